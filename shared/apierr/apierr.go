@@ -1,0 +1,128 @@
+// Package apierr owns what clients are told when a request fails: a closed set of codes, the status
+// and the context fields of each, and the JSON that carries them. All services answer errors in this
+// one shape:
+//
+//	{"error": {"code": "entry_not_found", "message": "…"}, "entryId": "…"}
+//
+// The text for the client and the cause for the log are two things. The cause never leaves the
+// process; what is not an *Error becomes [Internal] with a fixed text.
+package apierr
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Error is a failed request as its client sees it, with the cause that only the log sees.
+type Error struct {
+	code       Code
+	message    string
+	context    map[string]any
+	retryAfter time.Duration
+	allow      string
+	cause      error
+}
+
+// New makes an error with a message for the client. It panics on a code that is not in the set, as
+// only a mistake in the program can bring one.
+func New(code Code, message string) *Error {
+	if _, ok := specs[code]; !ok {
+		panic("apierr: unknown code " + string(code))
+	}
+	return &Error{code: code, message: message}
+}
+
+// Code returns the error's code.
+func (e *Error) Code() Code { return e.code }
+
+// Status returns the HTTP status that the error is answered with.
+func (e *Error) Status() int { return specs[e.code].status }
+
+// Message returns the text for the client.
+func (e *Error) Message() string { return e.message }
+
+// RetryAfter returns how long the client should wait before it tries again; 0 says nothing.
+func (e *Error) RetryAfter() time.Duration { return e.retryAfter }
+
+// Allow returns the value of the Allow header of a [MethodNotAllowed].
+func (e *Error) Allow() string { return e.allow }
+
+// Error gives code, message and cause: the text for the log, not for the client.
+func (e *Error) Error() string {
+	if e.cause != nil {
+		return fmt.Sprintf("%s: %s: %v", e.code, e.message, e.cause)
+	}
+	return fmt.Sprintf("%s: %s", e.code, e.message)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.cause }
+
+// With returns a copy whose context field name is value: a string, an integer or nil. A field that
+// the code does not carry is dropped, so that a body never has more than the contract says.
+func (e *Error) With(name string, value any) *Error {
+	c := *e
+	c.context = make(map[string]any, len(e.context)+1)
+	for k, v := range e.context {
+		c.context[k] = v
+	}
+	c.context[name] = value
+	return &c
+}
+
+// Has tells whether the context field name was set.
+func (e *Error) Has(name string) bool {
+	_, ok := e.context[name]
+	return ok
+}
+
+// Because returns a copy with a cause for the log.
+func (e *Error) Because(cause error) *Error {
+	c := *e
+	c.cause = cause
+	return &c
+}
+
+// After returns a copy that asks the client to wait d before it tries again.
+func (e *Error) After(d time.Duration) *Error {
+	c := *e
+	c.retryAfter = d
+	return &c
+}
+
+// MarshalJSON gives the body: the error, then the code's context fields in the contract's order,
+// null where one was not set.
+func (e *Error) MarshalJSON() ([]byte, error) {
+	quoted := func(v any) []byte {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return []byte("null")
+		}
+		return b
+	}
+	b := []byte(`{"error":{"code":`)
+	b = append(b, quoted(string(e.code))...)
+	b = append(b, `,"message":`...)
+	b = append(b, quoted(e.message)...)
+	b = append(b, '}')
+	for _, name := range specs[e.code].context {
+		b = append(b, ',')
+		b = append(b, quoted(name)...)
+		b = append(b, ':')
+		b = append(b, quoted(e.context[name])...)
+	}
+	return append(b, '}'), nil
+}
+
+// From returns err as an *Error: the one it wraps, or an [Internal] that hides it.
+func From(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		if e.cause == nil && error(e) != err {
+			return e.Because(err)
+		}
+		return e
+	}
+	return New(Internal, "Something went wrong on our side. The request id names this failure in our logs.").Because(err)
+}

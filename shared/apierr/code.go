@@ -1,0 +1,131 @@
+package apierr
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Code names a kind of failure. Clients branch on it; the set is closed.
+type Code string
+
+// The codes of all services, in the order of the contract's tables.
+const (
+	InvalidParameter              Code = "invalid_parameter"
+	InvalidBody                   Code = "invalid_body"
+	Unauthorized                  Code = "unauthorized"
+	InsufficientScope             Code = "insufficient_scope"
+	RouteNotFound                 Code = "route_not_found"
+	ProjectNotFound               Code = "project_not_found"
+	EntryNotFound                 Code = "entry_not_found"
+	EmbeddableDoesNotExist        Code = "embeddable_does_not_exist"
+	EmbeddableVersionDoesNotExist Code = "embeddable_version_does_not_exist"
+	ExperimentNotFound            Code = "experiment_not_found"
+	MethodNotAllowed              Code = "method_not_allowed"
+	PayloadTooLarge               Code = "payload_too_large"
+	UnsupportedMediaType          Code = "unsupported_media_type"
+	RateLimited                   Code = "rate_limited"
+	Internal                      Code = "internal"
+	Unavailable                   Code = "unavailable"
+
+	// The credential proxy's own.
+	InvalidTarget         Code = "invalid_target"
+	OriginNotAllowed      Code = "origin_not_allowed"
+	DestinationNotAllowed Code = "destination_not_allowed"
+	CredentialNotAllowed  Code = "credential_not_allowed"
+	UpgradeNotSupported   Code = "upgrade_not_supported"
+	UpstreamUnreachable   Code = "upstream_unreachable"
+	UpstreamTimeout       Code = "upstream_timeout"
+)
+
+type spec struct {
+	status  int
+	context []string // names of the body's further fields, in order
+}
+
+var specs = map[Code]spec{
+	InvalidParameter:              {http.StatusBadRequest, []string{"projectId", "parameter"}},
+	InvalidBody:                   {http.StatusBadRequest, nil},
+	Unauthorized:                  {http.StatusUnauthorized, []string{"projectId"}},
+	InsufficientScope:             {http.StatusForbidden, []string{"projectId"}},
+	RouteNotFound:                 {http.StatusNotFound, nil},
+	ProjectNotFound:               {http.StatusNotFound, []string{"projectId"}},
+	EntryNotFound:                 {http.StatusNotFound, []string{"entryId"}},
+	EmbeddableDoesNotExist:        {http.StatusNotFound, []string{"projectId", "embeddableId"}},
+	EmbeddableVersionDoesNotExist: {http.StatusNotFound, []string{"projectId", "embeddableId", "versionNumber"}},
+	ExperimentNotFound:            {http.StatusNotFound, []string{"projectId", "experimentId"}},
+	MethodNotAllowed:              {http.StatusMethodNotAllowed, nil},
+	PayloadTooLarge:               {http.StatusRequestEntityTooLarge, nil},
+	UnsupportedMediaType:          {http.StatusUnsupportedMediaType, nil},
+	RateLimited:                   {http.StatusTooManyRequests, []string{"projectId"}},
+	Internal:                      {http.StatusInternalServerError, []string{"projectId"}},
+	Unavailable:                   {http.StatusServiceUnavailable, []string{"projectId"}},
+
+	InvalidTarget:         {http.StatusBadRequest, nil},
+	OriginNotAllowed:      {http.StatusForbidden, nil},
+	DestinationNotAllowed: {http.StatusForbidden, nil},
+	CredentialNotAllowed:  {http.StatusNotFound, nil},
+	UpgradeNotSupported:   {http.StatusNotImplemented, nil},
+	UpstreamUnreachable:   {http.StatusBadGateway, nil},
+	UpstreamTimeout:       {http.StatusGatewayTimeout, nil},
+}
+
+// Codes returns every code, sorted: for tests that hold descriptions against the set.
+func Codes() []Code {
+	codes := make([]Code, 0, len(specs))
+	for c := range specs {
+		codes = append(codes, c)
+	}
+	slices.Sort(codes)
+	return codes
+}
+
+// Status returns the HTTP status of c, or 0 for a code outside the set.
+func (c Code) Status() int { return specs[c].status }
+
+// Context returns the names of the fields that a body of c carries beside error, in order.
+func (c Code) Context() []string { return slices.Clone(specs[c].context) }
+
+// BadParameter says that the parameter name was given as given, and what is allowed instead.
+func BadParameter(name, given, allowed string) *Error {
+	const longest = 100
+	if len(given) > longest {
+		given = strings.ToValidUTF8(given[:longest], "") + "…"
+	}
+	return New(InvalidParameter, fmt.Sprintf("Parameter %q was given as %q; allowed: %s.", name, given, allowed)).
+		With("parameter", name)
+}
+
+// NotAuthorized is the one answer to a key that is missing, malformed, unknown, expired, revoked or
+// of another project, so that nothing can be learned from it. The cause tells them apart in the log.
+func NotAuthorized() *Error {
+	return New(Unauthorized, "You are not authorized to access this project with the API key provided.")
+}
+
+// NoEntry says that the project has no entry of that id.
+func NoEntry(entryID string) *Error {
+	return New(EntryNotFound, "The entry with the specified ID does not exist or you don't have permission to access it.").
+		With("entryId", entryID)
+}
+
+// NoRoute says that no operation has the request's path.
+func NoRoute() *Error {
+	return New(RouteNotFound, "There is no such path.")
+}
+
+// BadMethod says that the path exists and which methods it has.
+func BadMethod(method string, allowed ...string) *Error {
+	allow := strings.Join(allowed, ", ")
+	e := New(MethodNotAllowed, fmt.Sprintf("Method %q is not allowed here; allowed: %s.", method, allow))
+	e.allow = allow
+	return e
+}
+
+// NotAvailable says that something the answer needs is out of reach for now. The client is asked to
+// come back after a second.
+func NotAvailable(cause error) *Error {
+	return New(Unavailable, "The service can not answer right now. Try again shortly.").
+		After(time.Second).Because(cause)
+}

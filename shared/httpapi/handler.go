@@ -1,0 +1,153 @@
+// Package httpapi owns how an operation reads its request and writes its answer: handlers that
+// return errors, parameters that name what was wrong with them, cursors, and JSON or NDJSON lists
+// that stream. It knows nothing of what is served.
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+)
+
+// HandlerFunc serves a request or returns why it could not. It returns before the first byte of the
+// body, or writes the body through this package, which then ends the connection on an error.
+type HandlerFunc func(w http.ResponseWriter, r *http.Request) error
+
+// ServeHTTP makes a HandlerFunc an http.Handler: the one adapter that turns errors into answers and
+// logs what was our fault.
+func (h HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := h(w, r); err != nil {
+		WriteError(w, r, err)
+	}
+}
+
+// WriteError answers r with err. A client that went away gets nothing; when the body has begun, the
+// connection is ended, so that no client takes half an answer for a whole one.
+func WriteError(w http.ResponseWriter, r *http.Request, err error) {
+	info := InfoFrom(r.Context())
+	info.Err = err
+	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+		Abort(w, r)
+	}
+	e := apierr.From(err)
+	if e.Status() >= http.StatusInternalServerError {
+		info.Logger.LogAttrs(r.Context(), slog.LevelError, "request failed",
+			slog.String("route", info.Route), slog.String("code", string(e.Code())), slog.Any("error", err))
+	}
+	if info.started {
+		Abort(w, r)
+	}
+	if info.ProjectID != "" && !e.Has("projectId") {
+		e = e.With("projectId", info.ProjectID)
+	}
+	h := w.Header()
+	// What the handler had prepared for a success does not describe this body.
+	for _, name := range []string{"Etag", "Link", "X-Next-Cursor", "Content-Length", "Last-Modified"} {
+		h.Del(name)
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	if e.Allow() != "" {
+		h.Set("Allow", e.Allow())
+	}
+	if e.Code() == apierr.Unauthorized {
+		h.Set("WWW-Authenticate", "ApiKey")
+	}
+	if d := e.RetryAfter(); d > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(d.Seconds()))))
+	}
+	body, _ := json.Marshal(e) // an Error always marshals
+	body = append(body, '\n')
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	info.started = true
+	w.WriteHeader(e.Status())
+	_, _ = w.Write(body) // a client that went away can not be told
+}
+
+// Abort ends the connection without completing the answer. HTTP/1.0 marks the end of a body by
+// closing, so there the connection is reset instead. It does not return.
+func Abort(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 && r.ProtoMinor == 0 {
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			if tcp, ok := conn.(interface{ SetLinger(int) error }); ok {
+				_ = tcp.SetLinger(0)
+			}
+			_ = conn.Close()
+		}
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// Methods serves by method and answers 405 with Allow to every other. GET serves HEAD too: the server
+// leaves the body out.
+func Methods(byMethod map[string]http.Handler) http.Handler {
+	handlers := make(map[string]http.Handler, len(byMethod)+1)
+	var allowed []string
+	for _, m := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
+		h, ok := byMethod[m]
+		if get, has := byMethod[http.MethodGet]; !ok && m == http.MethodHead && has {
+			h, ok = get, true
+		}
+		if ok {
+			handlers[m] = h
+			allowed = append(allowed, m)
+		}
+	}
+	return HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		h, ok := handlers[r.Method]
+		if !ok {
+			return apierr.BadMethod(r.Method, allowed...)
+		}
+		h.ServeHTTP(w, r)
+		return nil
+	})
+}
+
+// WriteBody answers 200 with a whole body of known size under an ETag made of it and of extra (the
+// next cursor, which is not in the body), or 304 when the client has it already. The tag is weak
+// (RFC 9110, section 8.8.1): compression changes the bytes and not what they say.
+func WriteBody(w http.ResponseWriter, r *http.Request, contentType string, body []byte, extra string) error {
+	h := w.Header()
+	tag := etag(body, extra)
+	h.Set("Etag", tag)
+	if noneMatch(r.Header["If-None-Match"], tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	InfoFrom(r.Context()).started = true
+	if r.Method == http.MethodHead {
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	_, err := w.Write(body)
+	return err
+}
+
+// noneMatch tells whether the client holds tag already (RFC 9110, section 13.1.2: weak comparison).
+func noneMatch(headers []string, tag string) bool {
+	for _, header := range headers {
+		for candidate := range strings.SplitSeq(header, ",") {
+			candidate = strings.TrimSpace(candidate)
+			if candidate == "*" || strings.TrimPrefix(candidate, "W/") == strings.TrimPrefix(tag, "W/") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ExtendWrite gives the client d from now to take what is written next. A writer that has no
+// deadlines (a test's recorder) is left alone.
+func ExtendWrite(w http.ResponseWriter, d time.Duration) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
+}

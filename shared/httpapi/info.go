@@ -1,0 +1,37 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+)
+
+// Info is what the layers around a request learn about it, for its access line, its trace and the
+// errors it is answered with. One goroutine at a time writes it: the one that serves the request.
+type Info struct {
+	RequestID string // sane and unique; echoed as X-Request-Id
+	Route     string // the path's template; empty when no route matched
+	ProjectID string // from the path, or from the key where the path has none
+	KeyID     string // the public id of the API key that was accepted; never the key
+	Err       error  // what the request failed with; nil when it did not
+
+	// Logger logs with the request's id. Never nil.
+	Logger *slog.Logger
+
+	started bool // the answer's body has begun: an error can only end the connection
+}
+
+type infoKey struct{}
+
+// WithInfo returns ctx carrying info.
+func WithInfo(ctx context.Context, info *Info) context.Context {
+	return context.WithValue(ctx, infoKey{}, info)
+}
+
+// InfoFrom returns the request's Info. Outside a server's chain it returns a fresh one that nobody
+// else sees, so that handlers need no special case.
+func InfoFrom(ctx context.Context) *Info {
+	if info, ok := ctx.Value(infoKey{}).(*Info); ok {
+		return info
+	}
+	return &Info{Logger: slog.Default()}
+}

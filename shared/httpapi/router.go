@@ -1,0 +1,102 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"unicode/utf8"
+
+	"github.com/gorilla/mux"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+)
+
+// MaxIdentifierBytes is the longest identifier that a path may carry.
+const MaxIdentifierBytes = 256
+
+// Router finds the handler of a path. Templates are gorilla/mux's; a variable is one segment and may
+// hold percent-encoded slashes. Paths are taken as they come: nothing is cleaned or redirected.
+//
+// Matching and serving are apart, so that what wraps the handlers (trace, access log) knows the route
+// before they run, also of a request that matches none.
+type Router struct {
+	mux       *mux.Router
+	templates []string
+}
+
+// NewRouter returns a Router that knows no path.
+func NewRouter() *Router {
+	return &Router{mux: mux.NewRouter().UseEncodedPath().SkipClean(true)}
+}
+
+// Handle serves template by method, and any other method with 405.
+func (rt *Router) Handle(template string, byMethod map[string]http.Handler) {
+	rt.mux.Path(template).Handler(Methods(byMethod))
+	rt.templates = append(rt.templates, template)
+}
+
+// Get serves GET and HEAD of template with h.
+func (rt *Router) Get(template string, h HandlerFunc) {
+	rt.Handle(template, map[string]http.Handler{http.MethodGet: h})
+}
+
+// Post serves POST of template with h.
+func (rt *Router) Post(template string, h HandlerFunc) {
+	rt.Handle(template, map[string]http.Handler{http.MethodPost: h})
+}
+
+// Templates lists what was given to Handle, in that order.
+func (rt *Router) Templates() []string { return rt.templates }
+
+// Match returns the handler of r's path, which answers 404 when there is none, and r with its path
+// variables. The route's template is noted in the request's Info and as r.Pattern.
+func (rt *Router) Match(r *http.Request) (*http.Request, http.Handler) {
+	var match mux.RouteMatch
+	if !rt.mux.Match(r, &match) || match.MatchErr != nil || match.Route == nil {
+		return r, HandlerFunc(noRoute)
+	}
+	template, err := match.Route.GetPathTemplate()
+	if err != nil {
+		return r, HandlerFunc(noRoute)
+	}
+	info := InfoFrom(r.Context())
+	info.Route = template
+	r = mux.SetURLVars(r, match.Vars)
+	r.Pattern = template
+	if project, err := url.PathUnescape(match.Vars["projectId"]); err == nil && utf8.ValidString(project) {
+		info.ProjectID = project
+	}
+	return r, match.Handler
+}
+
+// ServeHTTP matches and serves.
+func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r, h := rt.Match(r)
+	h.ServeHTTP(w, r)
+}
+
+func noRoute(http.ResponseWriter, *http.Request) error { return apierr.NoRoute() }
+
+// PathIdentifier returns the path variable name, unescaped. An identifier is valid UTF-8 without NUL,
+// of 1 to [MaxIdentifierBytes] bytes; any other is an InvalidParameter.
+func PathIdentifier(r *http.Request, name string) (string, error) {
+	raw := mux.Vars(r)[name]
+	id, err := url.PathUnescape(raw)
+	if err != nil || !ValidIdentifier(id) {
+		return "", apierr.BadParameter(name, raw, "1 to 256 bytes of UTF-8 without NUL, percent-encoded")
+	}
+	return id, nil
+}
+
+// ValidIdentifier tells whether id may name a record: valid UTF-8 without NUL, 1 to
+// [MaxIdentifierBytes] bytes.
+func ValidIdentifier(id string) bool {
+	if id == "" || len(id) > MaxIdentifierBytes || !utf8.ValidString(id) {
+		return false
+	}
+	for i := range len(id) {
+		if id[i] == 0 {
+			return false
+		}
+	}
+	return true
+}
