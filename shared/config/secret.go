@@ -1,0 +1,54 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// redacted is what a secret shows of itself.
+const redacted = "[redacted]"
+
+// Secret is a value that must not be seen: a password, a key, a URL that holds one. However it is
+// printed, logged or marshalled, it shows as "[redacted]", or as nothing when it is empty, so that
+// whether one was set can still be told. Only [Secret.Reveal] gives the value. (Never make one a
+// map's key: encoding/json writes keys of a string kind as they are.)
+type Secret string
+
+// Reveal returns the value itself, for the one place that uses it.
+func (s Secret) Reveal() string { return string(s) }
+
+// String returns "[redacted]", or "" for an empty secret.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return redacted
+}
+
+// GoString is String in quotes: what %#v prints.
+func (s Secret) GoString() string { return `"` + s.String() + `"` }
+
+// Format prints String under every verb, so that no verb (%x, %q, %d) gets at the value.
+func (s Secret) Format(f fmt.State, verb rune) {
+	text := s.String()
+	if verb == 'q' || (verb == 'v' && f.Flag('#')) {
+		text = s.GoString()
+	}
+	_, _ = io.WriteString(f, text) // fmt has nowhere to report it either
+}
+
+// MarshalText returns String, for encoders of text: JSON, YAML, XML, flags.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalJSON returns String as a JSON string.
+func (s Secret) MarshalJSON() ([]byte, error) { return []byte(s.GoString()), nil }
+
+// LogValue returns String, for slog.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// UnmarshalText takes the value as it is, so that a Secret can be read from the environment.
+func (s *Secret) UnmarshalText(text []byte) error {
+	*s = Secret(text)
+	return nil
+}
