@@ -1,0 +1,64 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+)
+
+// Entries walks projectID's entries that q selects. An error ends the walk and comes last.
+func (c *Client) Entries(ctx context.Context, projectID string, q EntryQuery) iter.Seq2[Entry, error] {
+	return walk[Entry](ctx, c, q.List(projectID), q.Paging)
+}
+
+// EntriesPage reads one page of what [Client.Entries] walks.
+func (c *Client) EntriesPage(ctx context.Context, projectID string, q EntryQuery) (Page[Entry], error) {
+	return readPage[Entry](ctx, c, q.List(projectID), q.Cursor, q.size(0))
+}
+
+// Entry reads one entry. One that does not exist is an [*Error] with the code "entry_not_found".
+func (c *Client) Entry(ctx context.Context, projectID, entryID string) (Entry, error) {
+	var entry Entry
+	body, err := c.EntryJSON(ctx, projectID, entryID)
+	if err != nil {
+		return entry, err
+	}
+	if err := json.Unmarshal(body, &entry); err != nil {
+		return Entry{}, fmt.Errorf("entry %q: %w", entryID, err)
+	}
+	return entry, nil
+}
+
+// EntryJSON reads one entry as the bytes of the answer.
+func (c *Client) EntryJSON(ctx context.Context, projectID, entryID string) ([]byte, error) {
+	var body []byte
+	err := c.get(ctx, path("projects", projectID, "entries", entryID), nil, "application/json", func(r *http.Response) (err error) {
+		body, err = io.ReadAll(r.Body)
+		return err
+	})
+	return body, err
+}
+
+// Events walks the events of one entry. An error ends the walk and comes last.
+func (c *Client) Events(ctx context.Context, projectID, entryID string, q EventQuery) iter.Seq2[Event, error] {
+	return walk[Event](ctx, c, q.List(projectID, entryID), q.Paging)
+}
+
+// EventsPage reads one page of what [Client.Events] walks.
+func (c *Client) EventsPage(ctx context.Context, projectID, entryID string, q EventQuery) (Page[Event], error) {
+	return readPage[Event](ctx, c, q.List(projectID, entryID), q.Cursor, q.size(0))
+}
+
+// PageViews walks the page views of projectID's entries, one item an entry. An error ends the walk and
+// comes last.
+func (c *Client) PageViews(ctx context.Context, projectID string, q PageViewQuery) iter.Seq2[EntryPageViews, error] {
+	return walk[EntryPageViews](ctx, c, q.List(projectID), q.Paging)
+}
+
+// PageViewsPage reads one page of what [Client.PageViews] walks.
+func (c *Client) PageViewsPage(ctx context.Context, projectID string, q PageViewQuery) (Page[EntryPageViews], error) {
+	return readPage[EntryPageViews](ctx, c, q.List(projectID), q.Cursor, q.size(0))
+}

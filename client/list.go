@@ -1,0 +1,189 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+)
+
+// List names one list of the API with its filters, as raw access needs it. Its methods build it:
+// [EntryQuery.List], [EventQuery.List], [PageViewQuery.List].
+type List struct {
+	path   string
+	values url.Values
+}
+
+// List returns the list of projectID's entries that q selects.
+func (q EntryQuery) List(projectID string) List {
+	return List{path("projects", projectID, "entries"), q.values()}
+}
+
+// List returns the list of the entry's events that q selects.
+func (q EventQuery) List(projectID, entryID string) List {
+	return List{path("projects", projectID, "entries", entryID, "events"), q.values()}
+}
+
+// List returns the list of page views that q selects.
+func (q PageViewQuery) List(projectID string) List {
+	return List{path("projects", projectID, "entries-page-views"), q.values()}
+}
+
+// RawPage is one page of a list as the bytes of the answer.
+type RawPage struct {
+	// Body gives one JSON record a line. It fails with [ErrIncomplete] in the chain when the
+	// connection ends before the page does.
+	Body io.Reader
+	// NextCursor starts the next page; empty on the last.
+	NextCursor string
+	// RequestID is the answer's X-Request-Id.
+	RequestID string
+}
+
+// Raw reads one page of at most limit records (0: the server's default) from cursor on ("" is the
+// start) and gives it to receive. When the transfer breaks, receive is called again with the page
+// from its beginning: it must forget what it got before. Errors of receive's own are final; errors of
+// Body it must hand on.
+func (c *Client) Raw(ctx context.Context, list List, cursor string, limit int, receive func(RawPage) error) error {
+	values := url.Values{}
+	for name, v := range list.values {
+		values[name] = v
+	}
+	if limit > 0 {
+		setInt(values, "limit", limit)
+	}
+	setString(values, "cursor", cursor)
+	return c.get(ctx, list.path, values, "application/x-ndjson", func(r *http.Response) error {
+		if err := checkDelimited(r); err != nil {
+			return err
+		}
+		return receive(RawPage{
+			Body:       &lines{r: r.Body},
+			NextCursor: r.Header.Get("X-Next-Cursor"),
+			RequestID:  r.Header.Get("X-Request-Id"),
+		})
+	})
+}
+
+// JSON reads one page as [Client.Raw] does, in one piece and as the JSON array that the API answers
+// by default. It is for pages that fit into memory.
+func (c *Client) JSON(ctx context.Context, list List, cursor string, limit int) (body []byte, nextCursor string, err error) {
+	values := url.Values{}
+	for name, v := range list.values {
+		values[name] = v
+	}
+	if limit > 0 {
+		setInt(values, "limit", limit)
+	}
+	setString(values, "cursor", cursor)
+	err = c.get(ctx, list.path, values, "application/json", func(r *http.Response) error {
+		if err := checkDelimited(r); err != nil {
+			return err
+		}
+		nextCursor = r.Header.Get("X-Next-Cursor")
+		body, err = io.ReadAll(r.Body)
+		return err
+	})
+	return body, nextCursor, err
+}
+
+func (c *Client) get(ctx context.Context, path string, values url.Values, accept string, receive func(*http.Response) error) error {
+	target := c.base + path
+	if len(values) > 0 {
+		target += "?" + values.Encode()
+	}
+	build := func(ctx context.Context) (*http.Request, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Accept", accept)
+		return req, nil
+	}
+	return c.do(ctx, build, receive)
+}
+
+// checkDelimited refuses a body whose end only the closing of the connection marks (RFC 9112, section
+// 6.3): half of it could not be told from the whole. A compressed one carries its own check.
+func checkDelimited(r *http.Response) error {
+	if r.ProtoMajor == 1 && r.ContentLength < 0 && len(r.TransferEncoding) == 0 && !r.Uncompressed {
+		return errors.New("the answer has neither length nor chunks, so that its end can not be verified: a proxy in between speaks HTTP/1.0")
+	}
+	return nil
+}
+
+// lines passes NDJSON on and fails when it ends within a line.
+type lines struct {
+	r    io.Reader
+	last byte
+	some bool
+}
+
+func (l *lines) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if n > 0 {
+		l.last, l.some = p[n-1], true
+	}
+	if err == io.EOF && l.some && l.last != '\n' {
+		err = &brokenBody{io.ErrUnexpectedEOF}
+	}
+	return n, err
+}
+
+// Page is one page of a list.
+type Page[T any] struct {
+	Records []T
+	// NextCursor starts the next page; empty on the last.
+	NextCursor string
+}
+
+// readPage reads one page of records.
+func readPage[T any](ctx context.Context, c *Client, list List, cursor string, limit int) (Page[T], error) {
+	var page Page[T]
+	err := c.Raw(ctx, list, cursor, limit, func(raw RawPage) error {
+		page = Page[T]{NextCursor: raw.NextCursor}
+		body, err := io.ReadAll(raw.Body)
+		if err != nil {
+			return err
+		}
+		for line := range bytes.Lines(body) {
+			var record T
+			if err := json.Unmarshal(line, &record); err != nil {
+				return fmt.Errorf("record %d of the page: %w", len(page.Records)+1, err)
+			}
+			page.Records = append(page.Records, record)
+		}
+		return nil
+	})
+	return page, err
+}
+
+// walk follows a list's cursors. The last pair carries the error that ended it, if one did.
+func walk[T any](ctx context.Context, c *Client, list List, p Paging) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		cursor, got := p.Cursor, 0
+		for {
+			page, err := readPage[T](ctx, c, list, cursor, p.size(got))
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, record := range page.Records {
+				if !yield(record, nil) {
+					return
+				}
+			}
+			got += len(page.Records)
+			cursor = page.NextCursor
+			if cursor == "" || p.Limit > 0 && got >= p.Limit {
+				return
+			}
+		}
+	}
+}
