@@ -14,6 +14,12 @@ type Info struct {
 	KeyID     string // the public id of the API key that was accepted; never the key
 	Err       error  // what the request failed with; nil when it did not
 
+	// BaseURL gives the scheme and host under which the client reaches the API, without a path: what
+	// links begin with. Never nil.
+	BaseURL func() string
+	// ClientAddress is the client's IP address, from a forwarded header only behind a trusted proxy.
+	ClientAddress string
+
 	// Logger logs with the request's id. Never nil.
 	Logger *slog.Logger
 
@@ -33,5 +39,5 @@ func InfoFrom(ctx context.Context) *Info {
 	if info, ok := ctx.Value(infoKey{}).(*Info); ok {
 		return info
 	}
-	return &Info{Logger: slog.Default()}
+	return &Info{Logger: slog.Default(), BaseURL: func() string { return "" }}
 }

@@ -1,0 +1,71 @@
+package httpapi
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"strconv"
+)
+
+// AppendText appends s as a JSON string (RFC 8259, section 7): quotes, backslashes and control
+// characters escaped, all else as it is. s must be valid UTF-8, as all text of the database is.
+func AppendText(dst, s []byte) []byte {
+	dst = append(dst, '"')
+	for {
+		n := plain(s)
+		dst = append(dst, s[:n]...)
+		if n == len(s) {
+			return append(dst, '"')
+		}
+		switch c := s[n]; c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			const hex = "0123456789abcdef"
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+		s = s[n+1:]
+	}
+}
+
+// plain counts the bytes of s before the first that a JSON string escapes, eight at a time.
+func plain(s []byte) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	n := 0
+	for ; len(s)-n >= 8; n += 8 {
+		w := binary.LittleEndian.Uint64(s[n:])
+		quote, slash := w^(ones*'"'), w^(ones*'\\')
+		// The lowest set high bit marks the first byte that is < 0x20, '"' or '\\'; a borrow can only
+		// set bits above it.
+		if hit := ((w-ones*0x20)&^w | (quote-ones)&^quote | (slash-ones)&^slash) & highs; hit != 0 {
+			return n + bits.TrailingZeros64(hit)/8
+		}
+	}
+	for ; n < len(s); n++ {
+		if c := s[n]; c < 0x20 || c == '"' || c == '\\' {
+			return n
+		}
+	}
+	return n
+}
+
+// AppendNullableText appends s as a JSON string, or null when s is nil.
+func AppendNullableText(dst, s []byte) []byte {
+	if s == nil {
+		return append(dst, "null"...)
+	}
+	return AppendText(dst, s)
+}
+
+// AppendNullableInt8 appends a Postgres int8 in its binary form as a JSON number, or null when b is nil.
+func AppendNullableInt8(dst, b []byte) []byte {
+	if b == nil {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendInt(dst, int64(binary.BigEndian.Uint64(b)), 10)
+}

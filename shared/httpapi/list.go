@@ -1,0 +1,100 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/lectern-dev/lectern/shared/keyset"
+)
+
+const (
+	typeJSON   = "application/json"
+	typeNDJSON = "application/x-ndjson"
+)
+
+// ListFormat tells how r wants a list: NDJSON when its Accept names that and does not prefer JSON,
+// else JSON.
+func ListFormat(r *http.Request) keyset.Format {
+	wanted, against := 0.0, 0.0
+	for _, header := range r.Header["Accept"] {
+		for part := range strings.SplitSeq(header, ",") {
+			name, parameters, _ := strings.Cut(part, ";")
+			switch strings.ToLower(strings.TrimSpace(name)) {
+			case typeNDJSON:
+				wanted = max(wanted, quality(parameters))
+			case typeJSON:
+				against = max(against, quality(parameters))
+			}
+		}
+	}
+	if wanted > 0 && wanted >= against {
+		return keyset.NDJSON
+	}
+	return keyset.JSON
+}
+
+// quality reads the weight among a media range's parameters (RFC 9110, section 12.4.2).
+func quality(parameters string) float64 {
+	for p := range strings.SplitSeq(parameters, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
+		if strings.EqualFold(name, "q") {
+			q, err := strconv.ParseFloat(value, 64)
+			if err != nil || q < 0 || q > 1 {
+				return 0
+			}
+			return q
+		}
+	}
+	return 1
+}
+
+// WriteList answers with a page of a list: its next cursor as Link and X-Next-Cursor, an ETag when it
+// is one chunk, its chunks as they are read otherwise. The client has stall from chunk to chunk to take
+// what was written. list is closed.
+func WriteList(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list *keyset.List, stall time.Duration) error {
+	defer list.Close()
+	h := w.Header()
+	cursor := ""
+	if next := list.Next(); next != nil {
+		cursor = b.Cursor(*next)
+		h["X-Next-Cursor"] = []string{cursor}
+		h["Link"] = []string{"<" + InfoFrom(r.Context()).BaseURL() + r.URL.EscapedPath() + "?" +
+			q.encodeWith("cursor", cursor) + `>; rel="next"`}
+	}
+	contentType := typeJSON
+	if ListFormat(r) == keyset.NDJSON {
+		contentType = typeNDJSON
+	}
+	if body, whole := list.Whole(); whole {
+		ExtendWrite(w, stall)
+		return WriteBody(w, r, contentType, body, cursor)
+	}
+	h.Set("Content-Type", contentType)
+	InfoFrom(r.Context()).started = true
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	for chunk, err := range list.Chunks() {
+		if err != nil {
+			return err
+		}
+		ExtendWrite(w, stall)
+		if _, err := w.Write(chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// etag names a body and what is not in it.
+func etag(body []byte, extra string) string {
+	d := xxhash.New()
+	_, _ = d.Write(body) // never fails
+	_, _ = d.WriteString("\x00" + extra)
+	return `W/"` + strconv.FormatUint(d.Sum64(), 36) + `"`
+}

@@ -1,0 +1,155 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+)
+
+// Query reads an operation's query parameters. The first fault sticks and is returned by Err: an
+// unknown parameter, one given twice, or a value outside of what is allowed. The methods return the
+// default from then on.
+type Query struct {
+	values map[string]string
+	order  []string
+	err    error
+}
+
+// ParseQuery splits r's query. Only the parameters in allowed are known.
+func ParseQuery(r *http.Request, allowed ...string) *Query {
+	q := &Query{}
+	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
+		if pair == "" {
+			continue
+		}
+		rawName, rawValue, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(rawName)
+		if err != nil || !utf8.ValidString(name) || !slices.Contains(allowed, name) {
+			q.fail(rawName, "", "one of the parameters "+list(allowed))
+			break
+		}
+		value, err := url.QueryUnescape(rawValue)
+		if err != nil || !utf8.ValidString(value) {
+			q.fail(name, rawValue, "percent-encoded UTF-8")
+			break
+		}
+		if _, twice := q.values[name]; twice {
+			q.fail(name, value, "to be given once")
+			break
+		}
+		if q.values == nil {
+			q.values = make(map[string]string, len(allowed))
+		}
+		q.values[name] = value
+		q.order = append(q.order, name)
+	}
+	return q
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "(none)"
+	}
+	return strings.Join(names, ", ")
+}
+
+func (q *Query) fail(name, given, allowed string) {
+	if q.err == nil {
+		q.err = apierr.BadParameter(strings.ToValidUTF8(name, "�"), strings.ToValidUTF8(given, "�"), allowed)
+	}
+}
+
+// Err returns the first fault as an InvalidParameter, or nil.
+func (q *Query) Err() error { return q.err }
+
+// Fail records a fault that a caller found in the parameter name.
+func (q *Query) Fail(name, allowed string) { q.fail(name, q.values[name], allowed) }
+
+// Has tells whether the parameter was given.
+func (q *Query) Has(name string) bool {
+	_, ok := q.values[name]
+	return ok && q.err == nil
+}
+
+// Text returns the parameter as it was given, empty when it was not.
+func (q *Query) Text(name string) string { return q.values[name] }
+
+// Int reads a decimal integer from least to most.
+func (q *Query) Int(name string, otherwise, least, most int) int {
+	if !q.Has(name) {
+		return otherwise
+	}
+	n, err := strconv.Atoi(q.values[name])
+	if err != nil || n < least || n > most {
+		q.Fail(name, "an integer from "+strconv.Itoa(least)+" to "+strconv.Itoa(most))
+		return otherwise
+	}
+	return n
+}
+
+// Bool reads true or false.
+func (q *Query) Bool(name string, otherwise bool) bool {
+	switch {
+	case !q.Has(name):
+		return otherwise
+	case q.values[name] == "true":
+		return true
+	case q.values[name] == "false":
+		return false
+	}
+	q.Fail(name, "true or false")
+	return otherwise
+}
+
+// Enum reads one of the allowed words, exactly as written.
+func (q *Query) Enum(name, otherwise string, allowed ...string) string {
+	if !q.Has(name) {
+		return otherwise
+	}
+	if !slices.Contains(allowed, q.values[name]) {
+		q.Fail(name, strings.Join(allowed, ", "))
+		return otherwise
+	}
+	return q.values[name]
+}
+
+// Descending reads the parameter "direction": ASC or DESC in any case, DESC when it was not given.
+func (q *Query) Descending() bool {
+	const name = "direction"
+	switch {
+	case !q.Has(name), strings.EqualFold(q.values[name], "DESC"):
+		return true
+	case !strings.EqualFold(q.values[name], "ASC"):
+		q.Fail(name, "ASC or DESC")
+	}
+	return false
+}
+
+// Time reads a DateTime as Unix microseconds.
+func (q *Query) Time(name string, otherwise int64) int64 {
+	if !q.Has(name) {
+		return otherwise
+	}
+	t, err := ParseTime(q.values[name])
+	if err != nil {
+		q.Fail(name, "an RFC 3339 date and time such as 2022-01-31T09:30:00Z, or a date")
+		return otherwise
+	}
+	return t
+}
+
+// encodeWith gives the query again with the parameter name set to value, which needs no escaping.
+func (q *Query) encodeWith(name, value string) string {
+	var b strings.Builder
+	for _, n := range q.order {
+		if n != name {
+			b.WriteString(url.QueryEscape(n) + "=" + url.QueryEscape(q.values[n]) + "&")
+		}
+	}
+	return b.String() + name + "=" + value
+}

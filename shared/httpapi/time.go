@@ -1,0 +1,184 @@
+package httpapi
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+)
+
+// ErrTime says that a text is no DateTime that the API takes.
+var ErrTime = errors.New("not a date and time: want RFC 3339 such as 2022-01-31T09:30:00Z, 2022-01-31T09:30:00.25+02:00, 2022-01-31T09:30:00 (UTC) or 2022-01-31 (midnight UTC), from year 0001 to 9999")
+
+// Bounds of a DateTime in Unix microseconds: years 0001 to 9999 in UTC.
+const (
+	MinTime int64 = -62135596800_000000
+	MaxTime int64 = 253402300799_999999
+)
+
+// ParseTime reads a DateTime as Unix microseconds: RFC 3339 with any offset, also without an offset
+// (UTC) and a bare date (midnight UTC). Digits of the second past the sixth are cut. A space stands
+// for the plus sign of an offset, as which a client's unescaped "+" arrives. The error is [ErrTime].
+func ParseTime[T string | []byte](s T) (int64, error) {
+	if len(s) < len("2006-01-02") || s[4] != '-' || s[7] != '-' {
+		return 0, ErrTime
+	}
+	year, ok1 := digits(s[0:4])
+	month, ok2 := digits(s[5:7])
+	day, ok3 := digits(s[8:10])
+	if !ok1 || !ok2 || !ok3 || year < 1 || month < 1 || month > 12 || day < 1 || day > daysIn(year, month) {
+		return 0, ErrTime
+	}
+	seconds := int64(daysFromCivil(year, month, day)) * 86400
+	if len(s) == 10 {
+		return seconds * 1e6, nil
+	}
+	if len(s) < len("2006-01-02T15:04:05") || (s[10] != 'T' && s[10] != 't') || s[13] != ':' || s[16] != ':' {
+		return 0, ErrTime
+	}
+	hour, ok1 := digits(s[11:13])
+	minute, ok2 := digits(s[14:16])
+	second, ok3 := digits(s[17:19])
+	if !ok1 || !ok2 || !ok3 || hour > 23 || minute > 59 || second > 59 {
+		return 0, ErrTime
+	}
+	seconds += int64(hour*3600 + minute*60 + second)
+	rest := s[19:]
+	micros := int64(0)
+	if len(rest) > 0 && rest[0] == '.' {
+		n := 1
+		for scale := int64(100000); n < len(rest) && rest[n] >= '0' && rest[n] <= '9'; n++ {
+			micros += int64(rest[n]-'0') * scale
+			scale /= 10
+		}
+		if n == 1 {
+			return 0, ErrTime
+		}
+		rest = rest[n:]
+	}
+	switch {
+	case len(rest) == 0 || len(rest) == 1 && (rest[0] == 'Z' || rest[0] == 'z'):
+	case len(rest) == len("+02:00") && rest[3] == ':':
+		h, ok1 := digits(rest[1:3])
+		m, ok2 := digits(rest[4:6])
+		if !ok1 || !ok2 || h > 23 || m > 59 {
+			return 0, ErrTime
+		}
+		switch offset := int64(h*3600 + m*60); rest[0] {
+		case '+', ' ':
+			seconds -= offset
+		case '-':
+			seconds += offset
+		default:
+			return 0, ErrTime
+		}
+	default:
+		return 0, ErrTime
+	}
+	t := seconds*1e6 + micros
+	if t < MinTime || t > MaxTime {
+		return 0, ErrTime
+	}
+	return t, nil
+}
+
+func digits[T string | []byte](s T) (int, bool) {
+	n := 0
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + int(s[i]-'0')
+	}
+	return n, true
+}
+
+func daysIn(year, month int) int {
+	switch month {
+	case 4, 6, 9, 11:
+		return 30
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	default:
+		return 31
+	}
+}
+
+// daysFromCivil counts days since 1970-01-01 in the proleptic Gregorian calendar (Howard Hinnant,
+// "chrono-Compatible Low-Level Date Algorithms", days_from_civil), for years from 1 on.
+func daysFromCivil(y, m, d int) int {
+	if m <= 2 {
+		y--
+	}
+	era := y / 400
+	yoe := y - era*400
+	doy := (153*((m+9)%12)+2)/5 + d - 1
+	doe := yoe*365 + yoe/4 - yoe/100 + doy
+	return era*146097 + doe - 719468
+}
+
+// civilFromDays is the inverse of daysFromCivil.
+func civilFromDays(z int) (y, m, d int) {
+	z += 719468
+	era := z / 146097
+	doe := z - era*146097
+	yoe := (doe - doe/1460 + doe/36524 - doe/146096) / 365
+	doy := doe - (365*yoe + yoe/4 - yoe/100)
+	mp := (5*doy + 2) / 153
+	d = doy - (153*mp+2)/5 + 1
+	m = mp + 3
+	if m > 12 {
+		m -= 12
+	}
+	y = yoe + era*400
+	if m <= 2 {
+		y++
+	}
+	return y, m, d
+}
+
+// AppendTime appends Unix microseconds as the API gives DateTimes out, quoted: RFC 3339 in UTC with Z,
+// up to microseconds, trailing zeros dropped. The time must lie within [MinTime] and [MaxTime].
+func AppendTime(dst []byte, micros int64) []byte {
+	seconds, fraction := micros/1e6, int(micros%1e6)
+	if fraction < 0 {
+		seconds, fraction = seconds-1, fraction+1e6
+	}
+	days, rest := int(seconds/86400), int(seconds%86400)
+	if rest < 0 {
+		days, rest = days-1, rest+86400
+	}
+	y, m, d := civilFromDays(days)
+	dst = append(dst, '"', byte('0'+y/1000), byte('0'+y/100%10), byte('0'+y/10%10), byte('0'+y%10), '-',
+		byte('0'+m/10), byte('0'+m%10), '-', byte('0'+d/10), byte('0'+d%10), 'T',
+		byte('0'+rest/36000), byte('0'+rest/3600%10), ':', byte('0'+rest%3600/600), byte('0'+rest%3600/60%10), ':',
+		byte('0'+rest%60/10), byte('0'+rest%10))
+	if fraction != 0 {
+		dst = append(dst, '.')
+		for scale := 100000; fraction > 0; scale /= 10 {
+			dst = append(dst, byte('0'+fraction/scale))
+			fraction %= scale
+		}
+	}
+	return append(dst, 'Z', '"')
+}
+
+// Postgres counts timestamptz in microseconds since 2000-01-01 UTC.
+const postgresEpoch int64 = 946684800_000000
+
+// FromPostgres turns the binary form of a timestamptz into Unix microseconds.
+func FromPostgres(b []byte) int64 {
+	return int64(binary.BigEndian.Uint64(b)) + postgresEpoch
+}
+
+// Time turns Unix microseconds into a time.Time in UTC.
+func Time(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
+
+// Open ends of a range of times: before and after every DateTime.
+const (
+	BeforeAll int64 = math.MinInt64
+	AfterAll  int64 = math.MaxInt64
+)
