@@ -1,0 +1,111 @@
+package telemetry
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// LogDelay is how long a line below warn may wait before it is written.
+const LogDelay = 100 * time.Millisecond
+
+// newLogger returns the log that is written to out.
+func newLogger(out *lineBuffer, c Config) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.LogLevel}
+	var h slog.Handler = slog.NewJSONHandler(out, options)
+	if c.LogFormat == "text" {
+		h = slog.NewTextHandler(out, options)
+	}
+	return slog.New(&handler{Handler: h, out: out})
+}
+
+// handler adds the span to each line and writes out what waits when a line must not.
+type handler struct {
+	slog.Handler
+	out *lineBuffer
+}
+
+// Handle writes one line.
+func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	r.Time = r.Time.UTC()
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		r.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
+	}
+	err := h.Handler.Handle(ctx, r)
+	if r.Level >= slog.LevelWarn {
+		if e := h.out.flush(); err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// WithAttrs returns a handler that adds attrs to each line.
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &handler{Handler: h.Handler.WithAttrs(attrs), out: h.out}
+}
+
+// WithGroup returns a handler that puts what follows into a group.
+func (h *handler) WithGroup(name string) slog.Handler {
+	return &handler{Handler: h.Handler.WithGroup(name), out: h.out}
+}
+
+// lineBuffer gathers lines and writes many with one system call, since an access line a request would
+// otherwise cost one each. Nothing waits longer than [LogDelay] and nothing is dropped: a writer that
+// is slow slows those who log. A process that is killed loses the lines of the last LogDelay; those
+// that tell of trouble (warn and above) are written at once, and take the ones before them along.
+type lineBuffer struct {
+	mu      sync.Mutex
+	out     io.Writer
+	lines   []byte
+	pending bool // a flush is on its way
+	closed  bool
+}
+
+// lineBufferBytes is when the buffer is written without waiting.
+const lineBufferBytes = 64 << 10
+
+func newLineBuffer(out io.Writer) *lineBuffer { return &lineBuffer{out: out} }
+
+// Write takes one whole line.
+func (b *lineBuffer) Write(line []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lines = append(b.lines, line...)
+	if b.closed || len(b.lines) >= lineBufferBytes {
+		return len(line), b.writeOut()
+	}
+	if !b.pending {
+		b.pending = true
+		time.AfterFunc(LogDelay, func() { _ = b.flush() }) // the log can not report that it fails
+	}
+	return len(line), nil
+}
+
+func (b *lineBuffer) flush() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.writeOut()
+}
+
+// close writes what waits; from then on nothing does.
+func (b *lineBuffer) close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	return b.writeOut()
+}
+
+func (b *lineBuffer) writeOut() error {
+	b.pending = false
+	if len(b.lines) == 0 {
+		return nil
+	}
+	_, err := b.out.Write(b.lines)
+	b.lines = b.lines[:0]
+	return err
+}

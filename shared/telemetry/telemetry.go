@@ -1,0 +1,167 @@
+// Package telemetry owns how a service is seen from outside: its log, its traces and its metrics. It
+// starts and stops them, and hands them out. It sets none of OpenTelemetry's globals, as several
+// services may run in one process.
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// Options says whose telemetry is started.
+type Options struct {
+	// Service is the service's name: the log's "service", the resource's service.name. Required.
+	Service string
+	// Version is the service's version. Empty: the one that the build noted.
+	Version string
+	// Config is how.
+	Config Config
+	// LogOutput takes the log. Nil: the process's standard error.
+	LogOutput io.Writer
+	// SpanExporter takes the spans instead of what Config says, and turns tracing on. Usually nil.
+	SpanExporter sdktrace.SpanExporter
+}
+
+// Telemetry is a service's log, traces and metrics. All fields are set.
+type Telemetry struct {
+	// Logger is the log. Lines below warn may wait up to [LogDelay] before they are written; Shutdown
+	// writes what waits. A context with a span adds trace_id and span_id.
+	Logger *slog.Logger
+	// TracerProvider makes spans; one that does nothing when tracing is off.
+	TracerProvider trace.TracerProvider
+	// MeterProvider makes the instruments that MetricsHandler shows.
+	MeterProvider metric.MeterProvider
+	// Propagator reads and writes the W3C Trace Context headers.
+	Propagator propagation.TextMapPropagator
+
+	tracing  bool
+	log      *lineBuffer
+	registry *prometheus.Registry
+	stop     []func(context.Context) error
+}
+
+// Start starts telemetry. It dials nothing: an endpoint that is out of reach costs traces and a line in
+// the log, never the service.
+func Start(ctx context.Context, o Options) (*Telemetry, error) {
+	if o.LogOutput == nil {
+		o.LogOutput = os.Stderr
+	}
+	build := buildOf(o.Version)
+	res, err := resource.New(ctx,
+		resource.WithTelemetrySDK(),
+		resource.WithFromEnv(),
+		resource.WithAttributes(attribute.String("service.name", o.Service), attribute.String("service.version", build.version)))
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: resource: %w", err)
+	}
+	t := &Telemetry{Propagator: propagation.TraceContext{}, log: newLineBuffer(o.LogOutput)}
+	t.Logger = newLogger(t.log, o.Config).With(slog.String("service", o.Service))
+	if err := t.startTraces(ctx, o, res); err != nil {
+		return nil, err
+	}
+	if err := t.startMetrics(res, build); err != nil {
+		return nil, errors.Join(err, t.Shutdown(ctx))
+	}
+	return t, nil
+}
+
+func (t *Telemetry) startTraces(ctx context.Context, o Options, res *resource.Resource) error {
+	t.TracerProvider = noop.NewTracerProvider()
+	exporter, err := spanExporter(ctx, o)
+	if err != nil {
+		return fmt.Errorf("telemetry: span exporter: %w", err)
+	}
+	if exporter == nil {
+		return nil
+	}
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithResource(res),
+		sdktrace.WithBatcher(&reportingExporter{SpanExporter: exporter, log: t.Logger}))
+	t.TracerProvider = provider
+	t.tracing = true
+	t.stop = append(t.stop, provider.Shutdown)
+	return nil
+}
+
+func (t *Telemetry) startMetrics(res *resource.Resource, b build) error {
+	registry := prometheus.NewRegistry()
+	provider, err := newMeterProvider(registry, res)
+	if err != nil {
+		return fmt.Errorf("telemetry: metrics: %w", err)
+	}
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "lectern_build_info",
+		Help:        "What runs: always 1, the labels tell.",
+		ConstLabels: prometheus.Labels{"version": b.version, "revision": b.revision, "goversion": runtime.Version()},
+	})
+	info.Set(1)
+	registry.MustRegister(info)
+	t.registry = registry
+	t.MeterProvider = provider
+	t.stop = append(t.stop, provider.Shutdown)
+	return nil
+}
+
+// Tracing tells whether spans go anywhere. Where it is false, instrumentation can be left out.
+func (t *Telemetry) Tracing() bool { return t.tracing }
+
+// MetricsHandler serves the metrics in Prometheus' text formats.
+func (t *Telemetry) MetricsHandler() http.Handler {
+	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
+		EnableOpenMetrics:   true,
+		MaxRequestsInFlight: 4,
+	})
+}
+
+// Flush writes the lines of the log that wait.
+func (t *Telemetry) Flush() error { return t.log.flush() }
+
+// Shutdown sends the spans that wait, within ctx, stops the metrics and writes the log's last lines.
+// What is logged afterwards is written at once.
+func (t *Telemetry) Shutdown(ctx context.Context) error {
+	var errs []error
+	for _, stop := range t.stop {
+		errs = append(errs, stop(ctx))
+	}
+	t.stop = nil
+	return errors.Join(append(errs, t.log.close())...)
+}
+
+// build is what the binary knows of itself.
+type build struct{ version, revision string }
+
+func buildOf(version string) build {
+	b := build{version: version}
+	info, ok := debug.ReadBuildInfo()
+	if ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				b.revision = s.Value
+			}
+		}
+		if b.version == "" {
+			b.version = info.Main.Version
+		}
+	}
+	if b.version == "" {
+		b.version = "(devel)"
+	}
+	return b
+}

@@ -1,0 +1,57 @@
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/contrib/exporters/autoexport"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// spanExporter returns where spans go, nil for nowhere.
+func spanExporter(ctx context.Context, o Options) (sdktrace.SpanExporter, error) {
+	switch {
+	case o.SpanExporter != nil:
+		return o.SpanExporter, nil
+	case !o.Config.tracing():
+		return nil, nil
+	}
+	exporter, err := autoexport.NewSpanExporter(ctx)
+	if err != nil || autoexport.IsNoneSpanExporter(exporter) {
+		return nil, err
+	}
+	return exporter, nil
+}
+
+// reportEvery is how often a failing export is logged.
+const reportEvery = time.Minute
+
+// reportingExporter logs what an exporter fails with. The SDK would hand it to OpenTelemetry's global
+// error handler, which writes plain text past the log, once a batch.
+type reportingExporter struct {
+	sdktrace.SpanExporter
+	log *slog.Logger
+
+	mu       sync.Mutex
+	reported time.Time
+	lost     int // spans since the last report
+}
+
+// ExportSpans exports, and logs a failure instead of returning it.
+func (e *reportingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	err := e.SpanExporter.ExportSpans(ctx, spans)
+	if err == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lost += len(spans)
+	if now := time.Now(); now.Sub(e.reported) >= reportEvery {
+		e.log.LogAttrs(ctx, slog.LevelWarn, "spans could not be exported",
+			slog.Int("lost", e.lost), slog.Any("error", err))
+		e.reported, e.lost = now, 0
+	}
+	return nil
+}
