@@ -1,0 +1,167 @@
+package pglocal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// folder is where one server lives.
+//
+//	data/      what initdb made
+//	password   of the superuser, for TCP
+//	lock       held by the process whose server this is
+//	.s.PGSQL…  the socket, unless the path is too long for one
+type folder struct {
+	root   string // real path
+	socket string // folder of the socket
+	owner  owner
+	lock   *os.File
+}
+
+const (
+	elsewhere = "/var/tmp" // outlives a restart of the machine, unlike /tmp
+
+	// sockaddr_un holds 108 bytes with the closing NUL on Linux, 104 on the BSDs and macOS.
+	longestSocket = 103
+)
+
+func (f *folder) data() string     { return filepath.Join(f.root, "data") }
+func (f *folder) password() string { return filepath.Join(f.root, "password") }
+
+// name gives a name below /var/tmp or /tmp to what wished can not hold.
+func name(wished string) string {
+	sum := sha256.Sum256([]byte(wished))
+	return "lectern-pg-" + hex.EncodeToString(sum[:8])
+}
+
+// openFolder makes or opens the folder at wished and locks it for this process.
+func openFolder(wished string) (*folder, error) {
+	wished, err := filepath.Abs(wished)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(wished), 0o755); err != nil {
+		return nil, err
+	}
+	o, err := ownerOf(wished)
+	if err != nil {
+		return nil, err
+	}
+	f := &folder{owner: o}
+	if f.root, err = settle(wished, o); err != nil {
+		return nil, err
+	}
+	if err := f.acquire(); err != nil {
+		return nil, err
+	}
+	f.socket = f.root
+	if len(filepath.Join(f.socket, socketName)) > longestSocket {
+		f.socket = filepath.Join("/tmp", name(f.root))
+		if err := o.privateDir(f.socket); err != nil {
+			f.release()
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// settle returns the real folder for wished: there if o can enter it, else below /var/tmp with a link
+// at wished.
+func settle(wished string, o owner) (string, error) {
+	other := filepath.Join(elsewhere, name(wished))
+	info, err := os.Lstat(wished)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return "", err
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(wished)
+		if err != nil {
+			return "", err
+		}
+		if target == other {
+			// Made anew when a cleaner of temporary files took it.
+			return other, o.privateDir(other)
+		}
+		real, err := filepath.EvalSymlinks(wished)
+		if err != nil {
+			return "", fmt.Errorf("%s is a link that leads nowhere: %w", wished, err)
+		}
+		return real, o.privateDir(real)
+	}
+	if err := o.privateDir(wished); err != nil {
+		return "", err
+	}
+	if o.mayEnter(wished) {
+		return filepath.EvalSymlinks(wished)
+	}
+	if err := o.privateDir(other); err != nil {
+		return "", err
+	}
+	// Only an empty folder goes: one with data in it was usable once, and is not thrown away.
+	if err := os.Remove(wished); err != nil {
+		return "", fmt.Errorf("the user with id %d can not enter %s, and it is not empty: %w", o.uid, wished, err)
+	}
+	return other, os.Symlink(other, wished)
+}
+
+// acquire takes the folder for this process. The lock goes with the process, however it ends.
+func (f *folder) acquire() error {
+	lock, err := os.OpenFile(filepath.Join(f.root, "lock"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	if f.owner.switched {
+		if err := lock.Chown(int(f.owner.uid), int(f.owner.gid)); err != nil {
+			lock.Close()
+			return err
+		}
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		return fmt.Errorf("%w: %s", ErrInUse, f.root)
+	}
+	f.lock = lock
+	return nil
+}
+
+func (f *folder) release() {
+	if f.lock != nil {
+		f.lock.Close()
+		f.lock = nil
+	}
+}
+
+// Remove deletes the folder of a stopped server with all its data, wherever [Start] had put it. One in
+// use is [ErrInUse]; one that is not there is no error.
+func Remove(dir string) error {
+	wished, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(wished); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	f, err := openFolder(wished)
+	if err != nil {
+		return err
+	}
+	defer f.release()
+	if pid := f.runningPID(); pid != 0 {
+		return fmt.Errorf("%w: process %d in %s", ErrInUse, pid, f.root)
+	}
+	err = os.RemoveAll(f.root)
+	if f.socket != f.root {
+		err = errors.Join(err, os.RemoveAll(f.socket))
+	}
+	if info, lerr := os.Lstat(wished); lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
+		err = errors.Join(err, os.Remove(wished))
+	}
+	return err
+}

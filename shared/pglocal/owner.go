@@ -1,0 +1,114 @@
+package pglocal
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// owner is the user that the server runs as. Postgres refuses to run as root.
+type owner struct {
+	uid, gid uint32
+	switched bool // not the user that we are: its processes need a credential
+}
+
+// ownerOf decides whom the server of folder runs as: ourselves; when we are root, whoever owns an
+// existing folder, else the user postgres, else nobody.
+func ownerOf(folder string) (owner, error) {
+	if uid := os.Geteuid(); uid != 0 {
+		return owner{uid: uint32(uid), gid: uint32(os.Getegid())}, nil
+	}
+	if info, err := os.Stat(folder); err == nil {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 {
+			return owner{uid: st.Uid, gid: st.Gid, switched: true}, nil
+		}
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
+		gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
+		if uidErr == nil && gidErr == nil && uid != 0 {
+			return owner{uid: uint32(uid), gid: uint32(gid), switched: true}, nil
+		}
+	}
+	return owner{}, fmt.Errorf("we are root, Postgres may not be, and there is no user postgres or nobody to run it as")
+}
+
+// as makes cmd run as o.
+func (o owner) as(cmd *exec.Cmd) {
+	if !o.switched {
+		return
+	}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: o.uid, Gid: o.gid}
+}
+
+// mayEnter tells whether o can work in dir, below whatever folders it stands.
+func (o owner) mayEnter(dir string) bool {
+	if !o.switched {
+		return true
+	}
+	// Asked of the kernel rather than computed from modes: ACLs and mounts have a say too.
+	cmd := exec.Command("/bin/sh", "-c", `cd -- "$1" && test -w . && test -x .`, "sh", dir)
+	cmd.Dir = "/"
+	o.as(cmd)
+	return cmd.Run() == nil
+}
+
+// privateDir makes dir, or checks that it is, a folder of o that nobody else may enter. Its parent may
+// be writable for all (with the sticky bit), so what stands there already is not trusted.
+func (o owner) privateDir(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok || !info.IsDir():
+		return fmt.Errorf("%s is not a folder", dir)
+	case st.Uid == o.uid:
+	case st.Uid == 0 && o.switched: // ours, as we are root
+		if err := os.Lchown(dir, int(o.uid), int(o.gid)); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("%s belongs to the user with id %d; Postgres would run as %d. Remove it, or run as its owner",
+			dir, st.Uid, o.uid)
+	}
+	if info.Mode().Perm() != 0o700 {
+		return os.Chmod(dir, 0o700)
+	}
+	return nil
+}
+
+// writeFile puts data at path, readable by o and root only.
+func (o owner) writeFile(path string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // made with mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil && o.switched {
+		err = os.Lchown(tmp.Name(), int(o.uid), int(o.gid))
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	return err
+}

@@ -1,0 +1,135 @@
+package pglocal
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// process is a running postmaster.
+type process struct {
+	pid  int
+	done chan struct{} // closed when it has ended and was reaped
+}
+
+// spawn starts cmd and reaps it when it ends.
+func spawn(cmd *exec.Cmd) (*process, error) {
+	p := &process{done: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		// The kernel ties the child's death signal to the thread that forked, not to the process
+		// (PR_SET_PDEATHSIG): this thread must live as long as the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		cmd.WaitDelay = time.Second // the log's pipe must not keep us when a child outlives its parent
+		err := cmd.Start()
+		if err == nil {
+			p.pid = cmd.Process.Pid
+		}
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended is in its log
+			close(p.done)
+		}
+	}()
+	return p, <-started
+}
+
+// run runs cmd to its end, tied to this process as [spawn] ties a server.
+func run(cmd *exec.Cmd) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return cmd.Run()
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *process) signal(sig syscall.Signal) {
+	if !p.ended() {
+		_ = syscall.Kill(p.pid, sig) // it may end in this moment
+	}
+}
+
+// signalAll signals the postmaster and its children: first itself when that stops it, so that it
+// starts no more of them meanwhile.
+func (p *process) signalAll(sig syscall.Signal) {
+	if p.ended() {
+		return
+	}
+	if sig == syscall.SIGSTOP || sig == syscall.SIGKILL {
+		children := func() {
+			for _, child := range childrenOf(p.pid) {
+				_ = syscall.Kill(child, sig)
+			}
+		}
+		if sig == syscall.SIGKILL {
+			// Once it is gone its children are somebody else's: hold it while they are counted.
+			_ = syscall.Kill(p.pid, syscall.SIGSTOP)
+			children()
+			_ = syscall.Kill(p.pid, sig)
+			return
+		}
+		_ = syscall.Kill(p.pid, sig)
+		children()
+		return
+	}
+	for _, child := range childrenOf(p.pid) {
+		_ = syscall.Kill(child, sig)
+	}
+	_ = syscall.Kill(p.pid, sig)
+}
+
+// kill ends the postmaster and all its children and waits until they are gone.
+func (p *process) kill(f *folder) error {
+	p.signalAll(syscall.SIGKILL)
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		return errors.New("postgres can not be killed")
+	}
+	return until(ctx, func() bool { return len(processesIn(f.data())) == 0 })
+}
+
+// tail passes on what is written and keeps the end of it.
+type tail struct {
+	next io.Writer // may be nil
+
+	mu   sync.Mutex
+	kept []byte
+}
+
+const tailBytes = 4 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	t.kept = append(t.kept, b...)
+	if extra := len(t.kept) - tailBytes; extra > 0 {
+		t.kept = append(t.kept[:0], t.kept[extra:]...)
+	}
+	t.mu.Unlock()
+	if t.next == nil {
+		return len(b), nil
+	}
+	return t.next.Write(b)
+}
+
+// String returns the end of what was written.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.kept)
+}

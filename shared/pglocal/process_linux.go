@@ -1,0 +1,61 @@
+package pglocal
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// attributes makes a child that Ctrl-C in our terminal does not reach, as we stop it in our own time,
+// and that the kernel ends when we end. SIGQUIT is Postgres' immediate shutdown, children included.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGQUIT}
+}
+
+// worksIn tells whether the process works in dir, as all of a server's processes do in its data.
+func worksIn(pid int, dir string) bool {
+	cwd, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "cwd"))
+	return err == nil && cwd == dir
+}
+
+// processesIn returns the ids of all processes that work in dir.
+func processesIn(dir string) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && worksIn(pid, dir) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// childrenOf returns the ids of pid's living children.
+func childrenOf(pid int) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, e := range entries {
+		child, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
+		if err != nil {
+			continue
+		}
+		// The name, in parentheses, may hold anything (proc(5)); what follows it is regular.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(fields) > 1 && string(fields[0]) != "Z" && string(fields[1]) == strconv.Itoa(pid) {
+			pids = append(pids, child)
+		}
+	}
+	return pids
+}

@@ -1,0 +1,315 @@
+package pglocal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// Superuser is the role that initdb makes.
+	Superuser = "postgres"
+
+	// NoTCP and FreePort are values of Options.Port.
+	NoTCP    = 0
+	FreePort = -1
+
+	socketName = ".s.PGSQL.65535" // the longest that it can be
+
+	startTimeout = 60 * time.Second // recovery after a crash is part of a start
+	fastTimeout  = 15 * time.Second
+	killTimeout  = 10 * time.Second
+)
+
+// ErrInUse is what [Start] and [Remove] wrap when another process's server runs in the folder.
+var ErrInUse = errors.New("another Postgres server runs in this folder")
+
+// Options say where and how a server runs.
+type Options struct {
+	// Dir is the server's folder; made if missing, opened with its data if not. Where the user that
+	// the server runs as can not enter the folders above it, it becomes a link to one under /var/tmp
+	// that is named by a hash of the path.
+	Dir string
+
+	// Port is the TCP port on 127.0.0.1: a number, NoTCP (the default) for the Unix socket alone, or
+	// FreePort for any that is free.
+	Port int
+
+	// NoSync trades the data's safety in a crash of the machine for speed: for tests. A killed server
+	// still recovers.
+	NoSync bool
+
+	// Settings are parameters of postgresql.conf; they win over what this package sets.
+	Settings map[string]string
+
+	// Log receives what the server logs; nil drops it. The end of it is in the error of a failed start.
+	Log io.Writer
+}
+
+// Server is a running Postgres. Its methods may be called from several goroutines.
+type Server struct {
+	options  Options
+	bin      string
+	folder   *folder
+	port     int
+	password string
+
+	mu   sync.Mutex
+	proc *process // nil when stopped or killed
+}
+
+// Start runs a server and returns when it accepts connections. The server ends with this process; ctx
+// bounds the start only. On an error nothing is left running.
+//
+// The error wraps [ErrNoBinaries] when there is nothing to run, [ErrInUse] when another process's
+// server has the folder.
+func Start(ctx context.Context, o Options) (_ *Server, err error) {
+	bin, err := Binaries()
+	if err != nil {
+		return nil, err
+	}
+	if o.Dir == "" {
+		return nil, errors.New("start Postgres: no folder given")
+	}
+	f, err := openFolder(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("start Postgres: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			f.release()
+		}
+	}()
+	s := &Server{options: o, bin: bin, folder: f, port: o.Port}
+	if s.port == FreePort {
+		if s.port, err = freePort(ctx); err != nil {
+			return nil, fmt.Errorf("start Postgres: %w", err)
+		}
+	}
+	if err := s.initialize(ctx); err != nil {
+		return nil, fmt.Errorf("start Postgres: %w", err)
+	}
+	if err := s.start(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func freePort(ctx context.Context) (int, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// URL returns where user reaches the database db: through the Unix socket, without a password.
+func (s *Server) URL(user, db string) string {
+	u := url.URL{Scheme: "postgres", User: url.User(user), Path: "/" + db}
+	u.RawQuery = url.Values{"host": {s.folder.socket}, "port": {s.socketPort()}, "sslmode": {"disable"}}.Encode()
+	return u.String()
+}
+
+// socketPort returns the number in the socket's name: Postgres takes that of the TCP port.
+func (s *Server) socketPort() string {
+	if s.port == NoTCP {
+		return "5432"
+	}
+	return strconv.Itoa(s.port)
+}
+
+// AdminURL returns where the superuser reaches the database postgres.
+func (s *Server) AdminURL() string { return s.URL(Superuser, "postgres") }
+
+// TCPURL returns where user reaches db over TCP, with the server's own password; empty when the server
+// has no TCP port. A role other than the superuser has that password when [Server.EnsureRole] made it.
+func (s *Server) TCPURL(user, db string) string {
+	if s.port == NoTCP {
+		return ""
+	}
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(user, s.password),
+		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)), Path: "/" + db, RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+// Port returns the TCP port, 0 when there is none.
+func (s *Server) Port() int { return s.port }
+
+// Dir returns the folder that the data really lives in.
+func (s *Server) Dir() string { return s.folder.root }
+
+// PID returns the postmaster's process id, 0 when it does not run.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return 0
+	}
+	return s.proc.pid
+}
+
+// EnsureRole makes a role that may log in, if it is not there, and gives it the server's password.
+func (s *Server) EnsureRole(ctx context.Context, role string) error {
+	return s.asSuperuser(ctx, func(conn *pgx.Conn) error {
+		quoted := pgx.Identifier{role}.Sanitize()
+		var there bool
+		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, role).Scan(&there); err != nil {
+			return fmt.Errorf("look for the role %s: %w", role, err)
+		}
+		verb := "ALTER"
+		if !there {
+			verb = "CREATE"
+		}
+		// The password is of hexadecimal digits: safe between quotes.
+		if _, err := conn.Exec(ctx, verb+" ROLE "+quoted+" LOGIN PASSWORD '"+s.password+"'"); err != nil {
+			return fmt.Errorf("make the role %s: %w", role, err)
+		}
+		return nil
+	})
+}
+
+// EnsureDatabase makes a database of owner, which must be there, if it is not there.
+func (s *Server) EnsureDatabase(ctx context.Context, db, owner string) error {
+	return s.asSuperuser(ctx, func(conn *pgx.Conn) error {
+		var there bool
+		err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, db).Scan(&there)
+		if err != nil || there {
+			return err
+		}
+		_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{db}.Sanitize()+" OWNER "+pgx.Identifier{owner}.Sanitize())
+		if err != nil {
+			return fmt.Errorf("make the database %s: %w", db, err)
+		}
+		return nil
+	})
+}
+
+func (s *Server) asSuperuser(ctx context.Context, do func(*pgx.Conn) error) error {
+	conn, err := pgx.Connect(ctx, s.AdminURL())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return do(conn)
+}
+
+// Stop shuts the server down: it ends the connections and writes all to disk (a fast shutdown), and is
+// made to end when that takes over 15 s or ctx is done. The folder is free for others afterwards.
+// Stopping a stopped server does nothing.
+func (s *Server) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.folder.release()
+	return s.stop(ctx)
+}
+
+func (s *Server) stop(ctx context.Context) error {
+	p := s.proc
+	if p == nil {
+		return nil
+	}
+	s.proc = nil
+	p.signalAll(syscall.SIGCONT) // one that is paused would not hear the rest
+	ctx, cancel := context.WithTimeout(ctx, fastTimeout)
+	defer cancel()
+	p.signal(syscall.SIGINT)
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+	}
+	p.signal(syscall.SIGQUIT) // immediate: the next start recovers from the log
+	select {
+	case <-p.done:
+		return fmt.Errorf("stop Postgres: the fast shutdown was cut short: %w", ctx.Err())
+	case <-time.After(killTimeout):
+	}
+	return errors.Join(errors.New("stop Postgres: it took neither shutdown and was killed"), p.kill(s.folder))
+}
+
+// Kill ends all of the server's processes at once, as a crash does (SIGKILL). [Server.Restart] brings
+// it back.
+func (s *Server) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.proc
+	if p == nil {
+		return nil
+	}
+	s.proc = nil
+	return p.kill(s.folder)
+}
+
+// Pause stops all of the server's processes where they stand (SIGSTOP): connections stay open and
+// nothing answers. [Server.Resume] lets them go on.
+func (s *Server) Pause() error { return s.signalAll(syscall.SIGSTOP) }
+
+// Resume undoes [Server.Pause].
+func (s *Server) Resume() error { return s.signalAll(syscall.SIGCONT) }
+
+func (s *Server) signalAll(sig syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return errors.New("postgres does not run")
+	}
+	s.proc.signalAll(sig)
+	return nil
+}
+
+// Restart stops the server if it runs and starts it again, on the same data, socket and port.
+func (s *Server) Restart(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.folder.lock == nil {
+		if err := s.folder.acquire(); err != nil {
+			return err
+		}
+	}
+	if err := s.stop(ctx); err != nil {
+		return err
+	}
+	return s.start(ctx)
+}
+
+// runningPID returns the id of a live postmaster of this folder, 0 when there is none. What it finds
+// in postmaster.pid may be stale: left by a crash, its number worn by another process since.
+func (f *folder) runningPID() int {
+	pid, _ := f.postmaster()
+	if pid == 0 || syscall.Kill(pid, 0) == syscall.ESRCH || !worksIn(pid, f.data()) {
+		return 0
+	}
+	return pid
+}
+
+// postmaster reads the process id and the status from postmaster.pid (lines 1 and 8).
+func (f *folder) postmaster() (pid int, status string) {
+	b, err := os.ReadFile(filepath.Join(f.data(), "postmaster.pid"))
+	if err != nil {
+		return 0, ""
+	}
+	lines := strings.Split(string(b), "\n")
+	pid, err = strconv.Atoi(strings.TrimSpace(lines[0]))
+	if err != nil {
+		return 0, ""
+	}
+	if len(lines) >= 8 {
+		status = strings.TrimSpace(lines[7])
+	}
+	return pid, status
+}

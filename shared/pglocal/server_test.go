@@ -1,0 +1,347 @@
+package pglocal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// parentEnv makes the test binary a process that starts a server in the folder that it names, says so
+// and waits to be killed.
+const parentEnv = "PGLOCAL_TEST_PARENT_OF"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(parentEnv); dir != "" {
+		s, err := Start(context.Background(), Options{Dir: dir, NoSync: true})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("pid", s.PID())
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func testContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func start(t *testing.T, o Options) *Server {
+	t.Helper()
+	if _, err := Binaries(); err != nil && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	o.NoSync = true
+	s, err := Start(testContext(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := Remove(o.Dir); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(s.Dir()); !os.IsNotExist(err) {
+			t.Errorf("after Remove, %s: %v", s.Dir(), err)
+		}
+	})
+	return s
+}
+
+func query(t *testing.T, url, sql string) (string, error) {
+	t.Helper()
+	ctx := testContext(t)
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	var v string
+	err = conn.QueryRow(ctx, sql).Scan(&v)
+	return v, err
+}
+
+func mustQuery(t *testing.T, url, sql string) string {
+	t.Helper()
+	v, err := query(t, url, sql)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
+func makeTable(t *testing.T, s *Server) {
+	t.Helper()
+	err := s.asSuperuser(testContext(t), func(conn *pgx.Conn) error {
+		_, err := conn.Exec(testContext(t), `CREATE TABLE kept AS SELECT 1 AS n`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDataOutlivesStopKillAndRestart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pg")
+	s := start(t, Options{Dir: dir})
+	makeTable(t, s)
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"restart", func() error { return s.Restart(testContext(t)) }},
+		{"kill", func() error { return errors.Join(s.Kill(), s.Restart(testContext(t))) }},
+		{"stop", func() error { return errors.Join(s.Stop(testContext(t)), s.Restart(testContext(t))) }},
+		{"pause and stop", func() error {
+			return errors.Join(s.Pause(), s.Stop(testContext(t)), s.Restart(testContext(t)))
+		}},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if got := mustQuery(t, s.AdminURL(), `SELECT count(*)::text FROM kept`); got != "1" {
+			t.Errorf("after %s: %s rows, want 1", step.name, got)
+		}
+	}
+}
+
+func TestPauseHangsAndResumeGoesOn(t *testing.T) {
+	s := start(t, Options{Dir: filepath.Join(t.TempDir(), "pg")})
+	conn, err := pgx.Connect(testContext(t), s.AdminURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(testContext(t))
+	if err := s.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() { answered <- conn.Ping(testContext(t)) }()
+	select {
+	case err := <-answered:
+		t.Errorf("a paused server answered: %v", err)
+	case <-time.After(100 * time.Millisecond): // the silence is what is looked for
+	}
+	if err := s.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answered; err != nil {
+		t.Errorf("after Resume: %v", err)
+	}
+}
+
+func TestTCPAsksForThePassword(t *testing.T) {
+	s := start(t, Options{Dir: filepath.Join(t.TempDir(), "pg"), Port: FreePort})
+	if err := s.EnsureRole(testContext(t), `odd "name"`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.EnsureRole(testContext(t), `odd "name"`); err != nil {
+		t.Fatalf("a second time: %v", err)
+	}
+	for range 2 {
+		if err := s.EnsureDatabase(testContext(t), "mine", `odd "name"`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := mustQuery(t, s.TCPURL(`odd "name"`, "mine"), `SELECT current_user || current_database()`); got != `odd "name"mine` {
+		t.Errorf("over TCP we are %q", got)
+	}
+	if got := mustQuery(t, s.URL(`odd "name"`, "mine"), `SELECT current_user::text`); got != `odd "name"` {
+		t.Errorf("through the socket we are %q", got)
+	}
+	wrong := strings.Replace(s.TCPURL(Superuser, "postgres"), s.password, "wrong", 1)
+	if _, err := query(t, wrong, `SELECT 'in'`); err == nil {
+		t.Error("a wrong password was let in over TCP")
+	}
+	for path, want := range map[string]os.FileMode{s.Dir(): 0o700, s.folder.password(): 0o600} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %o, want %o", path, got, want)
+		}
+	}
+}
+
+func TestUsualSettings(t *testing.T) {
+	s := start(t, Options{Dir: filepath.Join(t.TempDir(), "pg"), Settings: map[string]string{"work_mem": "5MB"}})
+	for name, want := range map[string]string{
+		"server_encoding": "UTF8", "lc_collate": "C", "timezone": "UTC", "listen_addresses": "", "work_mem": "5MB", "fsync": "off",
+	} {
+		if got := mustQuery(t, s.AdminURL(), "SELECT current_setting('"+name+"')"); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestBelowAClosedFolder(t *testing.T) {
+	closed := filepath.Join(t.TempDir(), "closed")
+	if err := os.Mkdir(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(closed, ".lectern", "postgres")
+	s := start(t, Options{Dir: dir})
+	target, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if target != s.Dir() {
+		t.Errorf("the wished place leads to %s, the data is in %s", target, s.Dir())
+	}
+	if os.Geteuid() == 0 && !strings.HasPrefix(target, elsewhere) {
+		t.Errorf("as root, the data is in %s, which the server can not enter", target)
+	}
+	makeTable(t, s)
+	if err := s.Stop(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Restart(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustQuery(t, s.AdminURL(), `SELECT count(*)::text FROM kept`); got != "1" {
+		t.Errorf("after a restart: %s rows, want 1", got)
+	}
+}
+
+func TestLongPath(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30), "pg")
+	s := start(t, Options{Dir: dir})
+	mustQuery(t, s.AdminURL(), `SELECT 'ok'`)
+}
+
+func TestStaleFileOfAWornPID(t *testing.T) {
+	s := start(t, Options{Dir: filepath.Join(t.TempDir(), "pg")})
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	// A process of the server's own user now has the number that the crash left behind.
+	sleeper := exec.Command("sleep", "60")
+	s.dress(sleeper)
+	sleeper.Dir = "/"
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sleeper.Process.Kill(); _ = sleeper.Wait() }()
+	path := filepath.Join(s.folder.data(), "postmaster.pid")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := bytes.Cut(b, []byte("\n"))
+	if err := os.WriteFile(path, fmt.Appendf(nil, "%d\n%s", sleeper.Process.Pid, rest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Restart(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	mustQuery(t, s.AdminURL(), `SELECT 'ok'`)
+}
+
+func TestDiesWithItsParentAndTheFolderIsTheNextOnes(t *testing.T) {
+	if _, err := Binaries(); err != nil && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	dir := filepath.Join(t.TempDir(), "pg")
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), parentEnv+"="+dir)
+	stdin, err := parent.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	stdout, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Fscanf(stdout, "pid %d\n", &pid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(testContext(t), Options{Dir: dir, NoSync: true}); !errors.Is(err, ErrInUse) {
+		t.Errorf("beside a live server: %v, want ErrInUse", err)
+	}
+	if err := Remove(dir); !errors.Is(err, ErrInUse) {
+		t.Errorf("removing under a live server: %v, want ErrInUse", err)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait() // it was killed
+	if err := until(testContext(t), func() bool { return syscall.Kill(pid, 0) != nil }); err != nil {
+		t.Errorf("the server outlives its killed parent: %v", err)
+	}
+	s := start(t, Options{Dir: dir})
+	mustQuery(t, s.AdminURL(), `SELECT 'ok'`)
+}
+
+func TestStartSaysWhatIsWrong(t *testing.T) {
+	if _, err := Binaries(); err != nil && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	dir := filepath.Join(t.TempDir(), "pg")
+	_, err := Start(testContext(t), Options{Dir: dir, NoSync: true, Settings: map[string]string{"no_such_setting": "1"}})
+	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {
+		t.Errorf("a wrong setting: %v", err)
+	}
+	// And the folder is free again.
+	s := start(t, Options{Dir: dir})
+	mustQuery(t, s.AdminURL(), `SELECT 'ok'`)
+}
+
+func TestBinaries(t *testing.T) {
+	root := t.TempDir()
+	for _, v := range []string{"9.6", "15", "16"} {
+		for _, name := range []string{"initdb", "postgres"} {
+			path := filepath.Join(root, v, "bin", name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, nil, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(root, "17", "bin"), 0o755); err != nil { // a client's, without a server
+		t.Fatal(err)
+	}
+	pattern := filepath.Join(root, "*", "bin")
+	for _, tt := range []struct{ name, named, want string }{
+		{"highest version with a server", "", filepath.Join(root, "16", "bin")},
+		{"named", filepath.Join(root, "9.6", "bin"), filepath.Join(root, "9.6", "bin")},
+	} {
+		got, err := binaries(tt.named, []string{pattern})
+		if err != nil || got != tt.want {
+			t.Errorf("%s: %q, %v; want %q", tt.name, got, err, tt.want)
+		}
+	}
+	if _, err := binaries(root, []string{pattern}); !errors.Is(err, ErrNoBinaries) {
+		t.Errorf("a PG_BIN_DIR without binaries: %v, want ErrNoBinaries", err)
+	}
+	t.Setenv("PATH", root)
+	_, err := binaries("", []string{filepath.Join(root, "none*")})
+	if !errors.Is(err, ErrNoBinaries) || !strings.Contains(err.Error(), "PATH") || !strings.Contains(err.Error(), "apt-get install") {
+		t.Errorf("nothing anywhere: %v, want what was tried and how to install", err)
+	}
+}

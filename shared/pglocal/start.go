@@ -1,0 +1,187 @@
+package pglocal
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const poll = 4 * time.Millisecond
+
+// initialize makes the data folder if there is none. It is made beside its place and moved there when
+// complete, so that one that was cut short is never taken for a database.
+func (s *Server) initialize(ctx context.Context) error {
+	f := s.folder
+	b, err := os.ReadFile(f.password())
+	if err == nil && len(b) > 0 {
+		s.password = strings.TrimSpace(string(b))
+		if _, err := os.Stat(filepath.Join(f.data(), "PG_VERSION")); err == nil {
+			return nil
+		}
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Stat(f.data()); err == nil {
+		return fmt.Errorf("%s is not a data folder that was made here", f.data())
+	}
+	random := make([]byte, 16)
+	_, _ = rand.Read(random) // never fails (crypto/rand)
+	s.password = hex.EncodeToString(random)
+	if err := f.owner.writeFile(f.password(), []byte(s.password+"\n")); err != nil {
+		return err
+	}
+	unfinished := f.data() + ".new"
+	if err := os.RemoveAll(unfinished); err != nil {
+		return err
+	}
+	args := []string{
+		"--pgdata=" + unfinished, "--username=" + Superuser, "--encoding=UTF8", "--locale=C",
+		"--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile=" + f.password(), "--no-instructions",
+	}
+	if s.options.NoSync {
+		args = append(args, "--no-sync")
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), args...)
+	s.dress(cmd)
+	var out tail
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := run(cmd); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out.String())
+	}
+	return os.Rename(unfinished, f.data())
+}
+
+// dress gives cmd the server's user and a plain environment: variables such as PGPORT or LC_ALL of
+// whoever runs us must not reach it.
+func (s *Server) dress(cmd *exec.Cmd) {
+	cmd.Dir = s.folder.root
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "HOME=" + s.folder.root}
+	cmd.SysProcAttr = attributes()
+	s.folder.owner.as(cmd)
+}
+
+// start runs the server and waits until it is ready. The caller holds s.mu, or is alone.
+func (s *Server) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := s.clear(ctx); err != nil {
+		return fmt.Errorf("start Postgres: %w", err)
+	}
+	cmd := exec.Command(filepath.Join(s.bin, "postgres"), s.arguments()...)
+	s.dress(cmd)
+	out := &tail{next: s.options.Log}
+	cmd.Stderr = out
+	p, err := spawn(cmd)
+	if err != nil {
+		return fmt.Errorf("start Postgres: %w", err)
+	}
+	if err := s.ready(ctx, p); err != nil {
+		err = errors.Join(err, p.kill(s.folder))
+		return fmt.Errorf("start Postgres: %w\n%s", err, out.String())
+	}
+	s.proc = p
+	return nil
+}
+
+func (s *Server) arguments() []string {
+	settings := map[string]string{
+		"timezone":     "UTC",
+		"log_timezone": "UTC",
+		"cluster_name": "lectern",
+	}
+	if s.options.NoSync {
+		for _, name := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
+			settings[name] = "off"
+		}
+	}
+	maps.Copy(settings, s.options.Settings)
+	// What the rest of this package relies on.
+	maps.Copy(settings, map[string]string{
+		"port":                    s.socketPort(),
+		"listen_addresses":        "",
+		"unix_socket_directories": s.folder.socket,
+		"unix_socket_permissions": "0700",
+		"log_destination":         "stderr",
+		"logging_collector":       "off",
+	})
+	if s.port != NoTCP {
+		settings["listen_addresses"] = "127.0.0.1"
+	}
+	args := []string{"-D", s.folder.data()}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		args = append(args, "-c", name+"="+settings[name])
+	}
+	return args
+}
+
+// clear sees to it that no server and no remains of one hold the data.
+func (s *Server) clear(ctx context.Context) error {
+	f := s.folder
+	wait, cancel := context.WithTimeout(ctx, killTimeout)
+	defer cancel()
+	// One whose parent was killed a moment ago is about to end.
+	err := until(wait, func() bool { return f.runningPID() == 0 })
+	if err != nil {
+		return fmt.Errorf("%w: process %d in %s", ErrInUse, f.runningPID(), f.root)
+	}
+	pid, _ := f.postmaster()
+	if pid == 0 {
+		return nil
+	}
+	// Children that outlive a killed postmaster notice it soon; Postgres would refuse to start beside
+	// them.
+	if err := until(wait, func() bool { return len(processesIn(f.data())) == 0 }); err != nil {
+		return fmt.Errorf("processes %v of a killed server still work in %s", processesIn(f.data()), f.data())
+	}
+	// Stale. Postgres would see that too, unless another process wears the number now.
+	return os.Remove(filepath.Join(f.data(), "postmaster.pid"))
+}
+
+// ready waits until the process that was started, and no other, accepts connections.
+func (s *Server) ready(ctx context.Context, p *process) error {
+	err := until(ctx, func() bool {
+		if p.ended() {
+			return true
+		}
+		pid, status := s.folder.postmaster()
+		return pid == p.pid && status == "ready"
+	})
+	if err != nil {
+		return fmt.Errorf("it was not ready in time: %w", err)
+	}
+	if p.ended() {
+		return errors.New("it ended at once")
+	}
+	conn, err := pgx.Connect(ctx, s.AdminURL())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	return conn.Ping(ctx)
+}
+
+// until waits for done to be true.
+func until(ctx context.Context, done func() bool) error {
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	return nil
+}
