@@ -1,0 +1,3 @@
+module github.com/lectern-dev/lectern/cli
+
+go 1.26.0

@@ -1,0 +1,91 @@
+// Package demo makes the data of the demo project: what 90 days of three multi-page flows would have
+// left behind. It is made of arithmetic on a seeded generator alone, so that every run on every
+// machine gives the same bytes. It does no I/O and calls no clock.
+package demo
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"time"
+)
+
+// What the demo project holds.
+const (
+	ProjectID  = "pr_demo"
+	EntryCount = 10_000
+	EventCount = 80_000
+
+	// Days is over how many days, up to End, the entries are spread.
+	Days = 90
+)
+
+// End returns the moment before which everything in the demo project happened.
+func End() time.Time { return time.Date(2026, time.October, 1, 0, 0, 0, 0, time.UTC) }
+
+// Entry is an entry as the ingest endpoint takes it.
+type Entry struct {
+	EntryID      string    `json:"entry_id"`
+	GroupID      string    `json:"group_id"`
+	ProjectID    string    `json:"project_id"`
+	EmbeddableID string    `json:"embeddable_id"`
+	ContactID    string    `json:"contact_id"`
+	CreatedAt    time.Time `json:"created_at"`
+	UpdatedAt    time.Time `json:"updated_at"`
+	Data         string    `json:"entry_data"`
+}
+
+// Event is an event as the ingest endpoint takes it; nil is null.
+type Event struct {
+	EventID          string    `json:"event_id"`
+	EntryID          string    `json:"entry_id"`
+	ContactID        string    `json:"contact_id"`
+	ProjectID        string    `json:"project_id"`
+	GroupID          string    `json:"group_id"`
+	EmbeddableID     string    `json:"embeddable_id"`
+	VersionNumber    int       `json:"embeddable_version_number"`
+	Timestamp        time.Time `json:"timestamp"`
+	PageID           string    `json:"page_id"`
+	PageKey          string    `json:"page_key"`
+	PageIndex        int       `json:"page_index"`
+	MaxPageID        string    `json:"max_page_id"`
+	MaxPageKey       string    `json:"max_page_key"`
+	MaxPageIndex     int       `json:"max_page_index"`
+	TotalPages       int       `json:"total_pages"`
+	EventType        string    `json:"event_type"`
+	ViewType         *string   `json:"view_type"`
+	CustomEventName  *string   `json:"custom_event_name"`
+	CustomEventProps *string   `json:"custom_event_props"`
+	URL              *string   `json:"url"`
+}
+
+// WriteEntries writes all entries as NDJSON.
+func WriteEntries(w io.Writer) error {
+	return write(w, func(encode func(any) error) error {
+		return visits(func(entry Entry, _ []Event) error { return encode(entry) })
+	})
+}
+
+// WriteEvents writes all events as NDJSON, entry by entry, each entry's oldest first.
+func WriteEvents(w io.Writer) error {
+	return write(w, func(encode func(any) error) error {
+		return visits(func(_ Entry, events []Event) error {
+			for _, e := range events {
+				if err := encode(e); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func write(w io.Writer, records func(encode func(any) error) error) error {
+	buffered := bufio.NewWriterSize(w, 64<<10)
+	encoder := json.NewEncoder(buffered)
+	encoder.SetEscapeHTML(false)
+	if err := records(encoder.Encode); err != nil {
+		return err
+	}
+	return buffered.Flush()
+}

@@ -1,0 +1,46 @@
+package demo
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// decimal is an amount in hundredths, written with two places.
+type decimal struct{ hundredths int }
+
+// MarshalJSON writes the amount without going through floating point.
+func (d decimal) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, "%d.%02d", d.hundredths/100, d.hundredths%100), nil
+}
+
+// MarshalJSON writes the object in the order of its pairs.
+func (p pairs) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, pair := range p {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		name, err := plain(pair.name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := plain(pair.value)
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(append(b, name...), ':'), value...)
+	}
+	return append(b, '}'), nil
+}
+
+// plain marshals v without the escapes that only HTML needs.
+func plain(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

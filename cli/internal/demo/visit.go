@@ -1,0 +1,220 @@
+package demo
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+)
+
+// seed fixes the whole data set.
+const seed = 20261001
+
+// Fewest and most events that one entry has.
+const (
+	fewest = 1
+	most   = 24
+)
+
+// visits makes all entries, oldest first, and the events of each.
+func visits(each func(Entry, []Event) error) error {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	all, custom := flows(), customEvents()
+	counts := eventCounts(rng)
+	starts := startTimes(rng)
+	for i := range EntryCount {
+		// A generator of its own keeps one entry as it is when another one's flow is changed.
+		own := rand.New(rand.NewPCG(seed, uint64(i)+2))
+		if err := each(visit(own, all, custom, i, starts[i], counts[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eventCounts says how many events each entry has, so that all together are EventCount.
+func eventCounts(rng *rand.Rand) []int {
+	counts := make([]int, EntryCount)
+	sum := 0
+	for i := range counts {
+		// Many leave on the first pages, most of the others go to the end.
+		if n := rng.IntN(100); n < 24 {
+			counts[i] = fewest + rng.IntN(4)
+		} else {
+			counts[i] = 5 + rng.IntN(4) + rng.IntN(4) + rng.IntN(3)
+		}
+		sum += counts[i]
+	}
+	for sum != EventCount {
+		i := rng.IntN(EntryCount)
+		switch {
+		case sum < EventCount && counts[i] < most:
+			counts[i]++
+			sum++
+		case sum > EventCount && counts[i] > fewest:
+			counts[i]--
+			sum--
+		}
+	}
+	return counts
+}
+
+// startTimes spreads the entries over the days, more by day than by night and more on weekdays, in
+// ascending order.
+func startTimes(rng *rand.Rand) []time.Time {
+	first := End().AddDate(0, 0, -Days)
+	weights := make([]int, Days*24)
+	total := 0
+	byHour := [24]int{3, 2, 1, 1, 1, 2, 5, 9, 13, 15, 16, 15, 17, 15, 14, 13, 13, 15, 18, 21, 22, 18, 11, 6}
+	for h := range weights {
+		at := first.Add(time.Duration(h) * time.Hour)
+		weights[h] = byHour[at.Hour()] * 10
+		if day := at.Weekday(); day == time.Saturday || day == time.Sunday {
+			weights[h] = byHour[at.Hour()] * 7
+		}
+		// A campaign in the fifth week.
+		if day := h / 24; day >= 30 && day < 37 {
+			weights[h] = weights[h] * 8 / 5
+		}
+		total += weights[h]
+	}
+	starts := make([]time.Time, 0, EntryCount)
+	perHour := make([]int, len(weights))
+	for range EntryCount {
+		n := rng.IntN(total)
+		h := 0
+		for n >= weights[h] {
+			n -= weights[h]
+			h++
+		}
+		perHour[h]++
+	}
+	for h, n := range perHour {
+		// Evenly within the hour but for some seconds, which keeps the order without sorting.
+		for i := range n {
+			slot := time.Hour / time.Duration(n)
+			within := slot*time.Duration(i) + time.Duration(rng.Int64N(int64(slot)))
+			starts = append(starts, first.Add(time.Duration(h)*time.Hour+within.Truncate(time.Millisecond)))
+		}
+	}
+	return starts
+}
+
+// visit makes the i-th entry: it starts at start and has exactly count events.
+func visit(rng *rand.Rand, all []flow, custom []customEvent, i int, start time.Time, count int) (Entry, []Event) {
+	v := newVisitor(rng)
+	f := flowOf(rng, all)
+	entry := Entry{
+		EntryID: fmt.Sprintf("ent_%05d%s", i+1, suffix(rng)), GroupID: f.groupID, ProjectID: ProjectID,
+		EmbeddableID: f.id, ContactID: v.contactID, CreatedAt: start, UpdatedAt: start,
+	}
+	url := f.url + pick(v, "", "", "?utm_source=newsletter", "?utm_source=search&utm_campaign=autumn")
+	version := f.version(start)
+	// A visit leaves time for itself before the end of the data.
+	left := End().Add(-time.Second).Sub(start)
+	pause := min(90*time.Second, left/time.Duration(count+1))
+
+	events := make([]Event, 0, count)
+	at, here, furthest := start, 0, 0
+	add := func(set func(*Event)) {
+		e := Event{
+			EventID: fmt.Sprintf("evt_%s_%02d", entry.EntryID[len("ent_"):], len(events)+1),
+			EntryID: entry.EntryID, ContactID: entry.ContactID, ProjectID: ProjectID, GroupID: entry.GroupID,
+			EmbeddableID: f.id, VersionNumber: version, Timestamp: at,
+			PageID: f.pages[here].id, PageKey: f.pages[here].key, PageIndex: here,
+			MaxPageID: f.pages[furthest].id, MaxPageKey: f.pages[furthest].key, MaxPageIndex: furthest,
+			TotalPages: len(f.pages), URL: &url,
+		}
+		set(&e)
+		events = append(events, e)
+		entry.UpdatedAt = at
+		at = at.Add((pause/10 + time.Duration(rng.Int64N(int64(pause*9/10)+1))).Truncate(time.Millisecond) + time.Millisecond)
+	}
+	viewed := func(e *Event) { e.EventType, e.ViewType = "flowpage.viewed", new("flowpage") }
+
+	add(viewed)
+	for len(events) < count {
+		if c, ok := customOn(f.pages[here].key, custom); ok && rng.IntN(100) < 55 {
+			props, _ := plain(c.props(v)) // made of strings, numbers and booleans: always marshals
+			add(func(e *Event) {
+				e.EventType = "custom_event:triggered"
+				e.CustomEventName, e.CustomEventProps = new(c.name), new(string(props))
+			})
+			if len(events) == count {
+				break
+			}
+		}
+		switch last := len(f.pages) - 1; {
+		case here == last || here > 0 && rng.IntN(100) < 11:
+			here--
+		default:
+			here++
+		}
+		furthest = max(furthest, here)
+		add(viewed)
+	}
+	entry.Data = answers(v, f, furthest, here)
+	return entry, events
+}
+
+// answers gives what the visitor left on the pages before the furthest, and on it when they finished.
+func answers(v *visitor, f flow, furthest, here int) string {
+	data := pairs{}
+	for i, p := range f.pages {
+		if i > furthest || i == furthest && i == here && v.rng.IntN(2) == 0 {
+			break
+		}
+		for _, q := range p.questions {
+			answer := q.answer(v)
+			if v.rng.IntN(100) < q.optional {
+				answer = nil
+			}
+			data = append(data, pair{q.name, answer})
+		}
+	}
+	b, _ := plain(data) // made of strings, numbers, booleans and lists of strings: always marshals
+	return string(b)
+}
+
+func flowOf(rng *rand.Rand, all []flow) flow {
+	n := rng.IntN(100)
+	for _, f := range all {
+		if n < f.share {
+			return f
+		}
+		n -= f.share
+	}
+	return all[len(all)-1]
+}
+
+func customOn(key string, custom []customEvent) (customEvent, bool) {
+	for _, c := range custom {
+		if c.page == key {
+			return c, true
+		}
+	}
+	return customEvent{}, false
+}
+
+// newVisitor takes one of 7,000 contacts, so that some come more than once.
+func newVisitor(rng *rand.Rand) *visitor {
+	n := rng.IntN(7000)
+	own := rand.New(rand.NewPCG(seed, 1<<40+uint64(n))) // the same contact always has the same name
+	v := &visitor{rng: own, contactID: "con_" + strconv.Itoa(10000+n)}
+	v.first = pick(v, "Ada", "Björn", "Chloé", "Dmitri", "Elif", "Farah", "Grace", "Hugo", "Ines", "Jürgen",
+		"Kofi", "Lucía", "Mei", "Noah", "Olga", "Priya", "Quentin", "Rosa", "Søren", "Tomás", "Uma", "Wanjiru", "Yuki", "Zoë")
+	v.last = pick(v, "Andersen", "Bauer", "Castillo", "Dubois", "Eriksson", "Ferrari", "García", "Haddad", "Ivanova",
+		"Jansen", "Kowalska", "Larsson", "Müller", "Nakamura", "O'Brien", "Papadopoulos", "Quinn", "Rossi", "Şahin", "Tanaka", "Weber")
+	v.rng = rng
+	return v
+}
+
+// suffix returns three characters that make ids look like ids.
+func suffix(rng *rand.Rand) string {
+	const alphabet = "23456789abcdefghjkmnpqrstvwxyz"
+	b := make([]byte, 3)
+	for i := range b {
+		b[i] = alphabet[rng.IntN(len(alphabet))]
+	}
+	return string(b)
+}
