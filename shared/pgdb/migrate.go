@@ -1,0 +1,174 @@
+package pgdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+// Role is a part that a service plays towards its database, beside the owner who migrates.
+type Role string
+
+// The roles of every service.
+const (
+	Reader Role = "reader" // serves the public operations
+	Ingest Role = "ingest" // takes data in
+)
+
+// RoleStatementTimeout is the statement_timeout that [Migrate] gives to roles: a backstop for
+// connections that bring none of their own, through poolers and by hand.
+const RoleStatementTimeout = time.Minute
+
+// lockTimeout is how long Migrate waits for another one that is at work: an index on large tables
+// takes its time.
+const lockTimeout = 30 * time.Minute
+
+// Schema is what a service keeps in its database.
+type Schema struct {
+	// Name is the service's, in lower case: of the table that records its migrations
+	// (<name>_migrations) and of the lock. Several schemas may share a database.
+	Name string
+
+	// Migrations holds numbered files of SQL in goose's form (0001_entries.sql), forward only.
+	Migrations fs.FS
+
+	// Grants lists for each role what stands between GRANT and TO: "SELECT ON entries, events".
+	Grants map[Role][]string
+}
+
+// Migrate brings the database at ownerURL to s and gives the roles their grants; roles names the login
+// role of each. A role that is missing, empty or the owner itself gets nothing. Only what is pending
+// is done, so that it may run at every start, several at once, and beside code of the version before.
+// It must reach the server itself, not through PgBouncer in transaction mode.
+func Migrate(ctx context.Context, ownerURL string, s Schema, roles map[Role]string, log *slog.Logger) error {
+	cfg, err := pgx.ParseConfig(ownerURL)
+	if err != nil {
+		return errBadURL
+	}
+	// The log-in may come with a statement_timeout meant for requests.
+	cfg.RuntimeParams["statement_timeout"] = "0"
+	cfg.RuntimeParams["application_name"] = s.Name + " migrate"
+	if err := migrateUp(ctx, cfg, s, log); err != nil {
+		return fmt.Errorf("migrate %s: %w", s.Name, err)
+	}
+	if err := grant(ctx, cfg, s, roles); err != nil {
+		return fmt.Errorf("grant on %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Logger) (err error) {
+	// A try-lock that is repeated, and not a lock that waits: CREATE INDEX CONCURRENTLY waits for
+	// every transaction, also for one that waits for the lock, and both would for ever.
+	locker, err := lock.NewPostgresSessionLocker(
+		lock.WithLockID(lockID(s.Name+" migrations")),
+		lock.WithLockTimeout(1, uint64(lockTimeout/time.Second)))
+	if err != nil {
+		return err
+	}
+	db := stdlib.OpenDB(*cfg)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, s.Migrations,
+		goose.WithTableName(s.Name+"_migrations"),
+		goose.WithSessionLocker(locker),
+		goose.WithDisableGlobalRegistry(true),
+		goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return err
+	}
+	done, err := provider.Up(ctx)
+	for _, r := range done {
+		log.InfoContext(ctx, "migrated", slog.String("schema", s.Name),
+			slog.Int64("version", r.Source.Version), slog.Duration("took", r.Duration))
+	}
+	return err
+}
+
+// grant gives the roles what s says, in one transaction and one at a time: two at once on the same
+// table would fail.
+func grant(ctx context.Context, cfg *pgx.ConnConfig, s Schema, roles map[Role]string) error {
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, lockID(s.Name+" grants")); err != nil {
+			return err
+		}
+		for _, role := range slices.Sorted(maps.Keys(s.Grants)) {
+			login := roles[role]
+			if login == "" || login == cfg.User {
+				continue
+			}
+			quoted := pgx.Identifier{login}.Sanitize()
+			for _, g := range s.Grants[role] {
+				if _, err := tx.Exec(ctx, "GRANT "+g+" TO "+quoted); err != nil {
+					return fmt.Errorf("to the role %s: %w", login, err)
+				}
+			}
+			if err := limitRole(ctx, tx, login); err != nil {
+				return fmt.Errorf("limit the role %s: %w", login, err)
+			}
+		}
+		return nil
+	})
+}
+
+// limitRole gives the role its statement_timeout in this database, unless it has one or the owner may
+// not: then whoever made the role decides.
+func limitRole(ctx context.Context, tx pgx.Tx, login string) error {
+	var db string
+	var limited bool
+	err := tx.QueryRow(ctx, `
+		SELECT current_database(), EXISTS (
+			SELECT FROM pg_db_role_setting s
+			CROSS JOIN unnest(s.setconfig) AS setting
+			WHERE s.setrole = (SELECT oid FROM pg_roles WHERE rolname = $1)
+			AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+			AND setting LIKE 'statement_timeout=%')`, login).Scan(&db, &limited)
+	if err != nil || limited {
+		return err
+	}
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "ALTER ROLE "+pgx.Identifier{login}.Sanitize()+" IN DATABASE "+pgx.Identifier{db}.Sanitize()+
+			" SET statement_timeout = "+strconv.FormatInt(RoleStatementTimeout.Milliseconds(), 10))
+		return err
+	})
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" { // insufficient_privilege
+		return nil
+	}
+	return err
+}
+
+// lockID makes the number of an advisory lock.
+func lockID(what string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte("lectern " + what))
+	return int64(h.Sum64())
+}
+
+// UserOf returns the role that url logs in as, empty when url is empty or can not be read.
+func UserOf(url string) string {
+	if url == "" {
+		return ""
+	}
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return ""
+	}
+	return cfg.User
+}

@@ -1,0 +1,154 @@
+package pgdb
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/exaring/otelpgx"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+// Options say how a pool behaves. Every pool of a process takes the same; the URL may say more about
+// its own connections, as pgx reads it (sslmode, several hosts, target_session_attrs).
+type Options struct {
+	// MaxConns is the most connections that a pool opens. 0 takes 4 for each CPU that the process may
+	// use, at least 8. All pools of all replicas together must stay below the server's
+	// max_connections. Default: 0.
+	MaxConns int32 `env:"DATABASE_MAX_CONNS" envDefault:"0"`
+
+	// AcquireTimeout is how long a request waits for a connection when all are taken; it is then
+	// answered 503. Default: 1s.
+	AcquireTimeout time.Duration `env:"DATABASE_ACQUIRE_TIMEOUT" envDefault:"1s"`
+
+	// ConnectTimeout bounds the making of a connection, name look-up and TLS included. Default: 3s.
+	ConnectTimeout time.Duration `env:"DATABASE_CONNECT_TIMEOUT" envDefault:"3s"`
+
+	// StatementTimeout is the longest that a statement runs, and a transaction as seen from here: the
+	// server is told (statement_timeout), and a second later the connection is given up, for a server
+	// that hangs. 0 tells and bounds nothing and leaves it to the role's own setting, as PgBouncer
+	// asks for. Default: 30s.
+	StatementTimeout time.Duration `env:"STATEMENT_TIMEOUT" envDefault:"30s"`
+
+	// MaxConnLifetime is the age at which a connection is replaced, give or take a tenth: what lets
+	// load balancers and failovers spread them anew. Default: 30m.
+	MaxConnLifetime time.Duration `env:"DATABASE_MAX_CONN_LIFETIME" envDefault:"30m"`
+
+	// MaxConnIdleTime is how long a connection that is not used is kept. Default: 5m.
+	MaxConnIdleTime time.Duration `env:"DATABASE_MAX_CONN_IDLE_TIME" envDefault:"5m"`
+
+	// ExecMode is how statements are sent: cache_statement (prepared once for each connection),
+	// cache_describe (for PgBouncer below 1.21 in transaction mode), exec or simple_protocol (for
+	// proxies that keep no state; values come as text). describe_exec is not offered: through a
+	// pooler it can give wrong rows without an error. Default: cache_statement.
+	ExecMode string `env:"DATABASE_EXEC_MODE" envDefault:"cache_statement"`
+
+	// Name tells the server and the metrics whose connections these are, for example "entries".
+	Name string `env:"-"`
+
+	// TracerProvider makes a span of each statement, without its text and arguments; nil, or one that
+	// does nothing, leaves the tracing out altogether.
+	TracerProvider trace.TracerProvider `env:"-"`
+
+	// MeterProvider takes the pool's figures; nil measures nothing.
+	MeterProvider metric.MeterProvider `env:"-"`
+}
+
+var execModes = map[string]pgx.QueryExecMode{
+	"cache_statement": pgx.QueryExecModeCacheStatement,
+	"cache_describe":  pgx.QueryExecModeCacheDescribe,
+	"exec":            pgx.QueryExecModeExec,
+	"simple_protocol": pgx.QueryExecModeSimpleProtocol,
+}
+
+// Validate reports every setting that is out of range.
+func (o Options) Validate() error {
+	var faults []error
+	if o.MaxConns < 0 || o.MaxConns > 10_000 {
+		faults = append(faults, config.Invalid("DATABASE_MAX_CONNS", o.MaxConns, "0 to 10000"))
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+		least time.Duration
+	}{
+		{"DATABASE_ACQUIRE_TIMEOUT", o.AcquireTimeout, time.Millisecond},
+		{"DATABASE_CONNECT_TIMEOUT", o.ConnectTimeout, time.Millisecond},
+		{"STATEMENT_TIMEOUT", o.StatementTimeout, 0},
+		{"DATABASE_MAX_CONN_LIFETIME", o.MaxConnLifetime, time.Second},
+		{"DATABASE_MAX_CONN_IDLE_TIME", o.MaxConnIdleTime, time.Second},
+	} {
+		const most = 24 * time.Hour
+		if d.value < d.least || d.value > most {
+			faults = append(faults, config.Invalid(d.name, d.value, fmt.Sprintf("%v to %v", d.least, most)))
+		}
+	}
+	if _, ok := execModes[o.ExecMode]; !ok && o.ExecMode != "" {
+		faults = append(faults, config.Invalid("DATABASE_EXEC_MODE", o.ExecMode,
+			"cache_statement, cache_describe, exec or simple_protocol"))
+	}
+	return errors.Join(faults...)
+}
+
+// withDefaults fills what is zero and may not be, so that a literal Options{} is a working one.
+func (o Options) withDefaults() Options {
+	if o.MaxConns == 0 {
+		o.MaxConns = max(8, 4*int32(runtime.GOMAXPROCS(0)))
+	}
+	set := func(d *time.Duration, value time.Duration) {
+		if *d == 0 {
+			*d = value
+		}
+	}
+	set(&o.AcquireTimeout, time.Second)
+	set(&o.ConnectTimeout, 3*time.Second)
+	set(&o.MaxConnLifetime, 30*time.Minute)
+	set(&o.MaxConnIdleTime, 5*time.Minute)
+	if o.ExecMode == "" {
+		o.ExecMode = "cache_statement"
+	}
+	if o.Name == "" {
+		o.Name = "lectern"
+	}
+	return o
+}
+
+// configure puts o into cfg.
+func (o Options) configure(cfg *pgxpool.Config) {
+	cfg.MaxConns = o.MaxConns
+	cfg.MaxConnLifetime = o.MaxConnLifetime
+	cfg.MaxConnLifetimeJitter = o.MaxConnLifetime / 10
+	cfg.MaxConnIdleTime = o.MaxConnIdleTime
+	cfg.PingTimeout = o.AcquireTimeout
+	conn := cfg.ConnConfig
+	conn.ConnectTimeout = o.ConnectTimeout
+	conn.DefaultQueryExecMode = execModes[o.ExecMode]
+	conn.RuntimeParams["application_name"] = o.Name
+	if o.StatementTimeout > 0 {
+		conn.RuntimeParams["statement_timeout"] = fmt.Sprint(o.StatementTimeout.Milliseconds())
+	}
+	if tracing(o.TracerProvider) {
+		conn.Tracer = otelpgx.NewTracer(
+			otelpgx.WithTracerProvider(o.TracerProvider),
+			otelpgx.WithMeterProvider(metricnoop.NewMeterProvider()), // the HTTP and pool figures say enough
+			otelpgx.WithTrimSQLInSpanName(),
+			otelpgx.WithDisableSQLStatementInAttributes(),
+		)
+	}
+}
+
+func tracing(p trace.TracerProvider) bool {
+	if p == nil {
+		return false
+	}
+	_, off := p.(tracenoop.TracerProvider)
+	return !off
+}

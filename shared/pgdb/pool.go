@@ -1,0 +1,252 @@
+package pgdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/exaring/otelpgx"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+// errNoConnection is the cause of a 503 when no connection was to be had in time: all are taken, or a
+// new one can not be made.
+var errNoConnection = errors.New("no database connection in time")
+
+// grace is how long after the server's own time-out a statement is given up from this side.
+const grace = time.Second
+
+// Pool is a pool of connections to one database as one role. Its methods may be called from several
+// goroutines; each returns the connection before it returns, and errors that [Fault] has judged.
+type Pool struct {
+	pool    *pgxpool.Pool
+	options Options
+	traced  bool
+	current atomic.Pointer[patience]
+	done    atomic.Int64 // statements and transactions that succeeded: what Health sees progress by
+}
+
+// patience is a context for acquiring, shared by the requests of a short while.
+type patience struct {
+	context.Context
+	fresh time.Time // until then it leaves the whole acquire time-out to who takes it
+}
+
+// Open makes a pool for the database at url. It connects when first used: a server that is down makes
+// no error here and is seen when it is back. The caller closes the pool.
+func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if url == "" {
+		return nil, errors.New("open a database pool: no URL given")
+	}
+	o = o.withDefaults()
+	cfg, err := pgxpool.ParseConfig(url.Reveal())
+	if err != nil {
+		return nil, errBadURL
+	}
+	o.configure(cfg)
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open a database pool: %w", err)
+	}
+	if o.MeterProvider != nil {
+		err := otelpgx.RecordStats(pool, otelpgx.WithStatsMeterProvider(o.MeterProvider),
+			// The default has host and port in it: one series for each place the database ever stood at.
+			otelpgx.WithStatsAttributes(semconv.DBClientConnectionPoolName(o.Name)))
+		if err != nil {
+			pool.Close()
+			return nil, fmt.Errorf("measure the database pool: %w", err)
+		}
+	}
+	return &Pool{pool: pool, options: o, traced: cfg.ConnConfig.Tracer != nil}, nil
+}
+
+// errBadURL leaves out the URL: what is wrong in it may be the password.
+var errBadURL = errors.New("the database URL can not be read: want postgres://user:password@host:port/database?sslmode=…")
+
+// Close ends the pool when all connections are back. Figures of a closed pool stay where they were.
+func (p *Pool) Close() { p.pool.Close() }
+
+// acquire takes a connection, for at most the statement's time.
+func (p *Pool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	wait := p.patience()
+	if p.traced { // the span of the wait belongs to the request
+		own, cancel := context.WithTimeout(ctx, p.options.AcquireTimeout)
+		defer cancel()
+		wait = own
+	}
+	conn, err := p.pool.Acquire(wait)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if wait.Err() != nil && errors.Is(err, wait.Err()) {
+			return nil, errNoConnection
+		}
+		return nil, err
+	}
+	p.bound(conn, true)
+	return conn, nil
+}
+
+// patience returns a context that ends after the acquire time-out, or up to a quarter of it later. A
+// context of its own would cost each request five allocations, to end a wait that hardly ever is one.
+// It does not end with the request; the wait is short, and the statement after it does.
+func (p *Pool) patience() context.Context {
+	now := time.Now()
+	if c := p.current.Load(); c != nil && now.Before(c.fresh) {
+		return c
+	}
+	slack := p.options.AcquireTimeout / 4
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(p.options.AcquireTimeout+slack, cancel)
+	c := &patience{Context: ctx, fresh: now.Add(slack)}
+	p.current.Store(c)
+	return c
+}
+
+// bound gives the connection its deadline, or takes it away.
+func (p *Pool) bound(conn *pgxpool.Conn, on bool) {
+	if p.options.StatementTimeout == 0 || conn.Conn().IsClosed() {
+		return
+	}
+	var deadline time.Time
+	if on {
+		deadline = time.Now().Add(p.options.StatementTimeout + grace)
+	}
+	_ = conn.Conn().PgConn().Conn().SetDeadline(deadline) // fails on a dead connection, as its use will
+}
+
+// release returns a connection that was used with the outcome err.
+func (p *Pool) release(conn *pgxpool.Conn, err error) {
+	if err == nil {
+		p.done.Add(1)
+	} else if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "25006" {
+		// Connected to what is a standby now. All connections are: let them find the primary.
+		p.pool.Reset()
+	}
+	p.bound(conn, false)
+	conn.Release()
+}
+
+// Query runs sql and gives its rows to read, which loops over rows.Next and takes what it needs: the
+// values, and bytes of RawValues, are valid until the next row. It need neither close the rows nor ask
+// rows.Err; both is done here.
+//
+// When the server has lost the prepared statement, or a migration changed what it gives, read is
+// called a second time; the first saw no row.
+func (p *Pool) Query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args ...any) error {
+	return Fault(p.query(ctx, read, sql, args))
+}
+
+func (p *Pool) query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args []any) error {
+	conn, err := p.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	// The outcome of a read that panics is not known.
+	outcome := errPanicked
+	defer func() { p.release(conn, outcome) }()
+	outcome = queryOn(ctx, conn, read, sql, args)
+	if stalePlan(outcome) {
+		outcome = queryOn(ctx, conn, read, sql, args) // pgx prepares anew after any error
+	}
+	return outcome
+}
+
+var errPanicked = errors.New("panicked")
+
+func queryOn(ctx context.Context, conn *pgxpool.Conn, read func(rows pgx.Rows) error, sql string, args []any) error {
+	rows, err := conn.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() // also when read panics: the connection goes back in a known state
+	err = read(rows)
+	rows.Close()
+	if rows.Err() != nil {
+		return rows.Err()
+	}
+	return err
+}
+
+// stalePlan tells whether a prepared statement failed before its first row for being out of date.
+func stalePlan(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	// 0A000 is "cached plan must not change result type" among other things: those fail again.
+	return ok && (pg.Code == "26000" || pg.Code == "0A000")
+}
+
+// QueryRow runs sql and scans its first row into dest; [pgx.ErrNoRows] when there is none.
+func (p *Pool) QueryRow(ctx context.Context, dest []any, sql string, args ...any) error {
+	return p.Query(ctx, func(rows pgx.Rows) error {
+		if !rows.Next() {
+			return pgx.ErrNoRows
+		}
+		return rows.Scan(dest...)
+	}, sql, args...)
+}
+
+// Exec runs sql, one statement, and tells what it did.
+func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	conn, err := p.acquire(ctx)
+	if err != nil {
+		return pgconn.CommandTag{}, Fault(err)
+	}
+	tag, err := conn.Exec(ctx, sql, args...)
+	if stalePlan(err) {
+		tag, err = conn.Exec(ctx, sql, args...)
+	}
+	p.release(conn, err)
+	return tag, Fault(err)
+}
+
+// InTx runs do in a transaction (read committed), commits when it returns nil and rolls back otherwise,
+// also when it panics. An [apierr.Unavailable] from here may mean that the commit's answer was lost:
+// what do does should be idempotent.
+func (p *Pool) InTx(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
+	return Fault(p.inTx(ctx, do))
+}
+
+func (p *Pool) inTx(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
+	conn, err := p.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	outcome := errPanicked
+	defer func() { p.release(conn, outcome) }()
+	outcome = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return do(ctx, tx) })
+	return outcome
+}
+
+// Ping asks the server for a sign of life.
+func (p *Pool) Ping(ctx context.Context) error {
+	_, err := p.Exec(ctx, "-- ping")
+	return err
+}
+
+// Health tells whether the database can be used, within the acquire time-out: a check for readiness. A
+// pool that is full but getting on with it is in good health: taking it out of service would only
+// move the load.
+func (p *Pool) Health(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.options.AcquireTimeout+p.options.ConnectTimeout)
+	defer cancel()
+	before := p.done.Load()
+	err := p.Ping(ctx)
+	if errors.Is(err, errNoConnection) && p.done.Load() > before {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,91 @@
+package pgdb
+
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// Raw reads a row's columns as they came on the wire, without copying. Queries give the binary format,
+// or the text format when the connection's mode of execution is exec or simple_protocol: Raw takes
+// both. A value is valid until the next row.
+type Raw struct {
+	values [][]byte
+	binary bool
+}
+
+// NewRaw prepares to read rows; their columns must all have come in one format.
+func NewRaw(rows pgx.Rows) Raw {
+	r := Raw{binary: true}
+	for _, f := range rows.FieldDescriptions() {
+		if f.Format != pgtype.BinaryFormatCode {
+			r.binary = false
+		}
+	}
+	return r
+}
+
+// Next takes the columns of the row that rows stands on.
+func (r *Raw) Next(rows pgx.Rows) { r.values = rows.RawValues() }
+
+// Null tells whether the column is null.
+func (r *Raw) Null(column int) bool { return r.values[column] == nil }
+
+// Text returns a text column, nil when it is null.
+func (r *Raw) Text(column int) []byte { return r.values[column] }
+
+// Int returns an int8 column, 0 when it is null.
+func (r *Raw) Int(column int) int64 {
+	v := r.values[column]
+	switch {
+	case v == nil:
+		return 0
+	case r.binary:
+		return int64(binary.BigEndian.Uint64(v))
+	}
+	n, _ := strconv.ParseInt(string(v), 10, 64) // Postgres wrote it
+	return n
+}
+
+// AppendInt appends an int8 column as a JSON number, null when it is null.
+func (r *Raw) AppendInt(dst []byte, column int) []byte {
+	if r.Null(column) {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendInt(dst, r.Int(column), 10)
+}
+
+// postgresEpoch is what timestamptz counts from, 2000-01-01 UTC, in Unix microseconds.
+const postgresEpoch = 946684800_000000
+
+// Micros returns a timestamptz column in Unix microseconds, 0 when it is null.
+func (r *Raw) Micros(column int) int64 {
+	v := r.values[column]
+	switch {
+	case v == nil:
+		return 0
+	case r.binary:
+		return int64(binary.BigEndian.Uint64(v)) + postgresEpoch
+	}
+	t, err := time.Parse("2006-01-02 15:04:05.999999-07", string(v))
+	if err != nil {
+		return 0 // only with a TimeZone other than UTC, which connections set
+	}
+	return t.UnixMicro()
+}
+
+// Timestamp makes a timestamptz parameter of Unix microseconds; the two ends of the range are
+// -infinity and infinity.
+func Timestamp(micros int64) pgtype.Timestamptz {
+	switch micros {
+	case math.MinInt64:
+		return pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+	case math.MaxInt64:
+		return pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
+	}
+	return pgtype.Timestamptz{Time: time.UnixMicro(micros), Valid: true}
+}
