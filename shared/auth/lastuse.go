@@ -1,0 +1,97 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Use says that a key was used.
+type Use struct {
+	ProjectID string
+	KeyID     string
+	At        time.Time
+}
+
+// UseWriter keeps when keys were last used.
+type UseWriter interface {
+	// WriteUses notes each use, unless a later one is noted already. Uses are sorted by project and
+	// then key, one each.
+	WriteUses(ctx context.Context, uses []Use) error
+}
+
+// maxUses bounds how many keys' uses wait to be written; of further ones nothing is kept.
+const maxUses = 100_000
+
+// LastUse collects when keys are used, and writes it from time to time. Losing some of it costs
+// nobody anything, so a failure is logged and no more.
+type LastUse struct {
+	writer UseWriter
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	pending map[useKey]time.Time
+}
+
+type useKey struct{ project, key string }
+
+// NewLastUse makes a LastUse that writes to w.
+func NewLastUse(w UseWriter, log *slog.Logger) *LastUse {
+	return &LastUse{writer: w, log: log, pending: map[useKey]time.Time{}}
+}
+
+func (u *LastUse) note(projectID, keyID string, at time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	id := useKey{projectID, keyID}
+	if _, ok := u.pending[id]; ok || len(u.pending) < maxUses {
+		u.pending[id] = at
+	}
+}
+
+// Flush writes what was collected. What could not be written is kept for the next time.
+func (u *LastUse) Flush(ctx context.Context) {
+	u.mu.Lock()
+	pending := u.pending
+	u.pending = make(map[useKey]time.Time, len(pending))
+	u.mu.Unlock()
+	if len(pending) == 0 {
+		return
+	}
+	uses := make([]Use, 0, len(pending))
+	for id, at := range pending {
+		uses = append(uses, Use{ProjectID: id.project, KeyID: id.key, At: at})
+	}
+	slices.SortFunc(uses, func(a, b Use) int {
+		return cmp.Or(cmp.Compare(a.ProjectID, b.ProjectID), cmp.Compare(a.KeyID, b.KeyID))
+	})
+	if err := u.writer.WriteUses(ctx, uses); err != nil {
+		u.log.WarnContext(ctx, "the last use of keys was not written; it is tried again", slog.Int("keys", len(uses)), slog.Any("error", err))
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		for id, at := range pending {
+			if _, ok := u.pending[id]; !ok && len(u.pending) < maxUses {
+				u.pending[id] = at
+			}
+		}
+	}
+}
+
+// Run flushes every interval until ctx ends. The caller flushes once more when it shuts down.
+func (u *LastUse) Run(ctx context.Context, interval time.Duration) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			bounded, cancel := context.WithTimeout(ctx, interval)
+			u.Flush(bounded)
+			cancel()
+		}
+	}
+}

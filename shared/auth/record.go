@@ -1,0 +1,83 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Record is a key as a store holds it. The key itself is in no store.
+type Record struct {
+	ID        string // public: stands in logs and lists
+	ProjectID string
+	Name      string // what its owner calls it; may be empty
+	Scopes    Scopes
+	Rate      int       // requests a second; 0: the default
+	CreatedAt time.Time // UTC
+	ExpiresAt time.Time // from then on it is refused; zero: never
+	RevokedAt time.Time // zero: it is not revoked
+	// LastUsedAt is exact to about a minute; zero: never used.
+	LastUsedAt time.Time
+	// Foreign says that the key was brought along from elsewhere.
+	Foreign bool
+
+	// ReadAt is the moment before the store of record was asked. Nothing that follows from the record
+	// is believed for longer than the cache's TTL after it.
+	ReadAt time.Time
+}
+
+// Active tells whether a key of the record is accepted at now.
+func (r Record) Active(now time.Time) bool {
+	return r.RevokedAt.IsZero() && (r.ExpiresAt.IsZero() || now.Before(r.ExpiresAt))
+}
+
+// Store finds the record of a key.
+type Store interface {
+	// Lookup returns the record of the project's key with that hash, also when the key is revoked or
+	// expired. It is [ErrUnknown] when the project has no such key. Any other error is a fault of the
+	// store. A cache fills in no more than a verification needs: id, project, scopes, rate, expiry,
+	// Foreign and ReadAt.
+	Lookup(ctx context.Context, projectID string, h Hash) (Record, error)
+}
+
+// Refusal is why a key is not accepted. Clients are told the same of all of them; the log tells them
+// apart.
+type Refusal string
+
+// Error is the reason.
+func (r Refusal) Error() string { return string(r) }
+
+// The reasons to refuse a key.
+const (
+	ErrMissing   Refusal = "no API key was sent"
+	ErrMalformed Refusal = "the API key is malformed"
+	ErrUnknown   Refusal = "the project has no such API key"
+	ErrExpired   Refusal = "the API key has expired"
+	ErrRevoked   Refusal = "the API key is revoked"
+)
+
+// ErrChanged is wrapped by the fault of a store that knows the record to have changed within the TTL,
+// and could not read it again: what was read before may then not be used.
+var ErrChanged = errors.New("the key has changed since it was read")
+
+// Principal is whom an accepted key speaks for.
+type Principal struct {
+	KeyID     string
+	ProjectID string
+	Scopes    Scopes
+	Rate      int // requests a second; 0: the default
+}
+
+type principalKey struct{}
+
+// WithPrincipal returns ctx carrying p.
+func WithPrincipal(ctx context.Context, p Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
+}
+
+// PrincipalFrom returns the principal of the request that ctx belongs to. It is false where no key was
+// asked for or none was sent.
+func PrincipalFrom(ctx context.Context) (Principal, bool) {
+	p, ok := ctx.Value(principalKey{}).(Principal)
+	return p, ok
+}

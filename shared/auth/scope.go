@@ -1,0 +1,84 @@
+package auth
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+// Scope is one thing that a key may be used for.
+type Scope uint32
+
+// The scopes that a key can have.
+const (
+	EntriesRead     Scope = 1 << iota // "entries:read": entries, events, page views
+	EmbeddablesRead                   // "embeddables:read": embeddables and their versions
+	ExperimentsRead                   // "experiments:read": experiments
+	ProxyUse                          // "proxy:use": the credential proxy
+)
+
+// Scopes is a set of scopes.
+type Scopes uint32
+
+// DefaultScopes is what a key gets when nothing else is asked for: reading all, and not the proxy.
+const DefaultScopes = Scopes(EntriesRead | EmbeddablesRead | ExperimentsRead)
+
+var scopeNames = [...]string{"entries:read", "embeddables:read", "experiments:read", "proxy:use"}
+
+// ScopesOf makes a set.
+func ScopesOf(scopes ...Scope) Scopes {
+	var set Scopes
+	for _, s := range scopes {
+		set |= Scopes(s)
+	}
+	return set
+}
+
+// Has tells whether s is in the set.
+func (set Scopes) Has(s Scope) bool { return s != 0 && set&Scopes(s) == Scopes(s) }
+
+// Names lists the set's scopes, in the order of the constants.
+func (set Scopes) Names() []string {
+	names := make([]string, 0, bits.OnesCount32(uint32(set)))
+	for i, name := range scopeNames {
+		if set.Has(1 << i) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// String lists the set's scopes, separated by spaces.
+func (set Scopes) String() string { return strings.Join(set.Names(), " ") }
+
+// String is the scope's name.
+func (s Scope) String() string { return Scopes(s).String() }
+
+// ParseScopes reads names of scopes, each possibly a list that is separated by spaces or commas. Its
+// error names the first that is unknown, and those that are known.
+func ParseScopes(names ...string) (Scopes, error) {
+	set, unknown := KnownScopes(names...)
+	if len(unknown) > 0 {
+		return 0, fmt.Errorf("unknown scope %q; known: %s", unknown[0], strings.Join(scopeNames[:], ", "))
+	}
+	return set, nil
+}
+
+// KnownScopes reads names as [ParseScopes] does, and gives back apart those that this program does not
+// know: a newer one may have stored them, and they grant nothing here.
+func KnownScopes(names ...string) (known Scopes, unknown []string) {
+	for _, list := range names {
+		for _, name := range strings.FieldsFunc(list, func(r rune) bool { return r == ' ' || r == ',' }) {
+			i := 0
+			for i < len(scopeNames) && scopeNames[i] != name {
+				i++
+			}
+			if i == len(scopeNames) {
+				unknown = append(unknown, name)
+				continue
+			}
+			known |= 1 << i
+		}
+	}
+	return known, unknown
+}

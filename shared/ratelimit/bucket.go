@@ -1,0 +1,106 @@
+package ratelimit
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// bucket is what a process knows of one key: tokens that it has taken, or that there are none.
+type bucket struct {
+	name string // of the key in Redis
+
+	mu     sync.Mutex
+	tokens int           // taken and not handed out
+	lapses time.Time     // when they are lost
+	none   time.Time     // until then Redis has no token, whoever asks
+	asking chan struct{} // closed when the question under way is answered; nil when there is none
+	queued int           // requests that wait for it
+
+	remaining int       // in Redis, when last asked
+	reset     time.Time // when the whole burst is there again
+
+	asked time.Time // when Redis was last asked
+	spent int       // tokens handed out since
+}
+
+// take hands out a token, of those taken ahead or of Redis. One request at a time asks Redis; those
+// that come meanwhile are asked for together, next.
+func (b *bucket) take(ctx context.Context, l *Limiter, rate Rate) Result {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for {
+		now := l.o.Now()
+		switch {
+		case b.tokens > 0 && now.Before(b.lapses):
+			b.tokens--
+			b.spent++
+			return Result{Rate: rate, Allowed: true, Remaining: b.remaining + b.tokens, ResetAfter: max(0, b.reset.Sub(now))}
+		case now.Before(b.none):
+			return Result{Rate: rate, ResetAfter: max(0, b.reset.Sub(now)), RetryAfter: b.none.Sub(now)}
+		case b.asking != nil:
+			if !b.wait(ctx) {
+				return open(rate)
+			}
+		case !b.refill(ctx, l, rate, now):
+			return open(rate)
+		}
+	}
+}
+
+// wait lets go of the lock until the question under way is answered. False: ctx ended first.
+func (b *bucket) wait(ctx context.Context) bool {
+	asking := b.asking
+	b.queued++
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		b.queued--
+	}()
+	select {
+	case <-asking:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// refill asks Redis, without the lock, for as many tokens as requests wait for and as recent use makes
+// likely to be wanted soon. False: Redis could not say.
+func (b *bucket) refill(ctx context.Context, l *Limiter, rate Rate, now time.Time) bool {
+	want := 1 + b.queued + b.likely(now, rate)
+	asking := make(chan struct{})
+	b.asking = asking
+	b.mu.Unlock()
+	defer close(asking)
+	g, ok := l.ask(ctx, b.name, rate, want)
+	b.mu.Lock()
+	b.asking = nil
+	b.tokens, b.spent = g.tokens, 0
+	// Counted from before the question, so that a slow answer does not make tokens live longer.
+	b.asked, b.lapses = now, now.Add(l.o.Lease)
+	if !ok {
+		return false
+	}
+	answered := l.o.Now()
+	b.remaining = g.remaining
+	b.reset = answered.Add(g.resetAfter)
+	if g.tokens == 0 {
+		b.none = answered.Add(g.retryAfter)
+	} else if !answered.Before(b.lapses) {
+		// The answer took longer than a lease. Who asked has it now all the same.
+		b.lapses = answered.Add(time.Millisecond)
+	}
+	return true
+}
+
+// likely says how many tokens the next 10 ms will want, going by the use since Redis was last asked,
+// and never more than the rate gives in that time.
+func (b *bucket) likely(now time.Time, rate Rate) int {
+	most := int(int64(rate.PerSecond) * int64(ahead) / int64(time.Second))
+	since := now.Sub(b.asked)
+	if b.asked.IsZero() || since <= 0 {
+		return 0
+	}
+	return min(most, int(int64(b.spent)*int64(ahead)/int64(since)))
+}

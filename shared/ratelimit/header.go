@@ -1,0 +1,33 @@
+package ratelimit
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// WriteHeader sets RateLimit and RateLimit-Policy as draft-ietf-httpapi-ratelimit-headers has them:
+//
+//	RateLimit: "default";r=1999;t=1          requests left; seconds until all are there again
+//	RateLimit-Policy: "default";q=2000;w=2   the burst; seconds in which it is earned back
+//
+// Seconds are rounded up. It sets nothing when no rate applies.
+func (r Result) WriteHeader(h http.Header) {
+	if r.Rate.PerSecond == 0 {
+		return
+	}
+	var buf [64]byte
+	b := append(buf[:0], `"default";r=`...)
+	b = strconv.AppendInt(b, int64(r.Remaining), 10)
+	b = append(b, `;t=`...)
+	b = strconv.AppendInt(b, seconds(r.ResetAfter), 10)
+	h.Set("RateLimit", string(b))
+
+	b = append(buf[:0], `"default";q=`...)
+	b = strconv.AppendInt(b, int64(r.Rate.Burst), 10)
+	b = append(b, `;w=`...)
+	b = strconv.AppendInt(b, int64((r.Rate.Burst+r.Rate.PerSecond-1)/r.Rate.PerSecond), 10)
+	h.Set("RateLimit-Policy", string(b))
+}
+
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

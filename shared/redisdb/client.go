@@ -1,0 +1,145 @@
+package redisdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/extra/redisotel/v9"
+	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// Options is what a client is given besides its Config. The zero value is fit for use.
+type Options struct {
+	// Log hears when Redis goes down and when it is back, once each. Default: nothing is logged.
+	Log *slog.Logger
+
+	// Tracer makes a span of each command, without its arguments. Default: no spans.
+	Tracer trace.TracerProvider
+
+	// Rest is how long Redis is left alone between a failure and the first probe, and between probes.
+	// Default: 500 ms.
+	Rest time.Duration
+}
+
+// Client is a Redis client that leaves Redis alone while it fails. Commands then end with [ErrDown].
+type Client struct {
+	redis.UniversalClient
+
+	log   *slog.Logger
+	rest  time.Duration
+	limit time.Duration
+
+	ctx    context.Context // of the probes; ends with Close
+	cancel context.CancelFunc
+	probes sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	down   map[*breaker]struct{}
+}
+
+// Open makes a client of the Redis that cfg names. It does not wait for Redis: a client of one that is
+// down is a client that is down. The caller closes it.
+func Open(cfg Config, o Options) (*Client, error) {
+	if !cfg.Enabled() {
+		return nil, fault("is not set")
+	}
+	t, err := parse(cfg.URL.Reveal())
+	if err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Rest <= 0 {
+		o.Rest = 500 * time.Millisecond
+	}
+	c := &Client{log: o.Log, rest: o.Rest, limit: t.limit(), down: map[*breaker]struct{}{}}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+
+	// go-redis writes a line to standard error for each connection that it can not make.
+	redis.SetLogger(quiet{})
+
+	var instrumentErr error
+	instrument := func(node *redis.Client) {
+		node.AddHook(newBreaker(c, node.Options().Addr, func(ctx context.Context) error {
+			return node.Ping(ctx).Err()
+		}))
+		if err := instrumentTracing(node, o.Tracer); err != nil {
+			instrumentErr = err
+		}
+	}
+	switch {
+	case t.node != nil:
+		node := redis.NewClient(t.node)
+		instrument(node)
+		c.UniversalClient = node
+	case t.sentinel != nil:
+		node := redis.NewFailoverClient(t.sentinel)
+		instrument(node)
+		c.UniversalClient = node
+	case t.cluster != nil:
+		cluster := redis.NewClusterClient(t.cluster)
+		cluster.OnNewNode(instrument)
+		cluster.AddHook(newClusterBreaker(c, cluster))
+		c.UniversalClient = cluster
+	}
+	if instrumentErr != nil {
+		return nil, errors.Join(fmt.Errorf("redisdb: trace: %w", instrumentErr), c.Close())
+	}
+	return c, nil
+}
+
+// instrumentTracing adds a span to each command of node. Arguments stay out: names of keys are
+// pseudonyms, values are credentials' properties, and neither is a tracing system's business.
+func instrumentTracing(node *redis.Client, tracer trace.TracerProvider) error {
+	switch tracer.(type) {
+	case nil, noop.TracerProvider, *noop.TracerProvider:
+		return nil
+	}
+	return redisotel.InstrumentTracing(node,
+		redisotel.WithTracerProvider(tracer),
+		redisotel.WithDBStatement(false),
+		redisotel.WithCallerEnabled(false),
+		redisotel.WithDialFilter(true),
+		redisotel.WithCommandFilter(func(cmd redis.Cmder) bool {
+			return cmd.Name() == "ping" || redisotel.DefaultCommandFilter(cmd)
+		}),
+	)
+}
+
+// Up tells whether Redis, or every node of it, answered when last asked.
+func (c *Client) Up() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.down) == 0
+}
+
+// Close ends the probes and closes the connections.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	closed := c.closed
+	c.closed = true
+	c.mu.Unlock()
+	if closed {
+		return nil
+	}
+	c.cancel()
+	err := c.UniversalClient.Close()
+	c.probes.Wait()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}

@@ -1,0 +1,47 @@
+// Package redisdb owns the connection to Redis: which kind of Redis a URL means, time limits that suit
+// a cache, and what happens when Redis does not answer.
+//
+// Nothing here is the record of anything: every user of Redis has another place to go, or goes
+// without. So a Redis that fails is left alone for a moment: commands end at once with [ErrDown],
+// while one probe in the background finds out when it is back. A dead or hanging Redis costs each
+// process one time limit, not one each request.
+package redisdb
+
+import (
+	"errors"
+
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+// ErrDown is the error of a command that was not sent, as Redis failed a moment ago.
+var ErrDown = errors.New("redis is out of reach and left alone for a moment")
+
+// Config says which Redis is used.
+type Config struct {
+	// URL is REDIS_URL; empty means that there is no Redis. Its form chooses the kind:
+	//
+	//	redis://user:password@host:6379/0      one node; rediss:// with TLS
+	//	unix:///path/to/redis.sock?db=0        one node, by its socket
+	//	redis+sentinel://host:26379/0?master_name=m&addr=host2:26379
+	//	                                       Sentinel: the master that they name
+	//	redis+cluster://host:6379?addr=host2:6379
+	//	                                       Cluster: host and each addr are seeds
+	//
+	// rediss+sentinel:// and rediss+cluster:// are the same with TLS. Without the suffix, a master_name
+	// means Sentinel, and an addr without one means Cluster. The query takes go-redis' options in snake
+	// case (pool_size, read_timeout, skip_verify, …). In a Sentinel URL, user and password are the
+	// Sentinels'; the master's are the options username and password.
+	URL config.Secret `env:"REDIS_URL"`
+}
+
+// Enabled tells whether there is a Redis.
+func (c Config) Enabled() bool { return c.URL != "" }
+
+// Validate reports a URL that can not be read, without showing it.
+func (c Config) Validate() error {
+	if !c.Enabled() {
+		return nil
+	}
+	_, err := parse(c.URL.Reveal())
+	return err
+}

@@ -1,0 +1,139 @@
+package redisdb
+
+import (
+	"crypto/tls"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+// How long one step of a command may take, unless the URL says otherwise.
+const stepLimit = 200 * time.Millisecond
+
+// target is what a URL means: exactly one of the three is set.
+type target struct {
+	node     *redis.Options
+	sentinel *redis.FailoverOptions
+	cluster  *redis.ClusterOptions
+}
+
+// parse reads a URL. Its errors never quote the URL, which holds a password.
+func parse(text string) (target, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return target{}, fault("is not a URL")
+	}
+	scheme, kind, _ := strings.Cut(u.Scheme, "+")
+	u.Scheme = scheme
+	query := u.Query()
+	if kind == "" {
+		switch {
+		case query.Has("master_name"):
+			kind = "sentinel"
+		case query.Has("addr"):
+			kind = "cluster"
+		}
+	}
+
+	var t target
+	switch kind {
+	case "":
+		t.node, err = redis.ParseURL(u.String())
+	case "sentinel":
+		if query.Get("master_name") == "" {
+			return target{}, fault("is of Sentinels and does not say master_name")
+		}
+		t.sentinel, err = redis.ParseFailoverURL(u.String())
+	case "cluster":
+		t.cluster, err = redis.ParseClusterURL(u.String())
+	default:
+		return target{}, fault("has an unknown scheme; known: redis, rediss and unix, and the first two with +sentinel or +cluster")
+	}
+	if err != nil {
+		return target{}, fault("can not be read: " + strings.ReplaceAll(err.Error(), text, "(the URL)"))
+	}
+	t.tune()
+	return t, nil
+}
+
+func fault(problem string) error {
+	return &config.Fault{Variable: "REDIS_URL", Problem: problem}
+}
+
+// tune sets what the URL left open to what suits a cache in front of a request.
+func (t target) tune() {
+	off := func() *maintnotifications.Config {
+		return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	}
+	switch {
+	case t.node != nil:
+		o := t.node
+		o.MaintNotificationsConfig, o.DisableIdentity, o.ContextTimeoutEnabled = off(), true, true
+		patience(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
+		retries(&o.MaxRetries, &o.DialerRetries)
+		modern(o.TLSConfig)
+	case t.sentinel != nil:
+		o := t.sentinel
+		o.DisableIdentity, o.ContextTimeoutEnabled = true, true
+		patience(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
+		retries(&o.MaxRetries, &o.DialerRetries)
+		modern(o.TLSConfig)
+	case t.cluster != nil:
+		o := t.cluster
+		o.MaintNotificationsConfig, o.DisableIdentity, o.ContextTimeoutEnabled = off(), true, true
+		patience(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
+		retries(&o.MaxRetries, &o.DialerRetries)
+		modern(o.TLSConfig)
+		// All commands here are of one key: asking the cluster how to spread others is a round trip
+		// for nothing.
+		o.DisableRoutingPolicies = true
+		if o.MaxRetryBackoff == 0 {
+			o.MaxRetryBackoff = 20 * time.Millisecond
+		}
+	}
+}
+
+// patience fills the time limits that the URL left open.
+func patience(limits ...*time.Duration) {
+	for _, limit := range limits {
+		if *limit == 0 {
+			*limit = stepLimit
+		}
+	}
+}
+
+// retries fills the counts that the URL left open. One retry covers a pooled connection that Redis
+// closed in the meantime; more would only add to what a dead Redis costs.
+func retries(commands, dials *int) {
+	if *commands == 0 {
+		*commands = 1
+	}
+	if *dials == 0 {
+		*dials = 1
+	}
+}
+
+// modern raises the least TLS version where the parser left it open.
+func modern(c *tls.Config) {
+	if c != nil && c.MinVersion == 0 {
+		c.MinVersion = tls.VersionTLS12
+	}
+}
+
+// limit is how long a whole command may take, retries included.
+func (t target) limit() time.Duration {
+	const margin = 50 * time.Millisecond
+	switch {
+	case t.node != nil:
+		return max(t.node.DialTimeout, t.node.ReadTimeout) + margin
+	case t.sentinel != nil:
+		return max(t.sentinel.DialTimeout, t.sentinel.ReadTimeout) + margin
+	default:
+		return max(t.cluster.DialTimeout, t.cluster.ReadTimeout) + margin
+	}
+}
