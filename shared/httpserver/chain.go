@@ -1,0 +1,278 @@
+package httpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/cors"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	noopmetric "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+// chain is all that stands between a listener and a service's handlers. From outside: recovery, request
+// id, route, trace, access line and metrics, CORS, headers, compression, handler.
+type chain struct {
+	config    Config
+	telemetry *telemetry.Telemetry
+	router    *httpapi.Router
+	origin    origin
+	metrics   *metrics
+	draining  *atomic.Bool
+
+	traced   http.Handler                             // nil when tracing is off
+	cors     *cors.Cors                               // nil when off
+	compress func(http.Handler) http.HandlerFunc      // nil on the internal listener
+	headers  headers                                  // what every answer bears
+	quiet    func(route string) (belowAccessLog bool) // routes that machines call every few seconds
+}
+
+// headers are shared by all answers: whoever changes one of them sets a new slice.
+type headers struct {
+	noSniff, policy, cache, vary, connectionClose []string
+}
+
+// newChain returns the chain of one listener. The public one adds what browsers and caches need.
+func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bool, public bool) (*chain, error) {
+	c := &chain{
+		config:    o.Config,
+		telemetry: o.Telemetry,
+		router:    router,
+		metrics:   m,
+		draining:  draining,
+		origin:    origin{publicURL: strings.TrimSuffix(o.Config.PublicURL, "/"), trusted: o.Config.TrustedProxies},
+		headers: headers{
+			noSniff:         []string{"nosniff"},
+			policy:          []string{"default-src 'none'; frame-ancestors 'none'"},
+			cache:           []string{"private, no-cache"},
+			vary:            []string{"X-Api-Key, Accept, Accept-Encoding"},
+			connectionClose: []string{"close"},
+		},
+		quiet: func(string) bool { return false },
+	}
+	if o.Telemetry.Tracing() {
+		c.traced = otelhttp.NewMiddleware("request",
+			otelhttp.WithTracerProvider(o.Telemetry.TracerProvider),
+			otelhttp.WithMeterProvider(noopmetric.NewMeterProvider()), // metrics are ours, traced or not
+			otelhttp.WithPropagators(o.Telemetry.Propagator),
+			otelhttp.WithServerName(o.Service), // the client chooses Host, and could choose many
+			otelhttp.WithSpanNameFormatter(spanName),
+		)(http.HandlerFunc(c.serveTraced))
+	}
+	if !public {
+		c.quiet = isOperational
+		c.headers.cache = []string{"no-store"}
+		c.headers.vary = nil
+		return c, nil
+	}
+	var err error
+	if c.compress, err = newCompression(); err != nil {
+		return nil, fmt.Errorf("httpserver: compression: %w", err)
+	}
+	if len(o.Config.CORSAllowedOrigins) > 0 {
+		c.headers.vary = []string{c.headers.vary[0] + ", Origin"}
+		c.cors = cors.New(cors.Options{
+			AllowedOrigins: o.Config.CORSAllowedOrigins,
+			AllowedMethods: []string{http.MethodGet, http.MethodHead},
+			AllowedHeaders: []string{"Accept", "Content-Type", "If-None-Match", "Traceparent", "Tracestate", "X-Api-Key", "X-Request-Id"},
+			ExposedHeaders: []string{"ETag", "Link", "X-Next-Cursor", "X-Request-Id", "RateLimit", "RateLimit-Policy", "Retry-After"},
+			MaxAge:         7200, // seconds; no browser keeps it longer
+		})
+	}
+	return c, nil
+}
+
+func spanName(_ string, r *http.Request) string {
+	if r.Pattern == "" {
+		return knownMethod(r.Method)
+	}
+	return knownMethod(r.Method) + " " + r.Pattern
+}
+
+type exchangeKey struct{}
+
+// ServeHTTP answers one request.
+func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{ResponseWriter: w, chain: c, start: time.Now()}
+	x.info.RequestID = requestID(r.Header)
+	x.log = requestLog{Handler: c.telemetry.Logger.Handler(), id: x.info.RequestID}
+	x.info.Logger = slog.New(&x.log)
+	x.info.BaseURL = x.baseURL
+	x.info.ClientAddress = c.origin.clientAddress(r)
+	w.Header()["X-Request-Id"] = []string{x.info.RequestID}
+
+	c.metrics.inFlight.Add(1)
+	ctx := httpapi.WithInfo(r.Context(), &x.info)
+	if c.traced != nil {
+		ctx = context.WithValue(ctx, exchangeKey{}, x)
+	} else if r.Header["Traceparent"] != nil {
+		// Nothing is traced here, but the log still names the caller's trace.
+		ctx = c.telemetry.Propagator.Extract(ctx, propagation.HeaderCarrier(r.Header))
+	}
+	x.ctx = ctx
+	r = r.WithContext(ctx)
+	x.request = r
+	defer x.end()
+
+	if r.Body != nil && r.Body != http.NoBody {
+		if deadline, ok := w.(interface{ SetReadDeadline(time.Time) error }); ok {
+			r.Body = &patientBody{ReadCloser: r.Body, deadline: deadline, stall: c.config.ReadTimeout}
+		}
+	}
+	r, x.handler = c.router.Match(r)
+	x.request = r
+	if c.traced != nil {
+		c.traced.ServeHTTP(x, r)
+	} else {
+		x.answer(x, r)
+	}
+	if x.status == 0 && !x.severed {
+		x.WriteHeader(http.StatusOK)
+	}
+}
+
+// serveTraced goes on inside the span.
+func (c *chain) serveTraced(w http.ResponseWriter, r *http.Request) {
+	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
+	x.ctx = r.Context()
+	trace.SpanFromContext(x.ctx).SetAttributes(attribute.String("lectern.request_id", x.info.RequestID))
+	x.answer(w, r)
+}
+
+// answer goes on to the handler, through what the listener adds.
+func (x *exchange) answer(w http.ResponseWriter, r *http.Request) {
+	c := x.chain
+	if c.cors != nil {
+		c.cors.HandlerFunc(w, r)
+		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+			return // a preflight, and answered
+		}
+	}
+	if c.compress != nil {
+		x.coding = coding(r.Header.Get("Accept-Encoding"))
+		if x.coding != "" && r.Method != http.MethodHead {
+			c.compress(guarded{x})(w, r)
+			return
+		}
+	}
+	guarded{x}.ServeHTTP(w, r)
+}
+
+// guarded runs the handler. When that unwinds, it severs the answer before the layers around it, which
+// close what they opened, can complete it: the trailer of a compressed body would make half a list look
+// whole.
+type guarded struct{ x *exchange }
+
+// ServeHTTP sets the headers of every answer and runs the handler.
+func (g guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := g.x
+	h := w.Header()
+	h["X-Content-Type-Options"] = x.chain.headers.noSniff
+	h["Content-Security-Policy"] = x.chain.headers.policy
+	h["Cache-Control"] = x.chain.headers.cache
+	if x.chain.headers.vary != nil {
+		h["Vary"] = x.chain.headers.vary
+	}
+	finished := false
+	defer func() {
+		if !finished {
+			x.severed = true
+			trace.SpanFromContext(r.Context()).SetStatus(codes.Error, "the answer was cut short")
+		}
+	}()
+	x.handler.ServeHTTP(w, r)
+	finished = true
+}
+
+// end recovers from what the handler did, then logs and counts the request.
+func (x *exchange) end() {
+	if fault := recover(); fault != nil {
+		x.recovered(fault)
+	}
+	x.chain.metrics.inFlight.Add(-1)
+	elapsed := time.Since(x.start)
+	x.chain.metrics.record(x, elapsed)
+	x.accessLine(elapsed)
+	if x.aborted {
+		panic(http.ErrAbortHandler) // net/http ends the connection, and logs nothing
+	}
+}
+
+// recovered answers 500 where nothing has been answered yet, and ends the connection otherwise.
+func (x *exchange) recovered(fault any) {
+	if err, ok := fault.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		x.aborted = true
+		return
+	}
+	err := fmt.Errorf("panic: %v", fault)
+	x.info.Logger.LogAttrs(x.ctx, slog.LevelError, "handler panicked",
+		slog.String("route", x.info.Route), slog.Any("error", err), slog.String("stack", string(debug.Stack())))
+	defer func() {
+		if recover() != nil { // the answer has begun: httpapi ended it
+			x.aborted = true
+		}
+	}()
+	x.info.Err = err
+	if x.status != 0 {
+		httpapi.Abort(x, x.request)
+	}
+	x.severed = false
+	x.Header().Del("Content-Encoding")
+	httpapi.WriteError(x, x.request, err)
+}
+
+// accessLine logs the request in one line. It names the route and never the path, the query or a
+// header's value, which may hold what nobody but the client should see.
+func (x *exchange) accessLine(elapsed time.Duration) {
+	level := slog.LevelInfo
+	if x.chain.quiet(x.info.Route) {
+		level = slog.LevelDebug
+	}
+	if !x.log.Enabled(x.ctx, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 12)
+	attrs = append(attrs,
+		slog.String("method", knownMethod(x.request.Method)),
+		slog.String("route", x.info.Route),
+		slog.Int("status", x.status),
+		slog.Int64("bytes", x.bytes),
+		slog.Float64("duration_ms", float64(elapsed.Microseconds())/1000),
+		slog.String("client", x.info.ClientAddress))
+	if x.info.ProjectID != "" {
+		attrs = append(attrs, slog.String("project", x.info.ProjectID))
+	}
+	if x.info.KeyID != "" {
+		attrs = append(attrs, slog.String("key_id", x.info.KeyID))
+	}
+	if x.info.Err != nil {
+		attrs = append(attrs, slog.String("code", x.failure()))
+	}
+	if x.aborted {
+		attrs = append(attrs, slog.Bool("aborted", true))
+	}
+	x.info.Logger.LogAttrs(x.ctx, level, "request", attrs...)
+}
+
+// failure names what the request failed with: the code that the client was told, or "canceled" when
+// the client went away.
+func (x *exchange) failure() string {
+	if x.aborted && errors.Is(x.info.Err, context.Canceled) {
+		return "canceled"
+	}
+	return string(apierr.From(x.info.Err).Code())
+}

@@ -1,0 +1,110 @@
+package httpserver
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+// Config is what a service's HTTP server reads.
+type Config struct {
+	// Where the documented paths are served: host:port, the host empty for all addresses.
+	ListenPublic string `env:"LISTEN_PUBLIC" envDefault:":8080"`
+
+	// Where ingest, admin, metrics and health are served; never routed from outside.
+	ListenInternal string `env:"LISTEN_INTERNAL" envDefault:":9090"`
+
+	// The URL under which clients reach the API; links to further pages begin with it. Not set: the
+	// request's own scheme and host.
+	PublicURL string `env:"PUBLIC_URL"`
+
+	// CIDRs of the proxies in front, comma-separated. X-Forwarded-For, -Proto, -Host and Forwarded are believed
+	// from these alone. Not set: from nobody.
+	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES"`
+
+	// Origins whose pages may read the API from a browser, comma-separated; * for all. Not set: none.
+	CORSAllowedOrigins []string `env:"CORS_ALLOWED_ORIGINS"`
+
+	// How long a client may take to send the headers of a request.
+	ReadHeaderTimeout time.Duration `env:"READ_HEADER_TIMEOUT" envDefault:"5s"`
+
+	// How long a client may stall while it sends a body.
+	ReadTimeout time.Duration `env:"READ_TIMEOUT" envDefault:"30s"`
+
+	// How long a client may stall while it takes an answer, from chunk to chunk.
+	WriteTimeout time.Duration `env:"WRITE_TIMEOUT" envDefault:"30s"`
+
+	// How long a connection is kept without a request.
+	IdleTimeout time.Duration `env:"IDLE_TIMEOUT" envDefault:"120s"`
+
+	// The longest request line and headers, in bytes.
+	MaxHeaderBytes int `env:"MAX_HEADER_BYTES" envDefault:"32768"`
+
+	// How long the server goes on as before once it is told to stop and has become not ready, so that
+	// whoever balances the load sees it first.
+	DrainDelay time.Duration `env:"DRAIN_DELAY" envDefault:"5s"`
+
+	// How long running requests may take to finish after that; then they are cut.
+	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"30s"`
+
+	// Serves Go's profiles under /debug/pprof/ on the internal address.
+	Pprof bool `env:"PPROF" envDefault:"false"`
+
+	// Ready is called once both addresses are open, with what they have become (a port 0 is resolved).
+	// Nil: nobody is told.
+	Ready func(public, internal net.Addr) `env:"-"`
+}
+
+// Validate reports the values that are not allowed.
+func (c Config) Validate() error {
+	var faults []error
+	invalid := func(variable string, given any, allowed string) {
+		faults = append(faults, config.Invalid(variable, given, allowed))
+	}
+	for _, a := range []struct{ variable, given string }{
+		{"LISTEN_PUBLIC", c.ListenPublic}, {"LISTEN_INTERNAL", c.ListenInternal},
+	} {
+		if _, port, err := net.SplitHostPort(a.given); err != nil || port == "" {
+			invalid(a.variable, a.given, "host:port, such as :8080 or 127.0.0.1:8080")
+		}
+	}
+	if c.PublicURL != "" && !isOrigin(c.PublicURL, true) {
+		invalid("PUBLIC_URL", c.PublicURL, "an http or https URL without query, such as https://api.example.com")
+	}
+	for _, origin := range c.CORSAllowedOrigins {
+		if origin != "*" && !isOrigin(origin, false) {
+			invalid("CORS_ALLOWED_ORIGINS", origin, "*, or origins such as https://app.example.com")
+		}
+	}
+	for _, d := range []struct {
+		variable string
+		given    time.Duration
+	}{
+		{"READ_HEADER_TIMEOUT", c.ReadHeaderTimeout}, {"READ_TIMEOUT", c.ReadTimeout},
+		{"WRITE_TIMEOUT", c.WriteTimeout}, {"IDLE_TIMEOUT", c.IdleTimeout}, {"DRAIN_TIMEOUT", c.DrainTimeout},
+	} {
+		if d.given <= 0 {
+			invalid(d.variable, d.given, "more than 0s")
+		}
+	}
+	if c.DrainDelay < 0 {
+		invalid("DRAIN_DELAY", c.DrainDelay, "0s or more")
+	}
+	if c.MaxHeaderBytes < 4<<10 {
+		invalid("MAX_HEADER_BYTES", c.MaxHeaderBytes, "4096 or more")
+	}
+	return errors.Join(faults...)
+}
+
+// isOrigin tells whether text is scheme and host, with a path after it only where that is allowed.
+func isOrigin(text string, withPath bool) bool {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || !sane(u.Host) {
+		return false
+	}
+	return u.User == nil && u.RawQuery == "" && u.Fragment == "" && (withPath || u.Path == "")
+}

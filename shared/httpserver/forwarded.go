@@ -1,0 +1,142 @@
+package httpserver
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// origin finds out who asks and under which address, with the word of proxies only where they are
+// trusted.
+type origin struct {
+	publicURL string // without a slash at its end; empty to take the request's
+	trusted   []netip.Prefix
+}
+
+// trusts tells whether address is a trusted proxy's.
+func (o *origin) trusts(address string) bool {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return false
+	}
+	ip = ip.Unmap().WithZone("")
+	for _, prefix := range o.trusted {
+		if prefix.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// clientAddress returns the client's IP address: the peer's, or behind trusted proxies the last one in
+// X-Forwarded-For that is none of them, since whatever stands before it may be made up.
+func (o *origin) clientAddress(r *http.Request) string {
+	client := peerAddress(r.RemoteAddr)
+	if len(o.trusted) == 0 || !o.trusts(client) {
+		return client
+	}
+	lines := r.Header["X-Forwarded-For"]
+	for i := len(lines) - 1; i >= 0; i-- {
+		hops := strings.Split(lines[i], ",")
+		for j := len(hops) - 1; j >= 0; j-- {
+			hop := peerAddress(strings.TrimSpace(hops[j]))
+			ip, err := netip.ParseAddr(hop)
+			if err != nil {
+				return client
+			}
+			if client = ip.Unmap().String(); !o.trusts(client) {
+				return client
+			}
+		}
+	}
+	return client
+}
+
+// baseURL returns the scheme and host that the client used, or PUBLIC_URL. It is empty when the client
+// named no host that could stand in a URL.
+func (o *origin) baseURL(r *http.Request) string {
+	if o.publicURL != "" {
+		return o.publicURL
+	}
+	scheme, host := "http", r.Host
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	if len(o.trusted) > 0 && o.trusts(peerAddress(r.RemoteAddr)) {
+		proto, forwarded := forwardedFrom(r.Header)
+		if proto == "http" || proto == "https" {
+			scheme = proto
+		}
+		if sane(forwarded) {
+			host = forwarded
+		}
+	}
+	if !sane(host) {
+		return ""
+	}
+	return scheme + "://" + host
+}
+
+// forwardedFrom reads what the nearest proxy says of the request that it took: Forwarded (RFC 7239), or
+// the X-Forwarded headers. Of several values the last is the nearest proxy's own.
+func forwardedFrom(h http.Header) (proto, host string) {
+	if lines := h["Forwarded"]; len(lines) > 0 {
+		line := lines[len(lines)-1]
+		for pair := range strings.SplitSeq(line[strings.LastIndexByte(line, ',')+1:], ";") {
+			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+			value = strings.Trim(value, `"`)
+			switch strings.ToLower(name) {
+			case "proto":
+				proto = strings.ToLower(value)
+			case "host":
+				host = value
+			}
+		}
+	}
+	if proto == "" {
+		proto = strings.ToLower(lastOf(h["X-Forwarded-Proto"]))
+	}
+	if host == "" {
+		host = lastOf(h["X-Forwarded-Host"])
+	}
+	return proto, host
+}
+
+// lastOf returns the last of a header's comma-separated values.
+func lastOf(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	line := lines[len(lines)-1]
+	return strings.TrimSpace(line[strings.LastIndexByte(line, ',')+1:])
+}
+
+// peerAddress returns the IP of "ip:port", "[ip]:port", "[ip]" or "ip".
+func peerAddress(hostPort string) string {
+	if strings.HasPrefix(hostPort, "[") {
+		ip, _, _ := strings.Cut(hostPort[1:], "]")
+		return ip
+	}
+	if host, _, ok := strings.Cut(hostPort, ":"); ok && strings.Count(hostPort, ":") == 1 {
+		return host
+	}
+	return hostPort
+}
+
+// sane tells whether host can stand in a URL that others will read: a name or an IP with an optional
+// port, nothing that ends a URL or a header's field.
+func sane(host string) bool {
+	if host == "" || len(host) > 255 {
+		return false
+	}
+	for i := range len(host) {
+		c := host[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9',
+			c == '.', c == '-', c == '_', c == ':', c == '[', c == ']':
+		default:
+			return false
+		}
+	}
+	return true
+}
