@@ -1,0 +1,260 @@
+package csvrow
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Options say how a file's columns become fields. Columns are named by their header, or by "#3" for
+// the third one.
+type Options struct {
+	// Set gives fields by FIELD=TEMPLATE, where {COLUMN} in the template stands for the row's cell, {{
+	// and }} for braces, and all else for itself. Columns that are named there leave the rest.
+	Set []string
+	// Keep lists columns that stay in the rest although a template names them.
+	Keep []string
+	// Skip lists columns that go nowhere.
+	Skip []string
+	// Text lists columns of the rest that are strings whatever their cells look like.
+	Text []string
+	// Fallback gives fields that neither Set nor a column of the field's name gives.
+	Fallback map[string]string
+}
+
+// Mapping makes records of rows.
+type Mapping struct {
+	fields  []source
+	rest    []restColumn
+	columns int
+}
+
+// source is where a field's value comes from.
+type source struct {
+	Field
+	parts []part
+	rest  bool
+	none  bool
+}
+
+// part is a piece of a template: literal text, or a column.
+type part struct {
+	text   string
+	column int // index, or -1 for text
+	name   string
+}
+
+type restColumn struct {
+	index int
+	name  string // as a JSON string
+	text  bool
+}
+
+// NewMapping reads a file's header. Its error names everything that the header or o lacks.
+func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
+	m := &Mapping{columns: len(header)}
+	h := columns(header)
+	if err := h.distinct(); err != nil {
+		return nil, err
+	}
+	templates, err := parseSets(shape, h, o.Set)
+	if err != nil {
+		return nil, err
+	}
+	taken := make([]bool, len(header)) // has a place outside the rest
+	for _, parts := range templates {
+		for _, p := range parts {
+			if p.column >= 0 {
+				taken[p.column] = true
+			}
+		}
+	}
+	for _, f := range shape.Fields {
+		if i := slices.Index(header, f.Name); i >= 0 && templates[f.Name] == nil {
+			templates[f.Name] = []part{{column: i, name: f.Name}}
+			taken[i] = true
+		}
+	}
+	kept, err := h.set(o.Keep, "--keep")
+	if err != nil {
+		return nil, err
+	}
+	skipped, err := h.set(o.Skip, "--skip")
+	if err != nil {
+		return nil, err
+	}
+	texts, err := h.set(o.Text, "--text")
+	if err != nil {
+		return nil, err
+	}
+	var faults []error
+	restGiven := templates[shape.Rest] != nil
+	for i, name := range header {
+		switch {
+		case skipped[i], taken[i] && !kept[i]:
+		case shape.Rest == "" || restGiven:
+			faults = append(faults, fmt.Errorf("column %s is no field of %s: leave it out with --skip '%s'", h.called(i), shape.Resource, h.named(i)))
+		case name == "":
+			faults = append(faults, fmt.Errorf("column %d has no name: use it as {#%d} in --set, or leave it out with --skip '#%d'", i+1, i+1, i+1))
+		default:
+			m.rest = append(m.rest, restColumn{i, string(appendString(nil, name)), texts[i]})
+		}
+	}
+	for _, f := range shape.Fields {
+		s := source{Field: f, parts: templates[f.Name]}
+		if s.parts == nil && f.Name != shape.Rest {
+			if text, ok := o.Fallback[f.Name]; ok {
+				s.parts = []part{{text: text, column: -1}}
+			} else {
+				s.parts = templates[f.Default]
+			}
+		}
+		switch {
+		case s.parts != nil:
+		case f.Name == shape.Rest:
+			s.rest = true
+		case f.Nullable:
+			s.none = true
+		default:
+			faults = append(faults, fmt.Errorf("nothing gives %s: add --set %s=VALUE, or --set %s='{COLUMN}'", f.Name, f.Name, f.Name))
+		}
+		m.fields = append(m.fields, s)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// columns is a file's header.
+type columns []string
+
+func (h columns) distinct() error {
+	seen := map[string]int{}
+	for i, name := range h {
+		if first, ok := seen[name]; ok {
+			return fmt.Errorf("the header names %q twice, in columns %d and %d: rename one, as their values could not be told apart", name, first+1, i+1)
+		}
+		seen[name] = i
+	}
+	return nil
+}
+
+// index finds a column by its header or by "#N".
+func (h columns) index(name string) (int, error) {
+	if i := slices.Index(h, name); i >= 0 && name != "" {
+		return i, nil
+	}
+	if digits, ok := strings.CutPrefix(name, "#"); ok {
+		if n, err := strconv.Atoi(digits); err == nil && n >= 1 && n <= len(h) {
+			return n - 1, nil
+		}
+	}
+	return 0, fmt.Errorf("there is no column %q; the file has %s", name, h.list())
+}
+
+func (h columns) list() string {
+	names := make([]string, len(h))
+	for i := range h {
+		names[i] = h.called(i)
+	}
+	return strings.Join(names, ", ")
+}
+
+// called is a column's name in a sentence, named the one that flags take.
+func (h columns) called(i int) string {
+	if h[i] == "" {
+		return fmt.Sprintf("#%d (no name)", i+1)
+	}
+	return strconv.Quote(h[i])
+}
+
+func (h columns) named(i int) string {
+	if h[i] == "" {
+		return fmt.Sprintf("#%d", i+1)
+	}
+	return h[i]
+}
+
+func (h columns) set(names []string, flag string) (map[int]bool, error) {
+	set := map[int]bool{}
+	for _, name := range names {
+		i, err := h.index(name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		set[i] = true
+	}
+	return set, nil
+}
+
+func parseSets(shape Shape, h columns, sets []string) (map[string][]part, error) {
+	templates := map[string][]part{}
+	for _, set := range sets {
+		name, template, ok := strings.Cut(set, "=")
+		if !ok {
+			return nil, fmt.Errorf("--set %s: want FIELD=VALUE", set)
+		}
+		if !slices.ContainsFunc(shape.Fields, func(f Field) bool { return f.Name == name }) {
+			return nil, fmt.Errorf("--set %s: %s have no field %q; they have %s", set, shape.Resource, name, shape.names())
+		}
+		if templates[name] != nil {
+			return nil, fmt.Errorf("--set %s: %s was set before", set, name)
+		}
+		parts, err := parseTemplate(h, template)
+		if err != nil {
+			return nil, fmt.Errorf("--set %s: %w", set, err)
+		}
+		templates[name] = parts
+	}
+	return templates, nil
+}
+
+func (s Shape) names() string {
+	names := make([]string, len(s.Fields))
+	for i, f := range s.Fields {
+		names[i] = f.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+func parseTemplate(h columns, template string) ([]part, error) {
+	parts := []part{}
+	var text []byte
+	for i := 0; i < len(template); i++ {
+		c := template[i]
+		if (c == '{' || c == '}') && i+1 < len(template) && template[i+1] == c {
+			text = append(text, c)
+			i++
+			continue
+		}
+		switch c {
+		case '{':
+			end := strings.IndexByte(template[i:], '}')
+			if end < 0 {
+				return nil, errors.New("a { without its }; write {{ for a brace")
+			}
+			name := template[i+1 : i+end]
+			index, err := h.index(name)
+			if err != nil {
+				return nil, err
+			}
+			if len(text) > 0 {
+				parts = append(parts, part{text: string(text), column: -1})
+				text = nil
+			}
+			parts = append(parts, part{column: index, name: h.called(index)})
+			i += end
+		case '}':
+			return nil, errors.New("a } without its {; write }} for a brace")
+		default:
+			text = append(text, c)
+		}
+	}
+	if len(text) > 0 || len(parts) == 0 {
+		parts = append(parts, part{text: string(text), column: -1})
+	}
+	return parts, nil
+}

@@ -1,0 +1,141 @@
+package csvrow
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Append appends the row's record, one line of JSON without its end. The error says why the row gives
+// none.
+func (m *Mapping) Append(dst []byte, cells []string) ([]byte, error) {
+	if len(cells) != m.columns {
+		return nil, fmt.Errorf("the row has %d cells and the header %d", len(cells), m.columns)
+	}
+	dst = append(dst, '{')
+	for i := range m.fields {
+		s := &m.fields[i]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, '"')
+		dst = append(dst, s.Name...)
+		dst = append(dst, `":`...)
+		switch {
+		case s.none:
+			dst = append(dst, "null"...)
+		case s.rest:
+			dst = appendString(dst, string(m.appendRest(nil, cells)))
+		default:
+			var err error
+			if dst, err = s.append(dst, cells); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+// append writes the field's value.
+func (s *source) append(dst []byte, cells []string) ([]byte, error) {
+	var value string
+	for _, p := range s.parts {
+		if p.column < 0 {
+			value += p.text
+			continue
+		}
+		cell := cells[p.column]
+		if cell == "" && !s.Nullable {
+			return nil, fmt.Errorf("the cell of column %s, which gives %s, is empty", p.name, s.Name)
+		}
+		value += cell
+	}
+	switch {
+	case value == "" && s.Nullable:
+		return append(dst, "null"...), nil
+	case s.Integer:
+		if !isNumber(value) || strings.Contains(value, ".") {
+			return nil, fmt.Errorf("%s is %q: want a whole number", s.Name, value)
+		}
+		return append(dst, value...), nil
+	}
+	return appendString(dst, value), nil
+}
+
+// appendRest writes the columns that no field takes as one JSON object, in the header's order.
+func (m *Mapping) appendRest(dst []byte, cells []string) []byte {
+	dst = append(dst, '{')
+	for i, c := range m.rest {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, c.name...)
+		dst = append(dst, ':')
+		switch cell := cells[c.index]; {
+		case cell == "":
+			dst = append(dst, "null"...)
+		case !c.text && (isNumber(cell) || cell == "true" || cell == "false"):
+			dst = append(dst, cell...)
+		default:
+			dst = appendString(dst, cell)
+		}
+	}
+	return append(dst, '}')
+}
+
+// isNumber tells whether s is an integer or a decimal as JSON writes it (RFC 8259, section 6), without
+// exponent: what reads "1e5" in a table is as likely a code as a number, and "007" is one.
+func isNumber(s string) bool {
+	digits := func() int {
+		n := 0
+		for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+			n++
+		}
+		return n
+	}
+	if s != "" && s[0] == '-' {
+		s = s[1:]
+	}
+	n := digits()
+	if n == 0 || n > 1 && s[0] == '0' {
+		return false
+	}
+	s = s[n:]
+	if s == "" {
+		return true
+	}
+	if s[0] != '.' {
+		return false
+	}
+	s = s[1:]
+	n = digits()
+	return n > 0 && n == len(s)
+}
+
+// appendString writes s, valid UTF-8, as a JSON string with no escape that is not needed.
+func appendString(dst []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' || c >= utf8.RuneSelf {
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+		start = i + 1
+	}
+	return append(append(dst, s[start:]...), '"')
+}

@@ -1,0 +1,267 @@
+// Package load sends files of records to the ingest endpoint: in batches, each acknowledged before the
+// next, with a state file that says how far it came. A run that was cut goes on where the last
+// acknowledged batch ended; a batch whose acknowledgement was lost is sent again, which is harmless,
+// as ingest is idempotent.
+package load
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/lectern-dev/lectern/cli/internal/csvrow"
+	"github.com/lectern-dev/lectern/client"
+)
+
+// Bounds of a batch. One has no more lines than an answer lists rejects, so that each is known.
+const (
+	batchLines = client.MaxListedRejects
+	batchBytes = 4 << 20
+)
+
+// Input is one file.
+type Input struct {
+	Name string
+	Open func() (io.ReadCloser, error)
+}
+
+// Options say what is loaded, and where to.
+type Options struct {
+	Inputs []Input
+	Format Format
+	// Delimiter separates the cells of CSV.
+	Delimiter byte
+	Shape     csvrow.Shape
+	Columns   csvrow.Options
+	// Send delivers a batch of NDJSON.
+	Send func(ctx context.Context, ndjson []byte) (client.Receipt, error)
+	// Target identifies deployment, resource and mapping: a state of another one is refused.
+	Target string
+	// State is the path of the state file; empty: none is kept.
+	State string
+	// Restart forgets the state of an earlier run.
+	Restart bool
+	// Rejects is the path of the file that takes rejected lines; empty: none.
+	Rejects string
+	// Progress, when set, is told how many bytes of all files are acknowledged.
+	Progress func(bytes int64)
+	// Rejected, when set, is told of each rejected line.
+	Rejected func(file string, line int, code, message string)
+}
+
+// Summary is what became of the records.
+type Summary struct {
+	Stored   int `json:"stored"`
+	Existing int `json:"existing"`
+	Rejected int `json:"rejected"`
+}
+
+// Result is a Summary and where the run began.
+type Result struct {
+	Summary
+	// Resumed tells that an earlier run was continued; the summary counts both.
+	Resumed bool
+}
+
+type loader struct {
+	*Options
+	state   state
+	rejects *os.File
+
+	batch   []byte
+	lines   []line // of batch, in order
+	refused []byte // lines for the file of rejects
+}
+
+// line is where a line of a batch came from.
+type line struct {
+	number int
+	raw    []byte
+}
+
+// Run loads all inputs. On an error the state stands, and the same call goes on from there.
+func Run(ctx context.Context, o Options) (result Result, err error) {
+	l := &loader{Options: &o}
+	if err := l.begin(); err != nil {
+		return result, err
+	}
+	result.Resumed = l.state.File > 0 || l.state.Offset > 0
+	if l.rejects != nil {
+		defer func() { err = errors.Join(err, l.rejects.Close()) }()
+	}
+	for l.state.File < len(o.Inputs) {
+		if err := l.file(ctx, o.Inputs[l.state.File]); err != nil {
+			result.Summary = l.state.Summary
+			return result, err
+		}
+	}
+	result.Summary = l.state.Summary
+	if o.State != "" {
+		if err := os.Remove(o.State); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return result, err
+		}
+	}
+	return result, nil
+}
+
+// begin reads the state of an earlier run and opens the file of rejects as it was then.
+func (l *loader) begin() error {
+	files := make([]string, len(l.Inputs))
+	for i, in := range l.Inputs {
+		files[i] = in.Name
+	}
+	l.state = state{Target: l.Target, Files: files}
+	if !l.Restart {
+		found, ok, err := readState(l.State)
+		if err != nil {
+			return err
+		}
+		if ok {
+			if found.Target != l.Target || !slices.Equal(found.Files, files) {
+				return fmt.Errorf("%s %w (other files, target or columns): repeat that one, start over with --restart, or name another with --state", l.State, errOtherImport)
+			}
+			l.state = found
+		}
+	}
+	if l.Rejects == "" {
+		return nil
+	}
+	f, err := os.OpenFile(l.Rejects, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	// Rejects behind the last acknowledged batch will come again.
+	if err := f.Truncate(l.state.RejectsBytes); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if _, err := f.Seek(l.state.RejectsBytes, io.SeekStart); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	l.rejects = f
+	return nil
+}
+
+// file loads what is left of one file.
+func (l *loader) file(ctx context.Context, in Input) error {
+	f, err := in.Open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	src, err := open(f, l.Options)
+	if err != nil {
+		return fmt.Errorf("%s: %w", in.Name, err)
+	}
+	if l.state.Offset > 0 {
+		if err := l.resume(src); err != nil {
+			return fmt.Errorf("%s: %w", in.Name, err)
+		}
+	}
+	for {
+		it, err := src.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", in.Name, err)
+		}
+		l.add(in.Name, it)
+		if len(l.lines) >= batchLines || len(l.batch) >= batchBytes || len(l.refused) >= batchBytes {
+			if err := l.settle(ctx, in.Name, src); err != nil {
+				return err
+			}
+		}
+	}
+	if err := l.settle(ctx, in.Name, src); err != nil {
+		return err
+	}
+	l.state.Done += l.state.Offset
+	l.state.File++
+	l.state.Offset, l.state.Line, l.state.SHA256 = 0, 0, ""
+	return l.state.write(l.State)
+}
+
+// resume passes over what an earlier run had acknowledged, when it is still the same.
+func (l *loader) resume(src source) error {
+	err := src.skip(l.state.Offset, l.state.Line)
+	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("it is shorter than the %d bytes that were imported before: start over with --restart", l.state.Offset)
+	}
+	if err != nil {
+		return err
+	}
+	if _, _, sum := src.position(); hex.EncodeToString(sum) != l.state.SHA256 {
+		return fmt.Errorf("its first %d bytes, which were imported before, have changed: start over with --restart", l.state.Offset)
+	}
+	if l.Progress != nil {
+		l.Progress(l.state.Done + l.state.Offset)
+	}
+	return nil
+}
+
+// add puts an item into the batch, or among the refused.
+func (l *loader) add(file string, it item) {
+	switch {
+	case it.fault != nil:
+		l.reject(file, it.line, it.raw, "invalid_row", it.fault.Error())
+	case it.record != nil:
+		l.batch = append(append(l.batch, it.record...), '\n')
+		l.lines = append(l.lines, line{it.line, slices.Clone(it.raw)})
+	}
+}
+
+func (l *loader) reject(file string, number int, raw []byte, code, message string) {
+	l.state.Rejected++
+	if l.rejects != nil {
+		l.refused = rejectionOf(file, number, raw, code, message).append(l.refused)
+	}
+	if l.Rejected != nil {
+		l.Rejected(file, number, code, message)
+	}
+}
+
+// settle sends the batch and, once it is acknowledged, notes how far the file was read.
+func (l *loader) settle(ctx context.Context, file string, src source) error {
+	if len(l.lines) > 0 {
+		receipt, err := l.Send(ctx, l.batch)
+		if err != nil {
+			return fmt.Errorf("%s, lines %d to %d: %w", file, l.lines[0].number, l.lines[len(l.lines)-1].number, err)
+		}
+		if receipt.Rejected != len(receipt.Rejects) || receipt.Stored+receipt.Existing+receipt.Rejected != len(l.lines) {
+			return fmt.Errorf("%s: the receipt of %d lines counts %d stored, %d existing and %d rejected, and lists %d",
+				file, len(l.lines), receipt.Stored, receipt.Existing, receipt.Rejected, len(receipt.Rejects))
+		}
+		for _, r := range receipt.Rejects {
+			if r.Line < 1 || r.Line > len(l.lines) {
+				return fmt.Errorf("%s: the receipt names line %d of %d", file, r.Line, len(l.lines))
+			}
+			from := l.lines[r.Line-1]
+			l.reject(file, from.number, from.raw, r.Code, r.Message)
+		}
+		l.state.Stored += receipt.Stored
+		l.state.Existing += receipt.Existing
+	}
+	if len(l.refused) > 0 {
+		if _, err := l.rejects.Write(l.refused); err != nil {
+			return err
+		}
+		if err := l.rejects.Sync(); err != nil {
+			return err
+		}
+		l.state.RejectsBytes += int64(len(l.refused))
+	}
+	l.batch, l.lines, l.refused = l.batch[:0], l.lines[:0], l.refused[:0]
+	offset, number, sum := src.position()
+	l.state.Offset, l.state.Line, l.state.SHA256 = offset, number, hex.EncodeToString(sum)
+	if err := l.state.write(l.State); err != nil {
+		return err
+	}
+	if l.Progress != nil {
+		l.Progress(l.state.Done + offset)
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"unicode/utf8"
+
+	"github.com/lectern-dev/lectern/cli/internal/csvrow"
+)
+
+// Format is how records stand in a file.
+type Format string
+
+// The formats. Auto looks at the file's first byte: an object's brace is NDJSON, anything else CSV.
+const (
+	Auto   Format = "auto"
+	NDJSON Format = "ndjson"
+	CSV    Format = "csv"
+)
+
+// item is one line of NDJSON or row of CSV, read from a file.
+type item struct {
+	line   int
+	raw    []byte // as in the file; nil when it was too long to hold
+	record []byte // to send, without its line end; nil when there is none
+	fault  error  // why there is none; nil for blank lines
+}
+
+// source reads items and keeps account of the bytes that were consumed.
+type source interface {
+	// next returns the next item, io.EOF after the last. Its slices are valid until the next call.
+	next() (item, error)
+	// skip passes over n bytes, to where an earlier run stopped; the next line has the number line.
+	skip(n int64, line int) error
+	// position returns how many bytes were consumed, which line comes next, and the SHA-256 of those
+	// bytes.
+	position() (offset int64, line int, sum []byte)
+}
+
+// account counts and hashes what was consumed.
+type account struct {
+	offset int64
+	sum    hash.Hash
+}
+
+// Write takes p as consumed.
+func (a *account) Write(p []byte) (int, error) {
+	a.offset += int64(len(p))
+	return a.sum.Write(p)
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// open reads what is needed to tell the format, and the header of CSV.
+func open(in io.Reader, o *Options) (source, error) {
+	buffered := bufio.NewReaderSize(in, 256<<10)
+	a := account{sum: sha256.New()}
+	// Spreadsheets put one before CSV.
+	if start, _ := buffered.Peek(len(byteOrderMark)); bytes.Equal(start, byteOrderMark) {
+		_, _ = buffered.Discard(len(byteOrderMark))
+		_, _ = a.Write(byteOrderMark)
+	}
+	format := o.Format
+	if format == Auto || format == "" {
+		start, err := buffered.Peek(4096)
+		if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, err
+		}
+		format = CSV
+		if trimmed := bytes.TrimLeft(start, " \t\r\n"); len(trimmed) == 0 || trimmed[0] == '{' {
+			format = NDJSON
+		}
+	}
+	if format == NDJSON {
+		return &lineSource{account: a, in: buffered, line: 1}, nil
+	}
+	s := &rowSource{account: a, in: csvrow.NewReader(buffered, o.Delimiter, 1)}
+	header, err := s.in.Next()
+	switch {
+	case err == io.EOF:
+		return nil, errors.New("the file is empty: want a header")
+	case err != nil:
+		return nil, err
+	case header.Fault != nil:
+		return nil, fmt.Errorf("line %d, the header: %w", header.Line, header.Fault)
+	}
+	_, _ = s.Write(header.Raw)
+	if s.mapping, err = csvrow.NewMapping(o.Shape, header.Cells, o.Columns); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// lineSource reads NDJSON.
+type lineSource struct {
+	account
+	in   *bufio.Reader
+	line int
+	raw  []byte
+}
+
+func (s *lineSource) position() (int64, int, []byte) { return s.offset, s.line, s.sum.Sum(nil) }
+
+func (s *lineSource) skip(n int64, line int) error {
+	_, err := io.CopyN(&s.account, s.in, n-s.offset)
+	s.line = line
+	return err
+}
+
+func (s *lineSource) next() (item, error) {
+	it := item{line: s.line}
+	s.raw = s.raw[:0]
+	long := false
+	for {
+		chunk, err := s.in.ReadSlice('\n')
+		_, _ = s.Write(chunk)
+		if long = long || len(s.raw)+len(chunk) > csvrow.MaxRowBytes+1; !long {
+			s.raw = append(s.raw, chunk...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err == io.EOF && len(s.raw) == 0 && !long {
+			return item{}, io.EOF
+		}
+		if err != nil && err != io.EOF {
+			return item{}, err
+		}
+		break
+	}
+	s.line++
+	if long {
+		it.fault = fmt.Errorf("the line has more than %d MiB", csvrow.MaxRowBytes>>20)
+		return it, nil
+	}
+	it.raw = s.raw
+	if record := bytes.TrimSpace(s.raw); len(record) > 0 {
+		it.record = record
+	}
+	return it, nil
+}
+
+// rowSource reads CSV.
+type rowSource struct {
+	account
+	in      *csvrow.Reader
+	mapping *csvrow.Mapping
+	record  []byte
+}
+
+func (s *rowSource) position() (int64, int, []byte) { return s.offset, s.in.Line(), s.sum.Sum(nil) }
+
+func (s *rowSource) skip(n int64, line int) error {
+	return s.in.Skip(&s.account, n-s.offset, line)
+}
+
+func (s *rowSource) next() (item, error) {
+	row, err := s.in.Next()
+	if err != nil {
+		return item{}, err
+	}
+	_, _ = s.Write(row.Raw)
+	// Blank lines before a row are no part of what stands wrong in it.
+	it := item{line: row.Line, raw: bytes.TrimLeft(row.Raw, "\r\n"), fault: row.Fault}
+	if row.Fault != nil || row.Cells == nil {
+		return it, nil
+	}
+	record, err := s.mapping.Append(s.record[:0], row.Cells)
+	if err != nil {
+		it.fault = err
+		return it, nil
+	}
+	s.record, it.record = record, record
+	return it, nil
+}
+
+// rejection is a line of the file of rejects.
+type rejection struct {
+	File    string  `json:"file"`
+	Line    int     `json:"line"`
+	Code    string  `json:"code"`
+	Message string  `json:"message"`
+	Record  *string `json:"record"`
+	// Base64 holds the line instead where it is no valid UTF-8, which JSON can not hold.
+	Base64 []byte `json:"record_base64,omitempty"`
+}
+
+// rejectionOf describes a rejected line as it stood in the file. A line that was too long to hold has
+// neither text nor bytes.
+func rejectionOf(file string, line int, raw []byte, code, message string) rejection {
+	r := rejection{File: file, Line: line, Code: code, Message: message}
+	if raw == nil {
+		return r
+	}
+	raw = bytes.TrimSuffix(bytes.TrimSuffix(raw, []byte("\n")), []byte("\r"))
+	if utf8.Valid(raw) {
+		r.Record = new(string(raw))
+	} else {
+		r.Base64 = bytes.Clone(raw)
+	}
+	return r
+}
+
+func (r rejection) append(dst []byte) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(r) // strings and bytes always marshal
+	return append(dst, b.Bytes()...)
+}

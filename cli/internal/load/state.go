@@ -1,0 +1,62 @@
+package load
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/lectern-dev/lectern/cli/internal/durable"
+)
+
+// state is how far an import came: all before it was acknowledged.
+type state struct {
+	// Target and Files say which import this is.
+	Target string   `json:"target"`
+	Files  []string `json:"files"`
+	// File is the index of the file that was being read, Offset and Line where the next read begins and
+	// SHA256 that of its bytes up to there.
+	File   int    `json:"file"`
+	Offset int64  `json:"offset"`
+	Line   int    `json:"line"`
+	SHA256 string `json:"sha256"`
+	// Done is how many bytes of the files before it were read.
+	Done int64 `json:"done"`
+	// RejectsBytes is how long the file of rejects was.
+	RejectsBytes int64 `json:"rejects_bytes"`
+	Summary
+}
+
+// errOtherImport is what a state of another import is refused with.
+var errOtherImport = errors.New("is of another import")
+
+// readState returns the state at path, and whether there is one.
+func readState(path string) (state, bool, error) {
+	var s state
+	if path == "" {
+		return s, false, nil
+	}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, false, nil
+	}
+	if err != nil {
+		return s, false, err
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return s, false, fmt.Errorf("%s is damaged (%w): start over with --restart", path, err)
+	}
+	return s, true, nil
+}
+
+func (s state) write(path string) error {
+	if path == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(path, append(b, '\n'), 0o600)
+}
