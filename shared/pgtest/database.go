@@ -1,0 +1,183 @@
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/pgdb"
+)
+
+// DB is a test's own database, as each role of its schema reaches it. The roles have no rights beyond
+// what the schema grants, as in production.
+type DB struct {
+	Name      string
+	OwnerURL  string
+	ReaderURL string
+	IngestURL string
+}
+
+// Database returns a database of t's own on this server, migrated to s. It is dropped when t ends.
+//
+// (By hand rather than by pgtestdb: that one gives a test a single role, the owner, and leaves
+// templates behind; here three roles share the clone, and the grants come with the template.)
+func (i *Instance) Database(t testing.TB, s pgdb.Schema) DB {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	template, err := i.template(ctx, s)
+	if err != nil {
+		t.Fatalf("pgtest: make the template of %s: %v", s.Name, err)
+	}
+	name := "t_" + s.Name + "_" + random()
+	err = i.connect(ctx, "", func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "CREATE DATABASE "+quote(name)+" TEMPLATE "+quote(template)+" OWNER "+quote(s.Name+"_owner"))
+		return err
+	})
+	if err != nil {
+		t.Fatalf("pgtest: clone %s: %v", template, err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), bound)
+		defer cancel()
+		if i.Server != nil && i.PID() == 0 {
+			return // the test killed the server, and its data goes with it
+		}
+		err := i.connect(ctx, "", func(conn *pgx.Conn) error { return drop(ctx, conn, name) })
+		if err != nil {
+			t.Errorf("pgtest: drop %s: %v", name, err)
+		}
+	})
+	return DB{
+		Name:      name,
+		OwnerURL:  i.roleURL(s.Name+"_owner", name),
+		ReaderURL: i.roleURL(s.Name+"_reader", name),
+		IngestURL: i.roleURL(s.Name+"_ingest", name),
+	}
+}
+
+func drop(ctx context.Context, conn *pgx.Conn, name string) error {
+	_, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+quote(name)+" WITH (FORCE)")
+	return err
+}
+
+// roleURL is the admin's URL with another role and database. Roles have their name as password: over
+// TCP nothing less than the server's own rules lets them in, and there is nothing to guard.
+func (i *Instance) roleURL(role, db string) string {
+	u, err := url.Parse(i.admin)
+	if err != nil {
+		return "" // the admin's connection has failed before
+	}
+	u.User = url.UserPassword(role, role)
+	u.Path = "/" + db
+	return u.String()
+}
+
+// TCPURL turns a URL of a [DB] into one over TCP; empty when the server has no TCP port.
+func (i *Instance) TCPURL(of string) string {
+	if i.Server == nil {
+		return of
+	}
+	u, err := url.Parse(of)
+	if err != nil || i.Port() == 0 {
+		return ""
+	}
+	u.Host = fmt.Sprintf("127.0.0.1:%d", i.Port())
+	u.RawQuery = "sslmode=disable"
+	return u.String()
+}
+
+// template returns the name of a database that is migrated to s and that no one connects to.
+func (i *Instance) template(ctx context.Context, s pgdb.Schema) (string, error) {
+	digest, err := fingerprint(s)
+	if err != nil {
+		return "", err
+	}
+	name := "template_" + s.Name + "_" + digest
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.templates[name] != "" {
+		return name, nil
+	}
+	err = i.connect(ctx, "", func(conn *pgx.Conn) error {
+		// Other test binaries may use the same server, when it is not a private one.
+		if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtext('lectern pgtest'))`); err != nil {
+			return err
+		}
+		for _, role := range []string{"owner", "reader", "ingest"} {
+			if err := makeRole(ctx, conn, s.Name+"_"+role); err != nil {
+				return err
+			}
+		}
+		var there bool
+		err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND NOT datallowconn)`, name).Scan(&there)
+		if err != nil || there {
+			return err
+		}
+		if err := drop(ctx, conn, name); err != nil { // one that was cut short
+			return err
+		}
+		if _, err := conn.Exec(ctx, "CREATE DATABASE "+quote(name)+" OWNER "+quote(s.Name+"_owner")); err != nil {
+			return err
+		}
+		err = pgdb.Migrate(ctx, i.roleURL(s.Name+"_owner", name), s, map[pgdb.Role]string{
+			pgdb.Reader: s.Name + "_reader", pgdb.Ingest: s.Name + "_ingest",
+		}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		_, err = conn.Exec(ctx, "ALTER DATABASE "+quote(name)+" ALLOW_CONNECTIONS false")
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	i.templates[name] = name
+	return name, nil
+}
+
+func makeRole(ctx context.Context, conn *pgx.Conn, name string) error {
+	var there bool
+	err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, name).Scan(&there)
+	if err != nil || there {
+		return err
+	}
+	_, err = conn.Exec(ctx, "CREATE ROLE "+quote(name)+" LOGIN PASSWORD '"+strings.ReplaceAll(name, "'", "''")+"'")
+	return err
+}
+
+// fingerprint tells schemas apart by all that [pgdb.Migrate] does with them.
+func fingerprint(s pgdb.Schema) (string, error) {
+	h := sha256.New()
+	err := fs.WalkDir(s.Migrations, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := fs.ReadFile(s.Migrations, path)
+		fmt.Fprintf(h, "%q %q\n", path, b)
+		return err
+	})
+	for _, role := range slices.Sorted(maps.Keys(s.Grants)) {
+		fmt.Fprintf(h, "%q %q\n", role, s.Grants[role])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:6]), err
+}
+
+func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+func random() string {
+	b := make([]byte, 6)
+	_, _ = rand.Read(b) // never fails (crypto/rand)
+	return hex.EncodeToString(b)
+}
