@@ -1,0 +1,232 @@
+// Package export writes lists of the API to files or streams. It walks the list by its cursors, page by
+// page; a file grows as FILE.part, with FILE.part.json beside it that says which query it is of and up
+// to where it is settled. A run that was cut, by whatever means, goes on behind the last settled page,
+// and the file is the one that an uncut run would have written of the same data.
+package export
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+// Query identifies what is exported: a part is gone on with only when all of it is the same.
+type Query struct {
+	URL           string `json:"url"`
+	ProjectID     string `json:"project_id"`
+	Kind          Kind   `json:"kind"`
+	Format        Format `json:"format"`
+	Sort          string `json:"sort,omitempty"`
+	Direction     string `json:"direction,omitempty"`
+	UpdatedAfter  string `json:"updated_after,omitempty"`
+	UpdatedBefore string `json:"updated_before,omitempty"`
+	IncludeURLs   bool   `json:"include_urls,omitempty"`
+	// Limit is how many records are exported at most; 0 is all.
+	Limit int `json:"limit,omitempty"`
+}
+
+// Options say what is exported, and where to.
+type Options struct {
+	Query Query
+	// Fetch reads one page of at most limit records, as client.Client.Raw does.
+	Fetch func(ctx context.Context, cursor string, limit int, receive func(client.RawPage) error) error
+	// PageSize is how many records one request asks for.
+	PageSize int
+	// Path is the file; empty: the export goes to Stream, page by page, and can not be resumed.
+	Path   string
+	Stream io.Writer
+	// Restart discards the part that an earlier run left.
+	Restart bool
+	// Progress, when set, is told how many records and bytes are settled.
+	Progress func(records int, bytes int64)
+}
+
+// Result is what was exported.
+type Result struct {
+	// Records counts records of the list, Bytes those of the file.
+	Records int
+	Bytes   int64
+	// Resumed tells that an earlier run's part was continued.
+	Resumed bool
+}
+
+// Run exports. On an error the part stands, and the same call goes on from there.
+func Run(ctx context.Context, o Options) (result Result, err error) {
+	enc, err := newEncoder(o.Query.Kind, o.Query.Format, o.Query.IncludeURLs)
+	if err != nil {
+		return result, err
+	}
+	var out sink
+	if o.Path == "" {
+		out, err = newSpool(o.Stream)
+	} else {
+		out, err = openPart(o.Path, o.Query, o.Restart)
+	}
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, out.close()) }()
+
+	at := out.settled()
+	result.Resumed = at.Bytes > 0
+	for {
+		result.Records, result.Bytes = at.Records, at.Bytes
+		if o.Progress != nil {
+			o.Progress(at.Records, at.Bytes)
+		}
+		if at.Done {
+			return result, out.finish()
+		}
+		if at, err = page(ctx, &o, enc, out, at); err != nil {
+			return result, err
+		}
+		if err := out.settle(at); err != nil {
+			return result, err
+		}
+	}
+}
+
+// page writes the page behind at and returns where it ends.
+func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark, error) {
+	limit := o.PageSize
+	if o.Query.Limit > 0 {
+		limit = min(limit, o.Query.Limit-at.Records)
+	}
+	var next mark
+	err := o.Fetch(ctx, at.Cursor, limit, func(raw client.RawPage) error {
+		// Called again when the transfer broke: what came of the page is forgotten.
+		w, err := out.rewind()
+		if err != nil {
+			return err
+		}
+		next = mark{Cursor: raw.NextCursor, Records: at.Records, Bytes: at.Bytes}
+		buffered := bufio.NewWriterSize(w, 256<<10)
+		put := func(p []byte) error {
+			next.Bytes += int64(len(p))
+			_, err := buffered.Write(p)
+			return err
+		}
+		if at.Bytes == 0 {
+			if err := put(enc.header()); err != nil {
+				return err
+			}
+		}
+		var row []byte
+		err = eachLine(raw.Body, func(line []byte) error {
+			if row, err = enc.append(row[:0], line); err != nil {
+				return fmt.Errorf("record %d: %w", next.Records+1, err)
+			}
+			next.Records++
+			return put(row)
+		})
+		if err != nil {
+			return err
+		}
+		return buffered.Flush()
+	})
+	if err != nil {
+		return at, err
+	}
+	switch {
+	case next.Cursor == "", o.Query.Limit > 0 && next.Records >= o.Query.Limit:
+		next.Done, next.Cursor = true, ""
+	case next.Cursor == at.Cursor:
+		return at, errors.New("the server answers the same cursor again: the list would never end")
+	}
+	return next, nil
+}
+
+// eachLine calls yield with each line of r, its end included.
+func eachLine(r io.Reader, yield func([]byte) error) error {
+	in := bufio.NewReaderSize(r, 256<<10)
+	var long []byte
+	for {
+		line, err := in.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			long = append(long, line...)
+			continue
+		}
+		if len(long) > 0 {
+			long = append(long, line...)
+			line = long
+		}
+		if len(line) > 0 && err == nil {
+			if err := yield(line); err != nil {
+				return err
+			}
+		}
+		long = long[:0]
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// mark is a place in an export up to which it is settled.
+type mark struct {
+	Cursor  string `json:"cursor"`
+	Records int    `json:"records"`
+	Bytes   int64  `json:"bytes"`
+	Done    bool   `json:"done,omitempty"`
+}
+
+// sink takes pages.
+type sink interface {
+	// settled returns where the export stands when it is opened.
+	settled() mark
+	// rewind forgets what was written since the last settle and returns where to write.
+	rewind() (io.Writer, error)
+	// settle makes what was written stay, whatever comes.
+	settle(mark) error
+	// finish puts the whole export in place.
+	finish() error
+	// close gives up what the sink holds. What is settled stays.
+	close() error
+}
+
+// spool holds a page back from a stream until it is whole.
+type spool struct {
+	file   *os.File
+	stream io.Writer
+}
+
+func newSpool(stream io.Writer) (*spool, error) {
+	f, err := os.CreateTemp("", "lectern-export-*")
+	if err != nil {
+		return nil, err
+	}
+	// Nameless from here on, so that nothing is left behind.
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &spool{f, stream}, nil
+}
+
+func (s *spool) settled() mark { return mark{} }
+
+func (s *spool) rewind() (io.Writer, error) {
+	if err := s.file.Truncate(0); err != nil {
+		return nil, err
+	}
+	_, err := s.file.Seek(0, io.SeekStart)
+	return s.file, err
+}
+
+func (s *spool) settle(mark) error {
+	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	_, err := io.Copy(s.stream, s.file)
+	return err
+}
+
+func (s *spool) finish() error { return nil }
+func (s *spool) close() error  { return s.file.Close() }

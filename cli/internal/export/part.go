@@ -1,0 +1,144 @@
+package export
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/lectern-dev/lectern/cli/internal/durable"
+)
+
+// part is a file that grows until it is whole. What users entered is nobody else's business: only its
+// owner may read it, then and later.
+type part struct {
+	path  string
+	query Query
+	file  *os.File
+	at    mark
+}
+
+// progress is what FILE.part.json holds.
+type progress struct {
+	Query Query `json:"query"`
+	mark
+}
+
+func partPath(path string) string  { return path + ".part" }
+func statePath(path string) string { return path + ".part.json" }
+
+// openPart opens the part of path where an earlier run of query left it, or a new one.
+func openPart(path string, query Query, restart bool) (_ *part, err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file: leave --out away and redirect instead", path)
+	}
+	f, err := durable.Lock(partPath(path))
+	if errors.Is(err, durable.ErrLocked) {
+		return nil, fmt.Errorf("another export is writing %s: wait for it, or name another file", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+		}
+	}()
+	p := &part{path: path, query: query, file: f}
+	if !restart {
+		found, ok, err := readProgress(path)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			if differs := difference(found.Query, query); differs != "" {
+				return nil, fmt.Errorf("%s is of another query (%s): repeat that one, name another file, or discard it with --no-resume", partPath(path), differs)
+			}
+			p.at = found.mark
+		}
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() < p.at.Bytes {
+		// Somebody took the part away, or emptied it.
+		p.at = mark{}
+	}
+	if p.at.Bytes == 0 {
+		if err := os.Remove(statePath(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	if _, err := p.rewind(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func readProgress(path string) (progress, bool, error) {
+	var found progress
+	b, err := os.ReadFile(statePath(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return found, false, nil
+	}
+	if err != nil {
+		return found, false, err
+	}
+	if err := json.Unmarshal(b, &found); err != nil {
+		return found, false, fmt.Errorf("%s is damaged (%w): discard it with --no-resume", statePath(path), err)
+	}
+	return found, true, nil
+}
+
+// difference names the first field in which two queries differ, with both values.
+func difference(was, is Query) string {
+	a, b := reflect.ValueOf(was), reflect.ValueOf(is)
+	for i := range a.NumField() {
+		if x, y := a.Field(i).Interface(), b.Field(i).Interface(); x != y {
+			name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
+			return fmt.Sprintf("its %s is %q, not %q", name, fmt.Sprint(x), fmt.Sprint(y))
+		}
+	}
+	return ""
+}
+
+func (p *part) settled() mark { return p.at }
+
+func (p *part) rewind() (io.Writer, error) {
+	if err := p.file.Truncate(p.at.Bytes); err != nil {
+		return nil, err
+	}
+	_, err := p.file.Seek(p.at.Bytes, io.SeekStart)
+	return p.file, err
+}
+
+// settle brings the bytes to the disk first and the note of them second: the note never promises more
+// than is there.
+func (p *part) settle(at mark) error {
+	if err := p.file.Sync(); err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(progress{p.query, at}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := durable.WriteFile(statePath(p.path), append(b, '\n'), 0o600); err != nil {
+		return err
+	}
+	p.at = at
+	return nil
+}
+
+func (p *part) finish() error {
+	if err := durable.Rename(partPath(p.path), p.path); err != nil {
+		return err
+	}
+	return os.Remove(statePath(p.path))
+}
+
+func (p *part) close() error { return p.file.Close() }
