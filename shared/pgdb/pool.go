@@ -40,15 +40,16 @@ type patience struct {
 }
 
 // Open makes a pool for the database at url. It connects when first used: a server that is down makes
-// no error here and is seen when it is back. The caller closes the pool.
+// no error here and is seen when it is back. Options that are zero and may not be take their default.
+// The caller closes the pool.
 func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
 	if url == "" {
 		return nil, errors.New("open a database pool: no URL given")
 	}
 	o = o.withDefaults()
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
 	cfg, err := pgxpool.ParseConfig(url.Reveal())
 	if err != nil {
 		return nil, errBadURL
