@@ -1,0 +1,71 @@
+package keyring
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/redisdb"
+)
+
+// errNoOwner says that there is nobody to act as.
+var errNoOwner = &config.Fault{Variable: "AUTH_MIGRATE_DATABASE_URL", Problem: "is not set, and is required"}
+
+// Migrate brings the keys' database to what this version needs, by the owner's role, and gives the role
+// of cfg.DatabaseURL, when that is set, what it needs. It may run at every start, several at once.
+func Migrate(ctx context.Context, cfg auth.Config, log *slog.Logger) error {
+	if cfg.MigrateURL == "" {
+		return errNoOwner
+	}
+	roles := map[pgdb.Role]string{pgdb.Reader: pgdb.UserOf(cfg.DatabaseURL.Reveal())}
+	return pgdb.Migrate(ctx, cfg.MigrateURL.Reveal(), pgkeys.Schema(), roles, log)
+}
+
+// Admin mints, rotates and revokes keys, and announces it to the processes that verify them.
+type Admin struct {
+	*pgkeys.Admin
+
+	pool  *pgdb.Pool
+	redis *redisdb.Client // nil: there is none
+}
+
+// OpenAdmin makes an Admin by the owner's role. Without Redis, changes are seen when copies reach
+// their TTL. The caller closes it.
+func OpenAdmin(ctx context.Context, cfg auth.Config, o Options) (*Admin, error) {
+	o.complete()
+	if cfg.MigrateURL == "" {
+		return nil, errNoOwner
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	pool, err := pgdb.Open(ctx, cfg.MigrateURL, o.Pool)
+	if err != nil {
+		return nil, err
+	}
+	a := &Admin{pool: pool}
+	var announcer pgkeys.Announcer
+	if cfg.Redis.Enabled() {
+		if a.redis, err = redisdb.Open(cfg.Redis, redisdb.Options{Log: o.Log, Tracer: o.Tracer}); err != nil {
+			return nil, errors.Join(err, a.Close())
+		}
+		announcer = rediskeys.NewAnnouncer(a.redis, cfg.CacheSecrets, cfg.CacheTTL, o.Now)
+	}
+	a.Admin = pgkeys.NewAdmin(pool, announcer, o.Now, o.Log)
+	return a, nil
+}
+
+// Close closes the connections.
+func (a *Admin) Close() error {
+	var err error
+	if a.redis != nil {
+		err = a.redis.Close()
+	}
+	a.pool.Close()
+	return err
+}

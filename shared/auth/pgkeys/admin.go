@@ -1,0 +1,248 @@
+package pgkeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/ratelimit"
+)
+
+// What an [Admin] answers, beside faults of the database and arguments out of range.
+var (
+	ErrNotFound = errors.New("the project has no key of that id")
+	ErrExists   = errors.New("the project has that key already")
+	ErrInactive = errors.New("the key is revoked or has expired")
+)
+
+// Announcer tells all processes that a key has changed.
+type Announcer interface {
+	Announce(ctx context.Context, projectID string, h auth.Hash) error
+}
+
+// Admin mints, rotates and revokes keys, by the owner's role. What it did is done when it returns; it
+// is then announced to all processes. When that fails it is logged, and they learn of it when what
+// they hold has reached its TTL.
+type Admin struct {
+	pool      *pgdb.Pool
+	announcer Announcer // nil: nobody to tell
+	now       func() time.Time
+	log       *slog.Logger
+}
+
+// NewAdmin makes an Admin over a pool of the owner's. The announcer may be nil.
+func NewAdmin(pool *pgdb.Pool, announcer Announcer, now func() time.Time, log *slog.Logger) *Admin {
+	return &Admin{pool: pool, announcer: announcer, now: now, log: log}
+}
+
+// MintOptions says what key is wanted.
+type MintOptions struct {
+	ProjectID string
+	Name      string      // up to 256 bytes of printable text; may be empty
+	Scopes    auth.Scopes // zero: [auth.DefaultScopes]
+	ExpiresAt time.Time   // zero: never
+	Rate      int         // requests a second; 0: the default
+
+	// Value is a key brought along, or one that [auth.Mint] made earlier. Empty: a new one is made.
+	Value config.Secret
+}
+
+func (o *MintOptions) complete(now time.Time) error {
+	var errs []error
+	if !httpapi.ValidIdentifier(o.ProjectID) {
+		errs = append(errs, errors.New("the project is 1 to 256 bytes of UTF-8 without NUL"))
+	}
+	if len(o.Name) > 256 || !printable(o.Name) {
+		errs = append(errs, errors.New("the name is up to 256 bytes of printable text"))
+	}
+	if o.Scopes == 0 {
+		o.Scopes = auth.DefaultScopes
+	}
+	if o.Rate < 0 || o.Rate > ratelimit.Max {
+		errs = append(errs, fmt.Errorf("the rate is 0 to %d requests a second", ratelimit.Max))
+	}
+	if !o.ExpiresAt.IsZero() && !now.Before(o.ExpiresAt) {
+		errs = append(errs, errors.New("the expiry lies in the future"))
+	}
+	return errors.Join(errs...)
+}
+
+func printable(s string) bool {
+	if !utf8.ValidString(s) {
+		return false
+	}
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+const insert = `INSERT INTO api_keys (project_id, key_hash, key_id, name, scopes, rate, is_foreign, expires_at, lifetime_ms)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING ` + columns
+
+// Mint stores a new key and returns it: the only time that it is to be had. [ErrExists] when the value
+// brought along is the project's already.
+func (a *Admin) Mint(ctx context.Context, o MintOptions) (config.Secret, auth.Record, error) {
+	if err := o.complete(a.now()); err != nil {
+		return "", auth.Record{}, fmt.Errorf("mint a key: %w", err)
+	}
+	key, h, err := o.key()
+	if err != nil {
+		return "", auth.Record{}, fmt.Errorf("mint a key: %w", err)
+	}
+	var r auth.Record
+	err = a.pool.Query(ctx, func(rows pgx.Rows) (err error) {
+		r, err = one(rows, pgx.ErrNoRows)
+		return err
+	}, insert, o.args(key, h, a.now())...)
+	if err != nil {
+		return "", auth.Record{}, fmt.Errorf("mint a key: %w", exists(err))
+	}
+	a.announce(ctx, o.ProjectID, r.ID, h)
+	return key, r, nil
+}
+
+// key returns the key to store and its hash.
+func (o *MintOptions) key() (config.Secret, auth.Hash, error) {
+	if o.Value == "" {
+		key, h := auth.Mint()
+		return key, h, nil
+	}
+	h, err := auth.ParseForeignKey(o.Value.Reveal())
+	if err != nil {
+		return "", auth.Hash{}, errors.New("a key brought along is 1 to 512 printable ASCII characters; one that looks like a minted key has the right checksum")
+	}
+	return o.Value, h, nil
+}
+
+// args are what insert takes.
+func (o *MintOptions) args(key config.Secret, h auth.Hash, now time.Time) []any {
+	var lifetime *int64
+	if !o.ExpiresAt.IsZero() {
+		ms := max(1, o.ExpiresAt.Sub(now).Milliseconds())
+		lifetime = &ms
+	}
+	return []any{
+		o.ProjectID, h[:], auth.NewKeyID(), o.Name, o.Scopes.Names(), o.Rate, auth.IsForeign(key.Reveal()),
+		orNull(o.ExpiresAt), lifetime,
+	}
+}
+
+// one reads the row of a statement that gives columns and then further ones, or returns none.
+func one(rows pgx.Rows, none error, further ...any) (auth.Record, error) {
+	if !rows.Next() {
+		return auth.Record{}, none
+	}
+	return scan(rows, further...)
+}
+
+// exists tells a key that is there already from other errors.
+func exists(err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "23505" { // unique_violation
+		return ErrExists
+	}
+	return err
+}
+
+const list = `SELECT ` + columns + ` FROM api_keys WHERE project_id = $1 ORDER BY created_at, key_id`
+
+// List returns the project's keys, revoked and expired ones too, oldest first.
+func (a *Admin) List(ctx context.Context, projectID string) ([]auth.Record, error) {
+	var records []auth.Record
+	err := a.pool.Query(ctx, func(rows pgx.Rows) error {
+		records = nil
+		for rows.Next() {
+			r, err := scan(rows)
+			if err != nil {
+				return err
+			}
+			records = append(records, r)
+		}
+		return nil
+	}, list, projectID)
+	if err != nil {
+		return nil, fmt.Errorf("list keys: %w", err)
+	}
+	return records, nil
+}
+
+const get = `SELECT ` + columns + ` FROM api_keys WHERE project_id = $1 AND key_id = $2`
+
+// Get returns one of the project's keys, or [ErrNotFound].
+func (a *Admin) Get(ctx context.Context, projectID, keyID string) (auth.Record, error) {
+	var r auth.Record
+	err := a.pool.Query(ctx, func(rows pgx.Rows) (err error) {
+		r, err = one(rows, ErrNotFound)
+		return err
+	}, get, projectID, keyID)
+	if err != nil {
+		return auth.Record{}, fmt.Errorf("get a key: %w", err)
+	}
+	return r, nil
+}
+
+const revoke = `UPDATE api_keys SET revoked_at = coalesce(revoked_at, $3) WHERE project_id = $1 AND key_id = $2
+	RETURNING ` + columns + `, key_hash`
+
+// Revoke ends a key for good. Revoked again, it stays revoked since the first time, and is announced
+// again. [ErrNotFound] when the project has no such key.
+func (a *Admin) Revoke(ctx context.Context, projectID, keyID string) (auth.Record, error) {
+	r, err := a.change(ctx, revoke, projectID, keyID, a.now())
+	if err != nil {
+		return auth.Record{}, fmt.Errorf("revoke a key: %w", err)
+	}
+	return r, nil
+}
+
+const expire = `UPDATE api_keys SET expires_at = least(expires_at, $3) WHERE project_id = $1 AND key_id = $2
+	RETURNING ` + columns + `, key_hash`
+
+// Expire has a key end at the given time, or at its own expiry when that is sooner. [ErrNotFound] when
+// the project has no such key.
+func (a *Admin) Expire(ctx context.Context, projectID, keyID string, at time.Time) (auth.Record, error) {
+	r, err := a.change(ctx, expire, projectID, keyID, at)
+	if err != nil {
+		return auth.Record{}, fmt.Errorf("expire a key: %w", err)
+	}
+	return r, nil
+}
+
+// change runs a statement that changes one key at a time, and announces it.
+func (a *Admin) change(ctx context.Context, sql, projectID, keyID string, at time.Time) (auth.Record, error) {
+	var (
+		r    auth.Record
+		hash []byte
+	)
+	err := a.pool.Query(ctx, func(rows pgx.Rows) (err error) {
+		r, err = one(rows, ErrNotFound, &hash)
+		return err
+	}, sql, projectID, keyID, at)
+	if err != nil {
+		return auth.Record{}, err
+	}
+	a.announce(ctx, projectID, keyID, auth.Hash(hash))
+	return r, nil
+}
+
+func (a *Admin) announce(ctx context.Context, projectID, keyID string, h auth.Hash) {
+	if a.announcer == nil {
+		return
+	}
+	if err := a.announcer.Announce(context.WithoutCancel(ctx), projectID, h); err != nil {
+		a.log.WarnContext(ctx, "a key's change was not announced; processes see it when their copies reach the TTL",
+			slog.String("project_id", projectID), slog.String("key_id", keyID), slog.Any("error", err))
+	}
+}

@@ -1,0 +1,32 @@
+-- +goose Up
+
+-- The keys' hashes, never the keys. Every look-up names the project: a key is good for one.
+CREATE TABLE api_keys (
+    project_id   text COLLATE "C" NOT NULL CHECK (octet_length(project_id) BETWEEN 1 AND 256),
+    key_hash     bytea NOT NULL CHECK (octet_length(key_hash) = 32),
+    key_id       text COLLATE "C" NOT NULL CHECK (octet_length(key_id) BETWEEN 1 AND 64),
+    name         text COLLATE "C" NOT NULL DEFAULT '' CHECK (octet_length(name) <= 256),
+    scopes       text[] COLLATE "C" NOT NULL CHECK (cardinality(scopes) BETWEEN 1 AND 32),
+    rate         integer NOT NULL DEFAULT 0 CHECK (rate >= 0),
+    is_foreign   boolean NOT NULL DEFAULT false,
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    expires_at   timestamptz,
+    -- For how long the key was minted; null: without end. Rotation brings expires_at forward, and gives
+    -- the next key this time again.
+    lifetime_ms  bigint CHECK (lifetime_ms > 0),
+    revoked_at   timestamptz,
+    last_used_at timestamptz,
+    PRIMARY KEY (project_id, key_hash),
+    UNIQUE (project_id, key_id)
+);
+
+-- For the set of foreign keys that processes hold, the one query over all projects.
+CREATE INDEX api_keys_foreign ON api_keys (created_at) WHERE is_foreign;
+
+-- +goose StatementBegin
+DO $$ BEGIN
+    IF EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN
+        PERFORM create_distributed_table('api_keys', 'project_id', colocate_with => 'none');
+    END IF;
+END $$;
+-- +goose StatementEnd

@@ -1,0 +1,54 @@
+// Package pgkeys owns the key store of record, in Postgres: the table, who may touch it, the look-up
+// of a key, and the minting, rotating and revoking of keys.
+//
+// Two roles: the owner migrates and mints; the reader looks keys up and notes their last use, and can
+// neither make a key nor bring a revoked one back.
+package pgkeys
+
+import (
+	"embed"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Schema is the key store's, for [pgdb.Migrate].
+func Schema() pgdb.Schema {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		panic(err) // the folder is embedded above
+	}
+	return pgdb.Schema{
+		Name:       "auth",
+		Migrations: files,
+		Grants: map[pgdb.Role][]string{
+			pgdb.Reader: {"SELECT, UPDATE (last_used_at) ON api_keys"},
+		},
+	}
+}
+
+const columns = `project_id, key_id, name, scopes, rate, is_foreign, created_at, expires_at, revoked_at, last_used_at`
+
+// scan reads columns, and then further ones.
+func scan(row pgx.Row, further ...any) (auth.Record, error) {
+	var (
+		r                      auth.Record
+		scopes                 []string
+		expires, revoked, used pgTime
+	)
+	dest := append([]any{&r.ProjectID, &r.ID, &r.Name, &scopes, &r.Rate, &r.Foreign, &r.CreatedAt, &expires, &revoked, &used}, further...)
+	if err := row.Scan(dest...); err != nil {
+		return auth.Record{}, err
+	}
+	// Scopes that a newer version stored grant nothing here.
+	r.Scopes, _ = auth.KnownScopes(scopes...)
+	r.CreatedAt = r.CreatedAt.UTC()
+	r.ExpiresAt, r.RevokedAt, r.LastUsedAt = expires.utc(), revoked.utc(), used.utc()
+	return r, nil
+}

@@ -1,0 +1,71 @@
+package pgkeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+const getForUpdate = `SELECT ` + columns + `, key_hash, scopes, lifetime_ms FROM api_keys WHERE project_id = $1 AND key_id = $2 FOR UPDATE`
+
+// Rotate mints a new key with the old one's name, scopes and rate, and has the old one end after the
+// overlap, or at its own expiry when that is sooner. A key that was minted for a time gives one for
+// as long a time from now. [ErrNotFound] when the project has no such key, [ErrInactive] when it has
+// ended already.
+func (a *Admin) Rotate(ctx context.Context, projectID, keyID string, overlap time.Duration) (config.Secret, auth.Record, error) {
+	key, r, err := a.rotate(ctx, projectID, keyID, overlap)
+	if err != nil {
+		return "", auth.Record{}, fmt.Errorf("rotate a key: %w", exists(err))
+	}
+	return key, r, nil
+}
+
+func (a *Admin) rotate(ctx context.Context, projectID, keyID string, overlap time.Duration) (config.Secret, auth.Record, error) {
+	if overlap < 0 {
+		return "", auth.Record{}, errors.New("the overlap is no negative time")
+	}
+	now := a.now()
+	key, h := auth.Mint()
+	var (
+		fresh    auth.Record
+		oldHash  []byte
+		scopes   []string // as stored: also those that only a newer version knows
+		lifetime *int64
+	)
+	err := a.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		old, err := scan(tx.QueryRow(ctx, getForUpdate, projectID, keyID), &oldHash, &scopes, &lifetime)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return ErrNotFound
+		case err != nil:
+			return err
+		case !old.Active(now):
+			return ErrInactive
+		}
+		var expires *time.Time
+		if lifetime != nil {
+			at := now.Add(time.Duration(*lifetime) * time.Millisecond)
+			expires = &at
+		}
+		fresh, err = scan(tx.QueryRow(ctx, insert,
+			projectID, h[:], auth.NewKeyID(), old.Name, scopes, old.Rate, false, expires, lifetime))
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `UPDATE api_keys SET expires_at = least(expires_at, $3) WHERE project_id = $1 AND key_id = $2`,
+			projectID, keyID, now.Add(overlap))
+		return err
+	})
+	if err != nil {
+		return "", auth.Record{}, err
+	}
+	a.announce(ctx, projectID, fresh.ID, h)
+	a.announce(ctx, projectID, keyID, auth.Hash(oldHash))
+	return key, fresh, nil
+}

@@ -1,0 +1,117 @@
+package pgkeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+)
+
+// Store looks keys up. It is the [auth.Store] that the others are caches of, and needs no more than
+// the reader role.
+type Store struct {
+	pool  *pgdb.Pool
+	now   func() time.Time
+	tally auth.Tally
+}
+
+var (
+	_ auth.Store         = (*Store)(nil)
+	_ auth.ForeignSource = (*Store)(nil)
+	_ auth.UseWriter     = (*Store)(nil)
+)
+
+// NewStore makes a Store over pool, whose caller closes it.
+func NewStore(pool *pgdb.Pool, now func() time.Time) *Store {
+	return &Store{pool: pool, now: now}
+}
+
+const lookup = `SELECT ` + columns + ` FROM api_keys WHERE project_id = $1 AND key_hash = $2`
+
+// Lookup returns the record of the project's key with that hash, or [auth.ErrUnknown]. Other errors
+// are faults as [pgdb.Fault] tells them.
+func (s *Store) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth.Record, error) {
+	readAt := s.now()
+	var r auth.Record
+	err := s.pool.Query(ctx, func(rows pgx.Rows) (err error) {
+		if !rows.Next() {
+			return auth.ErrUnknown
+		}
+		r, err = scan(rows)
+		return err
+	}, lookup, projectID, h[:])
+	switch {
+	case errors.Is(err, auth.ErrUnknown):
+		s.tally.Miss()
+		return auth.Record{}, auth.ErrUnknown
+	case err != nil:
+		s.tally.Fault()
+		return auth.Record{}, fmt.Errorf("look up a key in postgres: %w", err)
+	}
+	s.tally.Hit()
+	r.ReadAt = readAt
+	return r, nil
+}
+
+// Tally counts the look-ups.
+func (s *Store) Tally() *auth.Tally { return &s.tally }
+
+const foreign = `SELECT key_hash FROM api_keys
+	WHERE is_foreign AND created_at >= $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`
+
+// ForeignHashes does what [auth.ForeignSource] says.
+func (s *Store) ForeignHashes(ctx context.Context, since time.Time, add func(auth.Hash)) (time.Time, error) {
+	var upTo time.Time
+	if err := s.pool.QueryRow(ctx, []any{&upTo}, `SELECT now()`); err != nil {
+		return time.Time{}, fmt.Errorf("read foreign keys: %w", err)
+	}
+	err := s.pool.Query(ctx, func(rows pgx.Rows) error {
+		var hash []byte
+		for rows.Next() {
+			if err := rows.Scan(&hash); err != nil {
+				return err
+			}
+			add(auth.Hash(hash)) // the table holds 32 bytes, by a CHECK
+		}
+		return nil
+	}, foreign, since)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read foreign keys: %w", err)
+	}
+	return upTo, nil
+}
+
+const use = `UPDATE api_keys SET last_used_at = $3
+	WHERE project_id = $1 AND key_id = ANY($2) AND (last_used_at IS NULL OR last_used_at < $3)`
+
+// WriteUses does what [auth.UseWriter] says, one statement a project, with the latest use of any of
+// its keys for all of them: they are no more than a flush apart.
+func (s *Store) WriteUses(ctx context.Context, uses []auth.Use) error {
+	var errs []error
+	for len(uses) > 0 {
+		n := 1
+		for n < len(uses) && uses[n].ProjectID == uses[0].ProjectID {
+			n++
+		}
+		keys, latest := make([]string, n), time.Time{}
+		for i, u := range uses[:n] {
+			keys[i] = u.KeyID
+			if u.At.After(latest) {
+				latest = u.At
+			}
+		}
+		if _, err := s.pool.Exec(ctx, use, uses[0].ProjectID, keys, latest); err != nil {
+			errs = append(errs, err)
+			if ctx.Err() != nil {
+				break
+			}
+		}
+		uses = uses[n:]
+	}
+	return errors.Join(errs...)
+}
