@@ -1,0 +1,226 @@
+// Package redistest gives tests a real Redis, one server a test, and the means to stop, kill, freeze
+// and restart it. Where the machine has no redis-server the tests that need one are skipped, and fail
+// when CI=true.
+//
+// Production code does not import it; the linter sees to that.
+package redistest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+// bound is the longest that any single step here may take.
+const bound = 20 * time.Second
+
+// Server is a redis-server that belongs to a test. It keeps nothing on disk: restarted, it is empty.
+type Server struct {
+	// URL reaches it: redis:// on a loopback port that stays the same over restarts.
+	URL config.Secret
+
+	t    testing.TB
+	port int
+	args []string
+
+	mu      sync.Mutex
+	process *process // nil while it does not run
+}
+
+// process is one run of the server.
+type process struct {
+	pid    int
+	done   chan struct{} // closed when it has ended
+	output *bytes.Buffer // may be read when done is closed
+}
+
+// Start starts a server, with args beside those that every server gets, and stops it when t ends.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	binary, err := exec.LookPath("redis-server")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("redistest: redis-server is not on PATH; make setup installs it")
+		}
+		t.Skip("redistest: redis-server is not on PATH; make setup installs it")
+	}
+	s := &Server{t: t, args: append([]string{binary}, args...)}
+	// Another process may take the port between the choice and the start.
+	const attempts = 5
+	for range attempts {
+		if s.port, err = freePort(); err != nil {
+			break
+		}
+		if s.process, err = s.launch(); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatalf("redistest: %v", err)
+	}
+	s.URL = config.Secret("redis://127.0.0.1:" + strconv.Itoa(s.port))
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Addr is the server's host and port.
+func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
+
+// Client returns a plain client of the server, which is closed when the test ends.
+func (s *Server) Client() *redis.Client {
+	c := s.client()
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func (s *Server) client() *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: s.Addr(), DisableIdentity: true, ContextTimeoutEnabled: true, DialerRetries: 1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+}
+
+// Stop ends the server in good order, as a deployment would.
+func (s *Server) Stop() { s.end(syscall.SIGTERM) }
+
+// Kill ends the server at once, as a crash would.
+func (s *Server) Kill() { s.end(syscall.SIGKILL) }
+
+// Pause freezes the server: connections stay, and nothing answers.
+func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
+
+// Resume lets a frozen server go on.
+func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
+
+// Restart starts the server again, empty, on the same port; one that runs is killed before.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Kill()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	if s.process, err = s.launch(); err != nil {
+		s.t.Fatalf("redistest: restart: %v", err)
+	}
+}
+
+func (s *Server) signal(sig syscall.Signal) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		s.t.Fatalf("redistest: %v to a server that does not run", sig)
+	}
+	if err := syscall.Kill(s.process.pid, sig); err != nil {
+		s.t.Fatalf("redistest: %v: %v", sig, err)
+	}
+}
+
+// end stops the server, if it runs, and waits for its end.
+func (s *Server) end(sig syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return
+	}
+	p := s.process
+	s.process = nil
+	_ = syscall.Kill(p.pid, sig) // it may have ended by itself
+	select {
+	case <-p.done:
+	case <-time.After(bound):
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		s.t.Errorf("redistest: the server did not end within %v", bound)
+	}
+}
+
+// launch starts the server and waits until it, and no other, answers on the port.
+func (s *Server) launch() (*process, error) {
+	args := append([]string{
+		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+		"--dir", s.t.TempDir(), "--daemonize", "no",
+	}, s.args[1:]...)
+	p, err := run(s.args[0], args)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.await(p); err != nil {
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		<-p.done
+		return nil, fmt.Errorf("%w\n%s", err, p.output)
+	}
+	return p, nil
+}
+
+// await returns when the server answers.
+func (s *Server) await(p *process) error {
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	client := s.client()
+	defer client.Close()
+	want := "process_id:" + strconv.Itoa(p.pid)
+	for {
+		info, err := client.Info(ctx, "server").Result()
+		if err == nil && strings.Contains(info, want+"\r") {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return errors.New("redis-server ended while it started")
+		case <-ctx.Done():
+			return fmt.Errorf("redis-server did not answer within %v: %w", bound, err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// run starts a command that dies with this process. The kernel sends that signal when the thread that
+// started the child ends, so that thread waits for the child and does nothing else (golang/go#27505).
+func run(binary string, args []string) (*process, error) {
+	p := &process{done: make(chan struct{}), output: &bytes.Buffer{}}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(p.done)
+		cmd := exec.Command(binary, args...)
+		cmd.Stdout, cmd.Stderr = p.output, p.output
+		cmd.SysProcAttr = attributes()
+		if err := cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		p.pid = cmd.Process.Pid
+		started <- nil
+		_ = cmd.Wait() // a server that is killed ends with an error
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
