@@ -89,7 +89,7 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 			AllowedOrigins: o.Config.CORSAllowedOrigins,
 			AllowedMethods: []string{http.MethodGet, http.MethodHead},
 			AllowedHeaders: []string{"Accept", "Content-Type", "If-None-Match", "Traceparent", "Tracestate", "X-Api-Key", "X-Request-Id"},
-			ExposedHeaders: []string{"ETag", "Link", "X-Next-Cursor", "X-Request-Id", "RateLimit", "RateLimit-Policy", "Retry-After"},
+			ExposedHeaders: []string{"Link", "X-Next-Cursor", "X-Request-Id", "RateLimit", "RateLimit-Policy", "Retry-After"},
 			MaxAge:         7200, // seconds; no browser keeps it longer
 		})
 	}

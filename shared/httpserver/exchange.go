@@ -40,8 +40,8 @@ type exchange struct {
 // errSevered is what a write gets that comes after the handler gave up.
 var errSevered = errors.New("the answer was given up")
 
-// extendEvery is how often the client's time is extended at most: the call costs more than looking at
-// the clock, and time-outs are in seconds.
+// extendEvery is how often the client's time is extended at most within an answer: the call costs more
+// than looking at the clock, and time-outs are in seconds.
 const extendEvery = time.Second
 
 // WriteHeader begins the answer.
@@ -60,7 +60,7 @@ func (x *exchange) WriteHeader(status int) {
 	if x.coding != "" && x.request.Method == http.MethodHead {
 		x.describeCoded()
 	}
-	x.extend()
+	x.extend(0)
 	x.ResponseWriter.WriteHeader(status)
 }
 
@@ -85,23 +85,25 @@ func (x *exchange) Write(b []byte) (int, error) {
 	if x.status == 0 {
 		x.WriteHeader(http.StatusOK)
 	} else {
-		x.extend()
+		x.extend(extendEvery)
 	}
 	n, err := x.ResponseWriter.Write(b)
 	x.bytes += int64(n)
 	return n, err
 }
 
-// extend gives the client its time to take what comes next. Each answer has to, as a deadline of the
-// connection outlives the request before.
-func (x *exchange) extend() {
+// extend gives the client its time to take what comes next, unless it got it less than sparing ago. A
+// limit on the whole (http.Server's WriteTimeout) would count from the request's headers on, and so end
+// long uploads and long lists.
+func (x *exchange) extend(sparing time.Duration) {
 	now := time.Now()
-	if now.Sub(x.extended) < extendEvery {
+	stall := x.chain.config.WriteTimeout
+	if now.Sub(x.extended) < min(sparing, stall/4) {
 		return
 	}
 	x.extended = now
 	if w, ok := x.ResponseWriter.(interface{ SetWriteDeadline(time.Time) error }); ok {
-		_ = w.SetWriteDeadline(now.Add(x.chain.config.WriteTimeout)) // a connection that is gone says so on Write
+		_ = w.SetWriteDeadline(now.Add(stall)) // a connection that is gone says so on Write
 	}
 }
 

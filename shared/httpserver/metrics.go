@@ -18,6 +18,7 @@ type metrics struct {
 	duration metric.Float64Histogram
 	size     metric.Int64Counter
 	inFlight atomic.Int64
+	listener attribute.KeyValue
 	known    sync.Map // of requestKind to *measure
 }
 
@@ -35,9 +36,8 @@ type measure struct {
 
 // newMetrics makes the instruments of one listener, named public or internal.
 func newMetrics(provider metric.MeterProvider, listener string) (*metrics, error) {
-	meter := provider.Meter("github.com/lectern-dev/lectern/shared/httpserver",
-		metric.WithInstrumentationAttributes(attribute.String("listener", listener)))
-	m := &metrics{}
+	meter := provider.Meter("github.com/lectern-dev/lectern/shared/httpserver")
+	m := &metrics{listener: attribute.String("listener", listener)}
 	var err error
 	if m.duration, err = meter.Float64Histogram("http.server.request.duration", metric.WithUnit("s"),
 		metric.WithDescription("Duration of HTTP server requests, to the end of the body.")); err != nil {
@@ -52,7 +52,7 @@ func newMetrics(provider metric.MeterProvider, listener string) (*metrics, error
 	if err != nil {
 		return nil, fmt.Errorf("httpserver: metrics: %w", err)
 	}
-	set := metric.WithAttributes(attribute.String("listener", listener))
+	set := metric.WithAttributes(m.listener)
 	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(active, m.inFlight.Load(), set)
 		return nil
@@ -68,7 +68,7 @@ func (m *metrics) record(x *exchange, elapsed time.Duration) {
 	kind := requestKind{route: x.info.Route, method: knownMethod(x.request.Method), status: x.status}
 	known, ok := m.known.Load(kind)
 	if !ok {
-		set := metric.WithAttributeSet(kind.attributes())
+		set := metric.WithAttributeSet(kind.attributes(m.listener))
 		known, _ = m.known.LoadOrStore(kind, &measure{
 			record: []metric.RecordOption{set},
 			add:    []metric.AddOption{set},
@@ -81,8 +81,9 @@ func (m *metrics) record(x *exchange, elapsed time.Duration) {
 	m.size.Add(ctx, x.bytes, ms.add...)
 }
 
-func (k requestKind) attributes() attribute.Set {
+func (k requestKind) attributes(listener attribute.KeyValue) attribute.Set {
 	kvs := []attribute.KeyValue{
+		listener,
 		attribute.String("http.request.method", k.method),
 		attribute.String("http.route", k.route),
 	}

@@ -1,0 +1,73 @@
+package httpserver_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/lectern-dev/lectern/shared/httpapi"
+)
+
+func TestWhoAsksAndWhere(t *testing.T) {
+	report := func(rt *httpapi.Router) {
+		rt.Get("/x", func(w http.ResponseWriter, r *http.Request) error {
+			info := httpapi.InfoFrom(r.Context())
+			return httpapi.WriteBody(w, r, "text/plain", []byte(info.ClientAddress+" "+info.BaseURL()), "")
+		})
+	}
+	direct := serve(t, setup{routes: report})
+	behind := serve(t, setup{routes: report, environ: map[string]string{"TRUSTED_PROXIES": "127.0.0.0/8, 10.0.0.0/8, 2001:db8::/32"}})
+	named := serve(t, setup{routes: report, environ: map[string]string{"PUBLIC_URL": "https://api.example.com/base/", "TRUSTED_PROXIES": "127.0.0.0/8"}})
+	for _, tc := range []struct {
+		name   string
+		on     *running
+		host   string
+		in     []string
+		client string
+		url    string
+	}{
+		{"direct", direct, "api.example.com:8080", nil, "127.0.0.1", "http://api.example.com:8080"},
+		{"direct, IPv6", direct, "[::1]:8080", nil, "127.0.0.1", "http://[::1]:8080"},
+		{
+			"direct, claims are not believed", direct, "a.example",
+			[]string{"X-Forwarded-For", "1.2.3.4", "X-Forwarded-Proto", "https", "X-Forwarded-Host", "evil.example", "Forwarded", "for=1.2.3.4;host=evil.example;proto=https"},
+			"127.0.0.1", "http://a.example",
+		},
+		{
+			"behind a proxy", behind, "entries.internal",
+			[]string{"X-Forwarded-For", "1.2.3.4", "X-Forwarded-Proto", "https", "X-Forwarded-Host", "api.example.com"},
+			"1.2.3.4", "https://api.example.com",
+		},
+		{"behind a proxy that says nothing", behind, "a.example", nil, "127.0.0.1", "http://a.example"},
+		{"the last that is not trusted", behind, "a.example", []string{"X-Forwarded-For", "6.6.6.6, 1.2.3.4, 10.0.0.7"}, "1.2.3.4", "http://a.example"},
+		{"over several lines", behind, "a.example", []string{"X-Forwarded-For", "6.6.6.6, 1.2.3.4", "X-Forwarded-For", "10.0.0.7"}, "1.2.3.4", "http://a.example"},
+		{"all trusted", behind, "a.example", []string{"X-Forwarded-For", "10.0.0.1, 10.0.0.7"}, "10.0.0.1", "http://a.example"},
+		{"garbage", behind, "a.example", []string{"X-Forwarded-For", "1.2.3.4, <script>"}, "127.0.0.1", "http://a.example"},
+		{"with ports", behind, "a.example", []string{"X-Forwarded-For", "1.2.3.4:5555"}, "1.2.3.4", "http://a.example"},
+		{"IPv6", behind, "a.example", []string{"X-Forwarded-For", "2606:4700::1, 2001:db8::5"}, "2606:4700::1", "http://a.example"},
+		{"IPv6 with a port", behind, "a.example", []string{"X-Forwarded-For", "[2606:4700::1]:443"}, "2606:4700::1", "http://a.example"},
+		{"mapped IPv4", behind, "a.example", []string{"X-Forwarded-For", "1.2.3.4, ::ffff:10.0.0.1"}, "1.2.3.4", "http://a.example"},
+		{"the nearest proxy's host", behind, "a.example", []string{"X-Forwarded-Host", "evil.example, api.example.com"}, "127.0.0.1", "http://api.example.com"},
+		{"Forwarded", behind, "a.example", []string{"Forwarded", `for=evil;host=evil.example, for=1.2.3.4;Host="api.example.com:8443";Proto=HTTPS`}, "127.0.0.1", "https://api.example.com:8443"},
+		{"a scheme of its own", behind, "a.example", []string{"X-Forwarded-Proto", "javascript"}, "127.0.0.1", "http://a.example"},
+		{"a host that ends the field", behind, "a.example", []string{"X-Forwarded-Host", `x>; rel="next"`}, "127.0.0.1", "http://a.example"},
+		{"a Host that ends the field", direct, "x;rel=y", nil, "127.0.0.1", ""},
+		{"PUBLIC_URL", named, "a.example", []string{"X-Forwarded-Host", "b.example"}, "127.0.0.1", "https://api.example.com/base"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var request strings.Builder
+			request.WriteString("GET /x HTTP/1.1\r\nConnection: close\r\nHost: " + tc.host + "\r\n")
+			for i := 0; i < len(tc.in); i += 2 {
+				request.WriteString(tc.in[i] + ": " + tc.in[i+1] + "\r\n")
+			}
+			got, err := raw(t, tc.on.public, request.String()+"\r\n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, body, _ := strings.Cut(got, "\r\n\r\n")
+			if want := tc.client + " " + tc.url; body != want {
+				t.Errorf("got %q, want %q", body, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,531 @@
+package httpserver_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.uber.org/goleak"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what should happen at once.
+const patience = 20 * time.Second
+
+// running is a server that serves, and what it says.
+type running struct {
+	public, internal string // base URLs
+	log              *syncBuffer
+	telemetry        *telemetry.Telemetry
+	client           *http.Client
+	stop             func() error // tells it to stop, and waits
+	cancel           func()       // tells it to stop
+	ended            <-chan error
+}
+
+// setup is what a test says of its server.
+type setup struct {
+	environ  map[string]string
+	routes   func(public *httpapi.Router)
+	internal *httpapi.Router
+	checks   []httpserver.Check
+	spans    sdktrace.SpanExporter
+}
+
+// serve runs a server for the length of the test.
+func serve(t *testing.T, s setup) *running {
+	t.Helper()
+	environ := map[string]string{"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug"}
+	for k, v := range s.environ {
+		environ[k] = v
+	}
+	var c struct {
+		Server    httpserver.Config
+		Telemetry telemetry.Config
+	}
+	if err := config.Load(&c, environ); err != nil {
+		t.Fatal(err)
+	}
+	out := &syncBuffer{}
+	tel, err := telemetry.Start(t.Context(), telemetry.Options{
+		Service: "test", Config: c.Telemetry, LogOutput: out, SpanExporter: s.spans,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	router := httpapi.NewRouter()
+	if s.routes != nil {
+		s.routes(router)
+	}
+	type addresses struct{ public, internal net.Addr }
+	ready := make(chan addresses, 1)
+	c.Server.Ready = func(public, internal net.Addr) { ready <- addresses{public, internal} }
+	server, err := httpserver.New(httpserver.Options{
+		Service: "test", Config: c.Server, Telemetry: tel, Public: router, Internal: s.internal, Checks: s.checks,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	transport := &http.Transport{DisableCompression: true}
+	r := &running{log: out, telemetry: tel, client: &http.Client{Transport: transport, Timeout: patience}, cancel: cancel, ended: ended}
+	r.stop = sync.OnceValue(func() error {
+		cancel()
+		transport.CloseIdleConnections()
+		err := <-ended
+		if e := tel.Shutdown(context.Background()); e != nil {
+			t.Errorf("telemetry: %v", e)
+		}
+		return err
+	})
+	t.Cleanup(func() { _ = r.stop() })
+	select {
+	case a := <-ready:
+		r.public, r.internal = "http://"+a.public.String(), "http://"+a.internal.String()
+	case err := <-ended:
+		t.Fatalf("Run: %v", err)
+	}
+	return r
+}
+
+// get asks and returns the answer with its whole body.
+func (r *running) get(t *testing.T, url string, headers ...string) (*http.Response, string) {
+	t.Helper()
+	return r.do(t, http.MethodGet, url, headers...)
+}
+
+func (r *running) do(t *testing.T, method, url string, headers ...string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(body)
+}
+
+// lines returns the log's lines with this message, once there is one.
+func (r *running) lines(t *testing.T, message string) []map[string]any {
+	t.Helper()
+	var found []map[string]any
+	eventually(t, "a line "+message, func() bool {
+		_ = r.telemetry.Flush()
+		found = nil
+		for line := range strings.Lines(r.log.String()) {
+			var m map[string]any
+			if err := json.Unmarshal([]byte(line), &m); err != nil {
+				t.Fatalf("not JSON: %s", line)
+			}
+			if m["msg"] == message {
+				found = append(found, m)
+			}
+		}
+		return len(found) > 0
+	})
+	return found
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: did not come", what)
+		}
+	}
+}
+
+// raw sends bytes on a connection of its own and returns all that comes back, and how it ended.
+func raw(t *testing.T, url, request string) (string, error) {
+	t.Helper()
+	conn := dial(t, url)
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(conn)
+	return string(b), err
+}
+
+func dial(t *testing.T, url string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// syncBuffer is a bytes.Buffer that may be read while it is written.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func hello(w http.ResponseWriter, r *http.Request) error {
+	return httpapi.WriteBody(w, r, "application/json", []byte(`{"hello":"world"}`), "")
+}
+
+func TestRunFinishesWhatRuns(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s := serve(t, setup{
+		environ: map[string]string{"DRAIN_DELAY": "1ms"},
+		routes: func(rt *httpapi.Router) {
+			rt.Get("/slow", func(w http.ResponseWriter, r *http.Request) error {
+				close(entered)
+				<-leave
+				return hello(w, r)
+			})
+		},
+	})
+	type answer struct {
+		status int
+		body   string
+		err    error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		resp, err := s.client.Get(s.public + "/slow")
+		if err != nil {
+			answers <- answer{err: err}
+			return
+		}
+		defer func() { _ = resp.Body.Close() }()
+		body, err := io.ReadAll(resp.Body)
+		answers <- answer{resp.StatusCode, string(body), err}
+	}()
+	<-entered
+	s.cancel()
+	eventually(t, "the public listener closes", func() bool {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.public, "http://"))
+		if err != nil {
+			return true
+		}
+		_ = conn.Close()
+		return false
+	})
+	if resp, body := s.get(t, s.internal+"/readyz"); resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "draining") {
+		t.Errorf("while draining /readyz answers %d %s, want 503, draining", resp.StatusCode, body)
+	}
+	close(leave)
+	if got := <-answers; got.err != nil || got.status != http.StatusOK || got.body != `{"hello":"world"}` {
+		t.Errorf("the request that ran got %+v", got)
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("Run: %v, want a clean end", err)
+	}
+}
+
+func TestRunServesDuringTheDelayAndAsksClientsToLeave(t *testing.T) {
+	s := serve(t, setup{
+		environ: map[string]string{"DRAIN_DELAY": "300ms"},
+		routes:  func(rt *httpapi.Router) { rt.Get("/x", hello) },
+	})
+	if resp, _ := s.get(t, s.public+"/x"); resp.Close {
+		t.Error("the connection is not kept while nothing drains")
+	}
+	s.cancel()
+	s.lines(t, "draining")
+	resp, body := s.get(t, s.public+"/x")
+	if resp.StatusCode != http.StatusOK || body != `{"hello":"world"}` {
+		t.Errorf("during the delay: %d %s", resp.StatusCode, body)
+	}
+	if !resp.Close {
+		t.Error("during the delay the answer has no Connection: close")
+	}
+	if resp, _ := s.get(t, s.internal+"/readyz"); resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("/readyz during the delay: %d, want 503", resp.StatusCode)
+	}
+	if resp, _ := s.get(t, s.internal+"/healthz"); resp.StatusCode != http.StatusOK {
+		t.Errorf("/healthz during the delay: %d, want 200", resp.StatusCode)
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+func TestRunCutsWhatDoesNotEnd(t *testing.T) {
+	entered := make(chan struct{})
+	s := serve(t, setup{
+		environ: map[string]string{"DRAIN_TIMEOUT": "50ms"},
+		routes: func(rt *httpapi.Router) {
+			rt.Get("/endless", func(w http.ResponseWriter, r *http.Request) error {
+				_, _ = io.WriteString(w, "half")
+				_ = http.NewResponseController(w).Flush()
+				close(entered)
+				<-r.Context().Done()
+				httpapi.Abort(w, r)
+				return nil
+			})
+		},
+	})
+	conn := dial(t, s.public)
+	// In HTTP/1.0 the end of the connection is the end of the body, so only a reset tells.
+	if _, err := io.WriteString(conn, "GET /endless HTTP/1.0\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	err := s.stop()
+	if err == nil || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 requests did not finish") {
+		t.Errorf("Run: %v, want the request that was cut", err)
+	}
+	if b, err := io.ReadAll(conn); err == nil {
+		t.Errorf("the answer that was cut looks whole: %q", b)
+	}
+}
+
+func TestRunSaysWhichAddressIsTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	for _, tc := range []struct {
+		name string
+		in   httpserver.Config
+		want string
+	}{
+		{"public", httpserver.Config{ListenPublic: taken.Addr().String(), ListenInternal: "127.0.0.1:0"}, "LISTEN_PUBLIC"},
+		{"internal", httpserver.Config{ListenPublic: "127.0.0.1:0", ListenInternal: taken.Addr().String()}, "LISTEN_INTERNAL"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tel, err := telemetry.Start(t.Context(), telemetry.Options{Service: "test", LogOutput: io.Discard})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tel.Shutdown(context.Background()) }()
+			server, err := httpserver.New(httpserver.Options{Service: "test", Config: tc.in, Telemetry: tel, Public: httpapi.NewRouter()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = server.Run(t.Context())
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), taken.Addr().String()) {
+				t.Errorf("Run: %v, want %s and the address in it", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestConfigValidate(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		in   map[string]string
+		want []string // variables that are at fault
+	}{
+		{name: "defaults"},
+		{name: "all good", in: map[string]string{
+			"PUBLIC_URL": "https://api.example.com/base", "CORS_ALLOWED_ORIGINS": "https://a.example, http://localhost:3000",
+			"TRUSTED_PROXIES": "10.0.0.0/8,fd00::/8", "DRAIN_DELAY": "0s",
+		}},
+		{name: "all bad", in: map[string]string{
+			"LISTEN_PUBLIC": "8080", "LISTEN_INTERNAL": "host:", "PUBLIC_URL": "api.example.com",
+			"CORS_ALLOWED_ORIGINS": "https://a.example/path", "READ_HEADER_TIMEOUT": "0s", "READ_TIMEOUT": "-1s", "WRITE_TIMEOUT": "0s",
+			"IDLE_TIMEOUT": "0s", "DRAIN_DELAY": "-1s", "DRAIN_TIMEOUT": "0s", "MAX_HEADER_BYTES": "1",
+		}, want: []string{
+			"LISTEN_PUBLIC", "LISTEN_INTERNAL", "PUBLIC_URL", "CORS_ALLOWED_ORIGINS", "READ_HEADER_TIMEOUT", "READ_TIMEOUT",
+			"WRITE_TIMEOUT", "IDLE_TIMEOUT", "DRAIN_DELAY", "DRAIN_TIMEOUT", "MAX_HEADER_BYTES",
+		}},
+		{name: "a proxy that is no CIDR", in: map[string]string{"TRUSTED_PROXIES": "10.0.0.1"}, want: []string{"TRUSTED_PROXIES"}},
+		{name: "a URL with a query", in: map[string]string{"PUBLIC_URL": "https://a.example/?x=1"}, want: []string{"PUBLIC_URL"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var c httpserver.Config
+			err := config.Load(&c, tc.in)
+			if len(tc.want) == 0 {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			for _, variable := range tc.want {
+				if err == nil || !strings.Contains(err.Error(), "\n  "+variable+" is ") {
+					t.Errorf("%s is not reported in: %v", variable, err)
+				}
+			}
+		})
+	}
+}
+
+func TestHTTP2InTheClear(t *testing.T) {
+	s := serve(t, setup{routes: func(rt *httpapi.Router) { rt.Get("/x", hello) }})
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: patience}
+	resp, err := client.Get(s.public + "/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if body, err := io.ReadAll(resp.Body); err != nil || resp.ProtoMajor != 2 || string(body) != `{"hello":"world"}` {
+		t.Errorf("%s: %s, %v", resp.Proto, body, err)
+	}
+}
+
+func TestStalledReaderEnds(t *testing.T) {
+	ended := make(chan error, 1)
+	s := serve(t, setup{
+		environ: map[string]string{"WRITE_TIMEOUT": "200ms"},
+		routes: func(rt *httpapi.Router) {
+			rt.Get("/flood", func(w http.ResponseWriter, r *http.Request) error {
+				w.Header().Set("Content-Type", "application/octet-stream")
+				chunk := make([]byte, 1<<20)
+				for {
+					if _, err := w.Write(chunk); err != nil {
+						ended <- err
+						httpapi.Abort(w, r)
+					}
+				}
+			})
+		},
+	})
+	conn := dial(t, s.public)
+	if _, err := io.WriteString(conn, "GET /flood HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if ne, ok := errors.AsType[net.Error](err); !ok || !ne.Timeout() {
+			t.Errorf("the write ended with %v, want a time-out", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("a reader that takes nothing holds the handler")
+	}
+}
+
+// A reader that goes on, if slowly, is not cut however long the whole takes.
+func TestSlowReaderGoesOn(t *testing.T) {
+	s := serve(t, setup{
+		environ: map[string]string{"WRITE_TIMEOUT": "1500ms"},
+		routes: func(rt *httpapi.Router) {
+			rt.Get("/ticks", func(w http.ResponseWriter, r *http.Request) error {
+				ticks := time.NewTicker(500 * time.Millisecond)
+				defer ticks.Stop()
+				for range 5 {
+					<-ticks.C
+					if _, err := io.WriteString(w, "tick\n"); err != nil {
+						return err
+					}
+					if err := http.NewResponseController(w).Flush(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	})
+	if _, body := s.get(t, s.public+"/ticks"); body != strings.Repeat("tick\n", 5) {
+		t.Errorf("got %q", body)
+	}
+}
+
+func TestStalledSenderEnds(t *testing.T) {
+	ended := make(chan error, 1)
+	internal := httpapi.NewRouter()
+	internal.Post("/internal/things", func(w http.ResponseWriter, r *http.Request) error {
+		_, err := io.Copy(io.Discard, r.Body)
+		ended <- err
+		return err
+	})
+	s := serve(t, setup{environ: map[string]string{"READ_TIMEOUT": "100ms"}, internal: internal})
+	conn := dial(t, s.internal)
+	if _, err := io.WriteString(conn, "POST /internal/things HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nbegins"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if ne, ok := errors.AsType[net.Error](err); !ok || !ne.Timeout() {
+			t.Errorf("the read ended with %v, want a time-out", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("a sender that stalls holds the handler")
+	}
+}
+
+// The limits are on the network and not on the handler: it may work on for longer than either, and a
+// connection may be used again after both have passed.
+func TestTimeoutsDoNotOutliveTheirReason(t *testing.T) {
+	internal := httpapi.NewRouter()
+	internal.Post("/internal/things", func(w http.ResponseWriter, r *http.Request) error {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-r.Context().Done():
+			return fmt.Errorf("the context ended: %w", context.Cause(r.Context()))
+		case <-time.After(250 * time.Millisecond):
+		}
+		return httpapi.WriteBody(w, r, "text/plain", body, "")
+	})
+	s := serve(t, setup{environ: map[string]string{"READ_TIMEOUT": "100ms", "WRITE_TIMEOUT": "100ms"}, internal: internal})
+	conn := dial(t, s.internal)
+	replies := bufio.NewReader(conn)
+	for range 3 {
+		if _, err := io.WriteString(conn, "POST /internal/things HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		goOn, err := http.ReadResponse(replies, nil)
+		if err != nil || goOn.StatusCode != http.StatusContinue {
+			t.Fatalf("asked to go on: %v, %v", goOn, err)
+		}
+		if _, err := io.WriteString(conn, "body"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(replies, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK || string(body) != "body" {
+			t.Fatalf("%d %q, %v", resp.StatusCode, body, err)
+		}
+		<-time.After(150 * time.Millisecond) // so that what was set for this request has passed
+	}
+}
