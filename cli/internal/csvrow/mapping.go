@@ -117,6 +117,7 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 			s.rest = true
 		case f.Nullable:
 			s.none = true
+		case f.Default != "": // that one's lack is said already
 		default:
 			faults = append(faults, fmt.Errorf("nothing gives %s: add --set %s=VALUE, or --set %s='{COLUMN}'", f.Name, f.Name, f.Name))
 		}

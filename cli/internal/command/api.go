@@ -1,0 +1,85 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+// apiFlags say which API is read.
+type apiFlags struct {
+	URL     string `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"Where the API is; ${default} unless given." placeholder:"URL"`
+	Project string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
+	APIKey  string `env:"LECTERN_API_KEY" help:"An API key of the project. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
+}
+
+// client returns a client that tells about its waits on notes.
+func (f apiFlags) client(retry client.Retry, notes io.Writer) (*client.Client, error) {
+	if f.APIKey == "" {
+		return nil, usagef("no API key: set LECTERN_API_KEY, or give --env-file")
+	}
+	retry.Notify = notifier(notes)
+	c, err := client.New(f.URL, client.WithAPIKey(f.APIKey), client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--url: %w", err)}
+	}
+	return c, nil
+}
+
+func notifier(notes io.Writer) func(error, time.Duration) {
+	return func(err error, wait time.Duration) {
+		fmt.Fprintf(notes, "lectern: %s; trying again in %v\n", oneLine(err), wait.Round(100*time.Millisecond))
+	}
+}
+
+// interactive is the patience of a command that somebody waits for.
+func interactive() client.Retry {
+	r := client.DefaultRetry()
+	r.Attempts, r.Longest = 4, 10*time.Second
+	return r
+}
+
+// patient is the patience of a command that runs for long.
+func patient(attempts int) client.Retry {
+	r := client.DefaultRetry()
+	r.Attempts = attempts
+	return r
+}
+
+// filterFlags select entries by when they were updated.
+type filterFlags struct {
+	Direction     string `enum:"ASC,DESC,asc,desc," default:"" help:"ASC is oldest first, DESC newest first, which is the default." placeholder:"ASC|DESC"`
+	UpdatedAfter  moment `help:"Only entries updated after this time: RFC 3339, or a date." placeholder:"TIME"`
+	UpdatedBefore moment `help:"Only entries updated before this time." placeholder:"TIME"`
+}
+
+func (f filterFlags) direction() client.Direction {
+	return client.Direction(strings.ToUpper(f.Direction))
+}
+
+type entryFilterFlags struct {
+	filterFlags
+	Sort string `enum:"updated_at,created_at," default:"" help:"updated_at, which is the default, or created_at." placeholder:"KEY"`
+}
+
+func (f entryFilterFlags) query() client.EntryQuery {
+	return client.EntryQuery{
+		Sort: client.Sort(f.Sort), Direction: f.direction(),
+		UpdatedAfter: f.UpdatedAfter.Time, UpdatedBefore: f.UpdatedBefore.Time,
+	}
+}
+
+type pageViewFilterFlags struct {
+	filterFlags
+	IncludeURLs bool `name:"include-urls" help:"With the URL of each page view."`
+}
+
+func (f pageViewFilterFlags) query() client.PageViewQuery {
+	return client.PageViewQuery{
+		Direction: f.direction(), UpdatedAfter: f.UpdatedAfter.Time, UpdatedBefore: f.UpdatedBefore.Time,
+		IncludeURLs: f.IncludeURLs,
+	}
+}

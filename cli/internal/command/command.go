@@ -1,0 +1,189 @@
+// Package command is the command line of lectern: its commands, flags and help, and what each prints.
+// The work is done by the packages beside it.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+// The exit codes. They are documented in the help and stay as they are.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitRejected    = 3
+	exitInterrupted = 130 // as shells count an end by SIGINT
+)
+
+// Session is what a command runs in.
+type Session struct {
+	Context context.Context
+	In      io.Reader
+	Out     io.Writer // results, and nothing else
+	Err     io.Writer // all that is said beside them
+	Environ map[string]string
+	Now     func() time.Time
+}
+
+// errRejected is what a command ends with that did its work but for records that were refused. The
+// command has said so already.
+var errRejected = errors.New("some records were rejected")
+
+// usageError is a fault of the command line that its syntax does not show.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// commands is the whole command line.
+type commands struct {
+	EnvFile envFile `help:"Read variables from FILE, such as .lectern/demo.env; those of the environment win." placeholder:"FILE"`
+	Quiet   bool    `short:"q" help:"Say nothing but errors on standard error; no progress bars."`
+
+	Up         upCommand         `cmd:"" help:"Run everything on this machine, with a demo project."`
+	Get        getCommands       `cmd:"" help:"Print records."`
+	Export     exportCommands    `cmd:"" help:"Write whole lists to a file, page by page; goes on where it was cut."`
+	Import     importCommands    `cmd:"" help:"Send files of records in; goes on where it was cut."`
+	Keys       keysCommands      `cmd:"" help:"Mint, list, rotate and revoke API keys."`
+	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
+}
+
+const description = `Lectern's command line: run the platform on this machine, get data in and out, manage API keys.
+
+Exit codes: 0 all went well; 1 it failed, the last line on standard error says why; 2 the command line is wrong; 3 done, but some records were rejected; 130 interrupted (export and import go on where they were when repeated).
+
+Variables: flags are also taken from the variables that their help names, and these from a file by --env-file.`
+
+// exited carries an exit code out of the parser, which ends the process where help is asked for.
+type exited int
+
+// Main runs the command line args and returns the exit code.
+func Main(s *Session, args []string) (code int) {
+	if len(args) > 0 && args[0] == completeWord {
+		return complete(s, args[1:])
+	}
+	defer func() {
+		if fault := recover(); fault != nil {
+			e, ok := fault.(exited)
+			if !ok {
+				panic(fault)
+			}
+			code = int(e)
+		}
+	}()
+	var c commands
+	parser, err := newParser(s, &c)
+	if err != nil {
+		return s.fail(err)
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		hint := ""
+		if p, ok := errors.AsType[*kong.ParseError](err); ok && p.Context != nil {
+			hint = " (see " + strings.TrimSpace(parser.Model.Name+" "+p.Context.Command()) + " --help)"
+		}
+		fmt.Fprintf(s.Err, "lectern: %s%s\n", oneLine(err), hint)
+		return exitUsage
+	}
+	return s.fail(parsed.Run(s, &c))
+}
+
+func newParser(s *Session, c *commands) (*kong.Kong, error) {
+	return kong.New(c,
+		kong.Name("lectern"),
+		kong.Description(description),
+		kong.Writers(s.Out, s.Err),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: false}),
+		kong.Resolvers(environment(s.Environ)),
+	)
+}
+
+// fail says what went wrong, in one line, and returns the exit code.
+func (s *Session) fail(err error) int {
+	switch _, usage := errors.AsType[usageError](err); {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errRejected):
+		return exitRejected
+	case s.Context.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(s.Err, "lectern: interrupted")
+		return exitInterrupted
+	case usage:
+		fmt.Fprintf(s.Err, "lectern: %s\n", oneLine(err))
+		return exitUsage
+	}
+	fmt.Fprintf(s.Err, "lectern: %s%s\n", oneLine(err), advice(err))
+	return exitFailure
+}
+
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+// advice says what to do about an error that the API answered.
+func advice(err error) string {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return "; nothing listens there: is it running, and the address right?"
+	}
+	e, ok := errors.AsType[*client.Error](err)
+	if !ok {
+		return ""
+	}
+	switch e.Code {
+	case "unauthorized":
+		return "; check the key (LECTERN_API_KEY) and that it is one of this project"
+	case "insufficient_scope":
+		return "; mint a key with that scope: lectern keys mint --scope"
+	case "unavailable", "rate_limited":
+		return "; try again later"
+	case "":
+		return "; check the URL"
+	}
+	return ""
+}
+
+// note says something beside the result, unless nothing is to be said.
+func (c *commands) note(s *Session, format string, args ...any) {
+	if !c.Quiet {
+		fmt.Fprintf(s.Err, format+"\n", args...)
+	}
+}
+
+type versionCommand struct{}
+
+// Run prints the version that the build noted.
+func (versionCommand) Run(s *Session) error {
+	_, err := fmt.Fprintln(s.Out, "lectern", version())
+	return err
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	v := info.Main.Version
+	if v == "" {
+		v = "(devel)"
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" && v == "(devel)" {
+			v += " " + setting.Value[:min(12, len(setting.Value))]
+		}
+	}
+	return v + " " + info.GoVersion
+}

@@ -1,0 +1,164 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// completeWord is the first argument by which a shell asks what may come next.
+const completeWord = "__complete"
+
+// filesLine tells the shell's script to offer files as well.
+const filesLine = ":files"
+
+type completionCommand struct {
+	Shell string `arg:"" enum:"bash,zsh" help:"bash or zsh."`
+}
+
+// Help tells how the script is loaded.
+func (completionCommand) Help() string {
+	return `Examples:
+
+	source <(lectern completion bash)       # for this shell; put it into ~/.bashrc for all
+	lectern completion zsh > "${fpath[1]}/_lectern"`
+}
+
+// Run prints the script.
+func (c *completionCommand) Run(s *Session) error {
+	script := bashScript
+	if c.Shell == "zsh" {
+		script = zshScript
+	}
+	_, err := fmt.Fprint(s.Out, script)
+	return err
+}
+
+const bashScript = `# bash completion of lectern
+_lectern() {
+  local line current=${COMP_WORDS[COMP_CWORD]}
+  COMPREPLY=()
+  while IFS= read -r line; do
+    if [[ $line == ":files" ]]; then
+      compopt -o filenames 2>/dev/null
+      while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$current")
+    else
+      COMPREPLY+=("${line%%$'\t'*}")
+    fi
+  done < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -F _lectern lectern
+`
+
+const zshScript = `#compdef lectern
+# zsh completion of lectern
+_lectern() {
+  local line files=
+  local -a candidates
+  while IFS= read -r line; do
+    if [[ $line == ":files" ]]; then
+      files=1
+    else
+      candidates+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+    fi
+  done < <("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)
+  [[ -n $files ]] && _files
+  (( ${#candidates} )) && _describe 'lectern' candidates
+}
+if [[ $funcstack[1] == _lectern ]]; then _lectern "$@"; else compdef _lectern lectern; fi
+`
+
+// complete prints what may stand where the last of words stands: one candidate a line, behind a tab
+// what it is.
+func complete(s *Session, words []string) int {
+	var c commands
+	parser, err := newParser(s, &c)
+	if err != nil {
+		return exitFailure
+	}
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	last := words[len(words)-1]
+	node, flag, arguments := follow(parser.Model.Node, words[:len(words)-1])
+	offer := func(word, about string) {
+		if strings.HasPrefix(word, last) {
+			about, _, _ = strings.Cut(about, "\n")
+			fmt.Fprintf(s.Out, "%s\t%s\n", word, about)
+		}
+	}
+	switch {
+	case flag != nil:
+		offerValues(s, flag.Value, offer)
+	case strings.HasPrefix(last, "-"):
+		for _, flags := range node.AllFlags(true) {
+			for _, f := range flags {
+				offer("--"+f.Name, f.Help)
+			}
+		}
+	default:
+		for _, child := range node.Children {
+			if !child.Hidden {
+				offer(child.Name, child.Help)
+			}
+		}
+		if n := len(node.Positional); n > 0 {
+			offerValues(s, node.Positional[min(arguments, n-1)], offer)
+		}
+	}
+	return exitOK
+}
+
+// offerValues offers what a flag or argument may be: its choices, or files where it is a path.
+func offerValues(s *Session, v *kong.Value, offer func(word, about string)) {
+	switch {
+	case v.Enum != "":
+		choices := v.EnumSlice()
+		slices.Sort(choices)
+		for _, choice := range slices.Compact(choices) {
+			if choice != "" {
+				offer(choice, "")
+			}
+		}
+	case v.Tag.Type == "path", v.Name == "env-file", v.Name == "files":
+		fmt.Fprintln(s.Out, filesLine)
+	}
+}
+
+// follow returns the command that words lead to, the flag whose value comes next, if one does, and how
+// many arguments the command has been given.
+func follow(node *kong.Node, words []string) (_ *kong.Node, flag *kong.Flag, arguments int) {
+	for _, word := range words {
+		if flag != nil {
+			flag = nil
+			continue
+		}
+		if strings.HasPrefix(word, "-") && word != "-" {
+			name, _, given := strings.Cut(strings.TrimLeft(word, "-"), "=")
+			if f := findFlag(node, name); f != nil && !f.IsBool() && !given {
+				flag = f
+			}
+			continue
+		}
+		i := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == word })
+		if i < 0 {
+			arguments++
+			continue
+		}
+		node = node.Children[i]
+	}
+	return node, flag, arguments
+}
+
+func findFlag(node *kong.Node, name string) *kong.Flag {
+	for _, flags := range node.AllFlags(false) {
+		for _, f := range flags {
+			if f.Name == name || f.Short != 0 && string(f.Short) == name {
+				return f
+			}
+		}
+	}
+	return nil
+}

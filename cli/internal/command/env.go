@@ -1,0 +1,136 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// environment resolves flags from variables, and not from the process's own, so that all of a run is
+// in its Session.
+type environment map[string]string
+
+// Validate accepts every command line.
+func (environment) Validate(*kong.Application) error { return nil }
+
+// Resolve gives a flag the value of the first of its variables that is set to something.
+func (e environment) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	for _, name := range flag.Tag.Envs {
+		if value := e[name]; value != "" {
+			return value, nil
+		}
+	}
+	return nil, nil
+}
+
+// fileEnvironment is the variables of a file, which those of the environment hide.
+type fileEnvironment struct {
+	file, environ environment
+}
+
+// Validate accepts every command line.
+func (fileEnvironment) Validate(*kong.Application) error { return nil }
+
+// Resolve gives a flag the file's value where the environment has none.
+func (e fileEnvironment) Resolve(c *kong.Context, p *kong.Path, flag *kong.Flag) (any, error) {
+	if value, err := e.environ.Resolve(c, p, flag); value != nil || err != nil {
+		return nil, err
+	}
+	return e.file.Resolve(c, p, flag)
+}
+
+// envFile names a file of variables.
+type envFile string
+
+// BeforeResolve reads the file before the flags that depend on it.
+func (envFile) BeforeResolve(ctx *kong.Context, trace *kong.Path, s *Session) error {
+	path, _ := ctx.FlagValue(trace.Flag).(envFile)
+	if path == "" {
+		return nil
+	}
+	content, err := os.ReadFile(string(path))
+	if err != nil {
+		return fmt.Errorf("--env-file: %w (lectern up writes .lectern/demo.env when it is ready)", err)
+	}
+	variables, err := parseEnv(content)
+	if err != nil {
+		return fmt.Errorf("--env-file %s: %w", path, err)
+	}
+	ctx.AddResolver(fileEnvironment{variables, s.Environ})
+	return nil
+}
+
+// parseEnv reads lines NAME=value as sh does, of which it knows single quotes, double quotes without
+// expansion, comments and a leading export.
+func parseEnv(content []byte) (map[string]string, error) {
+	variables := map[string]string{}
+	lines := bufio.NewScanner(bytes.NewReader(content))
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+		if !ok || name == "" || strings.ContainsAny(name, " \t'\"") {
+			return nil, fmt.Errorf("line %d: want NAME='value'", n)
+		}
+		value, err := unquote(value)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		variables[name] = value
+	}
+	return variables, lines.Err()
+}
+
+func unquote(value string) (string, error) {
+	var b strings.Builder
+	for value != "" {
+		switch c := value[0]; c {
+		case '\'', '"':
+			inner, rest, ok := strings.Cut(value[1:], string(c))
+			if !ok {
+				return "", fmt.Errorf("a quote (%c) that is not closed", c)
+			}
+			b.WriteString(inner)
+			value = rest
+		case '\\':
+			if len(value) > 1 {
+				b.WriteByte(value[1])
+			}
+			value = value[min(2, len(value)):]
+		default:
+			b.WriteByte(c)
+			value = value[1:]
+		}
+	}
+	return b.String(), nil
+}
+
+// moment is a time on the command line: RFC 3339, without offset in UTC, or a date, which is its
+// midnight in UTC.
+type moment struct{ time.Time }
+
+// UnmarshalText reads a moment.
+func (m *moment) UnmarshalText(text []byte) error {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", time.DateOnly} {
+		if t, err := time.Parse(layout, string(text)); err == nil {
+			m.Time = t.UTC()
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is no time: want one such as 2026-09-01T12:00:00Z, or a date", text)
+}
+
+// String gives the moment as the API writes times; nothing for none.
+func (m moment) String() string {
+	if m.IsZero() {
+		return ""
+	}
+	return m.Format(time.RFC3339Nano)
+}

@@ -1,0 +1,155 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+type getCommands struct {
+	Entries   getEntries   `cmd:"" help:"Print a page of the project's entries."`
+	Entry     getEntry     `cmd:"" help:"Print one entry."`
+	Events    getEvents    `cmd:"" help:"Print the events of one entry."`
+	PageViews getPageViews `cmd:"" help:"Print a page of the entries' page views."`
+}
+
+// outputFlags say how records are printed.
+type outputFlags struct {
+	Raw bool `help:"Print the answer byte for byte, instead of indented."`
+}
+
+func (f outputFlags) print(s *Session, body []byte) error {
+	if !f.Raw {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, body, "", "  "); err != nil {
+			return fmt.Errorf("the answer is no JSON: %w", err)
+		}
+		body = append(bytes.TrimRight(indented.Bytes(), "\n"), '\n')
+	}
+	_, err := s.Out.Write(body)
+	return err
+}
+
+// pageFlags say which page of a list is printed.
+type pageFlags struct {
+	Limit  int    `help:"How many records; the API's default is 10." placeholder:"N"`
+	Cursor string `help:"Go on where the page before ended: its next cursor." placeholder:"CURSOR"`
+}
+
+// printPage prints a page and, beside it, how to get the next.
+func printPage(s *Session, c *commands, api apiFlags, out outputFlags, page pageFlags, list client.List) error {
+	if page.Limit < 0 {
+		return usagef("--limit %d: want 1 or more", page.Limit)
+	}
+	reader, err := api.client(interactive(), s.Err)
+	if err != nil {
+		return err
+	}
+	body, next, err := reader.JSON(s.Context, list, page.Cursor, page.Limit)
+	if err != nil {
+		return err
+	}
+	if err := out.print(s, body); err != nil {
+		return err
+	}
+	if next != "" {
+		c.note(s, "There is more: --cursor %s", next)
+	}
+	return nil
+}
+
+type getEntries struct {
+	apiFlags
+	entryFilterFlags
+	pageFlags
+	outputFlags
+}
+
+// Help shows examples.
+func (getEntries) Help() string {
+	return `The newest entries come first. To write whole lists to a file, see lectern export.
+
+Examples:
+
+	lectern get entries --env-file .lectern/demo.env
+	lectern get entries --limit 3 --sort created_at --direction ASC
+	lectern get entries --updated-after 2026-09-01 --limit 100 --raw | jq '.[].entry_id'`
+}
+
+// Run prints the page.
+func (g *getEntries) Run(s *Session, c *commands) error {
+	return printPage(s, c, g.apiFlags, g.outputFlags, g.pageFlags, g.query().List(g.Project))
+}
+
+type getEntry struct {
+	apiFlags
+	outputFlags
+	ID string `arg:"" help:"The entry's id."`
+}
+
+// Help shows examples.
+func (getEntry) Help() string {
+	return `Examples:
+
+	lectern get entry ent_00001gzn --env-file .lectern/demo.env
+	lectern get entry ent_00001gzn --raw | jq '.entry_data | fromjson'`
+}
+
+// Run prints the entry.
+func (g *getEntry) Run(s *Session) error {
+	reader, err := g.client(interactive(), s.Err)
+	if err != nil {
+		return err
+	}
+	body, err := reader.EntryJSON(s.Context, g.Project, g.ID)
+	if err != nil {
+		return err
+	}
+	return g.print(s, body)
+}
+
+type getEvents struct {
+	apiFlags
+	pageFlags
+	outputFlags
+	Direction string `enum:"ASC,DESC,asc,desc," default:"" help:"ASC is oldest first, DESC newest first, which is the default." placeholder:"ASC|DESC"`
+	EntryID   string `arg:"" help:"The entry's id."`
+}
+
+// Help shows examples.
+func (getEvents) Help() string {
+	return `Examples:
+
+	lectern get events ent_00001gzn --env-file .lectern/demo.env
+	lectern get events ent_00001gzn --direction ASC --limit 100`
+}
+
+// Run prints the page.
+func (g *getEvents) Run(s *Session, c *commands) error {
+	q := client.EventQuery{Direction: filterFlags{Direction: g.Direction}.direction()}
+	return printPage(s, c, g.apiFlags, g.outputFlags, g.pageFlags, q.List(g.Project, g.EntryID))
+}
+
+type getPageViews struct {
+	apiFlags
+	pageViewFilterFlags
+	pageFlags
+	outputFlags
+}
+
+// Help shows examples.
+func (getPageViews) Help() string {
+	return `One item an entry, with the pages that it viewed, oldest first.
+
+Examples:
+
+	lectern get page-views --env-file .lectern/demo.env --limit 2
+	lectern get page-views --updated-after 2026-09-30 --include-urls`
+}
+
+// Run prints the page.
+func (g *getPageViews) Run(s *Session, c *commands) error {
+	return printPage(s, c, g.apiFlags, g.outputFlags, g.pageFlags, g.query().List(g.Project))
+}

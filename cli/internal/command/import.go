@@ -1,0 +1,249 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lectern-dev/lectern/cli/internal/csvrow"
+	"github.com/lectern-dev/lectern/cli/internal/load"
+	"github.com/lectern-dev/lectern/cli/internal/progress"
+	"github.com/lectern-dev/lectern/client"
+)
+
+type importCommands struct {
+	Entries importEntries `cmd:"" help:"Send entries in."`
+	Events  importEvents  `cmd:"" help:"Send events in."`
+}
+
+type importFlags struct {
+	InternalURL    string `env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"Where the internal ports are: records go to URL/internal/RESOURCE. Default: ${default}." placeholder:"URL"`
+	InternalAPIKey string `env:"LECTERN_INTERNAL_API_KEY" help:"An ingest key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
+	Project        string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project of CSV rows that name none. NDJSON records name theirs." placeholder:"ID"`
+
+	Format    string   `enum:"auto,ndjson,csv" default:"auto" help:"ndjson, csv, or auto: NDJSON when the file begins with a brace." placeholder:"FORMAT"`
+	Delimiter string   `default:"," help:"What separates the cells of CSV: one character, or tab." placeholder:"CHAR"`
+	Set       []string `sep:"none" help:"Give a field of CSV rows: text, in which {COLUMN} stands for a cell, and {#1} for that of the first column." placeholder:"FIELD=VALUE"`
+	Skip      []string `sep:"none" help:"Leave a column out." placeholder:"COLUMN"`
+
+	Rejects string `type:"path" help:"Write rejected records to FILE: one JSON object a line with file, line, code, message and the record." placeholder:"FILE"`
+	State   string `type:"path" help:"Where the progress is noted while the import runs. Default: beside the first file; none for standard input." placeholder:"FILE"`
+	Restart bool   `help:"Begin anew, whatever an earlier run noted."`
+	Retries int    `default:"10" help:"How often a batch is sent again (429, 503, broken connections), waiting as the server says. Default: ${default}." placeholder:"N"`
+	DryRun  bool   `help:"Print the records instead of sending them."`
+
+	Files []string `arg:"" help:"Files to send; - is standard input."`
+}
+
+const importHelp = `
+Records go in batches that are acknowledged one by one. Cut by whatever means, the same command goes on behind the last acknowledged batch, when the file up to there is still the same. Sending a record again is harmless.
+
+A record that is rejected does not stop the others: the first ones are listed, --rejects takes all, and the exit code is 3.
+`
+
+type importEntries struct {
+	importFlags
+	Keep []string `sep:"none" help:"Keep a column in entry_data although --set uses it." placeholder:"COLUMN"`
+	Text []string `sep:"none" help:"Keep a column's cells text, whatever they look like." placeholder:"COLUMN"`
+}
+
+// Help tells how columns become fields, and shows examples.
+func (importEntries) Help() string {
+	return `NDJSON has one entry a line, as the API gives it out. CSV has a header. Columns named like a field of an entry give that field; --set gives the others, from columns or as constants; updated_at is created_at unless it is given. All other columns become entry_data, a JSON object in the order of the header: integers and decimals as numbers, digit by digit as they are written ("007" stays text), true and false as booleans, an empty cell as null, anything else as text. Columns are named by their header, or by number: {#1}.
+` + importHelp + `
+Examples:
+
+	lectern import entries --env-file .lectern/demo.env entries.ndjson
+	lectern import entries survey.csv --rejects rejects.ndjson \
+	  --set entry_id='survey-{id}' --set contact_id='{email}' --keep email \
+	  --set group_id=grp_survey --set embeddable_id=emb_survey \
+	  --set created_at='{submitted}'
+	lectern import entries --dry-run survey.csv --set entry_id='{#1}' … | head -3
+	zcat entries.ndjson.gz | lectern import entries -`
+}
+
+// Run imports.
+func (i *importEntries) Run(s *Session, c *commands) error {
+	return runImport(s, c, i.importFlags, csvrow.Entries(), csvrow.Options{Keep: i.Keep, Text: i.Text})
+}
+
+type importEvents struct{ importFlags }
+
+// Help tells how columns become fields, and shows examples.
+func (importEvents) Help() string {
+	return `NDJSON has one event a line, as the API gives it out, and may add event_id and url. CSV has a header with the names of an event's fields; --set gives those that have no column, as constants or from other columns; an empty cell is null; columns that are no field are left out by --skip.
+` + importHelp + `
+Examples:
+
+	lectern import events --env-file .lectern/demo.env events.ndjson
+	lectern import events views.csv --set event_type=flowpage.viewed --set view_type=flowpage`
+}
+
+// Run imports.
+func (i *importEvents) Run(s *Session, c *commands) error {
+	return runImport(s, c, i.importFlags, csvrow.Events(), csvrow.Options{})
+}
+
+func runImport(s *Session, c *commands, f importFlags, shape csvrow.Shape, columns csvrow.Options) error {
+	delimiter, err := parseDelimiter(f.Delimiter)
+	if err != nil {
+		return err
+	}
+	columns.Set, columns.Skip = f.Set, f.Skip
+	if f.Project != "" {
+		columns.Fallback = map[string]string{"project_id": f.Project}
+	}
+	inputs, total, err := openInputs(s, f.Files)
+	if err != nil {
+		return err
+	}
+	o := load.Options{
+		Inputs: inputs, Format: load.Format(f.Format), Delimiter: delimiter, Shape: shape, Columns: columns,
+		State: f.State, Restart: f.Restart, Rejects: f.Rejects,
+	}
+	if o.State == "" && total >= 0 {
+		o.State = f.Files[0] + ".lectern-import.json"
+	}
+	report := reporter{notes: s.Err, quiet: c.Quiet}
+	if f.DryRun {
+		o.State, o.Rejects, o.Send = "", "", printBatch(s.Out)
+	} else {
+		if f.InternalAPIKey == "" {
+			return usagef("no ingest key: set LECTERN_INTERNAL_API_KEY, or give --env-file")
+		}
+		if !c.Quiet {
+			bar := progress.Bytes(s.Err, max(total, 0))
+			defer bar.Done()
+			report.notes = bar
+			o.Progress = func(n int64) { bar.Set(n, "%s", shape.Resource) }
+		}
+		retry := patient(f.Retries + 1)
+		retry.Notify = notifier(report.notes)
+		ingester, err := client.NewIngester(f.InternalURL, client.WithAPIKey(f.InternalAPIKey),
+			client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
+		if err != nil {
+			return usageError{fmt.Errorf("--internal-url: %w", err)}
+		}
+		o.Target = target(f.InternalURL, o)
+		o.Send = func(ctx context.Context, ndjson []byte) (client.Receipt, error) {
+			return ingester.Send(ctx, shape.Resource, ndjson)
+		}
+	}
+	o.Rejected = report.rejected
+	result, err := load.Run(s.Context, o)
+	return report.end(s, c, f, shape, result, err)
+}
+
+// target is a fingerprint of what an import's state depends on.
+func target(url string, o load.Options) string {
+	b, _ := json.Marshal([]any{url, o.Shape.Resource, o.Format, o.Delimiter, o.Columns}) // strings and lists of them
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
+}
+
+func parseDelimiter(text string) (byte, error) {
+	switch {
+	case text == "tab" || text == `\t`:
+		return '\t', nil
+	case len(text) == 1 && !strings.ContainsAny(text, "\"\r\n"):
+		return text[0], nil
+	}
+	return 0, usagef("--delimiter %q: want one character, or tab", text)
+}
+
+// openInputs makes sure that the files are there, before any is sent. The total size is -1 when
+// standard input is among them.
+func openInputs(s *Session, files []string) ([]load.Input, int64, error) {
+	var inputs []load.Input
+	total, known, stdin := int64(0), true, 0
+	for _, name := range files {
+		if name == "-" {
+			if stdin++; stdin > 1 {
+				return nil, 0, usagef("standard input (-) can be read once")
+			}
+			known = false
+			inputs = append(inputs, load.Input{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(s.In), nil }})
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, 0, err
+		}
+		if info.IsDir() {
+			return nil, 0, usagef("%s is a folder: name its files", name)
+		}
+		if strings.EqualFold(filepath.Ext(name), ".gz") {
+			return nil, 0, usagef("%s is compressed: zcat %s | lectern import … -", name, name)
+		}
+		total += info.Size()
+		inputs = append(inputs, load.Input{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }})
+	}
+	if !known {
+		total = -1
+	}
+	return inputs, total, nil
+}
+
+func printBatch(out io.Writer) func(context.Context, []byte) (client.Receipt, error) {
+	return func(_ context.Context, ndjson []byte) (client.Receipt, error) {
+		_, err := out.Write(ndjson)
+		return client.Receipt{Stored: bytes.Count(ndjson, []byte("\n"))}, err
+	}
+}
+
+// reporter says what became of the records.
+type reporter struct {
+	notes io.Writer
+	quiet bool
+	said  int
+}
+
+// mostListed is how many rejects are listed on standard error.
+const mostListed = 10
+
+func (r *reporter) rejected(file string, line int, code, message string) {
+	r.said++
+	if r.quiet || r.said > mostListed {
+		return
+	}
+	fmt.Fprintf(r.notes, "%s:%d: %s: %s\n", file, line, code, message)
+}
+
+func (r *reporter) end(s *Session, c *commands, f importFlags, shape csvrow.Shape, result load.Result, err error) error {
+	if err != nil {
+		if result.Stored+result.Existing > 0 && (f.State != "" || f.Files[0] != "-") && !f.DryRun {
+			c.note(s, "%d %s are acknowledged; the same command goes on from there.", result.Stored+result.Existing, shape.Resource)
+		}
+		if errors.Is(err, os.ErrPermission) {
+			err = fmt.Errorf("%w (name a place for the state by --state)", err)
+		}
+		return err
+	}
+	if r.said > mostListed && f.Rejects == "" {
+		c.note(s, "… and %d more; --rejects FILE takes them all.", r.said-mostListed)
+	}
+	verb, went := "Imported", ""
+	if f.DryRun {
+		verb = "Would send"
+	}
+	if result.Resumed {
+		went = " (with an earlier run, which this one continued)"
+	}
+	c.note(s, "%s %d %s%s: %d stored, %d existing, %d rejected.", verb,
+		result.Stored+result.Existing+result.Rejected, shape.Resource, went, result.Stored, result.Existing, result.Rejected)
+	if result.Rejected > 0 {
+		if f.Rejects != "" && !f.DryRun {
+			c.note(s, "The rejected ones are in %s.", f.Rejects)
+		}
+		return errRejected
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+package command
+
+type upCommand struct{}
+
+func (upCommand) Run(s *Session) error { return nil }

@@ -1,0 +1,70 @@
+// Package progress shows on a terminal how far a long command came. Where there is no terminal it
+// shows nothing.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// Bar shows one number that grows.
+type Bar struct {
+	pool *mpb.Progress
+	bar  *mpb.Bar
+	text atomic.Pointer[string]
+}
+
+// Bytes shows bytes out of total; of an unknown total, 0, only how many and how fast.
+func Bytes(w io.Writer, total int64) *Bar {
+	if total <= 0 {
+		return open(w, 0, nil)
+	}
+	return open(w, total, []decor.Decorator{
+		decor.CountersKibiByte("% .1f of % .1f"), decor.Name("  "), decor.Percentage(),
+		decor.Name("  "), decor.AverageETA(decor.ET_STYLE_GO),
+	})
+}
+
+// Count shows records out of total; 0 is an unknown total.
+func Count(w io.Writer, total int64) *Bar {
+	if total <= 0 {
+		return open(w, 0, nil)
+	}
+	return open(w, total, []decor.Decorator{decor.Percentage(), decor.Name("  "), decor.AverageETA(decor.ET_STYLE_GO)})
+}
+
+func open(w io.Writer, total int64, right []decor.Decorator) *Bar {
+	b := &Bar{pool: mpb.New(mpb.WithOutput(w), mpb.WithWidth(48), mpb.WithRefreshRate(100*time.Millisecond))}
+	left := mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
+		if text := b.text.Load(); text != nil {
+			return *text + " "
+		}
+		return ""
+	}))
+	var style mpb.BarFillerBuilder = mpb.BarStyle()
+	if total == 0 {
+		style = mpb.SpinnerStyle().PositionLeft()
+	}
+	b.bar = b.pool.New(total, style, left, mpb.AppendDecorators(right...), mpb.BarRemoveOnComplete())
+	return b
+}
+
+// Set moves the bar to n and puts text in front of it.
+func (b *Bar) Set(n int64, format string, args ...any) {
+	b.text.Store(new(fmt.Sprintf(format, args...)))
+	b.bar.SetCurrent(n)
+}
+
+// Done takes the bar away.
+func (b *Bar) Done() {
+	b.bar.Abort(true)
+	b.pool.Wait()
+}
+
+// Write prints lines above the bar.
+func (b *Bar) Write(p []byte) (int, error) { return b.pool.Write(p) }
