@@ -50,7 +50,8 @@ func Mint() (config.Secret, Hash) {
 	b := make([]byte, 0, keyLength)
 	b = append(b, keyPrefix...)
 	b = appendRandom62(b, keyRandom)
-	b = appendChecksum(b)
+	sum := checksum(string(b))
+	b = append(b, sum[:]...)
 	return config.Secret(b), sha256.Sum256(b)
 }
 
@@ -101,19 +102,25 @@ func hasKeyForm(text string) bool {
 
 // checksumFits expects a text that has the key's form.
 func checksumFits(text string) bool {
-	var buf [keyLength]byte
-	body := append(buf[:0], text[:keyLength-keyChecksum]...)
-	return string(appendChecksum(body)) == text
+	const body = keyLength - keyChecksum
+	sum := checksum(text[:body])
+	return string(sum[:]) == text[body:]
 }
 
-func appendChecksum(b []byte) []byte {
-	sum := crc32.ChecksumIEEE(b)
-	var digits [keyChecksum]byte
+// checksum goes through the bytes by itself, as crc32's functions would have the string copied to the
+// heap for each request.
+func checksum(text string) [keyChecksum]byte {
+	sum := ^uint32(0)
+	for i := range len(text) {
+		sum = crc32.IEEETable[byte(sum)^text[i]] ^ sum>>8
+	}
+	sum = ^sum
+	var out [keyChecksum]byte
 	for i := keyChecksum - 1; i >= 0; i-- {
-		digits[i] = base62Digits[sum%62]
+		out[i] = base62Digits[sum%62]
 		sum /= 62
 	}
-	return append(b, digits[:]...)
+	return out
 }
 
 // appendRandom62 appends n digits, each equally likely: bytes of the last, incomplete run of 62 are

@@ -1,0 +1,551 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/auth"
+)
+
+// clock is a clock that a test moves.
+type clock struct{ offset atomic.Int64 }
+
+var epoch = time.Now()
+
+func (c *clock) now() time.Time          { return epoch.Add(time.Duration(c.offset.Load())) }
+func (c *clock) advance(d time.Duration) { c.offset.Add(int64(d)) }
+
+// store is a Store in memory that can be made to fail and to wait.
+type store struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	records map[string]auth.Record // by project and hash
+	fault   error
+	gate    chan struct{} // when set, look-ups wait for it to be closed, after they have read
+
+	asked   atomic.Int64
+	waiting atomic.Int64
+}
+
+func newStore(now func() time.Time) *store {
+	return &store{now: now, records: map[string]auth.Record{}}
+}
+
+func (s *store) put(r auth.Record, key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records[r.ProjectID+"\x00"+auth.HashKey(key).String()] = r
+}
+
+func (s *store) set(fault error, gate chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault, s.gate = fault, gate
+}
+
+func (s *store) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth.Record, error) {
+	s.asked.Add(1)
+	s.mu.Lock()
+	readAt := s.now()
+	r, ok := s.records[projectID+"\x00"+h.String()]
+	fault, gate := s.fault, s.gate
+	s.mu.Unlock()
+	if gate != nil {
+		s.waiting.Add(1)
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return auth.Record{}, ctx.Err()
+		}
+	}
+	if fault != nil {
+		return auth.Record{}, fault
+	}
+	if !ok {
+		return auth.Record{}, auth.ErrUnknown
+	}
+	r.ReadAt = readAt
+	return r, nil
+}
+
+// bench is a verifier over a store in memory, with one key of project "p".
+type bench struct {
+	*auth.Verifier
+	store *store
+	clock *clock
+	key   string
+}
+
+const ttl = 5 * time.Second
+
+func setup(t testing.TB, o auth.VerifierOptions) *bench {
+	t.Helper()
+	b := &bench{clock: &clock{}}
+	b.store = newStore(b.clock.now)
+	o.Now = b.clock.now
+	if o.TTL == 0 {
+		o.TTL = ttl
+	}
+	b.Verifier = auth.NewVerifier(b.store, o)
+	t.Cleanup(b.Verifier.Close)
+	key, _ := auth.Mint()
+	b.key = key.Reveal()
+	b.store.put(auth.Record{ID: "key_1", ProjectID: "p", Scopes: auth.DefaultScopes}, b.key)
+	return b
+}
+
+func (b *bench) verify(t testing.TB) error {
+	t.Helper()
+	p, err := b.Verify(t.Context(), "p", b.key)
+	if err == nil && (p.KeyID != "key_1" || p.ProjectID != "p") {
+		t.Fatalf("the key speaks for %+v", p)
+	}
+	return err
+}
+
+// eventually waits until is is true, and fails when it does not become so.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !is() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func code(err error) apierr.Code {
+	if e, ok := errors.AsType[*apierr.Error](err); ok {
+		return e.Code()
+	}
+	return ""
+}
+
+func TestVerifyRefuses(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	other, _ := auth.Mint()
+	revoked, _ := auth.Mint()
+	expired, _ := auth.Mint()
+	b.store.put(auth.Record{ID: "key_2", ProjectID: "q", Scopes: auth.DefaultScopes}, other.Reveal())
+	b.store.put(auth.Record{ID: "key_3", ProjectID: "p", RevokedAt: epoch}, revoked.Reveal())
+	b.store.put(auth.Record{ID: "key_4", ProjectID: "p", ExpiresAt: epoch.Add(-time.Second)}, expired.Reveal())
+	never, _ := auth.Mint()
+	for _, tt := range []struct {
+		name    string
+		project string
+		key     string
+		want    error
+		lookups int64
+	}{
+		{"good", "p", b.key, nil, 1},
+		{"another project's", "p", other.Reveal(), auth.ErrUnknown, 1},
+		{"unknown", "p", never.Reveal(), auth.ErrUnknown, 1},
+		{"revoked", "p", revoked.Reveal(), auth.ErrRevoked, 1},
+		{"expired", "p", expired.Reveal(), auth.ErrExpired, 1},
+		{"missing", "p", "", auth.ErrMissing, 0},
+		{"malformed", "p", "rk_x", auth.ErrMalformed, 0},
+		{"wrong checksum", "p", b.key[:3] + flip(b.key[3:4]) + b.key[4:], auth.ErrMalformed, 0},
+		{"foreign form", "p", "my own key", auth.ErrMalformed, 0},
+		{"no project", "", b.key, auth.ErrUnknown, 0},
+		{"project that is no text", "\xff", b.key, auth.ErrUnknown, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := b.store.asked.Load()
+			_, err := b.Verify(t.Context(), tt.project, tt.key)
+			if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
+				t.Errorf("err = %v, want %v", err, tt.want)
+			}
+			if n := b.store.asked.Load() - before; n != tt.lookups {
+				t.Errorf("%d look-ups, want %d", n, tt.lookups)
+			}
+		})
+	}
+}
+
+func flip(digit string) string {
+	if digit == "0" {
+		return "1"
+	}
+	return "0"
+}
+
+func TestExpiryIsCheckedWarm(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	b.store.put(auth.Record{ID: "key_1", ProjectID: "p", ExpiresAt: epoch.Add(100 * time.Millisecond)}, b.key)
+	if err := b.verify(t); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.advance(100*time.Millisecond - 1)
+	if err := b.verify(t); err != nil {
+		t.Fatalf("before its expiry: %v", err)
+	}
+	b.clock.advance(1)
+	if err := b.verify(t); !errors.Is(err, auth.ErrExpired) {
+		t.Fatalf("at its expiry: %v", err)
+	}
+	if n := b.store.asked.Load(); n != 1 {
+		t.Errorf("%d look-ups, want 1", n)
+	}
+}
+
+func TestOneLookupForManyRequests(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	gate := make(chan struct{})
+	b.store.set(nil, gate)
+
+	// The one that begins the look-up goes away; the others must not suffer.
+	first, cancel := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() {
+		_, err := b.Verify(first, "p", b.key)
+		gone <- err
+	}()
+	eventually(t, "the look-up begins", func() bool { return b.store.waiting.Load() == 1 })
+	errs := make(chan error)
+	const n = 100
+	for range n {
+		go func() {
+			_, err := b.Verify(t.Context(), "p", b.key)
+			errs <- err
+		}()
+	}
+	cancel()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Errorf("the request that went away: %v", err)
+	}
+	eventually(t, "all requests wait", func() bool { _, misses, _ := b.Tally().Counts(); return misses == n+1 })
+	close(gate)
+	for range n {
+		if err := <-errs; err != nil {
+			t.Errorf("a request that waited: %v", err)
+		}
+	}
+	if asked := b.store.asked.Load(); asked != 1 {
+		t.Errorf("%d look-ups, want 1", asked)
+	}
+}
+
+func TestUnknownIsRememberedForASecond(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	never, h := auth.Mint()
+	verify := func() error {
+		_, err := b.Verify(t.Context(), "p", never.Reveal())
+		return err
+	}
+	for range 100 {
+		if err := verify(); !errors.Is(err, auth.ErrUnknown) {
+			t.Fatal(err)
+		}
+	}
+	if n := b.store.asked.Load(); n != 1 {
+		t.Fatalf("%d look-ups of an unknown key, want 1", n)
+	}
+	b.store.put(auth.Record{ID: "key_2", ProjectID: "p"}, never.Reveal())
+	b.clock.advance(time.Second)
+	if err := verify(); err != nil {
+		t.Fatalf("a second after it was minted: %v", err)
+	}
+
+	// Announced, it is good at once.
+	other, h := auth.Mint()
+	if _, err := b.Verify(t.Context(), "p", other.Reveal()); !errors.Is(err, auth.ErrUnknown) {
+		t.Fatal(err)
+	}
+	b.store.put(auth.Record{ID: "key_3", ProjectID: "p"}, other.Reveal())
+	b.Changed(h.Shard())
+	if _, err := b.Verify(t.Context(), "p", other.Reveal()); err != nil {
+		t.Fatalf("after the announcement: %v", err)
+	}
+}
+
+func TestCopyServesUntilTTLWhileTheStoreFails(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	if err := b.verify(t); err != nil {
+		t.Fatal(err)
+	}
+	b.store.set(errors.New("out of reach"), nil)
+	for at := time.Duration(0); at < ttl; at += 100 * time.Millisecond {
+		if err := b.verify(t); err != nil {
+			t.Fatalf("%v after it was read: %v", at, err)
+		}
+		b.clock.advance(100 * time.Millisecond)
+	}
+	for range 3 {
+		if err := b.verify(t); code(err) != apierr.Unavailable {
+			t.Fatalf("after the TTL: %v, want unavailable", err)
+		}
+	}
+	b.store.set(nil, nil)
+	if err := b.verify(t); err != nil {
+		t.Fatalf("when the store is back: %v", err)
+	}
+}
+
+func TestReadingCountsOverAllLayers(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	// What the store gives was read four seconds ago, by another process.
+	old := b.clock.now().Add(-4 * time.Second)
+	b.store.now = func() time.Time { return old }
+	if err := b.verify(t); err != nil {
+		t.Fatal(err)
+	}
+	b.store.set(errors.New("out of reach"), nil)
+	b.clock.advance(time.Second - 1)
+	if err := b.verify(t); err != nil {
+		t.Fatalf("just below the TTL: %v", err)
+	}
+	b.clock.advance(1)
+	if err := b.verify(t); code(err) != apierr.Unavailable {
+		t.Fatalf("at the TTL: %v, want unavailable", err)
+	}
+}
+
+func TestReadingInTheFutureLivesNoLonger(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	b.store.now = func() time.Time { return b.clock.now().Add(time.Hour) }
+	if err := b.verify(t); err != nil {
+		t.Fatal(err)
+	}
+	b.store.set(errors.New("out of reach"), nil)
+	b.clock.advance(ttl)
+	if err := b.verify(t); code(err) != apierr.Unavailable {
+		t.Fatalf("at the TTL: %v, want unavailable", err)
+	}
+}
+
+func TestRevocationIsSeenWithinASecondWithoutBroadcast(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	if err := b.verify(t); err != nil {
+		t.Fatal(err)
+	}
+	b.store.put(auth.Record{ID: "key_1", ProjectID: "p", RevokedAt: b.clock.now()}, b.key)
+	b.clock.advance(900 * time.Millisecond)
+	if err := b.verify(t); !errors.Is(err, auth.ErrRevoked) {
+		t.Fatalf("900 ms after: %v", err)
+	}
+}
+
+func TestBroadcastIsSeenAtOnce(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	if err := b.verify(t); err != nil {
+		t.Fatal(err)
+	}
+	shard := auth.HashKey(b.key).Shard()
+	b.store.put(auth.Record{ID: "key_1", ProjectID: "p", RevokedAt: b.clock.now()}, b.key)
+	b.Changed(shard + 1)
+	if err := b.verify(t); err != nil {
+		t.Fatalf("after a change of another shard: %v", err)
+	}
+	b.Changed(shard)
+	if err := b.verify(t); !errors.Is(err, auth.ErrRevoked) {
+		t.Fatalf("after the change: %v", err)
+	}
+}
+
+// A copy that is known to be outdated never serves, also when no store can say what is true now.
+func TestBroadcastWhileTheStoreFails(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	if err := b.verify(t); err != nil {
+		t.Fatal(err)
+	}
+	b.store.set(errors.New("out of reach"), nil)
+	b.Changed(auth.HashKey(b.key).Shard())
+	if err := b.verify(t); code(err) != apierr.Unavailable {
+		t.Fatalf("err = %v, want unavailable", err)
+	}
+}
+
+func TestChangedBelowDropsTheCopy(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	if err := b.verify(t); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.advance(time.Second)
+	b.store.set(fmt.Errorf("%w: out of reach", auth.ErrChanged), nil)
+	for range 2 {
+		if err := b.verify(t); code(err) != apierr.Unavailable {
+			t.Fatalf("err = %v, want unavailable", err)
+		}
+	}
+}
+
+func TestRevocationDuringTheFirstLoadDoesNotComeBack(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	gate := make(chan struct{})
+	b.store.set(nil, gate)
+	result := make(chan error)
+	go func() { result <- b.verify(t) }()
+	eventually(t, "the look-up has read", func() bool { return b.store.waiting.Load() == 1 })
+
+	// The load holds the key as it was. Now it is revoked, and that is announced.
+	b.store.put(auth.Record{ID: "key_1", ProjectID: "p", RevokedAt: b.clock.now()}, b.key)
+	b.store.set(nil, nil)
+	b.Changed(auth.HashKey(b.key).Shard())
+	close(gate)
+	if err := <-result; !errors.Is(err, auth.ErrRevoked) {
+		t.Errorf("the request that waited: %v, want revoked", err)
+	}
+	if err := b.verify(t); !errors.Is(err, auth.ErrRevoked) {
+		t.Errorf("the next request: %v, want revoked", err)
+	}
+}
+
+func TestBusyKeyIsAskedForAheadOfTime(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	if err := b.verify(t); err != nil {
+		t.Fatal(err)
+	}
+	gate := make(chan struct{})
+	b.store.set(nil, gate)
+	b.clock.advance(500 * time.Millisecond)
+	for range 10 {
+		if err := b.verify(t); err != nil { // does not wait for the gate
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the look-up begins", func() bool { return b.store.waiting.Load() == 1 })
+	close(gate)
+	b.clock.advance(399 * time.Millisecond)
+	if err := b.verify(t); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.store.asked.Load(); n != 2 {
+		t.Errorf("%d look-ups, want 2", n)
+	}
+}
+
+func TestHangingStoreHoldsUpOneRequest(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{LoadLimit: time.Minute})
+	if err := b.verify(t); err != nil {
+		t.Fatal(err)
+	}
+	gate := make(chan struct{})
+	defer close(gate)
+	b.store.set(nil, gate)
+	b.clock.advance(time.Second)
+	start := time.Now()
+	if err := b.verify(t); err != nil { // waits for its patience
+		t.Fatal(err)
+	}
+	first := time.Since(start)
+	start = time.Now()
+	for range 1000 {
+		if err := b.verify(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rest := time.Since(start); rest > first {
+		t.Errorf("the first request took %v and the next thousand %v: they wait too", first, rest)
+	}
+	b.clock.advance(ttl)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := b.Verify(ctx, "p", b.key); err == nil {
+		t.Error("granted beyond the TTL")
+	}
+}
+
+func TestDoubtAsksAgain(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	if err := b.verify(t); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.advance(time.Millisecond)
+	b.Doubt()
+	b.clock.advance(time.Millisecond)
+	if err := b.verify(t); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.store.asked.Load(); n != 2 {
+		t.Fatalf("%d look-ups after a doubt, want 2", n)
+	}
+	b.store.set(errors.New("out of reach"), nil)
+	b.clock.advance(time.Millisecond)
+	b.Doubt()
+	if err := b.verify(t); err != nil {
+		t.Errorf("in doubt, while the store fails: %v", err)
+	}
+}
+
+func TestCancelledRequestIsNoFault(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	gate := make(chan struct{})
+	defer close(gate)
+	b.store.set(nil, gate)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.Verify(ctx, "p", b.key); !errors.Is(err, context.Canceled) {
+		t.Fatalf("err = %v, want canceled", err)
+	}
+}
+
+func TestCloseEndsLoads(t *testing.T) {
+	ignore := goleak.IgnoreCurrent()
+	b := setup(t, auth.VerifierOptions{LoadLimit: time.Minute})
+	b.store.set(nil, make(chan struct{}))
+	result := make(chan error)
+	go func() { result <- b.verify(t) }()
+	eventually(t, "the look-up begins", func() bool { return b.store.waiting.Load() == 1 })
+	b.Close()
+	if err := <-result; code(err) != apierr.Unavailable {
+		t.Errorf("err = %v, want unavailable", err)
+	}
+	if err := b.verify(t); code(err) != apierr.Unavailable {
+		t.Errorf("after Close: %v, want unavailable", err)
+	}
+	goleak.VerifyNone(t, ignore)
+}
+
+func BenchmarkVerifyWarm(b *testing.B) {
+	v, ctx, key := warm(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := v.Verify(ctx, "pr_benchmark", key); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkVerifyWarmParallel(b *testing.B) {
+	v, ctx, key := warm(b)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := v.Verify(ctx, "pr_benchmark", key); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}
+
+// warm is a verifier on the real clock, which therefore also asks for its key anew every 450 ms.
+func warm(b *testing.B) (*auth.Verifier, context.Context, string) {
+	s := newStore(time.Now)
+	v := auth.NewVerifier(s, auth.VerifierOptions{TTL: ttl})
+	b.Cleanup(v.Close)
+	key, _ := auth.Mint()
+	s.put(auth.Record{ID: "key_1", ProjectID: "pr_benchmark", Scopes: auth.DefaultScopes}, key.Reveal())
+	return v, context.Background(), key.Reveal()
+}
+
+func TestWarmVerificationMakesNoGarbage(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{})
+	if err := b.verify(t); err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	if n := testing.AllocsPerRun(1000, func() { _, _ = b.Verify(ctx, "p", b.key) }); n != 0 {
+		t.Errorf("%v allocations a verification, want 0", n)
+	}
+}
