@@ -1,0 +1,181 @@
+// Package routes owns the one table of which path belongs to which service. The edge of a local run,
+// the chart's routes and the tests that hold the services against their description all read it; a
+// service that serves another path than the table says fails its test.
+package routes
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Service names a service that serves public or internal paths.
+type Service string
+
+// The services.
+const (
+	Entries     Service = "entries"
+	Embeddables Service = "embeddables"
+	Experiments Service = "experiments"
+	Region      Service = "region"
+	Proxy       Service = "proxy"
+)
+
+// Auth says what an operation asks its caller for.
+type Auth string
+
+// What operations ask for.
+const (
+	None        Auth = "none"        // nothing
+	APIKey      Auth = "api_key"     // X-Api-Key, of the project in the path
+	Configured  Auth = "configured"  // X-Api-Key, asked for as EXPERIMENTS_AUTH says
+	InternalKey Auth = "internal"    // X-Api-Key, one of INTERNAL_API_KEYS
+	IngestKey   Auth = "ingest"      // X-Api-Key, one of INGEST_API_KEYS
+	Endpoint    Auth = "by_endpoint" // what the proxy's endpoint asks for
+)
+
+// Route is one path and who serves it.
+type Route struct {
+	Service   Service
+	Operation string   // the operationId of the published description
+	Template  string   // the path, its variables in braces, each one segment
+	Methods   []string // GET stands with HEAD; nil is any method
+	Auth      Auth
+	Scope     string // what the API key must be allowed; empty where none is asked for
+}
+
+// Public returns the documented paths in the order of the published description. No two of them match
+// the same path.
+func Public() []Route {
+	read := []string{http.MethodGet, http.MethodHead}
+	keyed := func(s Service, operation, template, scope string) Route {
+		return Route{s, operation, template, read, APIKey, scope}
+	}
+	open := func(s Service, operation, template string) Route {
+		return Route{s, operation, template, read, None, ""}
+	}
+	const (
+		entries     = "entries:read"
+		embeddables = "embeddables:read"
+		experiments = "experiments:read"
+	)
+	return []Route{
+		keyed(Entries, "listEntries", "/projects/{projectId}/entries", entries),
+		keyed(Entries, "getEntry", "/projects/{projectId}/entries/{entryId}", entries),
+		keyed(Entries, "listEntryEvents", "/projects/{projectId}/entries/{entryId}/events", entries),
+		keyed(Entries, "listEntriesPageViews", "/projects/{projectId}/entries-page-views", entries),
+		keyed(Embeddables, "listEmbeddables", "/projects/{projectId}/embeddables", embeddables),
+		keyed(Embeddables, "getEmbeddable", "/projects/{projectId}/embeddables/{embeddableId}", embeddables),
+		keyed(Embeddables, "listEmbeddableVersions", "/projects/{projectId}/embeddables/{embeddableId}/versions", embeddables),
+		keyed(Embeddables, "getEmbeddableVersion", "/projects/{projectId}/embeddables/{embeddableId}/versions/{versionNumber}", embeddables),
+		{Experiments, "listExperiments", "/projects/{projectId}/experiments", read, Configured, experiments},
+		{Experiments, "getExperiment", "/projects/{projectId}/experiments/{experimentId}", read, Configured, experiments},
+		open(Region, "getProject", "/projects/{projectId}"),
+		{Region, "lookUpProjectRegion", "/api/projects/region", []string{http.MethodPost}, InternalKey, ""},
+		open(Region, "getDescriptionYAML", "/openapi.yaml"),
+		open(Region, "getDescriptionJSON", "/openapi.json"),
+		open(Region, "getReference", "/docs"),
+		open(Region, "getReferenceAsset", "/docs/{asset}"),
+		{Proxy, "proxy", "/proxy", nil, Endpoint, ""},
+	}
+}
+
+// Internal returns where data comes in, on the internal ports.
+func Internal() []Route {
+	post := []string{http.MethodPost}
+	return []Route{
+		{Entries, "ingestEntries", "/internal/entries", post, IngestKey, ""},
+		{Entries, "ingestEvents", "/internal/events", post, IngestKey, ""},
+		{Embeddables, "ingestEmbeddables", "/internal/embeddables", post, IngestKey, ""},
+		{Embeddables, "ingestEmbeddableVersions", "/internal/embeddable-versions", post, IngestKey, ""},
+		{Experiments, "ingestExperiments", "/internal/experiments", post, IngestKey, ""},
+		{Region, "ingestProjects", "/internal/projects", post, IngestKey, ""},
+	}
+}
+
+// Of returns the routes of one service.
+func Of(all []Route, s Service) []Route {
+	return slices.DeleteFunc(slices.Clone(all), func(r Route) bool { return r.Service != s })
+}
+
+// Allows tells whether the route serves method.
+func (r Route) Allows(method string) bool {
+	return r.Methods == nil || slices.Contains(r.Methods, method)
+}
+
+// Matches tells whether escapedPath, as url.URL.EscapedPath gives it, is this route's. A variable takes
+// one segment that is not empty; a percent-encoded slash stays within its segment. Nothing is cleaned:
+// case, double and trailing slashes and dots count as they come.
+func (r Route) Matches(escapedPath string) bool {
+	path, template := escapedPath, r.Template
+	for template != "" {
+		segment, pattern := "", ""
+		var pathHas, templateHas bool
+		if segment, path, pathHas = nextSegment(path); !pathHas {
+			return false
+		}
+		pattern, template, templateHas = nextSegment(template)
+		if !templateHas {
+			return false
+		}
+		if isVariable(pattern) {
+			if segment == "" {
+				return false
+			}
+		} else if segment != pattern {
+			return false
+		}
+	}
+	return path == ""
+}
+
+// nextSegment takes "/segment" off the front of a path.
+func nextSegment(path string) (segment, rest string, ok bool) {
+	if !strings.HasPrefix(path, "/") {
+		return "", "", false
+	}
+	if end := strings.IndexByte(path[1:], '/'); end >= 0 {
+		return path[1 : 1+end], path[1+end:], true
+	}
+	return path[1:], "", true
+}
+
+func isVariable(segment string) bool {
+	return strings.HasPrefix(segment, "{") && strings.HasSuffix(segment, "}")
+}
+
+// Table is a set of routes to find paths in.
+type Table []Route
+
+// Find returns the route of escapedPath.
+func (t Table) Find(escapedPath string) (Route, bool) {
+	for _, r := range t {
+		if r.Matches(escapedPath) {
+			return r, true
+		}
+	}
+	return Route{}, false
+}
+
+// Find returns the public route of escapedPath.
+func Find(escapedPath string) (Route, bool) { return Table(Public()).Find(escapedPath) }
+
+// Regexp returns what the Gateway API's RegularExpression and an Ingress of regular expressions take
+// for template: RE2, anchored at both ends, a variable being one segment that is not empty.
+func Regexp(template string) string {
+	var b strings.Builder
+	b.WriteByte('^')
+	for rest := template; rest != ""; {
+		var segment string
+		segment, rest, _ = nextSegment(rest)
+		b.WriteByte('/')
+		if isVariable(segment) {
+			b.WriteString("[^/]+")
+		} else {
+			b.WriteString(regexp.QuoteMeta(segment))
+		}
+	}
+	b.WriteByte('$')
+	return b.String()
+}
