@@ -1,0 +1,329 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/goleak"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 20 * time.Second
+
+// start starts telemetry as environ says, for the length of the test.
+func start(t *testing.T, environ map[string]string, out io.Writer, spans sdktrace.SpanExporter) *telemetry.Telemetry {
+	t.Helper()
+	for name, value := range environ {
+		t.Setenv(name, value) // OpenTelemetry's SDK reads the process's
+	}
+	var c telemetry.Config
+	if err := config.Load(&c, environ); err != nil {
+		t.Fatal(err)
+	}
+	tel, err := telemetry.Start(t.Context(), telemetry.Options{Service: "svc", Version: "v1.2.3", Config: c, LogOutput: out, SpanExporter: spans})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tel.Shutdown(context.Background()) })
+	return tel
+}
+
+type syncBuffer struct {
+	mu     sync.Mutex
+	b      bytes.Buffer
+	writes int
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.writes++
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) state() (text string, writes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String(), b.writes
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: did not come", what)
+		}
+	}
+}
+
+func TestLogWaitsButLosesNothing(t *testing.T) {
+	out := &syncBuffer{}
+	tel := start(t, nil, out, nil)
+	const lines = 10_000
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			for range lines / 10 {
+				tel.Logger.Info("one", "key", config.Secret("canary"))
+			}
+		})
+	}
+	all.Wait()
+	if err := tel.Shutdown(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	text, writes := out.state()
+	if got := strings.Count(text, "\n"); got != lines {
+		t.Errorf("%d lines came out, want %d", got, lines)
+	}
+	if writes > lines/20 {
+		t.Errorf("%d lines took %d writes", lines, writes)
+	}
+	for line := range strings.Lines(text) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil || m["service"] != "svc" || m["key"] != "[redacted]" {
+			t.Fatalf("line %s: %v", line, err)
+		}
+		if at, err := time.Parse(time.RFC3339Nano, m["time"].(string)); err != nil || at.Location() != time.UTC {
+			t.Fatalf("time %v is not in UTC: %v", m["time"], err)
+		}
+	}
+	tel.Logger.Info("after")
+	if text, _ := out.state(); !strings.Contains(text, `"after"`) {
+		t.Error("after Shutdown a line waits")
+	}
+}
+
+func TestLogDelay(t *testing.T) {
+	out := &syncBuffer{}
+	tel := start(t, nil, out, nil)
+	tel.Logger.Info("waits")
+	if text, _ := out.state(); text != "" {
+		t.Errorf("a line at info did not wait: %s", text)
+	}
+	eventually(t, "the line that waits", func() bool { text, _ := out.state(); return strings.Contains(text, "waits") })
+	tel.Logger.Info("before")
+	tel.Logger.Warn("trouble")
+	if text, _ := out.state(); !strings.Contains(text, "before") || !strings.Contains(text, "trouble") {
+		t.Errorf("a warning waits: %s", text)
+	}
+}
+
+func TestLogLevelAndFormat(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		in   map[string]string
+		want string // regular expression over the whole log
+	}{
+		{"defaults", nil, `^\{"time":"[^"]*Z","level":"INFO","msg":"info","service":"svc"\}\n\{.*"msg":"warn".*\}\n$`},
+		{"warn", map[string]string{"LOG_LEVEL": "warn"}, `^\{.*"msg":"warn".*\}\n$`},
+		{"text", map[string]string{"LOG_FORMAT": "text", "LOG_LEVEL": "WARN"}, `^time=\S*Z level=WARN msg=warn service=svc\n$`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			out := &syncBuffer{}
+			tel := start(t, tc.in, out, nil)
+			tel.Logger.Debug("debug")
+			tel.Logger.Info("info")
+			tel.Logger.Warn("warn")
+			if text, _ := out.state(); !regexp.MustCompile(tc.want).MatchString(text) {
+				t.Errorf("the log is %s", text)
+			}
+		})
+	}
+}
+
+func TestTracing(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		in   map[string]string
+		want bool
+	}{
+		{"nothing set", nil, false},
+		{"endpoint", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, true},
+		{"endpoint of traces", map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1/v1/traces"}, true},
+		{"gRPC", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, true},
+		{"exporter", map[string]string{"OTEL_TRACES_EXPORTER": "otlp"}, true},
+		{"none wins over endpoint", map[string]string{"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, false},
+		{"disabled", map[string]string{"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tel := start(t, tc.in, io.Discard, nil)
+			if got := tel.Tracing(); got != tc.want {
+				t.Errorf("Tracing() = %v, want %v", got, tc.want)
+			}
+			_, span := tel.TracerProvider.Tracer("t").Start(t.Context(), "s")
+			if got := span.IsRecording(); got != tc.want {
+				t.Errorf("IsRecording() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestSpansReachAnEndpoint(t *testing.T) {
+	received := make(chan string, 16)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		received <- r.URL.Path + " " + string(body)
+	}))
+	defer collector.Close()
+	out := &syncBuffer{}
+	tel := start(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL}, out, nil)
+	ctx, span := tel.TracerProvider.Tracer("t").Start(t.Context(), "the-span")
+	tel.Logger.WarnContext(ctx, "within")
+	span.End()
+	if err := tel.Shutdown(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-received:
+		for _, want := range []string{"/v1/traces ", "the-span", "svc", "v1.2.3"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("the collector got no %q in %q", want, got)
+			}
+		}
+	default:
+		t.Fatal("the collector got nothing")
+	}
+	text, _ := out.state()
+	if want := `"trace_id":"` + span.SpanContext().TraceID().String() + `"`; !strings.Contains(text, want) {
+		t.Errorf("no %s in the line %s", want, text)
+	}
+}
+
+func TestSampler(t *testing.T) {
+	tel := start(t, map[string]string{"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0", "OTEL_TRACES_EXPORTER": "otlp"}, io.Discard, nil)
+	_, span := tel.TracerProvider.Tracer("t").Start(t.Context(), "root")
+	if span.SpanContext().IsSampled() {
+		t.Error("a root span was kept at a ratio of 0")
+	}
+	parent := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled, Remote: true,
+	}))
+	if _, child := tel.TracerProvider.Tracer("t").Start(parent, "child"); !child.SpanContext().IsSampled() {
+		t.Error("a child of a span that is kept was not kept")
+	}
+}
+
+type failingExporter struct{}
+
+func (failingExporter) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error {
+	return errors.New("collector is away")
+}
+func (failingExporter) Shutdown(context.Context) error { return nil }
+
+func TestExportFaultsAreLoggedSeldom(t *testing.T) {
+	out := &syncBuffer{}
+	tel := start(t, nil, out, failingExporter{})
+	for range 5 {
+		_, span := tel.TracerProvider.Tracer("t").Start(t.Context(), "s")
+		span.End()
+		if err := tel.TracerProvider.(*sdktrace.TracerProvider).ForceFlush(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	text, _ := out.state()
+	if got := strings.Count(text, "collector is away"); got != 1 {
+		t.Errorf("the fault was logged %d times, want once: %s", got, text)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	tel := start(t, nil, io.Discard, nil)
+	meter := tel.MeterProvider.Meter("t")
+	took, err := meter.Float64Histogram("lectern.test.duration", metric.WithUnit("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	took.Record(t.Context(), 0.02)
+	w := httptest.NewRecorder()
+	tel.MetricsHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	text := w.Body.String()
+	for _, want := range []string{
+		"lectern_test_duration_seconds_count 1\n", `lectern_test_duration_seconds_bucket{le="0.025"} 1` + "\n", `lectern_test_duration_seconds_bucket{le="0.01"} 0` + "\n",
+		`lectern_build_info{goversion="go`, `version="v1.2.3"} 1` + "\n", `service_name="svc"`, "go_goroutine_count ", "process_open_fds ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if got := strings.Count(text, "lectern_test_duration_seconds_bucket"); got != 15 {
+		t.Errorf("the histogram has %d buckets, want 15", got)
+	}
+}
+
+// Several services run in one process: none may find another's telemetry, or leave its own to others.
+func TestNothingIsGlobal(t *testing.T) {
+	tracers, meters, propagator := otel.GetTracerProvider(), otel.GetMeterProvider(), otel.GetTextMapPropagator()
+	a := start(t, map[string]string{"OTEL_TRACES_EXPORTER": "otlp"}, io.Discard, nil)
+	b := start(t, nil, io.Discard, nil)
+	if otel.GetTracerProvider() != tracers || otel.GetMeterProvider() != meters || otel.GetTextMapPropagator() != propagator {
+		t.Error("Start set a global")
+	}
+	counter, err := a.MeterProvider.Meter("t").Int64Counter("lectern.test.of.a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counter.Add(t.Context(), 1)
+	w := httptest.NewRecorder()
+	b.MetricsHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if strings.Contains(w.Body.String(), "of_a") {
+		t.Error("one service's metrics show at another's")
+	}
+}
+
+func TestConfigValidate(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		in   map[string]string
+		want string // variable at fault; empty: none
+	}{
+		{"defaults", nil, ""},
+		{"all", map[string]string{
+			"LOG_LEVEL": "debug", "LOG_FORMAT": "text", "OTEL_TRACES_EXPORTER": "console",
+			"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.1",
+		}, ""},
+		{"level", map[string]string{"LOG_LEVEL": "loud"}, "LOG_LEVEL"},
+		{"format", map[string]string{"LOG_FORMAT": "xml"}, "LOG_FORMAT"},
+		{"exporter", map[string]string{"OTEL_TRACES_EXPORTER": "jaeger"}, "OTEL_TRACES_EXPORTER"},
+		{"protocol", map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, "OTEL_EXPORTER_OTLP_PROTOCOL"},
+		{"sampler", map[string]string{"OTEL_TRACES_SAMPLER": "some"}, "OTEL_TRACES_SAMPLER"},
+		{"ratio", map[string]string{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "2"}, "OTEL_TRACES_SAMPLER_ARG"},
+		{"ratio that is no number", map[string]string{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "NaN"}, "OTEL_TRACES_SAMPLER_ARG"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var c telemetry.Config
+			err := config.Load(&c, tc.in)
+			if tc.in == nil {
+				err = config.Load(&c, map[string]string{})
+			}
+			if (err != nil) != (tc.want != "") || (err != nil && !strings.Contains(err.Error(), "\n  "+tc.want+" is ")) {
+				t.Errorf("Load: %v, want a fault of %q", err, tc.want)
+			}
+			if tc.name == "all" && c.LogLevel != slog.LevelDebug {
+				t.Errorf("LOG_LEVEL became %s", c.LogLevel)
+			}
+		})
+	}
+}
