@@ -1,0 +1,302 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+)
+
+// run takes in one body: this goroutine reads and parses a batch while another stores the one before.
+// There are two batches in all, and so the memory has a bound.
+type run[T any] struct {
+	kind        Kind[T]
+	options     Options
+	parser      *parser[T]
+	stopReading func() // ends a read that waits
+	count       counter
+
+	summary Summary // written by the storing goroutine only, until it has ended
+	sorted  []T     // of the storing goroutine: records of one project
+}
+
+// batch is what is stored at a time.
+type batch[T any] struct {
+	records []T
+	lines   []int64 // of the records
+	rejects []Reject
+	bytes   int
+}
+
+func (b *batch[T]) reset() {
+	clear(b.records) // lets go of what the records point to
+	b.records, b.lines, b.rejects, b.bytes = b.records[:0], b.lines[:0], b.rejects[:0], 0
+}
+
+// storeError is a failure of a Store, and not of the body.
+type storeError struct{ err error }
+
+func (e *storeError) Error() string { return e.err.Error() }
+func (e *storeError) Unwrap() error { return e.err }
+
+// panicked carries a panic to the goroutine that serves the request.
+type panicked struct {
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
+
+// all reads l to its end and stores what it holds.
+func (r *run[T]) all(ctx context.Context, l *lines) (Summary, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	full := make(chan *batch[T])
+	free := make(chan *batch[T], 2)
+	free <- &batch[T]{}
+	free <- &batch[T]{}
+	stored := make(chan error, 1)
+	failed := make(chan struct{})
+	go func() {
+		err := r.storeAll(ctx, full, free)
+		if err != nil {
+			close(failed)
+			r.stopReading()
+		}
+		stored <- err
+	}()
+	readErr := r.readAll(l, full, free, failed)
+	if readErr != nil {
+		cancel() // nothing of this will be acknowledged: the rest need not be stored
+	}
+	close(full)
+	storeErr := <-stored
+	if p, ok := errors.AsType[*panicked](storeErr); ok {
+		panic(p)
+	}
+	if readErr != nil && !errors.Is(readErr, errStopped) && errors.Is(storeErr, context.Canceled) {
+		storeErr = nil // it was us
+	}
+	if storeErr != nil {
+		return Summary{}, &storeError{storeErr}
+	}
+	return r.summary, readErr
+}
+
+// readAll fills batches until the lines end.
+func (r *run[T]) readAll(l *lines, full, free chan *batch[T], failed chan struct{}) error {
+	for {
+		var b *batch[T]
+		select {
+		case b = <-free:
+		case <-failed:
+			return errStopped
+		}
+		err := r.fill(b, l)
+		if err != nil && !isEnd(err) {
+			return err
+		}
+		if len(b.records)+len(b.rejects) > 0 {
+			select {
+			case full <- b:
+			case <-failed:
+				return errStopped
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// fill reads lines into b until it is full or they end.
+func (r *run[T]) fill(b *batch[T], l *lines) error {
+	b.reset()
+	for len(b.records)+len(b.rejects) < r.options.BatchRecords && b.bytes < r.options.BatchBytes {
+		line, tooLong, err := l.next()
+		if err != nil {
+			return err
+		}
+		if tooLong {
+			b.rejects = append(b.rejects, Reject{l.number, RecordTooLarge,
+				fmt.Sprintf("The line is longer than %d bytes.", r.options.MaxRecordBytes)})
+			continue
+		}
+		if blank(line) {
+			continue
+		}
+		b.bytes += len(line)
+		n := len(b.records)
+		var zero T
+		b.records = append(b.records, zero)
+		if fault := r.parser.parse(line, &b.records[n]); fault != nil {
+			b.records = b.records[:n]
+			b.rejects = append(b.rejects, Reject{l.number, fault.Code, fault.Message})
+			continue
+		}
+		b.lines = append(b.lines, l.number)
+	}
+	return nil
+}
+
+func blank(line []byte) bool { return len(bytes.Trim(line, " \t\r")) == 0 }
+
+// storeAll stores batches until there are no more.
+func (r *run[T]) storeAll(ctx context.Context, full, free chan *batch[T]) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &panicked{v, debug.Stack()}
+		}
+	}()
+	for b := range full {
+		if err := r.storeBatch(ctx, b); err != nil {
+			return err
+		}
+		free <- b
+	}
+	return nil
+}
+
+// storeBatch stores b, one project at a time, and counts what became of its lines.
+func (r *run[T]) storeBatch(ctx context.Context, b *batch[T]) error {
+	rejected := len(b.rejects)
+	stored := 0
+	err := r.byProject(b, func(project string, records []T, lines []int64) error {
+		result, err := r.storeRecords(ctx, project, records)
+		if err != nil {
+			return err
+		}
+		stored += result.Stored
+		rejected += len(result.Rejected)
+		for _, reject := range result.Rejected {
+			b.rejects = append(b.rejects, Reject{lines[reject.Index], reject.Fault.Code, reject.Fault.Message})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	existing := len(b.records) + len(b.rejects) - stored - rejected
+	slices.SortFunc(b.rejects, func(x, y Reject) int { return int(x.Line - y.Line) })
+	s := &r.summary
+	s.Stored += int64(stored)
+	s.Existing += int64(existing)
+	s.Rejected += int64(rejected)
+	s.Rejects = append(s.Rejects, b.rejects[:min(len(b.rejects), maxRejects-len(s.Rejects))]...)
+	r.count.add(ctx, stored, existing, rejected)
+	return nil
+}
+
+// byProject calls store with the records of each project, in the order in which they came.
+func (r *run[T]) byProject(b *batch[T], store func(project string, records []T, lines []int64) error) error {
+	if len(b.records) == 0 {
+		return nil
+	}
+	first := r.kind.Project(&b.records[0])
+	mixed := false
+	for i := range b.records {
+		if r.kind.Project(&b.records[i]) != first {
+			mixed = true
+			break
+		}
+	}
+	if !mixed {
+		return store(first, b.records, b.lines)
+	}
+	places := make(map[string][]int)
+	var projects []string
+	for i := range b.records {
+		p := r.kind.Project(&b.records[i])
+		if places[p] == nil {
+			projects = append(projects, p)
+		}
+		places[p] = append(places[p], i)
+	}
+	defer func() { clear(r.sorted[:cap(r.sorted)]) }()
+	for _, p := range projects {
+		r.sorted = r.sorted[:0]
+		lines := make([]int64, 0, len(places[p]))
+		for _, i := range places[p] {
+			r.sorted = append(r.sorted, b.records[i])
+			lines = append(lines, b.lines[i])
+		}
+		if err := store(p, r.sorted, lines); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storeRecords stores records of one project. When the database refuses what one of them holds, which
+// the fields' rules should have seen, that one alone is rejected: it is found by halving.
+func (r *run[T]) storeRecords(ctx context.Context, project string, records []T) (Result, error) {
+	result, err := r.storeStubbornly(ctx, project, records)
+	state, refused := refusedContent(err)
+	if !refused {
+		return result, err
+	}
+	if len(records) == 1 {
+		return Result{Rejected: []Rejected{{Fault: Fault{InvalidField,
+			"The database does not take this record (SQLSTATE " + state + ")."}}}}, nil
+	}
+	half := len(records) / 2
+	low, err := r.storeRecords(ctx, project, records[:half])
+	if err != nil {
+		return Result{}, err
+	}
+	high, err := r.storeRecords(ctx, project, records[half:])
+	if err != nil {
+		return Result{}, err
+	}
+	for _, reject := range high.Rejected {
+		reject.Index += half
+		low.Rejected = append(low.Rejected, reject)
+	}
+	low.Stored += high.Stored
+	return low, nil
+}
+
+// refusedContent tells whether err is about what a record holds, by its SQLSTATE: data exceptions
+// (class 22), missing or checked values (23502, 23514), limits of the program (class 54).
+func refusedContent(err error) (state string, refused bool) {
+	var sql interface{ SQLState() string }
+	if _, known := errors.AsType[*apierr.Error](err); known || !errors.As(err, &sql) {
+		return "", false
+	}
+	state = sql.SQLState()
+	if len(state) != 5 {
+		return state, false
+	}
+	return state, state[:2] == "22" || state[:2] == "54" || state == "23502" || state == "23514"
+}
+
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = time.Second
+)
+
+// storeStubbornly repeats what the database can not take for the moment.
+func (r *run[T]) storeStubbornly(ctx context.Context, project string, records []T) (Result, error) {
+	begin := time.Now()
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		result, err := r.kind.Store(ctx, project, records)
+		if err == nil {
+			return result, nil
+		}
+		if apierr.From(err).Code() != apierr.Unavailable || time.Since(begin)+pause > r.options.RetryTime {
+			return Result{}, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return Result{}, ctx.Err()
+		}
+	}
+}
