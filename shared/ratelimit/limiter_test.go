@@ -1,0 +1,392 @@
+package ratelimit_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/lectern-dev/lectern/shared/ratelimit"
+	"github.com/lectern-dev/lectern/shared/redisdb"
+	"github.com/lectern-dev/lectern/shared/redistest"
+)
+
+// counted counts the round trips of a client.
+type counted struct {
+	redis.Scripter
+	trips atomic.Int64
+}
+
+func (c *counted) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	c.trips.Add(1)
+	return c.Scripter.EvalSha(ctx, sha, keys, args...)
+}
+
+func TestSequentialClientGetsItsBurstExactly(t *testing.T) {
+	server := redistest.Start(t)
+	for _, burst := range []int{1, 2, 7, 100, 2000} {
+		l := ratelimit.New(server.Client(), ratelimit.Options{})
+		key := "burst" + string(rune('a'+burst%26))
+		// At one a second next to nothing is earned back while the burst is spent.
+		rate := ratelimit.Rate{PerSecond: 1, Burst: burst}
+		start := time.Now()
+		allowed := 0
+		last := burst
+		for {
+			r := l.Allow(t.Context(), key, rate)
+			if !r.Allowed {
+				if r.Remaining != 0 || r.RetryAfter <= 0 || r.RetryAfter > time.Second || r.ResetAfter < r.RetryAfter {
+					t.Errorf("burst %d: refused with %+v", burst, r)
+				}
+				break
+			}
+			allowed++
+			earned := int(time.Since(start) / time.Second)
+			if r.Remaining < last-1 || r.Remaining > last-1+earned {
+				t.Fatalf("burst %d: remaining went from %d to %d", burst, last, r.Remaining)
+			}
+			last = r.Remaining
+		}
+		if earned := int(time.Since(start) / time.Second); allowed < burst || allowed > burst+earned {
+			t.Errorf("burst %d: %d allowed", burst, allowed)
+		}
+		if l.Refused() != 1 {
+			t.Errorf("burst %d: %d refusals counted, want 1", burst, l.Refused())
+		}
+	}
+}
+
+// Limiters in parallel, as so many processes, together never give more than the burst and what the
+// rate gives in the time that it took.
+func TestNeverAboveTheRateOverManyProcesses(t *testing.T) {
+	server := redistest.Start(t)
+	rate := ratelimit.Rate{PerSecond: 2000, Burst: 500}
+	const processes, clients = 4, 8
+	var limiters []*ratelimit.Limiter
+	for range processes {
+		limiters = append(limiters, ratelimit.New(server.Client(), ratelimit.Options{}))
+	}
+	var (
+		allowed atomic.Int64
+		wg      sync.WaitGroup
+	)
+	start := time.Now()
+	for _, l := range limiters {
+		for range clients {
+			wg.Go(func() {
+				for time.Since(start) < time.Second {
+					if r := l.Allow(t.Context(), "key", rate); r.Allowed {
+						allowed.Add(1)
+					} else {
+						time.Sleep(r.RetryAfter) // as a client does that heeds Retry-After
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	took := time.Since(start)
+	most := int64(rate.Burst) + int64(took.Seconds()*float64(rate.PerSecond)) + 1
+	if n := allowed.Load(); n > most {
+		t.Errorf("%d allowed in %v, at most %d may be", n, took, most)
+	} else if n < most*8/10 {
+		t.Errorf("%d allowed in %v of %d: much stricter than the rate", n, took, most)
+	}
+}
+
+func TestBusyKeySparesRoundTrips(t *testing.T) {
+	server := redistest.Start(t)
+	client := &counted{Scripter: server.Client()}
+	l := ratelimit.New(client, ratelimit.Options{})
+	rate := ratelimit.Rate{PerSecond: 100_000, Burst: 200_000}
+	const n = 20_000
+	for range n {
+		if r := l.Allow(t.Context(), "key", rate); !r.Allowed {
+			t.Fatalf("refused: %+v", r)
+		}
+	}
+	if trips := client.trips.Load(); trips > n/10 {
+		t.Errorf("%d round trips for %d requests", trips, n)
+	}
+}
+
+func TestRefusedFloodSparesRoundTrips(t *testing.T) {
+	server := redistest.Start(t)
+	client := &counted{Scripter: server.Client()}
+	l := ratelimit.New(client, ratelimit.Options{})
+	rate := ratelimit.Rate{PerSecond: 1, Burst: 1}
+	start := time.Now()
+	for range 10_000 {
+		l.Allow(t.Context(), "key", rate)
+	}
+	if trips, most := client.trips.Load(), int64(3+2*time.Since(start)/time.Second); trips > most {
+		t.Errorf("%d round trips, want at most %d", trips, most)
+	}
+}
+
+// Unused tokens lapse: another process may then use what the rate gives, and no more.
+func TestLeasesLapse(t *testing.T) {
+	server := redistest.Start(t)
+	now := time.Now()
+	l := ratelimit.New(server.Client(), ratelimit.Options{Now: func() time.Time { return now }})
+	rate := ratelimit.Rate{PerSecond: 1000, Burst: 1000}
+	l.Allow(t.Context(), "key", rate)
+	now = now.Add(100 * time.Microsecond) // busy: the next question takes some ahead
+	r := l.Allow(t.Context(), "key", rate)
+	after := server.Client().Get(t.Context(), "lectern:rate:{key}").Val()
+	if l.Allow(t.Context(), "key", rate); server.Client().Get(t.Context(), "lectern:rate:{key}").Val() != after {
+		t.Fatalf("no token was taken ahead: %+v", r)
+	}
+	now = now.Add(100 * time.Millisecond)
+	if l.Allow(t.Context(), "key", rate); server.Client().Get(t.Context(), "lectern:rate:{key}").Val() == after {
+		t.Error("a token is handed out after its time")
+	}
+}
+
+// model is the algorithm in the words of the standard, on exact integers: a bucket that leaks.
+type model struct {
+	rate  ratelimit.Rate
+	level int64 // millionths of a token
+	at    int64 // µs
+}
+
+func (m *model) allow(now int64) bool {
+	if since := now - m.at; since > m.level/int64(m.rate.PerSecond) {
+		m.level = 0
+	} else {
+		m.level -= since * int64(m.rate.PerSecond)
+	}
+	m.at = now
+	if m.level+1_000_000 > int64(m.rate.Burst)*1_000_000 {
+		return false
+	}
+	m.level += 1_000_000
+	return true
+}
+
+// The script decides as the model does, for any rate and any sequence of requests. Redis' own clock
+// moves, so the moments at which it decided are read back from what it stores.
+func TestScriptAgainstModel(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client()
+	run := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		run++
+		rate := ratelimit.Rate{
+			PerSecond: rapid.OneOf(rapid.IntRange(1, 50), rapid.IntRange(1, 3_000_000)).Draw(rt, "rate"),
+			Burst:     rapid.IntRange(1, 20).Draw(rt, "burst"),
+		}
+		key := "model" + strings.Repeat("x", run)
+		name := "lectern:rate:{" + key + "}"
+		m := &model{rate: rate}
+		for range rapid.IntRange(1, 60).Draw(rt, "requests") {
+			// A limiter for each request: nothing is leased or remembered in process.
+			l := ratelimit.New(client, ratelimit.Options{})
+			before := client.Time(t.Context()).Val().UnixMicro()
+			r := l.Allow(t.Context(), key, rate)
+			after := client.Time(t.Context()).Val().UnixMicro()
+			if r.Allowed {
+				debt, at, ok := parse(client.Get(t.Context(), name).Val())
+				if !ok { // earned back and forgotten in the short time since
+					m.level, m.at = 0, after
+					continue
+				}
+				if at < before || at > after {
+					rt.Fatalf("decided at %d, asked between %d and %d", at, before, after)
+				}
+				if !m.allow(at) {
+					rt.Fatalf("allowed where the model refuses: %+v", r)
+				}
+				if debt != m.level {
+					rt.Fatalf("debt %d, the model's %d", debt, m.level)
+				}
+				continue
+			}
+			// Somewhere between before and after it was refused; the model refuses at the start of it.
+			if early := *m; early.allow(before) {
+				rt.Fatalf("refused where the model allows: %+v", r)
+			}
+			if wait := time.Duration(m.level+1_000_000-int64(rate.Burst)*1_000_000) * time.Microsecond / time.Duration(rate.PerSecond); r.RetryAfter > wait+time.Microsecond {
+				rt.Fatalf("told to wait %v, the model's longest is %v", r.RetryAfter, wait)
+			}
+		}
+	})
+}
+
+func parse(value string) (debt, at int64, ok bool) {
+	d, a, ok := strings.Cut(value, ":")
+	if !ok {
+		return 0, 0, false
+	}
+	for _, p := range []struct {
+		text string
+		into *int64
+	}{{d, &debt}, {a, &at}} {
+		for _, c := range p.text {
+			*p.into = *p.into*10 + int64(c-'0')
+		}
+	}
+	return debt, at, true
+}
+
+func TestRateOff(t *testing.T) {
+	server := redistest.Start(t)
+	client := &counted{Scripter: server.Client()}
+	r := ratelimit.New(client, ratelimit.Options{}).Allow(t.Context(), "key", ratelimit.Rate{})
+	if diff := cmp.Diff(ratelimit.Result{Allowed: true}, r); diff != "" {
+		t.Error(diff)
+	}
+	h := http.Header{}
+	r.WriteHeader(h)
+	if len(h) != 0 {
+		t.Errorf("headers %v", h)
+	}
+	if client.trips.Load() != 0 {
+		t.Error("Redis was asked")
+	}
+}
+
+func TestOpenWithoutRedis(t *testing.T) {
+	rate := ratelimit.Rate{PerSecond: 1, Burst: 3}
+	l := ratelimit.New(nil, ratelimit.Options{})
+	for range 10 {
+		if diff := cmp.Diff(ratelimit.Result{Rate: rate, Allowed: true, Remaining: 3}, l.Allow(t.Context(), "key", rate)); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}
+
+// Down or hanging, Redis makes the limiter open, and holds requests up once and not each.
+func TestOpenWhileRedisIsDown(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		down, back func(*redistest.Server)
+	}{
+		{"killed", (*redistest.Server).Kill, (*redistest.Server).Restart},
+		{"hanging", (*redistest.Server).Pause, (*redistest.Server).Resume},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := redistest.Start(t)
+			var log syncBuffer
+			client, err := redisdb.Open(redisdb.Config{URL: server.URL}, redisdb.Options{Rest: 20 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			l := ratelimit.New(client, ratelimit.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+			rate := ratelimit.Rate{PerSecond: 1, Burst: 5}
+			for range 5 {
+				if r := l.Allow(t.Context(), "key", rate); !r.Allowed {
+					t.Fatalf("%+v", r)
+				}
+			}
+			tt.down(server)
+			start := time.Now()
+			for range 500 {
+				if r := l.Allow(t.Context(), "other", rate); !r.Allowed || r.Remaining != 5 || r.Rate != rate {
+					t.Fatalf("while it is down: %+v", r)
+				}
+			}
+			if took := time.Since(start); took > 2*time.Second {
+				t.Errorf("500 requests took %v", took)
+			}
+			if n := strings.Count(log.String(), "rates can not be kept"); n != 1 {
+				t.Errorf("logged %d times:\n%s", n, log.String())
+			}
+			tt.back(server)
+			deadline := time.Now().Add(10 * time.Second)
+			for l.Allow(t.Context(), "third", ratelimit.Rate{PerSecond: 1, Burst: 1}).Allowed {
+				if time.Now().After(deadline) {
+					t.Fatal("no rate is kept though Redis is back")
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if n := strings.Count(log.String(), "rates are kept again"); n != 1 {
+				t.Errorf("the return was logged %d times:\n%s", n, log.String())
+			}
+		})
+	}
+}
+
+// Redis that answers with errors (its memory is full) is as good as none.
+func TestOpenWhileRedisIsFull(t *testing.T) {
+	server := redistest.Start(t, "--maxmemory", "1", "--maxmemory-policy", "noeviction")
+	l := ratelimit.New(server.Client(), ratelimit.Options{})
+	for range 10 {
+		if r := l.Allow(t.Context(), "key", ratelimit.Rate{PerSecond: 1, Burst: 1}); !r.Allowed {
+			t.Fatalf("%+v", r)
+		}
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		in           ratelimit.Result
+		rate, policy string
+	}{
+		{
+			"the default, full",
+			ratelimit.Result{Rate: ratelimit.Rate{PerSecond: 1000, Burst: 2000}, Allowed: true, Remaining: 2000},
+			`"default";r=2000;t=0`, `"default";q=2000;w=2`,
+		},
+		{
+			"rounded up",
+			ratelimit.Result{Rate: ratelimit.Rate{PerSecond: 3, Burst: 10}, Allowed: true, Remaining: 9, ResetAfter: 334 * time.Millisecond},
+			`"default";r=9;t=1`, `"default";q=10;w=4`,
+		},
+		{
+			"refused",
+			ratelimit.Result{Rate: ratelimit.Rate{PerSecond: 1, Burst: 1}, ResetAfter: time.Second, RetryAfter: time.Second},
+			`"default";r=0;t=1`, `"default";q=1;w=1`,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := http.Header{}
+			tt.in.WriteHeader(h)
+			if got := h.Get("RateLimit"); got != tt.rate {
+				t.Errorf("RateLimit: %s, want %s", got, tt.rate)
+			}
+			if got := h.Get("RateLimit-Policy"); got != tt.policy {
+				t.Errorf("RateLimit-Policy: %s, want %s", got, tt.policy)
+			}
+		})
+	}
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func BenchmarkAllowBusy(b *testing.B) {
+	server := redistest.Start(b)
+	l := ratelimit.New(server.Client(), ratelimit.Options{})
+	rate := ratelimit.Rate{PerSecond: ratelimit.Max, Burst: ratelimit.Max}
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		l.Allow(ctx, "key", rate)
+	}
+}
