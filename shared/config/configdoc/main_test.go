@@ -1,0 +1,137 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const source = `package app
+
+import (
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	web "github.com/lectern-dev/lectern/shared/httpserver"
+)
+
+// Config is what it reads.
+type Config struct {
+	// The longest page,
+	// in records.
+	MaxLimit int ` + "`env:\"MAX_LIMIT\" envDefault:\"1000000\"`" + `
+
+	Key config.Secret ` + "`env:\"KEY,required\"`" + ` // Opens the door | the window.
+
+	Pool Pool
+	Server web.Config
+	Wait time.Duration ` + "`env:\"WAIT\"`" + ` // How long, in seconds.
+	Now func() time.Time ` + "`env:\"-\"`" + `
+	started time.Time
+}
+
+type Pool struct {
+	Keys []config.Secret ` + "`env:\"KEYS\"`" + ` // More keys.
+	Again int ` + "`env:\"MAX_LIMIT\"`" + ` // The same.
+}
+`
+
+// folderWith makes a package's folder within this module, so that its imports are found.
+func folderWith(t *testing.T, source string) string {
+	t.Helper()
+	folder, err := os.MkdirTemp(".", "testdata_")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	if err := os.WriteFile(filepath.Join(folder, "app.go"), []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+func TestFill(t *testing.T) {
+	folder := folderWith(t, source)
+	text := "before\n<!-- configdoc " + folder + " Config -->\nstale\n<!-- configdoc end -->\nafter\n"
+	got, err := fill(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for line := range strings.Lines(got) {
+		rows = append(rows, strings.TrimSuffix(line, "\n"))
+	}
+	for _, want := range []string{
+		"before", "after", "| Variable | Meaning | Default |",
+		"| `MAX_LIMIT` | The longest page, in records. | `1000000` |",
+		"| `KEY` | Opens the door \\| the window. Secret: `KEY_FILE` may name a file instead. | required |",
+		"| `KEYS` | More keys. Secret: `KEYS_FILE` may name a file instead. | – |",
+		"| `WAIT` | How long, in seconds. | – |",
+		"| `LISTEN_PUBLIC` | Where the documented paths are served: host:port, the host empty for all addresses. | `:8080` |",
+	} {
+		if n := count(rows, want); n != 1 {
+			t.Errorf("%q stands %d times in\n%s", want, n, got)
+		}
+	}
+	if strings.Contains(got, "stale") || strings.Contains(got, "The same") {
+		t.Errorf("what should be gone is not:\n%s", got)
+	}
+	again, err := fill(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(got, again); diff != "" {
+		t.Errorf("filled again it changes:\n%s", diff)
+	}
+}
+
+func count(rows []string, want string) int {
+	n := 0
+	for _, row := range rows {
+		if row == want {
+			n++
+		}
+	}
+	return n
+}
+
+func TestFillFaults(t *testing.T) {
+	folder := folderWith(t, "package app\n\ntype Config struct {\n\tA int `env:\"A\"`\n}\n")
+	for _, tc := range []struct{ name, in, want string }{
+		{"no comment", "<!-- configdoc " + folder + " Config -->\n<!-- configdoc end -->\n", "A has no comment"},
+		{"no type", "<!-- configdoc " + folder + " Settings -->\n<!-- configdoc end -->\n", "no struct type Settings"},
+		{"no end", "<!-- configdoc . variable -->\n", "is missing"},
+		{"no begin", "<!-- configdoc end -->\n", "did not begin"},
+		{"no type named", "<!-- configdoc . -->\n", "names no folder and type"},
+		{"twice", "<!-- configdoc . variable -->\n<!-- configdoc . variable -->\n", "is missing"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if _, err := fill(tc.in); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("fill: %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestCheckChangesNothingAndFails(t *testing.T) {
+	folder := folderWith(t, source)
+	file := filepath.Join(t.TempDir(), "doc.md")
+	text := "<!-- configdoc " + folder + " Config -->\n<!-- configdoc end -->\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(true, []string{file}); err == nil || !strings.Contains(err.Error(), "out of date") {
+		t.Errorf("run -check: %v", err)
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != text {
+		t.Errorf("-check changed the file: %s, %v", got, err)
+	}
+	for _, check := range []bool{false, true} {
+		if err := run(check, []string{file}); err != nil {
+			t.Errorf("run(%v): %v", check, err)
+		}
+	}
+}
