@@ -10,7 +10,7 @@ import (
 const redacted = "[redacted]"
 
 // Secret is a value that must not be seen: a password, a key, a URL that holds one. However it is
-// printed, logged or marshalled, it shows as "[redacted]", or as nothing when it is empty, so that
+// printed, logged or encoded, it shows as "[redacted]", or as nothing when it is empty, so that
 // whether one was set can still be told. Only [Secret.Reveal] gives the value. (Never make one a
 // map's key: encoding/json writes keys of a string kind as they are.)
 type Secret string

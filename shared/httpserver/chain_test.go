@@ -202,7 +202,7 @@ func TestCORS(t *testing.T) {
 			"Access-Control-Allow-Origin": "https://app.example", "Access-Control-Allow-Methods": "GET",
 			"Access-Control-Allow-Headers": "x-api-key,x-request-id", "Access-Control-Max-Age": "7200",
 		}
-		if diff := cmp.Diff(want, got); diff != "" || resp.StatusCode != 204 || body != "" {
+		if diff := cmp.Diff(want, got); diff != "" || resp.StatusCode != http.StatusNoContent || body != "" {
 			t.Errorf("%d %q (-want +got):\n%s", resp.StatusCode, body, diff)
 		}
 	})
@@ -290,8 +290,8 @@ func TestTrace(t *testing.T) {
 	for _, span := range kept {
 		named[span.Name] = span
 		for _, a := range span.Attributes {
-			if strings.Contains(a.Value.Emit(), "canary") {
-				t.Errorf("the span shows %s", a.Value.Emit())
+			if strings.Contains(a.Value.String(), "canary") {
+				t.Errorf("the span shows %s", a.Value.String())
 			}
 			if a.Key == "server.address" && a.Value.AsString() != "test" {
 				t.Errorf("server.address = %s, want the service's name", a.Value.AsString())
@@ -309,8 +309,8 @@ func TestTrace(t *testing.T) {
 	for key, want := range map[attribute.Key]string{
 		"lectern.request_id": "id-1", "http.route": "/projects/{projectId}/things", "http.response.status_code": "200",
 	} {
-		if got, _ := attributes.Value(key); got.Emit() != want {
-			t.Errorf("%s = %s, want %s", key, got.Emit(), want)
+		if got, _ := attributes.Value(key); got.String() != want {
+			t.Errorf("%s = %s, want %s", key, got.String(), want)
 		}
 	}
 	if _, ok := named["GET"]; !ok {

@@ -38,7 +38,7 @@ func TestReadiness(t *testing.T) {
 			if resp.StatusCode != tc.status || body != tc.body+"\n" {
 				t.Errorf("/readyz: %d %s, want %d %s", resp.StatusCode, body, tc.status, tc.body)
 			}
-			if resp, body := s.get(t, s.internal+"/healthz"); resp.StatusCode != 200 || body != `{"status":"ok"}`+"\n" {
+			if resp, body := s.get(t, s.internal+"/healthz"); resp.StatusCode != http.StatusOK || body != `{"status":"ok"}`+"\n" {
 				t.Errorf("/healthz: %d %s", resp.StatusCode, body)
 			}
 			if head, _ := s.do(t, http.MethodHead, s.internal+"/readyz"); head.StatusCode != tc.status {

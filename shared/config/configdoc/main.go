@@ -11,6 +11,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -20,19 +21,19 @@ import (
 func main() {
 	check := flag.Bool("check", false, "change nothing, and fail when a file is out of date")
 	flag.Parse()
-	if err := run(*check, flag.Args()); err != nil {
+	if err := run(context.Background(), *check, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "configdoc:", err)
 		os.Exit(1)
 	}
 }
 
-func run(check bool, files []string) error {
+func run(ctx context.Context, check bool, files []string) error {
 	for _, file := range files {
 		before, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		after, err := fill(string(before))
+		after, err := fill(ctx, string(before))
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
@@ -55,7 +56,7 @@ const (
 )
 
 // fill returns text with a fresh table between each pair of marks.
-func fill(text string) (string, error) {
+func fill(ctx context.Context, text string) (string, error) {
 	var out strings.Builder
 	inside := false
 	for line := range strings.Lines(text) {
@@ -74,7 +75,7 @@ func fill(text string) (string, error) {
 			if !ok {
 				return "", fmt.Errorf("%q names no folder and type", mark)
 			}
-			variables, err := variablesOf(folder, typeName)
+			variables, err := variablesOf(ctx, folder, typeName)
 			if err != nil {
 				return "", err
 			}

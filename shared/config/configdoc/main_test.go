@@ -56,7 +56,7 @@ func folderWith(t *testing.T, source string) string {
 func TestFill(t *testing.T) {
 	folder := folderWith(t, source)
 	text := "before\n<!-- configdoc " + folder + " Config -->\nstale\n<!-- configdoc end -->\nafter\n"
-	got, err := fill(text)
+	got, err := fill(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestFill(t *testing.T) {
 	if strings.Contains(got, "stale") || strings.Contains(got, "The same") {
 		t.Errorf("what should be gone is not:\n%s", got)
 	}
-	again, err := fill(got)
+	again, err := fill(t.Context(), got)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestFillFaults(t *testing.T) {
 		{"twice", "<!-- configdoc . variable -->\n<!-- configdoc . variable -->\n", "is missing"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if _, err := fill(tc.in); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, err := fill(t.Context(), tc.in); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("fill: %v, want %q", err, tc.want)
 			}
 		})
@@ -123,14 +123,14 @@ func TestCheckChangesNothingAndFails(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(true, []string{file}); err == nil || !strings.Contains(err.Error(), "out of date") {
+	if err := run(t.Context(), true, []string{file}); err == nil || !strings.Contains(err.Error(), "out of date") {
 		t.Errorf("run -check: %v", err)
 	}
 	if got, err := os.ReadFile(file); err != nil || string(got) != text {
 		t.Errorf("-check changed the file: %s, %v", got, err)
 	}
 	for _, check := range []bool{false, true} {
-		if err := run(check, []string{file}); err != nil {
+		if err := run(t.Context(), check, []string{file}); err != nil {
 			t.Errorf("run(%v): %v", check, err)
 		}
 	}

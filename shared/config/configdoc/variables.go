@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -20,9 +21,9 @@ type variable struct {
 }
 
 // variablesOf returns the variables of a struct type and of the structs within it, in their order.
-func variablesOf(folder, typeName string) ([]variable, error) {
+func variablesOf(ctx context.Context, folder, typeName string) ([]variable, error) {
 	var r reader
-	if err := r.read(folder, typeName); err != nil {
+	if err := r.read(ctx, folder, typeName); err != nil {
 		return nil, err
 	}
 	return r.found, nil
@@ -34,7 +35,7 @@ type reader struct {
 }
 
 // read adds the variables of the type typeName in folder.
-func (r *reader) read(folder, typeName string) error {
+func (r *reader) read(ctx context.Context, folder, typeName string) error {
 	file, structure, err := structOf(folder, typeName)
 	if err != nil {
 		return err
@@ -52,7 +53,7 @@ func (r *reader) read(folder, typeName string) error {
 		switch name {
 		case "-":
 		case "":
-			if err := r.readWithin(folder, file, field.Type); err != nil {
+			if err := r.readWithin(ctx, folder, file, field.Type); err != nil {
 				return fmt.Errorf("%s.%s: %w", folder, typeName, err)
 			}
 		default:
@@ -65,13 +66,13 @@ func (r *reader) read(folder, typeName string) error {
 }
 
 // readWithin adds the variables of a field's struct type, here or in another package.
-func (r *reader) readWithin(folder string, file *ast.File, fieldType ast.Expr) error {
+func (r *reader) readWithin(ctx context.Context, folder string, file *ast.File, fieldType ast.Expr) error {
 	switch t := fieldType.(type) {
 	case *ast.Ident:
 		if !t.IsExported() {
 			return nil // a plain field, which no variable fills
 		}
-		return r.read(folder, t.Name)
+		return r.read(ctx, folder, t.Name)
 	case *ast.SelectorExpr:
 		from, ok := t.X.(*ast.Ident)
 		if !ok {
@@ -81,11 +82,11 @@ func (r *reader) readWithin(folder string, file *ast.File, fieldType ast.Expr) e
 		if !strings.HasPrefix(path, modulePrefix) {
 			return nil
 		}
-		other, err := folderOf(folder, path)
+		other, err := folderOf(ctx, folder, path)
 		if err != nil {
 			return err
 		}
-		return r.read(other, t.Sel.Name)
+		return r.read(ctx, other, t.Sel.Name)
 	}
 	return nil
 }
@@ -180,8 +181,8 @@ func importOf(file *ast.File, name string) string {
 }
 
 // folderOf asks the go command where a package lies, as seen from folder.
-func folderOf(folder, path string) (string, error) {
-	cmd := exec.Command("go", "list", "-f", "{{.Dir}}", path)
+func folderOf(ctx context.Context, folder, path string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", path)
 	cmd.Dir = folder
 	out, err := cmd.Output()
 	if err != nil {
