@@ -1,0 +1,189 @@
+package redisdb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.uber.org/goleak"
+
+	"github.com/lectern-dev/lectern/shared/redisdb"
+	"github.com/lectern-dev/lectern/shared/redistest"
+)
+
+const rest = 50 * time.Millisecond
+
+func open(t *testing.T, server *redistest.Server, log *slog.Logger) *redisdb.Client {
+	t.Helper()
+	c, err := redisdb.Open(redisdb.Config{URL: server.URL}, redisdb.Options{Log: log, Rest: rest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !is() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// A Redis that is dead or hangs costs one time limit, and is used again soon after it is back.
+func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		down, back func(*redistest.Server)
+	}{
+		{"killed", (*redistest.Server).Kill, (*redistest.Server).Restart},
+		{"stopped", (*redistest.Server).Stop, (*redistest.Server).Restart},
+		{"hanging", (*redistest.Server).Pause, (*redistest.Server).Resume},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := redistest.Start(t)
+			var log buffer
+			c := open(t, server, slog.New(slog.NewTextHandler(&log, nil)))
+			ctx := t.Context()
+			if err := c.Set(ctx, "k", "v", 0).Err(); err != nil || !c.Up() {
+				t.Fatalf("%v, up: %v", err, c.Up())
+			}
+
+			tt.down(server)
+			start := time.Now()
+			var down int
+			for range 1000 {
+				err := c.Get(ctx, "k").Err()
+				if err == nil {
+					t.Fatal("answered while it is down")
+				}
+				if errors.Is(err, redisdb.ErrDown) {
+					down++
+				}
+			}
+			if took := time.Since(start); took > time.Second {
+				t.Errorf("1000 commands took %v", took)
+			}
+			if down < 990 {
+				t.Errorf("%d of 1000 commands were not sent", down)
+			}
+			if _, err := c.Pipelined(ctx, func(p redis.Pipeliner) error { p.Get(ctx, "k"); return nil }); !errors.Is(err, redisdb.ErrDown) {
+				t.Errorf("a pipeline: %v", err)
+			}
+			if c.Up() {
+				t.Error("said to be up")
+			}
+
+			tt.back(server)
+			eventually(t, "commands are sent again", func() bool {
+				err := c.Get(ctx, "k").Err()
+				return err == nil || errors.Is(err, redis.Nil)
+			})
+			eventually(t, "said to be up", c.Up)
+			if out, back := strings.Count(log.String(), "out of reach"), strings.Count(log.String(), "is back"); out != 1 || back != 1 {
+				t.Errorf("logged %d times down and %d times back:\n%s", out, back, log.String())
+			}
+		})
+	}
+}
+
+func TestAnswersAreNoFaults(t *testing.T) {
+	c := open(t, redistest.Start(t), nil)
+	ctx := t.Context()
+	if err := c.Get(ctx, "nothing").Err(); !errors.Is(err, redis.Nil) {
+		t.Fatal(err)
+	}
+	if err := c.Do(ctx, "NOSUCHCOMMAND").Err(); err == nil {
+		t.Fatal("no error")
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := c.Get(gone, "k").Err(); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(ctx, time.Nanosecond)
+	defer cancel()
+	if err := c.Get(short, "k").Err(); err == nil {
+		t.Fatal("no error")
+	}
+	if !c.Up() {
+		t.Error("said to be down")
+	}
+	if err := c.Set(ctx, "k", "v", 0).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCloseLeavesNothingRunning(t *testing.T) {
+	server := redistest.Start(t)
+	ignore := goleak.IgnoreCurrent()
+	c := open(t, server, nil)
+	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	if err := c.Get(t.Context(), "k").Err(); err == nil {
+		t.Fatal("answered while it is down")
+	}
+	for range 2 {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goleak.VerifyNone(t, ignore)
+}
+
+func TestSpansHoldNoArguments(t *testing.T) {
+	server := redistest.Start(t)
+	spans := tracetest.NewInMemoryExporter()
+	provider := trace.NewTracerProvider(trace.WithSyncer(spans))
+	c, err := redisdb.Open(redisdb.Config{URL: server.URL}, redisdb.Options{Tracer: provider})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Set(t.Context(), "canary-name", "canary-value", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, s := range spans.GetSpans() {
+		found = found || s.Name == "set"
+		for _, a := range s.Attributes {
+			if strings.Contains(a.Value.String(), "canary") {
+				t.Errorf("%s has %s = %s", s.Name, a.Key, a.Value.String())
+			}
+		}
+	}
+	if !found {
+		t.Errorf("no span of the command among %d", len(spans.GetSpans()))
+	}
+}
+
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *buffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *buffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
