@@ -1,0 +1,56 @@
+package template
+
+const hex = "0123456789ABCDEF"
+
+// AppendURL appends value percent-encoded, all of it but RFC 3986's unreserved characters, so that it can
+// end no part of a URL and begin none.
+func AppendURL(dst, value []byte) []byte {
+	for _, c := range value {
+		if isUnreserved(c) {
+			dst = append(dst, c)
+			continue
+		}
+		dst = append(dst, '%', hex[c>>4], hex[c&15])
+	}
+	return dst
+}
+
+// AppendForm appends value as application/x-www-form-urlencoded has it (WHATWG URL, section 5.2).
+func AppendForm(dst, value []byte) []byte {
+	for _, c := range value {
+		switch {
+		case c == ' ':
+			dst = append(dst, '+')
+		case isUnreserved(c) && c != '~' || c == '*':
+			dst = append(dst, c)
+		default:
+			dst = append(dst, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return dst
+}
+
+// AppendJSON appends value as it stands inside a JSON string (RFC 8259, section 7).
+func AppendJSON(dst, value []byte) []byte {
+	for _, c := range value {
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c == '\n':
+			dst = append(dst, '\\', 'n')
+		case c == '\r':
+			dst = append(dst, '\\', 'r')
+		case c == '\t':
+			dst = append(dst, '\\', 't')
+		case c < ' ':
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+func isUnreserved(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
+}

@@ -1,0 +1,146 @@
+// Package template owns placeholders: how they are found in text, and how a credential's value is written
+// where one stood. A value is escaped for the place that it lands in and never looked at again, so a
+// placeholder inside a value stays text.
+//
+// A placeholder is
+//
+//	\{\{ {0,16}(cred_[A-Za-z0-9_-]{1,64}) {0,16}\}\}
+//
+// Other text in double braces is left as it is.
+package template
+
+import "bytes"
+
+const (
+	idPrefix   = "cred_"
+	maxIDTail  = 64
+	maxSpaces  = 16
+	maxIDBytes = len(idPrefix) + maxIDTail
+
+	// maxPlaceholder is the longest placeholder, in bytes.
+	maxPlaceholder = 2 + maxSpaces + maxIDBytes + maxSpaces + 2
+)
+
+// scan tells whether b begins with a placeholder: its id and length. More says that b ends before that
+// can be told.
+func scan(b []byte) (id []byte, length int, more bool) {
+	i := 0
+	for ; i < 2; i++ {
+		if i == len(b) {
+			return nil, 0, true
+		}
+		if b[i] != '{' {
+			return nil, 0, false
+		}
+	}
+	i, more = spaces(b, i)
+	if more {
+		return nil, 0, true
+	}
+	from := i
+	for j := range len(idPrefix) {
+		if i == len(b) {
+			return nil, 0, true
+		}
+		if b[i] != idPrefix[j] {
+			return nil, 0, false
+		}
+		i++
+	}
+	for i < len(b) && i-from < maxIDBytes && isIDByte(b[i]) {
+		i++
+	}
+	to := i
+	if to-from == len(idPrefix) && i < len(b) {
+		return nil, 0, false
+	}
+	if i, more = spaces(b, i); more {
+		return nil, 0, true
+	}
+	for range 2 {
+		if i == len(b) {
+			return nil, 0, true
+		}
+		if b[i] != '}' {
+			return nil, 0, false
+		}
+		i++
+	}
+	return b[from:to], i, false
+}
+
+// spaces skips at most maxSpaces of them from i on. More says that b ends there.
+func spaces(b []byte, i int) (int, bool) {
+	for n := 0; n < maxSpaces && i < len(b) && b[i] == ' '; n++ {
+		i++
+	}
+	return i, i == len(b)
+}
+
+func isIDByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
+}
+
+// IsID tells whether text is a credential's id: "cred_" and 1 to 64 letters, digits, "_" or "-".
+func IsID(text string) bool {
+	if len(text) <= len(idPrefix) || len(text) > maxIDBytes || text[:len(idPrefix)] != idPrefix {
+		return false
+	}
+	for i := len(idPrefix); i < len(text); i++ {
+		if !isIDByte(text[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Find returns the first placeholder in b: where it begins and ends, and its id. ok is false when there
+// is none.
+func Find(b []byte) (from, to int, id []byte, ok bool) {
+	for at := 0; ; {
+		i := bytes.Index(b[at:], []byte("{{"))
+		if i < 0 {
+			return 0, 0, nil, false
+		}
+		at += i
+		if id, n, _ := scan(b[at:]); n > 0 {
+			return at, at + n, id, true
+		}
+		at++
+	}
+}
+
+// Each calls yield with the id of each placeholder in text, in order.
+func Each(text string, yield func(id string)) {
+	rest := []byte(text)
+	if !bytes.Contains(rest, []byte("{{")) {
+		return
+	}
+	for {
+		_, to, id, ok := Find(rest)
+		if !ok {
+			return
+		}
+		yield(string(id))
+		rest = rest[to:]
+	}
+}
+
+// Replace returns text with each placeholder replaced by what value appends for its id.
+func Replace(text string, value func(dst []byte, id string) []byte) string {
+	rest := []byte(text)
+	var out []byte
+	for {
+		from, to, id, ok := Find(rest)
+		if !ok {
+			break
+		}
+		out = append(out, rest[:from]...)
+		out = value(out, string(id))
+		rest = rest[to:]
+	}
+	if out == nil {
+		return text
+	}
+	return string(append(out, rest...))
+}

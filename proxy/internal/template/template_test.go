@@ -1,0 +1,269 @@
+package template_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/text/transform"
+	"pgregory.net/rapid"
+
+	"github.com/lectern-dev/lectern/proxy/internal/template"
+)
+
+// grammar is the contract's, word for word.
+var grammar = regexp.MustCompile(`\{\{ {0,16}(cred_[A-Za-z0-9_-]{1,64}) {0,16}\}\}`)
+
+var values = map[string][]byte{
+	"cred_a":                          []byte("plain-value"),
+	"cred_b":                          []byte("q\"b\\s\n\t\x01 é&=+%/~*"),
+	"cred_nest":                       []byte("{{ cred_a }}"),
+	"cred_a_":                         []byte("not the value of cred_a"),
+	"cred_" + strings.Repeat("x", 64): []byte("long id"),
+	"cred_empty":                      nil,
+	"cred_0-_Z":                       []byte("}}{{"),
+	"cred_cred_a":                     []byte("doubly named"),
+}
+
+// model substitutes in the whole body at once, by the grammar, with a JSON scanner that reads byte by byte.
+func model(syntax template.Syntax, body []byte) []byte {
+	var out []byte
+	inString, escaped := false, false
+	at := 0
+	read := func(to int) {
+		for ; at < to; at++ {
+			c := body[at]
+			switch {
+			case escaped:
+				escaped = false
+			case inString && c == '\\':
+				escaped = true
+			case c == '"':
+				inString = !inString
+			}
+			out = append(out, c)
+		}
+	}
+	for _, m := range grammar.FindAllSubmatchIndex(body, -1) {
+		read(m[0])
+		v := values[string(body[m[2]:m[3]])]
+		switch {
+		case syntax == template.Form:
+			v = template.AppendForm(nil, v)
+		case syntax == template.JSON && inString:
+			v = template.AppendJSON(nil, v)
+		}
+		out = append(out, v...)
+		at = m[1]
+		escaped = false
+	}
+	read(len(body))
+	return out
+}
+
+// drive feeds body to a transformer in the pieces that next chooses, into room that next chooses.
+func drive(t transform.Transformer, body []byte, next func(most int) int) ([]byte, error) {
+	var out []byte
+	held, fed := 0, 0
+	for {
+		dst := make([]byte, next(40))
+		nDst, nSrc, err := t.Transform(dst, body[held:fed], fed == len(body))
+		out = append(out, dst[:nDst]...)
+		held += nSrc
+		switch {
+		case errors.Is(err, transform.ErrShortDst):
+		case errors.Is(err, transform.ErrShortSrc) && fed == len(body):
+			return nil, errors.New("asks for more at the end")
+		case err == nil && held < fed:
+			return nil, errors.New("no error, and input is left")
+		case err == nil && fed == len(body):
+			return out, nil
+		case err == nil || errors.Is(err, transform.ErrShortSrc):
+			fed = min(len(body), fed+next(30))
+		default:
+			return nil, err
+		}
+	}
+}
+
+var bodyPiece = rapid.OneOf(
+	rapid.SampledFrom([]string{"{", "{{", "}}", "}", " ", "\"", "\\", "cred_", "cred_a", "{{cred_a}}", "{{ cred_b }}", "{{ cred_nest }}",
+		"{{ cred_" + strings.Repeat("x", 64) + " }}", "{{cred_" + strings.Repeat("x", 65) + "}}",
+		"{{" + strings.Repeat(" ", 16) + "cred_a" + strings.Repeat(" ", 16) + "}}", "{{" + strings.Repeat(" ", 17) + "cred_a}}",
+		"{{cred_}}", "{{ cred_a_ }}", "{{{cred_a}}}", "{{ cred_0-_Z }}", "{{cred_cred_a}}", "{{cred_empty}}", "{{name}}", "{{\tcred_a}}"}),
+	rapid.StringN(0, 12, -1),
+)
+
+func TestBodyEqualsModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		syntax := rapid.SampledFrom([]template.Syntax{template.Text, template.JSON, template.Form}).Draw(t, "syntax")
+		body := []byte(strings.Join(rapid.SliceOfN(bodyPiece, 0, 30).Draw(t, "pieces"), ""))
+		for _, m := range grammar.FindAllSubmatch(body, -1) {
+			if _, ok := values[string(m[1])]; !ok {
+				t.Skip("another id")
+			}
+		}
+		want := model(syntax, body)
+		b := template.NewBody(syntax, values)
+		got, err := drive(b, body, func(most int) int { return rapid.IntRange(1, most).Draw(t, "n") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Fatalf("body %q:\n got %q\nwant %q", body, got, want)
+		}
+		s := template.Examine(syntax, body)
+		if size := s.Size(b); size != int64(len(want)) {
+			t.Fatalf("body %q: Size %d, want %d", body, size, len(want))
+		}
+		var ids []string
+		seen := map[string]bool{}
+		for _, m := range grammar.FindAllSubmatch(body, -1) {
+			if id := string(m[1]); !seen[id] {
+				seen[id] = true
+				ids = append(ids, id)
+			}
+		}
+		if diff := cmp.Diff(ids, s.IDs); diff != "" {
+			t.Fatalf("IDs (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestBodyEscapes(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		syntax   template.Syntax
+		in, want string
+	}{
+		{"text is as is", template.Text, "k={{ cred_b }}", "k=q\"b\\s\n\t\x01 é&=+%/~*"},
+		{"in a JSON string", template.JSON, `{"k":"{{ cred_b }}"}`, `{"k":"q\"b\\s\n\t\u0001 é&=+%/~*"}`},
+		{"in JSON outside of strings", template.JSON, `{"k":{{cred_a}}}`, `{"k":plain-value}`},
+		{"after an escaped quote", template.JSON, `{"k\"":"\\","x":"\"{{ cred_b }}"}`, `{"k\"":"\\","x":"\"q\"b\\s\n\t\u0001 é&=+%/~*"}`},
+		{"in a form", template.Form, "k={{ cred_b }}&l=1", "k=q%22b%5Cs%0A%09%01+%C3%A9%26%3D%2B%25%2F%7E*&l=1"},
+		{"a value is not searched again", template.Text, "{{cred_nest}}{{ cred_nest }}", "{{ cred_a }}{{ cred_a }}"},
+		{"values do not join to a placeholder", template.Text, "{{{cred_empty}}{cred_a}}", "{{{cred_empty}}{cred_a}}"[:1] + "{cred_a}}"},
+		{"other braces stay", template.Text, "{{name}} {{ cred_ }} {{CRED_a}} {cred_a}", "{{name}} {{ cred_ }} {{CRED_a}} {cred_a}"},
+		{"a name within a name", template.Text, "{{ cred_cred_a }}", "doubly named"},
+		{"unfinished at the end", template.Text, "x{{ cred_a }", "x{{ cred_a }"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := io.ReadAll(transform.NewReader(strings.NewReader(tt.in), template.NewBody(tt.syntax, values)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestBodyRefusesUnknown(t *testing.T) {
+	_, err := io.ReadAll(transform.NewReader(strings.NewReader("{{ cred_other }}"), template.NewBody(template.Text, values)))
+	if err == nil {
+		t.Fatal("an unknown id was passed over")
+	}
+}
+
+func TestSyntaxOf(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		want template.Syntax
+		ok   bool
+	}{
+		{"application/json", template.JSON, true},
+		{"Application/JSON; charset=utf-8", template.JSON, true},
+		{"application/problem+json", template.JSON, true},
+		{"text/plain", template.Text, true},
+		{"text/csv;header=present", template.Text, true},
+		{"application/xml", template.Text, true},
+		{"application/soap+xml; action=x", template.Text, true},
+		{"application/x-www-form-urlencoded", template.Form, true},
+		{"multipart/form-data; boundary=x", 0, false},
+		{"application/octet-stream", 0, false},
+		{"image/png", 0, false},
+		{"", 0, false},
+		{"json", 0, false},
+	} {
+		got, ok := template.SyntaxOf(tt.in)
+		if got != tt.want || ok != tt.ok {
+			t.Errorf("SyntaxOf(%q) = %v, %v; want %v, %v", tt.in, got, ok, tt.want, tt.ok)
+		}
+	}
+}
+
+func TestReplaceEqualsGrammar(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(bodyPiece, 0, 20).Draw(t, "pieces"), "")
+		want := grammar.ReplaceAllString(text, "<$1>")
+		got := template.Replace(text, func(dst []byte, id string) []byte { return append(append(append(dst, '<'), id...), '>') })
+		if got != want {
+			t.Fatalf("Replace(%q) = %q, want %q", text, got, want)
+		}
+		var ids []string
+		template.Each(text, func(id string) { ids = append(ids, id) })
+		if n := len(grammar.FindAllString(text, -1)); n != len(ids) {
+			t.Fatalf("Each(%q) found %v, want %d", text, ids, n)
+		}
+	})
+}
+
+func FuzzBody(f *testing.F) {
+	for _, seed := range []string{`{"a":"{{ cred_b }}","b":{{cred_a}}}`, "{{{{cred_a}}", "\"\\\"{{ cred_a }}", "{{ cred_nest }}", "{{" + strings.Repeat(" ", 20) + "cred_a}}", "{{cred_a"} {
+		for syntax := range uint8(3) {
+			f.Add(seed, syntax, uint8(3), uint8(5))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string, syntax, in, out uint8) {
+		body, s := []byte(text), template.Syntax(syntax%3)
+		for _, m := range grammar.FindAllSubmatch(body, -1) {
+			if _, ok := values[string(m[1])]; !ok {
+				return
+			}
+		}
+		turn := false
+		got, err := drive(template.NewBody(s, values), body, func(most int) int {
+			turn = !turn
+			if turn {
+				return 1 + int(out)%most
+			}
+			return 1 + int(in)%most
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := model(s, body); !bytes.Equal(got, want) {
+			t.Fatalf("%q: got %q, want %q", body, got, want)
+		}
+	})
+}
+
+func BenchmarkBody(b *testing.B) {
+	record := []byte(`{"id":"en_0001","name":"a name of some length","values":[1,2,3],"token":"{{ cred_a }}","text":"lorem ipsum dolor sit amet, consectetur"},`)
+	body := bytes.Repeat(record, 8<<20/len(record))
+	for _, syntax := range []struct {
+		name string
+		s    template.Syntax
+	}{{"text", template.Text}, {"json", template.JSON}} {
+		b.Run(syntax.name, func(b *testing.B) {
+			dst := make([]byte, 32<<10)
+			t := template.NewBody(syntax.s, values)
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				t.Reset()
+				for rest := body; len(rest) > 0; {
+					_, n, err := t.Transform(dst, rest[:min(len(rest), 32<<10)], len(rest) <= 32<<10)
+					if err != nil && !errors.Is(err, transform.ErrShortDst) && !errors.Is(err, transform.ErrShortSrc) {
+						b.Fatal(err)
+					}
+					rest = rest[n:]
+				}
+			}
+		})
+	}
+}
