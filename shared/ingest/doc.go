@@ -38,7 +38,7 @@ type Options struct {
 	ReadTimeout time.Duration `env:"INGEST_READ_TIMEOUT" envDefault:"30s"`
 
 	// RetryTime is for how long a batch is tried again that the database can not take; the request
-	// then fails with 503. Default: 10s.
+	// then fails with 503. 0 tries once. Default: 10s.
 	RetryTime time.Duration `env:"INGEST_RETRY_TIME" envDefault:"10s"`
 
 	// MeterProvider counts the lines (lectern.ingest.rows by resource and outcome); nil counts

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,15 +165,14 @@ func (r *run[T]) storeAll(ctx context.Context, full, free chan *batch[T]) (err e
 
 // storeBatch stores b, one project at a time, and counts what became of its lines.
 func (r *run[T]) storeBatch(ctx context.Context, b *batch[T]) error {
-	rejected := len(b.rejects)
-	stored := 0
+	stored, refused := 0, 0
 	err := r.byProject(b, func(project string, records []T, lines []int64) error {
 		result, err := r.storeRecords(ctx, project, records)
 		if err != nil {
 			return err
 		}
 		stored += result.Stored
-		rejected += len(result.Rejected)
+		refused += len(result.Rejected)
 		for _, reject := range result.Rejected {
 			b.rejects = append(b.rejects, Reject{lines[reject.Index], reject.Fault.Code, reject.Fault.Message})
 		}
@@ -181,8 +181,8 @@ func (r *run[T]) storeBatch(ctx context.Context, b *batch[T]) error {
 	if err != nil {
 		return err
 	}
-	existing := len(b.records) + len(b.rejects) - stored - rejected
-	slices.SortFunc(b.rejects, func(x, y Reject) int { return int(x.Line - y.Line) })
+	existing, rejected := len(b.records)-stored-refused, len(b.rejects)
+	slices.SortFunc(b.rejects, func(x, y Reject) int { return cmp.Compare(x.Line, y.Line) })
 	s := &r.summary
 	s.Stored += int64(stored)
 	s.Existing += int64(existing)

@@ -1,0 +1,289 @@
+package ingest_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/ingest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// sqlError is what a database refuses a statement with.
+type sqlError string
+
+func (e sqlError) Error() string    { return "refused" }
+func (e sqlError) SQLState() string { return string(e) }
+
+func notesBody(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintln(&b, noteLine("pr_1", fmt.Sprint("n", i), ""))
+	}
+	return b.String()
+}
+
+func TestABatchIsRepeatedWhileTheDatabaseIsAway(t *testing.T) {
+	s := shelf{before: func(call int, _ string, _ []note) error {
+		if call == 2 || call == 3 {
+			return fmt.Errorf("store: %w", apierr.NotAvailable(errors.New("40001")))
+		}
+		return nil
+	}}
+	got := mustPost(t, &s, ingest.Options{BatchRecords: 10, RetryTime: time.Minute}, notesBody(30))
+	if got.Stored != 30 || s.calls != 5 {
+		t.Errorf("stored %d in %d calls, want 30 in 5", got.Stored, s.calls)
+	}
+}
+
+func TestNothingIsAcknowledgedWhenABatchCanNotBeStored(t *testing.T) {
+	tests := []struct {
+		name string
+		in   error
+		want int
+	}{
+		{"away for good", apierr.NotAvailable(errors.New("08006")), 503},
+		{"a fault of ours", errors.New("no such column"), 500},
+		{"a right is missing", sqlError("42501"), 500},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := shelf{before: func(call int, _ string, _ []note) error {
+				if call > 1 {
+					return tt.in
+				}
+				return nil
+			}}
+			code, _, body := post(t, &s, ingest.Options{BatchRecords: 10, RetryTime: time.Millisecond}, notesBody(1000))
+			if code != tt.want || strings.Contains(body, "stored") || strings.Contains(body, "column") {
+				t.Errorf("answer %d %s, want %d and no word of what was stored or of the cause", code, body, tt.want)
+			}
+		})
+	}
+}
+
+func TestARecordThatTheDatabaseRefusesIsFound(t *testing.T) {
+	bad := map[string]bool{"n0": true, "n7": true, "n8": true, "n99": true}
+	s := shelf{before: func(_ int, _ string, records []note) error {
+		for _, n := range records {
+			if bad[n.ID] {
+				return fmt.Errorf("store: %w", sqlError("22021"))
+			}
+		}
+		return nil
+	}}
+	got := mustPost(t, &s, ingest.Options{BatchRecords: 50}, notesBody(100))
+	if got.Stored != 96 || got.Rejected != 4 {
+		t.Fatalf("stored %d, rejected %d; want 96, 4", got.Stored, got.Rejected)
+	}
+	for i, line := range []int64{1, 8, 9, 100} {
+		if r := got.Rejects[i]; r.Line != line || r.Code != ingest.InvalidField || !strings.Contains(r.Message, "22021") {
+			t.Errorf("reject %d is %+v, want line %d", i, r, line)
+		}
+	}
+}
+
+func TestAPanicOfAStoreReachesTheServersOwnRecovery(t *testing.T) {
+	s := shelf{before: func(int, string, []note) error { panic("in the store") }}
+	defer func() {
+		if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "in the store") {
+			t.Errorf("recovered %v", v)
+		}
+	}()
+	post(t, &s, ingest.Options{}, notesBody(1))
+	t.Error("the panic was swallowed")
+}
+
+// server serves a handler of notes over a real socket and tells how requests ended.
+func server(t *testing.T, s *shelf, o ingest.Options) (addr string, ended chan any) {
+	t.Helper()
+	ended = make(chan any, 10)
+	handler := ingest.Handler(kind(s), o)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			v := recover()
+			ended <- v
+			if v != nil {
+				panic(v)
+			}
+		}()
+		handler.ServeHTTP(w, r)
+	}))
+	srv.Config.ErrorLog = nil
+	t.Cleanup(srv.Close)
+	return srv.Listener.Addr().String(), ended
+}
+
+// dial sends the head of a POST of length bytes and what of the body is given.
+func dial(t *testing.T, addr string, length int, body string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", length, body); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func TestASilentSenderIsEnded(t *testing.T) {
+	var s shelf
+	addr, ended := server(t, &s, ingest.Options{ReadTimeout: 50 * time.Millisecond})
+	conn := dial(t, addr, 10_000, notesBody(3))
+	answer, err := io.ReadAll(conn)
+	if len(answer) > 0 {
+		t.Errorf("a sender that fell silent was answered %q", answer)
+	}
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		t.Error("the connection stayed open")
+	}
+	if v := <-ended; v != http.ErrAbortHandler {
+		t.Errorf("the request ended with %v, want ErrAbortHandler", v)
+	}
+}
+
+func TestABodyThatBreaksOff(t *testing.T) {
+	var s shelf
+	addr, ended := server(t, &s, ingest.Options{BatchRecords: 2})
+	conn := dial(t, addr, 10_000, notesBody(3))
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if answer, _ := io.ReadAll(conn); len(answer) > 0 {
+		t.Errorf("half a body was answered %q", answer)
+	}
+	if v := <-ended; v != http.ErrAbortHandler {
+		t.Errorf("the request ended with %v, want ErrAbortHandler", v)
+	}
+}
+
+func TestASlowSenderThatGoesOnIsServed(t *testing.T) {
+	var s shelf
+	const silence = 400 * time.Millisecond
+	addr, _ := server(t, &s, ingest.Options{ReadTimeout: silence})
+	body := notesBody(8)
+	conn := dial(t, addr, len(body), "")
+	begin := time.Now()
+	tick := time.NewTicker(silence / 5)
+	defer tick.Stop()
+	step := len(body)/12 + 1
+	for rest := body; rest != ""; {
+		n := min(step, len(rest))
+		if _, err := io.WriteString(conn, rest[:n]); err != nil {
+			t.Fatalf("after %v: %v", time.Since(begin), err)
+		}
+		rest = rest[n:]
+		<-tick.C // the slowness is what is tried
+	}
+	if took := time.Since(begin); took < silence {
+		t.Fatalf("sent in %v, not slowly enough to tell", took)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, _ := io.ReadAll(resp.Body)
+	if resp.StatusCode != 200 || !strings.Contains(string(answer), `"stored":8`) {
+		t.Errorf("%d %s", resp.StatusCode, answer)
+	}
+}
+
+func TestALongStoreAfterTheBodyOutlivesTheReadTimeout(t *testing.T) {
+	const silence = 30 * time.Millisecond
+	s := shelf{before: func(int, string, []note) error {
+		time.Sleep(5 * silence) // as a slow database
+		return nil
+	}}
+	addr, _ := server(t, &s, ingest.Options{ReadTimeout: silence})
+	resp, err := http.Post("http://"+addr, "", strings.NewReader(notesBody(2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	if resp.StatusCode != 200 {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+}
+
+func TestAFailedStoreDoesNotWaitForTheSender(t *testing.T) {
+	s := shelf{before: func(int, string, []note) error { return errors.New("broken") }}
+	addr, _ := server(t, &s, ingest.Options{ReadTimeout: 50 * time.Second, BatchRecords: 1})
+	conn := dial(t, addr, 1<<20, notesBody(2)) // and then silence
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatalf("no answer while the sender is silent: %v", err)
+	}
+	if resp.StatusCode != 500 {
+		t.Errorf("status %d, want 500", resp.StatusCode)
+	}
+}
+
+// endless gives the same lines again and again.
+type endless struct {
+	line  string
+	rest  string
+	lines int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.rest == "" {
+		if e.lines == 0 {
+			return 0, io.EOF
+		}
+		e.lines--
+		e.rest = e.line
+	}
+	n := copy(p, e.rest)
+	e.rest = e.rest[n:]
+	return n, nil
+}
+
+func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends 300 MB")
+	}
+	// A store that is slower than the reader: what is not bounded piles up.
+	var peak atomic.Uint64
+	k := kind(&shelf{})
+	calls := 0
+	k.Store = func(_ context.Context, _ string, records []note) (ingest.Result, error) {
+		if calls++; calls%20 == 0 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			peak.Store(max(peak.Load(), m.HeapAlloc))
+		}
+		return ingest.Result{Stored: len(records)}, nil
+	}
+	const lines = 300_000
+	line := noteLine("pr_1", "n", `,"title":"`+strings.Repeat("t", 900)+`"`) + "\n"
+	r := httptest.NewRequest(http.MethodPost, "/", &endless{line: line, lines: lines})
+	w := httptest.NewRecorder()
+	ingest.Handler(k, ingest.Options{}).ServeHTTP(w, r)
+	if !strings.Contains(w.Body.String(), fmt.Sprintf(`"stored":%d`, lines)) {
+		t.Fatalf("answer %s", w.Body)
+	}
+	const bound = 24 << 20
+	if peak.Load() > bound {
+		t.Errorf("%d MiB live at the peak of %d MB, want at most %d MiB", peak.Load()>>20, lines*len(line)/1e6, bound>>20)
+	}
+}
