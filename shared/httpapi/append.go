@@ -3,7 +3,6 @@ package httpapi
 import (
 	"encoding/binary"
 	"math/bits"
-	"strconv"
 )
 
 // AppendText appends s as a JSON string (RFC 8259, section 7): quotes, backslashes and control
@@ -60,12 +59,4 @@ func AppendNullableText(dst, s []byte) []byte {
 		return append(dst, "null"...)
 	}
 	return AppendText(dst, s)
-}
-
-// AppendNullableInt8 appends a Postgres int8 in its binary form as a JSON number, or null when b is nil.
-func AppendNullableInt8(dst, b []byte) []byte {
-	if b == nil {
-		return append(dst, "null"...)
-	}
-	return strconv.AppendInt(dst, int64(binary.BigEndian.Uint64(b)), 10)
 }

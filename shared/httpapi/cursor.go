@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"strconv"
 
 	"github.com/lectern-dev/lectern/shared/keyset"
 )
@@ -81,3 +82,6 @@ func (b Binding) check(body []byte) [sha256.Size]byte {
 	}
 	return sha256.Sum256(append(text, body...))
 }
+
+// FormatBound gives a bound on a time the one form that a [Binding]'s filters have it in.
+func FormatBound(micros int64) string { return strconv.FormatInt(micros, 10) }

@@ -92,6 +92,12 @@ func (q *Query) Int(name string, otherwise, least, most int) int {
 	return n
 }
 
+// DefaultLimit is how many records a list gives when not asked for a number.
+const DefaultLimit = 10
+
+// Limit reads the parameter "limit": from 1 to most records, [DefaultLimit] when it was not given.
+func (q *Query) Limit(most int) int { return q.Int("limit", min(DefaultLimit, most), 1, most) }
+
 // Bool reads true or false.
 func (q *Query) Bool(name string, otherwise bool) bool {
 	switch {

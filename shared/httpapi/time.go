@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"encoding/binary"
 	"errors"
 	"math"
 	"time"
@@ -164,14 +163,6 @@ func AppendTime(dst []byte, micros int64) []byte {
 		}
 	}
 	return append(dst, 'Z', '"')
-}
-
-// Postgres counts timestamptz in microseconds since 2000-01-01 UTC.
-const postgresEpoch int64 = 946684800_000000
-
-// FromPostgres turns the binary form of a timestamptz into Unix microseconds.
-func FromPostgres(b []byte) int64 {
-	return int64(binary.BigEndian.Uint64(b)) + postgresEpoch
 }
 
 // Time turns Unix microseconds into a time.Time in UTC.

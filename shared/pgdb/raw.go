@@ -7,27 +7,22 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// Raw reads a row's columns as they came on the wire, without copying. Queries give the binary format,
-// or the text format when the connection's mode of execution is exec or simple_protocol: Raw takes
-// both. A value is valid until the next row.
+// Raw reads a row's columns as they came on the wire, without copying. Numbers and times come in the
+// binary format, or as text when the connection's mode of execution is exec or simple_protocol: Raw
+// takes both. A value is valid until the next row.
 type Raw struct {
-	values [][]byte
-	binary bool
+	values  [][]byte
+	columns []pgconn.FieldDescription
 }
 
-// NewRaw prepares to read rows; their columns must all have come in one format.
-func NewRaw(rows pgx.Rows) Raw {
-	r := Raw{binary: true}
-	for _, f := range rows.FieldDescriptions() {
-		if f.Format != pgtype.BinaryFormatCode {
-			r.binary = false
-		}
-	}
-	return r
-}
+// NewRaw prepares to read rows.
+func NewRaw(rows pgx.Rows) Raw { return Raw{columns: rows.FieldDescriptions()} }
+
+func (r *Raw) binary(column int) bool { return r.columns[column].Format == pgtype.BinaryFormatCode }
 
 // Next takes the columns of the row that rows stands on.
 func (r *Raw) Next(rows pgx.Rows) { r.values = rows.RawValues() }
@@ -44,7 +39,7 @@ func (r *Raw) Int(column int) int64 {
 	switch {
 	case v == nil:
 		return 0
-	case r.binary:
+	case r.binary(column):
 		return int64(binary.BigEndian.Uint64(v))
 	}
 	n, _ := strconv.ParseInt(string(v), 10, 64) // Postgres wrote it
@@ -68,7 +63,7 @@ func (r *Raw) Micros(column int) int64 {
 	switch {
 	case v == nil:
 		return 0
-	case r.binary:
+	case r.binary(column):
 		return int64(binary.BigEndian.Uint64(v)) + postgresEpoch
 	}
 	t, err := time.Parse("2006-01-02 15:04:05.999999-07", string(v))

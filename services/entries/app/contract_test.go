@@ -1,0 +1,608 @@
+package app
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/servicetest"
+)
+
+const project = "pr_1"
+
+// demo starts the service with three entries: the first with three events, two of them page views, the
+// last with none.
+func demo(t *testing.T, environ map[string]string) (*servicetest.Service, string) {
+	t.Helper()
+	s := start(t, environ)
+	s.MustIngest(t, "entries", newEntry(project, "en_1", at(1)), newEntry(project, "en_2", at(2)), newEntry(project, "en_3", at(3)),
+		newEntry("pr_2", "en_other", at(4)))
+	s.MustIngest(t, "events",
+		with(pageView(project, "en_1", 2, at(20)), "url", "https://example.com/two"),
+		pageView(project, "en_1", 1, at(10)),
+		customEvent("en_1", at(15)),
+		pageView(project, "en_2", 1, at(11)))
+	return s, s.Keys.Key(project)
+}
+
+func customEvent(entry string, when time.Time) object {
+	e := pageView(project, entry, 1, when)
+	for _, name := range []string{"page_id", "page_key", "page_index", "max_page_id", "max_page_key", "max_page_index", "total_pages", "view_type", "embeddable_version_number"} {
+		e[name] = nil
+	}
+	e["event_type"], e["custom_event_name"], e["custom_event_props"] = "custom_event:triggered", "clicked", `{"button":"go"}`
+	return e
+}
+
+func TestListEntries(t *testing.T) {
+	s, key := demo(t, nil)
+	tests := []struct {
+		query string
+		want  []string
+	}{
+		{"", []string{"en_3", "en_2", "en_1"}},
+		{"?direction=ASC", []string{"en_1", "en_2", "en_3"}},
+		{"?direction=desc&sort=last_updated", []string{"en_3", "en_2", "en_1"}},
+		{"?sort=updated_at&limit=2", []string{"en_3", "en_2"}},
+		{"?sort=created_at&direction=asc", []string{"en_1", "en_2", "en_3"}},
+		{"?sort=created_at", []string{"en_3", "en_2", "en_1"}},
+		{"?updated_after=2022-01-01T00:00:01Z", []string{"en_3", "en_2"}},
+		{"?updated_before=2022-01-01T00:00:03Z", []string{"en_2", "en_1"}},
+		{"?updated_after=2022-01-01T00:00:01Z&updated_before=2022-01-01T00:00:03Z", []string{"en_2"}},
+		{"?updated_after=2022-01-01T02:00:01+02:00&direction=ASC", []string{"en_2", "en_3"}},
+		{"?updated_after=2022-01-01T00:00:01Z&sort=created_at", []string{"en_3", "en_2"}},
+		{"?updated_after=2022-01-02", []string{}},
+		{"?updated_after=2022-01-01T00:00:03&updated_before=2022-01-01", []string{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.query, func(t *testing.T) {
+			got, _ := getList(t, s, key, "/projects/pr_1/entries"+tt.query)
+			if diff := cmp.Diff(tt.want, ids(got, "entry_id")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	got, a := getList(t, s, key, "/projects/pr_1/entries?limit=1")
+	want := object{
+		"entry_id": "en_3", "group_id": "gr_1", "project_id": "pr_1", "embeddable_id": "emb_1", "contact_id": "co_1",
+		"created_at": "2022-01-01T00:00:00Z", "updated_at": "2022-01-01T00:00:03Z", "entry_data": `{"entry":"en_3"}`,
+	}
+	if diff := cmp.Diff([]object{want}, got); diff != "" {
+		t.Error(diff)
+	}
+	if ct := a.Header.Get("Content-Type"); ct != "application/json" {
+		t.Errorf("Content-Type %q", ct)
+	}
+	if cc := a.Header.Get("Cache-Control"); cc != "private, no-cache" {
+		t.Errorf("Cache-Control %q", cc)
+	}
+	for _, name := range []string{"X-Api-Key", "Accept", "Accept-Encoding"} {
+		if !strings.Contains(strings.Join(a.Header.Values("Vary"), ","), name) {
+			t.Errorf("Vary %q lacks %s", a.Header.Values("Vary"), name)
+		}
+	}
+}
+
+func TestDefaultLimitIsTen(t *testing.T) {
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+	fill(t, s, project, 25)
+	for path, field := range map[string]string{"entries": "entry_id", "entries-page-views": "entry_id"} {
+		list, a := getList(t, s, key, "/projects/pr_1/"+path)
+		if len(list) != 10 || a.Header.Get("X-Next-Cursor") == "" {
+			t.Errorf("%s: %d of 25, next %q", path, len(ids(list, field)), a.Header.Get("X-Next-Cursor"))
+		}
+	}
+	var events []any
+	for i := range 12 {
+		events = append(events, pageView(project, "en_0000001", i, at(i)))
+	}
+	s.MustIngest(t, "events", events...)
+	if list, _ := getList(t, s, key, "/projects/pr_1/entries/en_0000001/events"); len(list) != 10 {
+		t.Errorf("events: %d", len(list))
+	}
+}
+
+func TestGetEntry(t *testing.T) {
+	s, key := demo(t, nil)
+	a := s.Get(t, key, "/projects/pr_1/entries/en_2")
+	var got object
+	a.JSON(t, &got)
+	if diff := cmp.Diff(newEntry(project, "en_2", at(2)), got); a.Status != 200 || diff != "" {
+		t.Errorf("%d %s", a.Status, diff)
+	}
+	odd := []string{"a/b", "ünï", "100%", "a b", "?#&=", ".", "..", "x~y", strings.Repeat("é", 128)}
+	for _, id := range odd {
+		s.MustIngest(t, "entries", newEntry(project, id, at(9)))
+		a := s.Get(t, key, "/projects/pr_1/entries/"+url.PathEscape(id))
+		if id == "." || id == ".." { // url.PathEscape leaves them; clients of Go's kind clean such paths
+			a = s.Get(t, key, "/projects/pr_1/entries/"+strings.ReplaceAll(id, ".", "%2E"))
+		}
+		var got object
+		if a.JSON(t, &got); a.Status != 200 || got["entry_id"] != id {
+			t.Errorf("%q: %d %s", id, a.Status, a.Body)
+		}
+	}
+}
+
+func TestGetEntryEvents(t *testing.T) {
+	s, key := demo(t, nil)
+	for query, want := range map[string][]string{
+		"":                       {"2022-01-01T00:00:20Z", "2022-01-01T00:00:15Z", "2022-01-01T00:00:10Z"},
+		"?direction=ASC":         {"2022-01-01T00:00:10Z", "2022-01-01T00:00:15Z", "2022-01-01T00:00:20Z"},
+		"?direction=ASC&limit=1": {"2022-01-01T00:00:10Z"},
+	} {
+		got, _ := getList(t, s, key, "/projects/pr_1/entries/en_1/events"+query)
+		if diff := cmp.Diff(want, ids(got, "timestamp")); diff != "" {
+			t.Errorf("%s: %s", query, diff)
+		}
+	}
+	got, _ := getList(t, s, key, "/projects/pr_1/entries/en_1/events?direction=asc")
+	number := func(o object) object { // as encoding/json reads numbers
+		b, _ := json.Marshal(o)
+		var c object
+		_ = json.Unmarshal(b, &c)
+		return c
+	}
+	want := []object{number(pageView(project, "en_1", 1, at(10))), number(customEvent("en_1", at(15))), number(pageView(project, "en_1", 2, at(20)))}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if none, _ := getList(t, s, key, "/projects/pr_1/entries/en_3/events"); none == nil || len(none) != 0 {
+		t.Errorf("an entry without events: %v", none)
+	}
+	// By arrival where timestamps are equal.
+	var equal []any
+	for i := range 20 {
+		equal = append(equal, pageView(project, "en_3", i, at(5)))
+	}
+	s.MustIngest(t, "events", equal...)
+	list := walk(t, s, key, "/projects/pr_1/entries/en_3/events?direction=ASC&limit=3", nil)
+	for i, e := range list {
+		if e["page_index"] != float64(i) {
+			t.Fatalf("event %d is page %v: not in order of arrival", i, e["page_index"])
+		}
+	}
+}
+
+func TestListPageViews(t *testing.T) {
+	s, key := demo(t, nil)
+	view := func(n int, when string, url any) object {
+		v := object{"timestamp": when, "page_id": fmt.Sprintf("pg_%d", n), "page_key": fmt.Sprintf("page-%d", n), "page_index": float64(n)}
+		if url != absent {
+			v["url"] = url
+		}
+		return v
+	}
+	item := func(id string, updated int, views ...any) object {
+		o := newEntry(project, id, at(updated))
+		delete(o, "entry_data")
+		if views == nil {
+			views = []any{}
+		}
+		o["page_views"] = views
+		return o
+	}
+	for query, want := range map[string][]object{
+		"": {
+			item("en_3", 3),
+			item("en_2", 2, view(1, "2022-01-01T00:00:11Z", absent)),
+			item("en_1", 1, view(1, "2022-01-01T00:00:10Z", absent), view(2, "2022-01-01T00:00:20Z", absent)),
+		},
+		"?direction=asc&limit=1&include_urls=true": {
+			item("en_1", 1, view(1, "2022-01-01T00:00:10Z", nil), view(2, "2022-01-01T00:00:20Z", "https://example.com/two")),
+		},
+		"?updated_after=2022-01-01T00:00:01Z&updated_before=2022-01-01T00:00:03Z&include_urls=false": {
+			item("en_2", 2, view(1, "2022-01-01T00:00:11Z", absent)),
+		},
+	} {
+		got, _ := getList(t, s, key, "/projects/pr_1/entries-page-views"+query)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", query, diff)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	s, key := demo(t, map[string]string{"MAX_LIMIT": "1000"})
+	narrow := s.Keys.Key(project, auth.EmbeddablesRead)
+	other := s.Keys.Key("pr_2")
+	_, expired := s.Keys.Minted(pgkeys.MintOptions{ProjectID: project})
+	if _, err := s.Keys.Revoke(t.Context(), project, expired.ID); err != nil {
+		t.Fatal(err)
+	}
+	revoked, r := s.Keys.Minted(pgkeys.MintOptions{ProjectID: project})
+	if _, err := s.Keys.Revoke(t.Context(), project, r.ID); err != nil {
+		t.Fatal(err)
+	}
+	const (
+		list   = "/projects/pr_1/entries"
+		one    = "/projects/pr_1/entries/en_1"
+		events = "/projects/pr_1/entries/en_1/events"
+		views  = "/projects/pr_1/entries-page-views"
+	)
+	unauthorized := object{
+		"error":     object{"code": "unauthorized", "message": "You are not authorized to access this project with the API key provided."},
+		"projectId": "pr_1",
+	}
+	invalid := func(parameter string) object { return object{"projectId": "pr_1", "parameter": parameter} }
+	tests := []struct {
+		name, method, path, key string
+		status                  int
+		code                    string
+		rest                    object // the body beside error; nil: not looked at
+	}{
+		{"no key", "", list, "", 401, "unauthorized", object{"projectId": "pr_1"}},
+		{"malformed key", "", list, "nonsense", 401, "unauthorized", object{"projectId": "pr_1"}},
+		{"wrong checksum", "", list, key[:len(key)-1] + "!", 401, "unauthorized", object{"projectId": "pr_1"}},
+		{"unknown key", "", list, mintElsewhere(), 401, "unauthorized", object{"projectId": "pr_1"}},
+		{"another project's key", "", list, other, 401, "unauthorized", object{"projectId": "pr_1"}},
+		{"revoked key", "", list, revoked, 401, "unauthorized", object{"projectId": "pr_1"}},
+		{"ingest key", "", list, servicetest.IngestKey, 401, "unauthorized", object{"projectId": "pr_1"}},
+		{"one, no key", "", one, "", 401, "unauthorized", object{"projectId": "pr_1"}},
+		{"events, no key", "", events, "", 401, "unauthorized", object{"projectId": "pr_1"}},
+		{"page views, no key", "", views, "", 401, "unauthorized", object{"projectId": "pr_1"}},
+		{"scope", "", list, narrow, 403, "insufficient_scope", object{"projectId": "pr_1"}},
+		{"scope before parameters", "", list + "?limit=0", narrow, 403, "insufficient_scope", object{"projectId": "pr_1"}},
+		{"key before parameters", "", list + "?limit=0", "", 401, "unauthorized", object{"projectId": "pr_1"}},
+		{"method before key", "POST", list, "", 405, "method_not_allowed", object{}},
+		{"path before method", "POST", "/nope", "", 404, "route_not_found", object{}},
+		{"DELETE", "DELETE", one, key, 405, "method_not_allowed", object{}},
+		{"OPTIONS without CORS", "OPTIONS", one, key, 405, "method_not_allowed", object{}},
+		{"unknown path", "", "/projects/pr_1/entries/en_1/nope", key, 404, "route_not_found", object{}},
+		{"trailing slash", "", list + "/", key, 404, "route_not_found", object{}},
+		{"empty project", "", "/projects//entries", key, 404, "route_not_found", object{}},
+		{"double slash", "", "//projects/pr_1/entries", key, 404, "route_not_found", object{}},
+		{"case", "", "/Projects/pr_1/entries", key, 404, "route_not_found", object{}},
+		{"internal path", "", "/internal/entries", key, 404, "route_not_found", object{}},
+		{"metrics", "", "/metrics", key, 404, "route_not_found", object{}},
+		{"no such entry", "", "/projects/pr_1/entries/en_9", key, 404, "entry_not_found", object{"entryId": "en_9"}},
+		{"another project's entry", "", "/projects/pr_1/entries/en_other", key, 404, "entry_not_found", object{"entryId": "en_other"}},
+		{"events of no entry", "", "/projects/pr_1/entries/en_9/events", key, 404, "entry_not_found", object{"entryId": "en_9"}},
+		{"events of another project's entry", "", "/projects/pr_1/entries/en_other/events", key, 404, "entry_not_found", object{"entryId": "en_other"}},
+		{"parameters before record", "", "/projects/pr_1/entries/en_9/events?limit=0", key, 400, "invalid_parameter", invalid("limit")},
+		{"limit 0", "", list + "?limit=0", key, 400, "invalid_parameter", invalid("limit")},
+		{"limit over MAX_LIMIT", "", list + "?limit=1001", key, 400, "invalid_parameter", invalid("limit")},
+		{"limit of words", "", views + "?limit=many", key, 400, "invalid_parameter", invalid("limit")},
+		{"direction", "", events + "?direction=up", key, 400, "invalid_parameter", invalid("direction")},
+		{"sort", "", list + "?sort=entry_id", key, 400, "invalid_parameter", invalid("sort")},
+		{"updated_after", "", list + "?updated_after=soon", key, 400, "invalid_parameter", invalid("updated_after")},
+		{"updated_before", "", views + "?updated_before=2022-02-30", key, 400, "invalid_parameter", invalid("updated_before")},
+		{"include_urls", "", views + "?include_urls=yes", key, 400, "invalid_parameter", invalid("include_urls")},
+		{"cursor", "", list + "?cursor=abc", key, 400, "invalid_parameter", invalid("cursor")},
+		{"empty cursor", "", events + "?cursor=", key, 400, "invalid_parameter", invalid("cursor")},
+		{"unknown parameter", "", list + "?offset=10", key, 400, "invalid_parameter", invalid("offset")},
+		{"sort of page views", "", views + "?sort=created_at", key, 400, "invalid_parameter", invalid("sort")},
+		{"filter of events", "", events + "?updated_after=2022-01-01", key, 400, "invalid_parameter", invalid("updated_after")},
+		{"parameter of one", "", one + "?limit=1", key, 400, "invalid_parameter", invalid("limit")},
+		{"twice", "", list + "?limit=1&limit=1", key, 400, "invalid_parameter", invalid("limit")},
+		{"long entry id", "", "/projects/pr_1/entries/" + strings.Repeat("x", 257), key, 400, "invalid_parameter", invalid("entryId")},
+		{"NUL in entry id", "", "/projects/pr_1/entries/a%00b", key, 400, "invalid_parameter", invalid("entryId")},
+		{"broken UTF-8 in entry id", "", "/projects/pr_1/entries/%ff/events", key, 400, "invalid_parameter", invalid("entryId")},
+		{"NUL in project id", "", "/projects/a%00b/entries", key, 401, "unauthorized", nil},
+		{"long project id", "", "/projects/" + strings.Repeat("x", 300) + "/entries", key, 401, "unauthorized", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := s.Do(t, servicetest.Request{Method: tt.method, Path: tt.path, Key: tt.key})
+			var body object
+			a.JSON(t, &body)
+			e, _ := body["error"].(object)
+			if a.Status != tt.status || e["code"] != tt.code || e["message"] == "" || e["message"] == nil || len(e) != 2 {
+				t.Fatalf("%d %s, want %d %s", a.Status, a.Body, tt.status, tt.code)
+			}
+			delete(body, "error")
+			if diff := cmp.Diff(tt.rest, body); tt.rest != nil && diff != "" {
+				t.Error(diff)
+			}
+			if a.Header.Get("Content-Type") != "application/json" || a.Header.Get("X-Request-Id") == "" {
+				t.Errorf("headers %v", a.Header)
+			}
+			if tt.status == 401 && a.Header.Get("WWW-Authenticate") != "ApiKey" {
+				t.Errorf("WWW-Authenticate %q", a.Header.Get("WWW-Authenticate"))
+			}
+			if tt.status == 405 && a.Header.Get("Allow") != "GET, HEAD" {
+				t.Errorf("Allow %q", a.Header.Get("Allow"))
+			}
+			// A HEAD says the same without a body.
+			if tt.method == "" {
+				h := s.Do(t, servicetest.Request{Method: "HEAD", Path: tt.path, Key: tt.key})
+				if h.Status != tt.status || len(h.Body) != 0 || h.Header.Get("Content-Length") != fmt.Sprint(len(a.Body)) {
+					t.Errorf("HEAD: %d, %d bytes, Content-Length %s of %d", h.Status, len(h.Body), h.Header.Get("Content-Length"), len(a.Body))
+				}
+			}
+		})
+	}
+	// All refusals of keys are one answer.
+	var got object
+	a := s.Get(t, revoked, list)
+	if a.JSON(t, &got); cmp.Diff(unauthorized, got) != "" {
+		t.Error(cmp.Diff(unauthorized, got))
+	}
+	var missing object
+	if s.Get(t, key, "/projects/pr_1/entries/en_9").JSON(t, &missing); cmp.Diff(object{
+		"error":   object{"code": "entry_not_found", "message": "The entry with the specified ID does not exist or you don't have permission to access it."},
+		"entryId": "en_9",
+	}, missing) != "" {
+		t.Errorf("%v", missing)
+	}
+}
+
+func mintElsewhere() string {
+	key, _ := auth.Mint()
+	return key.Reveal()
+}
+
+func TestKeyGivenTwice(t *testing.T) {
+	s, key := demo(t, nil)
+	req, err := http.NewRequest("GET", s.URL+"/projects/pr_1/entries", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header["X-Api-Key"] = []string{key, key}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 401 {
+		t.Errorf("%d", resp.StatusCode)
+	}
+}
+
+func TestPagingHeaders(t *testing.T) {
+	s, key := demo(t, nil)
+	link := regexp.MustCompile(`^<(http://[^>]+)>; rel="next"$`)
+	for _, path := range []string{
+		"/projects/pr_1/entries?limit=1&sort=created_at&updated_after=2022-01-01T02:00:00+02:00",
+		"/projects/pr_1/entries-page-views?limit=2&direction=asc&include_urls=true",
+		"/projects/pr_1/entries/en_1/events?limit=1",
+	} {
+		_, a := getList(t, s, key, path)
+		m := link.FindStringSubmatch(a.Header.Get("Link"))
+		if m == nil || !strings.HasPrefix(m[1], s.URL+"/projects/pr_1/") {
+			t.Fatalf("%s: Link %q", path, a.Header.Get("Link"))
+		}
+		u, err := url.Parse(m[1])
+		if err != nil || u.Query().Get("cursor") != a.Header.Get("X-Next-Cursor") || u.Query().Get("cursor") == "" {
+			t.Errorf("Link %q and X-Next-Cursor %q differ", m[1], a.Header.Get("X-Next-Cursor"))
+		}
+		// Followed as it is, it gives what the cursor gives.
+		byLink, _ := getList(t, s, key, strings.TrimPrefix(m[1], s.URL))
+		byCursor, _ := getList(t, s, key, path+"&cursor="+a.Header.Get("X-Next-Cursor"))
+		if diff := cmp.Diff(byCursor, byLink); diff != "" || len(byLink) == 0 {
+			t.Errorf("%s: %s", path, diff)
+		}
+	}
+	_, a := getList(t, s, key, "/projects/pr_1/entries?limit=3")
+	if a.Header.Get("Link") != "" || a.Header.Get("X-Next-Cursor") != "" {
+		t.Errorf("a page that is the last has %q", a.Header.Get("Link"))
+	}
+}
+
+func TestPublicURLAndForwardedHeaders(t *testing.T) {
+	forwarded := map[string]string{"X-Forwarded-Proto": "https", "X-Forwarded-Host": "api.example.com"}
+	next := func(s *servicetest.Service) string {
+		key := s.Keys.Key(project)
+		return s.Do(t, servicetest.Request{Path: "/projects/pr_1/entries?limit=1", Key: key, Headers: forwarded}).Header.Get("Link")
+	}
+	for name, tt := range map[string]struct {
+		environ map[string]string
+		want    string
+	}{
+		"nobody is trusted": {nil, "<http://127.0.0.1:"},
+		"a trusted proxy":   {map[string]string{"TRUSTED_PROXIES": "127.0.0.0/8"}, "<https://api.example.com/projects/"},
+		"another proxy":     {map[string]string{"TRUSTED_PROXIES": "10.0.0.0/8"}, "<http://127.0.0.1:"},
+		"PUBLIC_URL":        {map[string]string{"PUBLIC_URL": "https://data.example.org", "TRUSTED_PROXIES": "127.0.0.0/8"}, "<https://data.example.org/projects/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := demo(t, tt.environ)
+			if got := next(s); !strings.HasPrefix(got, tt.want) {
+				t.Errorf("Link %q, want %s…", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestNDJSON(t *testing.T) {
+	s, key := demo(t, nil)
+	for accept, want := range map[string]string{
+		"application/x-ndjson":                          "application/x-ndjson",
+		"text/html, application/x-ndjson;q=0.9":         "application/x-ndjson",
+		"application/json, application/x-ndjson;q=0.5":  "application/json",
+		"application/x-ndjson;q=0":                      "application/json",
+		"*/*":                                           "application/json",
+		"text/csv":                                      "application/json",
+		"application/json;q=0.1, application/x-ndjson ": "application/x-ndjson",
+	} {
+		a := s.Do(t, servicetest.Request{Path: "/projects/pr_1/entries?direction=asc", Key: key, Headers: map[string]string{"Accept": accept}})
+		if got := a.Header.Get("Content-Type"); a.Status != 200 || got != want {
+			t.Errorf("Accept %q: %d %s", accept, a.Status, got)
+		}
+		if want == "application/json" {
+			continue
+		}
+		lines := bytes.Split(bytes.TrimSuffix(a.Body, []byte("\n")), []byte("\n"))
+		if len(lines) != 3 {
+			t.Fatalf("%d lines: %s", len(lines), a.Body)
+		}
+		for i, line := range lines {
+			var o object
+			if err := json.Unmarshal(line, &o); err != nil || o["entry_id"] != fmt.Sprintf("en_%d", i+1) {
+				t.Errorf("line %d: %s", i, line)
+			}
+		}
+	}
+	empty := s.Do(t, servicetest.Request{Path: "/projects/pr_1/entries?updated_after=2030-01-01", Key: key, Headers: map[string]string{"Accept": "application/x-ndjson"}})
+	if empty.Status != 200 || len(empty.Body) != 0 {
+		t.Errorf("an empty list as NDJSON: %d %q", empty.Status, empty.Body)
+	}
+}
+
+func TestETag(t *testing.T) {
+	s, key := demo(t, nil)
+	for _, path := range []string{"/projects/pr_1/entries", "/projects/pr_1/entries/en_1", "/projects/pr_1/entries/en_1/events", "/projects/pr_1/entries-page-views?limit=1"} {
+		a := s.Get(t, key, path)
+		tag := a.Header.Get("ETag")
+		if tag == "" {
+			t.Fatalf("%s has no ETag", path)
+		}
+		for _, match := range []string{tag, `"x", ` + tag, "*", strings.TrimPrefix(tag, "W/")} {
+			b := s.Do(t, servicetest.Request{Path: path, Key: key, Headers: map[string]string{"If-None-Match": match}})
+			if b.Status != 304 || len(b.Body) != 0 || b.Header.Get("ETag") != tag {
+				t.Errorf("%s If-None-Match %s: %d, %d bytes", path, match, b.Status, len(b.Body))
+			}
+		}
+		if b := s.Do(t, servicetest.Request{Path: path, Key: key, Headers: map[string]string{"If-None-Match": `"x"`}}); b.Status != 200 {
+			t.Errorf("%s: another tag: %d", path, b.Status)
+		}
+	}
+	// The next cursor is part of what the tag stands for: a page that becomes one with a next page changes.
+	before := s.Get(t, key, "/projects/pr_1/entries?direction=asc&limit=3").Header.Get("ETag")
+	s.MustIngest(t, "entries", newEntry(project, "en_4", at(4)))
+	if after := s.Get(t, key, "/projects/pr_1/entries?direction=asc&limit=3").Header.Get("ETag"); after == before {
+		t.Error("the tag did not change with the next page")
+	}
+}
+
+func TestHead(t *testing.T) {
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+	fill(t, s, project, 3000)
+	for _, path := range []string{"/projects/pr_1/entries?limit=5", "/projects/pr_1/entries?limit=2000", "/projects/pr_1/entries/en_0000001", "/projects/pr_1/entries/en_0000001/events", "/projects/pr_1/entries-page-views"} {
+		get := s.Get(t, key, path)
+		head := s.Do(t, servicetest.Request{Method: "HEAD", Path: path, Key: key})
+		if head.Status != 200 || len(head.Body) != 0 {
+			t.Errorf("%s: %d, %d bytes", path, head.Status, len(head.Body))
+		}
+		for _, name := range []string{"Content-Type", "ETag", "Link", "X-Next-Cursor", "Content-Length", "Cache-Control", "Vary"} {
+			if g, h := get.Header.Values(name), head.Header.Values(name); cmp.Diff(g, h) != "" {
+				t.Errorf("%s: %s is %q for GET and %q for HEAD", path, name, g, h)
+			}
+		}
+	}
+}
+
+func TestCompression(t *testing.T) {
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+	fill(t, s, project, 3000)
+	for _, path := range []string{"/projects/pr_1/entries?limit=100", "/projects/pr_1/entries?limit=3000"} {
+		plain := s.Get(t, key, path)
+		for encoding, open := range map[string]func(io.Reader) (io.Reader, error){
+			"gzip": func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
+			"zstd": func(r io.Reader) (io.Reader, error) { return zstd.NewReader(r) },
+		} {
+			a := s.Do(t, servicetest.Request{Path: path, Key: key, Headers: map[string]string{"Accept-Encoding": encoding}})
+			if got := a.Header.Get("Content-Encoding"); got != encoding || len(a.Body) > len(plain.Body)/2 {
+				t.Fatalf("%s %s: Content-Encoding %q, %d of %d bytes", path, encoding, got, len(a.Body), len(plain.Body))
+			}
+			r, err := open(bytes.NewReader(a.Body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(r)
+			if err != nil || !bytes.Equal(body, plain.Body) {
+				t.Errorf("%s %s: %v, %d bytes of %d", path, encoding, err, len(body), len(plain.Body))
+			}
+			if tag := a.Header.Get("ETag"); tag != plain.Header.Get("ETag") {
+				t.Errorf("ETag %q, uncompressed %q", tag, plain.Header.Get("ETag"))
+			}
+		}
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	s, key := demo(t, nil)
+	for given, echoed := range map[string]bool{"abc-123": true, "": false, strings.Repeat("x", 200): false, "a b\"c": false} {
+		headers := map[string]string{}
+		if given != "" {
+			headers["X-Request-Id"] = given
+		}
+		a := s.Do(t, servicetest.Request{Path: "/projects/pr_1/entries", Key: key, Headers: headers})
+		got := a.Header.Get("X-Request-Id")
+		if (got == given) != echoed || len(got) < 6 {
+			t.Errorf("given %q, answered %q", given, got)
+		}
+	}
+}
+
+func TestRateLimit(t *testing.T) {
+	s, _ := demo(t, map[string]string{"RATE_LIMIT": "5", "RATE_BURST": "10"})
+	key := s.Keys.Key(project)
+	narrow := s.Keys.Key(project, auth.EmbeddablesRead)
+	get := func(key, path string) servicetest.Answer { return s.Get(t, key, path) }
+	limited := 0
+	for range 30 {
+		a := get(key, "/projects/pr_1/entries")
+		if !regexp.MustCompile(`^"default";r=\d+;t=\d+$`).MatchString(a.Header.Get("RateLimit")) || a.Header.Get("RateLimit-Policy") != `"default";q=10;w=2` {
+			t.Fatalf("RateLimit %q, RateLimit-Policy %q", a.Header.Get("RateLimit"), a.Header.Get("RateLimit-Policy"))
+		}
+		if a.Status == 429 {
+			limited++
+			var body struct {
+				Error     struct{ Code string }
+				ProjectID string
+			}
+			a.JSON(t, &body)
+			if body.Error.Code != "rate_limited" || body.ProjectID != project || a.Header.Get("Retry-After") == "" {
+				t.Errorf("%s, Retry-After %q", a.Body, a.Header.Get("Retry-After"))
+			}
+		}
+	}
+	if limited < 10 || limited > 20 {
+		t.Errorf("%d of 30 requests were limited at a burst of 10", limited)
+	}
+	for _, path := range []string{"/projects/pr_1/entries", "/projects/pr_1/entries?limit=0", "/projects/pr_1/entries/en_9"} {
+		for _, k := range []string{narrow, s.Keys.Key(project)} {
+			if a := get(k, path); a.Header.Get("RateLimit") == "" {
+				t.Errorf("%s: %d without RateLimit", path, a.Status)
+			}
+		}
+	}
+	if a := get("", "/projects/pr_1/entries"); a.Header.Get("RateLimit") != "" {
+		t.Errorf("RateLimit %q without a key", a.Header.Get("RateLimit"))
+	}
+}
+
+func TestCORS(t *testing.T) {
+	s, key := demo(t, map[string]string{"CORS_ALLOWED_ORIGINS": "https://app.example.com"})
+	a := s.Do(t, servicetest.Request{Path: "/projects/pr_1/entries?limit=1", Key: key, Headers: map[string]string{"Origin": "https://app.example.com"}})
+	if got := a.Header.Get("Access-Control-Allow-Origin"); got != "https://app.example.com" {
+		t.Errorf("Access-Control-Allow-Origin %q", got)
+	}
+	for _, name := range []string{"Link", "X-Next-Cursor", "X-Request-Id", "RateLimit", "RateLimit-Policy", "Retry-After"} {
+		if !strings.Contains(strings.ToLower(a.Header.Get("Access-Control-Expose-Headers")), strings.ToLower(name)) {
+			t.Errorf("%s is not exposed: %q", name, a.Header.Get("Access-Control-Expose-Headers"))
+		}
+	}
+	if !strings.Contains(strings.Join(a.Header.Values("Vary"), ","), "Origin") {
+		t.Errorf("Vary %q", a.Header.Values("Vary"))
+	}
+	preflight := s.Do(t, servicetest.Request{Method: "OPTIONS", Path: "/projects/pr_1/entries", Headers: map[string]string{
+		"Origin": "https://app.example.com", "Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "x-api-key"}})
+	if preflight.Status/100 != 2 || !strings.Contains(strings.ToLower(preflight.Header.Get("Access-Control-Allow-Headers")), "x-api-key") {
+		t.Errorf("preflight: %d %v", preflight.Status, preflight.Header)
+	}
+	stranger := s.Do(t, servicetest.Request{Path: "/projects/pr_1/entries", Key: key, Headers: map[string]string{"Origin": "https://app.example.com.evil.tld"}})
+	if got := stranger.Header.Get("Access-Control-Allow-Origin"); got != "" {
+		t.Errorf("a stranger is allowed: %q", got)
+	}
+	off, offKey := demo(t, nil)
+	if a := off.Do(t, servicetest.Request{Path: "/projects/pr_1/entries", Key: offKey, Headers: map[string]string{"Origin": "https://app.example.com"}}); a.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("CORS is on by default")
+	}
+}

@@ -1,0 +1,156 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/servicetest"
+
+	"github.com/lectern-dev/lectern/services/entries/internal/store"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// start runs the service over databases of t's own.
+func start(t *testing.T, environ map[string]string) *servicetest.Service {
+	t.Helper()
+	return startOn(t, servicetest.NewBacking(t, store.Schema()), environ)
+}
+
+func startOn(t *testing.T, b *servicetest.Backing, environ map[string]string) *servicetest.Service {
+	t.Helper()
+	return servicetest.Start(t, b, Run, func(c *Config) *service.Config { return &c.Config }, environ)
+}
+
+// at is a moment n seconds into 2022.
+func at(n int) time.Time { return time.Date(2022, 1, 1, 0, 0, n, 0, time.UTC) }
+
+// object is a record as JSON has it.
+type object = map[string]any
+
+// newEntry is a well-formed entry of a project.
+func newEntry(project, id string, updated time.Time) object {
+	return object{
+		"entry_id": id, "group_id": "gr_1", "project_id": project, "embeddable_id": "emb_1", "contact_id": "co_1",
+		"created_at": "2022-01-01T00:00:00Z", "updated_at": updated.UTC().Format(time.RFC3339Nano),
+		"entry_data": `{"entry":"` + id + `"}`,
+	}
+}
+
+// pageView is a well-formed page view of an entry.
+func pageView(project, id string, page int, when time.Time) object {
+	return object{
+		"entry_id": id, "contact_id": "co_1", "project_id": project, "group_id": "gr_1", "embeddable_id": "emb_1",
+		"embeddable_version_number": 3, "timestamp": when.UTC().Format(time.RFC3339Nano),
+		"page_id": fmt.Sprintf("pg_%d", page), "page_key": fmt.Sprintf("page-%d", page), "page_index": page,
+		"max_page_id": "pg_9", "max_page_key": "page-9", "max_page_index": 9, "total_pages": 10,
+		"event_type": "flowpage.viewed", "view_type": "flowpage", "custom_event_name": nil, "custom_event_props": nil,
+	}
+}
+
+// with gives a copy of o with name set to value, or without it when value is absent.
+func with(o object, name string, value any) object {
+	c := object{}
+	for k, v := range o {
+		c[k] = v
+	}
+	if value == absent {
+		delete(c, name)
+	} else {
+		c[name] = value
+	}
+	return c
+}
+
+type absence struct{}
+
+var absent = absence{}
+
+// exec runs SQL as the owner of the service's database.
+func exec(t testing.TB, s *servicetest.Service, sql string, args ...any) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.DB.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// fill stores n entries of project in bulk, in pairs of equal times, with one page view each.
+func fill(t testing.TB, s *servicetest.Service, project string, n int) {
+	t.Helper()
+	exec(t, s, `
+		INSERT INTO entries
+		SELECT $1, 'en_' || lpad(i::text, 7, '0'), 'gr_1', 'emb_1', 'co_1',
+		       '2022-01-01Z'::timestamptz + (i % 1000) * interval '1 s', '2022-01-01Z'::timestamptz + (i / 2) * interval '1 s',
+		       '{"n":' || i || '}'
+		FROM generate_series(1, $2::int) i`, project, n)
+	exec(t, s, `
+		INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, "timestamp",
+		                    page_id, page_key, page_index, event_type, view_type)
+		SELECT $1, decode(md5($1 || i), 'hex'), 'en_' || lpad(i::text, 7, '0'), 'co_1', 'gr_1', 'emb_1',
+		       '2022-01-01Z'::timestamptz + i * interval '1 s', 'pg_1', 'page-1', 1, 'flowpage.viewed', 'flowpage'
+		FROM generate_series(1, $2::int) i`, project, n)
+	exec(t, s, `ANALYZE`)
+}
+
+// ids gives what field says in each object of a list.
+func ids(list []object, field string) []string {
+	out := make([]string, len(list))
+	for i, o := range list {
+		out[i], _ = o[field].(string)
+	}
+	return out
+}
+
+// getList asks for a list that must be answered 200.
+func getList(t testing.TB, s *servicetest.Service, key, path string) ([]object, servicetest.Answer) {
+	t.Helper()
+	a := s.Get(t, key, path)
+	if a.Status != 200 || a.Err != nil {
+		t.Fatalf("GET %s: %d %.300s %v", path, a.Status, a.Body, a.Err)
+	}
+	var list []object
+	a.JSON(t, &list)
+	return list, a
+}
+
+// walk follows cursors from path to the end and gives all records.
+func walk(t testing.TB, s *servicetest.Service, key, path string, between func()) []object {
+	t.Helper()
+	var all []object
+	for page := 0; ; page++ {
+		if page > 10000 {
+			t.Fatalf("the walk of %s does not end", path)
+		}
+		list, a := getList(t, s, key, path)
+		all = append(all, list...)
+		next := a.Header.Get("X-Next-Cursor")
+		if next == "" {
+			return all
+		}
+		u, err := url.Parse(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := u.Query()
+		q.Set("cursor", next)
+		u.RawQuery = q.Encode()
+		path = u.String()
+		if between != nil {
+			between()
+		}
+	}
+}

@@ -1,0 +1,170 @@
+// Package api owns the service's routes and handlers: what a request may ask for and how it is
+// answered. What it serves comes from the store through [Reader].
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/keyset"
+
+	"github.com/lectern-dev/lectern/services/entries/internal/entry"
+)
+
+// Reader is what the handlers need of the store.
+type Reader interface {
+	// Entry returns one entry as JSON, or an EntryNotFound.
+	Entry(ctx context.Context, projectID, entryID string) ([]byte, error)
+	// Entries, PageViews and Events open a page of a list; Events may be an EntryNotFound.
+	Entries(ctx context.Context, l entry.List, page keyset.Page) (*keyset.List, error)
+	PageViews(ctx context.Context, l entry.List, page keyset.Page) (*keyset.List, error)
+	Events(ctx context.Context, projectID, entryID string, descending bool, page keyset.Page) (*keyset.List, error)
+}
+
+// Config bounds what a request may ask for.
+type Config struct {
+	// MaxLimit is the greatest value of the parameter limit, in records. Default: 1000000.
+	MaxLimit int `env:"MAX_LIMIT" envDefault:"1000000"`
+	// Stall is how long a client may take from chunk to chunk of a list.
+	Stall time.Duration `env:"-"`
+}
+
+// API serves operations 1 to 4.
+type API struct {
+	cfg   Config
+	store Reader
+}
+
+// Routes lists every public route of the service.
+func Routes(cfg Config, store Reader, guard *auth.Guard) *httpapi.Router {
+	a := &API{cfg: cfg, store: store}
+	read := func(h httpapi.HandlerFunc) httpapi.HandlerFunc { return guard.Protect(auth.EntriesRead, h) }
+
+	rt := httpapi.NewRouter()
+	rt.Get("/projects/{projectId}/entries", read(a.listEntries))
+	rt.Get("/projects/{projectId}/entries/{entryId}", read(a.getEntry))
+	rt.Get("/projects/{projectId}/entries/{entryId}/events", read(a.listEvents))
+	rt.Get("/projects/{projectId}/entries-page-views", read(a.listPageViews))
+	return rt
+}
+
+// listEntries is operation 1.
+func (a *API) listEntries(w http.ResponseWriter, r *http.Request) error {
+	project, err := httpapi.PathIdentifier(r, "projectId")
+	if err != nil {
+		return err
+	}
+	q := httpapi.ParseQuery(r, "limit", "sort", "direction", "updated_after", "updated_before", "cursor")
+	l := a.list(q, project)
+	if q.Enum("sort", "updated_at", "updated_at", "last_updated", "created_at") == "created_at" {
+		l.Sort = entry.ByCreatedAt
+	}
+	binding, page := a.page(r, q, "entries", l)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	found, err := a.store.Entries(r.Context(), l, page)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteList(w, r, q, binding, found, a.cfg.Stall)
+}
+
+// getEntry is operation 2.
+func (a *API) getEntry(w http.ResponseWriter, r *http.Request) error {
+	project, id, err := entryPath(r)
+	if err != nil {
+		return err
+	}
+	if err := httpapi.ParseQuery(r).Err(); err != nil {
+		return err
+	}
+	body, err := a.store.Entry(r.Context(), project, id)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteBody(w, r, "application/json", body, "")
+}
+
+// listEvents is operation 3.
+func (a *API) listEvents(w http.ResponseWriter, r *http.Request) error {
+	project, id, err := entryPath(r)
+	if err != nil {
+		return err
+	}
+	q := httpapi.ParseQuery(r, "limit", "direction", "cursor")
+	descending := q.Descending()
+	binding := httpapi.Binding{
+		Project: project, List: "events", Of: id, Sort: "timestamp", Descending: descending,
+		Least: httpapi.MinTime, Most: httpapi.MaxTime,
+	}
+	start, end := entry.EventBounds(descending)
+	page := keyset.Page{
+		After: binding.Position(q, start), End: end, Limit: q.Limit(a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
+	}
+	if !entry.ValidArrival(page.After) {
+		q.Fail("cursor", "the cursor of the previous answer")
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	found, err := a.store.Events(r.Context(), project, id, descending, page)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteList(w, r, q, binding, found, a.cfg.Stall)
+}
+
+// listPageViews is operation 4.
+func (a *API) listPageViews(w http.ResponseWriter, r *http.Request) error {
+	project, err := httpapi.PathIdentifier(r, "projectId")
+	if err != nil {
+		return err
+	}
+	q := httpapi.ParseQuery(r, "limit", "direction", "updated_after", "updated_before", "include_urls", "cursor")
+	l := a.list(q, project)
+	l.IncludeURLs = q.Bool("include_urls", false)
+	binding, page := a.page(r, q, "entries-page-views", l)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	found, err := a.store.PageViews(r.Context(), l, page)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteList(w, r, q, binding, found, a.cfg.Stall)
+}
+
+// list reads what the lists of entries and of their page views have in common.
+func (a *API) list(q *httpapi.Query, project string) entry.List {
+	return entry.List{
+		ProjectID:     project,
+		Descending:    q.Descending(),
+		UpdatedAfter:  q.Time("updated_after", httpapi.BeforeAll),
+		UpdatedBefore: q.Time("updated_before", httpapi.AfterAll),
+	}
+}
+
+// page reads which part of the list is asked for, and what its cursors are bound to.
+func (a *API) page(r *http.Request, q *httpapi.Query, name string, l entry.List) (httpapi.Binding, keyset.Page) {
+	binding := httpapi.Binding{
+		Project: l.ProjectID, List: name, Sort: l.Sort.String(), Descending: l.Descending,
+		Filters: []string{httpapi.FormatBound(l.UpdatedAfter), httpapi.FormatBound(l.UpdatedBefore)},
+		Least:   httpapi.MinTime, Most: httpapi.MaxTime,
+	}
+	start, end := l.Bounds()
+	return binding, keyset.Page{
+		After: binding.Position(q, start), End: end, Limit: q.Limit(a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
+	}
+}
+
+func entryPath(r *http.Request) (project, id string, err error) {
+	if project, err = httpapi.PathIdentifier(r, "projectId"); err != nil {
+		return "", "", err
+	}
+	id, err = httpapi.PathIdentifier(r, "entryId")
+	return project, id, err
+}

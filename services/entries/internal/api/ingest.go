@@ -1,0 +1,110 @@
+package api
+
+import (
+	"context"
+	"math"
+
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/ingest"
+	"github.com/lectern-dev/lectern/shared/service"
+
+	"github.com/lectern-dev/lectern/services/entries/internal/entry"
+)
+
+// Writer is what the ingest needs of the store. Both tell how many records changed what was stored.
+type Writer interface {
+	PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (stored int, err error)
+	PutEvents(ctx context.Context, projectID string, events []entry.Event) (stored int, err error)
+}
+
+// InternalRoutes lists every route under /internal of the service.
+func InternalRoutes(options ingest.Options, store Writer, p *service.Parts) *httpapi.Router {
+	options.MeterProvider = p.Telemetry.MeterProvider
+
+	rt := httpapi.NewRouter()
+	rt.Post("/internal/entries", p.IngestKeys.Protect(ingest.Handler(entryKind(store), options)))
+	rt.Post("/internal/events", p.IngestKeys.Protect(ingest.Handler(eventKind(store), options)))
+	return rt
+}
+
+// counted is the Store of a kind whose records the database never rejects.
+func counted[T any](put func(context.Context, string, []T) (int, error)) func(context.Context, string, []T) (ingest.Result, error) {
+	return func(ctx context.Context, projectID string, records []T) (ingest.Result, error) {
+		stored, err := put(ctx, projectID, records)
+		return ingest.Result{Stored: stored}, err
+	}
+}
+
+// entryKind takes entries in the shape in which operation 1 gives them out.
+func entryKind(store Writer) ingest.Kind[entry.Entry] {
+	type e = entry.Entry
+	id := ingest.Identifier()
+	return ingest.Kind[e]{
+		Resource: "entries",
+		Fields: []ingest.Field[e]{
+			ingest.Text("entry_id", id, func(r *e) *string { return &r.EntryID }),
+			ingest.Text("group_id", id, func(r *e) *string { return &r.GroupID }),
+			ingest.Text("project_id", id, func(r *e) *string { return &r.ProjectID }),
+			ingest.Text("embeddable_id", id, func(r *e) *string { return &r.EmbeddableID }),
+			ingest.Text("contact_id", id, func(r *e) *string { return &r.ContactID }),
+			ingest.Time("created_at", func(r *e) *int64 { return &r.CreatedAt }),
+			ingest.Time("updated_at", func(r *e) *int64 { return &r.UpdatedAt }),
+			ingest.Text("entry_data", ingest.JSONText(), func(r *e) *string { return &r.Data }),
+		},
+		Project: func(r *e) string { return r.ProjectID },
+		Store:   counted(store.PutEntries),
+	}
+}
+
+// eventKind takes events in the shape in which operation 3 gives them out, with event_id and url.
+func eventKind(store Writer) ingest.Kind[entry.Event] {
+	type e = entry.Event
+	id, text := ingest.Identifier(), ingest.AnyText()
+	number := func(name string, at func(*e) **int64) ingest.Field[e] {
+		return ingest.NullInt(name, math.MinInt64, math.MaxInt64, at)
+	}
+	return ingest.Kind[e]{
+		Resource: "events",
+		Fields: []ingest.Field[e]{
+			ingest.Text("entry_id", id, func(r *e) *string { return &r.EntryID }),
+			ingest.Text("contact_id", id, func(r *e) *string { return &r.ContactID }),
+			ingest.Text("project_id", id, func(r *e) *string { return &r.ProjectID }),
+			ingest.Text("group_id", id, func(r *e) *string { return &r.GroupID }),
+			ingest.Text("embeddable_id", id, func(r *e) *string { return &r.EmbeddableID }),
+			number("embeddable_version_number", func(r *e) **int64 { return &r.Version }),
+			ingest.Time("timestamp", func(r *e) *int64 { return &r.Timestamp }),
+			ingest.NullText("page_id", text, func(r *e) **string { return &r.PageID }),
+			ingest.NullText("page_key", text, func(r *e) **string { return &r.PageKey }),
+			number("page_index", func(r *e) **int64 { return &r.PageIndex }),
+			ingest.NullText("max_page_id", text, func(r *e) **string { return &r.MaxPageID }),
+			ingest.NullText("max_page_key", text, func(r *e) **string { return &r.MaxPageKey }),
+			number("max_page_index", func(r *e) **int64 { return &r.MaxPageIndex }),
+			number("total_pages", func(r *e) **int64 { return &r.TotalPages }),
+			ingest.Text("event_type", id, func(r *e) *string { return &r.EventType }),
+			ingest.NullText("view_type", text, func(r *e) **string { return &r.ViewType }),
+			ingest.NullText("custom_event_name", text, func(r *e) **string { return &r.CustomEventName }),
+			ingest.NullText("custom_event_props", ingest.JSONText(), func(r *e) **string { return &r.CustomEventProps }),
+			ingest.NullText("url", text, func(r *e) **string { return &r.URL }),
+			ingest.NullText("event_id", id, func(r *e) **string { return &r.EventID }),
+		},
+		Check:   checkPageView,
+		Project: func(r *e) string { return r.ProjectID },
+		Store:   counted(store.PutEvents),
+	}
+}
+
+// checkPageView asks of a page view what page views give out without a null.
+func checkPageView(e *entry.Event) *ingest.Fault {
+	if e.EventType != entry.PageViewed {
+		return nil
+	}
+	switch {
+	case e.PageID == nil:
+		return ingest.Missing("page_id")
+	case e.PageKey == nil:
+		return ingest.Missing("page_key")
+	case e.PageIndex == nil:
+		return ingest.Missing("page_index")
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+// Package entry owns the nouns of the service: entries, their events and page views, how a list of
+// them is asked for, what makes a record well-formed, and how each is written as JSON. It does no I/O.
+package entry
+
+import (
+	"strconv"
+
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/keyset"
+)
+
+// Entry is one user submission to an embeddable. Times are Unix microseconds.
+type Entry struct {
+	ProjectID    string
+	EntryID      string
+	GroupID      string
+	EmbeddableID string
+	ContactID    string
+	CreatedAt    int64
+	UpdatedAt    int64
+	Data         string // JSON, byte for byte as it came
+}
+
+// Event is one activity record of an entry: a page view or another event. Nil stands for null. The
+// timestamp is in Unix microseconds.
+type Event struct {
+	ProjectID        string
+	EntryID          string
+	ContactID        string
+	GroupID          string
+	EmbeddableID     string
+	Version          *int64 // of the embeddable
+	Timestamp        int64
+	PageID           *string
+	PageKey          *string
+	PageIndex        *int64
+	MaxPageID        *string
+	MaxPageKey       *string
+	MaxPageIndex     *int64
+	TotalPages       *int64
+	EventType        string
+	ViewType         *string
+	CustomEventName  *string
+	CustomEventProps *string // JSON, byte for byte as it came
+	URL              *string // where the page was seen; page views give it out when asked
+	EventID          *string // the source's name of the event, unique in its project
+}
+
+// PageViewed is the type of the events that are page views.
+const PageViewed = "flowpage.viewed"
+
+// Sort is what a list of entries is ordered by. Ties are broken by entry id.
+type Sort byte
+
+const (
+	// ByUpdatedAt orders by the last update.
+	ByUpdatedAt Sort = iota
+	// ByCreatedAt orders by creation.
+	ByCreatedAt
+)
+
+// String gives the sort as the API names it.
+func (s Sort) String() string {
+	if s == ByCreatedAt {
+		return "created_at"
+	}
+	return "updated_at"
+}
+
+// List asks for entries, or for entries with their page views.
+type List struct {
+	ProjectID     string
+	Sort          Sort
+	Descending    bool
+	UpdatedAfter  int64 // strictly; httpapi.BeforeAll when not asked for
+	UpdatedBefore int64 // strictly; httpapi.AfterAll when not asked for
+	IncludeURLs   bool  // of page views
+}
+
+// Bounds gives where the list starts and ends in its order. No id is empty, so a position with an
+// empty id lies between two keys.
+func (l List) Bounds() (start, end keyset.Position) {
+	low := keyset.Position{Key: httpapi.BeforeAll}
+	high := keyset.Position{Key: httpapi.AfterAll}
+	if l.Sort == ByUpdatedAt {
+		if l.UpdatedAfter != httpapi.BeforeAll {
+			low.Key = l.UpdatedAfter + 1 // times are whole microseconds
+		}
+		high.Key = l.UpdatedBefore
+	}
+	if l.Descending {
+		return high, low
+	}
+	return low, high
+}
+
+// Moves tells whether an entry may move forward in the list's order while the list is read. A newer
+// update is what moves entries by update: towards the end of an ascending list, and to the part of a
+// descending one that lies behind.
+func (l List) Moves() bool { return l.Sort != ByUpdatedAt || !l.Descending }
+
+// Events are listed by timestamp, then arrival: the id of an event's position is its arrival.
+
+// Arrival reads a position's arrival, 0 (before all) when it has none.
+func Arrival(p keyset.Position) int64 {
+	n, _ := strconv.ParseInt(p.ID, 10, 64)
+	return n
+}
+
+// ValidArrival tells whether a position from outside names an arrival, or none.
+func ValidArrival(p keyset.Position) bool {
+	if p.ID == "" {
+		return true
+	}
+	n, err := strconv.ParseInt(p.ID, 10, 64)
+	return err == nil && n > 0
+}
+
+// EventBounds gives where a list of events starts and ends in its order.
+func EventBounds(descending bool) (start, end keyset.Position) {
+	low, high := keyset.Position{Key: httpapi.BeforeAll}, keyset.Position{Key: httpapi.AfterAll}
+	if descending {
+		return high, low
+	}
+	return low, high
+}

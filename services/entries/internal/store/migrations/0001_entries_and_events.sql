@@ -1,0 +1,68 @@
+-- +goose Up
+
+-- Identifiers are compared as bytes (COLLATE "C"): cursors, Go and Postgres order them alike, and an
+-- index serves every comparison. Each primary key and index leads with project_id, so that the tables
+-- can be distributed by it.
+
+CREATE TABLE entries (
+    project_id    text COLLATE "C" NOT NULL,
+    entry_id      text COLLATE "C" NOT NULL,
+    group_id      text COLLATE "C" NOT NULL,
+    embeddable_id text COLLATE "C" NOT NULL,
+    contact_id    text COLLATE "C" NOT NULL,
+    created_at    timestamptz      NOT NULL,
+    updated_at    timestamptz      NOT NULL,
+    -- JSON, byte for byte as it came: not jsonb, which would rewrite it.
+    entry_data    text COLLATE "C" NOT NULL,
+    PRIMARY KEY (project_id, entry_id)
+);
+
+CREATE INDEX entries_by_updated_at ON entries (project_id, updated_at, entry_id);
+
+-- updated_at is included so that a list by creation with filters on it settles its last key from the
+-- index alone.
+CREATE INDEX entries_by_created_at ON entries (project_id, created_at, entry_id) INCLUDE (updated_at);
+
+CREATE TABLE events (
+    project_id                text COLLATE "C" NOT NULL,
+    -- What makes an event the same event: a digest of its event_id where it has one, else of all its
+    -- fields.
+    event_key                 bytea            NOT NULL CHECK (octet_length(event_key) = 16),
+    -- The order of arrival: it breaks ties between equal timestamps.
+    arrival                   bigint           NOT NULL GENERATED ALWAYS AS IDENTITY,
+    entry_id                  text COLLATE "C" NOT NULL,
+    contact_id                text COLLATE "C" NOT NULL,
+    group_id                  text COLLATE "C" NOT NULL,
+    embeddable_id             text COLLATE "C" NOT NULL,
+    embeddable_version_number bigint,
+    "timestamp"               timestamptz      NOT NULL,
+    page_id                   text COLLATE "C",
+    page_key                  text COLLATE "C",
+    page_index                bigint,
+    max_page_id               text COLLATE "C",
+    max_page_key              text COLLATE "C",
+    max_page_index            bigint,
+    total_pages               bigint,
+    event_type                text COLLATE "C" NOT NULL,
+    view_type                 text COLLATE "C",
+    custom_event_name         text COLLATE "C",
+    -- JSON, byte for byte as it came.
+    custom_event_props        text COLLATE "C",
+    url                       text COLLATE "C",
+    event_id                  text COLLATE "C",
+    PRIMARY KEY (project_id, event_key),
+    -- A page view leaves nothing of its page open, so that the API needs no null there.
+    CHECK (event_type <> 'flowpage.viewed'
+        OR (page_id IS NOT NULL AND page_key IS NOT NULL AND page_index IS NOT NULL))
+);
+
+CREATE INDEX events_by_entry ON events (project_id, entry_id, "timestamp", arrival);
+
+-- +goose StatementBegin
+DO $$ BEGIN
+    IF EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN
+        PERFORM create_distributed_table('entries', 'project_id', colocate_with => 'none');
+        PERFORM create_distributed_table('events', 'project_id', colocate_with => 'entries');
+    END IF;
+END $$;
+-- +goose StatementEnd

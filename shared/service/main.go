@@ -1,0 +1,57 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+// Exit codes of a service's command.
+const (
+	exitOK    = 0
+	exitFault = 1 // it ran and failed
+	exitUsage = 2 // it was told something that it does not understand
+)
+
+// Main is a service's command line: "serve" or "migrate", configured by the environment. C is the
+// service's configuration. It returns the exit code: 0 done, 1 failed, 2 told something wrong. The first
+// SIGINT or SIGTERM stops it gracefully, a second one at once.
+func Main[C any](name string, args []string, stderr io.Writer, serve, migrate func(context.Context, C) error) int {
+	do, ok := map[string]func(context.Context, C) error{"serve": serve, "migrate": migrate}[command(args)]
+	if !ok {
+		fmt.Fprintf(stderr, "usage: %s serve | migrate\nConfigured by environment variables: see docs/operating.md.\n", name)
+		return exitUsage
+	}
+	var cfg C
+	if err := config.Load(&cfg, nil); err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		return exitUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal kills
+	if err := do(ctx, cfg); err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		if _, ok := errors.AsType[*config.Fault](err); ok {
+			return exitUsage
+		}
+		return exitFault
+	}
+	return exitOK
+}
+
+func command(args []string) string {
+	switch len(args) {
+	case 0:
+		return "serve"
+	case 1:
+		return args[0]
+	}
+	return ""
+}

@@ -1,0 +1,191 @@
+// Package service owns what all data services are made of: their common configuration, the order in
+// which their parts start and stop, and their command line. A service adds its schema and its routes.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/ingest"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+// Config is what every data service is told.
+type Config struct {
+	// The service's database, by the role that reads. Required to serve.
+	DatabaseURL config.Secret `env:"DATABASE_URL"`
+
+	// The same database by the role that writes what comes in. Not set: nothing comes in.
+	IngestDatabaseURL config.Secret `env:"INGEST_DATABASE_URL"`
+
+	// The same database by its owner, who migrates. Required to migrate.
+	MigrateDatabaseURL config.Secret `env:"MIGRATE_DATABASE_URL"`
+
+	// Migrates before it serves, as the command migrate does.
+	MigrateOnStart bool `env:"MIGRATE_ON_START" envDefault:"false"`
+
+	// The keys of those who may send data in, comma-separated; any of them is good. Not set: nobody may.
+	IngestKeys []config.Secret `env:"INGEST_API_KEYS"`
+
+	HTTP      httpserver.Config
+	Auth      auth.Config
+	Pool      pgdb.Options
+	Ingest    ingest.Options
+	Telemetry telemetry.Config
+
+	// LogOutput takes the log. Nil: standard error.
+	LogOutput io.Writer `env:"-"`
+}
+
+// Definition is what one service adds.
+type Definition struct {
+	// Name is the service's: of its logs, spans, connections and migrations.
+	Name string
+	// Schema is what it keeps in its database.
+	Schema pgdb.Schema
+	// Routes gives its public routes and those under /internal.
+	Routes func(p *Parts) (public, internal *httpapi.Router)
+}
+
+// Parts is what a running service's routes are made with.
+type Parts struct {
+	Telemetry *telemetry.Telemetry
+	Keys      *keyring.Keyring
+	// Read is the pool of the role that reads.
+	Read *pgdb.Pool
+	// Write is the pool of the role that takes data in, nil when nothing comes in.
+	Write *pgdb.Pool
+	// IngestKeys let data in.
+	IngestKeys *auth.SharedKeys
+}
+
+// Run serves until ctx ends, and then stops without losing a request.
+func Run(ctx context.Context, cfg Config, d Definition) (err error) {
+	if cfg.DatabaseURL == "" {
+		return &config.Fault{Variable: "DATABASE_URL", Problem: "is not set, and is required"}
+	}
+	tel, err := telemetry.Start(ctx, telemetry.Options{Service: d.Name, Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
+	if err != nil {
+		return err
+	}
+	// What stops, stops in the opposite order, also when ctx has long ended.
+	var stops []func(context.Context) error
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+		defer cancel()
+		for i := range stops {
+			err = errors.Join(err, stops[len(stops)-1-i](ctx))
+		}
+	}()
+	stops = append(stops, tel.Shutdown)
+
+	if cfg.MigrateOnStart {
+		if err := migrate(ctx, cfg, d, tel); err != nil {
+			return err
+		}
+	}
+	pool := cfg.Pool
+	pool.TracerProvider, pool.MeterProvider = tel.TracerProvider, tel.MeterProvider
+	open := func(url config.Secret, name string) (*pgdb.Pool, error) {
+		options := pool
+		options.Name = name
+		p, err := pgdb.Open(ctx, url, options)
+		if err == nil {
+			stops = append(stops, func(context.Context) error { p.Close(); return nil })
+		}
+		return p, err
+	}
+	parts := &Parts{Telemetry: tel, IngestKeys: auth.NewSharedKeys(cfg.IngestKeys)}
+	if parts.Read, err = open(cfg.DatabaseURL, d.Name); err != nil {
+		return fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	if cfg.IngestDatabaseURL != "" {
+		if parts.Write, err = open(cfg.IngestDatabaseURL, d.Name+" ingest"); err != nil {
+			return fmt.Errorf("INGEST_DATABASE_URL: %w", err)
+		}
+	}
+	parts.Keys, err = keyring.Open(ctx, cfg.Auth, keyring.Options{
+		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Pool: cfg.Pool,
+	})
+	if err != nil {
+		return err
+	}
+	stops = append(stops, parts.Keys.Close)
+
+	public, internal := d.Routes(parts)
+	server, err := httpserver.New(httpserver.Options{
+		Service: d.Name, Config: cfg.HTTP, Telemetry: tel, Public: public, Internal: internal, Checks: checks(parts),
+	})
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx)
+}
+
+// stopWithin bounds what is left to do when the last request is over.
+const stopWithin = 10 * time.Second
+
+// checks are what /readyz shows. Only the first contact with the database makes a service wait: later
+// it would take every replica out at once, and put the load balancer's error page in the place of an
+// answer that says when to come back.
+func checks(p *Parts) []httpserver.Check {
+	reached := false // the server asks one at a time
+	list := []httpserver.Check{
+		{Name: "started", Required: true, Probe: func(ctx context.Context) error {
+			if reached {
+				return nil
+			}
+			err := p.Read.Health(ctx)
+			reached = err == nil
+			return err
+		}},
+		{Name: "postgres", Probe: p.Read.Health},
+		{Name: "keys", Probe: p.Keys.Ready},
+	}
+	if p.Keys.Redis != nil {
+		list = append(list, httpserver.Check{Name: "redis", Probe: func(context.Context) error {
+			if !p.Keys.Redis.Up() {
+				return errors.New("out of reach")
+			}
+			return nil
+		}})
+	}
+	return list
+}
+
+// Migrate brings the service's database to what this version needs, and the keys' when
+// AUTH_MIGRATE_DATABASE_URL is set. It may run at every start, several at once.
+func Migrate(ctx context.Context, cfg Config, d Definition) (err error) {
+	tel, err := telemetry.Start(ctx, telemetry.Options{Service: d.Name + " migrate", Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
+	return migrate(ctx, cfg, d, tel)
+}
+
+func migrate(ctx context.Context, cfg Config, d Definition, tel *telemetry.Telemetry) error {
+	if cfg.MigrateDatabaseURL == "" {
+		return &config.Fault{Variable: "MIGRATE_DATABASE_URL", Problem: "is not set, and is required to migrate"}
+	}
+	roles := map[pgdb.Role]string{
+		pgdb.Reader: pgdb.UserOf(cfg.DatabaseURL.Reveal()),
+		pgdb.Ingest: pgdb.UserOf(cfg.IngestDatabaseURL.Reveal()),
+	}
+	if err := pgdb.Migrate(ctx, cfg.MigrateDatabaseURL.Reveal(), d.Schema, roles, tel.Logger); err != nil {
+		return err
+	}
+	if cfg.Auth.MigrateURL == "" {
+		return nil
+	}
+	return keyring.Migrate(ctx, cfg.Auth, tel.Logger)
+}
