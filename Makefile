@@ -1,0 +1,43 @@
+# Lectern. `make help` lists what can be made.
+#
+# Tests that take over 20 seconds are named TestLong… and skip themselves unless LECTERN_LONG is set, so
+# that `go test ./...` stays quick anywhere; `make test-long` runs them, and nothing else.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help up setup build test test-long lint generate bench fuzz
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+# The program takes the shell's place, so that a signal to make reaches it.
+up: ## run everything on this machine, with demo data (ARGS="--help" for more)
+	@scripts/setup postgres
+	@go build -o bin/lectern ./cli/cmd/lectern
+	@exec bin/lectern up $(ARGS)
+
+setup: ## install what the tests need beside Go, if it is missing
+	@scripts/setup
+
+build: ## build every program into bin/
+	@mkdir -p bin
+	go build -o bin/ $$(scripts/modules | sed 's|$$|/...|' | xargs go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}')
+
+test: setup ## test every module with the race detector
+	@scripts/test
+
+test-long: setup ## run the tests that take over 20 seconds
+	@scripts/test-long
+
+lint: ## build, vet and tidy every module alone, and lint them
+	@scripts/lint
+
+generate: ## bring generated files and tables up to date
+	@scripts/modules | while read -r module; do go generate "$$module/..." || exit 1; done
+	@go run ./shared/config/configdoc $(wildcard docs/*.md)
+
+bench: setup ## run the Go benchmarks of every module (NAME=Chain for some)
+	@scripts/modules | sed 's|$$|/...|' | xargs go test -run '^$$' -bench '$(or $(NAME),.)' -benchmem
+
+fuzz: setup ## run every fuzz target, FUZZTIME=10m in all
+	@scripts/fuzz
