@@ -1,0 +1,451 @@
+package pgkeys_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// announced collects announcements.
+type announced struct {
+	mu  sync.Mutex
+	all []string
+	err error
+}
+
+func (a *announced) Announce(_ context.Context, projectID string, h auth.Hash) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, projectID+" "+h.String())
+	return a.err
+}
+
+func (a *announced) take() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := a.all
+	a.all = nil
+	return all
+}
+
+type bench struct {
+	*pgkeys.Admin
+	store     *pgkeys.Store
+	db        pgtest.DB
+	announced *announced
+	now       time.Time
+}
+
+func setup(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{db: pgtest.Database(t, pgkeys.Schema()), announced: &announced{}, now: time.Now().UTC().Truncate(time.Microsecond)}
+	now := func() time.Time { return b.now }
+	b.Admin = pgkeys.NewAdmin(pool(t, b.db.OwnerURL), b.announced, now, slog.New(slog.DiscardHandler))
+	b.store = pgkeys.NewStore(pool(t, b.db.ReaderURL), now)
+	return b
+}
+
+func pool(t *testing.T, url string) *pgdb.Pool {
+	t.Helper()
+	p, err := pgdb.Open(t.Context(), config.Secret(url), pgdb.Options{MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (b *bench) mint(t *testing.T, o pgkeys.MintOptions) (config.Secret, auth.Record) {
+	t.Helper()
+	key, r, err := b.Mint(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, r
+}
+
+func (b *bench) lookup(project string, key config.Secret) (auth.Record, error) {
+	return b.store.Lookup(context.Background(), project, auth.HashKey(key.Reveal()))
+}
+
+func TestMintAndLookup(t *testing.T) {
+	b := setup(t)
+	for _, tt := range []struct {
+		name string
+		in   pgkeys.MintOptions
+		want auth.Record // what differs from the default
+	}{
+		{"defaults", pgkeys.MintOptions{ProjectID: "p"}, auth.Record{ProjectID: "p", Scopes: auth.DefaultScopes}},
+		{
+			"everything",
+			pgkeys.MintOptions{ProjectID: "pr/ö", Name: "CI of the shop", Scopes: auth.ScopesOf(auth.ProxyUse), Rate: 5, ExpiresAt: b.now.Add(time.Hour)},
+			auth.Record{ProjectID: "pr/ö", Name: "CI of the shop", Scopes: auth.ScopesOf(auth.ProxyUse), Rate: 5, ExpiresAt: b.now.Add(time.Hour)},
+		},
+		{"brought along", pgkeys.MintOptions{ProjectID: "p", Value: "my own key"}, auth.Record{ProjectID: "p", Scopes: auth.DefaultScopes, Foreign: true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			key, minted := b.mint(t, tt.in)
+			if tt.in.Value == "" {
+				if _, err := auth.ParseKey(key.Reveal()); err != nil {
+					t.Error(err)
+				}
+			} else if key != tt.in.Value {
+				t.Error("another key than the one brought along")
+			}
+			if age := time.Since(minted.CreatedAt); age < -time.Minute || age > time.Minute {
+				t.Errorf("created at %v", minted.CreatedAt)
+			}
+			want := tt.want
+			want.ID, want.CreatedAt = minted.ID, minted.CreatedAt
+			if diff := cmp.Diff(want, minted); diff != "" {
+				t.Errorf("minted: %s", diff)
+			}
+			want.ReadAt = b.now
+			found, err := b.lookup(tt.in.ProjectID, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, found); diff != "" {
+				t.Errorf("found: %s", diff)
+			}
+			if diff := cmp.Diff([]string{tt.in.ProjectID + " " + auth.HashKey(key.Reveal()).String()}, b.announced.take()); diff != "" {
+				t.Errorf("announced: %s", diff)
+			}
+			if _, err := b.lookup("another project", key); !errors.Is(err, auth.ErrUnknown) {
+				t.Errorf("in another project: %v, want unknown", err)
+			}
+		})
+	}
+}
+
+func TestMintRefuses(t *testing.T) {
+	b := setup(t)
+	key, _ := b.mint(t, pgkeys.MintOptions{ProjectID: "p"})
+	wrong := key.Reveal()[:40] + map[bool]string{true: "1", false: "0"}[key.Reveal()[40] == '0']
+	for _, tt := range []struct {
+		name string
+		in   pgkeys.MintOptions
+		is   error
+	}{
+		{"no project", pgkeys.MintOptions{}, nil},
+		{"long project", pgkeys.MintOptions{ProjectID: strings.Repeat("p", 257)}, nil},
+		{"long name", pgkeys.MintOptions{ProjectID: "p", Name: strings.Repeat("n", 257)}, nil},
+		{"name with a newline", pgkeys.MintOptions{ProjectID: "p", Name: "a\nb"}, nil},
+		{"negative rate", pgkeys.MintOptions{ProjectID: "p", Rate: -1}, nil},
+		{"expired", pgkeys.MintOptions{ProjectID: "p", ExpiresAt: b.now}, nil},
+		{"control characters", pgkeys.MintOptions{ProjectID: "p", Value: "a\x01"}, nil},
+		{"minted form, wrong checksum", pgkeys.MintOptions{ProjectID: "p", Value: config.Secret(wrong)}, nil},
+		{"there already", pgkeys.MintOptions{ProjectID: "p", Value: key}, pgkeys.ErrExists},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := b.Mint(t.Context(), tt.in)
+			if err == nil || tt.is != nil && !errors.Is(err, tt.is) {
+				t.Fatalf("err = %v", err)
+			}
+			if tt.in.Value != "" && strings.Contains(err.Error(), tt.in.Value.Reveal()) {
+				t.Errorf("the error shows the key: %v", err)
+			}
+		})
+	}
+	// The same key may be two projects'.
+	b.mint(t, pgkeys.MintOptions{ProjectID: "q", Value: key})
+}
+
+func TestRevoke(t *testing.T) {
+	b := setup(t)
+	key, r := b.mint(t, pgkeys.MintOptions{ProjectID: "p"})
+	b.announced.take()
+	first := b.now
+	for range 2 {
+		got, err := b.Revoke(t.Context(), "p", r.ID)
+		if err != nil || !got.RevokedAt.Equal(first) {
+			t.Fatalf("revoked at %v, %v; want %v", got.RevokedAt, err, first)
+		}
+		if n := len(b.announced.take()); n != 1 {
+			t.Errorf("%d announcements, want 1", n)
+		}
+		b.now = b.now.Add(time.Hour)
+	}
+	if got, err := b.lookup("p", key); err != nil || got.Active(b.now) {
+		t.Errorf("looked up: %+v, %v", got, err)
+	}
+	for _, id := range []struct{ project, key string }{{"p", "key_no"}, {"q", r.ID}} {
+		if _, err := b.Revoke(t.Context(), id.project, id.key); !errors.Is(err, pgkeys.ErrNotFound) {
+			t.Errorf("revoke %v: %v, want not found", id, err)
+		}
+	}
+	if n := len(b.announced.take()); n != 0 {
+		t.Errorf("%d announcements of keys that are not there", n)
+	}
+}
+
+func TestAnnouncementThatFailsIsNoFailure(t *testing.T) {
+	b := setup(t)
+	b.announced.err = errors.New("out of reach")
+	_, r := b.mint(t, pgkeys.MintOptions{ProjectID: "p"})
+	if _, err := b.Revoke(t.Context(), "p", r.ID); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRotate(t *testing.T) {
+	b := setup(t)
+	const overlap = 10 * time.Minute
+	for _, tt := range []struct {
+		name       string
+		life       time.Duration // of the old key; 0: without end
+		oldEnds    time.Duration // from now
+		newExpires time.Duration // from now; 0: never
+	}{
+		{"without end", 0, overlap, 0},
+		{"long-lived", 24 * time.Hour, overlap, 24 * time.Hour},
+		{"ends before the overlap", time.Minute, time.Minute, time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := pgkeys.MintOptions{ProjectID: "p", Name: "n", Scopes: auth.ScopesOf(auth.EntriesRead, auth.ProxyUse), Rate: 9}
+			if tt.life > 0 {
+				o.ExpiresAt = b.now.Add(tt.life)
+			}
+			key, old := b.mint(t, o)
+			b.announced.take()
+			// Twice: what the first rotation did to the old key's end is not what the next key lives.
+			for range 2 {
+				fresh, r, err := b.Rotate(t.Context(), "p", old.ID, overlap)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Name != "n" || r.Scopes != o.Scopes || r.Rate != 9 || r.Foreign || r.ID == old.ID {
+					t.Errorf("the new key is %+v", r)
+				}
+				want := time.Time{}
+				if tt.newExpires > 0 {
+					want = b.now.Add(tt.newExpires)
+				}
+				if d := r.ExpiresAt.Sub(want); d < -time.Second || d > time.Second {
+					t.Errorf("the new key expires at %v, want %v", r.ExpiresAt, want)
+				}
+				if _, err := b.lookup("p", fresh); err != nil {
+					t.Errorf("the new key: %v", err)
+				}
+				got, err := b.lookup("p", key)
+				if err != nil || !got.ExpiresAt.Equal(b.now.Add(tt.oldEnds)) {
+					t.Errorf("the old key ends at %v, %v; want %v", got.ExpiresAt, err, b.now.Add(tt.oldEnds))
+				}
+				if n := len(b.announced.take()); n != 2 {
+					t.Errorf("%d announcements, want 2", n)
+				}
+			}
+		})
+	}
+
+	_, ended := b.mint(t, pgkeys.MintOptions{ProjectID: "p", ExpiresAt: b.now.Add(time.Second)})
+	_, revoked := b.mint(t, pgkeys.MintOptions{ProjectID: "p"})
+	if _, err := b.Revoke(t.Context(), "p", revoked.ID); err != nil {
+		t.Fatal(err)
+	}
+	b.now = b.now.Add(time.Second)
+	for _, tt := range []struct {
+		name, project, id string
+		want              error
+	}{
+		{"expired", "p", ended.ID, pgkeys.ErrInactive},
+		{"revoked", "p", revoked.ID, pgkeys.ErrInactive},
+		{"unknown", "p", "key_no", pgkeys.ErrNotFound},
+		{"another project's", "q", revoked.ID, pgkeys.ErrNotFound},
+	} {
+		before, _ := b.List(t.Context(), "p")
+		if _, _, err := b.Rotate(t.Context(), tt.project, tt.id, overlap); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+		}
+		if after, _ := b.List(t.Context(), "p"); len(after) != len(before) {
+			t.Errorf("%s: a key was left behind", tt.name)
+		}
+	}
+}
+
+func TestExpireAndGetAndList(t *testing.T) {
+	b := setup(t)
+	_, first := b.mint(t, pgkeys.MintOptions{ProjectID: "p", Name: "1"})
+	_, second := b.mint(t, pgkeys.MintOptions{ProjectID: "p", Name: "2", ExpiresAt: b.now.Add(time.Minute)})
+	b.mint(t, pgkeys.MintOptions{ProjectID: "q", Name: "3"})
+	at := b.now.Add(time.Hour)
+	if got, err := b.Expire(t.Context(), "p", first.ID, at); err != nil || !got.ExpiresAt.Equal(at) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := b.Expire(t.Context(), "p", second.ID, at); err != nil || !got.ExpiresAt.Equal(second.ExpiresAt) {
+		t.Errorf("an expiry was put off: %+v, %v", got, err)
+	}
+	if _, err := b.Expire(t.Context(), "q", first.ID, at); !errors.Is(err, pgkeys.ErrNotFound) {
+		t.Errorf("err = %v, want not found", err)
+	}
+	all, err := b.List(t.Context(), "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range all {
+		names = append(names, r.Name)
+	}
+	if diff := cmp.Diff([]string{"1", "2"}, names); diff != "" {
+		t.Error(diff)
+	}
+	if got, err := b.Get(t.Context(), "p", second.ID); err != nil || got.Name != "2" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := b.Get(t.Context(), "q", second.ID); !errors.Is(err, pgkeys.ErrNotFound) {
+		t.Errorf("err = %v, want not found", err)
+	}
+}
+
+func TestScopesOfANewerVersion(t *testing.T) {
+	b := setup(t)
+	key, r := b.mint(t, pgkeys.MintOptions{ProjectID: "p"})
+	owner := connect(t, b.db.OwnerURL)
+	if _, err := owner.Exec(t.Context(), `UPDATE api_keys SET scopes = '{entries:read,entries:dream}'`); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.lookup("p", key); err != nil || got.Scopes != auth.ScopesOf(auth.EntriesRead) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	_, fresh, err := b.Rotate(t.Context(), "p", r.ID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scopes []string
+	if err := owner.QueryRow(t.Context(), `SELECT scopes FROM api_keys WHERE project_id = 'p' AND key_id = $1`, fresh.ID).Scan(&scopes); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"entries:read", "entries:dream"}, scopes); diff != "" {
+		t.Errorf("rotation lost scopes: %s", diff)
+	}
+}
+
+func TestForeignHashes(t *testing.T) {
+	b := setup(t)
+	hashes := func(since time.Time) map[auth.Hash]bool {
+		t.Helper()
+		set := map[auth.Hash]bool{}
+		upTo, err := b.store.ForeignHashes(t.Context(), since, func(h auth.Hash) { set[h] = true })
+		if err != nil || time.Since(upTo) > time.Minute {
+			t.Fatalf("up to %v, %v", upTo, err)
+		}
+		return set
+	}
+	b.mint(t, pgkeys.MintOptions{ProjectID: "p"})
+	b.mint(t, pgkeys.MintOptions{ProjectID: "p", Value: "one"})
+	b.mint(t, pgkeys.MintOptions{ProjectID: "q", Value: "two"})
+	_, gone := b.mint(t, pgkeys.MintOptions{ProjectID: "q", Value: "three"})
+	if _, err := b.Revoke(t.Context(), "q", gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[auth.Hash]bool{auth.HashKey("one"): true, auth.HashKey("two"): true}, hashes(time.Time{})); diff != "" {
+		t.Error(diff)
+	}
+	if got := hashes(time.Now().Add(time.Hour)); len(got) != 0 {
+		t.Errorf("%d hashes of the future", len(got))
+	}
+}
+
+func TestWriteUses(t *testing.T) {
+	b := setup(t)
+	_, one := b.mint(t, pgkeys.MintOptions{ProjectID: "p"})
+	_, two := b.mint(t, pgkeys.MintOptions{ProjectID: "p"})
+	_, three := b.mint(t, pgkeys.MintOptions{ProjectID: "q"})
+	write := func(at time.Time) {
+		t.Helper()
+		if err := b.store.WriteUses(t.Context(), []auth.Use{
+			{ProjectID: "p", KeyID: one.ID, At: at},
+			{ProjectID: "p", KeyID: two.ID, At: at.Add(time.Second)},
+			{ProjectID: "q", KeyID: three.ID, At: at},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(b.now)
+	write(b.now.Add(-time.Hour)) // an older one of another process
+	for _, tt := range []struct {
+		project, id string
+		want        time.Time
+	}{{"p", one.ID, b.now.Add(time.Second)}, {"p", two.ID, b.now.Add(time.Second)}, {"q", three.ID, b.now}} {
+		if r, err := b.Get(t.Context(), tt.project, tt.id); err != nil || !r.LastUsedAt.Equal(tt.want) {
+			t.Errorf("%s last used at %v, %v; want %v", tt.id, r.LastUsedAt, err, tt.want)
+		}
+	}
+}
+
+// The role that serves can neither make keys nor change what one may do.
+func TestReaderCanDoNoMore(t *testing.T) {
+	b := setup(t)
+	b.mint(t, pgkeys.MintOptions{ProjectID: "p"})
+	reader := connect(t, b.db.ReaderURL)
+	for _, sql := range []string{
+		`INSERT INTO api_keys (project_id, key_hash, key_id, scopes) VALUES ('p', decode(repeat('00', 32), 'hex'), 'key_x', '{proxy:use}')`,
+		`UPDATE api_keys SET revoked_at = NULL WHERE project_id = 'p'`,
+		`UPDATE api_keys SET scopes = '{proxy:use}' WHERE project_id = 'p'`,
+		`DELETE FROM api_keys WHERE project_id = 'p'`,
+		`TRUNCATE api_keys`,
+		`CREATE TABLE mine ()`,
+	} {
+		_, err := reader.Exec(t.Context(), sql)
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "42501" { // insufficient_privilege
+			t.Errorf("%s: %v, want it refused", sql, err)
+		}
+	}
+}
+
+// The table itself refuses what no code should write.
+func TestTableChecks(t *testing.T) {
+	b := setup(t)
+	owner := connect(t, b.db.OwnerURL)
+	for _, values := range []string{
+		`'', decode(repeat('00', 32), 'hex'), 'key_x', '{a}', 0`,
+		`repeat('p', 257), decode(repeat('00', 32), 'hex'), 'key_x', '{a}', 0`,
+		`'p', decode(repeat('00', 31), 'hex'), 'key_x', '{a}', 0`,
+		`'p', decode(repeat('00', 32), 'hex'), '', '{a}', 0`,
+		`'p', decode(repeat('00', 32), 'hex'), 'key_x', '{}', 0`,
+		`'p', decode(repeat('00', 32), 'hex'), 'key_x', '{a}', -1`,
+	} {
+		_, err := owner.Exec(t.Context(), `INSERT INTO api_keys (project_id, key_hash, key_id, scopes, rate) VALUES (`+values+`)`)
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "23514" { // check_violation
+			t.Errorf("%s: %v, want it refused", values, err)
+		}
+	}
+}
+
+func TestStoreOutOfReachIsUnavailable(t *testing.T) {
+	s := pgkeys.NewStore(pool(t, "postgres://nobody@127.0.0.1:1/none?sslmode=disable"), time.Now)
+	_, err := s.Lookup(t.Context(), "p", auth.Hash{})
+	if e, ok := errors.AsType[*apierr.Error](err); !ok || e.Code() != apierr.Unavailable {
+		t.Errorf("err = %v, want unavailable", err)
+	}
+	if _, _, faults := s.Tally().Counts(); faults != 1 {
+		t.Errorf("%d faults counted, want 1", faults)
+	}
+}
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
