@@ -27,6 +27,7 @@ require (
 	github.com/jackc/puddle/v2 v2.2.3
 	github.com/klauspost/compress v1.20.3
 	github.com/lectern-dev/lectern/client v0.0.0
+	github.com/lectern-dev/lectern/services/entries v0.0.0
 	github.com/lectern-dev/lectern/shared v0.0.0
 	github.com/mattn/go-runewidth v0.0.28 // indirect
 	github.com/maypok86/otter/v2 v2.4.0
@@ -88,3 +89,5 @@ require (
 replace github.com/lectern-dev/lectern/client => ../client
 
 replace github.com/lectern-dev/lectern/shared => ../shared
+
+replace github.com/lectern-dev/lectern/services/entries => ../services/entries

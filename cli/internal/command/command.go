@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -93,12 +94,14 @@ func Main(s *Session, args []string) (code int) {
 	if err != nil {
 		hint := ""
 		if p, ok := errors.AsType[*kong.ParseError](err); ok && p.Context != nil {
-			hint = " (see " + strings.TrimSpace(parser.Model.Name+" "+p.Context.Command()) + " --help)"
+			words := append([]string{parser.Model.Name}, strings.Fields(p.Context.Command())...)
+			words = slices.DeleteFunc(words, func(word string) bool { return strings.HasPrefix(word, "<") })
+			hint = " (see " + strings.Join(words, " ") + " --help)"
 		}
 		fmt.Fprintf(s.Err, "lectern: %s%s\n", oneLine(err), hint)
 		return exitUsage
 	}
-	return s.fail(parsed.Run(s, &c))
+	return s.fail(parsed.Run(&c))
 }
 
 func newParser(s *Session, c *commands) (*kong.Kong, error) {
@@ -109,6 +112,7 @@ func newParser(s *Session, c *commands) (*kong.Kong, error) {
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: false}),
 		kong.Resolvers(environment(s.Environ)),
+		kong.Bind(s),
 	)
 }
 

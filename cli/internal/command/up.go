@@ -1,5 +1,69 @@
 package command
 
-type upCommand struct{}
+import (
+	"fmt"
+	"strings"
 
-func (upCommand) Run(s *Session) error { return nil }
+	"github.com/lectern-dev/lectern/cli/internal/local"
+)
+
+type upCommand struct {
+	Listen         string `env:"LECTERN_LISTEN" default:"127.0.0.1:8080" help:"Address of the public operations; port 0 takes any that is free. Default: ${default}." placeholder:"HOST:PORT"`
+	ListenInternal string `env:"LECTERN_LISTEN_INTERNAL" default:"127.0.0.1:9090" help:"Address at which data is sent in. Default: ${default}." placeholder:"HOST:PORT"`
+	Folder         string `env:"LECTERN_FOLDER" default:".lectern" type:"path" help:"Where data, logs and secrets are kept. Default: .lectern." placeholder:"FOLDER"`
+	Verbose        bool   `short:"v" help:"Print all logs to standard error instead of into files below the folder."`
+}
+
+// Help tells what runs.
+func (upCommand) Help() string {
+	return `Postgres, private to the folder; Redis, in process unless REDIS_URL names one; the services; an edge before them that routes as the ingress does in a cluster; and a demo project, which is loaded the first time. Variables of the services, such as RATE_LIMIT or OTEL_EXPORTER_OTLP_ENDPOINT, are passed on.
+
+When all is ready, FOLDER/demo.env holds the variables that the other commands take by --env-file, and sh by its dot command; it goes when the run ends. Ctrl-C or SIGTERM stops everything; the data stays, and the next run starts on it.
+
+Examples:
+
+	lectern up
+	lectern up --listen 127.0.0.1:18080 --listen-internal 127.0.0.1:19090
+	REDIS_URL=redis://127.0.0.1:6379/0 lectern up --verbose`
+}
+
+// Run runs until it is told to stop.
+func (u *upCommand) Run(s *Session, c *commands) error {
+	o := local.Options{
+		Folder: u.Folder, Listen: u.Listen, ListenInternal: u.ListenInternal,
+		Environ: s.Environ,
+		Note:    func(format string, args ...any) { c.note(s, format, args...) },
+		Ready:   func(d local.Demo) { u.announce(s, d) },
+		Now:     s.Now,
+	}
+	if u.Verbose {
+		o.Log = s.Err
+	}
+	return local.Run(s.Context, o)
+}
+
+// announce prints how the run is used.
+func (u *upCommand) announce(s *Session, d local.Demo) {
+	project := d.URL + "/projects/" + d.ProjectID
+	get := func(rest string) string {
+		return fmt.Sprintf("  curl -H 'X-Api-Key: %s' '%s%s'", d.APIKey, project, rest)
+	}
+	lines := []string{
+		"Lectern is ready.",
+		"",
+		"  URL      " + d.URL,
+		"  Project  " + d.ProjectID,
+		"  API key  " + d.APIKey,
+		"",
+		"Requests to paste:",
+		"",
+		get("/entries?limit=2"),
+		get("/entries/" + d.EntryID),
+		get("/entries/" + d.EntryID + "/events?direction=ASC"),
+		get("/entries-page-views?limit=2"),
+		"",
+		"Data goes in at " + d.InternalURL + "/internal/entries; all variables are in " + local.EnvFile(u.Folder) + ".",
+		"Ctrl-C stops it; the data stays in " + u.Folder + ".",
+	}
+	fmt.Fprintln(s.Out, strings.Join(lines, "\n"))
+}

@@ -1,0 +1,261 @@
+// Package local runs the whole platform in one process on one machine: a private Postgres, Redis, the
+// services, an edge before their public ports and one before their internal ports, and a demo
+// project. It is for trying things out and for developing, not for production.
+//
+// All that it keeps lies in one folder, which one run at a time may use: the data of Postgres, logs,
+// the secrets that it made up, and demo.env, which is there while the run is ready.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lectern-dev/lectern/cli/internal/demo"
+	"github.com/lectern-dev/lectern/cli/internal/durable"
+)
+
+// Options say how a run is set up.
+type Options struct {
+	// Folder keeps everything.
+	Folder string
+	// Listen and ListenInternal are the edges' addresses, host:port.
+	Listen, ListenInternal string
+	// Environ is passed on to the services, but for what the run decides itself (databases, keys,
+	// addresses). REDIS_URL names a Redis to use instead of the one in process.
+	Environ map[string]string
+	// Log takes all logs; nil: each service and Postgres have a file below Folder/logs.
+	Log io.Writer
+	// Note is told of steps that take a while.
+	Note func(format string, args ...any)
+	// Ready is called once, when requests are answered and demo.env is there.
+	Ready func(Demo)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Demo is how the demo project is reached.
+type Demo struct {
+	URL            string // of the public operations
+	InternalURL    string // below which /internal/<resource> takes data in
+	ProjectID      string
+	APIKey         string
+	InternalAPIKey string // good for ingest, and as an internal key
+	// EntryID is an entry to ask for.
+	EntryID string
+}
+
+// EnvFile returns where the variables of a run in folder are written.
+func EnvFile(folder string) string { return filepath.Join(folder, "demo.env") }
+
+// Run runs until ctx ends, and then stops all of it. The error is nil after that.
+func Run(ctx context.Context, o Options) (err error) {
+	folder, err := filepath.Abs(o.Folder)
+	if err != nil {
+		return err
+	}
+	o.Folder = folder
+	lock, err := takeFolder(o.Folder)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+
+	r := &run{Options: o, failed: make(chan error, 1)}
+	defer func() { err = errors.Join(err, r.stop()) }()
+	if err := r.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // told to stop before it was ready
+		}
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		o.Note("Stopping.")
+		return nil
+	case err := <-r.failed:
+		return err
+	}
+}
+
+// takeFolder makes the folder and takes it for this process.
+func takeFolder(folder string) (*os.File, error) {
+	// Others on this machine need to pass, as Postgres may run as another user, but not to look.
+	if err := os.MkdirAll(folder, 0o711); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(folder, "up.lock")
+	lock, err := durable.Lock(path)
+	if errors.Is(err, durable.ErrLocked) {
+		holder, _ := os.ReadFile(path)
+		return nil, fmt.Errorf("lectern up runs on %s already (process %s): use that one, stop it, or name another folder with --folder",
+			folder, strings.TrimSpace(string(holder)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := lock.Truncate(0); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	if _, err := fmt.Fprintln(lock, os.Getpid()); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
+}
+
+// run is what is running.
+type run struct {
+	Options
+	state  *state
+	stops  []func(context.Context) error // in the order of the starts
+	failed chan error                    // what ended by itself
+}
+
+// onStop adds what a stop does; the last added is done first.
+func (r *run) onStop(stop func(context.Context) error) { r.stops = append(r.stops, stop) }
+
+// stopWithin bounds a stop.
+const stopWithin = 30 * time.Second
+
+func (r *run) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
+	defer cancel()
+	var errs []error
+	for i := range r.stops {
+		errs = append(errs, r.stops[len(r.stops)-1-i](ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// fail ends the run because of what ended by itself. The first one counts.
+func (r *run) fail(err error) {
+	select {
+	case r.failed <- err:
+	default:
+	}
+}
+
+// start brings everything up, in the order in which it depends on each other.
+func (r *run) start(ctx context.Context) (err error) {
+	// First what fails for others' reasons.
+	public, err := listen(r.Listen, "--listen", "LECTERN_LISTEN")
+	if err != nil {
+		return err
+	}
+	r.onStop(func(context.Context) error { return closed(public.Close()) })
+	internal, err := listen(r.ListenInternal, "--listen-internal", "LECTERN_LISTEN_INTERNAL")
+	if err != nil {
+		return err
+	}
+	r.onStop(func(context.Context) error { return closed(internal.Close()) })
+
+	if err := removeIfThere(EnvFile(r.Folder)); err != nil {
+		return err
+	}
+	if r.state, err = openState(r.Folder); err != nil {
+		return err
+	}
+	logs, err := r.openLogs()
+	if err != nil {
+		return err
+	}
+	if r.Log == nil {
+		defer func() {
+			if err != nil {
+				err = fmt.Errorf("%w (see the logs in %s)", err, filepath.Join(r.Folder, "logs"))
+			}
+		}()
+	}
+	all := services()
+	databases, err := r.startPostgres(ctx, logs, all)
+	if err != nil {
+		return err
+	}
+	redisURL, err := r.startRedis()
+	if err != nil {
+		return err
+	}
+	environ := r.environ(databases.auth, redisURL)
+	addresses, err := r.startServices(ctx, all, databases, environ, logs)
+	if err != nil {
+		return err
+	}
+	if err := r.startEdges(ctx, public, internal, addresses, environ, logs); err != nil {
+		return err
+	}
+	d := Demo{URL: baseURL(public), InternalURL: baseURL(internal), ProjectID: demo.ProjectID, InternalAPIKey: r.state.InternalKey}
+	if d.APIKey, err = r.demoKey(ctx, d.URL, environ); err != nil {
+		return fmt.Errorf("the demo project's key: %w", err)
+	}
+	if d.EntryID, err = r.demoData(ctx, d); err != nil {
+		return fmt.Errorf("the demo project's data: %w", err)
+	}
+	r.onStop(func(context.Context) error { return removeIfThere(EnvFile(r.Folder)) })
+	if err := writeEnv(EnvFile(r.Folder), d); err != nil {
+		return err
+	}
+	r.Ready(d)
+	return nil
+}
+
+// listen opens an edge's address. Its error says by what another one is given.
+func listen(address, flag, variable string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("the address %s is taken: stop what listens there, or give another one with %s or %s", address, flag, variable)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", flag, address, err)
+	}
+	return l, nil
+}
+
+// baseURL returns the URL at which this machine reaches l.
+func baseURL(l net.Listener) string {
+	address, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		return "http://" + l.Addr().String()
+	}
+	if address.IP.IsUnspecified() {
+		return fmt.Sprintf("http://127.0.0.1:%d", address.Port)
+	}
+	return "http://" + address.String()
+}
+
+// closed forgives closing twice.
+func closed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// writeEnv puts the variables in place for sh.
+func writeEnv(path string, d Demo) error {
+	var b strings.Builder
+	for _, v := range [][2]string{
+		{"LECTERN_URL", d.URL},
+		{"LECTERN_INTERNAL_URL", d.InternalURL},
+		{"LECTERN_PROJECT_ID", d.ProjectID},
+		{"LECTERN_API_KEY", d.APIKey},
+		{"LECTERN_INTERNAL_API_KEY", d.InternalAPIKey},
+	} {
+		fmt.Fprintf(&b, "%s='%s'\n", v[0], strings.ReplaceAll(v[1], "'", `'\''`))
+	}
+	return durable.WriteFile(path, []byte(b.String()), 0o600)
+}

@@ -1,0 +1,55 @@
+package local
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/lectern-dev/lectern/cli/internal/durable"
+)
+
+// state is what a run leaves for the next one beside the data: secrets, and what is done already.
+type state struct {
+	path string
+
+	InternalKey string `json:"internal_key"`
+	CacheSecret string `json:"cache_secret"`
+	// APIKey is the demo project's key, which is good as long as the database knows it.
+	APIKey string `json:"api_key,omitempty"`
+	// DemoLoaded tells that all of the demo project's data was acknowledged once.
+	DemoLoaded bool `json:"demo_loaded,omitempty"`
+}
+
+// openState reads the state of the run before, or makes one.
+func openState(folder string) (*state, error) {
+	s := &state{path: filepath.Join(folder, "state.json")}
+	b, err := os.ReadFile(s.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	default:
+		if err := json.Unmarshal(b, s); err != nil {
+			return nil, fmt.Errorf("%s is damaged (%w): remove it", s.path, err)
+		}
+	}
+	if s.InternalKey == "" {
+		s.InternalKey = "ik_" + rand.Text() + rand.Text()
+	}
+	if s.CacheSecret == "" {
+		s.CacheSecret = rand.Text() + rand.Text()
+	}
+	return s, s.save()
+}
+
+func (s *state) save() error {
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(s.path, append(b, '\n'), 0o600)
+}

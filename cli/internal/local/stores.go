@@ -1,0 +1,195 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/lectern-dev/lectern/shared/pglocal"
+)
+
+// logs gives each part of a run the place for its log.
+type logs func(name string) (io.Writer, error)
+
+// openLogs returns one file a part, where the file of the run before becomes NAME.log.1, or the one
+// place for all.
+func (r *run) openLogs() (logs, error) {
+	if r.Log != nil {
+		shared := &lockedWriter{w: r.Log}
+		return func(string) (io.Writer, error) { return shared, nil }, nil
+	}
+	folder := filepath.Join(r.Folder, "logs")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	return func(name string) (io.Writer, error) {
+		path := filepath.Join(folder, name+".log")
+		if err := os.Rename(path, path+".1"); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		r.onStop(func(context.Context) error { return f.Close() })
+		return f, nil
+	}, nil
+}
+
+// lockedWriter is a writer for several.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Write writes one piece whole.
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+// database is one service's, by its three roles. A role that there is none of is empty.
+type database struct{ owner, reader, ingest string }
+
+// databases are those of a run.
+type databases struct {
+	auth database
+	of   map[string]database
+}
+
+// startPostgres starts the private server and makes sure of the databases and their roles.
+func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (databases, error) {
+	out, err := logs("postgres")
+	if err != nil {
+		return databases{}, err
+	}
+	folder := filepath.Join(r.Folder, "postgres")
+	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
+		r.Note("Making a Postgres in %s.", folder)
+	}
+	pg, err := pglocal.Start(ctx, pglocal.Options{Dir: folder, Log: out})
+	switch {
+	case errors.Is(err, pglocal.ErrNoBinaries):
+		return databases{}, fmt.Errorf("%w: install Postgres (make setup does)", err)
+	case err != nil:
+		return databases{}, err
+	}
+	r.onStop(pg.Stop)
+	ensure := func(name string, ingest bool) (database, error) {
+		d := database{owner: name + "_owner", reader: name + "_reader"}
+		roles := []string{d.owner, d.reader}
+		if ingest {
+			d.ingest = name + "_ingest"
+			roles = append(roles, d.ingest)
+		}
+		for _, role := range roles {
+			if err := pg.EnsureRole(ctx, role); err != nil {
+				return d, err
+			}
+		}
+		if err := pg.EnsureDatabase(ctx, name, d.owner); err != nil {
+			return d, err
+		}
+		for _, role := range []*string{&d.owner, &d.reader, &d.ingest} {
+			if *role != "" {
+				*role = pg.URL(*role, name)
+			}
+		}
+		return d, nil
+	}
+	result := databases{of: map[string]database{}}
+	if result.auth, err = ensure("auth", false); err != nil {
+		return result, fmt.Errorf("the keys' database: %w", err)
+	}
+	for _, s := range all {
+		if result.of[string(s.name)], err = ensure(string(s.name), true); err != nil {
+			return result, fmt.Errorf("the database of %s: %w", s.name, err)
+		}
+	}
+	return result, nil
+}
+
+// redisTick is how often the clock of the Redis in process is moved: its keys expire only then.
+const redisTick = 50 * time.Millisecond
+
+// startRedis returns the URL of the Redis to use: the one that REDIS_URL names, else one in process.
+func (r *run) startRedis() (string, error) {
+	if named := r.Environ["REDIS_URL"]; named != "" {
+		return named, nil
+	}
+	password := rand.Text()
+	server := miniredis.NewMiniRedis()
+	server.RequireAuth(password)
+	if err := server.StartAddr("127.0.0.1:0"); err != nil {
+		return "", fmt.Errorf("start Redis: %w", err)
+	}
+	done := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ticker := time.NewTicker(redisTick)
+		defer ticker.Stop()
+		last := time.Now()
+		for {
+			select {
+			case <-done:
+				return
+			case now := <-ticker.C:
+				server.FastForward(now.Sub(last))
+				last = now
+			}
+		}
+	}()
+	r.onStop(func(context.Context) error {
+		close(done)
+		<-stopped
+		server.Close()
+		return nil
+	})
+	u := url.URL{Scheme: "redis", User: url.UserPassword("", password), Host: server.Addr(), Path: "/0"}
+	return u.String(), nil
+}
+
+// environ returns what the services share: the caller's variables, but for those that the run decides.
+func (r *run) environ(auth database, redisURL string) map[string]string {
+	environ := map[string]string{}
+	for name, value := range r.Environ {
+		name, isFile := strings.CutSuffix(name, "_FILE")
+		decided := strings.HasSuffix(name, "DATABASE_URL") || strings.HasSuffix(name, "_API_KEYS") ||
+			strings.HasPrefix(name, "LISTEN_") || name == "TRUSTED_PROXIES" || name == "AUTH_CACHE_SECRETS" || name == "REDIS_URL" || name == "MIGRATE_ON_START"
+		if decided {
+			continue
+		}
+		if isFile {
+			name += "_FILE"
+		}
+		environ[name] = value
+	}
+	for name, value := range map[string]string{
+		"AUTH_DATABASE_URL":         auth.reader,
+		"AUTH_MIGRATE_DATABASE_URL": auth.owner,
+		"AUTH_CACHE_SECRETS":        r.state.CacheSecret,
+		"REDIS_URL":                 redisURL,
+		"INGEST_API_KEYS":           r.state.InternalKey,
+		"INTERNAL_API_KEYS":         r.state.InternalKey,
+		"LISTEN_PUBLIC":             "127.0.0.1:0",
+		"LISTEN_INTERNAL":           "127.0.0.1:0",
+		"TRUSTED_PROXIES":           "127.0.0.1/32",
+		"DRAIN_DELAY":               "0s",
+		"DRAIN_TIMEOUT":             "5s",
+	} {
+		environ[name] = value
+	}
+	return environ
+}
