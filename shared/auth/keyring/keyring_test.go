@@ -1,0 +1,513 @@
+package keyring_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.uber.org/goleak"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/authtest"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/redistest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func verify(k *keyring.Keyring, project, key string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	_, err := k.Verifier.Verify(ctx, project, key)
+	return err
+}
+
+func refused(err error) bool {
+	_, ok := errors.AsType[auth.Refusal](err)
+	return ok
+}
+
+func unavailable(err error) bool {
+	e, ok := errors.AsType[*apierr.Error](err)
+	return ok && e.Code() == apierr.Unavailable
+}
+
+// until calls is every few milliseconds until it is true, and returns how long that took.
+func until(t *testing.T, what string, is func() bool) time.Duration {
+	t.Helper()
+	start := time.Now()
+	for !is() {
+		if time.Since(start) > 20*time.Second {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return time.Since(start)
+}
+
+// use keeps a key warm in several processes, as steady requests do, until stop is called.
+func use(rings []*keyring.Keyring, project, key string) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for _, ring := range rings {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				_ = verify(ring, project, key)
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	return func() { cancel(); wg.Wait() }
+}
+
+// revokeWhile revokes a key that two processes use, and checks that both refuse it within the limit and
+// never accept it again.
+func revokeWhile(t *testing.T, k *authtest.Keys, rings []*keyring.Keyring, limit time.Duration) {
+	t.Helper()
+	key, r := k.Minted(pgkeys.MintOptions{ProjectID: "p"})
+	for i, ring := range rings {
+		if err := verify(ring, "p", key); err != nil {
+			t.Fatalf("process %d: %v", i, err)
+		}
+	}
+	stop := use(rings, "p", key)
+	defer stop()
+	// The time runs from when the revocation stands: announcing it to a Redis that is down takes longer.
+	revoked := make(chan struct{})
+	go func() {
+		defer close(revoked)
+		if _, err := k.Revoke(context.Background(), "p", r.ID); err != nil {
+			t.Error(err)
+		}
+	}()
+	until(t, "the revocation stands", func() bool {
+		got, err := k.Get(context.Background(), "p", r.ID)
+		return err == nil && !got.RevokedAt.IsZero()
+	})
+	start := time.Now()
+	var wg sync.WaitGroup
+	for i, ring := range rings {
+		wg.Go(func() {
+			until(t, "the key is refused", func() bool { return refused(verify(ring, "p", key)) })
+			if took := time.Since(start); took > limit {
+				t.Errorf("process %d accepted the key for %v, more than %v", i, took, limit)
+			}
+		})
+	}
+	wg.Wait()
+	<-revoked
+	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for i, ring := range rings {
+			if err := verify(ring, "p", key); err == nil {
+				t.Fatalf("process %d accepts the key again", i)
+			}
+		}
+	}
+}
+
+func TestRevocation(t *testing.T) {
+	redis := redistest.Start(t)
+	k := authtest.New(t, redis.URL)
+	k.Config.CacheTTL = 3 * time.Second
+	rings := []*keyring.Keyring{k.Keyring(keyring.Options{}), k.Keyring(keyring.Options{})}
+	const slack = 250 * time.Millisecond // of the machine
+	for _, tt := range []struct {
+		name  string
+		fault func()
+		limit time.Duration
+	}{
+		{"Redis up", func() {}, time.Second},
+		{"Redis hanging", redis.Pause, k.Config.CacheTTL + slack},
+		{"Redis killed", func() { redis.Resume(); redis.Kill() }, k.Config.CacheTTL + slack},
+		{"Redis back, empty", func() {
+			redis.Restart()
+			until(t, "Redis is used again", func() bool { return rings[0].Redis.Up() && rings[1].Redis.Up() })
+		}, time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.fault()
+			revokeWhile(t, k, rings, tt.limit)
+		})
+	}
+}
+
+// Redis is up and lost the broadcast: a second is still the limit.
+func TestRevocationWithoutBroadcast(t *testing.T) {
+	redis := redistest.Start(t)
+	k := authtest.New(t, redis.URL)
+	ring := k.Keyring(keyring.Options{})
+	// A user of Redis that may not subscribe never hears of anything.
+	if err := redis.Client().Do(t.Context(), "ACL", "SETUSER", "default", "resetchannels").Err(); err != nil {
+		t.Fatal(err)
+	}
+	deaf := k.Keyring(keyring.Options{})
+	revokeWhile(t, k, []*keyring.Keyring{ring, deaf}, time.Second)
+}
+
+func TestRotationOverlaps(t *testing.T) {
+	k := authtest.New(t, redistest.Start(t).URL)
+	rings := []*keyring.Keyring{k.Keyring(keyring.Options{}), k.Keyring(keyring.Options{})}
+	old, r := k.Minted(pgkeys.MintOptions{ProjectID: "p"})
+	for _, ring := range rings {
+		if err := verify(ring, "p", old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const overlap = 700 * time.Millisecond
+	rotated := time.Now()
+	fresh, _, err := k.Rotate(t.Context(), "p", r.ID, overlap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, ring := range rings {
+		if err := verify(ring, "p", fresh.Reveal()); err != nil {
+			t.Errorf("process %d, the new key: %v", i, err)
+		}
+		if err := verify(ring, "p", old); err != nil && time.Since(rotated) < overlap {
+			t.Errorf("process %d, the old key during the overlap: %v", i, err)
+		}
+		until(t, "the old key is refused", func() bool { return errors.Is(verify(ring, "p", old), auth.ErrExpired) })
+		if took := time.Since(rotated); took > overlap+time.Second {
+			t.Errorf("process %d accepted the old key for %v", i, took)
+		}
+		if err := verify(ring, "p", fresh.Reveal()); err != nil {
+			t.Errorf("process %d, the new key after the overlap: %v", i, err)
+		}
+	}
+}
+
+// A key that was tried before it existed is good as soon as it was minted and announced.
+func TestMintedKeyIsGoodAtOnce(t *testing.T) {
+	k := authtest.New(t, redistest.Start(t).URL)
+	ring := k.Keyring(keyring.Options{})
+	key, _ := auth.Mint()
+	until(t, "announcements are heard", func() bool {
+		_, _ = k.Minted(pgkeys.MintOptions{ProjectID: "other"})
+		return ring.Redis.PubSubNumSub(t.Context(), "lectern:keys:changed").Val()["lectern:keys:changed"] == 1
+	})
+	if err := verify(ring, "p", key.Reveal()); !errors.Is(err, auth.ErrUnknown) {
+		t.Fatal(err)
+	}
+	k.Minted(pgkeys.MintOptions{ProjectID: "p", Value: key})
+	if took := until(t, "the key is good", func() bool { return verify(ring, "p", key.Reveal()) == nil }); took > 900*time.Millisecond {
+		t.Errorf("it took %v: the announcement was not heard", took)
+	}
+}
+
+// With every store out of reach, what was read serves until its TTL; then the answer is 503, never 401.
+func TestAllStoresOutOfReach(t *testing.T) {
+	redis := redistest.Start(t)
+	server := pgtest.Private(t, nil)
+	k := authtest.On(t, server.Database(t, pgkeys.Schema()), redis.URL)
+	k.Config.CacheTTL = 2 * time.Second
+	ring := k.Keyring(keyring.Options{})
+	key := k.Key("p")
+	never := k.Key("p")
+	if err := verify(ring, "p", key); err != nil {
+		t.Fatal(err)
+	}
+	read := time.Now()
+	redis.Kill()
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	accepted := time.Duration(0)
+	until(t, "the answer is 503", func() bool {
+		err := verify(ring, "p", key)
+		switch {
+		case err == nil:
+			accepted = time.Since(read)
+		case !unavailable(err):
+			t.Fatalf("%v after it was read: %v", time.Since(read), err)
+		}
+		return err != nil
+	})
+	if accepted < time.Second || accepted > k.Config.CacheTTL+250*time.Millisecond {
+		t.Errorf("accepted for %v, want about the TTL of %v", accepted, k.Config.CacheTTL)
+	}
+	if err := verify(ring, "p", never); !unavailable(err) {
+		t.Errorf("a key that this process has not seen: %v, want unavailable", err)
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "Postgres answers again", func() bool { return verify(ring, "p", key) == nil && verify(ring, "p", never) == nil })
+}
+
+func TestForeignKeys(t *testing.T) {
+	k := authtest.New(t, redistest.Start(t).URL)
+	off := k.Keyring(keyring.Options{})
+	k.Config.ForeignKeys = true
+	on := k.Keyring(keyring.Options{})
+	key, _ := k.Minted(pgkeys.MintOptions{ProjectID: "p", Value: "sk live 0001"})
+	until(t, "the foreign key is good", func() bool { return verify(on, "p", key) == nil })
+	if err := verify(on, "q", key); !errors.Is(err, auth.ErrUnknown) {
+		t.Errorf("in another project: %v", err)
+	}
+	if err := verify(off, "p", key); !errors.Is(err, auth.ErrMalformed) {
+		t.Errorf("where FOREIGN_KEYS is off: %v", err)
+	}
+	if err := verify(on, "p", k.Key("p")); err != nil {
+		t.Errorf("a minted key: %v", err)
+	}
+}
+
+func TestLastUseIsWritten(t *testing.T) {
+	k := authtest.New(t, "")
+	ring, err := keyring.Open(t.Context(), k.Config, keyring.Options{UseInterval: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, r := k.Minted(pgkeys.MintOptions{ProjectID: "p"})
+	_, unused := k.Minted(pgkeys.MintOptions{ProjectID: "p"})
+	before := time.Now()
+	if err := verify(ring, "p", key); err != nil {
+		t.Fatal(err)
+	}
+	if err := ring.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := k.Get(t.Context(), "p", r.ID)
+	if err != nil || got.LastUsedAt.Before(before.Add(-time.Millisecond)) || got.LastUsedAt.After(time.Now()) {
+		t.Errorf("last used at %v, %v", got.LastUsedAt, err)
+	}
+	if got, err := k.Get(t.Context(), "p", unused.ID); err != nil || !got.LastUsedAt.IsZero() {
+		t.Errorf("never used, and last at %v, %v", got.LastUsedAt, err)
+	}
+}
+
+// What is measured, and that no key is in any log, span, metric or in Redis.
+func TestTelemetryHoldsNoKey(t *testing.T) {
+	redis := redistest.Start(t)
+	k := authtest.New(t, redis.URL)
+	k.Config.RateLimit, k.Config.RateBurst = 1, 2
+	var logs buffer
+	reader := metric.NewManualReader()
+	spans := tracetest.NewInMemoryExporter()
+	ring := k.Keyring(keyring.Options{
+		Log:    slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Meter:  metric.NewMeterProvider(metric.WithReader(reader)),
+		Tracer: trace.NewTracerProvider(trace.WithSyncer(spans)),
+	})
+	key := k.Key("p")
+	for range 4 {
+		_, _, _ = ring.Guard.Check(t.Context(), "p", key, auth.EntriesRead)
+	}
+	stranger, _ := auth.Mint()
+	if err := verify(ring, "p", stranger.Reveal()); !refused(err) {
+		t.Fatal(err)
+	}
+
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &data); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int64{}
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			var points []metricdata.DataPoint[int64]
+			switch d := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				points = d.DataPoints
+			case metricdata.Gauge[int64]:
+				points = d.DataPoints
+			}
+			for _, p := range points {
+				layer, _ := p.Attributes.Value("layer")
+				outcome, _ := p.Attributes.Value("outcome")
+				if strings.HasPrefix(m.Name, "lectern.") {
+					got[strings.TrimSpace(m.Name+" "+layer.AsString()+" "+outcome.AsString())] = p.Value
+				}
+			}
+		}
+	}
+	// The announcement of the mint may come while the key is read, which is then read again.
+	least := map[string]int64{
+		"lectern.key.lookups process hit": 2, "lectern.key.lookups process miss": 2,
+		"lectern.key.lookups redis miss":   2,
+		"lectern.key.lookups postgres hit": 1, "lectern.key.lookups postgres miss": 1,
+	}
+	for name, n := range least {
+		if got[name] < n {
+			t.Errorf("%s = %d, want %d or more", name, got[name], n)
+		}
+		delete(got, name)
+	}
+	want := map[string]int64{
+		"lectern.key.lookups process error": 0, "lectern.key.lookups redis error": 0, "lectern.key.lookups postgres error": 0,
+		"lectern.key.lookups redis hit": 0, "lectern.rate.limited": 2, "lectern.redis.up": 1,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+
+	redis.Kill() // makes it log
+	until(t, "the loss of Redis is logged", func() bool { _ = verify(ring, "p", key); return strings.Contains(logs.String(), "redis") })
+	everything := logs.String()
+	for _, s := range spans.GetSpans() {
+		everything += s.Name + s.Status.Description
+		for _, a := range s.Attributes {
+			everything += a.Value.String()
+		}
+		for _, e := range s.Events {
+			for _, a := range e.Attributes {
+				everything += a.Value.String()
+			}
+		}
+	}
+	if len(spans.GetSpans()) == 0 {
+		t.Error("nothing was traced")
+	}
+	for what, text := range map[string]string{
+		"a key": key[3:], "a refused key": stranger.Reveal()[3:], "a key's hash": auth.HashKey(key).String(),
+		"a secret": k.Config.CacheSecrets[0].Reveal(),
+	} {
+		if strings.Contains(everything, text) {
+			t.Errorf("%s stands in logs or spans", what)
+		}
+	}
+}
+
+// A cluster of one node speaks as a cluster of many does: keys in slots, scripts of one key.
+func TestRedisCluster(t *testing.T) {
+	redis := redistest.Start(t, "--cluster-enabled", "yes")
+	if err := redis.Client().Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", "0", "16383").Err(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the cluster is ready", func() bool {
+		return strings.Contains(redis.Client().ClusterInfo(t.Context()).Val(), "cluster_state:ok")
+	})
+	k := authtest.New(t, config.Secret("redis+cluster://"+redis.Addr()))
+	rings := []*keyring.Keyring{k.Keyring(keyring.Options{}), k.Keyring(keyring.Options{})}
+	revokeWhile(t, k, rings, time.Second)
+	key := k.Key("p")
+	for i, ring := range rings {
+		_, rate, err := ring.Guard.Check(t.Context(), "p", key, auth.EntriesRead)
+		if err != nil || rate.Remaining >= k.Config.KeyRate().Burst {
+			t.Errorf("process %d: %+v, %v: no rate is kept", i, rate, err)
+		}
+	}
+
+	for _, fault := range []func(){redis.Pause, func() { redis.Resume(); redis.Kill() }} {
+		fault()
+		start := time.Now()
+		for range 50 {
+			never, _ := auth.Mint()
+			if _, _, err := rings[0].Guard.Check(t.Context(), "p", never.Reveal(), auth.EntriesRead); !errors.As(err, new(*apierr.Error)) || unavailable(err) {
+				t.Errorf("without the cluster: %v, want unauthorized from Postgres", err)
+			}
+		}
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("50 look-ups without the cluster took %v", took)
+		}
+	}
+}
+
+func TestCloseLeavesNothingRunning(t *testing.T) {
+	redis := redistest.Start(t)
+	k := authtest.New(t, redis.URL)
+	k.Config.ForeignKeys = true
+	key := k.Key("p")
+	ignore := goleak.IgnoreCurrent()
+	ring, err := keyring.Open(t.Context(), k.Config, keyring.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := verify(ring, "p", key); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := ring.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goleak.VerifyNone(t, ignore)
+}
+
+func TestOpenWhileAllIsDown(t *testing.T) {
+	var cfg auth.Config
+	err := config.Load(&cfg, map[string]string{
+		"AUTH_DATABASE_URL": "postgres://nobody@127.0.0.1:1/none?sslmode=disable",
+		"REDIS_URL":         "redis://127.0.0.1:1", "AUTH_CACHE_SECRETS": "0123456789abcdef",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := keyring.Open(t.Context(), cfg, keyring.Options{})
+	if err != nil {
+		t.Fatalf("services start in any order: %v", err)
+	}
+	key, _ := auth.Mint()
+	if err := verify(ring, "p", key.Reveal()); !unavailable(err) {
+		t.Errorf("err = %v, want unavailable", err)
+	}
+	if err := ring.Ready(t.Context()); err == nil {
+		t.Error("said to be ready")
+	}
+	if err := ring.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	k := authtest.New(t, "")
+	owner, err := pgx.Connect(t.Context(), k.Config.MigrateURL.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(context.Background())
+	for _, sql := range []string{`DROP TABLE api_keys`, `DROP TABLE auth_migrations`} {
+		if _, err := owner.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wg sync.WaitGroup
+	for range 2 { // at once, as two services that start do
+		wg.Go(func() {
+			if err := keyring.Migrate(t.Context(), k.Config, slog.New(slog.DiscardHandler)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	ring := k.Keyring(keyring.Options{})
+	if err := verify(ring, "p", k.Key("p")); err != nil {
+		t.Error(err)
+	}
+	k.Config.MigrateURL = ""
+	if err := keyring.Migrate(t.Context(), k.Config, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "AUTH_MIGRATE_DATABASE_URL") {
+		t.Errorf("without an owner: %v", err)
+	}
+}
+
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *buffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *buffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
