@@ -39,10 +39,11 @@ type Pool struct {
 }
 `
 
-// folderWith makes a package's folder within this module, so that its imports are found.
+// folderWith makes a package's folder within this module, so that its imports are found, under a name that
+// ./... passes over.
 func folderWith(t *testing.T, source string) string {
 	t.Helper()
-	folder, err := os.MkdirTemp(".", "testdata_")
+	folder, err := os.MkdirTemp(".", "_folder")
 	if err != nil {
 		t.Fatal(err)
 	}
