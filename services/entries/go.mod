@@ -7,6 +7,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/klauspost/compress v1.20.3
 	github.com/lectern-dev/lectern/shared v0.0.0
+	pgregory.net/rapid v1.3.0
 )
 
 replace github.com/lectern-dev/lectern/shared => ../../shared

@@ -1,0 +1,324 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"pgregory.net/rapid"
+
+	"github.com/lectern-dev/lectern/shared/servicetest"
+)
+
+// row is an entry as the model holds it.
+type row struct {
+	id               string
+	created, updated int // seconds into 2022
+}
+
+// table is a project's entries in the database and in a naive model, changed alike.
+type table struct {
+	t    *rapid.T
+	pool *pgxpool.Pool
+	rows map[string]row
+	n    int
+}
+
+func (m *table) exec(sql string, args ...any) {
+	if _, err := m.pool.Exec(context.Background(), sql, args...); err != nil {
+		m.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (m *table) put(r row) {
+	m.rows[r.id] = r
+	m.exec(`INSERT INTO entries VALUES ($1, $2, 'g', 'e', 'c', $3, $4, '{}')
+		ON CONFLICT (project_id, entry_id) DO UPDATE SET created_at = excluded.created_at, updated_at = excluded.updated_at`,
+		project, r.id, at(r.created), at(r.updated))
+}
+
+func (m *table) drop(id string) {
+	delete(m.rows, id)
+	m.exec(`DELETE FROM entries WHERE project_id = $1 AND entry_id = $2`, project, id)
+}
+
+// change inserts, updates or deletes a row at random, and gives its id.
+func (m *table) change() string {
+	second := rapid.IntRange(0, 8)
+	old := slices.Sorted(func(yield func(string) bool) {
+		for id := range m.rows {
+			if !yield(id) {
+				return
+			}
+		}
+	})
+	if len(old) == 0 || rapid.IntRange(0, 2).Draw(m.t, "what") == 0 {
+		m.n++
+		r := row{fmt.Sprintf("%c-%d", 'a'+rapid.IntRange(0, 25).Draw(m.t, "prefix"), m.n), second.Draw(m.t, "created"), second.Draw(m.t, "updated")}
+		m.put(r)
+		return r.id
+	}
+	id := rapid.SampledFrom(old).Draw(m.t, "id")
+	if rapid.Bool().Draw(m.t, "delete") {
+		m.drop(id)
+	} else {
+		m.put(row{id, m.rows[id].created, second.Draw(m.t, "updated")})
+	}
+	return id
+}
+
+// list is what the naive model answers.
+func (m *table) list(sort string, ascending bool, after, before int) []string {
+	var rows []row
+	for _, r := range m.rows {
+		if r.updated > after && r.updated < before {
+			rows = append(rows, r)
+		}
+	}
+	key := func(r row) int {
+		if sort == "created_at" {
+			return r.created
+		}
+		return r.updated
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		c := cmp.Or(cmp.Compare(key(a), key(b)), strings.Compare(a.id, b.id))
+		if ascending {
+			return c
+		}
+		return -c
+	})
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		ids[i] = r.id
+	}
+	return ids
+}
+
+// TestListsEqualModel holds filters, order and walks against a naive model on random data, and walks
+// while rows change: each unchanged row comes exactly once, none twice in an answer.
+func TestListsEqualModel(t *testing.T) {
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+	pool, err := pgxpool.New(t.Context(), s.DB.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	rapid.Check(t, func(rt *rapid.T) {
+		m := &table{t: rt, pool: pool, rows: map[string]row{}}
+		m.exec(`DELETE FROM entries WHERE project_id = $1`, project)
+		for range rapid.IntRange(0, 40).Draw(rt, "rows") {
+			m.change()
+		}
+		path := rapid.SampledFrom([]string{"entries", "entries-page-views"}).Draw(rt, "list")
+		q := url.Values{"limit": {fmt.Sprint(rapid.IntRange(1, 12).Draw(rt, "limit"))}}
+		sort, ascending, after, before := "updated_at", rapid.Bool().Draw(rt, "ascending"), -1, 100
+		if path == "entries" && rapid.Bool().Draw(rt, "by creation") {
+			sort = "created_at"
+			q.Set("sort", sort)
+		}
+		if ascending {
+			q.Set("direction", "ASC")
+		}
+		if rapid.Bool().Draw(rt, "has after") {
+			after = rapid.IntRange(0, 8).Draw(rt, "after")
+			q.Set("updated_after", at(after).Format(time.RFC3339))
+		}
+		if rapid.Bool().Draw(rt, "has before") {
+			before = rapid.IntRange(0, 8).Draw(rt, "before")
+			q.Set("updated_before", at(before).Format(time.RFC3339))
+		}
+		target := "/projects/" + project + "/" + path + "?" + q.Encode()
+
+		want := m.list(sort, ascending, after, before)
+		if got := ids(walk(t, s, key, target, nil), "entry_id"); !slices.Equal(got, want) {
+			rt.Fatalf("%s: %s", target, gocmp.Diff(want, got))
+		}
+		changed := map[string]bool{}
+		got := map[string]int{}
+		for _, id := range ids(walk(t, s, key, target, func() {
+			for range rapid.IntRange(0, 5).Draw(rt, "changes") {
+				changed[m.change()] = true
+			}
+		}), "entry_id") {
+			got[id]++
+		}
+		for _, id := range want {
+			if !changed[id] && got[id] != 1 {
+				rt.Fatalf("%s: unchanged %s came %d times", target, id, got[id])
+			}
+		}
+	})
+}
+
+// TestWalkOfEvents walks an entry's events by every limit and both directions, with equal timestamps and
+// events that arrive meanwhile.
+func TestWalkOfEvents(t *testing.T) {
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+	s.MustIngest(t, "entries", newEntry(project, "en_1", at(1)))
+	random := rand.New(rand.NewPCG(1, 2))
+	var events []any
+	for i := range 60 {
+		events = append(events, pageView(project, "en_1", i, at(random.IntN(6))))
+	}
+	s.MustIngest(t, "events", events...)
+	added := 1000
+	for limit := 1; limit <= 25; limit += 3 {
+		for _, direction := range []string{"ASC", "DESC"} {
+			path := fmt.Sprintf("/projects/pr_1/entries/en_1/events?limit=%d&direction=%s", limit, direction)
+			times := map[any]int{}
+			last := ""
+			for _, e := range walk(t, s, key, path, func() {
+				added++
+				s.MustIngest(t, "events", pageView(project, "en_1", added, at(random.IntN(6))))
+			}) {
+				times[e["page_index"]]++
+				when := e["timestamp"].(string)
+				if last != "" && (direction == "ASC") == (when < last) && when != last {
+					t.Fatalf("%s: %s after %s", path, when, last)
+				}
+				last = when
+			}
+			for i := range 60 {
+				if times[float64(i)] != 1 {
+					t.Fatalf("%s: event %d came %d times", path, i, times[float64(i)])
+				}
+			}
+			exec(t, s, `DELETE FROM events WHERE project_id = $1 AND page_index > 1000`, project)
+		}
+	}
+}
+
+// TestBigListUnderUpdates streams 50,000 entries while rows move within the list: no row twice, and the
+// next page begins exactly behind the last row.
+func TestBigListUnderUpdates(t *testing.T) {
+	s := start(t, nil)
+	const n = 51_000
+	for i, list := range []string{
+		"entries?direction=ASC&limit=50000", "entries?sort=created_at&limit=50000",
+		"entries?direction=DESC&limit=50000", "entries-page-views?direction=ASC&limit=50000",
+	} {
+		t.Run(list, func(t *testing.T) {
+			if i > 1 && os.Getenv("LECTERN_LONG") == "" {
+				t.Skip("long: run by make test-long")
+			}
+			project := fmt.Sprintf("pr_%d", i)
+			key := s.Keys.Key(project)
+			path := "/projects/" + project + "/" + list
+			fill(t, s, project, n)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			updates := make(chan int)
+			go func() { updates <- move(ctx, s, project, n) }()
+			records, a := getList(t, s, key, path)
+			seen := make(map[string]bool, n)
+			for _, id := range ids(records, "entry_id") {
+				if seen[id] {
+					t.Fatalf("%s came twice", id)
+				}
+				seen[id] = true
+			}
+			cancel()
+			moved := <-updates
+			next := a.Header.Get("X-Next-Cursor")
+			if len(records) < 40_000 || moved == 0 || next == "" {
+				t.Fatalf("%d rows, %d moved, next %q", len(records), moved, next)
+			}
+			// What did not move is on this page or on the next ones, once.
+			still := unmoved(t, s, project)
+			for _, id := range ids(walk(t, s, key, path+"&cursor="+next, nil), "entry_id") {
+				if seen[id] && still[id] {
+					t.Fatalf("%s is on two pages and did not move", id)
+				}
+				seen[id] = true
+			}
+			for id := range still {
+				if !seen[id] {
+					t.Fatalf("%s did not move and is on no page", id)
+				}
+			}
+		})
+	}
+}
+
+// move gives random rows another time within the list until ctx ends, and tells how many.
+func move(ctx context.Context, s *servicetest.Service, project string, n int) int {
+	conn, err := pgx.Connect(context.Background(), s.DB.OwnerURL)
+	if err != nil {
+		return 0
+	}
+	defer conn.Close(context.Background())
+	random := rand.New(rand.NewPCG(3, 4))
+	moved := 0
+	for ctx.Err() == nil {
+		_, err := conn.Exec(context.Background(), `
+			UPDATE entries SET updated_at = updated_at + $2 * interval '1 s', created_at = created_at + $2 * interval '1 s', group_id = 'moved'
+			WHERE project_id = $3 AND entry_id = $1`, fmt.Sprintf("en_%07d", 1+random.IntN(n)), 1+random.IntN(n/2), project)
+		if err == nil {
+			moved++
+		}
+	}
+	return moved
+}
+
+func unmoved(t *testing.T, s *servicetest.Service, project string) map[string]bool {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.DB.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	rows, err := conn.Query(t.Context(), `SELECT entry_id FROM entries WHERE project_id = $1 AND group_id <> 'moved'`, project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := make(map[string]bool, len(list))
+	for _, id := range list {
+		set[id] = true
+	}
+	return set
+}
+
+// An entry may have any number of page views: they come whole, in order, in bounded chunks.
+func TestManyPageViewsOfOneEntry(t *testing.T) {
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+	s.MustIngest(t, "entries", newEntry(project, "a", at(1)), newEntry(project, "b", at(2)), newEntry(project, "c", at(3)))
+	for entry, n := range map[string]int{"a": 4999, "b": 5001, "c": 12000} {
+		exec(t, s, `
+			INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, "timestamp",
+			                    page_id, page_key, page_index, event_type)
+			SELECT 'pr_1', decode(md5($1 || i), 'hex'), $1, 'c', 'g', 'e', '2022-01-01Z'::timestamptz + (i / 3) * interval '1 s', 'p', 'p', i, 'flowpage.viewed'
+			FROM generate_series(1, $2::int) i`, entry, n)
+	}
+	for _, query := range []string{"?direction=ASC", "?direction=ASC&limit=1", "?limit=2"} {
+		for _, item := range walk(t, s, key, "/projects/pr_1/entries-page-views"+query+"", nil) {
+			views := item["page_views"].([]any)
+			want := map[any]int{"a": 4999, "b": 5001, "c": 12000}[item["entry_id"]]
+			if len(views) != want {
+				t.Fatalf("%s: %s has %d page views, want %d", query, item["entry_id"], len(views), want)
+			}
+			for i, v := range views {
+				if got := v.(object)["page_index"]; got != float64(i+1) {
+					t.Fatalf("%s: page view %d of %s is %v", query, i+1, item["entry_id"], got)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package pgtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Statements returns the SQL statements among the string constants of a Go file that imports nothing,
+// by name.
+func Statements(t testing.TB, file string) map[string]string {
+	t.Helper()
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkg, err := new(types.Config).Check("statements", fset, []*ast.File{f}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := map[string]string{}
+	for _, name := range pkg.Scope().Names() {
+		c, ok := pkg.Scope().Lookup(name).(*types.Const)
+		if !ok || c.Val().Kind() != constant.String {
+			continue
+		}
+		sql := strings.TrimSpace(constant.StringVal(c.Val()))
+		if verb, rest, ok := strings.Cut(sql, " "); ok && strings.Contains(" SELECT INSERT UPDATE DELETE ", " "+verb+" ") && complete(rest) {
+			statements[name] = sql
+		}
+	}
+	if len(statements) == 0 {
+		t.Fatalf("%s has no statements", file)
+	}
+	return statements
+}
+
+// complete tells a statement from the beginning of one.
+func complete(sql string) bool {
+	return strings.Count(sql, "(") == strings.Count(sql, ")") && !strings.HasSuffix(strings.TrimSpace(sql), "AND")
+}
+
+var star = regexp.MustCompile(`(?i)select\s+(\w+\.)?\*|,\s*\w+\.\*`)
+
+// CheckOneProject has Postgres plan each statement for the tables of db, and fails t unless every table
+// in it is reached by an index whose condition begins with the project being $1, and no statement
+// says *. What a statement inserts must be of project $1.
+func CheckOneProject(t *testing.T, db DB, statements map[string]string) {
+	t.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, db.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	// The plan for any parameters, and not of a table scan because the table is empty.
+	for _, set := range []string{"SET plan_cache_mode = force_generic_plan", "SET enable_seqscan = off", "SET enable_bitmapscan = off"} {
+		if _, err := conn.Exec(ctx, set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, sql := range statements {
+		t.Run(name, func(t *testing.T) {
+			if star.MatchString(sql) {
+				t.Errorf("selects *: %s", sql)
+			}
+			prepared, err := conn.Prepare(ctx, name, sql)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, sql)
+			}
+			nulls := strings.TrimSuffix(strings.Repeat("NULL, ", len(prepared.ParamOIDs)), ", ")
+			var plan []struct{ Plan node }
+			var text []byte
+			if err := conn.QueryRow(ctx, fmt.Sprintf(`EXPLAIN (FORMAT JSON, VERBOSE) EXECUTE %q(%s)`, name, nulls)).Scan(&text); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(text, &plan); err != nil {
+				t.Fatal(err)
+			}
+			plan[0].Plan.check(t, sql)
+		})
+	}
+}
+
+// node is a node of a plan as EXPLAIN has it.
+type node struct {
+	Type      string   `json:"Node Type"`
+	Operation string   `json:"Operation"`
+	Relation  string   `json:"Relation Name"`
+	Index     string   `json:"Index Name"`
+	IndexCond string   `json:"Index Cond"`
+	Output    []string `json:"Output"`
+	Plans     []node   `json:"Plans"`
+}
+
+var ofProject = regexp.MustCompile(`\b(\w+\.)?project_id = \$1\b`)
+
+func (n node) check(t *testing.T, sql string) {
+	t.Helper()
+	switch {
+	case n.Type == "ModifyTable":
+		if n.Operation == "Insert" && len(n.Plans) == 1 && !insertsProject(n.Plans[0]) {
+			t.Errorf("inserts into %s what is not of project $1: %q\n%s", n.Relation, n.Plans[0].Output, sql)
+		}
+	case n.Relation != "" && !ofProject.MatchString(n.IndexCond):
+		t.Errorf("%s of %s is not by project_id = $1: %q\n%s", n.Type, n.Relation, n.IndexCond, sql)
+	}
+	for _, p := range n.Plans {
+		p.check(t, sql)
+	}
+}
+
+// insertsProject tells whether the first column, which is project_id in every table, is $1.
+func insertsProject(n node) bool {
+	first := ""
+	if len(n.Output) > 0 {
+		first = n.Output[0]
+	}
+	if strings.Contains(first, "$1") {
+		return true
+	}
+	// A sort and the like pass the column on by name.
+	return len(n.Plans) == 1 && insertsProject(n.Plans[0])
+}
