@@ -258,8 +258,8 @@ func (e *endless) Read(p []byte) (int, error) {
 }
 
 func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
-	if testing.Short() {
-		t.Skip("sends 300 MB")
+	if raceEnabled {
+		t.Skip("the race detector has memory of its own")
 	}
 	// A store that is slower than the reader: what is not bounded piles up.
 	var peak atomic.Uint64
@@ -274,7 +274,7 @@ func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
 		}
 		return ingest.Result{Stored: len(records)}, nil
 	}
-	const lines = 300_000
+	const lines = 100_000
 	line := noteLine("pr_1", "n", `,"title":"`+strings.Repeat("t", 900)+`"`) + "\n"
 	r := httptest.NewRequest(http.MethodPost, "/", &endless{line: line, lines: lines})
 	w := httptest.NewRecorder()
@@ -283,7 +283,7 @@ func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
 		t.Fatalf("answer %s", w.Body)
 	}
 	const bound = 24 << 20
-	if peak.Load() > bound {
+	if peak.Load() == 0 || peak.Load() > bound {
 		t.Errorf("%d MiB live at the peak of %d MB, want at most %d MiB", peak.Load()>>20, lines*len(line)/1e6, bound>>20)
 	}
 }

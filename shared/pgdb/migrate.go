@@ -2,12 +2,14 @@ package pgdb
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io/fs"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -35,6 +37,9 @@ const RoleStatementTimeout = time.Minute
 // lockTimeout is how long Migrate waits for another one that is at work: an index on large tables
 // takes its time.
 const lockTimeout = 30 * time.Minute
+
+// lockPause is the least time between two tries to get the lock; the most is twice that.
+const lockPause = 50 * time.Millisecond
 
 // Schema is what a service keeps in its database.
 type Schema struct {
@@ -71,19 +76,11 @@ func Migrate(ctx context.Context, ownerURL string, s Schema, roles map[Role]stri
 }
 
 func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Logger) (err error) {
-	// A try-lock that is repeated, and not a lock that waits: CREATE INDEX CONCURRENTLY waits for
-	// every transaction, also for one that waits for the lock, and both would for ever.
-	locker, err := lock.NewPostgresSessionLocker(
-		lock.WithLockID(lockID(s.Name+" migrations")),
-		lock.WithLockTimeout(1, uint64(lockTimeout/time.Second)))
-	if err != nil {
-		return err
-	}
 	db := stdlib.OpenDB(*cfg)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, s.Migrations,
 		goose.WithTableName(s.Name+"_migrations"),
-		goose.WithSessionLocker(locker),
+		goose.WithSessionLocker(sessionLock(lockID(s.Name+" migrations"))),
 		goose.WithDisableGlobalRegistry(true),
 		goose.WithLogger(goose.NopLogger()))
 	if err != nil {
@@ -151,6 +148,40 @@ func limitRole(ctx context.Context, tx pgx.Tx, login string) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" { // insufficient_privilege
 		return nil
 	}
+	return err
+}
+
+// sessionLock is the number of the advisory lock that a migration holds. (goose's own asks once a
+// second at best: of a hundred replicas that start at once the last would wait for minutes.)
+type sessionLock int64
+
+var _ lock.SessionLocker = sessionLock(0)
+
+// SessionLock waits for the lock, for at most lockTimeout.
+func (l sessionLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	for {
+		// A try that is repeated, and not a lock that waits: CREATE INDEX CONCURRENTLY waits for every
+		// transaction, also for one that waits for the lock, and both would for ever.
+		var locked bool
+		err := conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock($1)`, int64(l)).Scan(&locked)
+		if err != nil || locked {
+			return err
+		}
+		pause := time.NewTimer(lockPause + rand.N(lockPause))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return fmt.Errorf("wait for another migration: %w", ctx.Err())
+		}
+	}
+}
+
+// SessionUnlock gives the lock back.
+func (l sessionLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, `SELECT pg_advisory_unlock($1)`, int64(l))
 	return err
 }
 

@@ -129,6 +129,10 @@ func launch(settings map[string]string, port int) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Under root the server runs as another user, who passes through here to its own folder.
+	if err := os.Chmod(dir, 0o711); err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	server, err := pglocal.Start(ctx, pglocal.Options{
