@@ -1,0 +1,150 @@
+package target
+
+import (
+	"strings"
+)
+
+const hexDigits = "0123456789ABCDEF"
+
+// normalPath returns the one spelling of a path (RFC 3986, section 6.2.2): what may not stand there and
+// what is not ASCII percent-encoded, what need not be encoded decoded, hex digits upper-case, dot segments
+// taken out. It refuses paths that some servers would take for another one.
+func normalPath(path string) (string, error) {
+	if path == "" {
+		return "/", nil
+	}
+	b := make([]byte, 0, len(path)+8)
+	for i := 0; i < len(path); i++ {
+		c := path[i]
+		switch {
+		case c == '\\':
+			return "", refuse("has a backslash in its path")
+		case c == '%':
+			if i+2 >= len(path) || unhex(path[i+1]) < 0 || unhex(path[i+2]) < 0 {
+				return "", refuse("has a %% in its path that is followed by no two hex digits; write %%25")
+			}
+			v := byte(unhex(path[i+1])<<4 | unhex(path[i+2]))
+			i += 2
+			switch {
+			case isUnreserved(v):
+				b = append(b, v)
+			case v == 0:
+				return "", refuse("has an encoded NUL in its path")
+			default:
+				b = append(b, '%', hexDigits[v>>4], hexDigits[v&15])
+			}
+		case c == hole, isPathByte(c):
+			b = append(b, c)
+		default:
+			b = append(b, '%', hexDigits[c>>4], hexDigits[c&15])
+		}
+	}
+	text := removeDots(string(b))
+	if hidesDots(text) {
+		return "", refuse("has dot segments in its path that are hidden by encoding")
+	}
+	return text, nil
+}
+
+// appendQuery returns a query as it was sent, with what would end the request line percent-encoded.
+func appendQuery(dst []byte, query string) string {
+	plain := true
+	for i := range len(query) {
+		plain = plain && (query[i] > ' ' && query[i] < 0x7F || query[i] == hole)
+	}
+	if plain {
+		return query
+	}
+	for i := range len(query) {
+		c := query[i]
+		if c > ' ' && c < 0x7F || c == hole {
+			dst = append(dst, c)
+			continue
+		}
+		dst = append(dst, '%', hexDigits[c>>4], hexDigits[c&15])
+	}
+	return string(dst)
+}
+
+// removeDots takes dot segments out of a path that begins with a slash (RFC 3986, section 5.2.4).
+func removeDots(path string) string {
+	if !strings.Contains(path, "/.") {
+		return path
+	}
+	var kept []string
+	segments := strings.Split(path[1:], "/")
+	for i, s := range segments {
+		last := i == len(segments)-1
+		switch s {
+		case ".":
+		case "..":
+			if len(kept) > 0 {
+				kept = kept[:len(kept)-1]
+			}
+		default:
+			kept = append(kept, s)
+			continue
+		}
+		if last {
+			kept = append(kept, "")
+		}
+	}
+	return "/" + strings.Join(kept, "/")
+}
+
+// hidesDots tells whether a server that decodes a path first, even several times, that takes backslashes
+// for slashes, or that cuts parameters off its segments, would find dot segments in it.
+func hidesDots(path string) bool {
+	for range 4 {
+		for segment := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+			name, _, _ := strings.Cut(segment, ";")
+			if name == "." || name == ".." {
+				return true
+			}
+		}
+		decoded := decode(path)
+		if decoded == path {
+			return false
+		}
+		path = decoded
+	}
+	return true // encoded more often than anybody means it
+}
+
+// decode takes one layer of percent-encoding off.
+func decode(text string) string {
+	if !strings.Contains(text, "%") {
+		return text
+	}
+	b := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] == '%' && i+2 < len(text) && unhex(text[i+1]) >= 0 && unhex(text[i+2]) >= 0 {
+			b = append(b, byte(unhex(text[i+1])<<4|unhex(text[i+2])))
+			i += 2
+			continue
+		}
+		b = append(b, text[i])
+	}
+	return string(b)
+}
+
+func isUnreserved(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
+}
+
+// isPathByte tells whether c may stand in a path as it is (RFC 3986, section 3.3).
+func isPathByte(c byte) bool {
+	return isUnreserved(c) || strings.IndexByte("/!$&'()*+,;=:@", c) >= 0
+}
+
+func unhex(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	case 'A' <= c && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}

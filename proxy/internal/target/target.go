@@ -1,0 +1,330 @@
+// Package target owns the reading of a target URL: what a caller sent becomes a scheme, a host, a port and
+// a path about which there is one opinion only, or is refused. What is decided on is what is dialled and
+// sent: nothing after this package parses a URL again.
+//
+// It refuses what different readers of URLs are known to understand differently: user info, backslashes,
+// control characters, percent-encoding in the host, IPv4 addresses in other forms than four decimal
+// numbers, IPv6 zones, and dot segments that are hidden by encoding.
+package target
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+
+	"github.com/lectern-dev/lectern/proxy/internal/template"
+)
+
+// MaxBytes is the longest target, before values are put in.
+const MaxBytes = 16 << 10
+
+// maxFinal is the longest request target, with values in it.
+const maxFinal = 64 << 10
+
+// Target is a normalised http or https URL that may hold placeholders in its path and query.
+type Target struct {
+	Scheme string // "http" or "https"
+	Host   string // lower-case ASCII, or an IP address without brackets; no trailing dot
+	Port   uint16
+
+	path, query mold
+	hasQuery    bool
+}
+
+// mold is text with holes where placeholders stood.
+type mold struct {
+	text  string   // normalised, each hole a NUL byte
+	holes []string // the placeholders as sent
+	ids   []string
+}
+
+const hole = '\x00'
+
+// fault is why a text is no target.
+type fault string
+
+// Error is the reason, fit for the caller: it holds nothing of the URL.
+func (f fault) Error() string { return string(f) }
+
+func refuse(format string, args ...any) error { return fault(fmt.Sprintf(format, args...)) }
+
+// Parse reads a target. Its error is fit for the caller.
+func Parse(raw string) (*Target, error) {
+	switch {
+	case raw == "":
+		return nil, refuse("is empty")
+	case len(raw) > MaxBytes:
+		return nil, refuse("is longer than %d bytes", MaxBytes)
+	case !utf8.ValidString(raw):
+		return nil, refuse("is not valid UTF-8")
+	}
+	for i := range len(raw) {
+		if raw[i] < ' ' || raw[i] == 0x7F {
+			return nil, refuse("holds a control character (a tab, a line break or the like)")
+		}
+	}
+	scheme, rest, ok := strings.Cut(raw, "://")
+	t := &Target{Scheme: strings.ToLower(scheme)}
+	if !ok || t.Scheme != "http" && t.Scheme != "https" {
+		return nil, refuse("does not begin with https:// (or http://)")
+	}
+	rest, _, _ = strings.Cut(rest, "#") // a fragment is never sent
+	end := strings.IndexAny(rest, "/?\\")
+	if end < 0 {
+		end = len(rest)
+	}
+	if err := t.readAuthority(rest[:end]); err != nil {
+		return nil, err
+	}
+	path, query, hasQuery := strings.Cut(rest[end:], "?")
+	t.hasQuery = hasQuery
+	t.query = newMold(query)
+	t.query.text = appendQuery(nil, t.query.text)
+	t.path = newMold(path)
+	var err error
+	if t.path.text, err = normalPath(t.path.text); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// readAuthority reads host and port.
+func (t *Target) readAuthority(authority string) error {
+	switch {
+	case strings.Contains(authority, "{{"):
+		return refuse("has a placeholder in its host or port; placeholders may stand in the path and the query")
+	case strings.Contains(authority, "@"):
+		return refuse("has user info; send an Authorization header instead")
+	case strings.Contains(authority, "%"):
+		return refuse("has percent-encoding in its host")
+	}
+	host, port := authority, ""
+	if strings.HasPrefix(authority, "[") {
+		inside, after, ok := strings.Cut(authority[1:], "]")
+		if !ok || after != "" && after[0] != ':' {
+			return refuse("has a host that is no name and no address")
+		}
+		host, port = "["+inside+"]", strings.TrimPrefix(after, ":")
+	} else if name, p, ok := strings.Cut(authority, ":"); ok {
+		host, port = name, p
+	}
+	var err error
+	if t.Host, err = NormalHost(host); err != nil {
+		return err
+	}
+	t.Port = DefaultPort(t.Scheme)
+	if port == "" {
+		return nil
+	}
+	for i := range len(port) {
+		if port[i] < '0' || port[i] > '9' {
+			return refuse("has a port that is no number")
+		}
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return refuse("has a port that is not from 1 to 65535")
+	}
+	t.Port = uint16(n)
+	return nil
+}
+
+// DefaultPort returns the port of an http or https URL that names none.
+func DefaultPort(scheme string) uint16 {
+	if scheme == "http" {
+		return 80
+	}
+	return 443
+}
+
+// NormalHost returns the one spelling of a host: an IPv4 address in four decimal numbers; an IPv6 address,
+// given in brackets, in RFC 5952's form and without them; a name in lower-case ASCII, mapped and checked as
+// UTS #46 has it, without a trailing dot.
+func NormalHost(host string) (string, error) {
+	bad := refuse("has a host that is no name and no address")
+	if inside, ok := strings.CutPrefix(host, "["); ok {
+		inside, closed := strings.CutSuffix(inside, "]")
+		ip, err := netip.ParseAddr(inside)
+		switch {
+		case err != nil || !closed || !ip.Is6():
+			return "", bad
+		case ip.Zone() != "":
+			return "", refuse("has an IPv6 zone")
+		}
+		return ip.String(), nil
+	}
+	if host == "" {
+		return "", refuse("has no host")
+	}
+	for i := range len(host) {
+		c := host[i]
+		if c < utf8.RuneSelf && !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_') {
+			return "", bad
+		}
+	}
+	name := strings.ToLower(host)
+	if !isPlainName(name) {
+		profile := idna.New(idna.MapForLookup(), idna.BidiRule(), idna.CheckJoiners(true), idna.StrictDomainName(true), idna.Transitional(false))
+		var err error
+		if name, err = profile.ToASCII(host); err != nil {
+			return "", bad
+		}
+		name = strings.ToLower(name)
+	}
+	name = strings.TrimSuffix(name, ".")
+	if name == "" || len(name) > 253 {
+		return "", bad
+	}
+	last := name
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 {
+			return "", bad
+		}
+		last = label
+	}
+	if isNumber(last) {
+		ip, err := netip.ParseAddr(name)
+		if err != nil || !ip.Is4() {
+			return "", refuse("has an IP address in an unusual form")
+		}
+		return ip.String(), nil
+	}
+	return name, nil
+}
+
+// isPlainName tells whether a lower-case name has nothing that IDNA would map or check.
+func isPlainName(name string) bool {
+	for i := range len(name) {
+		if name[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return !strings.HasPrefix(name, "xn--") && !strings.Contains(name, ".xn--")
+}
+
+// isNumber tells whether a host that ends in label would be taken for an IPv4 address (WHATWG URL, "ends
+// in a number").
+func isNumber(label string) bool {
+	if strings.HasPrefix(label, "0x") {
+		_, err := strconv.ParseUint(label[2:], 16, 64)
+		return label == "0x" || err == nil || errors.Is(err, strconv.ErrRange)
+	}
+	for i := range len(label) {
+		if label[i] < '0' || label[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// IsIP tells whether the host is an address.
+func (t *Target) IsIP() bool {
+	_, err := netip.ParseAddr(t.Host)
+	return err == nil
+}
+
+// Address returns host:port, to dial.
+func (t *Target) Address() string {
+	return t.bracketed() + ":" + strconv.Itoa(int(t.Port))
+}
+
+// Authority returns the host, with the port where it is not the scheme's: the Host header.
+func (t *Target) Authority() string {
+	if t.Port == DefaultPort(t.Scheme) {
+		return t.bracketed()
+	}
+	return t.Address()
+}
+
+func (t *Target) bracketed() string {
+	if strings.Contains(t.Host, ":") {
+		return "[" + t.Host + "]"
+	}
+	return t.Host
+}
+
+// Origin returns scheme://host[:port].
+func (t *Target) Origin() string { return t.Scheme + "://" + t.Authority() }
+
+// AsSent returns scheme://host[:port]/path, placeholders as they were sent, without the query: what
+// destinations are matched against.
+func (t *Target) AsSent() string {
+	return t.Origin() + t.path.fill(nil, func(dst []byte, i int) []byte { return append(dst, t.path.holes[i]...) })
+}
+
+// IDs returns the ids of the placeholders in path and query, in order, repeated ones too.
+func (t *Target) IDs() []string {
+	if len(t.query.ids) == 0 {
+		return t.path.ids
+	}
+	return append(t.path.ids[:len(t.path.ids):len(t.path.ids)], t.query.ids...)
+}
+
+// Final is a target with values in the place of its placeholders.
+type Final struct {
+	// Match is scheme://host[:port]/path: what destinations are matched against once more.
+	Match string
+	// Path and Query are what is sent; Query without "?".
+	Path, Query string
+	// HasQuery tells "/?" from "/".
+	HasQuery bool
+}
+
+// Finish puts values in, percent-encoded. It is an error when they make the path another one than it
+// looked like, or the URL too long.
+func (t *Target) Finish(value func(id string) []byte) (Final, error) {
+	f := Final{HasQuery: t.hasQuery}
+	f.Path = t.path.fill(nil, func(dst []byte, i int) []byte { return template.AppendURL(dst, value(t.path.ids[i])) })
+	f.Query = t.query.fill(nil, func(dst []byte, i int) []byte { return template.AppendURL(dst, value(t.query.ids[i])) })
+	switch {
+	case len(t.path.ids) > 0 && hidesDots(f.Path):
+		return Final{}, refuse("becomes another path with its credential in it")
+	case len(f.Path)+len(f.Query) > maxFinal:
+		return Final{}, refuse("is too long with its credentials in it")
+	}
+	f.Match = t.Origin() + f.Path
+	return f, nil
+}
+
+// newMold cuts the placeholders out of text.
+func newMold(text string) mold {
+	m := mold{text: text}
+	rest := []byte(text)
+	var out []byte
+	for {
+		from, to, id, ok := template.Find(rest)
+		if !ok {
+			break
+		}
+		m.holes = append(m.holes, string(rest[from:to]))
+		m.ids = append(m.ids, string(id))
+		out = append(append(out, rest[:from]...), hole)
+		rest = rest[to:]
+	}
+	if out != nil {
+		m.text = string(append(out, rest...))
+	}
+	return m
+}
+
+// fill appends the text with what put appends for each hole.
+func (m *mold) fill(dst []byte, put func(dst []byte, i int) []byte) string {
+	if len(m.holes) == 0 {
+		return m.text
+	}
+	n := 0
+	for i := range len(m.text) {
+		if m.text[i] == hole {
+			dst = put(dst, n)
+			n++
+			continue
+		}
+		dst = append(dst, m.text[i])
+	}
+	return string(dst)
+}
