@@ -32,6 +32,15 @@ func (r *run) openLogs() (logs, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
+	var files []*os.File
+	// Registered before whatever logs, so that it is done after it has stopped.
+	r.onStop(func(context.Context) error {
+		var errs []error
+		for _, f := range files {
+			errs = append(errs, f.Close())
+		}
+		return errors.Join(errs...)
+	})
 	return func(name string) (io.Writer, error) {
 		path := filepath.Join(folder, name+".log")
 		if err := os.Rename(path, path+".1"); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -41,7 +50,7 @@ func (r *run) openLogs() (logs, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.onStop(func(context.Context) error { return f.Close() })
+		files = append(files, f)
 		return f, nil
 	}, nil
 }

@@ -1,0 +1,366 @@
+package command
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestExportKilledAndResumedEqualsUncut(t *testing.T) {
+	a := newAPI(t, 20_000)
+	folder := t.TempDir()
+	whole, cut := filepath.Join(folder, "whole.csv"), filepath.Join(folder, "cut.csv")
+	if r := lectern(t, "", a.environ(), "export", "entries", "--out", whole, "--page-size", "500"); r.code != 0 {
+		t.Fatal(r)
+	}
+	want, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, killAt := range []int{1, 2, 17, 40} {
+		t.Run(fmt.Sprint("at page ", killAt), func(t *testing.T) {
+			reached, proceed := make(chan struct{}), make(chan struct{})
+			a.mu.Lock()
+			a.pages = 0
+			a.hold = func(pages int) {
+				if pages == killAt {
+					close(reached)
+					<-proceed
+				}
+			}
+			a.mu.Unlock()
+			process := start(t, "export", "entries", "--url", a.URL, "--out", cut, "--page-size", "500")
+			<-reached
+			process.end(t, syscall.SIGKILL)
+			close(proceed)
+			if _, err := os.Stat(cut); !os.IsNotExist(err) {
+				t.Fatalf("killed at page %d of 40, and the file is there: %s", killAt, &process.stderr)
+			}
+			a.mu.Lock()
+			a.pages, a.hold = 0, nil
+			a.mu.Unlock()
+			r := lectern(t, "", a.environ(), "export", "entries", "--out", cut, "--page-size", "500")
+			if r.code != 0 {
+				t.Fatal(r)
+			}
+			if pages := a.answered(); pages != 40-killAt+1 {
+				t.Errorf("%d pages were read then, want to go on at page %d", pages, killAt)
+			}
+			got, err := os.ReadFile(cut)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != string(want) {
+				t.Errorf("the resumed file differs: %d bytes, want %d", len(got), len(want))
+			}
+			if err := os.Remove(cut); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestImportKilledAndResumedLosesNothing(t *testing.T) {
+	a := newAPI(t, 0)
+	file := filepath.Join(t.TempDir(), "in.ndjson")
+	var content strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&content, "{\"entry_id\":\"e%d\"}\n", i)
+	}
+	if err := os.WriteFile(file, []byte(content.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reached, proceed := make(chan struct{}), make(chan struct{})
+	a.hold = func(pages int) {
+		if pages == 8 {
+			close(reached)
+			<-proceed
+		}
+	}
+	process := start(t, "import", "entries", "--internal-url", a.URL, file)
+	<-reached
+	process.end(t, syscall.SIGKILL)
+	// The server takes the batch in whose acknowledgement nobody hears any more.
+	close(proceed)
+	until(t, "the eighth batch", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.lines) == 8000
+	})
+	r := lectern(t, "", a.environ(), "import", "entries", file)
+	if r.code != 0 || !strings.Contains(r.err, "20000 entries (with an earlier run, which this one continued): 20000 stored") {
+		t.Fatal(r)
+	}
+	seen := map[string]int{}
+	for _, line := range a.lines {
+		seen[line]++
+	}
+	if len(seen) != 20_000 {
+		t.Errorf("%d different records arrived, want 20000", len(seen))
+	}
+	if len(a.lines) != 21_000 {
+		t.Errorf("%d lines were sent, want one batch twice: 21000", len(a.lines))
+	}
+	if left, _ := filepath.Glob(file + ".*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestForeignCSV(t *testing.T) {
+	a := newAPI(t, 0)
+	file := filepath.Join(t.TempDir(), "survey.csv")
+	rejects := filepath.Join(t.TempDir(), "rejects")
+	content := "\"\",\"Sex\",\"Span\",\"Smoke\",\"M.I\",\"Zip\"\n" +
+		"\"1\",\"Female\",18.50,\"\",true,\"00750\"\n" +
+		"\"2\",\"say \"\"hi\"\", twice\",,\"Never\",,-3\n" +
+		"\"3\",\"bad\",1,2,3,4\n" +
+		"\"4\",\"short\"\n"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := lectern(t, "", a.environ(), "import", "entries", file, "--rejects", rejects,
+		"--set", "entry_id=s-{#1}", "--set", "contact_id={#1}", "--set", "group_id=g", "--set", "embeddable_id=m", "--set", "created_at=2024-01-01T00:00:00Z")
+	if r.code != exitRejected {
+		t.Errorf("exit code %d, want %d: %s", r.code, exitRejected, r.err)
+	}
+	head := func(id string) string {
+		return `{"entry_id":"s-` + id + `","group_id":"g","project_id":"pr_1","embeddable_id":"m","contact_id":"` + id + `","created_at":"2024-01-01T00:00:00Z","updated_at":"2024-01-01T00:00:00Z","entry_data":`
+	}
+	want := []string{
+		head("1") + `"{\"Sex\":\"Female\",\"Span\":18.50,\"Smoke\":null,\"M.I\":true,\"Zip\":\"00750\"}"}`,
+		head("2") + `"{\"Sex\":\"say \\\"hi\\\", twice\",\"Span\":null,\"Smoke\":\"Never\",\"M.I\":null,\"Zip\":-3}"}`,
+	}
+	if diff := cmp.Diff(want, a.lines); diff != "" {
+		t.Error(diff)
+	}
+	got, err := os.ReadFile(rejects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRejects := fmt.Sprintf(`{"file":%q,"line":5,"code":"invalid_row","message":"the row has 2 cells and the header 6","record":"\"4\",\"short\""}
+{"file":%q,"line":4,"code":"invalid_record","message":"It is bad.","record":"\"3\",\"bad\",1,2,3,4"}
+`, file, file)
+	if diff := cmp.Diff(wantRejects, string(got)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestStandardInputAndDryRun(t *testing.T) {
+	a := newAPI(t, 0)
+	if r := lectern(t, `{"entry_id":"a"}`, a.environ(), "import", "entries", "-"); r.code != 0 || len(a.lines) != 1 {
+		t.Error(r, a.lines)
+	}
+	r := lectern(t, "entry_id;group_id;embeddable_id;contact_id;created_at;n\nb;g;m;c;2024;1\n", a.environ(), "import", "entries", "--dry-run", "--delimiter", ";", "-")
+	want := `{"entry_id":"b","group_id":"g","project_id":"pr_1","embeddable_id":"m","contact_id":"c","created_at":"2024","updated_at":"2024","entry_data":"{\"n\":1}"}` + "\n"
+	if r.code != 0 || r.out != want || len(a.lines) != 1 {
+		t.Error(r, a.lines)
+	}
+}
+
+func TestWaitsAsTold(t *testing.T) {
+	a := newAPI(t, 100)
+	a.before = func(pages int, _ *http.Request) (int, string) {
+		switch pages {
+		case 2:
+			return http.StatusTooManyRequests, "1"
+		case 4:
+			return http.StatusServiceUnavailable, "0"
+		}
+		return 0, ""
+	}
+	r := lectern(t, "", a.environ(), "export", "entries", "--page-size", "50")
+	if r.code != 0 || strings.Count(r.out, "\n") != 100 {
+		t.Error(r.code, r.err)
+	}
+}
+
+func TestGet(t *testing.T) {
+	a := newAPI(t, 25)
+	r := lectern(t, "", a.environ(), "get", "entry", "e1")
+	if want := "{\n  \"entry_id\": \"e1\",\n  \"n\": 1.50\n}\n"; r.code != 0 || r.out != want {
+		t.Errorf("%+v, want %q", r, want)
+	}
+	if r := lectern(t, "", a.environ(), "get", "entry", "e1", "--raw"); r.out != `{"entry_id":"e1","n":1.50}` {
+		t.Errorf("%+v", r)
+	}
+	r = lectern(t, "", a.environ(), "get", "entries", "--limit", "20")
+	if r.code != 0 || strings.Count(r.out, "entry_id") != 20 || r.err != "There is more: --cursor 20\n" {
+		t.Errorf("%+v", r)
+	}
+	r = lectern(t, "", a.environ(), "get", "entries", "--cursor", "20", "--quiet")
+	if r.code != 0 || strings.Count(r.out, "entry_id") != 5 || r.err != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestFailuresSayWhatToDo(t *testing.T) {
+	a := newAPI(t, 5)
+	with := func(change ...string) map[string]string {
+		e := a.environ()
+		for i := 0; i < len(change); i += 2 {
+			e[change[i]] = change[i+1]
+		}
+		return e
+	}
+	missing := filepath.Join(t.TempDir(), "none")
+	for _, tt := range []struct {
+		name    string
+		environ map[string]string
+		args    []string
+		code    int
+		want    string
+	}{
+		{"no command", with(), nil, exitUsage, "expected one of"},
+		{"unknown command", with(), []string{"frob"}, exitUsage, "unexpected argument frob"},
+		{"unknown flag", with(), []string{"get", "entries", "--frob"}, exitUsage, "(see lectern get entries --help)"},
+		{"no project", with("LECTERN_PROJECT_ID", ""), []string{"get", "entries"}, exitUsage, "--project"},
+		{"no key", with("LECTERN_API_KEY", ""), []string{"get", "entries"}, exitUsage, "set LECTERN_API_KEY"},
+		{"no ingest key", with("LECTERN_INTERNAL_API_KEY", ""), []string{"import", "entries", "-"}, exitUsage, "set LECTERN_INTERNAL_API_KEY"},
+		{"wrong key", with("LECTERN_API_KEY", "rk_2"), []string{"get", "entries"}, exitFailure, "check the key"},
+		{"bad URL", with("LECTERN_URL", "example.com"), []string{"get", "entries"}, exitUsage, "--url"},
+		{"bad time", with(), []string{"get", "entries", "--updated-after", "soon"}, exitUsage, "RFC 3339|is no time"},
+		{"bad direction", with(), []string{"get", "entries", "--direction", "up"}, exitUsage, "--direction must be one of"},
+		{"no such entry", with(), []string{"get", "entry", "e9"}, exitFailure, "entry_not_found"},
+		{"no such file", with(), []string{"import", "entries", missing}, exitFailure, "no such file"},
+		{"no env file", with(), []string{"get", "entries", "--env-file", missing}, exitUsage, "lectern up writes"},
+		{"template", with(), []string{"import", "entries", "--format", "csv", "--set", "entry_id={x}", "-"}, exitFailure, "no column"},
+		{"delimiter", with(), []string{"import", "entries", "--delimiter", "::", "-"}, exitUsage, "one character"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := lectern(t, "a,b\n", tt.environ, tt.args...)
+			if r.code != tt.code {
+				t.Errorf("exit code %d, want %d", r.code, tt.code)
+			}
+			said := false
+			for want := range strings.SplitSeq(tt.want, "|") {
+				said = said || strings.Contains(r.err, want)
+			}
+			if !said || r.out != "" {
+				t.Errorf("said %q and printed %q, want %q", r.err, r.out, tt.want)
+			}
+			if strings.Count(r.err, "\n") != 1 || !strings.HasPrefix(r.err, "lectern: ") {
+				t.Errorf("not one line: %q", r.err)
+			}
+		})
+	}
+}
+
+func TestEnvFile(t *testing.T) {
+	a := newAPI(t, 3)
+	file := filepath.Join(t.TempDir(), "demo.env")
+	content := fmt.Sprintf("# variables\nLECTERN_URL='%s'\nexport LECTERN_PROJECT_ID=\"pr_1\"\nLECTERN_API_KEY='rk_'\\''1'\n", a.URL)
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// The file's key is wrong, and the environment's wins.
+	if r := lectern(t, "", map[string]string{"LECTERN_API_KEY": "rk_1"}, "get", "entries", "--env-file", file); r.code != 0 {
+		t.Error(r)
+	}
+	if r := lectern(t, "", nil, "get", "entries", "--env-file", file); r.code != exitFailure || !strings.Contains(r.err, "unauthorized") {
+		t.Error(r)
+	}
+	// And a flag wins over both.
+	if r := lectern(t, "", map[string]string{"LECTERN_API_KEY": "rk_0"}, "get", "entries", "--env-file", file, "--api-key", "rk_1"); r.code != 0 {
+		t.Error(r)
+	}
+}
+
+func TestInterruptedExportSaysSo(t *testing.T) {
+	a := newAPI(t, 100)
+	reached, proceed := make(chan struct{}), make(chan struct{})
+	a.hold = func(pages int) {
+		if pages == 2 {
+			close(reached)
+			<-proceed
+		}
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	process := start(t, "export", "entries", "--url", a.URL, "--page-size", "10", "--out", out)
+	<-reached
+	process.end(t, os.Interrupt)
+	close(proceed)
+	if said := process.stderr.String(); process.code != exitInterrupted || !strings.Contains(said, "10 entries are settled") || !strings.Contains(said, "lectern: interrupted") {
+		t.Errorf("exit code %d: %s", process.code, said)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		in   []string
+		want []string
+	}{
+		{"commands", []string{""}, []string{"up", "get", "export", "import", "keys", "completion", "version"}},
+		{"begun", []string{"ke"}, []string{"keys"}},
+		{"below", []string{"keys", ""}, []string{"mint", "list", "rotate", "revoke"}},
+		{"flags", []string{"export", "entries", "--up"}, []string{"--updated-after", "--updated-before"}},
+		{"choices of a flag", []string{"export", "entries", "--format", ""}, []string{"csv", "ndjson"}},
+		{"files of a flag", []string{"export", "entries", "--out", ""}, []string{filesLine}},
+		{"files", []string{"import", "entries", "--quiet", ""}, []string{filesLine}},
+		{"choices of an argument", []string{"completion", ""}, []string{"bash", "zsh"}},
+		{"nothing for free text", []string{"get", "entry", "--project", ""}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := lectern(t, "", nil, append([]string{completeWord}, tt.in...)...)
+			var got []string
+			for line := range strings.Lines(r.out) {
+				word, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+				got = append(got, word)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestBashCompletes(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash on this machine")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if err := os.Symlink(exe, filepath.Join(folder, "lectern")); err != nil {
+		t.Fatal(err)
+	}
+	script := `eval "$(lectern completion bash)"
+COMP_WORDS=(lectern keys ro); COMP_CWORD=2; _lectern; echo "${COMPREPLY[@]}"
+COMP_WORDS=(lectern import entries --format c); COMP_CWORD=4; _lectern; echo "${COMPREPLY[@]}"`
+	cmd := exec.Command(bash, "-c", script)
+	cmd.Env = append(os.Environ(), asLectern+"=1", "PATH="+folder+":"+os.Getenv("PATH"))
+	got, err := cmd.CombinedOutput()
+	if err != nil || string(got) != "rotate\ncsv\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestHelpOfEveryCommandHasExamples(t *testing.T) {
+	var c commands
+	parser, err := newParser(&Session{}, &c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, leaf := range parser.Model.Leaves(true) {
+		if leaf.Name == "version" {
+			continue
+		}
+		if !strings.Contains(leaf.Detail, "Example") {
+			t.Errorf("lectern %s --help shows no example", leaf.Path())
+		}
+		r := lectern(t, "", nil, append(strings.Fields(strings.TrimPrefix(leaf.Path(), "lectern ")), "--help")...)
+		if r.code != 0 || r.err != "" || !strings.Contains(r.out, "Usage: lectern") {
+			t.Errorf("%s --help: %d %q", leaf.Path(), r.code, r.err)
+		}
+	}
+}
