@@ -1,89 +1,19 @@
 package pgkeys_test
 
 import (
-	"context"
 	"errors"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgtest"
 )
-
-func TestMain(m *testing.M) { pgtest.Main(m) }
-
-// announced collects announcements.
-type announced struct {
-	mu  sync.Mutex
-	all []string
-	err error
-}
-
-func (a *announced) Announce(_ context.Context, projectID string, h auth.Hash) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.all = append(a.all, projectID+" "+h.String())
-	return a.err
-}
-
-func (a *announced) take() []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	all := a.all
-	a.all = nil
-	return all
-}
-
-type bench struct {
-	*pgkeys.Admin
-	store     *pgkeys.Store
-	db        pgtest.DB
-	announced *announced
-	now       time.Time
-}
-
-func setup(t *testing.T) *bench {
-	t.Helper()
-	b := &bench{db: pgtest.Database(t, pgkeys.Schema()), announced: &announced{}, now: time.Now().UTC().Truncate(time.Microsecond)}
-	now := func() time.Time { return b.now }
-	b.Admin = pgkeys.NewAdmin(pool(t, b.db.OwnerURL), b.announced, now, slog.New(slog.DiscardHandler))
-	b.store = pgkeys.NewStore(pool(t, b.db.ReaderURL), now)
-	return b
-}
-
-func pool(t *testing.T, url string) *pgdb.Pool {
-	t.Helper()
-	p, err := pgdb.Open(t.Context(), config.Secret(url), pgdb.Options{MaxConns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	return p
-}
-
-func (b *bench) mint(t *testing.T, o pgkeys.MintOptions) (config.Secret, auth.Record) {
-	t.Helper()
-	key, r, err := b.Mint(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key, r
-}
-
-func (b *bench) lookup(project string, key config.Secret) (auth.Record, error) {
-	return b.store.Lookup(context.Background(), project, auth.HashKey(key.Reveal()))
-}
 
 func TestMintAndLookup(t *testing.T) {
 	b := setup(t)
@@ -438,14 +368,4 @@ func TestStoreOutOfReachIsUnavailable(t *testing.T) {
 	if _, _, faults := s.Tally().Counts(); faults != 1 {
 		t.Errorf("%d faults counted, want 1", faults)
 	}
-}
-
-func connect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
 }

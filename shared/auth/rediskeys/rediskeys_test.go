@@ -1,112 +1,20 @@
 package rediskeys_test
 
 import (
-	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"log/slog"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/redisdb"
-	"github.com/lectern-dev/lectern/shared/redistest"
 )
-
-const (
-	ttl     = 5 * time.Second
-	secret  = config.Secret("a cache secret of some length")
-	another = config.Secret("another cache secret, as long")
-)
-
-// store is the store below: one record, or an error.
-type store struct {
-	record atomic.Pointer[auth.Record]
-	fault  atomic.Pointer[error]
-	asked  atomic.Int64
-	now    func() time.Time
-	during func() // runs after the record was read, before it is returned
-}
-
-func (s *store) Lookup(context.Context, string, auth.Hash) (auth.Record, error) {
-	s.asked.Add(1)
-	if err := s.fault.Load(); err != nil {
-		return auth.Record{}, *err
-	}
-	r := *s.record.Load()
-	r.ReadAt = s.now()
-	if s.during != nil {
-		s.during()
-	}
-	return r, nil
-}
-
-func (s *store) fail(err error) { s.fault.Store(&err) }
-
-// bench is a Keys over a store in memory and a real Redis.
-type bench struct {
-	*rediskeys.Keys
-	below  *store
-	redis  *redis.Client
-	server *redistest.Server
-	offset atomic.Int64
-	hash   auth.Hash
-}
-
-func (b *bench) now() time.Time { return time.Now().Add(time.Duration(b.offset.Load())) }
-
-func setup(t *testing.T, secrets ...config.Secret) *bench {
-	t.Helper()
-	b := &bench{server: redistest.Start(t)}
-	b.redis = b.server.Client()
-	b.below = &store{now: b.now}
-	_, b.hash = auth.Mint()
-	b.below.record.Store(&auth.Record{
-		ID: "key_1", ProjectID: "p", Name: "name", Scopes: auth.DefaultScopes, Rate: 7, Foreign: true,
-		ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond),
-	})
-	if len(secrets) == 0 {
-		secrets = []config.Secret{secret}
-	}
-	b.Keys = b.keys(secrets...)
-	return b
-}
-
-// keys is another process's Keys.
-func (b *bench) keys(secrets ...config.Secret) *rediskeys.Keys {
-	return rediskeys.New(b.redis, b.below, secrets, ttl, b.now)
-}
-
-// lookup looks the key up and tells whether the store below was asked.
-func (b *bench) lookup(t *testing.T, k *rediskeys.Keys) (r auth.Record, asked bool) {
-	t.Helper()
-	before := b.below.asked.Load()
-	r, err := k.Lookup(t.Context(), "p", b.hash)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r, b.below.asked.Load() > before
-}
-
-// name is the one key in Redis.
-func (b *bench) name(t *testing.T) string {
-	t.Helper()
-	names := b.redis.Keys(t.Context(), "*").Val()
-	if len(names) != 1 {
-		t.Fatalf("Redis holds %q, want one key", names)
-	}
-	return names[0]
-}
 
 func TestCopyIsShared(t *testing.T) {
 	b := setup(t)
@@ -391,116 +299,4 @@ func TestFaultsOfRedisFallThrough(t *testing.T) {
 			})
 		})
 	}
-}
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(15 * time.Second)
-	for !is() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 15 s: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// ear is a Listener that keeps what it hears.
-type ear struct {
-	mu     sync.Mutex
-	shards []byte
-	doubts int
-}
-
-func (e *ear) Changed(shard byte) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.shards = append(e.shards, shard)
-}
-
-func (e *ear) Doubt() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.doubts++
-}
-
-func (e *ear) heard() (string, int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return string(e.shards), e.doubts
-}
-
-func TestListen(t *testing.T) {
-	for _, tt := range []struct {
-		name       string
-		down, back func(*redistest.Server)
-	}{
-		{"killed", (*redistest.Server).Kill, (*redistest.Server).Restart},
-		{"hanging", (*redistest.Server).Pause, (*redistest.Server).Resume},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			b := setup(t)
-			client, err := redisdb.Open(redisdb.Config{URL: b.server.URL}, redisdb.Options{Rest: 20 * time.Millisecond})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer client.Close()
-			var (
-				e    ear
-				logs buffer
-				wg   sync.WaitGroup
-			)
-			ctx, cancel := context.WithCancel(t.Context())
-			wg.Go(func() { rediskeys.Listen(ctx, client, &e, slog.New(slog.NewTextHandler(&logs, nil))) })
-			defer wg.Wait()
-			defer cancel()
-
-			eventually(t, "subscribed", func() bool { _, doubts := e.heard(); return doubts == 1 })
-			b.redis.Publish(ctx, "lectern:keys:changed", "not a shard")
-			b.redis.Publish(ctx, "lectern:keys:changed", "100")
-			b.hash[0] = 0xfe
-			if err := b.Announce(ctx, "p", b.hash); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "the change is heard", func() bool { shards, _ := e.heard(); return shards == "\xfe" })
-
-			tt.down(b.server)
-			eventually(t, "the loss is noticed", func() bool { return strings.Contains(logs.String(), "are not heard") })
-			tt.back(b.server)
-			eventually(t, "subscribed again", func() bool { _, doubts := e.heard(); return doubts >= 2 })
-			eventually(t, "changes can be announced", func() bool { return b.Announce(ctx, "p", b.hash) == nil })
-			eventually(t, "a change is heard again", func() bool { shards, _ := e.heard(); return len(shards) > 1 })
-			if n := strings.Count(logs.String(), "heard again"); n != 1 {
-				t.Errorf("the return was logged %d times:\n%s", n, logs.String())
-			}
-		})
-	}
-}
-
-func TestAnnounceReportsWhatItCouldNotDo(t *testing.T) {
-	b := setup(t)
-	b.server.Kill()
-	start := time.Now()
-	if err := b.Announce(t.Context(), "p", b.hash); err == nil {
-		t.Error("announced without Redis")
-	}
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("took %v", took)
-	}
-}
-
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *buffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *buffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }

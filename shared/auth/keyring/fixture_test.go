@@ -1,0 +1,64 @@
+package keyring_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func verify(k *keyring.Keyring, project, key string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	_, err := k.Verifier.Verify(ctx, project, key)
+	return err
+}
+
+func refused(err error) bool {
+	_, ok := errors.AsType[auth.Refusal](err)
+	return ok
+}
+
+func unavailable(err error) bool {
+	e, ok := errors.AsType[*apierr.Error](err)
+	return ok && e.Code() == apierr.Unavailable
+}
+
+// until calls is every few milliseconds until it is true, and returns how long that took.
+func until(t *testing.T, what string, is func() bool) time.Duration {
+	t.Helper()
+	start := time.Now()
+	for !is() {
+		if time.Since(start) > 20*time.Second {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return time.Since(start)
+}
+
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *buffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *buffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
