@@ -26,16 +26,7 @@ func TestExportKilledAndResumedEqualsUncut(t *testing.T) {
 	}
 	for _, killAt := range []int{1, 2, 17, 40} {
 		t.Run(fmt.Sprint("at page ", killAt), func(t *testing.T) {
-			reached, proceed := make(chan struct{}), make(chan struct{})
-			a.mu.Lock()
-			a.pages = 0
-			a.hold = func(pages int) {
-				if pages == killAt {
-					close(reached)
-					<-proceed
-				}
-			}
-			a.mu.Unlock()
+			reached, proceed := a.holdAt(killAt)
 			process := start(t, "export", "entries", "--url", a.URL, "--out", cut, "--page-size", "500")
 			<-reached
 			process.end(t, syscall.SIGKILL)
@@ -43,9 +34,7 @@ func TestExportKilledAndResumedEqualsUncut(t *testing.T) {
 			if _, err := os.Stat(cut); !os.IsNotExist(err) {
 				t.Fatalf("killed at page %d of 40, and the file is there: %s", killAt, &process.stderr)
 			}
-			a.mu.Lock()
-			a.pages, a.hold = 0, nil
-			a.mu.Unlock()
+			a.with(func(a *api) { a.pages, a.hold = 0, nil })
 			r := lectern(t, "", a.environ(), "export", "entries", "--out", cut, "--page-size", "500")
 			if r.code != 0 {
 				t.Fatal(r)
@@ -77,36 +66,26 @@ func TestImportKilledAndResumedLosesNothing(t *testing.T) {
 	if err := os.WriteFile(file, []byte(content.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	reached, proceed := make(chan struct{}), make(chan struct{})
-	a.hold = func(pages int) {
-		if pages == 8 {
-			close(reached)
-			<-proceed
-		}
-	}
+	reached, proceed := a.holdAt(8)
 	process := start(t, "import", "entries", "--internal-url", a.URL, file)
 	<-reached
 	process.end(t, syscall.SIGKILL)
 	// The server takes the batch in whose acknowledgement nobody hears any more.
 	close(proceed)
-	until(t, "the eighth batch", func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		return len(a.lines) == 8000
-	})
+	until(t, "the eighth batch", func() bool { return len(a.taken()) == 8000 })
 	r := lectern(t, "", a.environ(), "import", "entries", file)
 	if r.code != 0 || !strings.Contains(r.err, "20000 entries (with an earlier run, which this one continued): 20000 stored") {
 		t.Fatal(r)
 	}
 	seen := map[string]int{}
-	for _, line := range a.lines {
+	for _, line := range a.taken() {
 		seen[line]++
 	}
 	if len(seen) != 20_000 {
 		t.Errorf("%d different records arrived, want 20000", len(seen))
 	}
-	if len(a.lines) != 21_000 {
-		t.Errorf("%d lines were sent, want one batch twice: 21000", len(a.lines))
+	if len(a.taken()) != 21_000 {
+		t.Errorf("%d lines were sent, want one batch twice: 21000", len(a.taken()))
 	}
 	if left, _ := filepath.Glob(file + ".*"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
@@ -137,7 +116,7 @@ func TestForeignCSV(t *testing.T) {
 		head("1") + `"{\"Sex\":\"Female\",\"Span\":18.50,\"Smoke\":null,\"M.I\":true,\"Zip\":\"00750\"}"}`,
 		head("2") + `"{\"Sex\":\"say \\\"hi\\\", twice\",\"Span\":null,\"Smoke\":\"Never\",\"M.I\":null,\"Zip\":-3}"}`,
 	}
-	if diff := cmp.Diff(want, a.lines); diff != "" {
+	if diff := cmp.Diff(want, a.taken()); diff != "" {
 		t.Error(diff)
 	}
 	got, err := os.ReadFile(rejects)
@@ -154,27 +133,29 @@ func TestForeignCSV(t *testing.T) {
 
 func TestStandardInputAndDryRun(t *testing.T) {
 	a := newAPI(t, 0)
-	if r := lectern(t, `{"entry_id":"a"}`, a.environ(), "import", "entries", "-"); r.code != 0 || len(a.lines) != 1 {
-		t.Error(r, a.lines)
+	if r := lectern(t, `{"entry_id":"a"}`, a.environ(), "import", "entries", "-"); r.code != 0 || len(a.taken()) != 1 {
+		t.Error(r, a.taken())
 	}
 	r := lectern(t, "entry_id;group_id;embeddable_id;contact_id;created_at;n\nb;g;m;c;2024;1\n", a.environ(), "import", "entries", "--dry-run", "--delimiter", ";", "-")
 	want := `{"entry_id":"b","group_id":"g","project_id":"pr_1","embeddable_id":"m","contact_id":"c","created_at":"2024","updated_at":"2024","entry_data":"{\"n\":1}"}` + "\n"
-	if r.code != 0 || r.out != want || len(a.lines) != 1 {
-		t.Error(r, a.lines)
+	if r.code != 0 || r.out != want || len(a.taken()) != 1 {
+		t.Error(r, a.taken())
 	}
 }
 
 func TestWaitsAsTold(t *testing.T) {
 	a := newAPI(t, 100)
-	a.before = func(pages int, _ *http.Request) (int, string) {
-		switch pages {
-		case 2:
-			return http.StatusTooManyRequests, "1"
-		case 4:
-			return http.StatusServiceUnavailable, "0"
+	a.with(func(a *api) {
+		a.before = func(pages int, _ *http.Request) (int, string) {
+			switch pages {
+			case 2:
+				return http.StatusTooManyRequests, "1"
+			case 4:
+				return http.StatusServiceUnavailable, "0"
+			}
+			return 0, ""
 		}
-		return 0, ""
-	}
+	})
 	r := lectern(t, "", a.environ(), "export", "entries", "--page-size", "50")
 	if r.code != 0 || strings.Count(r.out, "\n") != 100 {
 		t.Error(r.code, r.err)
@@ -274,13 +255,7 @@ func TestEnvFile(t *testing.T) {
 
 func TestInterruptedExportSaysSo(t *testing.T) {
 	a := newAPI(t, 100)
-	reached, proceed := make(chan struct{}), make(chan struct{})
-	a.hold = func(pages int) {
-		if pages == 2 {
-			close(reached)
-			<-proceed
-		}
-	}
+	reached, proceed := a.holdAt(2)
 	out := filepath.Join(t.TempDir(), "out")
 	process := start(t, "export", "entries", "--url", a.URL, "--page-size", "10", "--out", out)
 	<-reached

@@ -92,10 +92,13 @@ func TestKeyIsGoodForTheAPI(t *testing.T) {
 	}
 	a := newAPI(t, 1)
 	var sent string
-	a.before = func(_ int, r *http.Request) (int, string) { sent = r.Header.Get("X-Api-Key"); return 0, "" }
+	a.with(func(a *api) {
+		a.before = func(_ int, r *http.Request) (int, string) { sent = r.Header.Get("X-Api-Key"); return 0, "" }
+	})
 	e := a.environ()
 	e["LECTERN_API_KEY"] = minted.Key
 	lectern(t, "", e, "get", "entries")
+	a.Close()
 	if sent != minted.Key {
 		t.Errorf("sent %q", sent)
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -151,11 +152,39 @@ func newAPI(t *testing.T, total int) *api {
 	return a
 }
 
-// answered returns how many requests came.
-func (a *api) answered() int {
+// with looks at the api, or changes it, while no request does.
+func (a *api) with(do func(a *api)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.pages
+	do(a)
+}
+
+// answered returns how many requests came.
+func (a *api) answered() (n int) {
+	a.with(func(a *api) { n = a.pages })
+	return n
+}
+
+// taken returns what was taken in.
+func (a *api) taken() (lines []string) {
+	a.with(func(a *api) { lines = slices.Clone(a.lines) })
+	return lines
+}
+
+// holdAt holds up the request that comes as the n-th from now on: reached tells that it came, and
+// proceed lets it go on.
+func (a *api) holdAt(n int) (reached, proceed chan struct{}) {
+	reached, proceed = make(chan struct{}), make(chan struct{})
+	a.with(func(a *api) {
+		a.pages = 0
+		a.hold = func(pages int) {
+			if pages == n {
+				close(reached)
+				<-proceed
+			}
+		}
+	})
+	return reached, proceed
 }
 
 func (a *api) environ() map[string]string {
