@@ -110,6 +110,24 @@ func NoEntry(entryID string) *Error {
 		With("entryId", entryID)
 }
 
+// NoEmbeddable says that the project has no embeddable of that id.
+func NoEmbeddable(embeddableID string) *Error {
+	return New(EmbeddableDoesNotExist, "The embeddable with the specified ID does not exist in this project.").
+		With("embeddableId", embeddableID)
+}
+
+// NoEmbeddableVersion says that the project has no embeddable of that id with a version of that number.
+func NoEmbeddableVersion(embeddableID string, number int64) *Error {
+	return New(EmbeddableVersionDoesNotExist, "The embeddable with the specified ID does not exist in this project, or has no version of this number.").
+		With("embeddableId", embeddableID).With("versionNumber", number)
+}
+
+// NoExperiment says that the project has no experiment of that id.
+func NoExperiment(experimentID string) *Error {
+	return New(ExperimentNotFound, "The experiment with the specified ID does not exist in this project.").
+		With("experimentId", experimentID)
+}
+
 // NoRoute says that no operation has the request's path.
 func NoRoute() *Error {
 	return New(RouteNotFound, "There is no such path.")

@@ -9,11 +9,18 @@ import (
 // characters escaped, all else as it is. s must be valid UTF-8, as all text of the database is.
 func AppendText(dst, s []byte) []byte {
 	dst = append(dst, '"')
+	dst = AppendTextPart(dst, s)
+	return append(dst, '"')
+}
+
+// AppendTextPart appends a part of a JSON string as [AppendText] does, without the quotes around the
+// whole.
+func AppendTextPart(dst, s []byte) []byte {
 	for {
 		n := plain(s)
 		dst = append(dst, s[:n]...)
 		if n == len(s) {
-			return append(dst, '"')
+			return dst
 		}
 		switch c := s[n]; c {
 		case '"', '\\':

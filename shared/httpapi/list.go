@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"iter"
 	"net/http"
 	"strconv"
 	"strings"
@@ -73,18 +74,35 @@ func WriteList(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list
 		ExtendWrite(w, stall)
 		return WriteBody(w, r, contentType, body, cursor)
 	}
-	h.Set("Content-Type", contentType)
+	return writePieces(w, r, contentType, list.Chunks(), stall)
+}
+
+// WritePieces answers 200 with a JSON body of unknown size, as its pieces come, or 304 when the client
+// has it already. Bodies with the same name must be the same. The client has stall from piece to piece
+// to take what was written.
+func WritePieces(w http.ResponseWriter, r *http.Request, name []byte, pieces iter.Seq2[[]byte, error], stall time.Duration) error {
+	tag := etag(name, "")
+	w.Header().Set("Etag", tag)
+	if noneMatch(r.Header["If-None-Match"], tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return writePieces(w, r, typeJSON, pieces, stall)
+}
+
+func writePieces(w http.ResponseWriter, r *http.Request, contentType string, pieces iter.Seq2[[]byte, error], stall time.Duration) error {
+	w.Header().Set("Content-Type", contentType)
 	InfoFrom(r.Context()).started = true
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	for chunk, err := range list.Chunks() {
+	for piece, err := range pieces {
 		if err != nil {
 			return err
 		}
 		ExtendWrite(w, stall)
-		if _, err := w.Write(chunk); err != nil {
+		if _, err := w.Write(piece); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/gorilla/mux"
@@ -85,6 +87,17 @@ func PathIdentifier(r *http.Request, name string) (string, error) {
 		return "", apierr.BadParameter(name, raw, "1 to 256 bytes of UTF-8 without NUL, percent-encoded")
 	}
 	return id, nil
+}
+
+// PathInt returns the path variable name as an integer; a text that is none of 64 bits is an
+// InvalidParameter.
+func PathInt(r *http.Request, name string) (int64, error) {
+	raw := mux.Vars(r)[name]
+	n, err := strconv.ParseInt(raw, 10, 64)
+	if err != nil {
+		return 0, apierr.BadParameter(name, strings.ToValidUTF8(raw, "\uFFFD"), "an integer")
+	}
+	return n, nil
 }
 
 // ValidIdentifier tells whether id may name a record: valid UTF-8 without NUL, 1 to

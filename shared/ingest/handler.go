@@ -57,6 +57,15 @@ type Rejected struct {
 	Fault Fault
 }
 
+// Counted makes a Store of what stores records that are never rejected, and tells how many of them
+// changed what was stored.
+func Counted[T any](put func(ctx context.Context, projectID string, records []T) (stored int, err error)) func(context.Context, string, []T) (Result, error) {
+	return func(ctx context.Context, projectID string, records []T) (Result, error) {
+		stored, err := put(ctx, projectID, records)
+		return Result{Stored: stored}, err
+	}
+}
+
 // Reject is a rejected line in an answer.
 type Reject struct {
 	Line    int64  `json:"line"` // from 1; blank lines count

@@ -14,6 +14,7 @@ package keyset
 import (
 	"context"
 	"iter"
+	"math"
 	"sync"
 )
 
@@ -33,9 +34,12 @@ type Source interface {
 
 	// Settle finds the position of the n-th record behind after and up to end, or of the last one
 	// when there are fewer, and whether another one stands behind it. found is false when there is
-	// none at all. It reads no more than an index.
+	// none at all. It reads no more than an index. An n of [All] asks for the last one.
 	Settle(ctx context.Context, after, end Position, n int) (last Position, found, more bool, err error)
 }
+
+// All is the limit of a page that takes every record of its range.
+const All = math.MaxInt
 
 // Page asks for a part of a list.
 type Page struct {
@@ -69,7 +73,7 @@ type List struct {
 func Open(ctx context.Context, src Source, page Page) (*List, error) {
 	l := &List{ctx: ctx, src: src, sink: newSink(page)}
 	// One record more than is wanted tells whether there is a next page.
-	ask := min(page.Limit+1, firstRecords)
+	ask := min(page.Limit, firstRecords-1) + 1
 	if err := src.Chunk(ctx, l.sink, page.After, page.End, ask); err != nil {
 		l.Close()
 		return nil, err
@@ -94,7 +98,10 @@ func Open(ctx context.Context, src Source, page Page) (*List, error) {
 
 // settle finds the last key of a page that goes on behind its first chunk.
 func (l *List) settle(page Page) error {
-	remaining := page.Limit - l.sink.taken
+	remaining := page.Limit
+	if remaining != All {
+		remaining -= l.sink.taken
+	}
 	last, found, more, err := l.src.Settle(l.ctx, l.after, page.End, max(remaining, 1))
 	if err != nil {
 		return err

@@ -268,3 +268,32 @@ func TestLeave(t *testing.T) {
 		t.Errorf("a list of an ended request ended with %v", last)
 	}
 }
+
+// A page without a limit gives its whole range, ends where that ended when it began, and has no next.
+func TestAll(t *testing.T) {
+	for _, n := range []int{0, 1, firstRecords - 1, firstRecords, firstRecords + 1, 3 * mostRecords} {
+		src := &table{rows: map[string]int64{}}
+		for i := range n {
+			src.rows[fmt.Sprintf("%06d", i)] = int64(i)
+		}
+		page := whole
+		page.Limit = All
+		list, err := Open(t.Context(), src, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		src.rows["later"] = int64(n)
+		var body bytes.Buffer
+		for chunk, err := range list.Chunks() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			body.Write(chunk)
+		}
+		var got []any
+		if err := json.Unmarshal(body.Bytes(), &got); err != nil || len(got) != n || list.Next() != nil {
+			t.Errorf("of %d: %d, %v, next %v", n, len(got), err, list.Next())
+		}
+		list.Close()
+	}
+}

@@ -132,6 +132,7 @@ func (o Options) configure(cfg *pgxpool.Config) {
 	conn.ConnectTimeout = o.ConnectTimeout
 	conn.DefaultQueryExecMode = execModes[o.ExecMode]
 	conn.RuntimeParams["application_name"] = o.Name
+	conn.RuntimeParams["timezone"] = "UTC" // times that come as text are read as such
 	if o.StatementTimeout > 0 {
 		conn.RuntimeParams["statement_timeout"] = fmt.Sprint(o.StatementTimeout.Milliseconds())
 	}

@@ -121,13 +121,14 @@ func (n node) check(t *testing.T, sql string) {
 	}
 }
 
-// insertsProject tells whether the first column, which is project_id in every table, is $1.
+// insertsProject tells whether the first column, which is project_id in every table, is $1, or that of a
+// table of which $1 is read.
 func insertsProject(n node) bool {
 	first := ""
 	if len(n.Output) > 0 {
 		first = n.Output[0]
 	}
-	if strings.Contains(first, "$1") {
+	if strings.Contains(first, "$1") || strings.HasSuffix(first, "project_id") && ofProject.MatchString(n.IndexCond) {
 		return true
 	}
 	// A sort and the like pass the column on by name.

@@ -81,7 +81,7 @@ func Public() []Route {
 	}
 }
 
-// Internal returns where data comes in, on the internal ports.
+// Internal returns where data comes in and what only operators see, on the internal ports.
 func Internal() []Route {
 	post := []string{http.MethodPost}
 	return []Route{
@@ -90,6 +90,8 @@ func Internal() []Route {
 		{Embeddables, "ingestEmbeddables", "/internal/embeddables", post, IngestKey, ""},
 		{Embeddables, "ingestEmbeddableVersions", "/internal/embeddable-versions", post, IngestKey, ""},
 		{Experiments, "ingestExperiments", "/internal/experiments", post, IngestKey, ""},
+		{Experiments, "listExperimentStatusChanges", "/internal/projects/{projectId}/experiments/{experimentId}/history",
+			[]string{http.MethodGet, http.MethodHead}, IngestKey, ""},
 		{Region, "ingestProjects", "/internal/projects", post, IngestKey, ""},
 	}
 }

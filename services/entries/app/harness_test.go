@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/pgtest"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/servicetest"
@@ -154,3 +155,5 @@ func walk(t testing.TB, s *servicetest.Service, key, path string, between func()
 		}
 	}
 }
+
+func mintOptions() pgkeys.MintOptions { return pgkeys.MintOptions{ProjectID: project} }

@@ -27,14 +27,6 @@ func InternalRoutes(options ingest.Options, store Writer, p *service.Parts) *htt
 	return rt
 }
 
-// counted is the Store of a kind whose records the database never rejects.
-func counted[T any](put func(context.Context, string, []T) (int, error)) func(context.Context, string, []T) (ingest.Result, error) {
-	return func(ctx context.Context, projectID string, records []T) (ingest.Result, error) {
-		stored, err := put(ctx, projectID, records)
-		return ingest.Result{Stored: stored}, err
-	}
-}
-
 // entryKind takes entries in the shape in which operation 1 gives them out.
 func entryKind(store Writer) ingest.Kind[entry.Entry] {
 	type e = entry.Entry
@@ -52,7 +44,7 @@ func entryKind(store Writer) ingest.Kind[entry.Entry] {
 			ingest.Text("entry_data", ingest.JSONText(), func(r *e) *string { return &r.Data }),
 		},
 		Project: func(r *e) string { return r.ProjectID },
-		Store:   counted(store.PutEntries),
+		Store:   ingest.Counted(store.PutEntries),
 	}
 }
 
@@ -89,7 +81,7 @@ func eventKind(store Writer) ingest.Kind[entry.Event] {
 		},
 		Check:   checkPageView,
 		Project: func(r *e) string { return r.ProjectID },
-		Store:   counted(store.PutEvents),
+		Store:   ingest.Counted(store.PutEvents),
 	}
 }
 

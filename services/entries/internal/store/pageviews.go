@@ -8,6 +8,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/keyset"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgrecord"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
@@ -18,14 +19,24 @@ const mostViewRows = 5000
 // viewSource reads entries with their page views, one statement a chunk. An entry whose page views do
 // not fit is continued by a statement of its own, in the next chunk if need be.
 type viewSource struct {
-	entryRange
-	urls bool
+	*pgrecord.List // settles
+	sql            string
+	row            entryRow
+	project        string
+	urls           bool
 
 	// The entry whose record has begun and not ended, if any, and the place of its last page view.
 	id      []byte
 	views   int
 	time    int64
 	arrival int64
+}
+
+func newViewSource(pool *pgdb.Pool, l entry.List) *viewSource {
+	list := newEntryList(pool, l)
+	return &viewSource{
+		List: list, sql: orderOf(l).pageViews, row: list.Row.(entryRow), project: l.ProjectID, urls: l.IncludeURLs,
+	}
 }
 
 // Chunk reads entries with their page views.
@@ -44,7 +55,7 @@ func (s *viewSource) Chunk(ctx context.Context, sink *keyset.Sink, after, end ke
 
 // entries reads the entries behind after, each with the first of its page views.
 func (s *viewSource) entries(ctx context.Context, sink *keyset.Sink, after, end keyset.Position, limit int) error {
-	return s.pool.Query(ctx, func(rows pgx.Rows) error {
+	return s.Pool.Query(ctx, func(rows pgx.Rows) error {
 		raw := pgdb.NewRaw(rows)
 		var skipped []byte
 		read := 0
@@ -57,7 +68,7 @@ func (s *viewSource) entries(ctx context.Context, sink *keyset.Sink, after, end 
 			skipped = nil
 			if s.id == nil || !bytes.Equal(id, s.id) {
 				s.end(sink)
-				switch sink.Begin(raw.Micros(s.key), id) {
+				switch sink.Begin(raw.Micros(s.row.key), id) {
 				case keyset.Stop:
 					return nil
 				case keyset.Skip:
@@ -76,12 +87,12 @@ func (s *viewSource) entries(ctx context.Context, sink *keyset.Sink, after, end 
 		}
 		s.end(sink)
 		return nil
-	}, s.order.pageViews, s.parameters(after, end, limit, mostViewRows)...)
+	}, s.sql, s.Arguments(after, end, limit, mostViewRows)...)
 }
 
 // further reads more page views of the entry whose record is open, and ends it when there are no more.
 func (s *viewSource) further(ctx context.Context, sink *keyset.Sink) error {
-	return s.pool.Query(ctx, func(rows pgx.Rows) error {
+	return s.Pool.Query(ctx, func(rows pgx.Rows) error {
 		raw := pgdb.NewRaw(rows)
 		read := 0
 		for ; rows.Next(); read++ {
@@ -98,7 +109,7 @@ func (s *viewSource) further(ctx context.Context, sink *keyset.Sink) error {
 func (s *viewSource) begin(sink *keyset.Sink, raw *pgdb.Raw) {
 	s.id = append([]byte{}, raw.Text(entry.ColumnEntryID)...)
 	s.views = 0
-	sink.SetBytes(entry.AppendViewsHead(sink.Bytes(), s.quoted, raw))
+	sink.SetBytes(entry.AppendViewsHead(sink.Bytes(), s.row.project, raw))
 }
 
 // view appends the page view whose columns begin at first.

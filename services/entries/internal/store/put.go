@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgrecord"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
@@ -22,7 +23,7 @@ func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 // PutEntries stores entries of one project in one transaction and tells how many changed what was
 // stored. It has the outcome of storing them one after the other. It may be repeated.
 func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (stored int, err error) {
-	waves := inWaves(entries)
+	waves := pgrecord.Waves(entries, func(e *entry.Entry) string { return e.EntryID })
 	if len(waves) == 1 {
 		tag, err := w.pool.Exec(ctx, putEntries, entryArguments(projectID, entries)...)
 		return int(tag.RowsAffected()), err
@@ -41,39 +42,18 @@ func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []ent
 	return stored, err
 }
 
-// inWaves parts entries so that none comes twice in a part: a statement can write a row once only.
-func inWaves(entries []entry.Entry) [][]entry.Entry {
-	times := make(map[string]int, len(entries))
-	most := 0
-	for i := range entries {
-		n := times[entries[i].EntryID]
-		times[entries[i].EntryID] = n + 1
-		most = max(most, n)
-	}
-	if most == 0 {
-		return [][]entry.Entry{entries}
-	}
-	waves := make([][]entry.Entry, most+1)
-	clear(times)
-	for i := range entries {
-		n := times[entries[i].EntryID]
-		times[entries[i].EntryID] = n + 1
-		waves[n] = append(waves[n], entries[i])
-	}
-	return waves
-}
-
 func entryArguments(projectID string, entries []entry.Entry) []any {
-	n := len(entries)
-	ids, groups, embeddables := make([]string, n), make([]string, n), make([]string, n)
-	contacts, data := make([]string, n), make([]string, n)
-	created, updated := make([]pgtype.Timestamptz, n), make([]pgtype.Timestamptz, n)
-	for i := range entries {
-		e := &entries[i]
-		ids[i], groups[i], embeddables[i], contacts[i], data[i] = e.EntryID, e.GroupID, e.EmbeddableID, e.ContactID, e.Data
-		created[i], updated[i] = pgdb.Timestamp(e.CreatedAt), pgdb.Timestamp(e.UpdatedAt)
+	text := func(of func(*entry.Entry) string) []string { return pgrecord.Column(entries, of) }
+	return []any{
+		projectID,
+		text(func(e *entry.Entry) string { return e.EntryID }),
+		text(func(e *entry.Entry) string { return e.GroupID }),
+		text(func(e *entry.Entry) string { return e.EmbeddableID }),
+		text(func(e *entry.Entry) string { return e.ContactID }),
+		pgrecord.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.CreatedAt) }),
+		pgrecord.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.UpdatedAt) }),
+		text(func(e *entry.Entry) string { return e.Data }),
 	}
-	return []any{projectID, ids, groups, embeddables, contacts, created, updated, data}
 }
 
 // PutEvents stores events of one project in one transaction and tells how many were new. It may be
@@ -84,42 +64,18 @@ func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry
 }
 
 func eventArguments(projectID string, events []entry.Event) []any {
-	n := len(events)
-	keys := make([][]byte, n)
-	times := make([]pgtype.Timestamptz, n)
-	text := func(of func(*entry.Event) string) []string {
-		column := make([]string, n)
-		for i := range events {
-			column[i] = of(&events[i])
-		}
-		return column
-	}
-	textOrNull := func(of func(*entry.Event) *string) []*string {
-		column := make([]*string, n)
-		for i := range events {
-			column[i] = of(&events[i])
-		}
-		return column
-	}
-	intOrNull := func(of func(*entry.Event) *int64) []*int64 {
-		column := make([]*int64, n)
-		for i := range events {
-			column[i] = of(&events[i])
-		}
-		return column
-	}
-	for i := range events {
-		key := events[i].Key()
-		keys[i], times[i] = key[:], pgdb.Timestamp(events[i].Timestamp)
-	}
+	text := func(of func(*entry.Event) string) []string { return pgrecord.Column(events, of) }
+	textOrNull := func(of func(*entry.Event) *string) []*string { return pgrecord.Column(events, of) }
+	intOrNull := func(of func(*entry.Event) *int64) []*int64 { return pgrecord.Column(events, of) }
 	return []any{
-		projectID, keys,
+		projectID,
+		pgrecord.Column(events, func(e *entry.Event) []byte { key := e.Key(); return key[:] }),
 		text(func(e *entry.Event) string { return e.EntryID }),
 		text(func(e *entry.Event) string { return e.ContactID }),
 		text(func(e *entry.Event) string { return e.GroupID }),
 		text(func(e *entry.Event) string { return e.EmbeddableID }),
 		intOrNull(func(e *entry.Event) *int64 { return e.Version }),
-		times,
+		pgrecord.Column(events, func(e *entry.Event) pgtype.Timestamptz { return pgdb.Timestamp(e.Timestamp) }),
 		textOrNull(func(e *entry.Event) *string { return e.PageID }),
 		textOrNull(func(e *entry.Event) *string { return e.PageKey }),
 		intOrNull(func(e *entry.Event) *int64 { return e.PageIndex }),

@@ -6,15 +6,13 @@ package store
 import (
 	"context"
 	"embed"
-	"encoding/json"
-	"errors"
 	"io/fs"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/keyset"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgrecord"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
@@ -49,58 +47,24 @@ func New(pool *pgdb.Pool) *Store { return &Store{pool: pool} }
 
 // Entry returns one entry as JSON. An entry that the project does not have is an EntryNotFound.
 func (s *Store) Entry(ctx context.Context, projectID, entryID string) ([]byte, error) {
-	var body []byte
-	err := s.pool.Query(ctx, func(rows pgx.Rows) error {
-		raw := pgdb.NewRaw(rows)
-		for rows.Next() {
-			raw.Next(rows)
-			body = append(entry.Append(nil, quoted(projectID), &raw), '\n')
-		}
-		return nil
-	}, getEntry, projectID, entryID)
-	if err == nil && body == nil {
-		err = apierr.NoEntry(entryID)
-	}
-	return body, err
+	row := entryRow{project: httpapi.AppendText(nil, []byte(projectID))}
+	return pgrecord.One(ctx, s.pool, row.Append, apierr.NoEntry(entryID), getEntry, projectID, entryID)
 }
 
 // Entries opens a page of a project's entries.
 func (s *Store) Entries(ctx context.Context, l entry.List, page keyset.Page) (*keyset.List, error) {
 	page.Moves = l.Moves()
-	return keyset.Open(ctx, &entrySource{entryRange: s.entryRange(l)}, page)
+	return keyset.Open(ctx, newEntryList(s.pool, l), page)
 }
 
 // PageViews opens a page of a project's entries with their page views.
 func (s *Store) PageViews(ctx context.Context, l entry.List, page keyset.Page) (*keyset.List, error) {
 	page.Moves = l.Moves()
-	return keyset.Open(ctx, &viewSource{entryRange: s.entryRange(l), urls: l.IncludeURLs}, page)
+	return keyset.Open(ctx, newViewSource(s.pool, l), page)
 }
 
 // Events opens a page of an entry's events. An entry that the project does not have is an
 // EntryNotFound.
 func (s *Store) Events(ctx context.Context, projectID, entryID string, descending bool, page keyset.Page) (*keyset.List, error) {
-	return keyset.Open(ctx, newEventSource(s.pool, projectID, entryID, descending), page)
-}
-
-// quoted gives s as a JSON string.
-func quoted(s string) []byte {
-	b, _ := json.Marshal(s) // a string always marshals
-	return b
-}
-
-// A result that is left before its end is read on and dropped, when the rest is short. A long one is
-// ended with its connection, which costs a new one.
-const cheapRest = 8 << 20 // bytes
-
-// long tells whether the rest of a result is: of limit rows, read have been, of bytes together.
-func long(read, limit, bytes int) bool {
-	return (limit-read)*(bytes/max(read, 1)) > cheapRest
-}
-
-// leave is what a query returns that was left in the middle, nil for what then counts as its success.
-func leave(err error, left bool) error {
-	if left && errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
+	return keyset.Open(ctx, newEventList(s.pool, projectID, entryID, descending), page)
 }

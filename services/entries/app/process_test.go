@@ -1,0 +1,162 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/servicetest"
+
+	"github.com/lectern-dev/lectern/services/entries/internal/store"
+)
+
+// lines is NDJSON of n entries, made as it is read.
+func lines(project string, n int) io.Reader {
+	r, w := io.Pipe()
+	go func() {
+		b := make([]byte, 0, 1<<16)
+		for i := range n {
+			b = fmt.Appendf(b, `{"entry_id":"en_%09d","group_id":"gr_%d","project_id":%q,"embeddable_id":"emb_1","contact_id":"co_%d","created_at":"2022-01-01T00:00:00Z","updated_at":"2022-01-01T00:00:00.%06dZ","entry_data":"{\"email\":\"person%d@example.com\",\"answers\":[1,2,3],\"comment\":\"%s\"}"}`+"\n",
+				i, i%7, project, i, i%1000000, i, strings.Repeat("lorem ipsum ", 10))
+			if len(b) > 1<<15 || i == n-1 {
+				if _, err := w.Write(b); err != nil {
+					return
+				}
+				b = b[:0]
+			}
+		}
+		_ = w.Close() // always nil
+	}()
+	return r
+}
+
+// post sends lines and returns the answer, or an error when the service is killed meanwhile.
+func post(s *servicetest.Process, body io.Reader) (string, error) {
+	req, err := http.NewRequest("POST", s.InternalURL+"/internal/entries", body)
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("X-Api-Key", servicetest.IngestKey)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	return string(answer), err
+}
+
+func count(t *testing.T, b *servicetest.Backing) (n, distinct int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), b.DB.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if err := conn.QueryRow(t.Context(), `SELECT count(*), count(DISTINCT entry_id) FROM entries WHERE project_id = 'pr_1'`).Scan(&n, &distinct); err != nil {
+		t.Fatal(err)
+	}
+	return n, distinct
+}
+
+// killed kills the service in the middle of an ingest of n lines and sends all again.
+func killed(t *testing.T, b *servicetest.Backing, binary string, n int) *servicetest.Process {
+	t.Helper()
+	first := servicetest.StartProcess(t, b, binary, nil)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := post(first, lines(project, n))
+		answered <- err
+	}()
+	for stored := 0; stored < n/3; stored, _ = count(t, b) {
+		select {
+		case err := <-answered:
+			t.Fatalf("the ingest ended before it could be killed: %v", err)
+		default:
+		}
+	}
+	first.Kill()
+	if err := <-answered; err == nil {
+		t.Fatal("a killed ingest was acknowledged")
+	}
+	half, _ := count(t, b)
+	second := servicetest.StartProcess(t, b, binary, nil)
+	answer, err := post(second, lines(project, n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf(`{"stored":%d,"existing":%d,"rejected":0,"rejects":[]}`+"\n", n-half, half)
+	if answer != want {
+		t.Errorf("sent again: %s, want %s", answer, want)
+	}
+	if rows, distinct := count(t, b); rows != n || distinct != n {
+		t.Errorf("%d rows, %d distinct, want %d", rows, distinct, n)
+	}
+	return second
+}
+
+// TestKilledIngest: killed in the middle and sent again, nothing is lost and nothing double.
+func TestKilledIngest(t *testing.T) {
+	killed(t, servicetest.NewBacking(t, store.Schema()), servicetest.Build(t, "../cmd/entries"), 30_000)
+}
+
+// TestLongMillionLines does the same with a million, whose memory stays where that of a thousand was;
+// and exports them all again, as one request.
+func TestLongMillionLines(t *testing.T) {
+	if os.Getenv("LECTERN_LONG") == "" {
+		t.Skip("long: run by make test-long")
+	}
+	b := servicetest.NewBacking(t, store.Schema())
+	binary := servicetest.Build(t, "../cmd/entries")
+	small := servicetest.StartProcess(t, b, binary, nil)
+	if _, err := post(small, lines("pr_small", 1000)); err != nil {
+		t.Fatal(err)
+	}
+	_, peakOfThousand := small.Memory(t)
+	small.Kill()
+	const n = 1_000_000
+	s := killed(t, b, binary, n)
+	_, peak := s.Memory(t)
+	t.Logf("peak memory: %d MiB after 1,000 lines, %d MiB after 1,000,000", peakOfThousand>>20, peak>>20)
+	if peak > peakOfThousand+48<<20 {
+		t.Errorf("memory grew from %d to %d MiB", peakOfThousand>>20, peak>>20)
+	}
+	exec(t, &s.Service, "ANALYZE")
+	export := servicetest.StartProcess(t, b, binary, nil)
+	key := b.Keys.Key(project)
+	for _, direction := range []string{"DESC", "ASC"} {
+		req, err := http.NewRequest("GET", export.URL+"/projects/pr_1/entries?limit=1000000&direction="+direction, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Api-Key", key)
+		req.Header.Set("Accept", "application/x-ndjson")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := 0
+		buffer := make([]byte, 1<<16)
+		for {
+			k, err := resp.Body.Read(buffer)
+			rows += strings.Count(string(buffer[:k]), "\n")
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		resp.Body.Close()
+		_, peak := export.Memory(t)
+		t.Logf("export of 1,000,000 %s: peak memory %d MiB", direction, peak>>20)
+		if rows != n || peak > 64<<20 {
+			t.Errorf("%s: %d rows, peak memory %d MiB, want at most 64", direction, rows, peak>>20)
+		}
+	}
+}

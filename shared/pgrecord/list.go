@@ -1,0 +1,141 @@
+package pgrecord
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+)
+
+// List is a [keyset.Source] whose every chunk is one statement. It serves one page.
+type List struct {
+	Pool *pgdb.Pool
+	SQL  Statements
+
+	// Arguments gives a statement's parameters: the range behind after and up to end, then its own as
+	// [Statements] says, then those that all of the list's statements have.
+	Arguments func(after, end keyset.Position, own ...any) []any
+
+	// Row says what the rows of a chunk are.
+	Row Row
+
+	// Position reads a row of SQL.Nth and SQL.Last.
+	Position func(raw *pgdb.Raw) keyset.Position
+
+	// Missing is the error when SQL.First gives no row.
+	Missing error
+
+	found bool // First has given a row
+}
+
+// Statements read a list in one order.
+type Statements struct {
+	// First reads the first chunk where that tells also whether what the list is of exists: no row when
+	// it does not, one that holds no record when it exists and the range is empty. Empty: Chunk
+	// does. Its own parameter: the limit.
+	First string
+
+	// Chunk reads records in order. Its own parameter: the limit.
+	Chunk string
+
+	// Nth finds a position and the next one, from the index alone. Its own parameter: the offset.
+	Nth string
+
+	// Last finds the last position of the range, from the index alone. It has no parameter of its own.
+	Last string
+}
+
+// Row says what a row of a list is.
+type Row interface {
+	// Place gives the sort key and the id of the row's record, valid until the next row; ok is false
+	// when the row holds none.
+	Place(raw *pgdb.Raw) (key int64, id []byte, ok bool)
+
+	// Append appends the record as JSON.
+	Append(dst []byte, raw *pgdb.Raw) []byte
+}
+
+// Chunk reads records into sink. A result that the sink has enough of is left, and no more of it is
+// read than is cheaper than a new connection.
+func (l *List) Chunk(ctx context.Context, sink *keyset.Sink, after, end keyset.Position, limit int) error {
+	asks := l.SQL.First != "" && !l.found
+	sql := l.SQL.Chunk
+	if asks {
+		sql = l.SQL.First
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	left := false
+	err := l.Pool.Query(ctx, func(rows pgx.Rows) error {
+		raw := pgdb.NewRaw(rows)
+		for n := 0; rows.Next(); n++ {
+			raw.Next(rows)
+			l.found = true
+			key, id, ok := l.Row.Place(&raw)
+			if !ok {
+				continue
+			}
+			switch sink.Begin(key, id) {
+			case keyset.Skip:
+				continue
+			case keyset.Stop:
+				if left = longRest(n, limit, len(sink.Bytes())); left {
+					cancel()
+				}
+				return nil
+			}
+			sink.SetBytes(l.Row.Append(sink.Bytes(), &raw))
+			sink.End()
+		}
+		return nil
+	}, sql, l.Arguments(after, end, limit)...)
+	switch {
+	case left && errors.Is(err, context.Canceled):
+		return nil // it was us
+	case err == nil && asks && !l.found:
+		return l.Missing
+	}
+	return err
+}
+
+// cheapRest is how much of a result that is left in its middle is read on and dropped, in bytes. A
+// longer one is ended with its connection, which costs a new one.
+const cheapRest = 8 << 20
+
+// longRest tells whether the rest of a result is longer: of limit rows, read have been, of bytes
+// together.
+func longRest(read, limit, bytes int) bool {
+	return (limit-read)*(bytes/max(read, 1)) > cheapRest
+}
+
+// Settle finds the end of a page.
+func (l *List) Settle(ctx context.Context, after, end keyset.Position, n int) (last keyset.Position, found, more bool, err error) {
+	if n < keyset.All {
+		last, found, more, err = l.settle(ctx, l.SQL.Nth, l.Arguments(after, end, n-1))
+		if err != nil || found {
+			return last, found, more, err
+		}
+	}
+	last, found, _, err = l.settle(ctx, l.SQL.Last, l.Arguments(after, end))
+	return last, found, false, err
+}
+
+// settle gives the position in the first row of a statement, and whether there is a second.
+func (l *List) settle(ctx context.Context, sql string, args []any) (first keyset.Position, found, more bool, err error) {
+	err = l.Pool.Query(ctx, func(rows pgx.Rows) error {
+		raw := pgdb.NewRaw(rows)
+		for rows.Next() {
+			if found {
+				more = true
+				continue
+			}
+			raw.Next(rows)
+			first, found = l.Position(&raw), true
+		}
+		return nil
+	}, sql, args...)
+	return first, found, more, err
+}

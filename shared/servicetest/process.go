@@ -1,0 +1,115 @@
+package servicetest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Process is a service that runs as a process of its own, built without the race detector: what memory
+// figures and kills are for.
+type Process struct {
+	Service
+	cmd  *exec.Cmd
+	dead chan struct{}
+}
+
+// Build compiles the command in the folder pkg of the module that the test is in, and returns its path.
+func Build(t testing.TB, pkg string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), filepath.Base(pkg))
+	cmd := exec.Command("go", "build", "-o", binary, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+	}
+	return binary
+}
+
+// StartProcess runs a built service on b until t ends; environ overrides what [Backing.Environ] says.
+func StartProcess(t testing.TB, b *Backing, binary string, environ map[string]string) *Process {
+	t.Helper()
+	cmd := exec.Command(binary, "serve")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	for _, from := range []map[string]string{b.Environ(), environ} {
+		for name, value := range from {
+			cmd.Env = append(cmd.Env, name+"="+value) // the last of a name holds
+		}
+	}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{Service: Service{Backing: b, t: t, log: &buffer{}}, cmd: cmd, dead: make(chan struct{})}
+	listening := make(chan struct{ Public, Internal string }, 1)
+	go func() {
+		defer close(p.dead)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			_, _ = p.log.Write(append(lines.Bytes(), '\n')) // never fails
+			var line struct{ Msg, Public, Internal string }
+			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
+				listening <- struct{ Public, Internal string }{line.Public, line.Internal}
+			}
+		}
+		_ = cmd.Wait() // its exit code is the test's to ask for
+	}()
+	t.Cleanup(p.Kill)
+	select {
+	case at := <-listening:
+		p.URL, p.InternalURL = "http://"+at.Public, "http://"+at.Internal
+	case <-p.dead:
+		t.Fatalf("%s ended before it listened:\n%s", binary, p.log)
+	case <-time.After(time.Minute):
+		t.Fatalf("%s does not listen:\n%s", binary, p.log)
+	}
+	return p
+}
+
+// Kill ends the process at once and waits until it is gone.
+func (p *Process) Kill() { p.Signal(syscall.SIGKILL); <-p.dead }
+
+// Terminate asks the process to stop and returns its exit code.
+func (p *Process) Terminate() int {
+	p.Signal(syscall.SIGTERM)
+	<-p.dead
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// Signal sends a signal to the process.
+func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // gone is gone
+
+// Memory returns the process's resident memory now and at its peak, in bytes.
+func (p *Process) Memory(t testing.TB) (now, peak int64) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(name string) int64 {
+		for line := range bytes.Lines(status) {
+			if rest, ok := strings.CutPrefix(string(line), name+":"); ok {
+				n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return n << 10
+			}
+		}
+		t.Fatalf("no %s in /proc", name)
+		return 0
+	}
+	return of("VmRSS"), of("VmHWM")
+}
