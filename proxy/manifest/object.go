@@ -1,0 +1,179 @@
+// Package manifest owns endpoints and credentials as they are written down: the fields of the kinds
+// Credential and ProxyEndpoint of lectern.dev/v1alpha1, what they mean as policy, and a folder of YAML files
+// that is read again when it changes. It takes all or nothing: one bad file, and what was in force stays.
+package manifest
+
+import (
+	"time"
+)
+
+// APIVersion is that of Credential and ProxyEndpoint.
+const APIVersion = "lectern.dev/v1alpha1"
+
+// Metadata names an object.
+type Metadata struct {
+	Name      string `json:"name" yaml:"name"`
+	Namespace string `json:"namespace,omitempty" yaml:"namespace,omitempty"`
+	// Labels and Annotations mean nothing here.
+	Labels      map[string]string `json:"labels,omitempty" yaml:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty" yaml:"annotations,omitempty"`
+}
+
+// CredentialSpec is the spec of a Credential: a value, and where it may go.
+type CredentialSpec struct {
+	// Project and Environment are those whose endpoints may use it. Required.
+	Project     string `json:"project" yaml:"project"`
+	Environment string `json:"environment" yaml:"environment"`
+	// ID is what placeholders name: "cred_" and 1 to 64 letters, digits, "_" or "-"; unique in project and
+	// environment. Required.
+	ID string `json:"id" yaml:"id"`
+	// ValueFrom says where the value is. Required.
+	ValueFrom ValueSource `json:"valueFrom" yaml:"valueFrom"`
+	// Destinations narrow where the value may go, beside the endpoint's. None: they do not.
+	Destinations []RuleSpec `json:"destinations,omitempty" yaml:"destinations,omitempty"`
+	// Places narrow what part of a request may hold it: header, url, body. None: any.
+	Places []string `json:"places,omitempty" yaml:"places,omitempty"`
+}
+
+// ValueSource says where a credential's value is.
+type ValueSource struct {
+	SecretKeyRef SecretKeyRef `json:"secretKeyRef" yaml:"secretKeyRef"`
+}
+
+// SecretKeyRef names a key of a Secret in the same namespace.
+type SecretKeyRef struct {
+	Name string `json:"name" yaml:"name"`
+	Key  string `json:"key" yaml:"key"`
+}
+
+// RuleSpec allows a domain (it and all its subdomains, https on its default port) or what a pattern matches
+// whole (RE2). Exactly one is set.
+type RuleSpec struct {
+	Domain  string `json:"domain,omitempty" yaml:"domain,omitempty"`
+	Pattern string `json:"pattern,omitempty" yaml:"pattern,omitempty"`
+}
+
+// ProxyEndpointSpec is the spec of a ProxyEndpoint: who may send what where.
+type ProxyEndpointSpec struct {
+	// Project and Environment are what requests name in X-Project-ID and X-Environment. Required.
+	Project     string `json:"project" yaml:"project"`
+	Environment string `json:"environment" yaml:"environment"`
+	// Access is origin (the default: what browsers enforce, and others can forge) or key.
+	Access string `json:"access,omitempty" yaml:"access,omitempty"`
+	// Origins are allowed. At least one with access origin; with access key, requests without Origin are
+	// allowed whatever stands here.
+	Origins []RuleSpec `json:"origins,omitempty" yaml:"origins,omitempty"`
+	// Destinations are allowed. At least one.
+	Destinations []RuleSpec `json:"destinations" yaml:"destinations"`
+	// Methods are allowed. None: all.
+	Methods []string `json:"methods,omitempty" yaml:"methods,omitempty"`
+	// Credentials are the ids that may be used.
+	Credentials []string `json:"credentials,omitempty" yaml:"credentials,omitempty"`
+	// Ports are allowed. None: 443, and 80 with allowHTTP.
+	Ports []int `json:"ports,omitempty" yaml:"ports,omitempty"`
+	// AllowHTTP lets credentials go over http, readable on the way.
+	AllowHTTP bool `json:"allowHTTP,omitempty" yaml:"allowHTTP,omitempty"`
+	// Scrub says how answers are searched for the credentials that were used.
+	Scrub ScrubSpec `json:"scrub,omitempty" yaml:"scrub,omitempty"`
+	// CABundle holds, as PEM, the only authorities that the targets' certificates may come from. Empty: the
+	// system's.
+	CABundle string `json:"caBundle,omitempty" yaml:"caBundle,omitempty"`
+	// Limits bound what callers can ask for.
+	Limits LimitsSpec `json:"limits,omitempty" yaml:"limits,omitempty"`
+	// Timeouts bound how long that may take.
+	Timeouts TimeoutsSpec `json:"timeouts,omitempty" yaml:"timeouts,omitempty"`
+}
+
+// ScrubSpec says how answers are searched for the credentials that were used.
+type ScrubSpec struct {
+	// Disabled passes answers unsearched.
+	Disabled bool `json:"disabled,omitempty" yaml:"disabled,omitempty"`
+	// PassUnreadable passes answers in encodings that can not be searched, instead of refusing them.
+	PassUnreadable bool `json:"passUnreadable,omitempty" yaml:"passUnreadable,omitempty"`
+}
+
+// LimitsSpec bounds what an endpoint's callers can ask for.
+type LimitsSpec struct {
+	// RequestsPerSecond for all callers together. 0: any number.
+	RequestsPerSecond int `json:"requestsPerSecond,omitempty" yaml:"requestsPerSecond,omitempty"`
+	// Burst is how many may come at once after a time of none. 0: twice RequestsPerSecond.
+	Burst int `json:"burst,omitempty" yaml:"burst,omitempty"`
+	// Concurrent is how many may run at a time in one process. 0: 256.
+	Concurrent int `json:"concurrent,omitempty" yaml:"concurrent,omitempty"`
+	// RequestBytes bounds a request's body. 0: any size.
+	RequestBytes int64 `json:"requestBytes,omitempty" yaml:"requestBytes,omitempty"`
+	// ResponseBytes bounds an answer's body. 0: any size.
+	ResponseBytes int64 `json:"responseBytes,omitempty" yaml:"responseBytes,omitempty"`
+}
+
+// TimeoutsSpec bounds how long the phases of a request may take.
+type TimeoutsSpec struct {
+	// Connect to the target, with TLS. Not set: 10s.
+	Connect Duration `json:"connect,omitempty" yaml:"connect,omitempty"`
+	// Headers: from the end of the request to the beginning of the answer. Not set: 60s.
+	Headers Duration `json:"headers,omitempty" yaml:"headers,omitempty"`
+	// Idle: without a byte of either body. Not set: 5m.
+	Idle Duration `json:"idle,omitempty" yaml:"idle,omitempty"`
+	// Total: all of it. Not set: any time.
+	Total Duration `json:"total,omitempty" yaml:"total,omitempty"`
+}
+
+// Duration is a time.Duration that is written as "1m30s".
+type Duration time.Duration
+
+// UnmarshalText reads "1m30s".
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return err
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalText writes "1m30s".
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// Place is where an object, or a part of one, was read: for faults.
+type Place struct {
+	File string
+	Line int
+}
+
+// Credential is a Credential that was read.
+type Credential struct {
+	Metadata Metadata
+	Spec     CredentialSpec
+	// At tells where a field stands: "spec.destinations[1].pattern". Nil: nobody knows.
+	At func(field string) Place
+}
+
+// ProxyEndpoint is a ProxyEndpoint that was read.
+type ProxyEndpoint struct {
+	Metadata Metadata
+	Spec     ProxyEndpointSpec
+	At       func(field string) Place
+}
+
+// Secret is a Secret that was read. Its values are only looked at through the credentials that name them.
+type Secret struct {
+	Metadata Metadata
+	Data     map[string][]byte
+	At       func(field string) Place
+}
+
+// Objects is what a snapshot is made of.
+type Objects struct {
+	Credentials []Credential
+	Endpoints   []ProxyEndpoint
+	Secrets     []Secret
+}
+
+// Zero overwrites the Secrets' values.
+func (o *Objects) Zero() {
+	for _, s := range o.Secrets {
+		for _, v := range s.Data {
+			clear(v)
+		}
+	}
+}

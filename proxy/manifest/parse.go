@@ -1,0 +1,218 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// MaxFile is the largest file that is read, in bytes.
+const MaxFile = 4 << 20
+
+// Parse reads the documents of one file into o. The error joins a [*Fault] for each thing that is wrong;
+// none holds anything of a Secret's values.
+func Parse(o *Objects, file string, text []byte) error {
+	var faults []error
+	for _, d := range split(text) {
+		if err := parseDocument(o, file, d); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// document is a part of a file, with empty lines in front so that lines count as in the file.
+type document []byte
+
+// split cuts a file at its lines "---".
+func split(text []byte) []document {
+	var documents []document
+	var current bytes.Buffer
+	line, content := 0, false
+	flush := func() {
+		if content {
+			documents = append(documents, bytes.Clone(current.Bytes()))
+		}
+		current.Reset()
+		current.WriteString(strings.Repeat("\n", line))
+		content = false
+	}
+	for l := range bytes.Lines(text) {
+		line++
+		trimmed := bytes.TrimSpace(l)
+		if bytes.Equal(bytes.TrimRight(l, " \t\r\n"), []byte("---")) {
+			flush()
+			continue
+		}
+		if len(trimmed) > 0 && trimmed[0] != '#' {
+			content = true
+		}
+		current.Write(l)
+	}
+	flush()
+	return documents
+}
+
+// kind is what every document says of itself.
+type kind struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string `yaml:"kind"`
+}
+
+func parseDocument(o *Objects, file string, d document) error {
+	var root yaml.Node
+	if err := yaml.Unmarshal(d, &root); err != nil {
+		return faultOf(file, "", err)
+	}
+	var k kind
+	if err := root.Decode(&k); err != nil {
+		return faultOf(file, "", err)
+	}
+	at := func(field string) Place { return Place{file, lineOf(&root, field)} }
+	switch k.APIVersion + " " + k.Kind {
+	case APIVersion + " Credential":
+		var doc struct {
+			kind     `yaml:",inline"`
+			Metadata Metadata       `yaml:"metadata"`
+			Spec     CredentialSpec `yaml:"spec"`
+			Status   yaml.Node      `yaml:"status"`
+		}
+		if err := strict(d, &doc); err != nil {
+			return faultOf(file, k.Kind, err)
+		}
+		o.Credentials = append(o.Credentials, Credential{doc.Metadata, doc.Spec, at})
+	case APIVersion + " ProxyEndpoint":
+		var doc struct {
+			kind     `yaml:",inline"`
+			Metadata Metadata          `yaml:"metadata"`
+			Spec     ProxyEndpointSpec `yaml:"spec"`
+			Status   yaml.Node         `yaml:"status"`
+		}
+		if err := strict(d, &doc); err != nil {
+			return faultOf(file, k.Kind, err)
+		}
+		o.Endpoints = append(o.Endpoints, ProxyEndpoint{doc.Metadata, doc.Spec, at})
+	case "v1 Secret":
+		return parseSecret(o, file, d, at)
+	default:
+		return &Fault{Place: at("kind"), Reason: fmt.Sprintf(
+			"apiVersion %q, kind %q; allowed: %s Credential, %s ProxyEndpoint, v1 Secret", k.APIVersion, k.Kind, APIVersion, APIVersion)}
+	}
+	return nil
+}
+
+func parseSecret(o *Objects, file string, d document, at func(string) Place) error {
+	var doc struct {
+		kind       `yaml:",inline"`
+		Metadata   Metadata          `yaml:"metadata"`
+		Type       string            `yaml:"type"`
+		Immutable  bool              `yaml:"immutable"`
+		Data       map[string]string `yaml:"data"`
+		StringData map[string]string `yaml:"stringData"`
+	}
+	if err := strict(d, &doc); err != nil {
+		return faultOf(file, "Secret", err)
+	}
+	s := Secret{Metadata: doc.Metadata, Data: map[string][]byte{}, At: at}
+	for key, text := range doc.Data {
+		v, err := base64.StdEncoding.DecodeString(strings.Map(dropSpace, text))
+		if err != nil {
+			// The decoder's own words could show a part of the value.
+			return &Fault{Place: at("data"), Object: "Secret/" + doc.Metadata.Name, Reason: fmt.Sprintf("data: the value of %q is not base64", key)}
+		}
+		s.Data[key] = v
+	}
+	for key, text := range doc.StringData {
+		s.Data[key] = []byte(text)
+	}
+	o.Secrets = append(o.Secrets, s)
+	return nil
+}
+
+func dropSpace(r rune) rune {
+	if r == '\n' || r == '\r' || r == ' ' {
+		return -1
+	}
+	return r
+}
+
+// strict reads a document and refuses fields that the kind does not have.
+func strict(d document, into any) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(d))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+var (
+	yamlLine     = regexp.MustCompile(`line (\d+): `)
+	yamlField    = regexp.MustCompile(`field (\S+) not found in type .*`)
+	yamlType     = regexp.MustCompile(` into \S+$`)
+	yamlQuotes   = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|'[^']*'|unknown anchor.*")
+	yamlPrefixes = strings.NewReplacer("yaml: ", "", "unmarshal errors:", "", "\n", " ")
+)
+
+// faultOf makes a Fault of what the YAML reader says: its line and words, without what it quotes, which may
+// be a Secret's value.
+func faultOf(file, object string, err error) error {
+	f := &Fault{Place: Place{File: file, Line: 1}, Object: object}
+	text := err.Error()
+	if list, ok := errors.AsType[*yaml.TypeError](err); ok && len(list.Errors) > 0 {
+		text = list.Errors[0]
+	}
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		f.Place.Line, _ = strconv.Atoi(m[1]) // digits, by the expression
+		text = strings.Replace(text, m[0], "", 1)
+	}
+	text = strings.TrimSpace(yamlPrefixes.Replace(text))
+	if m := yamlField.FindStringSubmatch(text); m != nil && object == "Secret" {
+		f.Reason = "there is a field here that a Secret does not have" // it may be a value at the wrong place
+		return f
+	} else if m != nil {
+		f.Reason = fmt.Sprintf("there is no field %q here", m[1])
+		return f
+	}
+	f.Reason = yamlQuotes.ReplaceAllString(yamlType.ReplaceAllString(text, ""), "…")
+	return f
+}
+
+var segment = regexp.MustCompile(`([^.\[\]]+)|\[(\d+)\]`)
+
+// lineOf returns the line of a field such as "spec.destinations[1].pattern", or of what is nearest to it.
+func lineOf(root *yaml.Node, field string) int {
+	at := root
+	if at.Kind == yaml.DocumentNode && len(at.Content) > 0 {
+		at = at.Content[0]
+	}
+	line := at.Line
+	for _, m := range segment.FindAllStringSubmatch(field, -1) {
+		var next *yaml.Node
+		switch {
+		case m[1] != "" && at.Kind == yaml.MappingNode:
+			for i := 0; i+1 < len(at.Content); i += 2 {
+				if at.Content[i].Value == m[1] {
+					line, next = at.Content[i].Line, at.Content[i+1]
+				}
+			}
+		case m[2] != "" && at.Kind == yaml.SequenceNode:
+			if i, err := strconv.Atoi(m[2]); err == nil && i < len(at.Content) {
+				next = at.Content[i]
+				line = next.Line
+			}
+		}
+		if next == nil {
+			break
+		}
+		at = next
+	}
+	return line
+}

@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/lectern-dev/lectern/proxy/internal/scrub"
+	"github.com/lectern-dev/lectern/proxy/internal/template"
+	"github.com/lectern-dev/lectern/proxy/secret"
+)
+
+// Place is where in a request a value is put.
+type Place uint8
+
+// The places.
+const (
+	InHeader Place = 1 << iota
+	InURL
+	InBody
+)
+
+// Anywhere is all places.
+const Anywhere = InHeader | InURL | InBody
+
+var placeNames = [...]string{"header", "url", "body"}
+
+// ParsePlace reads "header", "url" or "body".
+func ParsePlace(name string) (Place, error) {
+	for i, n := range placeNames {
+		if n == name {
+			return 1 << i, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not a place; allowed: header, url, body", name)
+}
+
+// String names the places, joined by commas.
+func (p Place) String() string {
+	var names []string
+	for i, n := range placeNames {
+		if p&(1<<i) != 0 {
+			names = append(names, n)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// MaxValue is the longest value of a credential, in bytes.
+const MaxValue = scrub.MaxBytes
+
+// MinScrubbed is the shortest value that can be searched for in answers, in bytes. A shorter one can be used
+// only by endpoints that do not scrub.
+const MinScrubbed = scrub.MinBytes
+
+// Credential is a secret value, and where it may go.
+type Credential struct {
+	ID           string // "cred_…", see [ValidID]
+	Project      string
+	Environment  string
+	Value        secret.Value
+	Destinations []Rule // beside the endpoint's; none: the endpoint's alone
+	Places       Place  // 0: anywhere
+
+	once    sync.Once
+	matcher *scrub.Matcher
+}
+
+// ValidID tells whether text is a credential's id: "cred_" and 1 to 64 letters, digits, "_" or "-".
+func ValidID(text string) bool { return template.IsID(text) }
+
+// Matcher finds the credential's value in text. It is made once, when it is first asked for.
+func (c *Credential) Matcher() *scrub.Matcher {
+	c.once.Do(func() { c.matcher = scrub.NewMatcher(c.Value.Reveal()) })
+	return c.matcher
+}
+
+// zero overwrites the value and what was made of it.
+func (c *Credential) zero() {
+	c.once.Do(func() {})
+	if c.matcher != nil {
+		c.matcher.Zero()
+	}
+	c.Value.Zero()
+}
+
+// mayGo tells whether the credential may be put into place for a destination.
+func (c *Credential) mayGo(place Place, url string) bool {
+	if c.Places != 0 && c.Places&place != place {
+		return false
+	}
+	return len(c.Destinations) == 0 || anyURL(c.Destinations, url)
+}
+
+// fitsHeader tells whether the value can stand in a header: no line breaks and no other control characters
+// but the tab (RFC 9110, section 5.5).
+func (c *Credential) fitsHeader() bool {
+	for _, b := range c.Value.Reveal() {
+		if b < ' ' && b != '\t' || b == 0x7F {
+			return false
+		}
+	}
+	return true
+}

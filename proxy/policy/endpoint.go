@@ -1,0 +1,99 @@
+package policy
+
+import (
+	"crypto/x509"
+	"slices"
+	"time"
+)
+
+// Access is how callers of an endpoint are told from others.
+type Access uint8
+
+// The ways.
+const (
+	ByOrigin Access = iota // by the Origin header: what browsers enforce, and other clients can forge
+	ByKey                  // by an API key with the scope proxy:use
+)
+
+// String gives the name in manifests.
+func (a Access) String() string {
+	if a == ByKey {
+		return "key"
+	}
+	return "origin"
+}
+
+// Endpoint is what may be sent where, for one project and environment.
+type Endpoint struct {
+	Name         string // unique among all endpoints
+	Project      string
+	Environment  string
+	Access       Access
+	Origins      []Rule
+	Destinations []Rule
+	Methods      []string // none: all
+	Credentials  []string // ids that may be used
+	Ports        []uint16 // none: 443, and 80 where AllowHTTP
+	AllowHTTP    bool     // lets credentials go over http
+	KeepSecrets  bool     // answers are not scrubbed
+	// PassUnreadable passes answers in encodings that can not be searched, where answers are scrubbed.
+	PassUnreadable bool
+	// Roots are the authorities that the target's certificate is checked against. Nil: the system's.
+	Roots *x509.CertPool
+	// RootsID tells different Roots apart.
+	RootsID string
+
+	Limits   Limits
+	Timeouts Timeouts
+}
+
+// Limits bound what an endpoint's callers can ask for. 0 is no limit.
+type Limits struct {
+	PerSecond     int   // requests a second
+	Burst         int   // at once, after a time of none
+	Concurrent    int   // requests at a time
+	RequestBytes  int64 // of a request's body, as sent
+	ResponseBytes int64 // of an answer's body, as read from the target
+}
+
+// Timeouts bound how long a request's phases may take. 0 is no limit.
+type Timeouts struct {
+	Connect time.Duration // to a connection, with its TLS
+	Headers time.Duration // from the end of the request to the beginning of the answer
+	Idle    time.Duration // without a byte of either body
+	Total   time.Duration // all of it
+}
+
+// The defaults of what an endpoint does not say.
+const (
+	DefaultConnectTimeout = 10 * time.Second
+	DefaultHeadersTimeout = 60 * time.Second
+	DefaultIdleTimeout    = 5 * time.Minute
+	DefaultConcurrent     = 256
+)
+
+// allowsOrigin tells whether a request of that origin, "" for none, may use the endpoint.
+func (e *Endpoint) allowsOrigin(origin string) bool {
+	if origin == "" {
+		return e.Access == ByKey
+	}
+	return ValidOrigin(origin) && slices.ContainsFunc(e.Origins, func(r Rule) bool { return r.allowsOrigin(origin) })
+}
+
+func (e *Endpoint) allowsMethod(method string) bool {
+	return len(e.Methods) == 0 || slices.Contains(e.Methods, method)
+}
+
+func (e *Endpoint) allowsPort(scheme string, port uint16) bool {
+	if len(e.Ports) > 0 {
+		return slices.Contains(e.Ports, port)
+	}
+	return port == 443 || port == 80 && scheme == "http" && e.AllowHTTP
+}
+
+// AllowsURL tells whether a normalised scheme://host[:port]/path is among the endpoint's destinations.
+func (e *Endpoint) AllowsURL(url string) bool { return anyURL(e.Destinations, url) }
+
+func anyURL(rules []Rule, url string) bool {
+	return slices.ContainsFunc(rules, func(r Rule) bool { return r.allowsURL(url) })
+}

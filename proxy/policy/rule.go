@@ -1,0 +1,121 @@
+// Package policy owns who may send what where: endpoints, credentials, and the decision about a request. It
+// is pure: it looks nothing up, and the same request gets the same decision from the same [Snapshot]. What
+// endpoints and credentials are read from is others' (package manifest: a folder).
+//
+// Rules say what is allowed. What none of them allows is refused.
+package policy
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+
+	"github.com/lectern-dev/lectern/proxy/internal/target"
+)
+
+// MaxPattern is the longest pattern, in bytes.
+const MaxPattern = 1024
+
+// Rule allows origins or destinations: those of a domain, or those that a pattern matches. The zero Rule
+// allows none.
+type Rule struct {
+	domain  string // lower-case ASCII
+	pattern *regexp.Regexp
+	source  string
+}
+
+// Domain makes a Rule of a domain: it and all its subdomains, over https on its default port. A domain
+// under which anybody can have names ("com", "co.uk", "github.io") is refused, as is an address.
+func Domain(name string) (Rule, error) {
+	domain, err := target.NormalHost(strings.TrimSuffix(name, "."))
+	switch {
+	case err != nil || strings.ContainsAny(domain, ":"):
+		return Rule{}, fmt.Errorf("%q is not a domain", name)
+	case isAddress(domain):
+		return Rule{}, fmt.Errorf("%q is an address; use a pattern", name)
+	}
+	if suffix, _ := publicsuffix.PublicSuffix(domain); suffix == domain {
+		return Rule{}, fmt.Errorf("%q would allow every domain under it; name one of them, or use a pattern", name)
+	}
+	return Rule{domain: domain, source: "domain " + domain}, nil
+}
+
+// Pattern makes a Rule of an RE2 regular expression, which has to match the whole: the Origin's value, or a
+// destination's scheme://host[:port]/path.
+func Pattern(expression string) (Rule, error) {
+	if expression == "" || len(expression) > MaxPattern {
+		return Rule{}, fmt.Errorf("a pattern has 1 to %d bytes", MaxPattern)
+	}
+	// Compiled alone first, so that no ")" in it can end the group around it.
+	if _, err := regexp.Compile(expression); err != nil {
+		return Rule{}, fmt.Errorf("the pattern does not compile: %w", err)
+	}
+	re, err := regexp.Compile(`\A(?:` + expression + `)\z`)
+	if err != nil {
+		return Rule{}, fmt.Errorf("the pattern does not compile: %w", err)
+	}
+	return Rule{pattern: re, source: "pattern " + expression}, nil
+}
+
+// String names the rule as it was written.
+func (r Rule) String() string { return r.source }
+
+// allowsOrigin tells whether the rule allows an Origin's value that [ValidOrigin] has accepted.
+func (r Rule) allowsOrigin(origin string) bool {
+	if r.pattern != nil {
+		return r.pattern.MatchString(origin)
+	}
+	host, ok := strings.CutPrefix(origin, "https://")
+	return ok && r.holds(host)
+}
+
+// allowsURL tells whether the rule allows a normalised scheme://host[:port]/path.
+func (r Rule) allowsURL(url string) bool {
+	if r.pattern != nil {
+		return r.pattern.MatchString(url)
+	}
+	rest, ok := strings.CutPrefix(url, "https://")
+	if !ok {
+		return false
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return r.holds(host)
+}
+
+// holds tells whether host is the domain or under it. A host with a port is neither.
+func (r Rule) holds(host string) bool {
+	if r.domain == "" {
+		return false
+	}
+	under, ok := strings.CutSuffix(host, r.domain)
+	return ok && (under == "" || strings.HasSuffix(under, "."))
+}
+
+// ValidOrigin tells whether value is an origin as browsers write it (RFC 6454, section 6.2): a scheme, a host
+// and a port, nothing else, no capitals. "null" is none: any page can make a browser send it.
+func ValidOrigin(value string) bool {
+	scheme, host, ok := strings.Cut(value, "://")
+	if !ok || scheme == "" || host == "" || len(value) > 512 {
+		return false
+	}
+	for i := range len(scheme) {
+		c := scheme[i]
+		if !('a' <= c && c <= 'z' || i > 0 && ('0' <= c && c <= '9' || c == '+' || c == '-' || c == '.')) {
+			return false
+		}
+	}
+	for i := range len(host) {
+		c := host[i]
+		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || strings.IndexByte("-._:[]", c) >= 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func isAddress(host string) bool {
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	return last != "" && strings.Trim(last, "0123456789") == ""
+}

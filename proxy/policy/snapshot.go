@@ -1,0 +1,138 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync/atomic"
+)
+
+// Snapshot is all endpoints and credentials at one moment. It does not change once it is made; [Store]
+// replaces it by another.
+type Snapshot struct {
+	endpoints   []*Endpoint
+	credentials []*Credential
+	scopes      map[scopeKey]*Scope
+
+	holders atomic.Int64 // the store, and each request that uses it
+}
+
+type scopeKey struct{ project, environment string }
+
+// Scope is what one project has in one environment.
+type Scope struct {
+	Endpoints   []*Endpoint // by name
+	credentials map[string]*Credential
+}
+
+// NewSnapshot makes a Snapshot. Names of endpoints, and ids of credentials in a project and environment, are
+// unique.
+func NewSnapshot(endpoints []*Endpoint, credentials []*Credential) (*Snapshot, error) {
+	s := &Snapshot{endpoints: slices.Clone(endpoints), credentials: credentials, scopes: map[scopeKey]*Scope{}}
+	s.holders.Store(1)
+	slices.SortFunc(s.endpoints, func(a, b *Endpoint) int { return cmp.Compare(a.Name, b.Name) })
+	for i, e := range s.endpoints {
+		if i > 0 && s.endpoints[i-1].Name == e.Name {
+			return nil, fmt.Errorf("two endpoints are named %q", e.Name)
+		}
+		scope := s.scope(e.Project, e.Environment)
+		scope.Endpoints = append(scope.Endpoints, e)
+	}
+	for _, c := range credentials {
+		scope := s.scope(c.Project, c.Environment)
+		if scope.credentials[c.ID] != nil {
+			return nil, fmt.Errorf("two credentials of project %q in environment %q have the id %s", c.Project, c.Environment, c.ID)
+		}
+		scope.credentials[c.ID] = c
+	}
+	return s, nil
+}
+
+func (s *Snapshot) scope(project, environment string) *Scope {
+	key := scopeKey{project, environment}
+	if s.scopes[key] == nil {
+		s.scopes[key] = &Scope{credentials: map[string]*Credential{}}
+	}
+	return s.scopes[key]
+}
+
+// Scope returns what the project has in the environment, nil when that is nothing.
+func (s *Snapshot) Scope(project, environment string) *Scope {
+	return s.scopes[scopeKey{project, environment}]
+}
+
+// Endpoints returns all endpoints, by name.
+func (s *Snapshot) Endpoints() []*Endpoint { return s.endpoints }
+
+// Credentials returns how many credentials there are.
+func (s *Snapshot) Credentials() int { return len(s.credentials) }
+
+// AllowsOrigin tells whether any endpoint of any project allows the origin.
+func (s *Snapshot) AllowsOrigin(origin string) bool {
+	return origin != "" && slices.ContainsFunc(s.endpoints, func(e *Endpoint) bool { return e.allowsOrigin(origin) })
+}
+
+// AllowsPreflight tells whether any endpoint of any project allows the origin for that destination. (A
+// preflight carries no project: the request itself is judged in full.)
+func (s *Snapshot) AllowsPreflight(origin, url, scheme string, port uint16) bool {
+	return origin != "" && slices.ContainsFunc(s.endpoints, func(e *Endpoint) bool {
+		return e.allowsOrigin(origin) && e.AllowsURL(url) && e.allowsPort(scheme, port)
+	})
+}
+
+// release lets go of the snapshot. The last one overwrites the values.
+func (s *Snapshot) release() {
+	if s.holders.Add(-1) == 0 {
+		for _, c := range s.credentials {
+			c.zero()
+		}
+	}
+}
+
+// hold keeps the values until release. False: they are gone.
+func (s *Snapshot) hold() bool {
+	for {
+		n := s.holders.Load()
+		if n == 0 {
+			return false
+		}
+		if s.holders.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Store holds the Snapshot that is in force. The zero Store holds an empty one.
+type Store struct {
+	current atomic.Pointer[Snapshot]
+	watch   atomic.Pointer[func(*Snapshot)]
+}
+
+// Acquire returns the Snapshot in force and what gives it back: its credentials have their values until
+// then. It is called once.
+func (s *Store) Acquire() (*Snapshot, func()) {
+	for {
+		current := s.current.Load()
+		if current == nil {
+			return &Snapshot{}, func() {}
+		}
+		if current.hold() {
+			return current, current.release
+		}
+	}
+}
+
+// Replace puts a Snapshot in force. The values of the one before are overwritten when the last request that
+// uses them is over.
+func (s *Store) Replace(next *Snapshot) {
+	previous := s.current.Swap(next)
+	if previous != nil {
+		previous.release()
+	}
+	if watch := s.watch.Load(); watch != nil {
+		(*watch)(next)
+	}
+}
+
+// OnReplace has f called with each Snapshot that is put in force from now on.
+func (s *Store) OnReplace(f func(*Snapshot)) { s.watch.Store(&f) }
