@@ -1,0 +1,72 @@
+package dial_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/lectern-dev/lectern/proxy/internal/dial"
+)
+
+func TestGuardRefuses(t *testing.T) {
+	g := dial.NewGuard(nil)
+	for _, address := range []string{
+		"0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "127.0.0.1", "127.255.255.254", "169.254.169.254", "169.254.170.2",
+		"172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.168.1.1", "198.18.0.1", "198.51.100.1", "203.0.113.1",
+		"224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255", "168.63.129.16", "100.100.100.200",
+		"::", "::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::ffff:168.63.129.16", "::127.0.0.1", "::169.254.169.254",
+		"64:ff9b::127.0.0.1", "64:ff9b::a9fe:a9fe", "64:ff9b::8.8.8.8", "64:ff9b:1::a00:1", "64:ff9b:1::808:808",
+		"2002:7f00:1::", "2002:a9fe:a9fe::1", "2002:808:808::1", "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+		"2a00:1450::5efe:7f00:1", "2a00:1450::200:5efe:a00:1",
+		"fc00::1", "fd00:ec2::254", "fe80::1", "fec0::1", "ff02::1", "ff0e::1", "2001:db8::1", "3fff::1", "100::1", "5f00::1", "fe80::1%eth0",
+	} {
+		if err := g.Check(netip.MustParseAddr(address)); !errors.Is(err, dial.ErrForbidden) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	for _, address := range []string{"1.1.1.1", "8.8.8.8", "169.253.0.1", "172.32.0.1", "168.63.129.15", "2606:4700:4700::1111", "::ffff:8.8.8.8"} {
+		if err := g.Check(netip.MustParseAddr(address)); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+func TestGuardAllowsByName(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		allowed []string
+		in      string
+		want    bool
+	}{
+		{"the range", []string{"10.1.0.0/16"}, "10.1.2.3", true},
+		{"beside the range", []string{"10.1.0.0/16"}, "10.2.0.1", false},
+		{"mapped", []string{"10.1.0.0/16"}, "::ffff:10.1.2.3", true},
+		{"a mapped range", []string{"::ffff:10.1.0.0/112"}, "10.1.2.3", true},
+		{"by NAT64", []string{"10.1.0.0/16"}, "64:ff9b::a01:203", true},
+		{"NAT64 to the Internet", []string{"64:ff9b::/96"}, "64:ff9b::808:808", true},
+		{"NAT64 to metadata", []string{"64:ff9b::/96"}, "64:ff9b::a9fe:a9fe", false},
+		{"NAT64 to loopback", []string{"64:ff9b::/96"}, "64:ff9b::7f00:1", false},
+		{"loopback", []string{"127.0.0.0/8"}, "127.0.0.1", true},
+		{"loopback of IPv6 is another range", []string{"127.0.0.0/8"}, "::1", false},
+		{"metadata by name", []string{"168.63.129.16/32"}, "168.63.129.16", true},
+		{"not masked", []string{"10.1.2.3/16"}, "10.1.9.9", true},
+	} {
+		var prefixes []netip.Prefix
+		for _, p := range tt.allowed {
+			prefixes = append(prefixes, netip.MustParsePrefix(p))
+		}
+		if err := dial.NewGuard(prefixes).Check(netip.MustParseAddr(tt.in)); (err == nil) != tt.want {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+func TestControlRefusesOtherNetworks(t *testing.T) {
+	g := dial.NewGuard(nil)
+	for _, tt := range [][2]string{{"udp4", "8.8.8.8:443"}, {"unix", "/run/x.sock"}, {"tcp4", "nonsense"}} {
+		if err := g.Control(context.Background(), tt[0], tt[1], nil); !errors.Is(err, dial.ErrForbidden) {
+			t.Errorf("%v: %v", tt, err)
+		}
+	}
+}
