@@ -1,0 +1,152 @@
+// Package api owns the service's routes and handlers: what a request may ask for and how it is
+// answered. What it serves comes from the store through [Reader].
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/keyset"
+
+	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
+)
+
+// Reader is what the handlers need of the store.
+type Reader interface {
+	// Embeddables and Versions open a page of a list; Versions may be an EmbeddableDoesNotExist.
+	Embeddables(ctx context.Context, projectID string, page keyset.Page) (*keyset.List, error)
+	Versions(ctx context.Context, projectID, embeddableID string, descending bool, page keyset.Page) (*keyset.List, error)
+	// Embeddable returns one embeddable with its definition, or an EmbeddableDoesNotExist.
+	Embeddable(ctx context.Context, projectID, embeddableID string) (embeddable.Document, error)
+	// Version returns one version with its definition, or an EmbeddableVersionDoesNotExist.
+	Version(ctx context.Context, projectID, embeddableID string, number int64) (embeddable.Document, error)
+}
+
+// Config bounds what a request may ask for.
+type Config struct {
+	// MaxLimit is the greatest value of the parameter limit, in records. Default: 1000000.
+	MaxLimit int `env:"MAX_LIMIT" envDefault:"1000000"`
+	// Stall is how long a client may take from chunk to chunk of an answer.
+	Stall time.Duration `env:"-"`
+}
+
+// API serves operations 5 and 6, and the reads of one embeddable and of one version.
+type API struct {
+	cfg   Config
+	store Reader
+}
+
+// Routes lists every public route of the service.
+func Routes(cfg Config, store Reader, guard *auth.Guard) *httpapi.Router {
+	a := &API{cfg: cfg, store: store}
+	read := func(h httpapi.HandlerFunc) httpapi.HandlerFunc { return guard.Protect(auth.EmbeddablesRead, h) }
+
+	rt := httpapi.NewRouter()
+	rt.Get("/projects/{projectId}/embeddables", read(a.listEmbeddables))
+	rt.Get("/projects/{projectId}/embeddables/{embeddableId}", read(a.getEmbeddable))
+	rt.Get("/projects/{projectId}/embeddables/{embeddableId}/versions", read(a.listVersions))
+	rt.Get("/projects/{projectId}/embeddables/{embeddableId}/versions/{versionNumber}", read(a.getVersion))
+	return rt
+}
+
+// listEmbeddables is operation 5.
+func (a *API) listEmbeddables(w http.ResponseWriter, r *http.Request) error {
+	project, err := httpapi.PathIdentifier(r, "projectId")
+	if err != nil {
+		return err
+	}
+	q := httpapi.ParseQuery(r, "limit", "cursor")
+	binding := httpapi.Binding{Project: project, List: "embeddables", Sort: "embeddable_id"}
+	start, end := embeddable.Bounds()
+	page := keyset.Page{
+		After: binding.Position(q, start), End: end, Limit: q.OptionalLimit(a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	found, err := a.store.Embeddables(r.Context(), project, page)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteList(w, r, q, binding, found, a.cfg.Stall)
+}
+
+// getEmbeddable reads one embeddable.
+func (a *API) getEmbeddable(w http.ResponseWriter, r *http.Request) error {
+	project, id, err := embeddablePath(r)
+	if err != nil {
+		return err
+	}
+	if err := httpapi.ParseQuery(r).Err(); err != nil {
+		return err
+	}
+	d, err := a.store.Embeddable(r.Context(), project, id)
+	if err != nil {
+		return err
+	}
+	return a.writeDocument(w, r, d)
+}
+
+// listVersions is operation 6.
+func (a *API) listVersions(w http.ResponseWriter, r *http.Request) error {
+	project, id, err := embeddablePath(r)
+	if err != nil {
+		return err
+	}
+	q := httpapi.ParseQuery(r, "limit", "direction", "cursor")
+	descending := q.Descending()
+	binding := httpapi.Binding{
+		Project: project, List: "embeddable-versions", Of: id, Sort: "version_number", Descending: descending,
+		Most: embeddable.MaxVersion,
+	}
+	start, end := embeddable.VersionBounds(descending)
+	page := keyset.Page{
+		After: binding.Position(q, start), End: end, Limit: q.Limit(a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	found, err := a.store.Versions(r.Context(), project, id, descending, page)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteList(w, r, q, binding, found, a.cfg.Stall)
+}
+
+// getVersion reads one version.
+func (a *API) getVersion(w http.ResponseWriter, r *http.Request) error {
+	project, id, err := embeddablePath(r)
+	if err != nil {
+		return err
+	}
+	number, err := httpapi.PathInt(r, "versionNumber")
+	if err != nil {
+		return err
+	}
+	if err := httpapi.ParseQuery(r).Err(); err != nil {
+		return err
+	}
+	d, err := a.store.Version(r.Context(), project, id, number)
+	if err != nil {
+		return err
+	}
+	return a.writeDocument(w, r, d)
+}
+
+func (a *API) writeDocument(w http.ResponseWriter, r *http.Request, d embeddable.Document) error {
+	if d.Whole != nil {
+		return httpapi.WriteBody(w, r, "application/json", d.Whole, "")
+	}
+	return httpapi.WritePieces(w, r, d.Name, d.Pieces, a.cfg.Stall)
+}
+
+func embeddablePath(r *http.Request) (project, id string, err error) {
+	if project, err = httpapi.PathIdentifier(r, "projectId"); err != nil {
+		return "", "", err
+	}
+	id, err = httpapi.PathIdentifier(r, "embeddableId")
+	return project, id, err
+}

@@ -1,0 +1,76 @@
+package api
+
+import (
+	"context"
+
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/ingest"
+	"github.com/lectern-dev/lectern/shared/service"
+
+	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
+)
+
+// Writer is what the ingest needs of the store.
+type Writer interface {
+	// PutEmbeddables tells how many embeddables changed what was stored.
+	PutEmbeddables(ctx context.Context, projectID string, embeddables []embeddable.Embeddable) (stored int, err error)
+	// PutVersions tells how many versions were new, and which say another thing than the stored one of
+	// their number, by their index in order.
+	PutVersions(ctx context.Context, projectID string, versions []embeddable.Version) (stored int, conflicts []int, err error)
+}
+
+// InternalRoutes lists every route under /internal of the service.
+func InternalRoutes(options ingest.Options, store Writer, p *service.Parts) *httpapi.Router {
+	options.MeterProvider = p.Telemetry.MeterProvider
+
+	rt := httpapi.NewRouter()
+	rt.Post("/internal/embeddables", p.IngestKeys.Protect(ingest.Handler(embeddableKind(store), options)))
+	rt.Post("/internal/embeddable-versions", p.IngestKeys.Protect(ingest.Handler(versionKind(store), options)))
+	return rt
+}
+
+// embeddableKind takes embeddables in the shape in which the API gives one out.
+func embeddableKind(store Writer) ingest.Kind[embeddable.Embeddable] {
+	type e = embeddable.Embeddable
+	id := ingest.Identifier()
+	return ingest.Kind[e]{
+		Resource: "embeddables",
+		Fields: []ingest.Field[e]{
+			ingest.Text("embeddable_id", id, func(r *e) *string { return &r.ID }),
+			ingest.Text("title", ingest.AnyText(), func(r *e) *string { return &r.Title }),
+			ingest.Text("group_id", id, func(r *e) *string { return &r.GroupID }),
+			ingest.Text("project_id", id, func(r *e) *string { return &r.ProjectID }),
+			ingest.Text("json_string_prod", ingest.JSONText(), func(r *e) *string { return &r.Definition }),
+		},
+		Project: func(r *e) string { return r.ProjectID },
+		Store:   ingest.Counted(store.PutEmbeddables),
+	}
+}
+
+// versionKind takes versions in the shape in which the API gives one out, with project_id.
+func versionKind(store Writer) ingest.Kind[embeddable.Version] {
+	type v = embeddable.Version
+	id := ingest.Identifier()
+	return ingest.Kind[v]{
+		Resource: "embeddable-versions",
+		Fields: []ingest.Field[v]{
+			ingest.Text("embeddable_id", id, func(r *v) *string { return &r.EmbeddableID }),
+			ingest.Text("project_id", id, func(r *v) *string { return &r.ProjectID }),
+			ingest.Int("version_number", 0, embeddable.MaxVersion, func(r *v) *int64 { return &r.Number }),
+			ingest.Time("saved_at", func(r *v) *int64 { return &r.SavedAt }),
+			ingest.Text("json_string", ingest.JSONText(), func(r *v) *string { return &r.Definition }),
+		},
+		Project: func(r *v) string { return r.ProjectID },
+		Store: func(ctx context.Context, projectID string, versions []v) (ingest.Result, error) {
+			stored, conflicts, err := store.PutVersions(ctx, projectID, versions)
+			result := ingest.Result{Stored: stored}
+			for _, i := range conflicts {
+				result.Rejected = append(result.Rejected, ingest.Rejected{Index: i, Fault: ingest.Fault{
+					Code:    ingest.Conflict,
+					Message: "The version of this number is stored with another saved_at or json_string, and a version never changes.",
+				}})
+			}
+			return result, err
+		},
+	}
+}

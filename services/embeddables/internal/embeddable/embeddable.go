@@ -1,0 +1,63 @@
+// Package embeddable owns the nouns of the service: embeddables, their versions and their definitions,
+// how a list of them is asked for, and how each is written as JSON. It does no I/O.
+package embeddable
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/keyset"
+)
+
+// Embeddable is a flow that a project hosts, with the definition that is in production.
+type Embeddable struct {
+	ProjectID  string
+	ID         string
+	Title      string
+	GroupID    string
+	Definition string // JSON, byte for byte as it came
+}
+
+// Version is a saved state of an embeddable. It never changes. The time is in Unix microseconds.
+type Version struct {
+	ProjectID    string
+	EmbeddableID string
+	Number       int64
+	SavedAt      int64
+	Definition   string // JSON, byte for byte as it came
+}
+
+// MaxVersion is the greatest number of a version, and 0 the least: what every reader of JSON reads
+// without rounding.
+const MaxVersion = 1<<53 - 1
+
+// Document is one record with its definition, as JSON.
+type Document struct {
+	// Whole is the document; nil when it is long.
+	Whole []byte
+	// Pieces gives a long document piece by piece, each valid until the next one is asked for.
+	Pieces iter.Seq2[[]byte, error]
+	// Name tells a long document from every other.
+	Name []byte
+}
+
+// Embeddables are listed by their id alone: the key of a position is 0.
+
+// Bounds gives where the list of embeddables starts and ends. No id is empty, and none stands behind
+// the greatest character as often as an identifier has room for.
+func Bounds() (start, end keyset.Position) {
+	const greatest = "\U0010FFFF"
+	return keyset.Position{}, keyset.Position{ID: strings.Repeat(greatest, httpapi.MaxIdentifierBytes/len(greatest))}
+}
+
+// Versions are listed by their number alone: the id of a position is empty.
+
+// VersionBounds gives where a list of versions starts and ends in its order.
+func VersionBounds(descending bool) (start, end keyset.Position) {
+	low, high := keyset.Position{Key: -1}, keyset.Position{Key: MaxVersion + 1}
+	if descending {
+		return high, low
+	}
+	return low, high
+}
