@@ -23,6 +23,7 @@ const MaxIdentifierBytes = 256
 type Router struct {
 	mux       *mux.Router
 	templates []string
+	connect   http.Handler
 }
 
 // NewRouter returns a Router that knows no path.
@@ -46,12 +47,24 @@ func (rt *Router) Post(template string, h HandlerFunc) {
 	rt.Handle(template, map[string]http.Handler{http.MethodPost: h})
 }
 
-// Templates lists what was given to Handle, in that order.
+// Any serves every method of template with h.
+func (rt *Router) Any(template string, h http.Handler) {
+	rt.mux.Path(template).Handler(h)
+	rt.templates = append(rt.templates, template)
+}
+
+// Connect serves CONNECT with h. Its requests have no path (RFC 9110, section 9.3.6), so no template could.
+func (rt *Router) Connect(h http.Handler) { rt.connect = h }
+
+// Templates lists the templates that are served, in the order in which they were given.
 func (rt *Router) Templates() []string { return rt.templates }
 
 // Match returns the handler of r's path, which answers 404 when there is none, and r with its path
 // variables. The route's template is noted in the request's Info and as r.Pattern.
 func (rt *Router) Match(r *http.Request) (*http.Request, http.Handler) {
+	if r.Method == http.MethodConnect && rt.connect != nil {
+		return r, rt.connect
+	}
 	var match mux.RouteMatch
 	if !rt.mux.Match(r, &match) || match.MatchErr != nil || match.Route == nil {
 		return r, HandlerFunc(noRoute)

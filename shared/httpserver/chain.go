@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -38,6 +39,7 @@ type chain struct {
 	cors     *cors.Cors                               // nil when off
 	compress func(http.Handler) http.HandlerFunc      // nil on the internal listener
 	headers  headers                                  // what every answer bears
+	plain    http.Header                              // what it bears instead; nil: nothing instead
 	quiet    func(route string) (belowAccessLog bool) // routes that machines call every few seconds
 }
 
@@ -77,6 +79,10 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 		c.quiet = isOperational
 		c.headers.cache = []string{"no-store"}
 		c.headers.vary = nil
+		return c, nil
+	}
+	if o.Plain != nil {
+		c.plain = o.Plain
 		return c, nil
 	}
 	var err error
@@ -181,11 +187,15 @@ type guarded struct{ x *exchange }
 func (g guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := g.x
 	h := w.Header()
-	h["X-Content-Type-Options"] = x.chain.headers.noSniff
-	h["Content-Security-Policy"] = x.chain.headers.policy
-	h["Cache-Control"] = x.chain.headers.cache
-	if x.chain.headers.vary != nil {
-		h["Vary"] = x.chain.headers.vary
+	if plain := x.chain.plain; plain != nil {
+		maps.Copy(h, plain)
+	} else {
+		h["X-Content-Type-Options"] = x.chain.headers.noSniff
+		h["Content-Security-Policy"] = x.chain.headers.policy
+		h["Cache-Control"] = x.chain.headers.cache
+		if x.chain.headers.vary != nil {
+			h["Vary"] = x.chain.headers.vary
+		}
 	}
 	finished := false
 	defer func() {

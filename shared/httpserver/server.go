@@ -30,6 +30,10 @@ type Options struct {
 	Telemetry *telemetry.Telemetry
 	// Public holds the documented paths. Required.
 	Public *httpapi.Router
+	// Plain leaves the public answers as their handlers make them: nothing is compressed, no CORS is added,
+	// and of headers only X-Request-Id and these, which a handler may replace or take away. Nil: answers as
+	// those of the documented paths are.
+	Plain http.Header
 	// Internal holds the service's paths under /internal. New adds /healthz, /readyz, /metrics and, where
 	// Config says so, /debug/pprof/. Nil: those alone.
 	Internal *httpapi.Router

@@ -1,0 +1,51 @@
+package httpserver_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/lectern-dev/lectern/shared/httpapi"
+)
+
+// TestPlainAnswersAreLeftAlone holds a plain listener to adding nothing but what it was told.
+func TestPlainAnswersAreLeftAlone(t *testing.T) {
+	body := strings.Repeat("text that shrinks ", 1000)
+	r := serve(t, setup{
+		environ: map[string]string{"CORS_ALLOWED_ORIGINS": "*"},
+		plain:   http.Header{"X-Marked": {"by default"}},
+		routes: func(public *httpapi.Router) {
+			public.Any("/any", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header()["Content-Type"] = []string{"text/plain"}
+				w.Header().Add("X-Marked", "by the handler")
+				_, _ = w.Write([]byte(body))
+			}))
+			public.Any("/unmarked", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Del("X-Marked")
+			}))
+		},
+	})
+	for range 2 { // the second shows that the first changed nothing for it
+		resp, got := r.do(t, "PROPFIND", r.public+"/any", "Accept-Encoding", "gzip, zstd", "Origin", "https://example.com")
+		if got != body {
+			t.Errorf("the body was changed")
+		}
+		for name, values := range resp.Header {
+			switch name {
+			case "Content-Type", "Content-Length", "Date", "X-Request-Id":
+			case "X-Marked":
+				if strings.Join(values, "|") != "by default|by the handler" {
+					t.Errorf("X-Marked: %q", values)
+				}
+			default:
+				t.Errorf("header %s: %q was added", name, values)
+			}
+		}
+		if resp, _ := r.get(t, r.public+"/unmarked"); resp.Header.Get("X-Marked") != "" {
+			t.Error("a handler could not take a default away")
+		}
+		if resp, _ := r.get(t, r.public+"/none"); resp.StatusCode != http.StatusNotFound || resp.Header.Get("X-Marked") != "by default" {
+			t.Errorf("no such path: %d, X-Marked %q", resp.StatusCode, resp.Header.Get("X-Marked"))
+		}
+	}
+}
