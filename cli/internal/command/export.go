@@ -79,7 +79,7 @@ func (e *exportPageViews) Run(s *Session, c *commands) error {
 		Kind: export.PageViews, Direction: string(e.direction()),
 		UpdatedAfter: e.UpdatedAfter.String(), UpdatedBefore: e.UpdatedBefore.String(), IncludeURLs: e.IncludeURLs,
 	}
-	return runExport(s, c, e.apiFlags, e.exportFlags, q, e.query().List(e.Project), "entries' page views")
+	return runExport(s, c, e.apiFlags, e.exportFlags, q, e.query().List(e.Project), "entries with their page views")
 }
 
 func runExport(s *Session, c *commands, api apiFlags, f exportFlags, q export.Query, list client.List, what string) error {

@@ -113,6 +113,7 @@ func runImport(s *Session, c *commands, f importFlags, shape csvrow.Shape, colum
 		o.State = f.Files[0] + ".lectern-import.json"
 	}
 	report := reporter{notes: s.Err, quiet: c.Quiet}
+	done := func() {}
 	if f.DryRun {
 		o.State, o.Rejects, o.Send = "", "", printBatch(s.Out)
 	} else {
@@ -121,7 +122,7 @@ func runImport(s *Session, c *commands, f importFlags, shape csvrow.Shape, colum
 		}
 		if !c.Quiet {
 			bar := progress.Bytes(s.Err, max(total, 0))
-			defer bar.Done()
+			done = bar.Done
 			report.notes = bar
 			o.Progress = func(n int64) { bar.Set(n, "%s", shape.Resource) }
 		}
@@ -130,6 +131,7 @@ func runImport(s *Session, c *commands, f importFlags, shape csvrow.Shape, colum
 		ingester, err := client.NewIngester(f.InternalURL, client.WithAPIKey(f.InternalAPIKey),
 			client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
 		if err != nil {
+			done()
 			return usageError{fmt.Errorf("--internal-url: %w", err)}
 		}
 		o.Target = target(f.InternalURL, o)
@@ -139,6 +141,7 @@ func runImport(s *Session, c *commands, f importFlags, shape csvrow.Shape, colum
 	}
 	o.Rejected = report.rejected
 	result, err := load.Run(s.Context, o)
+	done()
 	return report.end(s, c, f, shape, result, err)
 }
 
