@@ -1,0 +1,149 @@
+package app
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/authtest"
+	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/redistest"
+	"github.com/lectern-dev/lectern/shared/servicetest"
+
+	"github.com/lectern-dev/lectern/services/region/internal/store"
+)
+
+// await waits until ok, for at most half a minute.
+func await(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// awaitRegion waits until a project's region is want.
+func awaitRegion(t testing.TB, s *servicetest.Service, project, want string) {
+	t.Helper()
+	await(t, project+" is in "+want, func() bool { return region(t, s, project, "")["region"] == want })
+}
+
+// insert stores a project of which nobody is told, so that what was read of it before the server fails
+// is not called outdated a moment later.
+func insert(t testing.TB, s *servicetest.Service, id, zone string) {
+	t.Helper()
+	exec(t, s, `INSERT INTO projects (project_id, title, region) VALUES ($1, $1, $2)`, id, zone)
+}
+
+// A change is told to every process, which a TTL of an hour shows: none would look for itself.
+func TestChangesAreTold(t *testing.T) {
+	b := servicetest.NewBacking(t, store.Schema())
+	environ := map[string]string{"REGION_CACHE_TTL": "1h"}
+	one, two := startOn(t, b, environ), startOn(t, b, environ)
+	for _, zone := range []any{"Europe/Berlin", "Asia/Tokyo", nil, "UTC"} {
+		put(t, one, "pr_1", "One", zone)
+		want, _ := zone.(string)
+		if zone == nil {
+			want = "America/Los_Angeles"
+		}
+		awaitRegion(t, one, "pr_1", want)
+		awaitRegion(t, two, "pr_1", want)
+	}
+}
+
+// A change that nobody told of is seen within the TTL.
+func TestChangeBehindTheService(t *testing.T) {
+	s := start(t, map[string]string{"REGION_CACHE_TTL": "50ms"})
+	put(t, s, "pr_1", "One", "Europe/Berlin")
+	awaitRegion(t, s, "pr_1", "Europe/Berlin")
+	exec(t, s, `UPDATE projects SET region = 'Asia/Tokyo' WHERE project_id = 'pr_1'`)
+	awaitRegion(t, s, "pr_1", "Asia/Tokyo")
+}
+
+// While Postgres is gone, what is warm is answered for the stale time, and what is not is a 503 that
+// says when to come back; when it is back, so is everything.
+func TestPostgresGone(t *testing.T) {
+	postgres := pgtest.Private(t, nil)
+	redis := redistest.Start(t)
+	b := &servicetest.Backing{DB: postgres.Database(t, store.Schema()), Redis: redis, Keys: authtest.New(t, redis.URL)}
+	s := startOn(t, b, map[string]string{"REGION_CACHE_TTL": "100ms", "REGION_CACHE_STALE": "1h"})
+	short := startOn(t, b, map[string]string{"REGION_CACHE_TTL": "20ms", "REGION_CACHE_STALE": "40ms"})
+	insert(t, s, "pr_1", "Europe/Berlin")
+	awaitRegion(t, s, "pr_1", "Europe/Berlin")
+	awaitRegion(t, short, "pr_1", "Europe/Berlin")
+
+	if err := postgres.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cold := `{"projectId":"pr_cold"}`
+	await(t, "a cold region is a 503", func() bool { return ask(t, s, cold).Status == http.StatusServiceUnavailable })
+	a := ask(t, s, cold)
+	checkError(t, a, 503, "unavailable", object{"projectId": "pr_cold"})
+	if a.Header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	checkError(t, s.Get(t, "", "/projects/pr_1"), 503, "unavailable", object{"projectId": "pr_1"})
+	for start := time.Now(); time.Since(start) < 500*time.Millisecond; { // past the TTL many times
+		if got := region(t, s, "pr_1", "2022-07-01"); got["region"] != "Europe/Berlin" || got["offsetInMinutes"] != 120.0 {
+			t.Fatal(got)
+		}
+	}
+	await(t, "the stale time is over", func() bool { return ask(t, short, `{"projectId":"pr_1"}`).Status == http.StatusServiceUnavailable })
+
+	if err := postgres.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a cold region is answered", func() bool { return ask(t, s, cold).Status == http.StatusOK })
+	// Listening goes on: the change is told.
+	put(t, s, "pr_1", "One", "Asia/Tokyo")
+	awaitRegion(t, s, "pr_1", "Asia/Tokyo")
+	awaitRegion(t, short, "pr_1", "Asia/Tokyo")
+}
+
+// A Postgres that hangs costs a warm region nothing but a moment now and then.
+func TestPostgresHangs(t *testing.T) {
+	postgres := pgtest.Private(t, nil)
+	redis := redistest.Start(t)
+	b := &servicetest.Backing{DB: postgres.Database(t, store.Schema()), Redis: redis, Keys: authtest.New(t, redis.URL)}
+	s := startOn(t, b, map[string]string{"REGION_CACHE_TTL": "50ms"})
+	insert(t, s, "pr_1", "Europe/Berlin")
+	awaitRegion(t, s, "pr_1", "Europe/Berlin")
+	if err := postgres.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := postgres.Resume(); err != nil {
+			t.Error(err)
+		}
+	}()
+	slowest := time.Duration(0)
+	for start := time.Now(); time.Since(start) < 1500*time.Millisecond; {
+		begin := time.Now()
+		if got := region(t, s, "pr_1", ""); got["region"] != "Europe/Berlin" {
+			t.Fatal(got)
+		}
+		slowest = max(slowest, time.Since(begin))
+	}
+	if slowest > time.Second {
+		t.Errorf("a warm region took %v", slowest)
+	}
+}
+
+// Redis takes no part in operation 9, and a project is answered without it too.
+func TestRedisGone(t *testing.T) {
+	s := start(t, map[string]string{"ANON_RATE_LIMIT": "100000"})
+	put(t, s, "pr_1", "One", "Europe/Berlin")
+	awaitRegion(t, s, "pr_1", "Europe/Berlin")
+	s.Redis.Kill()
+	for range 3 {
+		if got := region(t, s, "pr_1", ""); got["region"] != "Europe/Berlin" {
+			t.Fatal(got)
+		}
+		if a := s.Get(t, "", "/projects/pr_1"); a.Status != 200 {
+			t.Errorf("%d %s", a.Status, a.Body)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/servicetest"
+
+	"github.com/lectern-dev/lectern/services/region/internal/store"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// object is a record as JSON has it.
+type object = map[string]any
+
+// start runs the service over databases of t's own.
+func start(t testing.TB, environ map[string]string) *servicetest.Service {
+	t.Helper()
+	return startOn(t, servicetest.NewBacking(t, store.Schema()), environ)
+}
+
+func startOn(t testing.TB, b *servicetest.Backing, environ map[string]string) *servicetest.Service {
+	t.Helper()
+	return servicetest.Start(t, b, Run, func(c *Config) *service.Config { return &c.Config }, environ)
+}
+
+// put stores a project; region nil for none.
+func put(t testing.TB, s *servicetest.Service, id, title string, region any) servicetest.Ingested {
+	t.Helper()
+	return s.MustIngest(t, "projects", object{"id": id, "title": title, "region": region})
+}
+
+// text gives v as JSON.
+func text(t testing.TB, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// exec runs SQL as the owner of the service's database.
+func exec(t testing.TB, s *servicetest.Service, sql string, args ...any) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.DB.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}

@@ -1,0 +1,15 @@
+// Command region serves operation 9, a project's region and offset, with the projects themselves, and
+// the published description of the API with its reference page.
+package main
+
+import (
+	"os"
+
+	"github.com/lectern-dev/lectern/shared/service"
+
+	"github.com/lectern-dev/lectern/services/region/app"
+)
+
+func main() {
+	os.Exit(service.Main("region", os.Args[1:], os.Stderr, app.Run, app.Migrate))
+}

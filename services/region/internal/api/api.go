@@ -1,0 +1,96 @@
+// Package api owns the service's routes and handlers: what a request may ask for and how it is
+// answered. What it serves comes from the store through [Reader] and, for regions, from a cache.
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+
+	"github.com/lectern-dev/lectern/services/region/internal/project"
+	"github.com/lectern-dev/lectern/services/region/internal/zone"
+)
+
+// Reader is what the handlers need of the store.
+type Reader interface {
+	// Project returns one project as JSON, or a ProjectNotFound.
+	Project(ctx context.Context, id string) ([]byte, error)
+	// Region returns the region of a project, empty when none is set or the project is not known.
+	Region(ctx context.Context, id string) (string, error)
+}
+
+// Regions gives the zone of a project that is well-formed, from memory where it can.
+type Regions interface {
+	Get(ctx context.Context, projectID string) (zone.Zone, error)
+}
+
+// Config says who may ask for what.
+type Config struct {
+	// The keys of trusted services, which may ask for regions, comma-separated; any of them is good. Not
+	// set: nobody may.
+	InternalKeys []config.Secret `env:"INTERNAL_API_KEYS"`
+
+	// Now is the clock. Nil: time.Now.
+	Now func() time.Time `env:"-"`
+}
+
+// API serves operation 9, projects, and the published description.
+type API struct {
+	store   Reader
+	regions Regions
+	now     func() time.Time
+}
+
+// Routes lists every public route of the service.
+func Routes(cfg Config, store Reader, regions Regions, guard *auth.Guard) *httpapi.Router {
+	a := &API{store: store, regions: regions, now: cfg.Now}
+	if a.now == nil {
+		a.now = time.Now
+	}
+	internal := auth.NewSharedKeys(cfg.InternalKeys)
+
+	rt := httpapi.NewRouter()
+	rt.Get("/projects/{projectId}", guard.Anonymous(a.getProject))
+	rt.Post("/api/projects/region", internal.Protect(a.lookUpRegion))
+	return rt
+}
+
+// ZoneOf returns how the zone of a project is found: its region, or the default where it has none.
+func ZoneOf(store Reader, zones *zone.Table) func(context.Context, string) (zone.Zone, error) {
+	return func(ctx context.Context, projectID string) (zone.Zone, error) {
+		region, err := store.Region(ctx, projectID)
+		if err != nil {
+			return zone.Zone{}, err
+		}
+		if region == "" {
+			region = project.DefaultRegion
+		}
+		z, err := zones.Find(region)
+		if err != nil {
+			// Taken in by a process whose tz database knew it.
+			return zone.Zone{}, fmt.Errorf("region %q of project %q: %w", region, projectID, err)
+		}
+		return z, nil
+	}
+}
+
+// getProject answers with a project's title.
+func (a *API) getProject(w http.ResponseWriter, r *http.Request) error {
+	id, err := httpapi.PathIdentifier(r, "projectId")
+	if err != nil {
+		return err
+	}
+	if err := httpapi.ParseQuery(r).Err(); err != nil {
+		return err
+	}
+	body, err := a.store.Project(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteBody(w, r, "application/json", body, "")
+}

@@ -1,0 +1,32 @@
+package store
+
+// Every statement names its columns and its project: it is served by one index of one project, on
+// plain Postgres and where tables are distributed by project.
+
+const getTitle = `
+SELECT title
+FROM projects
+WHERE project_id = $1`
+
+const getRegion = `
+SELECT region
+FROM projects
+WHERE project_id = $1`
+
+// The last sent wins; what is stored already is left as it is.
+const putProject = `
+INSERT INTO projects AS p (project_id, title, region)
+VALUES ($1, $2, $3)
+ON CONFLICT (project_id) DO UPDATE
+SET title = excluded.title, region = excluded.region
+WHERE p.project_id = $1
+  AND (excluded.title, excluded.region) IS DISTINCT FROM (p.title, p.region)`
+
+// changes is the channel on which a change of a project is announced, with its id as payload. The
+// announcement is a statement of its own and not part of the one that writes: where tables are
+// distributed, that one runs on another machine than the one that is listened to.
+const changes = `lectern_region_projects`
+
+const announce = `SELECT pg_notify('` + changes + `', $1)`
+
+const listen = `LISTEN ` + changes

@@ -1,0 +1,75 @@
+// Package store keeps projects in Postgres, and tells every process of a change. It owns the service's
+// SQL and its schema; it knows nothing of HTTP.
+package store
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+
+	"github.com/lectern-dev/lectern/services/region/internal/project"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Schema is the service's database: its migrations, and what each role may do. The reader selects. The
+// ingest role also writes, and deletes nothing.
+func Schema() pgdb.Schema {
+	sub, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		panic(err) // the folder is embedded above
+	}
+	return pgdb.Schema{
+		Name:       "region",
+		Migrations: sub,
+		Grants: map[pgdb.Role][]string{
+			pgdb.Reader: {"SELECT ON projects"},
+			pgdb.Ingest: {"SELECT, INSERT, UPDATE ON projects"},
+		},
+	}
+}
+
+// Store reads with one pool.
+type Store struct {
+	pool *pgdb.Pool
+}
+
+// New returns a Store that reads from pool, whose role needs SELECT.
+func New(pool *pgdb.Pool) *Store { return &Store{pool: pool} }
+
+// Project returns one project as JSON. One that is not known is a ProjectNotFound.
+func (s *Store) Project(ctx context.Context, id string) ([]byte, error) {
+	var body []byte
+	err := s.pool.Query(ctx, func(rows pgx.Rows) error {
+		raw := pgdb.NewRaw(rows)
+		for rows.Next() {
+			raw.Next(rows)
+			body = append(project.Append(nil, id, raw.Text(0)), '\n')
+		}
+		return nil
+	}, getTitle, id)
+	if err == nil && body == nil {
+		err = apierr.New(apierr.ProjectNotFound, "The project with the specified ID does not exist.").With("projectId", id)
+	}
+	return body, err
+}
+
+// Region returns the region of a project, empty when none is set or the project is not known.
+func (s *Store) Region(ctx context.Context, id string) (string, error) {
+	region := ""
+	err := s.pool.Query(ctx, func(rows pgx.Rows) error {
+		raw := pgdb.NewRaw(rows)
+		for rows.Next() {
+			raw.Next(rows)
+			region = string(raw.Text(0))
+		}
+		return nil
+	}, getRegion, id)
+	return region, err
+}
