@@ -1,9 +1,6 @@
 package keyset
 
-import (
-	"hash/maphash"
-	"sync"
-)
+import "sync"
 
 // Format is how a list is written.
 type Format byte
@@ -43,11 +40,7 @@ type Sink struct {
 	key  int64
 	id   []byte
 	any  bool
-	seed maphash.Seed
-	// seen holds a hash of each id in the page, 8 bytes a record and some: the price of giving no
-	// record twice although it moved ahead. Two of a million ids share a hash once in 40 million
-	// pages.
-	seen map[uint64]struct{}
+	seen *idSet // of the page, when a record may move forward within it; else nil
 }
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
@@ -63,7 +56,7 @@ func release(b *[]byte) {
 func newSink(page Page) *Sink {
 	s := &Sink{format: page.Format, limit: page.Limit}
 	if page.Moves && page.Limit >= firstRecords {
-		s.seed, s.seen = maphash.MakeSeed(), make(map[uint64]struct{})
+		s.seen = newIDSet()
 	}
 	s.begin()
 	return s
@@ -107,12 +100,8 @@ func (s *Sink) Begin(key int64, id []byte) Verdict {
 	s.rows++
 	s.key, s.any = key, true
 	s.id = append(s.id[:0], id...)
-	if s.seen != nil {
-		h := maphash.Bytes(s.seed, id)
-		if _, twice := s.seen[h]; twice {
-			return Skip
-		}
-		s.seen[h] = struct{}{}
+	if s.seen != nil && !s.seen.add(id) {
+		return Skip
 	}
 	if s.format == JSON && s.taken > 0 {
 		s.buf = append(s.buf, ",\n"...)
