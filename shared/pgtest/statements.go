@@ -104,7 +104,8 @@ type node struct {
 	Plans     []node   `json:"Plans"`
 }
 
-var ofProject = regexp.MustCompile(`\b(\w+\.)?project_id = \$1\b`)
+// In a join the parameter may be shown with its type.
+var ofProject = regexp.MustCompile(`\b(\w+\.)?project_id = (\$1\b|\(\$1\)::text)`)
 
 func (n node) check(t *testing.T, sql string) {
 	t.Helper()

@@ -81,21 +81,34 @@ SELECT version_number FROM versions
 WHERE project_id = $1 AND embeddable_id = $2 AND ` + versionsDescendingRange + `
 ORDER BY version_number LIMIT 1`
 
-// A record with the first parts of its definition, one a row. Their last parameter: how many. The hash
-// is text, as bytes look otherwise where statements are not prepared.
+// A record with the first parts of its definition, one a row. Their last parameter: how many. The limit
+// within keeps the definitions of the project from being read whole for a join. The hash is text, as
+// bytes look otherwise where statements are not prepared.
 const getEmbeddable = `
 SELECT d.content, encode(e.definition_hash, 'hex'), e.title, e.group_id
-FROM embeddables e
-JOIN definitions d ON d.project_id = $1 AND d.definition_hash = e.definition_hash AND d.part < $3
-WHERE e.project_id = $1 AND e.embeddable_id = $2
+FROM (
+    SELECT title, group_id, definition_hash FROM embeddables
+    WHERE project_id = $1 AND embeddable_id = $2
+) e
+CROSS JOIN LATERAL (
+    SELECT d.part, d.content FROM definitions d
+    WHERE d.project_id = $1 AND d.definition_hash = e.definition_hash
+    ORDER BY d.part LIMIT $3
+) d
 ORDER BY d.part`
 
 const getVersion = `
 SELECT d.content, encode(v.definition_hash, 'hex'), v.saved_at
-FROM embeddables e
-JOIN versions v ON v.project_id = $1 AND v.embeddable_id = $2 AND v.version_number = $3
-JOIN definitions d ON d.project_id = $1 AND d.definition_hash = v.definition_hash AND d.part < $4
-WHERE e.project_id = $1 AND e.embeddable_id = $2
+FROM (SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2) e
+CROSS JOIN (
+    SELECT saved_at, definition_hash FROM versions
+    WHERE project_id = $1 AND embeddable_id = $2 AND version_number = $3
+) v
+CROSS JOIN LATERAL (
+    SELECT d.part, d.content FROM definitions d
+    WHERE d.project_id = $1 AND d.definition_hash = v.definition_hash
+    ORDER BY d.part LIMIT $4
+) d
 ORDER BY d.part`
 
 const furtherParts = `

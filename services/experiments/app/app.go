@@ -1,0 +1,44 @@
+// Package app is the experiments service, put together: its configuration and its life.
+package app
+
+import (
+	"context"
+
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/service"
+
+	"github.com/lectern-dev/lectern/services/experiments/internal/api"
+	"github.com/lectern-dev/lectern/services/experiments/internal/store"
+)
+
+// Config is what the service is told.
+type Config struct {
+	service.Config
+	API api.Config
+}
+
+// Run serves until ctx ends, and then stops without losing a request.
+func Run(ctx context.Context, cfg Config) error { return service.Run(ctx, cfg.Config, definition(cfg)) }
+
+// Migrate brings the service's database, and the keys' when it is told of it, to what this version
+// needs.
+func Migrate(ctx context.Context, cfg Config) error {
+	return service.Migrate(ctx, cfg.Config, definition(cfg))
+}
+
+func definition(cfg Config) service.Definition {
+	cfg.API.Stall = cfg.HTTP.WriteTimeout
+	return service.Definition{
+		Name:   "experiments",
+		Schema: store.Schema(),
+		Routes: func(p *service.Parts) (public, internal *httpapi.Router) {
+			reader := store.New(p.Read)
+			public = api.Routes(cfg.API, reader, p.Keys.Guard)
+			internal = api.InternalRoutes(cfg.API, reader, p)
+			if p.Write != nil {
+				api.AddIngest(internal, cfg.Ingest, store.NewWriter(p.Write), p)
+			}
+			return public, internal
+		},
+	}
+}

@@ -1,0 +1,120 @@
+// Package api owns the service's routes and handlers: what a request may ask for and how it is
+// answered. What it serves comes from the store through [Reader].
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/service"
+
+	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
+)
+
+// Reader is what the handlers need of the store.
+type Reader interface {
+	// Experiments opens a page of a list.
+	Experiments(ctx context.Context, l experiment.List, page keyset.Page) (*keyset.List, error)
+	// Experiment returns one experiment as JSON, or an ExperimentNotFound.
+	Experiment(ctx context.Context, projectID, experimentID string) ([]byte, error)
+	// StatusChanges opens a page of the changes of an experiment's status, or is an ExperimentNotFound.
+	StatusChanges(ctx context.Context, projectID, experimentID string, page keyset.Page) (*keyset.List, error)
+}
+
+// API serves operations 7 and 8, and the history of an experiment to operators.
+type API struct {
+	cfg   Config
+	store Reader
+}
+
+// Routes lists every public route of the service.
+func Routes(cfg Config, store Reader, guard *auth.Guard) *httpapi.Router {
+	a := &API{cfg: cfg, store: store}
+	read := func(h httpapi.HandlerFunc) httpapi.HandlerFunc { return cfg.protect(guard, h) }
+
+	rt := httpapi.NewRouter()
+	rt.Get("/projects/{projectId}/experiments", read(a.listExperiments))
+	rt.Get("/projects/{projectId}/experiments/{experimentId}", read(a.getExperiment))
+	return rt
+}
+
+// InternalRoutes lists the routes under /internal that read; [AddIngest] adds those that take data in.
+func InternalRoutes(cfg Config, store Reader, p *service.Parts) *httpapi.Router {
+	a := &API{cfg: cfg, store: store}
+
+	rt := httpapi.NewRouter()
+	rt.Get("/internal/projects/{projectId}/experiments/{experimentId}/history", p.IngestKeys.Protect(a.listStatusChanges))
+	return rt
+}
+
+// listExperiments is operation 7.
+func (a *API) listExperiments(w http.ResponseWriter, r *http.Request) error {
+	project, err := httpapi.PathIdentifier(r, "projectId")
+	if err != nil {
+		return err
+	}
+	q := httpapi.ParseQuery(r, "status", "limit", "cursor")
+	l := experiment.List{ProjectID: project, Status: q.Enum("status", "", experiment.Statuses()...)}
+	binding := httpapi.Binding{
+		Project: project, List: "experiments", Sort: "created_at", Descending: true, Filters: []string{l.Status},
+		Least: httpapi.MinTime, Most: httpapi.MaxTime,
+	}
+	start, end := experiment.Bounds()
+	page := keyset.Page{
+		After: binding.Position(q, start), End: end, Limit: q.OptionalLimit(a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	found, err := a.store.Experiments(r.Context(), l, page)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteList(w, r, q, binding, found, a.cfg.Stall)
+}
+
+// getExperiment is operation 8.
+func (a *API) getExperiment(w http.ResponseWriter, r *http.Request) error {
+	project, id, err := experimentPath(r)
+	if err != nil {
+		return err
+	}
+	if err := httpapi.ParseQuery(r).Err(); err != nil {
+		return err
+	}
+	body, err := a.store.Experiment(r.Context(), project, id)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteBody(w, r, "application/json", body, "")
+}
+
+// listStatusChanges gives all changes of an experiment's status, the oldest first.
+func (a *API) listStatusChanges(w http.ResponseWriter, r *http.Request) error {
+	project, id, err := experimentPath(r)
+	if err != nil {
+		return err
+	}
+	q := httpapi.ParseQuery(r)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	start, end := experiment.ChangeBounds()
+	page := keyset.Page{After: start, End: end, Limit: keyset.All, Format: httpapi.ListFormat(r)}
+	found, err := a.store.StatusChanges(r.Context(), project, id, page)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteList(w, r, q, httpapi.Binding{}, found, a.cfg.Stall)
+}
+
+func experimentPath(r *http.Request) (project, id string, err error) {
+	if project, err = httpapi.PathIdentifier(r, "projectId"); err != nil {
+		return "", "", err
+	}
+	id, err = httpapi.PathIdentifier(r, "experimentId")
+	return project, id, err
+}

@@ -1,0 +1,48 @@
+package api
+
+import (
+	"strings"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+)
+
+// Config bounds what a request may ask for, and says who may ask.
+type Config struct {
+	// MaxLimit is the greatest value of the parameter limit, in records. Default: 1000000.
+	MaxLimit int `env:"MAX_LIMIT" envDefault:"1000000"`
+	// Access says whether reading asks for an API key with the scope experiments:read: none never,
+	// optional checks one that is sent, required always. Default: none.
+	Access string `env:"EXPERIMENTS_AUTH" envDefault:"none"`
+	// Stall is how long a client may take from chunk to chunk of a list.
+	Stall time.Duration `env:"-"`
+}
+
+// The values of EXPERIMENTS_AUTH.
+const (
+	accessNone     = "none"
+	accessOptional = "optional"
+	accessRequired = "required"
+)
+
+// Validate reports the values that are not allowed.
+func (c Config) Validate() error {
+	switch c.Access {
+	case accessNone, accessOptional, accessRequired:
+		return nil
+	}
+	return config.Invalid("EXPERIMENTS_AUTH", c.Access, strings.Join([]string{accessNone, accessOptional, accessRequired}, ", "))
+}
+
+// protect puts guard before h as the configuration says.
+func (c Config) protect(guard *auth.Guard, h httpapi.HandlerFunc) httpapi.HandlerFunc {
+	switch c.Access {
+	case accessRequired:
+		return guard.Protect(auth.ExperimentsRead, h)
+	case accessOptional:
+		return guard.Optional(auth.ExperimentsRead, h)
+	}
+	return guard.Anonymous(h)
+}

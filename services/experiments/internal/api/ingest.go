@@ -1,0 +1,64 @@
+package api
+
+import (
+	"context"
+
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/ingest"
+	"github.com/lectern-dev/lectern/shared/service"
+
+	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
+)
+
+// Writer is what the ingest needs of the store.
+type Writer interface {
+	// PutExperiments tells how many experiments changed what was stored.
+	PutExperiments(ctx context.Context, projectID string, experiments []experiment.Experiment) (stored int, err error)
+}
+
+// AddIngest adds the routes under /internal that take data in.
+func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, p *service.Parts) {
+	options.MeterProvider = p.Telemetry.MeterProvider
+
+	rt.Post("/internal/experiments", p.IngestKeys.Protect(ingest.Handler(experimentKind(store), options)))
+}
+
+// experimentKind takes experiments in the shape in which the API gives them out, with project_id.
+func experimentKind(store Writer) ingest.Kind[experiment.Experiment] {
+	type e = experiment.Experiment
+	id, text := ingest.Identifier(), ingest.AnyText()
+	return ingest.Kind[e]{
+		Resource: "experiments",
+		Fields: []ingest.Field[e]{
+			ingest.Text("project_id", id, func(r *e) *string { return &r.ProjectID }),
+			ingest.Text("id", id, func(r *e) *string { return &r.ID }),
+			ingest.Text("experimentId", id, func(r *e) *string { return &r.ExperimentID }),
+			ingest.Text("flowId", id, func(r *e) *string { return &r.FlowID }),
+			ingest.NullText("name", text, func(r *e) **string { return &r.Name }),
+			ingest.NullText("hypothesis", text, func(r *e) **string { return &r.Hypothesis }),
+			ingest.NullTexts("impact_metrics", text, func(r *e) *[]string { return &r.ImpactMetrics }),
+			ingest.NullTexts("no_impact_metrics", text, func(r *e) *[]string { return &r.NoImpactMetrics }),
+			ingest.Time("created_at", func(r *e) *int64 { return &r.CreatedAt }),
+			ingest.Time("updated_at", func(r *e) *int64 { return &r.UpdatedAt }),
+			ingest.NullText("observations", text, func(r *e) **string { return &r.Observations }),
+			ingest.NullText("outcome", text, func(r *e) **string { return &r.Outcome }),
+			ingest.NullText("attachments", ingest.JSONArrayText(), func(r *e) **string { return &r.Attachments }),
+			ingest.NullText("variants", ingest.JSONObjectText(), func(r *e) **string { return &r.Variants }),
+			ingest.NullTexts("flow_ids", text, func(r *e) *[]string { return &r.FlowIDs }),
+			ingest.NullText("paused_showing_variant", text, func(r *e) **string { return &r.PausedShowingVariant }),
+			ingest.NullText("winner_variant", text, func(r *e) **string { return &r.WinnerVariant }),
+			ingest.NullText("status", ingest.OneOf(experiment.Statuses()...), func(r *e) **string { return &r.Status }),
+		},
+		Check:   checkIDs,
+		Project: func(r *e) string { return r.ProjectID },
+		Store:   ingest.Counted(store.PutExperiments),
+	}
+}
+
+// checkIDs asks that both names of an experiment say the same.
+func checkIDs(e *experiment.Experiment) *ingest.Fault {
+	if e.ID != e.ExperimentID {
+		return ingest.BadField("experimentId", string(httpapi.AppendText(nil, []byte(e.ExperimentID))), "the same as id")
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+// Package experiment owns the nouns of the service: experiments, their statuses and the changes of
+// these, how a list of them is asked for, and how each is written as JSON. It does no I/O.
+package experiment
+
+import (
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/keyset"
+)
+
+// Experiment is a split test on flows. Nil stands for null. Times are Unix microseconds.
+type Experiment struct {
+	ProjectID            string
+	ID                   string
+	ExperimentID         string // the same as ID
+	FlowID               string
+	Name                 *string
+	Hypothesis           *string
+	ImpactMetrics        []string // nil and empty are two things, here and below
+	NoImpactMetrics      []string
+	CreatedAt            int64
+	UpdatedAt            int64
+	Observations         *string
+	Outcome              *string
+	Attachments          *string // a JSON array, byte for byte as it came
+	Variants             *string // a JSON object, byte for byte as it came
+	FlowIDs              []string
+	PausedShowingVariant *string // a variant's key
+	WinnerVariant        *string // a variant's key
+	Status               *string // one of Statuses
+}
+
+// Statuses returns what the status of an experiment can be. Any may follow any: the source decides.
+func Statuses() []string {
+	return []string{"draft", "running", "paused", "winner_picked", "completed", "discarded"}
+}
+
+// List asks for experiments: by creation, then id, both descending.
+type List struct {
+	ProjectID string
+	Status    string // empty: of any status, and of none
+}
+
+// Bounds gives where a list of experiments starts and ends in its order. No id is empty, so a position
+// with an empty id lies between two keys.
+func Bounds() (start, end keyset.Position) {
+	return keyset.Position{Key: httpapi.AfterAll}, keyset.Position{Key: httpapi.BeforeAll}
+}
+
+// The changes of an experiment's status are counted from 1: the key of a position, whose id is empty.
+
+// ChangeBounds gives where the list of an experiment's changes starts and ends.
+func ChangeBounds() (start, end keyset.Position) {
+	return keyset.Position{}, keyset.Position{Key: httpapi.AfterAll}
+}
