@@ -93,7 +93,7 @@ func (t *Telemetry) startTraces(ctx context.Context, o Options, res *resource.Re
 	}
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithResource(res),
-		sdktrace.WithBatcher(&reportingExporter{SpanExporter: exporter, log: t.Logger}))
+		sdktrace.WithBatcher(&reportingExporter{SpanExporter: discreetExporter{exporter}, log: t.Logger}))
 	t.TracerProvider = provider
 	t.tracing = true
 	t.stop = append(t.stop, provider.Shutdown)

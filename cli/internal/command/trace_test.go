@@ -1,0 +1,213 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/pglocal"
+	"github.com/lectern-dev/lectern/shared/redistest"
+)
+
+// spans is an OTLP endpoint that keeps what it is sent.
+type spans struct {
+	mu       sync.Mutex
+	requests []*collector.ExportTraceServiceRequest
+}
+
+func (s *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	request := &collector.ExportTraceServiceRequest{}
+	if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, request) != nil {
+		http.Error(w, "not a trace export", http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, request)
+	w.Header().Set("Content-Type", "application/x-protobuf")
+}
+
+// of returns the names of the trace's spans by service, and the id of the parent of each span by its own.
+func (s *spans) of(trace string) (names map[string][]string, parents map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names, parents = map[string][]string{}, map[string]string{}
+	for _, request := range s.requests {
+		for _, resource := range request.ResourceSpans {
+			service := ""
+			for _, a := range resource.Resource.Attributes {
+				if a.Key == "service.name" {
+					service = a.Value.GetStringValue()
+				}
+			}
+			for _, scope := range resource.ScopeSpans {
+				for _, span := range scope.Spans {
+					if fmt.Sprintf("%x", span.TraceId) == trace {
+						names[service] = append(names[service], scope.Scope.Name+" "+span.Name)
+						parents[fmt.Sprintf("%x", span.SpanId)] = fmt.Sprintf("%x", span.ParentSpanId)
+					}
+				}
+			}
+		}
+	}
+	return names, parents
+}
+
+// text is all that was received, readable.
+func (s *spans) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for _, request := range s.requests {
+		b.WriteString(protojson.Format(request))
+	}
+	return b.String()
+}
+
+// TestOneTraceAndNoCanary: a request is one trace through the edge, the service, Redis and Postgres, as an
+// OTLP endpoint receives it; and no key and no entry's data is in any span, log line or metric.
+func TestOneTraceAndNoCanary(t *testing.T) {
+	received := &spans{}
+	endpoint := httptest.NewServer(received)
+	defer endpoint.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.URL)
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+	t.Setenv("REDIS_URL", redistest.Start(t).URL.Reveal())
+	folder := filepath.Join(t.TempDir(), ".lectern")
+	t.Cleanup(func() {
+		if err := pglocal.Remove(filepath.Join(folder, "postgres")); err != nil {
+			t.Error(err)
+		}
+	})
+	process, environ, _ := up(t, folder)
+
+	const trace, caller = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+	const canary = "canary-data-6f1c2e"
+	send := func(method, url, key, body string) int {
+		t.Helper()
+		req, err := http.NewRequest(method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Api-Key", key)
+		req.Header.Set("Traceparent", "00-"+trace+"-"+caller+"-01")
+		req.Header.Set("Content-Type", "application/x-ndjson")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	project := environ["LECTERN_URL"] + "/projects/" + environ["LECTERN_PROJECT_ID"]
+	key, ingest := environ["LECTERN_API_KEY"], environ["LECTERN_INTERNAL_API_KEY"]
+	data, _ := json.Marshal(`{"answer":"` + canary + `"}`)
+	entry := `{"entry_id":"en_canary","group_id":"g","project_id":"` + environ["LECTERN_PROJECT_ID"] + `","embeddable_id":"e","contact_id":"c",` +
+		`"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-12-01T00:00:00Z","entry_data":` + string(data) + `}`
+	// A key of the right form that nobody has is asked for in Redis and in Postgres.
+	nobodys, _ := auth.Mint()
+	for _, step := range []struct {
+		method, url, key, body string
+		want                   int
+	}{
+		{"GET", project + "/entries?limit=2", nobodys.Reveal(), "", 401},
+		{"POST", environ["LECTERN_INTERNAL_URL"] + "/internal/entries", ingest, entry + "\n" + strings.Replace(entry, `"g"`, `7`, 1), 200},
+		{"GET", project + "/entries/en_canary", key, "", 200},
+		{"GET", project + "/entries?limit=2", key, "", 200},
+		{"GET", project + "/entries?limit=2&api_key=" + key, key, "", 400},
+		{"GET", project + "/entries/" + key, key, "", 404},
+		{"GET", project + "/entries-page-views?cursor=" + key, key, "", 400},
+	} {
+		if got := send(step.method, step.url, step.key, step.body); got != step.want {
+			t.Errorf("%s %s: %d, want %d", step.method, step.url, got, step.want)
+		}
+	}
+	wanted := map[string][]string{
+		"edge":    {"GET"},
+		"entries": {"GET /projects/{projectId}/entries", "redis", "pgx"},
+	}
+	until(t, "the whole trace", func() bool {
+		names, _ := received.of(trace)
+		for service, parts := range wanted {
+			all := strings.Join(names[service], "\n")
+			for _, part := range parts {
+				if !strings.Contains(all, part) {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	names, parents := received.of(trace)
+	t.Logf("spans: %q", names)
+	for span, parent := range parents {
+		if _, ours := parents[parent]; !ours && parent != caller {
+			t.Errorf("span %s hangs on %s, which is neither the caller's nor in the trace", span, parent)
+		}
+	}
+
+	metrics := ""
+	logs, err := filepath.Glob(filepath.Join(folder, "logs", "*"))
+	if err != nil || len(logs) < 2 {
+		t.Fatalf("logs: %v %v", logs, err)
+	}
+	log := readAll(t, logs)
+	for line := range strings.Lines(log) {
+		var l struct{ Msg, Internal string }
+		if json.Unmarshal([]byte(line), &l) == nil && l.Msg == "listening" && l.Internal != "" {
+			resp, err := http.Get("http://" + l.Internal + "/metrics")
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			metrics += string(body)
+		}
+	}
+	if !strings.Contains(metrics, "lectern_key_lookups") || !strings.Contains(metrics, "lectern_ingest_rows") {
+		t.Errorf("the metrics lack what is looked for: %.2000s", metrics)
+	}
+	process.end(t, syscall.SIGTERM)
+	// The demo's keys stand in the project's folder, which is the user's own.
+	for where, text := range map[string]string{"spans": received.text(), "logs": readAll(t, logs), "metrics": metrics} {
+		if !strings.Contains(text, "entries") {
+			t.Errorf("the %s have nothing in them", where)
+		}
+		for what, secret := range map[string]string{"the API key": key, "the internal key": ingest, "an entry's data": canary} {
+			if at := strings.Index(text, secret); at >= 0 {
+				t.Errorf("%s in the %s: …%s…", what, where, text[max(0, at-200):min(len(text), at+100)])
+			}
+		}
+	}
+}
+
+func readAll(t *testing.T, files []string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(b)
+	}
+	return all.String()
+}
