@@ -56,6 +56,10 @@ type Demo struct {
 // EnvFile returns where the variables of a run in folder are written.
 func EnvFile(folder string) string { return filepath.Join(folder, "demo.env") }
 
+// KeysEnvFile returns where the variables are written that lectern keys takes to manage the run's keys.
+// They stand apart, as REDIS_URL means something to the next run.
+func KeysEnvFile(folder string) string { return filepath.Join(folder, "keys.env") }
+
 // Run runs until ctx ends, and then stops all of it. The error is nil after that.
 func Run(ctx context.Context, o Options) (err error) {
 	folder, err := filepath.Abs(o.Folder)
@@ -157,7 +161,7 @@ func (r *run) start(ctx context.Context) (err error) {
 	}
 	r.onStop(func(context.Context) error { return closed(internal.Close()) })
 
-	if err := removeIfThere(EnvFile(r.Folder)); err != nil {
+	if err := r.removeEnvs(); err != nil {
 		return err
 	}
 	if r.state, err = openState(r.Folder); err != nil {
@@ -198,8 +202,25 @@ func (r *run) start(ctx context.Context) (err error) {
 	if d.EntryID, err = r.demoData(ctx, d); err != nil {
 		return fmt.Errorf("the demo project's data: %w", err)
 	}
-	r.onStop(func(context.Context) error { return removeIfThere(EnvFile(r.Folder)) })
-	if err := writeEnv(EnvFile(r.Folder), d); err != nil {
+	r.onStop(func(context.Context) error { return r.removeEnvs() })
+	err = writeEnv(KeysEnvFile(r.Folder), [][2]string{
+		{"LECTERN_PROJECT_ID", d.ProjectID},
+		{"AUTH_MIGRATE_DATABASE_URL", environ["AUTH_MIGRATE_DATABASE_URL"]},
+		{"AUTH_CACHE_SECRETS", environ["AUTH_CACHE_SECRETS"]},
+		{"REDIS_URL", environ["REDIS_URL"]},
+	})
+	if err != nil {
+		return err
+	}
+	// Last, as whoever waits for the run waits for this file.
+	err = writeEnv(EnvFile(r.Folder), [][2]string{
+		{"LECTERN_URL", d.URL},
+		{"LECTERN_INTERNAL_URL", d.InternalURL},
+		{"LECTERN_PROJECT_ID", d.ProjectID},
+		{"LECTERN_API_KEY", d.APIKey},
+		{"LECTERN_INTERNAL_API_KEY", d.InternalAPIKey},
+	})
+	if err != nil {
 		return err
 	}
 	r.Ready(d)
@@ -245,16 +266,14 @@ func removeIfThere(path string) error {
 	return nil
 }
 
+func (r *run) removeEnvs() error {
+	return errors.Join(removeIfThere(EnvFile(r.Folder)), removeIfThere(KeysEnvFile(r.Folder)))
+}
+
 // writeEnv puts the variables in place for sh.
-func writeEnv(path string, d Demo) error {
+func writeEnv(path string, variables [][2]string) error {
 	var b strings.Builder
-	for _, v := range [][2]string{
-		{"LECTERN_URL", d.URL},
-		{"LECTERN_INTERNAL_URL", d.InternalURL},
-		{"LECTERN_PROJECT_ID", d.ProjectID},
-		{"LECTERN_API_KEY", d.APIKey},
-		{"LECTERN_INTERNAL_API_KEY", d.InternalAPIKey},
-	} {
+	for _, v := range variables {
 		fmt.Fprintf(&b, "%s='%s'\n", v[0], strings.ReplaceAll(v[1], "'", `'\''`))
 	}
 	return durable.WriteFile(path, []byte(b.String()), 0o600)
