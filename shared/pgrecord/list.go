@@ -6,13 +6,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/keyset"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 )
 
 // List is a [keyset.Source] whose every chunk is one statement. It serves one page.
 type List struct {
-	Pool *pgdb.Pool
+	// Pool is read from, and should be [pgdb.Pinned]: the page's chunks then come from one database.
+	Pool pgdb.Querier
 	SQL  Statements
 
 	// Arguments gives a statement's parameters: the range behind after and up to end, then its own as
@@ -59,7 +61,8 @@ type Row interface {
 }
 
 // Chunk reads records into sink. A result that the sink has enough of is left, and no more of it is
-// read than is cheaper than a new connection.
+// read than is cheaper than a new connection. One that breaks off for a while ends the chunk where it
+// stands: the next one goes on from there, on another connection.
 func (l *List) Chunk(ctx context.Context, sink *keyset.Sink, after, end keyset.Position, limit int) error {
 	asks := l.SQL.First != "" && !l.found
 	sql := l.SQL.Chunk
@@ -68,7 +71,7 @@ func (l *List) Chunk(ctx context.Context, sink *keyset.Sink, after, end keyset.P
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	left := false
+	left, taken := false, 0
 	err := l.Pool.Query(ctx, func(rows pgx.Rows) error {
 		raw := pgdb.NewRaw(rows)
 		for n := 0; rows.Next(); n++ {
@@ -89,16 +92,26 @@ func (l *List) Chunk(ctx context.Context, sink *keyset.Sink, after, end keyset.P
 			}
 			sink.SetBytes(l.Row.Append(sink.Bytes(), &raw))
 			sink.End()
+			taken++
 		}
 		return nil
 	}, sql, l.Arguments(after, end, limit)...)
 	switch {
 	case left && errors.Is(err, context.Canceled):
 		return nil // it was us
+	case taken > 0 && Passes(err):
+		sink.Cut()
+		return nil
 	case err == nil && asks && !l.found:
 		return l.Missing
 	}
 	return err
+}
+
+// Passes tells whether what failed with err may work when asked for again. A list that has come to a
+// record can go on behind it.
+func Passes(err error) bool {
+	return err != nil && apierr.From(err).Code() == apierr.Unavailable
 }
 
 // cheapRest is how much of a result that is left in its middle is read on and dropped, in bytes. A

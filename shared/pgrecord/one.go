@@ -13,7 +13,7 @@ import (
 
 // One returns the record in the first row of a statement, as encode appends it, with a line's end
 // behind it; missing when there is no row.
-func One(ctx context.Context, pool *pgdb.Pool, encode func(dst []byte, raw *pgdb.Raw) []byte, missing error, sql string, args ...any) ([]byte, error) {
+func One(ctx context.Context, pool pgdb.Querier, encode func(dst []byte, raw *pgdb.Raw) []byte, missing error, sql string, args ...any) ([]byte, error) {
 	var body []byte
 	err := pool.Query(ctx, func(rows pgx.Rows) error {
 		raw := pgdb.NewRaw(rows)

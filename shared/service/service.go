@@ -24,6 +24,14 @@ type Config struct {
 	// The service's database, by the role that reads. Required to serve.
 	DatabaseURL config.Secret `env:"DATABASE_URL"`
 
+	// Standbys of it, by the role that reads, comma-separated, each of one host: reads of records go
+	// there while they answer. Not set: all go to DATABASE_URL.
+	ReadDatabaseURLs []config.Secret `env:"READ_DATABASE_URL"`
+
+	// How far a standby may be behind; one that is farther is left out until it is not. Asked once a
+	// second. 0 measures nothing.
+	MaxReplicaLag time.Duration `env:"MAX_REPLICA_LAG" envDefault:"10s"`
+
 	// The same database by the role that writes what comes in. Not set: nothing comes in.
 	IngestDatabaseURL config.Secret `env:"INGEST_DATABASE_URL"`
 
@@ -60,8 +68,11 @@ type Definition struct {
 type Parts struct {
 	Telemetry *telemetry.Telemetry
 	Keys      *keyring.Keyring
-	// Read is the pool of the role that reads.
-	Read *pgdb.Pool
+	// Primary is the pool of the role that reads, to the database that is written to: for reads that
+	// must see what was just written.
+	Primary *pgdb.Pool
+	// Read reads from the standbys while they are fit, and else from Primary.
+	Read *pgdb.Reads
 	// Write is the pool of the role that takes data in, nil when nothing comes in.
 	Write *pgdb.Pool
 	// IngestKeys let data in.
@@ -105,9 +116,18 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 		return p, err
 	}
 	parts := &Parts{Telemetry: tel, IngestKeys: auth.NewSharedKeys(cfg.IngestKeys)}
-	if parts.Read, err = open(cfg.DatabaseURL, d.Name); err != nil {
+	if parts.Primary, err = open(cfg.DatabaseURL, d.Name); err != nil {
 		return fmt.Errorf("DATABASE_URL: %w", err)
 	}
+	standbys := pool
+	standbys.Name = d.Name
+	parts.Read, err = pgdb.OpenReads(ctx, parts.Primary, pgdb.ReadsOptions{
+		Standbys: cfg.ReadDatabaseURLs, MaxLag: cfg.MaxReplicaLag, Pool: standbys, Log: tel.Logger,
+	})
+	if err != nil {
+		return fmt.Errorf("READ_DATABASE_URL: %w", err)
+	}
+	stops = append(stops, func(context.Context) error { parts.Read.Close(); return nil })
 	if cfg.IngestDatabaseURL != "" {
 		if parts.Write, err = open(cfg.IngestDatabaseURL, d.Name+" ingest"); err != nil {
 			return fmt.Errorf("INGEST_DATABASE_URL: %w", err)
@@ -148,8 +168,16 @@ func checks(p *Parts) []httpserver.Check {
 			reached = err == nil
 			return err
 		}},
-		{Name: "postgres", Probe: p.Read.Health},
+		{Name: "postgres", Probe: p.Primary.Health},
 		{Name: "keys", Probe: p.Keys.Ready},
+	}
+	if all, _ := p.Read.Standbys(); all > 0 {
+		list = append(list, httpserver.Check{Name: "standbys", Probe: func(context.Context) error {
+			if all, serving := p.Read.Standbys(); serving < all {
+				return fmt.Errorf("%d of %d are left out", all-serving, all)
+			}
+			return nil
+		}})
 	}
 	if p.Keys.Redis != nil {
 		list = append(list, httpserver.Check{Name: "redis", Probe: func(context.Context) error {

@@ -46,7 +46,7 @@ func definition(cfg Config, background func(func(context.Context))) service.Defi
 		Schema: store.Schema(),
 		Routes: func(p *service.Parts) (public, internal *httpapi.Router) {
 			zones := zone.NewTable()
-			projects := store.New(p.Read)
+			projects := store.New(p.Primary)
 			regions := cache.New(api.ZoneOf(projects, zones), cfg.Cache, p.Telemetry.Logger)
 			background(func(ctx context.Context) {
 				defer regions.Close()

@@ -39,11 +39,11 @@ func Schema() pgdb.Schema {
 
 // Store reads with one pool.
 type Store struct {
-	pool *pgdb.Pool
+	pool pgdb.Querier
 }
 
 // New returns a Store that reads from pool, whose role needs SELECT.
-func New(pool *pgdb.Pool) *Store { return &Store{pool: pool} }
+func New(pool pgdb.Querier) *Store { return &Store{pool: pool} }
 
 // Embeddables opens a page of a project's embeddables.
 func (s *Store) Embeddables(ctx context.Context, projectID string, page keyset.Page) (*keyset.List, error) {
@@ -73,9 +73,9 @@ func (s *Store) Version(ctx context.Context, projectID, embeddableID string, num
 }
 
 // newEmbeddableList reads a project's embeddables.
-func newEmbeddableList(pool *pgdb.Pool, projectID string) *pgrecord.List {
+func newEmbeddableList(pool pgdb.Querier, projectID string) *pgrecord.List {
 	return &pgrecord.List{
-		Pool: pool,
+		Pool: pgdb.Pinned(pool),
 		SQL:  pgrecord.Statements{Chunk: embeddables, Nth: nthEmbeddable, Last: lastEmbeddable},
 		Arguments: func(after, end keyset.Position, own ...any) []any {
 			return append([]any{projectID, after.ID, end.ID}, own...)
@@ -99,13 +99,13 @@ func (e embeddableRow) Append(dst []byte, raw *pgdb.Raw) []byte {
 }
 
 // newVersionList reads an embeddable's versions.
-func newVersionList(pool *pgdb.Pool, projectID, embeddableID string, descending bool) *pgrecord.List {
+func newVersionList(pool pgdb.Querier, projectID, embeddableID string, descending bool) *pgrecord.List {
 	sql := pgrecord.Statements{First: firstVersionsAscending, Chunk: versionsAscending, Nth: nthVersionAscending, Last: lastVersionAscending}
 	if descending {
 		sql = pgrecord.Statements{First: firstVersionsDescending, Chunk: versionsDescending, Nth: nthVersionDescending, Last: lastVersionDescending}
 	}
 	return &pgrecord.List{
-		Pool: pool,
+		Pool: pgdb.Pinned(pool),
 		SQL:  sql,
 		Arguments: func(after, end keyset.Position, own ...any) []any {
 			return append([]any{projectID, embeddableID, after.Key, end.Key}, own...)

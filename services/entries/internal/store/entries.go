@@ -23,7 +23,7 @@ func orderOf(l entry.List) order {
 }
 
 // newEntryList reads the entries of l; lists of their page views read the same range.
-func newEntryList(pool *pgdb.Pool, l entry.List) *pgrecord.List {
+func newEntryList(pool pgdb.Querier, l entry.List) *pgrecord.List {
 	of := orderOf(l)
 	row := entryRow{project: httpapi.AppendText(nil, []byte(l.ProjectID)), key: entry.ColumnUpdatedAt}
 	var filters []any // by update they are the ends of the range
@@ -32,7 +32,7 @@ func newEntryList(pool *pgdb.Pool, l entry.List) *pgrecord.List {
 		filters = []any{pgdb.Timestamp(l.UpdatedAfter), pgdb.Timestamp(l.UpdatedBefore)}
 	}
 	return &pgrecord.List{
-		Pool: pool,
+		Pool: pgdb.Pinned(pool),
 		SQL:  pgrecord.Statements{Chunk: of.entries, Nth: of.nth, Last: of.last},
 		Arguments: func(after, end keyset.Position, own ...any) []any {
 			args := make([]any, 0, 8)

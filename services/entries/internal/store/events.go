@@ -13,13 +13,13 @@ import (
 )
 
 // newEventList reads an entry's events.
-func newEventList(pool *pgdb.Pool, projectID, entryID string, descending bool) *pgrecord.List {
+func newEventList(pool pgdb.Querier, projectID, entryID string, descending bool) *pgrecord.List {
 	sql := pgrecord.Statements{First: firstEventsAscending, Chunk: eventsAscending, Nth: nthEventAscending, Last: lastEventAscending}
 	if descending {
 		sql = pgrecord.Statements{First: firstEventsDescending, Chunk: eventsDescending, Nth: nthEventDescending, Last: lastEventDescending}
 	}
 	return &pgrecord.List{
-		Pool: pool,
+		Pool: pgdb.Pinned(pool),
 		SQL:  sql,
 		Arguments: func(after, end keyset.Position, own ...any) []any {
 			args := make([]any, 0, 7)

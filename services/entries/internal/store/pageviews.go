@@ -32,7 +32,7 @@ type viewSource struct {
 	arrival int64
 }
 
-func newViewSource(pool *pgdb.Pool, l entry.List) *viewSource {
+func newViewSource(pool pgdb.Querier, l entry.List) *viewSource {
 	list := newEntryList(pool, l)
 	return &viewSource{
 		List: list, sql: orderOf(l).pageViews, row: list.Row.(entryRow), project: l.ProjectID, urls: l.IncludeURLs,
@@ -55,11 +55,11 @@ func (s *viewSource) Chunk(ctx context.Context, sink *keyset.Sink, after, end ke
 
 // entries reads the entries behind after, each with the first of its page views.
 func (s *viewSource) entries(ctx context.Context, sink *keyset.Sink, after, end keyset.Position, limit int) error {
-	return s.Pool.Query(ctx, func(rows pgx.Rows) error {
+	read := 0
+	err := s.Pool.Query(ctx, func(rows pgx.Rows) error {
 		raw := pgdb.NewRaw(rows)
 		var skipped []byte
-		read := 0
-		for ; rows.Next(); read++ {
+		for read = 0; rows.Next(); read++ {
 			raw.Next(rows)
 			id := raw.Text(entry.ColumnEntryID)
 			if skipped != nil && bytes.Equal(id, skipped) {
@@ -81,29 +81,40 @@ func (s *viewSource) entries(ctx context.Context, sink *keyset.Sink, after, end 
 				s.view(sink, &raw, entry.ColumnViewTimestamp)
 			}
 		}
-		if read == mostViewRows {
+		switch {
+		case rows.Err() != nil:
+		case read == mostViewRows:
 			sink.Cut() // and the last entry's page views may go on
-			return nil
+		default:
+			s.end(sink)
 		}
-		s.end(sink)
 		return nil
 	}, s.sql, s.Arguments(after, end, limit, mostViewRows)...)
+	if read > 0 && pgrecord.Passes(err) {
+		sink.Cut() // what broke off goes on with the next chunk, on another connection
+		return nil
+	}
+	return err
 }
 
 // further reads more page views of the entry whose record is open, and ends it when there are no more.
 func (s *viewSource) further(ctx context.Context, sink *keyset.Sink) error {
-	return s.Pool.Query(ctx, func(rows pgx.Rows) error {
+	read := 0
+	err := s.Pool.Query(ctx, func(rows pgx.Rows) error {
 		raw := pgdb.NewRaw(rows)
-		read := 0
-		for ; rows.Next(); read++ {
+		for read = 0; rows.Next(); read++ {
 			raw.Next(rows)
 			s.view(sink, &raw, 0)
 		}
-		if read < mostViewRows {
+		if read < mostViewRows && rows.Err() == nil {
 			s.end(sink)
 		}
 		return nil
 	}, furtherViews, s.project, string(s.id), pgdb.Timestamp(s.time), s.arrival, mostViewRows)
+	if read > 0 && pgrecord.Passes(err) {
+		return nil // asked for again from where it stands
+	}
+	return err
 }
 
 func (s *viewSource) begin(sink *keyset.Sink, raw *pgdb.Raw) {

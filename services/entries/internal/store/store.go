@@ -37,13 +37,13 @@ func Schema() pgdb.Schema {
 	}
 }
 
-// Store reads with one pool.
+// Store reads.
 type Store struct {
-	pool *pgdb.Pool
+	pool pgdb.Querier
 }
 
 // New returns a Store that reads from pool, whose role needs SELECT.
-func New(pool *pgdb.Pool) *Store { return &Store{pool: pool} }
+func New(pool pgdb.Querier) *Store { return &Store{pool: pool} }
 
 // Entry returns one entry as JSON. An entry that the project does not have is an EntryNotFound.
 func (s *Store) Entry(ctx context.Context, projectID, entryID string) ([]byte, error) {
