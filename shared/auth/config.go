@@ -13,12 +13,12 @@ import (
 // Config says where keys are kept, how long an answer about one is believed, and how often one may
 // ask.
 type Config struct {
-	// DatabaseURL is the database of the keys, by the role that reads them and notes their last use.
+	// The database of the keys, by the role that reads them and notes their last use.
 	// Required by what verifies keys.
 	DatabaseURL config.Secret `env:"AUTH_DATABASE_URL"`
 
-	// MigrateURL is the same database by the role that owns it: it migrates, mints and revokes.
-	// Empty: this process does none of that.
+	// The same database by the role that owns it, which migrates, mints and revokes.
+	// Not set: this process does none of that.
 	MigrateURL config.Secret `env:"AUTH_MIGRATE_DATABASE_URL"`
 
 	// Redis holds what processes share: keys that were read, the broadcast of their changes, and the
@@ -26,29 +26,29 @@ type Config struct {
 	// latest, and no rate is kept.
 	Redis redisdb.Config
 
-	// CacheTTL is how long after Postgres was read its answer about a key is believed, whatever caches
-	// it passed. Default 5s, from 100ms to 10m.
+	// How long after Postgres was read its answer about a key is believed, whatever caches
+	// it passed; from 100ms to 10m.
 	CacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"5s"`
 
-	// CacheSecrets authenticate what lies in Redis: comma-separated, each of 16 bytes at least, the
+	// The secrets that authenticate what lies in Redis: comma-separated, each of 16 bytes at least, the
 	// same in every process. The first is written with, all are read with. To change one, add the new
 	// one last everywhere, then put it first everywhere, then drop the old one. Required with
 	// REDIS_URL.
 	CacheSecrets []config.Secret `env:"AUTH_CACHE_SECRETS"`
 
-	// ForeignKeys accepts keys brought along from elsewhere, of any form. Default false.
+	// Accepts keys brought along from elsewhere, of any form.
 	ForeignKeys bool `env:"FOREIGN_KEYS"`
 
-	// RateLimit is how many requests a second one key may make, unless it has a rate of its own.
-	// Default 1000; 0: any number, for all keys.
+	// How many requests a second one key may make, unless it has a rate of its own. 0: any number, for
+	// all keys.
 	RateLimit int `env:"RATE_LIMIT" envDefault:"1000"`
 
-	// RateBurst is how many requests a key that was idle may make at once. Default: twice RateLimit. A
-	// key with a rate of its own has a burst in the same proportion.
+	// How many requests a key that was idle may make at once. Not set: twice RATE_LIMIT. A key with a rate
+	// of its own has a burst in the same proportion.
 	RateBurst int `env:"RATE_BURST"`
 
-	// AnonRateLimit is how many requests a second one client address may make of operations that ask
-	// for no key; at once, twice as many. Default 200; 0: any number.
+	// How many requests a second one client address may make of operations that ask
+	// for no key; at once, twice as many. 0: any number.
 	AnonRateLimit int `env:"ANON_RATE_LIMIT" envDefault:"200"`
 }
 

@@ -29,14 +29,15 @@ func ParseQuery(r *http.Request, allowed ...string) *Query {
 			continue
 		}
 		rawName, rawValue, _ := strings.Cut(pair, "=")
-		name, err := url.QueryUnescape(rawName)
-		if err != nil || !utf8.ValidString(name) || !slices.Contains(allowed, name) {
-			q.fail(rawName, "", "one of the parameters "+list(allowed))
-			break
-		}
-		value, err := url.QueryUnescape(rawValue)
-		if err != nil || !utf8.ValidString(value) {
+		name, nameErr := url.QueryUnescape(rawName)
+		value, valueErr := url.QueryUnescape(rawValue)
+		switch {
+		case nameErr != nil || !slices.Contains(allowed, name):
+			q.fail(rawName, rawValue, "one of the parameters "+list(allowed))
+		case valueErr != nil || !utf8.ValidString(value):
 			q.fail(name, rawValue, "percent-encoded UTF-8")
+		}
+		if q.err != nil {
 			break
 		}
 		if _, twice := q.values[name]; twice {

@@ -22,23 +22,23 @@ import (
 
 // Options say how bodies are read. All kinds of a service take the same.
 type Options struct {
-	// MaxRecordBytes is the longest line that is taken, in bytes after decompression and without its
-	// end. A longer one is skipped unread and rejected. Default: 16777216 (16 MiB).
+	// The longest line that is taken, in bytes after decompression and without its end; the default is
+	// 16 MiB. A longer one is skipped unread and rejected.
 	MaxRecordBytes int `env:"MAX_RECORD_BYTES" envDefault:"16777216"`
 
-	// BatchRecords is how many lines are stored at a time. Default: 1000.
+	// How many lines are stored at a time.
 	BatchRecords int `env:"INGEST_BATCH_RECORDS" envDefault:"1000"`
 
-	// BatchBytes closes a batch of long lines early. A request holds at most two batches, each of this
-	// size and one line more. Default: 4194304 (4 MiB).
+	// How many bytes of lines close a batch early. A request holds at most two batches, each of this size
+	// and one line more.
 	BatchBytes int `env:"INGEST_BATCH_BYTES" envDefault:"4194304"`
 
-	// ReadTimeout is how long a sender may be silent; its connection then ends. One that is slow but
-	// goes on has all the time it wants. Default: 30s.
+	// How long a sender may be silent; its connection then ends. One that is slow but goes on has all the
+	// time it wants.
 	ReadTimeout time.Duration `env:"INGEST_READ_TIMEOUT" envDefault:"30s"`
 
-	// RetryTime is for how long a batch is tried again that the database can not take; the request
-	// then fails with 503. 0 tries once. Default: 10s.
+	// For how long a batch is tried again that the database can not take; the request
+	// then fails with 503. 0 tries once.
 	RetryTime time.Duration `env:"INGEST_RETRY_TIME" envDefault:"10s"`
 
 	// MeterProvider counts the lines (lectern.ingest.rows by resource and outcome); nil counts

@@ -18,19 +18,14 @@ var ErrDown = errors.New("redis is out of reach and left alone for a moment")
 
 // Config says which Redis is used.
 type Config struct {
-	// URL is REDIS_URL; empty means that there is no Redis. Its form chooses the kind:
-	//
-	//	redis://user:password@host:6379/0      one node; rediss:// with TLS
-	//	unix:///path/to/redis.sock?db=0        one node, by its socket
-	//	redis+sentinel://host:26379/0?master_name=m&addr=host2:26379
-	//	                                       Sentinel: the master that they name
-	//	redis+cluster://host:6379?addr=host2:6379
-	//	                                       Cluster: host and each addr are seeds
-	//
-	// rediss+sentinel:// and rediss+cluster:// are the same with TLS. Without the suffix, a master_name
-	// means Sentinel, and an addr without one means Cluster. The query takes go-redis' options in snake
-	// case (pool_size, read_timeout, skip_verify, …). In a Sentinel URL, user and password are the
-	// Sentinels'; the master's are the options username and password.
+	// The Redis that processes share, by the form of its URL: redis://user:password@host:6379/0 (one node;
+	// rediss:// with TLS), unix:///path/to/redis.sock?db=0,
+	// redis+sentinel://host:26379/0?master_name=m&addr=host2:26379 (the master that the Sentinels name; user
+	// and password are theirs, the master's are the options username and password), or
+	// redis+cluster://host:6379?addr=host2:6379 (host and each addr are seeds). rediss+sentinel:// and
+	// rediss+cluster:// are the same with TLS; without the suffix a master_name means Sentinel, and an addr
+	// without one Cluster. The query takes go-redis' options in snake case (pool_size, read_timeout,
+	// skip_verify, …). Not set: there is no Redis.
 	URL config.Secret `env:"REDIS_URL"`
 }
 
