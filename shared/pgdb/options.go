@@ -20,35 +20,34 @@ import (
 // Options say how a pool behaves. Every pool of a process takes the same; the URL may say more about
 // its own connections, as pgx reads it (sslmode, several hosts, target_session_attrs).
 type Options struct {
-	// MaxConns is the most connections that a pool opens. 0 takes 4 for each CPU that the process may
+	// The most connections that a pool opens. 0 takes 4 for each CPU that the process may
 	// use, at least 8. All pools of all replicas together must stay below the server's
-	// max_connections. Default: 0.
+	// max_connections.
 	MaxConns int32 `env:"DATABASE_MAX_CONNS" envDefault:"0"`
 
-	// AcquireTimeout is how long a request waits for a connection when all are taken; it is then
-	// answered 503. Default: 1s.
+	// How long a request waits for a connection when all are taken; it is then answered 503.
 	AcquireTimeout time.Duration `env:"DATABASE_ACQUIRE_TIMEOUT" envDefault:"1s"`
 
-	// ConnectTimeout bounds the making of a connection, name look-up and TLS included. Default: 3s.
+	// How long the making of a connection may take, name look-up and TLS included.
 	ConnectTimeout time.Duration `env:"DATABASE_CONNECT_TIMEOUT" envDefault:"3s"`
 
-	// StatementTimeout is the longest that a statement runs, and a transaction as seen from here: the
+	// The longest that a statement runs, and a transaction as seen from here: the
 	// server is told (statement_timeout), and a second later the connection is given up, for a server
 	// that hangs. 0 tells and bounds nothing and leaves it to the role's own setting, as PgBouncer
-	// asks for. Default: 30s.
+	// asks for.
 	StatementTimeout time.Duration `env:"STATEMENT_TIMEOUT" envDefault:"30s"`
 
-	// MaxConnLifetime is the age at which a connection is replaced, give or take a tenth: what lets
-	// load balancers and failovers spread them anew. Default: 30m.
+	// The age at which a connection is replaced, give or take a tenth: what lets
+	// load balancers and failovers spread them anew.
 	MaxConnLifetime time.Duration `env:"DATABASE_MAX_CONN_LIFETIME" envDefault:"30m"`
 
-	// MaxConnIdleTime is how long a connection that is not used is kept. Default: 5m.
+	// How long a connection that is not used is kept.
 	MaxConnIdleTime time.Duration `env:"DATABASE_MAX_CONN_IDLE_TIME" envDefault:"5m"`
 
-	// ExecMode is how statements are sent: cache_statement (prepared once for each connection),
+	// How statements are sent: cache_statement (prepared once for each connection),
 	// cache_describe (for PgBouncer below 1.21 in transaction mode), exec or simple_protocol (for
 	// proxies that keep no state; values come as text). describe_exec is not offered: through a
-	// pooler it can give wrong rows without an error. Default: cache_statement.
+	// pooler it can give wrong rows without an error.
 	ExecMode string `env:"DATABASE_EXEC_MODE" envDefault:"cache_statement"`
 
 	// Name tells the server and the metrics whose connections these are, for example "entries".
