@@ -1,0 +1,174 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/lectern-dev/lectern/proxy/internal/dial"
+	"github.com/lectern-dev/lectern/proxy/internal/forward"
+	"github.com/lectern-dev/lectern/proxy/manifest"
+	"github.com/lectern-dev/lectern/proxy/policy"
+	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+// Source keeps a policy.Store up to date.
+type Source interface {
+	// Run follows changes until ctx ends.
+	Run(ctx context.Context)
+	// Healthy returns nil when what is in force is what the source says, and otherwise why it is not.
+	Healthy() error
+}
+
+// service is the name in logs, spans and metrics.
+const service = "proxy"
+
+// stopWithin bounds what is left to do when the last request is over.
+const stopWithin = 10 * time.Second
+
+// Run serves until ctx ends, and then stops without losing a request.
+func Run(ctx context.Context, cfg Config) (err error) {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	tel, err := telemetry.Start(ctx, telemetry.Options{Service: service, Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
+	if err != nil {
+		return err
+	}
+	// What stops, stops in the opposite order, also when ctx has long ended.
+	var stops []func(context.Context) error
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+		defer cancel()
+		for i := range stops {
+			err = errors.Join(err, stops[len(stops)-1-i](ctx))
+		}
+	}()
+	stops = append(stops, tel.Shutdown)
+
+	store := &policy.Store{}
+	pool := dial.NewPool(dial.Options{
+		Guard: dial.NewGuard(cfg.AllowedRanges), Resolver: cfg.Resolver, MaxHeaderBytes: cfg.MaxAnswerHeaderBytes,
+	})
+	stops = append(stops, func(context.Context) error { pool.Close(); return nil })
+	o := forward.Options{
+		Store: store, Pool: pool, Tracer: tel.TracerProvider, Meter: tel.MeterProvider,
+		MaxTemplatedBody: cfg.MaxTemplatedBody, TemplatedMemory: cfg.TemplatedMemory, Stall: cfg.HTTP.WriteTimeout,
+	}
+	keys, err := openKeys(ctx, cfg, tel, &o)
+	if err != nil {
+		return err
+	}
+	if keys != nil {
+		stops = append(stops, keys.Close)
+	}
+	handler, err := forward.New(o)
+	if err != nil {
+		return err
+	}
+	source, err := cfg.open(store, tel.Logger)
+	if err != nil {
+		return err
+	}
+	if err := measure(tel.MeterProvider, source); err != nil {
+		return err
+	}
+	var following sync.WaitGroup
+	followed, stop := context.WithCancel(context.WithoutCancel(ctx))
+	following.Go(func() { source.Run(followed) })
+	stops = append(stops, func(context.Context) error { stop(); following.Wait(); return nil })
+
+	server, err := httpserver.New(httpserver.Options{
+		Service: service, Config: cfg.HTTP, Telemetry: tel, Public: routes(handler), Checks: checks(source, keys),
+		Plain: http.Header{
+			forward.SuccessHeader:     {"false"},
+			"X-Content-Type-Options":  {"nosniff"},
+			"Content-Security-Policy": {"sandbox"},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx)
+}
+
+// routes are all that is public: the proxy on the API's host, and on a host of its own.
+func routes(h http.Handler) *httpapi.Router {
+	rt := httpapi.NewRouter()
+	rt.Any("/proxy", h)
+	rt.Any("/", h)
+	rt.Connect(h)
+	return rt
+}
+
+// openKeys opens the store of API keys, where there is one.
+func openKeys(ctx context.Context, cfg Config, tel *telemetry.Telemetry, o *forward.Options) (*keyring.Keyring, error) {
+	if cfg.Auth.DatabaseURL == "" {
+		return nil, nil
+	}
+	keys, err := keyring.Open(ctx, cfg.Auth, keyring.Options{
+		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Pool: cfg.Pool,
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.Keys = keys.Guard
+	if keys.Redis != nil {
+		o.Rates = keys.Limiter
+	}
+	return keys, nil
+}
+
+// open opens the source of the policy.
+func (c Config) open(store *policy.Store, log *slog.Logger) (Source, error) {
+	if c.Source != nil {
+		return c.Source(store, log)
+	}
+	return manifest.NewFolder(c.Manifests, store, c.ManifestsPoll, log)
+}
+
+func checks(source Source, keys *keyring.Keyring) []httpserver.Check {
+	list := []httpserver.Check{{Name: "policy", Probe: func(context.Context) error { return source.Healthy() }}}
+	if keys != nil {
+		list = append(list, httpserver.Check{Name: "keys", Probe: keys.Ready})
+	}
+	return list
+}
+
+// measure shows whether what is in force is what the source says.
+func measure(provider metric.MeterProvider, source Source) error {
+	meter := provider.Meter("github.com/lectern-dev/lectern/proxy")
+	_, err := meter.Int64ObservableGauge("lectern.proxy.policy.current",
+		metric.WithDescription("1 when the policy in force is what its source says, 0 when an older one is kept."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			current := int64(1)
+			if source.Healthy() != nil {
+				current = 0
+			}
+			o.Observe(current)
+			return nil
+		}))
+	return err
+}
+
+// Migrate brings the database of API keys to what this version needs, when AUTH_MIGRATE_DATABASE_URL is set:
+// the proxy has none of its own.
+func Migrate(ctx context.Context, cfg Config) (err error) {
+	if cfg.Auth.MigrateURL == "" {
+		return nil
+	}
+	tel, err := telemetry.Start(ctx, telemetry.Options{Service: service + " migrate", Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
+	return keyring.Migrate(ctx, cfg.Auth, tel.Logger)
+}

@@ -1,0 +1,17 @@
+// Command proxy is the credential proxy: serve (the default) or migrate, configured by the environment.
+package main
+
+import (
+	"io"
+	"log"
+	"os"
+
+	"github.com/lectern-dev/lectern/proxy/app"
+	"github.com/lectern-dev/lectern/shared/service"
+)
+
+func main() {
+	// net/http writes there what a target sends on an idle connection, which may be anything.
+	log.SetOutput(io.Discard)
+	os.Exit(service.Main("proxy", os.Args[1:], os.Stderr, app.Run, app.Migrate))
+}

@@ -1,0 +1,208 @@
+package forward
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/lectern-dev/lectern/proxy/internal/scrub"
+	"github.com/lectern-dev/lectern/proxy/internal/stream"
+)
+
+// dropped are the headers of a target that would speak for our host.
+var dropped = []string{
+	"Set-Cookie", "Set-Cookie2", "Clear-Site-Data", "Strict-Transport-Security", "Alt-Svc", "Report-To", "Reporting-Endpoints", "Nel",
+	"Public-Key-Pins", "Public-Key-Pins-Report-Only", "Expect-Ct", "Service-Worker-Allowed", "Origin-Agent-Cluster", "Accept-Ch", "Critical-Ch",
+	"Sec-Session-Registration", "Set-Login", SuccessHeader,
+}
+
+// droppedPrefix begins the target's own CORS headers.
+const droppedPrefix = "Access-Control-"
+
+func drop(h http.Header) {
+	for _, name := range dropped {
+		delete(h, name)
+	}
+	for name := range h {
+		if strings.HasPrefix(name, droppedPrefix) {
+			delete(h, name)
+		}
+	}
+}
+
+// answer makes the target's answer the caller's. It changes what is told in the contract and nothing else.
+func (c *call) answer(res *http.Response) error {
+	c.watch.enter(c.x.verdict.Endpoint.Timeouts.Idle, true, errIdle)
+	c.answered.Store(true)
+	c.span.answered(res)
+	drop(res.Header)
+	body := res.Body
+	if c.matcher != nil {
+		c.scrubHeader(res.Header)
+		if hasBody(res) {
+			coding := strings.ToLower(strings.TrimSpace(strings.Join(res.Header["Content-Encoding"], ",")))
+			switch coding {
+			case "", "identity", "gzip", "x-gzip", "zstd":
+				body = c.scrubBody(body, coding)
+				delete(res.Header, "Content-Encoding")
+				delete(res.Header, "Content-Length")
+				res.ContentLength = -1
+			default:
+				if !c.x.verdict.Endpoint.PassUnreadable {
+					return errUnreadable
+				}
+			}
+		} else if res.Request.Method == http.MethodHead {
+			delete(res.Header, "Content-Length") // GET's body may be of another length
+		}
+	}
+	res.Body = &answerBody{
+		ReadCloser: body, watch: c.watch, most: c.x.verdict.Endpoint.Limits.ResponseBytes,
+		ended: func() { c.trailers(res) },
+	}
+	h := res.Header
+	h[SuccessHeader] = []string{"true"}
+	h["X-Content-Type-Options"] = []string{"nosniff"}
+	h.Add("Content-Security-Policy", "sandbox")
+	if c.x.cors {
+		c.x.allowOrigin(h)
+	}
+	return nil
+}
+
+// hasBody tells whether a body may follow the headers (RFC 9110, section 6.4.1).
+func hasBody(res *http.Response) bool {
+	return res.Request.Method != http.MethodHead && res.StatusCode != http.StatusNoContent &&
+		res.StatusCode != http.StatusNotModified && res.Body != http.NoBody
+}
+
+// trailers does with trailers what was done with headers.
+func (c *call) trailers(res *http.Response) {
+	drop(res.Trailer)
+	if c.matcher != nil {
+		c.scrubHeader(res.Trailer)
+	}
+}
+
+// scrubHeader takes the credentials out of values, and headers away whose names hold one.
+func (c *call) scrubHeader(h http.Header) {
+	for name, values := range h {
+		if c.inName(name) {
+			delete(h, name)
+			c.x.record.scrubbed++
+			continue
+		}
+		for i, v := range values {
+			if clean, found := c.matcher.String(v); found {
+				values[i] = clean
+				c.x.record.scrubbed++
+			}
+		}
+	}
+}
+
+// inName tells whether a header's name holds a credential. Names lose their case on the way, so it does not
+// count.
+func (c *call) inName(name string) bool {
+	name = strings.ToLower(name)
+	for _, credential := range c.x.verdict.Credentials {
+		if strings.Contains(name, strings.ToLower(string(credential.Value.Reveal()))) {
+			return true
+		}
+	}
+	return false
+}
+
+// scrubBody returns the body decoded, without the credentials.
+func (c *call) scrubBody(body io.ReadCloser, coding string) io.ReadCloser {
+	plain := io.Reader(body)
+	var decoder *decoding
+	if coding != "" && coding != "identity" {
+		decoder = &decoding{source: body, coding: coding}
+		plain = decoder
+	}
+	s := scrub.NewStream(c.matcher)
+	return &scrubbedBody{Reader: stream.NewReader(plain, s), body: body, decoder: decoder, s: s, record: &c.x.record}
+}
+
+// scrubbedBody is a body that is searched as it is read.
+type scrubbedBody struct {
+	*stream.Reader
+	body    io.Closer
+	decoder *decoding
+	s       *scrub.Stream
+	record  *record
+	closed  bool
+}
+
+// Close closes the body that is read.
+func (b *scrubbedBody) Close() error {
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	b.record.scrubbed += b.s.Found()
+	err := b.body.Close()
+	_ = b.Reader.Close() // it has nothing to fail with
+	if b.decoder != nil {
+		b.decoder.close()
+	}
+	return err
+}
+
+// maxWindow bounds what a zstd body may make its reader remember, in bytes; RFC 9659 allows as much on the
+// web.
+const maxWindow = 8 << 20
+
+// decoding reads a compressed body. It begins when it is first read, as a body may be long in coming.
+type decoding struct {
+	source io.Reader
+	coding string
+	plain  io.Reader
+	stop   func()
+}
+
+// Read reads what was compressed.
+func (d *decoding) Read(p []byte) (int, error) {
+	if d.plain == nil {
+		if err := d.begin(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := d.plain.Read(p)
+	if err != nil && err != io.EOF {
+		err = fault("the answer could not be decoded") // a decoder may quote what it read
+	}
+	return n, err
+}
+
+func (d *decoding) begin() error {
+	source := bufio.NewReader(d.source)
+	if _, err := source.Peek(1); err != nil {
+		return err // an empty body, which is not compressed
+	}
+	if d.coding == "zstd" {
+		z, err := zstd.NewReader(source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return fault("the answer could not be decoded")
+		}
+		d.plain, d.stop = z, z.Close
+		return nil
+	}
+	g, err := gzip.NewReader(source)
+	if err != nil {
+		return fault("the answer could not be decoded")
+	}
+	d.plain = g
+	return nil
+}
+
+func (d *decoding) close() {
+	if d.stop != nil {
+		d.stop()
+	}
+}

@@ -1,0 +1,86 @@
+package forward
+
+import (
+	"maps"
+	"net/http"
+	"time"
+)
+
+// writer is what the target's answer is written to. Until the answer begins its headers are kept apart from
+// those that the proxy's own answers bear.
+type writer struct {
+	http.ResponseWriter
+	x          *exchange
+	controller *http.ResponseController
+	headers    http.Header // of the target
+	status     int
+}
+
+func (x *exchange) newWriter() *writer {
+	return &writer{ResponseWriter: x.w, x: x, controller: http.NewResponseController(x.w), headers: http.Header{}}
+}
+
+// Header returns the target's headers, and once the answer has begun those that trailers are added to.
+func (w *writer) Header() http.Header {
+	if w.status != 0 {
+		return w.ResponseWriter.Header()
+	}
+	return w.headers
+}
+
+// WriteHeader begins the answer. Interim ones are not passed on: the server says "100 Continue" by itself
+// when the target wants the body, and what others say is said again by the answer.
+func (w *writer) WriteHeader(status int) {
+	if status < 200 || w.status != 0 {
+		return
+	}
+	w.status = status
+	w.x.record.status = status
+	h := w.ResponseWriter.Header()
+	for name := range h {
+		switch name {
+		case "X-Request-Id", "Ratelimit", "RateLimit", "Ratelimit-Policy", "RateLimit-Policy":
+			// Ours, where the target has none of its own.
+			if len(w.headers[http.CanonicalHeaderKey(name)]) == 0 {
+				continue
+			}
+		}
+		delete(h, name)
+	}
+	maps.Copy(h, w.headers)
+	if _, typed := h["Content-Type"]; !typed {
+		h["Content-Type"] = nil // nobody is to guess: what the target did not name stays unnamed
+	}
+	w.deadline()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write sends a part of the body.
+func (w *writer) Write(b []byte) (int, error) {
+	w.deadline()
+	n, err := w.ResponseWriter.Write(b)
+	w.x.record.bytesOut += int64(n)
+	return n, err
+}
+
+// FlushError sends what is buffered. The caller then has no deadline until there is more to take: an HTTP/2
+// stream would be ended by one while it waits.
+func (w *writer) FlushError() error {
+	if w.status == 0 {
+		return nil
+	}
+	err := w.controller.Flush()
+	_ = w.controller.SetWriteDeadline(time.Time{})
+	return err
+}
+
+// Flush is FlushError for callers that take no error.
+func (w *writer) Flush() { _ = w.FlushError() }
+
+// Unwrap gives http.ResponseController the rest.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// deadline gives the caller its time to take what comes next.
+func (w *writer) deadline() {
+	_ = w.controller.SetWriteDeadline(time.Now().Add(w.x.h.o.Stall)) // a connection that is gone says so on Write
+}
