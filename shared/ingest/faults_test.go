@@ -287,3 +287,35 @@ func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
 		t.Errorf("%d MiB live at the peak of %d MB, want at most %d MiB", peak.Load()>>20, lines*len(line)/1e6, bound>>20)
 	}
 }
+
+// A failed store ends the reading of its body, and not that of the requests after it.
+func TestTheRequestAfterAFailedStoreIsServed(t *testing.T) {
+	s := shelf{before: func(call int, _ string, _ []note) error {
+		if call%2 == 1 {
+			return apierr.NotAvailable(errors.New("08006"))
+		}
+		return nil
+	}}
+	handler := ingest.Handler(kind(&s), ingest.Options{RetryTime: time.Nanosecond})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Context().Err() != nil {
+			t.Error("a request began cancelled")
+		}
+		handler.ServeHTTP(w, r)
+		if w.Header().Get("Connection") == "" && s.calls%2 == 1 {
+			<-r.Context().Done() // what the server makes of the deadline, before it goes on
+		}
+	}))
+	defer web.Close()
+	for i := range 10 {
+		resp, err := web.Client().Post(web.URL, "application/x-ndjson", strings.NewReader(notesBody(1)))
+		if err != nil {
+			t.Fatalf("request %d: %v", i, err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if want := []int{503, 200}[i%2]; resp.StatusCode != want {
+			t.Fatalf("request %d: %d, want %d", i, resp.StatusCode, want)
+		}
+	}
+}

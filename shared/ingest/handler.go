@@ -123,6 +123,9 @@ func take[T any](r *http.Request, b *body, in *run[T]) (Summary, error) {
 // answerFault decides who is told what of a failure.
 func answerFault(w http.ResponseWriter, r *http.Request, b *body, err error) error {
 	if _, ok := errors.AsType[*storeError](err); ok {
+		// Its reading was ended by a deadline, which the server, if it had begun to watch for the
+		// client's end, takes for that: the next request on this connection would begin cancelled.
+		w.Header().Set("Connection", "close")
 		return err
 	}
 	if broken := b.connectionFault(); broken != nil {

@@ -20,9 +20,11 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/authtest"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/openapitest"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgtest"
 	"github.com/lectern-dev/lectern/shared/redistest"
+	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/service"
 )
 
@@ -140,6 +142,13 @@ type Request struct {
 	Body    io.Reader
 }
 
+func (r Request) method() string {
+	if r.Method == "" {
+		return http.MethodGet
+	}
+	return r.Method
+}
+
 // Answer is what came back, read to its end.
 type Answer struct {
 	Status int
@@ -156,10 +165,40 @@ func (a Answer) JSON(t testing.TB, into any) {
 	}
 }
 
-// Do sends a request to the public listener.
+// Do sends a request to the public listener. The answer must be as the published description says.
 func (s *Service) Do(t testing.TB, r Request) Answer {
 	t.Helper()
-	return do(t, s.URL, r)
+	a := do(t, s.URL, r)
+	for _, fault := range document(t).Faults(described(r, a)) {
+		t.Errorf("%s %.200s: %d: %s", r.method(), r.Path, a.Status, fault)
+	}
+	return a
+}
+
+// CheckDescription asks the service, with a key that may read all of it, which routes and parameters it
+// has. They must be those that the table of routes and the published description give to service.
+func (s *Service) CheckDescription(t testing.TB, service routes.Service, key string) {
+	t.Helper()
+	ask := func(path string) openapitest.Answer {
+		r := Request{Path: path, Key: key}
+		return described(r, do(t, s.URL, r))
+	}
+	for _, fault := range document(t).ServiceFaults(service, ask) {
+		t.Error(fault)
+	}
+}
+
+func document(t testing.TB) *openapitest.Document {
+	t.Helper()
+	d, err := openapitest.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func described(r Request, a Answer) openapitest.Answer {
+	return openapitest.Answer{Method: r.method(), Path: r.Path, Status: a.Status, Header: a.Header, Body: a.Body, Broken: a.Err != nil}
 }
 
 // Get asks the public listener for a path with a key.
@@ -183,13 +222,9 @@ var client = &http.Client{
 
 func do(t testing.TB, base string, r Request) Answer {
 	t.Helper()
-	method := r.Method
-	if method == "" {
-		method = http.MethodGet
-	}
-	req, err := http.NewRequest(method, base+r.Path, r.Body)
+	req, err := http.NewRequest(r.method(), base+r.Path, r.Body)
 	if err != nil {
-		t.Fatalf("%s %s: %v", method, r.Path, err)
+		t.Fatalf("%s %s: %v", r.method(), r.Path, err)
 	}
 	if r.Key != "" {
 		req.Header.Set("X-Api-Key", r.Key)
@@ -199,7 +234,7 @@ func do(t testing.TB, base string, r Request) Answer {
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		t.Fatalf("%s %s: %v", method, r.Path, err)
+		t.Fatalf("%s %s: %v", r.method(), r.Path, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)

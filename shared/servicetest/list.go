@@ -1,0 +1,112 @@
+package servicetest
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Object is a record as JSON has it.
+type Object = map[string]any
+
+// absence is the type of Absent.
+type absence struct{}
+
+// Absent stands for a field that is not there.
+var Absent = absence{}
+
+// With gives a copy of o with name set to value, or without it when value is Absent.
+func With(o Object, name string, value any) Object {
+	c := maps.Clone(o)
+	if value == Absent {
+		delete(c, name)
+	} else {
+		c[name] = value
+	}
+	return c
+}
+
+// Column gives what field says in each record of a list; what is no string is empty.
+func Column(list []Object, field string) []string {
+	out := make([]string, len(list))
+	for i, o := range list {
+		out[i], _ = o[field].(string)
+	}
+	return out
+}
+
+// List asks for a list that must be answered 200.
+func (s *Service) List(t testing.TB, key, path string) ([]Object, Answer) {
+	t.Helper()
+	a := s.Get(t, key, path)
+	if a.Status != http.StatusOK || a.Err != nil {
+		t.Fatalf("GET %s: %d %.300s %v", path, a.Status, a.Body, a.Err)
+	}
+	var list []Object
+	a.JSON(t, &list)
+	return list, a
+}
+
+// Walk follows cursors from path to the end and gives all records. between, which may be nil, is called
+// before each further page.
+func (s *Service) Walk(t testing.TB, key, path string, between func()) []Object {
+	t.Helper()
+	const most = 10000
+	var all []Object
+	for range most {
+		list, a := s.List(t, key, path)
+		all = append(all, list...)
+		next := a.Header.Get("X-Next-Cursor")
+		if next == "" {
+			return all
+		}
+		u, err := url.Parse(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := u.Query()
+		q.Set("cursor", next)
+		u.RawQuery = q.Encode()
+		path = u.String()
+		if between != nil {
+			between()
+		}
+	}
+	t.Fatalf("the walk of %s does not end", path)
+	return nil
+}
+
+// Exec runs SQL as the owner of the service's database.
+func (s *Service) Exec(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.DB.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// Eventually waits until ok, and fails t after bound. It tells how long it waited.
+func Eventually(t testing.TB, bound time.Duration, what string, ok func() bool) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		if time.Since(begin) > bound {
+			t.Fatalf("not within %v: %s", bound, what)
+		}
+		<-tick.C
+	}
+	return time.Since(begin)
+}
