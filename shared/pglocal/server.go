@@ -75,7 +75,12 @@ type Server struct {
 //
 // The error wraps [ErrNoBinaries] when there is nothing to run, [ErrInUse] when another process's
 // server has the folder.
-func Start(ctx context.Context, o Options) (_ *Server, err error) {
+func Start(ctx context.Context, o Options) (*Server, error) {
+	return launch(ctx, o, func(s *Server) error { return s.initialize(ctx) })
+}
+
+// launch runs a server whose data makeData makes where there is none.
+func launch(ctx context.Context, o Options, makeData func(*Server) error) (_ *Server, err error) {
 	bin, err := Binaries()
 	if err != nil {
 		return nil, err
@@ -98,7 +103,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 			return nil, fmt.Errorf("start Postgres: %w", err)
 		}
 	}
-	if err := s.initialize(ctx); err != nil {
+	if err := makeData(s); err != nil {
 		return nil, fmt.Errorf("start Postgres: %w", err)
 	}
 	if err := s.start(ctx); err != nil {

@@ -125,6 +125,11 @@ func open() (*Instance, error) {
 }
 
 func launch(settings map[string]string, port int) (*Instance, error) {
+	return place(pglocal.Options{Port: port, Settings: usual(settings)}, pglocal.Start)
+}
+
+// place runs a server in a folder of its own.
+func place(o pglocal.Options, start func(context.Context, pglocal.Options) (*pglocal.Server, error)) (*Instance, error) {
 	dir, err := os.MkdirTemp("", "lectern-pgtest-")
 	if err != nil {
 		return nil, err
@@ -135,9 +140,8 @@ func launch(settings map[string]string, port int) (*Instance, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	server, err := pglocal.Start(ctx, pglocal.Options{
-		Dir: filepath.Join(dir, "pg"), Port: port, NoSync: true, Settings: usual(settings),
-	})
+	o.Dir, o.NoSync = filepath.Join(dir, "pg"), true
+	server, err := start(ctx, o)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

@@ -1,0 +1,387 @@
+package pgdb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/goleak"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgtest"
+)
+
+// replicated is a primary with standbys, and Reads over them.
+type replicated struct {
+	*pgdb.Reads
+	primary  *pgtest.Instance
+	standbys []*pgtest.Instance
+	db       pgtest.DB
+	write    *pgdb.Pool
+	meter    *sdkmetric.ManualReader
+}
+
+const maxLag = 600 * time.Millisecond
+
+// replicate makes a primary with n standbys.
+func replicate(t *testing.T, n int) *replicated {
+	t.Helper()
+	r := &replicated{primary: pgtest.PrivatePrimary(t, nil), meter: sdkmetric.NewManualReader()}
+	r.db = r.primary.Database(t, notes())
+	var urls []config.Secret
+	for range n {
+		s := r.primary.Standby(t, nil)
+		r.standbys = append(r.standbys, s)
+		urls = append(urls, config.Secret(s.Here(r.db).ReaderURL))
+	}
+	o := pgdb.Options{MaxConns: 4, AcquireTimeout: 500 * time.Millisecond, StatementTimeout: 20 * time.Second}
+	r.write = open(t, r.db.IngestURL, o)
+	primary := open(t, r.db.ReaderURL, o)
+	o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(r.meter))
+	var err error
+	r.Reads, err = pgdb.OpenReads(t.Context(), primary, pgdb.ReadsOptions{
+		Standbys: urls, MaxLag: maxLag, CheckInterval: 50 * time.Millisecond, Pool: o,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	r.await(t, n)
+	return r
+}
+
+// await waits until reads go to n standbys.
+func (r *replicated) await(t *testing.T, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d standbys serve", n), func() bool {
+		_, serving := r.Standbys()
+		return serving == n
+	})
+}
+
+// by asks q n times and tells how often each server answered, by its port.
+func by(t *testing.T, q pgdb.Querier, n int) map[string]int {
+	t.Helper()
+	ports := map[string]int{}
+	for range n {
+		err := q.Query(t.Context(), func(rows pgx.Rows) error {
+			for rows.Next() {
+				ports[string(rows.RawValues()[0])]++
+			}
+			return nil
+		}, `SELECT current_setting('port')`)
+		if err != nil {
+			t.Fatalf("a read: %v", err)
+		}
+	}
+	return ports
+}
+
+func port(i *pgtest.Instance) string { return fmt.Sprint(i.Port()) }
+
+// as runs sql as the superuser in the tests' database.
+func as(t *testing.T, i *pgtest.Instance, db pgtest.DB, sql string) {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(i.AdminURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Database = db.Name
+	conn, err := pgx.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (r *replicated) insert(t *testing.T, from, to int) {
+	t.Helper()
+	if _, err := r.write.Exec(t.Context(), `INSERT INTO notes SELECT n, 'b' || n FROM generate_series($1::int, $2) n`, from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReadsGoToStandbys(t *testing.T) {
+	r := replicate(t, 2)
+	got := by(t, r, 100)
+	if got[port(r.standbys[0])] < 40 || got[port(r.standbys[1])] < 40 || len(got) != 2 {
+		t.Errorf("answered by port: %v; the primary is %s", got, port(r.primary))
+	}
+	if got := by(t, pgdb.Pinned(r.Reads), 20); len(got) != 1 {
+		t.Errorf("pinned, answered by port: %v", got)
+	}
+	var all metricdata.ResourceMetrics
+	if err := r.meter.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int64{}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range data.DataPoints {
+					if node, ok := p.Attributes.Value("node"); ok {
+						seen[m.Name+" "+node.AsString()] = p.Value
+					}
+				}
+			case metricdata.Gauge[int64]:
+				for _, p := range data.DataPoints {
+					if node, ok := p.Attributes.Value("node"); ok {
+						seen[m.Name+" "+node.AsString()] = p.Value
+					}
+				}
+			}
+		}
+	}
+	if seen["lectern.database.reads standby-1"]+seen["lectern.database.reads standby-2"] != 120 ||
+		seen["lectern.database.reads primary"] != 0 || seen["lectern.replica.up standby-1"] != 1 {
+		t.Errorf("measured: %v", seen)
+	}
+}
+
+// A standby that replays nothing for a time lags only when there is something to replay.
+func TestLaggingStandby(t *testing.T) {
+	r := replicate(t, 1)
+	begin := time.Now()
+	eventually(t, "an idle time beyond the lag allowed", func() bool {
+		if _, serving := r.Standbys(); serving != 1 {
+			t.Fatal("left out while nothing happens on the primary")
+		}
+		return time.Since(begin) > 3*maxLag
+	})
+	as(t, r.standbys[0], r.db, `SELECT pg_wal_replay_pause()`)
+	r.insert(t, 1, 10)
+	paused := time.Now()
+	r.await(t, 0)
+	if took := time.Since(paused); took < maxLag/2 || took > 5*maxLag {
+		t.Errorf("left out after %v, allowed is a lag of %v", took, maxLag)
+	}
+	if got := by(t, r, 10); got[port(r.primary)] != 10 {
+		t.Errorf("answered by port: %v", got)
+	}
+	as(t, r.standbys[0], r.db, `SELECT pg_wal_replay_resume()`)
+	r.await(t, 1)
+	if got := by(t, r, 10); got[port(r.standbys[0])] != 10 {
+		t.Errorf("answered by port: %v", got)
+	}
+
+	// What only the primary has yet, a new table here, is asked of the primary.
+	as(t, r.standbys[0], r.db, `SELECT pg_wal_replay_pause()`)
+	as(t, r.primary, r.db, `CREATE TABLE fresh AS SELECT 1 AS n; GRANT SELECT ON fresh TO notes_reader`)
+	rows := 0
+	err := r.Query(t.Context(), func(found pgx.Rows) error {
+		for found.Next() {
+			rows++
+		}
+		return nil
+	}, `SELECT n FROM fresh`)
+	if err != nil || rows != 1 {
+		t.Errorf("a table that the standby does not know: %d rows, %v", rows, err)
+	}
+	as(t, r.standbys[0], r.db, `SELECT pg_wal_replay_resume()`)
+}
+
+// Reads that are under way while a standby dies, hangs or comes back all succeed.
+func TestStandbyFaults(t *testing.T) {
+	r := replicate(t, 1)
+	s := r.standbys[0]
+	for _, fault := range []struct {
+		name       string
+		begin, end func() error
+	}{
+		{"killed", s.Kill, func() error { return s.Restart(t.Context()) }},
+		{"stopped", s.Pause, s.Resume},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			var reading sync.WaitGroup
+			slowest := make([]time.Duration, 3)
+			for i := range slowest {
+				reading.Go(func() {
+					for ctx.Err() == nil {
+						begin := time.Now()
+						rows := 0
+						err := r.Query(t.Context(), func(found pgx.Rows) error {
+							for found.Next() {
+								rows++
+							}
+							return nil
+						}, `SELECT n FROM generate_series(1, 3) n`)
+						if err != nil || rows != 3 {
+							t.Errorf("%d rows, %v", rows, err)
+							return
+						}
+						slowest[i] = max(slowest[i], time.Since(begin))
+					}
+				})
+			}
+			if err := fault.begin(); err != nil {
+				t.Fatal(err)
+			}
+			r.await(t, 0)
+			if got := by(t, r, 10); got[port(r.primary)] != 10 {
+				t.Errorf("answered by port: %v", got)
+			}
+			if err := fault.end(); err != nil {
+				t.Fatal(err)
+			}
+			r.await(t, 1)
+			stop()
+			reading.Wait()
+			t.Logf("the slowest reads took %v", slowest)
+			for _, took := range slowest {
+				if took > 10*time.Second { // hanging, the standby is found out by the checks, within 2 s
+					t.Errorf("a read took %v", took)
+				}
+			}
+		})
+	}
+}
+
+// A statement that replication cancels is asked of the primary.
+func TestConflictWithReplication(t *testing.T) {
+	r := replicate(t, 1)
+	r.insert(t, 1, 1000)
+	as(t, r.standbys[0], r.db, `ALTER SYSTEM SET max_standby_streaming_delay = '10ms'`)
+	as(t, r.standbys[0], r.db, `SELECT pg_reload_conf()`)
+	answered := make(chan error, 1)
+	var recovering bool
+	go func() {
+		answered <- r.Query(t.Context(), func(rows pgx.Rows) error {
+			for rows.Next() {
+				if err := rows.Scan(&recovering, nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, `SELECT pg_is_in_recovery(), (SELECT count(*) FROM notes) + length(pg_sleep(CASE WHEN pg_is_in_recovery() THEN 15 ELSE 0 END)::text)`)
+	}()
+	cfg, err := pgx.ParseConfig(r.standbys[0].AdminURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := pgx.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Close(context.Background())
+	eventually(t, "the statement runs on the standby", func() bool {
+		var n int
+		err := watch.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'`).Scan(&n)
+		return err == nil && n == 1
+	})
+	begin := time.Now()
+	as(t, r.primary, r.db, `DELETE FROM notes`)
+	as(t, r.primary, r.db, `VACUUM notes`)
+	if err := <-answered; err != nil || recovering || time.Since(begin) > 10*time.Second {
+		t.Errorf("answered after %v by a standby: %v, %v", time.Since(begin), recovering, err)
+	}
+}
+
+// The primary dies: reads go on. A standby is promoted: writes find it without a new pool.
+func TestFailover(t *testing.T) {
+	r := replicate(t, 1)
+	r.insert(t, 1, 10)
+	both, err := url.Parse(r.primary.TCPURL(r.db.IngestURL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	both.Host = fmt.Sprintf("127.0.0.1:%d,127.0.0.1:%d", r.primary.Port(), r.standbys[0].Port())
+	both.RawQuery += "&target_session_attrs=read-write"
+	write := open(t, both.String(), pgdb.Options{MaxConns: 2, ConnectTimeout: time.Second})
+	put := func(id int) error {
+		_, err := write.Exec(t.Context(), `INSERT INTO notes VALUES ($1, 'x') ON CONFLICT DO NOTHING`, id)
+		return err
+	}
+	if err := put(100); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the standby has it", func() bool {
+		n := 0
+		err := r.Query(t.Context(), func(rows pgx.Rows) error {
+			for rows.Next() {
+				n++
+			}
+			return nil
+		}, `SELECT id FROM notes`)
+		return err == nil && n == 11
+	})
+	if err := r.primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if got := by(t, r, 20); got[port(r.standbys[0])] != 20 {
+		t.Errorf("without a primary, answered by port: %v", got)
+	}
+	if err := r.Health(t.Context()); err != nil {
+		t.Errorf("reads are possible, health says %v", err)
+	}
+	if err := put(101); !isUnavailable(err) {
+		t.Errorf("a write without a primary: %v", err)
+	}
+	if err := r.standbys[0].Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "writes find the new primary", func() bool {
+		err := put(101)
+		if err != nil && !isUnavailable(err) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	if got := by(t, r, 20); got[port(r.standbys[0])] != 20 {
+		t.Errorf("after the promotion, answered by port: %v", got)
+	}
+}
+
+func TestReadsWithoutStandbys(t *testing.T) {
+	primary := open(t, pgtest.Database(t, notes()).ReaderURL, pgdb.Options{MaxConns: 1})
+	ignore := goleak.IgnoreCurrent()
+	r, err := pgdb.OpenReads(t.Context(), primary, pgdb.ReadsOptions{MaxLag: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := by(t, r, 3); len(got) != 1 {
+		t.Errorf("answered by port: %v", got)
+	}
+	if got := pgdb.Pinned(r); got != pgdb.Querier(r) {
+		t.Errorf("pinned to the only database there is: %T", got)
+	}
+	r.Close()
+	goleak.VerifyNone(t, ignore)
+	if _, err := pgdb.OpenReads(t.Context(), primary, pgdb.ReadsOptions{MaxLag: -1}); err == nil {
+		t.Error("a negative lag is allowed")
+	}
+	if _, err := pgdb.OpenReads(t.Context(), primary, pgdb.ReadsOptions{Standbys: []config.Secret{"no url"}}); err == nil {
+		t.Error("a standby without a URL")
+	}
+}
+
+// The reader's own error is its caller's, and no reason to ask another.
+func TestReadersOwnError(t *testing.T) {
+	r := replicate(t, 1)
+	calls := 0
+	err := r.Query(t.Context(), func(pgx.Rows) error { calls++; return errStop }, `SELECT 1`)
+	if !errors.Is(err, errStop) || calls != 1 {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Query(gone, func(pgx.Rows) error { return nil }, `SELECT 1`); !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller that left: %v", err)
+	}
+	if _, serving := r.Standbys(); serving != 1 {
+		t.Error("the standby is left out for it")
+	}
+}

@@ -1,0 +1,72 @@
+package pglocal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Standby makes a server that replicates of by streaming, in an empty folder, and returns when it accepts
+// connections. It takes the data, the roles and the password of the server that it replicates, whose
+// wal_level must be replica or more and whose max_wal_senders at least 2. Settings that o leaves out are
+// those of that server.
+func Standby(ctx context.Context, of *Server, o Options) (_ *Server, err error) {
+	settings := maps.Clone(of.options.Settings)
+	if settings == nil {
+		settings = map[string]string{}
+	}
+	maps.Copy(settings, o.Settings)
+	o.Settings = settings
+	return launch(ctx, o, func(s *Server) error { return s.replicate(ctx, of) })
+}
+
+// replicate makes the data folder of a copy of another server's.
+func (s *Server) replicate(ctx context.Context, of *Server) error {
+	f := s.folder
+	if _, err := os.Stat(f.data()); err == nil {
+		return fmt.Errorf("%s holds a database already", f.root)
+	}
+	s.password = of.password
+	if err := f.owner.writeFile(f.password(), []byte(s.password+"\n")); err != nil {
+		return err
+	}
+	unfinished := f.data() + ".new"
+	if err := os.RemoveAll(unfinished); err != nil {
+		return err
+	}
+	source := fmt.Sprintf("host='%s' port=%s user=%s application_name=standby",
+		strings.ReplaceAll(of.folder.socket, "'", `\'`), of.socketPort(), Superuser)
+	args := []string{"--pgdata=" + unfinished, "--dbname=" + source, "--wal-method=stream", "--checkpoint=fast", "--write-recovery-conf"}
+	if s.options.NoSync {
+		args = append(args, "--no-sync")
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "pg_basebackup"), args...)
+	s.dress(cmd)
+	var out tail
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := run(cmd); err != nil {
+		return fmt.Errorf("pg_basebackup: %w\n%s", err, out.String())
+	}
+	return os.Rename(unfinished, f.data())
+}
+
+// Promote makes a standby a primary, and returns when it accepts writes.
+func (s *Server) Promote(ctx context.Context) error {
+	return s.asSuperuser(ctx, func(conn *pgx.Conn) error {
+		var done bool
+		if err := conn.QueryRow(ctx, `SELECT pg_promote(true, 30)`).Scan(&done); err != nil {
+			return fmt.Errorf("promote: %w", err)
+		}
+		if !done {
+			return errors.New("promote: it takes longer than 30 s")
+		}
+		return nil
+	})
+}
