@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up setup build test test-long lint generate bench fuzz
+.PHONY: help up setup build test test-long lint generate bench bench-go fuzz
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -36,7 +36,11 @@ generate: ## bring generated files and tables up to date
 	@scripts/modules | while read -r module; do go generate "$$module/..." || exit 1; done
 	@go run ./shared/config/configdoc $(wildcard docs/*.md)
 
-bench: setup ## run the Go benchmarks of every module (NAME=Chain for some)
+bench: ## measure the services beside their limits (NAME=list_10 for some, COMPARE=FILE, GROW=100, PEERS=1)
+	@scripts/setup postgres redis wrk
+	@go run ./bench $(if $(COMPARE),-compare '$(COMPARE)') $(if $(GROW),-grow $(GROW)) $(if $(filter 1,$(PEERS)),-peers) $(NAME)
+
+bench-go: ## run the Go benchmarks of every module (NAME=Chain for some)
 	@scripts/modules | sed 's|$$|/...|' | xargs go test -run '^$$' -bench '$(or $(NAME),.)' -benchmem
 
 fuzz: setup ## run every fuzz target, FUZZTIME=10m in all

@@ -1,0 +1,74 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/pglocal"
+)
+
+// SQL is a load of one statement on a database, by pgbench in its mode "prepared".
+type SQL struct {
+	script    string
+	variables map[string]string
+}
+
+// NewSQL prepares a load, with its file in folder under that name. script is pgbench's; variables are set
+// beforehand.
+func NewSQL(folder, name, script string, variables map[string]string) (*SQL, error) {
+	s := &SQL{script: filepath.Join(folder, name+".sql"), variables: variables}
+	return s, os.WriteFile(s.script, []byte(script), 0o600)
+}
+
+var tps = regexp.MustCompile(`(?m)^tps = ([0-9.]+) \(without initial connection time\)`)
+
+// Run runs the statement on the database at url over that many connections for d, in whole seconds.
+func (s *SQL) Run(ctx context.Context, databaseURL string, connections int, d time.Duration) (Rate, error) {
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		return Rate{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, d+time.Minute)
+	defer cancel()
+	args := []string{"-n", "-M", "prepared", "-c", strconv.Itoa(connections), "-j", "1", "-T", strconv.Itoa(int(d.Seconds())),
+		"-f", s.script, "-h", u.Hostname(), "-p", u.Port(), "-U", u.User.Username()}
+	for name, value := range s.variables {
+		args = append(args, "-D", name+"="+value)
+	}
+	cmd := exec.CommandContext(ctx, pgbench(), append(args, u.Path[1:])...)
+	password, _ := u.User.Password()
+	cmd.Env = append(os.Environ(), "PGPASSWORD="+password, "PGSSLMODE=disable")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return Rate{}, fmt.Errorf("pgbench: %w\n%s", err, out)
+	}
+	m := tps.FindSubmatch(out)
+	if m == nil {
+		return Rate{}, fmt.Errorf("pgbench said no rate:\n%s", out)
+	}
+	perSecond, err := strconv.ParseFloat(string(m[1]), 64)
+	return Rate{PerSecond: perSecond}, err
+}
+
+// pgbench is the one that came with the server, where there is one: Debian's on PATH is a script that
+// looks for it.
+func pgbench() string {
+	if folder, err := pglocal.Binaries(); err == nil {
+		if path := filepath.Join(folder, "pgbench"); executable(path) {
+			return path
+		}
+	}
+	return "pgbench"
+}
+
+func executable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&0o111 != 0
+}

@@ -1,0 +1,151 @@
+// Package row owns what is measured: each row of the table, the load behind it, and what it is held
+// against. What a row and its references do, they do in turn, round after round, so that what else the
+// machine does meets them alike.
+package row
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lectern-dev/lectern/bench/internal/report"
+	"github.com/lectern-dev/lectern/bench/internal/stage"
+)
+
+// Options say how much is measured.
+type Options struct {
+	// Rounds is how often each load runs. Required.
+	Rounds int
+	// Round is how long a load runs each time, in whole seconds. Required.
+	Round time.Duration
+	// Grow is how many times the rows grow_10x has. Required.
+	Grow int
+	// Peers has other servers of the same job measured, where they are installed.
+	Peers bool
+	// Note is told what is being done. Required.
+	Note func(format string, args ...any)
+}
+
+// Bench measures rows on a stage. What several rows need is made once, when the first asks for it.
+type Bench struct {
+	Options
+	stage *stage.Stage
+
+	small, large made[*entries]
+}
+
+// made is something that is made when it is first asked for, well or not.
+type made[T any] struct {
+	thing T
+	err   error
+	tried bool
+}
+
+func (m *made[T]) once(do func() (T, error)) (T, error) {
+	if !m.tried {
+		m.tried = true
+		m.thing, m.err = do()
+	}
+	return m.thing, m.err
+}
+
+// New returns a Bench.
+func New(s *stage.Stage, o Options) *Bench { return &Bench{Options: o, stage: s} }
+
+// Group is rows that are measured together.
+type Group struct {
+	// Names are the rows'.
+	Names []string
+	// Measure measures all of them.
+	Measure func(context.Context) ([]report.Result, error)
+}
+
+// Groups lists everything that can be measured. Those that change the data of others come last.
+func (b *Bench) Groups() []Group {
+	groups := []Group{
+		{[]string{"key_check", "key_check_allocs"}, b.keyCheck},
+		{[]string{"cold_start"}, b.coldStart},
+		{[]string{"idle_memory"}, b.idleMemory},
+	}
+	for _, r := range reads() {
+		groups = append(groups, Group{[]string{r.name}, func(ctx context.Context) ([]report.Result, error) { return b.read(ctx, r) }})
+	}
+	return append(groups,
+		Group{[]string{"deep_page"}, b.deepPage},
+		Group{[]string{"grow_10x"}, b.grow},
+		Group{[]string{"export"}, b.export},
+		Group{[]string{"export_memory"}, b.exportMemory},
+		Group{[]string{"export_memory_1m"}, b.exportMemoryMillion},
+		Group{[]string{"export_first_byte"}, b.firstByte},
+		Group{[]string{"ingest", "ingest_repeated"}, b.ingest},
+	)
+}
+
+// Names lists all rows.
+func (b *Bench) Names() []string {
+	var names []string
+	for _, g := range b.Groups() {
+		names = append(names, g.Names...)
+	}
+	return names
+}
+
+// Run measures the rows of those names, all when there are none, and gives each row's results to done.
+// A row that fails does not keep the others from being measured.
+func (b *Bench) Run(ctx context.Context, names []string, done func([]report.Result)) error {
+	known := b.Names()
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("there is no row %q; known: %v", name, known)
+		}
+	}
+	var failed []string
+	for _, g := range b.Groups() {
+		wanted := len(names) == 0 || slices.ContainsFunc(g.Names, func(n string) bool { return slices.Contains(names, n) })
+		if !wanted {
+			continue
+		}
+		b.Note("measuring %v", g.Names)
+		results, err := g.Measure(ctx)
+		if err != nil {
+			b.Note("%v failed: %v", g.Names, err)
+			failed = append(failed, g.Names...)
+			if ctx.Err() != nil {
+				break
+			}
+			continue
+		}
+		done(results)
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("not measured: %v", failed)
+	}
+	return nil
+}
+
+// contender is one of those that are measured in turn.
+type contender func(context.Context) (float64, error)
+
+// rounds runs the contenders in turn, n times, in the opposite order every other time, and returns what
+// each measured.
+func rounds(ctx context.Context, n int, contenders ...contender) ([][]float64, error) {
+	values := make([][]float64, len(contenders))
+	for round := range n {
+		for i := range contenders {
+			if round%2 == 1 {
+				i = len(contenders) - 1 - i
+			}
+			v, err := contenders[i](ctx)
+			if err != nil {
+				return nil, err
+			}
+			values[i] = append(values[i], v)
+		}
+	}
+	return values, nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }

@@ -1,0 +1,146 @@
+package row
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+
+	"github.com/lectern-dev/lectern/bench/internal/load"
+	"github.com/lectern-dev/lectern/bench/internal/sample"
+	"github.com/lectern-dev/lectern/bench/internal/stage"
+	"github.com/lectern-dev/lectern/bench/internal/statement"
+)
+
+const (
+	// projects is how many projects the entries are spread over.
+	projects = 50
+	// perProject is how many entries each of them has: 100,000 in all.
+	perProject = 2000
+	// firstProject is the id before that of the first project. pgbench can compute numbers only.
+	firstProject = 7_100_000_000
+	// bigProject has bigEntries entries and no events.
+	bigProject = "7200000000"
+	bigEntries = 100_000
+	// hugeProject has hugeEntries entries and no events; it is in the grown database.
+	hugeProject = "7300000000"
+	hugeEntries = 1_000_000
+)
+
+func projectID(n int) string { return strconv.Itoa(firstProject + n) }
+
+// entries is the service entries with data.
+type entries struct {
+	*stage.Service
+	bare       *stage.Service
+	statements statement.Set
+	perProject int
+	keys       map[string]string // by project
+}
+
+// entries returns the service over 100,000 entries in 50 projects with their events, and a big project.
+func (b *Bench) entries(ctx context.Context) (*entries, error) {
+	return b.small.once(func() (*entries, error) {
+		return b.makeEntries(ctx, stage.Definition{Name: "entries"}, perProject, true, bigProject, bigEntries)
+	})
+}
+
+// grown returns the service over as many times the entries as Grow says, without events, and a project of a
+// million.
+func (b *Bench) grown(ctx context.Context) (*entries, error) {
+	return b.large.once(func() (*entries, error) {
+		return b.makeEntries(ctx, stage.Definition{Name: "entries", Database: "entries_grown"},
+			perProject*b.Grow, false, hugeProject, hugeEntries)
+	})
+}
+
+func (b *Bench) makeEntries(ctx context.Context, d stage.Definition, each int, events bool, big string, bigCount int) (*entries, error) {
+	b.Note("making %d entries in %d projects, and %d in one", projects*each, projects, bigCount)
+	set, err := statement.Read(filepath.Join(b.stage.Root, "services/entries/internal/store/statements.go"))
+	if err != nil {
+		return nil, err
+	}
+	db, err := b.stage.Migrated(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.fill(ctx, db, each, events, big, bigCount); err != nil {
+		return nil, err
+	}
+	e := &entries{statements: set, perProject: each, keys: map[string]string{}}
+	for n := range projects {
+		if e.keys[projectID(1+n)], err = b.stage.Key(ctx, projectID(1+n)); err != nil {
+			return nil, err
+		}
+	}
+	if e.keys[big], err = b.stage.Key(ctx, big); err != nil {
+		return nil, err
+	}
+	if e.Service, err = b.stage.Start(ctx, d); err != nil {
+		return nil, err
+	}
+	e.bare, err = b.startBare(ctx, db, set)
+	return e, err
+}
+
+// fill puts entries into the tables, and their events where events is set.
+func (b *Bench) fill(ctx context.Context, db stage.Database, each int, events bool, big string, bigCount int) error {
+	many := projects * each
+	err := db.WithoutIndexes(ctx, "entries", func() error {
+		return db.Load(ctx, "entries", sample.EntryColumns(), many+bigCount, func(i int) []any {
+			if i < many {
+				return sample.EntryOf(projectID(1+i%projects), 1+i/projects, each).Row()
+			}
+			return sample.EntryOf(big, 1+i-many, bigCount).Row()
+		})
+	})
+	if err == nil && events {
+		err = db.WithoutIndexes(ctx, "events", func() error {
+			return db.Load(ctx, "events", sample.EventColumns(), many*sample.EventsOf, func(i int) []any {
+				// As they happen: one page after the other, of many visitors at a time.
+				visit := i % many
+				return sample.EntryOf(projectID(1+visit%projects), 1+visit/projects, each).Event(i / many)
+			})
+		})
+	}
+	if err == nil {
+		err = db.Run(ctx, "VACUUM (ANALYZE) entries", "VACUUM (ANALYZE) events")
+	}
+	return errors.Join(err, b.stage.Checkpoint(ctx))
+}
+
+func (b *Bench) startBare(ctx context.Context, db stage.Database, set statement.Set) (*stage.Service, error) {
+	texts := map[string]string{}
+	for _, r := range reads() {
+		sql, err := set.Get(r.statement)
+		if err != nil {
+			return nil, err
+		}
+		texts[r.bare] = sql
+	}
+	encoded, err := json.Marshal(texts)
+	if err != nil {
+		return nil, err
+	}
+	return b.stage.StartBare(ctx, db, string(encoded))
+}
+
+// variety is how many different requests a load goes through.
+const variety = 5000
+
+// requests prepares a load of the path that template makes of a project's and an entry's id.
+func (e *entries) requests(folder, name, template string) (*load.HTTP, error) {
+	random := rand.New(rand.NewPCG(1, 2))
+	list := make([]load.Request, variety)
+	for i := range list {
+		project := projectID(1 + random.IntN(projects))
+		list[i] = load.Request{
+			Path: fmt.Sprintf(template, project, sample.EntryID(1+random.IntN(e.perProject))),
+			Key:  e.keys[project],
+		}
+	}
+	return load.NewHTTP(folder, name, list)
+}

@@ -1,0 +1,190 @@
+package row
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/lectern-dev/lectern/bench/internal/report"
+	"github.com/lectern-dev/lectern/bench/internal/stage"
+)
+
+// answer is what a GET came to.
+type answer struct {
+	rows   int // lines of the body
+	bytes  int64
+	cursor string
+	first  time.Duration // until the first byte of the body
+	whole  time.Duration
+}
+
+// get reads a list to its end, as a client that keeps nothing of it.
+func get(ctx context.Context, url, key string) (answer, error) {
+	return read64(ctx, url, key, true)
+}
+
+// getFirst reads a list's first bytes and leaves the rest.
+func getFirst(ctx context.Context, url, key string) (answer, error) {
+	return read64(ctx, url, key, false)
+}
+
+// read64 reads the body in pieces of 64 KiB.
+func read64(ctx context.Context, url, key string, all bool) (answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the body's connection where it is not read to its end
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return answer{}, err
+	}
+	req.Header.Set("X-Api-Key", key)
+	req.Header.Set("Accept-Encoding", "identity")
+	begin := time.Now()
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return answer{}, fmt.Errorf("GET %s: %s", req.URL.Path, resp.Status)
+	}
+	a := answer{cursor: resp.Header.Get("X-Next-Cursor")}
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := resp.Body.Read(buffer)
+		if n > 0 && a.first == 0 {
+			a.first = time.Since(begin)
+		}
+		a.bytes += int64(n)
+		a.rows += bytes.Count(buffer[:n], []byte("\n"))
+		if err == io.EOF || n > 0 && !all {
+			a.whole = time.Since(begin)
+			return a, nil
+		}
+		if err != nil {
+			return a, fmt.Errorf("GET %s: after %d bytes: %w", req.URL.Path, a.bytes, err)
+		}
+	}
+}
+
+// all asks for every entry of a project in one request.
+func all(e *stage.Service, project string) string {
+	return e.URL + "/projects/" + project + "/entries?limit=1000000"
+}
+
+// exported reads all of a project, which has that many entries.
+func exported(ctx context.Context, e *stage.Service, project, key string, rows int) (answer, error) {
+	a, err := get(ctx, all(e, project), key)
+	if err == nil && a.rows != rows {
+		err = fmt.Errorf("an export of %d entries has %d", rows, a.rows)
+	}
+	return a, err
+}
+
+// export measures an export of a project beside Postgres' own.
+func (b *Bench) export(ctx context.Context) ([]report.Result, error) {
+	e, err := b.entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	query := `SELECT row_to_json(e) FROM (
+		SELECT entry_id, group_id, project_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+		FROM entries WHERE project_id = '` + bigProject + `' ORDER BY updated_at DESC, entry_id DESC) e`
+	v, err := rounds(ctx, max(b.Rounds, 7),
+		func(ctx context.Context) (float64, error) {
+			a, err := exported(ctx, e.Service, bigProject, e.keys[bigProject], bigEntries)
+			return float64(a.rows) / a.whole.Seconds(), err
+		},
+		func(ctx context.Context) (float64, error) {
+			begin := time.Now()
+			n, err := e.Database.Dump(ctx, query)
+			if err == nil && n != bigEntries {
+				err = fmt.Errorf("COPY of %d entries gave %d", bigEntries, n)
+			}
+			return float64(n) / time.Since(begin).Seconds(), err
+		})
+	if err != nil {
+		return nil, err
+	}
+	return []report.Result{report.Ratios("export", report.RowsRate, report.AtLeast(0.7), v[0], "COPY (row_to_json)", v[1])}, nil
+}
+
+// firstByte measures how soon an export begins: after VACUUM, and after a tenth of the rows was updated.
+func (b *Bench) firstByte(ctx context.Context) ([]report.Result, error) {
+	e, err := b.entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	measure := func() ([]float64, error) {
+		v, err := rounds(ctx, 2*b.Rounds+1, func(ctx context.Context) (float64, error) {
+			a, err := getFirst(ctx, all(e.Service, bigProject), e.keys[bigProject])
+			return milliseconds(a.first), err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return v[0], nil
+	}
+	if err := e.Database.Run(ctx, "VACUUM (ANALYZE) entries"); err != nil {
+		return nil, err
+	}
+	vacuumed, err := measure()
+	if err != nil {
+		return nil, err
+	}
+	err = e.Database.Run(ctx, `UPDATE entries SET updated_at = updated_at + interval '1 millisecond'
+		WHERE project_id = '`+bigProject+`' AND entry_id::bigint % 10 = 0`)
+	if err != nil {
+		return nil, err
+	}
+	updated, err := measure()
+	if err != nil {
+		return nil, err
+	}
+	return []report.Result{
+		report.Values("export_first_byte", report.Milliseconds, report.AtMost(20), vacuumed),
+		report.Values("export_first_byte_updated", report.Milliseconds, report.Floor{}, updated),
+	}, e.Database.Run(ctx, "VACUUM (ANALYZE) entries")
+}
+
+// exportMemory measures what a fresh process needs for an export.
+func (b *Bench) exportMemory(ctx context.Context) ([]report.Result, error) {
+	e, err := b.entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.peakMemory(ctx, "export_memory", stage.Definition{Name: "entries"}, bigProject, e.keys[bigProject], bigEntries)
+}
+
+// exportMemoryMillion does as exportMemory, for a million rows.
+func (b *Bench) exportMemoryMillion(ctx context.Context) ([]report.Result, error) {
+	g, err := b.grown(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.peakMemory(ctx, "export_memory_1m", stage.Definition{Name: "entries", Database: "entries_grown"},
+		hugeProject, g.keys[hugeProject], hugeEntries)
+}
+
+func (b *Bench) peakMemory(ctx context.Context, name string, d stage.Definition, project, key string, rows int) ([]report.Result, error) {
+	v, err := rounds(ctx, 3, func(ctx context.Context) (float64, error) {
+		svc, err := b.stage.Start(ctx, d)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := exported(ctx, svc, project, key, rows); err != nil {
+			return 0, err
+		}
+		_, peak, err := svc.Memory()
+		if err != nil {
+			return 0, err
+		}
+		return mebibytes(peak), svc.Stop()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []report.Result{report.Values(name, report.Mebibytes, report.AtMost(64), v[0])}, nil
+}

@@ -1,0 +1,94 @@
+package row
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/lectern-dev/lectern/bench/internal/report"
+	"github.com/lectern-dev/lectern/bench/internal/stage"
+)
+
+// coldStart measures how long a service takes from the start of its process to readiness.
+func (b *Bench) coldStart(ctx context.Context) ([]report.Result, error) {
+	d := stage.Definition{Name: "entries"}
+	if _, err := b.stage.Migrated(ctx, d); err != nil {
+		return nil, err
+	}
+	v, err := rounds(ctx, max(b.Rounds, 7), func(ctx context.Context) (float64, error) {
+		svc, err := b.stage.Start(ctx, d)
+		if err != nil {
+			return 0, err
+		}
+		return milliseconds(svc.Started), svc.Stop()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []report.Result{report.Values("cold_start", report.Milliseconds, report.AtMost(300), v[0])}, nil
+}
+
+// idle is how long a service is left alone before its memory is looked at.
+const idle = 5 * time.Second
+
+// idleMemory measures the resident memory of a service that nobody has asked for anything.
+func (b *Bench) idleMemory(ctx context.Context) ([]report.Result, error) {
+	d := stage.Definition{Name: "entries"}
+	if _, err := b.stage.Migrated(ctx, d); err != nil {
+		return nil, err
+	}
+	v, err := rounds(ctx, 3, func(ctx context.Context) (float64, error) {
+		svc, err := b.stage.Start(ctx, d)
+		if err != nil {
+			return 0, err
+		}
+		select {
+		case <-time.After(idle):
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+		now, _, err := svc.Memory()
+		if err != nil {
+			return 0, err
+		}
+		return mebibytes(now), svc.Stop()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []report.Result{report.Values("idle_memory", report.Mebibytes, report.AtMost(40), v[0])}, nil
+}
+
+// keyCheck runs the Go benchmark of a warm verification.
+func (b *Bench) keyCheck(ctx context.Context) ([]report.Result, error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkVerifyWarm$", "-benchmem",
+		"-count", strconv.Itoa(b.Rounds), "./shared/auth")
+	cmd.Dir = b.stage.Root
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("go test -bench: %w\n%s", err, out)
+	}
+	line := regexp.MustCompile(`(?m)^BenchmarkVerifyWarm\S*\s+\d+\s+([0-9.]+) ns/op\s+\d+ B/op\s+(\d+) allocs/op`)
+	var took, allocations []float64
+	for _, m := range line.FindAllSubmatch(out, -1) {
+		ns, err := strconv.ParseFloat(string(m[1]), 64)
+		if err != nil {
+			return nil, err
+		}
+		n, err := strconv.ParseFloat(string(m[2]), 64)
+		if err != nil {
+			return nil, err
+		}
+		took, allocations = append(took, ns), append(allocations, n)
+	}
+	if len(took) == 0 {
+		return nil, fmt.Errorf("go test -bench said no figure:\n%s", out)
+	}
+	return []report.Result{
+		report.Values("key_check", report.Nanoseconds, report.AtMost(1000), took),
+		report.Values("key_check_allocs", report.Allocations, report.AtMost(0), allocations),
+	}, nil
+}

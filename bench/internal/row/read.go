@@ -1,0 +1,164 @@
+package row
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/lectern-dev/lectern/bench/internal/load"
+	"github.com/lectern-dev/lectern/bench/internal/report"
+	"github.com/lectern-dev/lectern/bench/internal/sample"
+	"github.com/lectern-dev/lectern/bench/internal/statement"
+)
+
+// connections is how many each load has open.
+const connections = 16
+
+// A read is a small request that a page of an application makes.
+type read struct {
+	name      string
+	path      string   // of project and entry
+	statement string   // that the service runs for it
+	variables []string // that stand for the statement's parameters
+	bare      string   // the bare handler's name for it
+}
+
+func reads() []read {
+	return []read{
+		{"list_10", "/projects/%[1]s/entries", "entriesByUpdatedAtDescending",
+			[]string{"project", "last", "none", "first", "none", "rows"}, "list"},
+		{"get_one", "/projects/%[1]s/entries/%[2]s", "getEntry", []string{"project", "entry"}, "one"},
+		{"entry_events", "/projects/%[1]s/entries/%[2]s/events", "firstEventsDescending",
+			[]string{"project", "entry", "last", "none", "first", "none", "rows"}, "events"},
+		{"page_views_10", "/projects/%[1]s/entries-page-views", "pageViewsDescending",
+			[]string{"project", "last", "none", "first", "none", "rows", "view_rows"}, "page_views"},
+	}
+}
+
+// read measures a read beside the bare handler and pgbench.
+func (b *Bench) read(ctx context.Context, r read) ([]report.Result, error) {
+	e, err := b.entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// The %[2]s of the paths that name no entry has nothing to say.
+	requests, err := e.requests(b.stage.Folder, r.name, r.path+"%.0[2]s")
+	if err != nil {
+		return nil, err
+	}
+	sql, err := b.pgbench(e.statements, r)
+	if err != nil {
+		return nil, err
+	}
+	web := func(base string) contender {
+		return func(ctx context.Context) (float64, error) {
+			rate, err := requests.Run(ctx, base, connections, b.Round)
+			return rate.PerSecond, err
+		}
+	}
+	for _, base := range []string{e.URL, e.bare.URL} {
+		if _, err := requests.Run(ctx, base, connections, time.Second); err != nil {
+			return nil, err
+		}
+	}
+	v, err := rounds(ctx, b.Rounds, web(e.URL), web(e.bare.URL), func(ctx context.Context) (float64, error) {
+		rate, err := sql.Run(ctx, e.Database.Reader, connections, b.Round)
+		return rate.PerSecond, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []report.Result{
+		report.Ratios(r.name, report.RequestsRate, report.AtLeast(0.2), v[0], "pgbench", v[2]),
+		report.Ratios(r.name+"_bare", report.RequestsRate, report.AtLeast(0.85), v[0], "bare handler", v[1]),
+	}, nil
+}
+
+func (b *Bench) pgbench(set statement.Set, r read) (*load.SQL, error) {
+	sql, err := set.Get(r.statement)
+	if err != nil {
+		return nil, err
+	}
+	if sql, err = statement.ForPgbench(sql, r.variables...); err != nil {
+		return nil, err
+	}
+	script := fmt.Sprintf("\\set project %d + random(1, %d)\n\\set number random(1, %d)\n\\set entry %s\n%s;\n",
+		firstProject, projects, perProject, sample.PgbenchEntryID("number"), sql)
+	return load.NewSQL(b.stage.Folder, r.name, script, map[string]string{
+		"first": "-infinity", "last": "infinity", "none": "0", "rows": "11", "view_rows": strconv.Itoa(5000),
+	})
+}
+
+// deepPage measures the page at nine tenths of a list beside its first one, one request at a time.
+func (b *Bench) deepPage(ctx context.Context) ([]report.Result, error) {
+	e, err := b.entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	path := "/projects/" + bigProject + "/entries"
+	head, err := get(ctx, e.URL+path+"?limit="+strconv.Itoa(bigEntries*9/10), e.keys[bigProject])
+	if err != nil {
+		return nil, err
+	}
+	cursor := head.cursor
+	if cursor == "" {
+		return nil, fmt.Errorf("a page of %d of %d entries has no cursor", bigEntries*9/10, bigEntries)
+	}
+	page := func(name, path string) (contender, error) {
+		requests, err := load.NewHTTP(b.stage.Folder, name, []load.Request{{Path: path, Key: e.keys[bigProject]}})
+		return func(ctx context.Context) (float64, error) {
+			rate, err := requests.Run(ctx, e.URL, 1, b.Round)
+			return milliseconds(rate.P50), err
+		}, err
+	}
+	first, err := page("first_page", path)
+	if err != nil {
+		return nil, err
+	}
+	deep, err := page("deep_page", path+"?cursor="+cursor)
+	if err != nil {
+		return nil, err
+	}
+	v, err := rounds(ctx, b.Rounds, deep, first)
+	if err != nil {
+		return nil, err
+	}
+	return []report.Result{report.Ratios("deep_page", report.Milliseconds, report.AtMost(1.2), v[0], "page 1", v[1])}, nil
+}
+
+// grow measures list_10 over many times the rows beside itself.
+func (b *Bench) grow(ctx context.Context) ([]report.Result, error) {
+	e, err := b.entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g, err := b.grown(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := func(name string, of *entries) (contender, error) {
+		requests, err := of.requests(b.stage.Folder, name, "/projects/%[1]s/entries%.0[2]s")
+		if err == nil {
+			_, err = requests.Run(ctx, of.URL, connections, time.Second)
+		}
+		return func(ctx context.Context) (float64, error) {
+			rate, err := requests.Run(ctx, of.URL, connections, b.Round)
+			return milliseconds(rate.Time(connections)), err
+		}, err
+	}
+	small, err := list("list_small", e)
+	if err != nil {
+		return nil, err
+	}
+	large, err := list("list_grown", g)
+	if err != nil {
+		return nil, err
+	}
+	v, err := rounds(ctx, b.Rounds, large, small)
+	if err != nil {
+		return nil, err
+	}
+	name := "grow_" + strconv.Itoa(b.Grow) + "x"
+	return []report.Result{report.Ratios(name, report.Milliseconds, report.AtMost(1.2), v[0], "list_10's rows", v[1])}, nil
+}

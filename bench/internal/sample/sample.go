@@ -1,0 +1,78 @@
+// Package sample makes the data that benchmarks run on: the same in every run, shaped like the data of a
+// real project, and named so that pgbench, whose scripts know numbers only, can name it too.
+package sample
+
+import (
+	"strconv"
+	"time"
+)
+
+// EntryColumns names the columns of [Entry.Row], of the table entries.
+func EntryColumns() []string {
+	return []string{
+		"project_id", "entry_id", "group_id", "embeddable_id", "contact_id", "created_at", "updated_at", "entry_data",
+	}
+}
+
+// The id of a project's n-th entry, from 1, is firstEntry + n·entryStep.
+const (
+	firstEntry = 1_000_000_000_000_000
+	entryStep  = 48_611
+)
+
+// begin is when the first entry was made, in Unix seconds: 2024-01-01.
+const begin = 1_704_067_200
+
+// PgbenchEntryID is the id of entry number n, which is a variable's name, as pgbench computes it.
+func PgbenchEntryID(n string) string {
+	return strconv.Itoa(firstEntry) + " + :" + n + " * " + strconv.Itoa(entryStep)
+}
+
+// EntryID is the id of a project's n-th entry, from 1.
+func EntryID(n int) string { return strconv.Itoa(firstEntry + n*entryStep) }
+
+// Entry is one entry of a project.
+type Entry struct {
+	Project          string
+	ID               string
+	Group            string
+	Embeddable       string
+	Contact          string
+	Created, Updated time.Time
+	Data             string // JSON, some 350 bytes
+}
+
+// EntryOf makes the n-th of the project's many entries, from 1. Entries were updated in another order
+// than that of their ids: neighbours in a list are not neighbours in the table.
+func EntryOf(project string, n, many int) Entry {
+	at := time.Unix(begin+7*int64(shuffled(n, many)), 0).UTC()
+	return Entry{
+		Project: project, ID: EntryID(n), Group: "gr_" + project, Embeddable: "flow_" + strconv.Itoa(n%20),
+		Contact: "ct_" + strconv.Itoa(n*7919), Created: at.Add(-3 * time.Minute), Updated: at.Add(time.Duration(n%1000) * time.Millisecond),
+		Data: data(n),
+	}
+}
+
+// shuffled spreads 1…many over 0…many-1, each once: a multiplication by a prime that does not divide
+// many.
+func shuffled(n, many int) int {
+	for _, prime := range []int{7_368_787, 15_485_863} {
+		if many%prime != 0 {
+			return n * prime % many
+		}
+	}
+	return n % many
+}
+
+func data(n int) string {
+	number := strconv.Itoa
+	return `{"first_name":"Visitor ` + number(n) + `","email":"visitor.` + number(n) + `@example.com","phone":"+1 555 ` + number(1_000_000+n%8_999_999) +
+		`","answers":{"budget":` + number(n%50*1000) + `,"timeline":"` + number(n%12+1) + ` months","rooms":["kitchen","bath room ` + number(n%4) +
+		`"],"note":"Please call after five; the bell says \"Miller\"."},"utm":{"source":"newsletter","medium":"email","campaign":"spring-` + number(n%7) +
+		`"},"score":` + number(n%100) + `,"consent":true,"referrer":null}`
+}
+
+// Row gives the entry as values of [EntryColumns].
+func (e Entry) Row() []any {
+	return []any{e.Project, e.ID, e.Group, e.Embeddable, e.Contact, e.Created, e.Updated, e.Data}
+}

@@ -1,0 +1,135 @@
+package stage
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Database is one database of a stage: its URLs over TCP, by role.
+type Database struct {
+	Owner, Reader, Ingest string
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// Database makes a database and its three roles, if they are not there.
+func (s *Stage) Database(ctx context.Context, name string) (Database, error) {
+	owner, reader, ingest := name+"_owner", name+"_reader", name+"_ingest"
+	for _, role := range []string{owner, reader, ingest} {
+		if err := s.Postgres.EnsureRole(ctx, role); err != nil {
+			return Database{}, err
+		}
+	}
+	if err := s.Postgres.EnsureDatabase(ctx, name, owner); err != nil {
+		return Database{}, err
+	}
+	return Database{
+		Owner: s.Postgres.TCPURL(owner, name), Reader: s.Postgres.TCPURL(reader, name), Ingest: s.Postgres.TCPURL(ingest, name),
+	}, nil
+}
+
+// Run runs statements one after the other, as the owner.
+func (d Database) Run(ctx context.Context, statements ...string) error {
+	return d.connected(ctx, func(conn *pgx.Conn) error {
+		for _, sql := range statements {
+			if _, err := conn.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Load copies n rows into a table.
+func (d Database) Load(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
+	return d.connected(ctx, func(conn *pgx.Conn) error {
+		_, err := conn.CopyFrom(ctx, pgx.Identifier{table}, columns,
+			pgx.CopyFromSlice(n, func(i int) ([]any, error) { return row(i), nil }))
+		return err
+	})
+}
+
+// WithoutIndexes takes the indexes and the primary key off a table, does what fills it, and makes them
+// again, which takes a fraction of the time that keeping them does.
+func (d Database) WithoutIndexes(ctx context.Context, table string, fill func() error) error {
+	var drop, create []string
+	err := d.connected(ctx, func(conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, indexesOf, table)
+		if err != nil {
+			return err
+		}
+		var off, on string
+		_, err = pgx.ForEachRow(rows, []any{&off, &on}, func() error {
+			drop, create = append(drop, off), append(create, on)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.Run(ctx, drop...); err != nil {
+		return err
+	}
+	if err := fill(); err != nil {
+		return err
+	}
+	return d.Run(ctx, append([]string{"SET maintenance_work_mem = '512MB'"}, create...)...)
+}
+
+// indexesOf gives the statements that drop and make each index of a table, that of its primary key last.
+const indexesOf = `
+SELECT CASE WHEN c.oid IS NULL THEN format('DROP INDEX %s', i.indexrelid::regclass)
+            ELSE format('ALTER TABLE %s DROP CONSTRAINT %I', i.indrelid::regclass, c.conname) END,
+       CASE WHEN c.oid IS NULL THEN pg_get_indexdef(i.indexrelid)
+            ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s', i.indrelid::regclass, c.conname, pg_get_constraintdef(c.oid)) END
+FROM pg_index i LEFT JOIN pg_constraint c ON c.conindid = i.indexrelid AND c.contype IN ('p', 'u')
+WHERE i.indrelid = $1::text::regclass
+ORDER BY i.indisprimary, i.indexrelid`
+
+// LoadText copies text in COPY's text format into a table.
+func (d Database) LoadText(ctx context.Context, table string, columns []string, text string) (rows int64, err error) {
+	err = d.connected(ctx, func(conn *pgx.Conn) error {
+		tag, err := conn.PgConn().CopyFrom(ctx, strings.NewReader(text), "COPY "+pgx.Identifier{table}.Sanitize()+" ("+quoted(columns)+") FROM STDIN")
+		rows = tag.RowsAffected()
+		return err
+	})
+	return rows, err
+}
+
+// Dump copies what a query gives out of the database and returns how many rows it was.
+func (d Database) Dump(ctx context.Context, query string) (rows int64, err error) {
+	err = d.connected(ctx, func(conn *pgx.Conn) error {
+		tag, err := conn.PgConn().CopyTo(ctx, sink{}, "COPY ("+query+") TO STDOUT")
+		rows = tag.RowsAffected()
+		return err
+	})
+	return rows, err
+}
+
+// sink takes everything and keeps nothing.
+type sink struct{}
+
+// Write takes b.
+func (sink) Write(b []byte) (int, error) { return len(b), nil }
+
+func quoted(columns []string) string {
+	all := slices.Clone(columns)
+	for i := range all {
+		all[i] = pgx.Identifier{all[i]}.Sanitize()
+	}
+	return strings.Join(all, ", ")
+}
+
+func (d Database) connected(ctx context.Context, do func(*pgx.Conn) error) error {
+	conn, err := pgx.Connect(ctx, d.Owner)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return do(conn)
+}

@@ -1,0 +1,96 @@
+package stage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// stopWithin is how long a process may take to end when it is asked to.
+const stopWithin = 10 * time.Second
+
+// Process is a program that runs for the benchmarks. Its output goes into a file.
+type Process struct {
+	cmd    *exec.Cmd
+	output string
+	ended  chan struct{}
+}
+
+// start runs cmd, which ends with this process at the latest.
+func start(cmd *exec.Cmd, output string) (*Process, error) {
+	f, err := os.Create(output)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	cmd.Stdout, cmd.Stderr = f, f
+	bindLife(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &Process{cmd: cmd, output: output, ended: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // how it ended is in its output
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// Stop asks the process to end, and makes it end when it does not.
+func (p *Process) Stop() error {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // gone is gone
+	select {
+	case <-p.ended:
+		return nil
+	case <-time.After(stopWithin):
+	}
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+	return fmt.Errorf("%s did not end and was killed", p.cmd.Path)
+}
+
+// until waits for done to be true.
+func (p *Process) until(ctx context.Context, done func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-p.ended:
+			said, _ := os.ReadFile(p.output)
+			return fmt.Errorf("%s ended:\n%s", p.cmd.Path, said)
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w", p.cmd.Path, ctx.Err())
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// Memory returns the process's resident memory now and at its peak, in bytes.
+func (p *Process) Memory() (now, peak int64, err error) {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/status")
+	if err != nil {
+		return 0, 0, err
+	}
+	of := func(name string) int64 {
+		for line := range bytes.Lines(status) {
+			if rest, ok := strings.CutPrefix(string(line), name+":"); ok {
+				n, e := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+				err = errors.Join(err, e)
+				return n << 10
+			}
+		}
+		err = errors.Join(err, fmt.Errorf("no %s in /proc", name))
+		return 0
+	}
+	return of("VmRSS"), of("VmHWM"), err
+}

@@ -1,0 +1,11 @@
+package stage
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// bindLife has the kernel end the program when this one is killed.
+func bindLife(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
