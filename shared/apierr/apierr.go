@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -56,6 +57,9 @@ func (e *Error) Error() string {
 	}
 	return fmt.Sprintf("%s: %s", e.code, e.message)
 }
+
+// LogValue gives what Error does: a log's JSON would else show the client's body, without the cause.
+func (e *Error) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.cause }
