@@ -34,6 +34,8 @@ type chain struct {
 	origin    origin
 	metrics   *metrics
 	draining  *atomic.Bool
+	most      int64        // requests at once; 0: any number
+	shed      atomic.Int64 // when requests over that were last logged, in Unix seconds
 
 	traced   http.Handler                             // nil when tracing is off
 	cors     *cors.Cors                               // nil when off
@@ -85,6 +87,7 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 		c.plain = o.Plain
 		return c, nil
 	}
+	c.most = int64(o.Config.MaxInFlight)
 	var err error
 	if c.compress, err = newCompression(); err != nil {
 		return nil, fmt.Errorf("httpserver: compression: %w", err)
@@ -121,7 +124,7 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.info.ClientAddress = c.origin.clientAddress(r)
 	w.Header()["X-Request-Id"] = []string{x.info.RequestID}
 
-	c.metrics.inFlight.Add(1)
+	running := c.metrics.inFlight.Add(1)
 	ctx := httpapi.WithInfo(r.Context(), &x.info)
 	if c.traced != nil {
 		ctx = context.WithValue(ctx, exchangeKey{}, x)
@@ -141,6 +144,9 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r, x.handler = c.router.Match(r)
 	x.request = r
+	if c.most > 0 && running > c.most {
+		x.handler = http.HandlerFunc(x.tooMany)
+	}
 	if c.traced != nil {
 		c.traced.ServeHTTP(x, r)
 	} else {
@@ -149,6 +155,21 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if x.status == 0 && !x.severed {
 		x.WriteHeader(http.StatusOK)
 	}
+}
+
+// errTooMany is why a request is refused unread.
+var errTooMany = errors.New("as many requests as MAX_IN_FLIGHT are being answered")
+
+// tooMany answers 503 without looking at the request: what is over the limit must cost next to nothing,
+// its log included.
+func (x *exchange) tooMany(w http.ResponseWriter, r *http.Request) {
+	now := x.start.Unix()
+	if last := x.chain.shed.Load(); last != now && x.chain.shed.CompareAndSwap(last, now) {
+		x.info.Logger.LogAttrs(x.ctx, slog.LevelWarn, "requests are refused: too many at once",
+			slog.Int64("limit", x.chain.most))
+	}
+	x.info.Logger = slog.New(slog.DiscardHandler)
+	httpapi.WriteError(w, r, apierr.NotAvailable(errTooMany))
 }
 
 // serveTraced goes on inside the span.

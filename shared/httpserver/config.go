@@ -44,6 +44,10 @@ type Config struct {
 	// The longest request line and headers, in bytes.
 	MaxHeaderBytes int `env:"MAX_HEADER_BYTES" envDefault:"32768"`
 
+	// How many requests the public address answers at once; more are answered 503 at once, so that those
+	// that are served are served in bounded time. 0: any number.
+	MaxInFlight int `env:"MAX_IN_FLIGHT" envDefault:"1024"`
+
 	// How long the server goes on as before once it is told to stop and has become not ready, so that
 	// whoever balances the load sees it first.
 	DrainDelay time.Duration `env:"DRAIN_DELAY" envDefault:"5s"`
@@ -93,6 +97,9 @@ func (c Config) Validate() error {
 	}
 	if c.DrainDelay < 0 {
 		invalid("DRAIN_DELAY", c.DrainDelay, "0s or more")
+	}
+	if c.MaxInFlight < 0 {
+		invalid("MAX_IN_FLIGHT", c.MaxInFlight, "0 or more")
 	}
 	if c.MaxHeaderBytes < 4<<10 {
 		invalid("MAX_HEADER_BYTES", c.MaxHeaderBytes, "4096 or more")

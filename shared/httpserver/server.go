@@ -188,8 +188,20 @@ func (l *listener) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("can not listen on %s (%s): %w", l.address, l.variable, err)
 	}
-	l.Listener = opened
+	l.Listener = accepting{opened}
 	return nil
+}
+
+// accepting prepares connections for slow readers.
+type accepting struct{ net.Listener }
+
+// Accept waits for a connection.
+func (a accepting) Accept() (net.Conn, error) {
+	conn, err := a.Listener.Accept()
+	if err == nil {
+		keepUnsent(conn, morsel/2)
+	}
+	return conn, err
 }
 
 // cutWithin is how long requests that were cut may take to notice.

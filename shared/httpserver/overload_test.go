@@ -1,0 +1,109 @@
+package httpserver_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/httpapi"
+)
+
+// What is over the limit is refused at once, in the API's own words, and is served again as soon as there
+// is room; the internal address knows no limit.
+func TestTooManyAtOnce(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s := serve(t, setup{
+		environ: map[string]string{"MAX_IN_FLIGHT": "2", "CORS_ALLOWED_ORIGINS": "https://app.example"},
+		routes: func(public *httpapi.Router) {
+			public.Get("/projects/{projectId}/slow", func(w http.ResponseWriter, r *http.Request) error {
+				entered <- struct{}{}
+				<-leave
+				return nil
+			})
+			public.Get("/quick", func(http.ResponseWriter, *http.Request) error { return nil })
+		},
+	})
+	var running sync.WaitGroup
+	for range 2 {
+		running.Go(func() {
+			if resp, _ := s.get(t, s.public+"/projects/pr_1/slow"); resp.StatusCode != http.StatusOK {
+				t.Errorf("a request within the limit: %d", resp.StatusCode)
+			}
+		})
+		<-entered
+	}
+	begin := time.Now()
+	for range 100 {
+		resp, body := s.get(t, s.public+"/projects/pr_1/slow", "Origin", "https://app.example")
+		want := `{"error":{"code":"unavailable","message":"The service can not answer right now. Try again shortly."},"projectId":"pr_1"}` + "\n"
+		if resp.StatusCode != http.StatusServiceUnavailable || body != want || resp.Header.Get("Retry-After") != "1" ||
+			resp.Header.Get("Access-Control-Allow-Origin") == "" || resp.Header.Get("X-Request-Id") == "" {
+			t.Fatalf("over the limit: %d %v %s", resp.StatusCode, resp.Header, body)
+		}
+	}
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("100 refusals took %v", took)
+	}
+	if resp, _ := s.get(t, s.internal+"/healthz"); resp.StatusCode != http.StatusOK {
+		t.Errorf("/healthz: %d", resp.StatusCode)
+	}
+	close(leave)
+	running.Wait()
+	if resp, _ := s.get(t, s.public+"/quick"); resp.StatusCode != http.StatusOK {
+		t.Errorf("with room again: %d", resp.StatusCode)
+	}
+	if n := strings.Count(s.log.String(), "too many at once"); n == 0 || n > 5 {
+		t.Errorf("%d lines about 100 refusals", n)
+	}
+	if strings.Contains(s.log.String(), `"msg":"request failed"`) {
+		t.Error("each refusal is logged as a failure")
+	}
+}
+
+// A reader that is slow and steady gets a long answer whole, however long it takes; one that stalls is
+// cut off.
+func TestSlowAndSteadyReader(t *testing.T) {
+	const size = 6 << 20
+	body := []byte(strings.Repeat("0123456789abcdef", size/16))
+	s := serve(t, setup{
+		environ: map[string]string{"WRITE_TIMEOUT": "1s"},
+		routes: func(public *httpapi.Router) {
+			public.Get("/long", func(w http.ResponseWriter, r *http.Request) error {
+				_, err := w.Write(body) // at once, as a list gives a chunk
+				return err
+			})
+		},
+	})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.public, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.(*net.TCPConn).SetReadBuffer(32 << 10)
+	fmt.Fprint(conn, "GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	begin, got := time.Now(), 0
+	tick := time.NewTicker(60 * time.Millisecond)
+	defer tick.Stop()
+	for buffer := make([]byte, 64<<10); ; <-tick.C { // 1 MB/s: four times the slowest that is promised
+		n, err := io.ReadFull(conn, buffer)
+		got += n
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("cut off after %d bytes and %v: %v", got, time.Since(begin), err)
+		}
+	}
+	if got < size {
+		t.Errorf("%d bytes of %d after %v", got, size, time.Since(begin))
+	}
+	if took := time.Since(begin); took < 2*time.Second {
+		t.Errorf("the answer came within %v: nobody was slow", took)
+	}
+}
