@@ -38,11 +38,11 @@ func Schema() pgdb.Schema {
 
 // Store reads with one pool.
 type Store struct {
-	pool *pgdb.Pool
+	pool pgdb.Querier
 }
 
 // New returns a Store that reads from pool, whose role needs SELECT.
-func New(pool *pgdb.Pool) *Store { return &Store{pool: pool} }
+func New(pool pgdb.Querier) *Store { return &Store{pool: pool} }
 
 // Experiment returns one experiment as JSON. One that the project does not have is an
 // ExperimentNotFound.
@@ -62,7 +62,7 @@ func (s *Store) StatusChanges(ctx context.Context, projectID, experimentID strin
 	return keyset.Open(ctx, newChangeList(s.pool, projectID, experimentID), page)
 }
 
-func newExperimentList(pool *pgdb.Pool, l experiment.List) *pgrecord.List {
+func newExperimentList(pool pgdb.Querier, l experiment.List) *pgrecord.List {
 	sql := pgrecord.Statements{Chunk: experiments, Nth: nthExperiment, Last: lastExperiment}
 	var filters []any
 	if l.Status != "" {
@@ -70,7 +70,7 @@ func newExperimentList(pool *pgdb.Pool, l experiment.List) *pgrecord.List {
 		filters = []any{l.Status}
 	}
 	return &pgrecord.List{
-		Pool: pool,
+		Pool: pgdb.Pinned(pool),
 		SQL:  sql,
 		Arguments: func(after, end keyset.Position, own ...any) []any {
 			args := make([]any, 0, 7)
@@ -96,9 +96,9 @@ func (experimentRow) Append(dst []byte, raw *pgdb.Raw) []byte { return experimen
 
 // newChangeList reads all changes of an experiment's status. Every experiment has one, which is stored
 // with it: without any there is no experiment.
-func newChangeList(pool *pgdb.Pool, projectID, experimentID string) *pgrecord.List {
+func newChangeList(pool pgdb.Querier, projectID, experimentID string) *pgrecord.List {
 	return &pgrecord.List{
-		Pool: pool,
+		Pool: pgdb.Pinned(pool),
 		SQL:  pgrecord.Statements{First: statusChanges, Chunk: statusChanges, Last: lastStatusChange},
 		Arguments: func(after, end keyset.Position, own ...any) []any {
 			return append([]any{projectID, experimentID, after.Key, end.Key}, own...)

@@ -1,0 +1,34 @@
+package app
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/lectern-dev/lectern/shared/servicetest"
+
+	"github.com/lectern-dev/lectern/services/experiments/internal/store"
+)
+
+// reads asks with a key, which is looked at only where EXPERIMENTS_AUTH says so.
+func reads(s *servicetest.Service) servicetest.Reads {
+	return servicetest.Reads{Service: s, Key: s.Keys.Key(project), Project: project, Paths: []string{"/experiments", "/experiments?status=draft", "/experiments/ex_1"}}
+}
+
+func TestFaultsOfRedis(t *testing.T) {
+	for _, access := range []string{"none", "required"} {
+		s := start(t, map[string]string{"EXPERIMENTS_AUTH": access, "ANON_RATE_LIMIT": "1000000"})
+		s.MustIngest(t, "experiments", newExperiment(project, "ex_1", 1, "draft"))
+		servicetest.CheckRedisFaults(t, reads(s))
+	}
+}
+
+func TestFaultsOfPostgres(t *testing.T) {
+	b, server := servicetest.NewBreakable(t, store.Schema())
+	s := startOn(t, b, map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "300ms", "STATEMENT_TIMEOUT": "1s", "INGEST_RETRY_TIME": "500ms"})
+	s.MustIngest(t, "experiments", newExperiment(project, "ex_1", 1, "draft"))
+	line, err := json.Marshal(newExperiment(project, "ex_2", 2, "draft"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	servicetest.CheckPostgresFaults(t, server, reads(s), "experiments", string(line))
+}

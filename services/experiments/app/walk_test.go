@@ -1,0 +1,162 @@
+package app
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/lectern-dev/lectern/shared/servicetest"
+)
+
+// row is an experiment as the model holds it.
+type row struct {
+	id, status string
+	created    int
+}
+
+// TestListsEqualModel holds filter, order and walks against a naive model on random data, and walks
+// while rows change: each unchanged row comes exactly once.
+func TestListsEqualModel(t *testing.T) {
+	s := start(t, nil)
+	statuses := []string{"draft", "running", "paused", "winner_picked", "completed", "discarded"}
+	rapid.Check(t, func(rt *rapid.T) {
+		s.Exec(t, `DELETE FROM experiments`)
+		rows := map[string]row{}
+		put := func(list ...row) {
+			ids, states, seconds := make([]string, len(list)), make([]string, len(list)), make([]int, len(list))
+			for i, r := range list {
+				rows[r.id] = r
+				ids[i], states[i], seconds[i] = r.id, r.status, r.created
+			}
+			s.Exec(t, `
+				INSERT INTO experiments (project_id, experiment_id, flow_id, created_at, updated_at, status, changes)
+				SELECT DISTINCT ON (id) 'pr_1', id, 'f', '2022-01-01Z'::timestamptz + second * interval '1 s', '2022-01-01Z', status, 1
+				FROM unnest($1::text[], $2::text[], $3::int[]) WITH ORDINALITY AS u (id, status, second, line) ORDER BY id, line DESC
+				ON CONFLICT (project_id, experiment_id) DO UPDATE SET status = excluded.status, created_at = excluded.created_at`, ids, states, seconds)
+		}
+		random := rapid.Custom(func(t *rapid.T) row {
+			return row{rapid.StringMatching(`[a-cA-Cé]{1,2}`).Draw(t, "id"), rapid.SampledFrom(statuses).Draw(t, "status"), rapid.IntRange(0, 5).Draw(t, "created")}
+		})
+		put(rapid.SliceOfN(random, 0, 25).Draw(rt, "rows")...)
+		status := rapid.SampledFrom(append([]string{""}, statuses...)).Draw(rt, "filter")
+		var list []row
+		for _, r := range rows {
+			if status == "" || r.status == status {
+				list = append(list, r)
+			}
+		}
+		slices.SortFunc(list, func(a, b row) int { return -cmp.Or(cmp.Compare(a.created, b.created), strings.Compare(a.id, b.id)) })
+		want := make([]string, len(list))
+		for i, r := range list {
+			want[i] = r.id
+		}
+		path := "/projects/pr_1/experiments?"
+		if status != "" {
+			path += "status=" + status + "&"
+		}
+		pages := path + fmt.Sprintf("limit=%d", rapid.IntRange(1, 7).Draw(rt, "limit"))
+		for _, p := range []string{path, pages} {
+			if diff := gocmp.Diff(want, servicetest.Column(s.Walk(t, "", p, nil), "id"), equateEmpty); diff != "" {
+				rt.Fatalf("%s: %s", p, diff)
+			}
+		}
+		changed, got := map[string]bool{}, map[string]int{}
+		for _, id := range servicetest.Column(s.Walk(t, "", pages, func() {
+			r := random.Draw(rt, "changed")
+			changed[r.id] = true
+			put(r)
+		}), "id") {
+			got[id]++
+		}
+		for _, id := range want {
+			if !changed[id] && got[id] != 1 {
+				rt.Fatalf("%s: unchanged %q came %d times", pages, id, got[id])
+			}
+		}
+	})
+}
+
+// equateEmpty makes no list and an empty one alike.
+var equateEmpty = gocmp.Transformer("empty", func(l []string) []string { return append([]string{}, l...) })
+
+// TestLongPages end where they say, beyond one chunk.
+func TestLongPages(t *testing.T) {
+	s := start(t, nil)
+	fill(t, s, project, 12_000)
+	for _, path := range []string{"/projects/pr_1/experiments?limit=7001", "/projects/pr_1/experiments?status=draft&limit=3001"} {
+		all := s.Walk(t, "", path, nil)
+		want := map[bool]int{true: 4000, false: 12_000}[strings.Contains(path, "status")]
+		seen := map[string]bool{}
+		for _, id := range servicetest.Column(all, "id") {
+			seen[id] = true
+		}
+		if len(all) != want || len(seen) != want {
+			t.Errorf("%s: %d records, %d of them different, want %d", path, len(all), len(seen), want)
+		}
+	}
+}
+
+// TestTenancy asks for everything of everyone: no answer has a byte of another project, and with keys
+// asked for none without its own.
+func TestTenancy(t *testing.T) {
+	b := demo(t, nil).Backing
+	s := startOn(t, b, map[string]string{"EXPERIMENTS_AUTH": "required"})
+	const projects = 4
+	marker := func(p int) string { return fmt.Sprintf("secret-of-%d-", p) }
+	name := func(p int) string { return fmt.Sprintf("tenant_%d", p) }
+	var keys []string // index: project
+	for p := range projects {
+		for e := range 6 { // the same ids in every project
+			s.MustIngest(t, "experiments", with(newExperiment(name(p), fmt.Sprintf("ex_%d", e), e, "running"), "name", marker(p)))
+		}
+		keys = append(keys, s.Keys.Key(name(p)))
+	}
+	keys = append(keys, "", "rk_nonsense")
+	random := rand.New(rand.NewPCG(7, 8))
+	pick := func(of ...string) string { return of[random.IntN(len(of))] }
+	answered := map[int]int{}
+	for range 1000 {
+		k, p := random.IntN(len(keys)), random.IntN(projects)
+		path := "/projects/" + pick(name(p), name(p), strings.ToUpper(name(p)), name(p)+"%2F..%2F"+name(random.IntN(projects))) + "/experiments"
+		path += pick("", "?status=running", "?limit=2", "?limit=0", fmt.Sprintf("/ex_%d", random.IntN(8)))
+		a := s.Get(t, keys[k], path)
+		answered[a.Status]++
+		for other := range projects {
+			if (k >= projects || other != k) && bytes.Contains(a.Body, []byte(marker(other))) {
+				t.Fatalf("key %d: %s answered %d with data of project %d", k, path, a.Status, other)
+			}
+		}
+		if a.Status == 200 && (k >= projects || !strings.HasPrefix(path, "/projects/"+name(k)+"/")) {
+			t.Fatalf("key %d: %s answered 200", k, path)
+		}
+	}
+	for _, status := range []int{200, 400, 401, 404} {
+		if answered[status] == 0 {
+			t.Errorf("no answer was %d: %v", status, answered)
+		}
+	}
+	if answered[500]+answered[503] != 0 {
+		t.Errorf("answers: %v", answered)
+	}
+}
+
+func TestCursorsOfOtherLists(t *testing.T) {
+	s := demo(t, nil)
+	for i := range 3 {
+		s.MustIngest(t, "experiments", newExperiment("pr_2", fmt.Sprintf("ex_%d", i), i, "paused"), newExperiment(project, fmt.Sprintf("ex_p%d", i), i, "paused"))
+	}
+	s.CheckCursors(t, func(string) string { return "" },
+		"/projects/pr_1/experiments?limit=1",
+		"/projects/pr_1/experiments?limit=1&status=running",
+		"/projects/pr_1/experiments?limit=1&status=paused",
+		"/projects/pr_2/experiments?limit=1",
+		"/projects/pr_2/experiments?limit=1&status=paused",
+	)
+}
