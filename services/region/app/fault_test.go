@@ -2,6 +2,7 @@ package app
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,11 +32,17 @@ func awaitRegion(t testing.TB, s *servicetest.Service, project, want string) {
 	await(t, project+" is in "+want, func() bool { return region(t, s, project, "")["region"] == want })
 }
 
-// insert stores a project of which nobody is told, so that what was read of it before the server fails
-// is not called outdated a moment later.
+// insert stores a project of which nobody is told, once the service listens: what is read of it from
+// then on is not called outdated a moment later.
 func insert(t testing.TB, s *servicetest.Service, id, zone string) {
 	t.Helper()
+	awaitListening(t, s)
 	exec(t, s, `INSERT INTO projects (project_id, title, region) VALUES ($1, $1, $2)`, id, zone)
+}
+
+func awaitListening(t testing.TB, s *servicetest.Service) {
+	t.Helper()
+	await(t, "changes are heard", func() bool { return strings.Contains(s.Log(), "changes of projects are heard") })
 }
 
 // A change is told to every process, which a TTL of an hour shows: none would look for itself.
@@ -72,6 +79,7 @@ func TestPostgresGone(t *testing.T) {
 	s := startOn(t, b, map[string]string{"REGION_CACHE_TTL": "100ms", "REGION_CACHE_STALE": "1h"})
 	short := startOn(t, b, map[string]string{"REGION_CACHE_TTL": "20ms", "REGION_CACHE_STALE": "40ms"})
 	insert(t, s, "pr_1", "Europe/Berlin")
+	awaitListening(t, short)
 	awaitRegion(t, s, "pr_1", "Europe/Berlin")
 	awaitRegion(t, short, "pr_1", "Europe/Berlin")
 

@@ -57,6 +57,10 @@ func Routes(cfg Config, store Reader, regions Regions, guard *auth.Guard) *httpa
 	rt := httpapi.NewRouter()
 	rt.Get("/projects/{projectId}", guard.Anonymous(a.getProject))
 	rt.Post("/api/projects/region", internal.Protect(a.lookUpRegion))
+	rt.Get("/openapi.yaml", guard.Anonymous(getDescriptionYAML))
+	rt.Get("/openapi.json", guard.Anonymous(getDescriptionJSON))
+	rt.Get("/docs", guard.Anonymous(getReference))
+	rt.Get("/docs/{asset}", guard.Anonymous(getReferenceAsset))
 	return rt
 }
 

@@ -40,10 +40,8 @@ func Listen(ctx context.Context, url config.Secret, listener Listener, log *slog
 	for ctx.Err() == nil {
 		err := listenOnce(ctx, url, func() {
 			listener.Doubt()
-			if broken {
-				broken = false
-				log.InfoContext(ctx, "changes of projects are heard again")
-			}
+			broken = false
+			log.InfoContext(ctx, "changes of projects are heard")
 		}, listener.Changed)
 		if ctx.Err() != nil {
 			return

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/openapi"
+)
+
+const (
+	// asked makes caches ask before each use; the ETag makes that cheap.
+	asked = "public, no-cache"
+	// kept lets caches keep what never changes under its name, for a year (RFC 8246).
+	kept = "public, max-age=31536000, immutable"
+)
+
+// getDescriptionYAML answers with the published description as it is written.
+func getDescriptionYAML(w http.ResponseWriter, r *http.Request) error {
+	return static(w, r, "application/yaml", asked, openapi.YAML()) // RFC 9512
+}
+
+// getDescriptionJSON answers with the same in JSON.
+func getDescriptionJSON(w http.ResponseWriter, r *http.Request) error {
+	return static(w, r, "application/json", asked, openapi.JSON())
+}
+
+// getReference answers with the page that renders the description.
+func getReference(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Content-Security-Policy", openapi.PagePolicy)
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	return static(w, r, "text/html; charset=utf-8", asked, openapi.Page())
+}
+
+// getReferenceAsset answers with what the page loads, compressed as it is kept to those who take gzip.
+func getReferenceAsset(w http.ResponseWriter, r *http.Request) error {
+	name, err := httpapi.PathIdentifier(r, "asset")
+	if err != nil {
+		return err
+	}
+	asset, ok := openapi.FindAsset(name)
+	if !ok {
+		return apierr.NoRoute()
+	}
+	cache := asked
+	if asset.Immutable {
+		cache = kept
+	}
+	if asset.Gzipped != nil && takesGzip(r.Header) {
+		w.Header().Set("Content-Encoding", "gzip")
+		return static(w, r, asset.ContentType, cache, asset.Gzipped)
+	}
+	plain, err := asset.Plain()
+	if err != nil {
+		return err
+	}
+	return static(w, r, asset.ContentType, cache, plain)
+}
+
+// static answers with what is embedded.
+func static(w http.ResponseWriter, r *http.Request, contentType, cache string, body []byte) error {
+	if err := httpapi.ParseQuery(r).Err(); err != nil {
+		w.Header().Del("Content-Encoding")
+		return err
+	}
+	w.Header().Set("Cache-Control", cache)
+	return httpapi.WriteBody(w, r, contentType, body, "")
+}
+
+// takesGzip tells whether the client takes gzip (RFC 9110, section 12.5.3).
+func takesGzip(h http.Header) bool {
+	taken := false
+	for _, header := range h.Values("Accept-Encoding") {
+		for part := range strings.SplitSeq(header, ",") {
+			coding, parameters, _ := strings.Cut(part, ";")
+			coding = strings.ToLower(strings.TrimSpace(coding))
+			if coding != "gzip" && coding != "x-gzip" && coding != "*" {
+				continue
+			}
+			weight, weighted := strings.CutPrefix(strings.ToLower(strings.TrimSpace(parameters)), "q=")
+			q, err := strconv.ParseFloat(weight, 64)
+			wanted := !weighted || err == nil && q > 0
+			if coding != "*" {
+				return wanted
+			}
+			taken = wanted
+		}
+	}
+	return taken
+}

@@ -1,0 +1,84 @@
+// Package openapi owns the published description of the API, and the reference page that renders it.
+// lectern.yaml is the source; lectern.json says the same and is made from it. Tests hold the services,
+// the table of routes and the codes of errors against it.
+package openapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+)
+
+//go:generate go test -run TestJSONSaysTheSame -update .
+
+//go:embed lectern.yaml lectern.json reference/index.html reference/start.js reference/scalar-*.js.gz
+var files embed.FS
+
+// YAML returns the description as it is written (OpenAPI 3.0.3).
+func YAML() []byte { return read("lectern.yaml") }
+
+// JSON returns the description in JSON.
+func JSON() []byte { return read("lectern.json") }
+
+// Page returns the reference page, HTML in UTF-8. It stands beside "openapi.json", and loads assets from
+// "docs/" and nothing from elsewhere.
+func Page() []byte { return read("reference/index.html") }
+
+// PagePolicy is the Content-Security-Policy that the page works under: its own scripts and requests to
+// its own host. Styles are made by script, so they are allowed within the page.
+const PagePolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self' 'unsafe-inline'; " +
+	"img-src 'self' data:; font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Asset is a file that the page loads.
+type Asset struct {
+	ContentType string
+	// Gzipped is the content compressed by gzip; nil when it is kept as it is.
+	Gzipped []byte
+	plain   []byte
+	// Immutable tells that the name changes with the content, so that it may be kept for ever.
+	Immutable bool
+}
+
+// FindAsset returns the asset of that name.
+func FindAsset(name string) (Asset, bool) {
+	if strings.Contains(name, "/") || path.Ext(name) != ".js" {
+		return Asset{}, false
+	}
+	const contentType = "text/javascript; charset=utf-8"
+	if b, err := files.ReadFile("reference/" + name + ".gz"); err == nil {
+		return Asset{ContentType: contentType, Gzipped: b, Immutable: true}, true
+	}
+	if b, err := files.ReadFile("reference/" + name); err == nil {
+		return Asset{ContentType: contentType, plain: b}, true
+	}
+	return Asset{}, false
+}
+
+// Plain returns the content as it is.
+func (a Asset) Plain() ([]byte, error) {
+	if a.Gzipped == nil {
+		return a.plain, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(a.Gzipped))
+	if err != nil {
+		return nil, fmt.Errorf("openapi: asset: %w", err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		return nil, fmt.Errorf("openapi: asset: %w", err)
+	}
+	return b, nil
+}
+
+// read returns an embedded file.
+func read(name string) []byte {
+	b, err := files.ReadFile(name)
+	if err != nil {
+		panic(err) // it is embedded above
+	}
+	return b
+}

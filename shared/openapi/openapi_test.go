@@ -1,0 +1,127 @@
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/oasdiff/yaml3"
+)
+
+var update = flag.Bool("update", false, "write lectern.json anew")
+
+// lectern.json is lectern.yaml, with the names in the same order.
+func TestJSONSaysTheSame(t *testing.T) {
+	source, err := os.ReadFile("lectern.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(source, &document); err != nil {
+		t.Fatal(err)
+	}
+	var compact, want bytes.Buffer
+	if err := writeJSON(&compact, document.Content[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Indent(&want, compact.Bytes(), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	want.WriteByte('\n')
+	if *update {
+		if err := os.WriteFile("lectern.json", want.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile("lectern.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want.Bytes()) {
+		t.Error("lectern.json is not what lectern.yaml says: run go generate")
+	}
+}
+
+// writeJSON writes a node of YAML as JSON.
+func writeJSON(b *bytes.Buffer, n *yaml.Node) error {
+	switch n.Kind {
+	case yaml.MappingNode:
+		b.WriteByte('{')
+		for i := 0; i < len(n.Content); i += 2 {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := writeText(b, n.Content[i].Value); err != nil {
+				return err
+			}
+			b.WriteByte(':')
+			if err := writeJSON(b, n.Content[i+1]); err != nil {
+				return err
+			}
+		}
+		b.WriteByte('}')
+	case yaml.SequenceNode:
+		b.WriteByte('[')
+		for i, item := range n.Content {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := writeJSON(b, item); err != nil {
+				return err
+			}
+		}
+		b.WriteByte(']')
+	case yaml.ScalarNode:
+		switch n.ShortTag() {
+		case "!!str":
+			return writeText(b, n.Value)
+		case "!!int", "!!bool", "!!null":
+			b.WriteString(n.Value)
+		default:
+			return fmt.Errorf("line %d: %q is a %s: quote it", n.Line, n.Value, n.ShortTag())
+		}
+	default:
+		return fmt.Errorf("line %d: anchors and aliases are not used here", n.Line)
+	}
+	return nil
+}
+
+func writeText(b *bytes.Buffer, s string) error {
+	encoder := json.NewEncoder(b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(s); err != nil {
+		return err
+	}
+	b.Truncate(b.Len() - 1) // its line feed
+	return nil
+}
+
+func TestAssets(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		ok   bool
+	}{
+		{"start.js", true}, {"scalar-1.72.1.js", true},
+		{"", false}, {".", false}, {"..", false}, {"index.html", false}, {"scalar-1.72.1.js.gz", false}, {"LICENSE.scalar", false},
+		{"../openapi.go", false}, {"../lectern.yaml", false}, {"a/start.js", false}, {"Start.js", false}, {"start.js\x00", false},
+	} {
+		a, ok := FindAsset(tc.name)
+		if ok != tc.ok {
+			t.Errorf("FindAsset(%q) = %v", tc.name, ok)
+			continue
+		}
+		if !ok {
+			continue
+		}
+		plain, err := a.Plain()
+		if err != nil || len(plain) < 100 || !bytes.Contains(plain, []byte("createApiReference")) {
+			t.Errorf("%s: %d bytes, %v", tc.name, len(plain), err)
+		}
+		if !bytes.Contains(Page(), []byte(`src="docs/`+tc.name+`"`)) {
+			t.Errorf("the page does not load %s", tc.name)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+// Package openapitest holds the answers of running services against the published description: status,
+// headers and body of every one, and which parameters an operation takes.
+//
+// Production code does not import it; the linter sees to that.
+package openapitest
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/lectern-dev/lectern/shared/openapi"
+	"github.com/lectern-dev/lectern/shared/routes"
+)
+
+// Document is the description, read strictly: an object has no fields but those described, although a
+// client should not mind more.
+type Document struct {
+	*openapi3.T
+}
+
+// Load reads the published description, once a process.
+func Load() (*Document, error) { return load() }
+
+var load = sync.OnceValues(func() (*Document, error) {
+	d, err := openapi3.NewLoader().LoadFromData(openapi.YAML())
+	if err != nil {
+		return nil, fmt.Errorf("openapitest: %w", err)
+	}
+	closed := false
+	for _, s := range d.Components.Schemas {
+		if len(s.Value.Properties) > 0 {
+			s.Value.AdditionalProperties = openapi3.AdditionalProperties{Has: &closed}
+		}
+	}
+	return &Document{d}, nil
+})
+
+// Operation returns the operation that a method of a route is described as. HEAD is GET's; a route of
+// any method is described by its GET where it has no other word on the method.
+func (d *Document) Operation(r routes.Route, method string) *openapi3.Operation {
+	item := d.Paths.Value(r.Template)
+	if item == nil {
+		return nil
+	}
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	if op := item.GetOperation(method); op != nil || r.Methods != nil {
+		return op
+	}
+	return item.Get
+}
+
+// Query returns the query parameters of a route's operation, by name.
+func (d *Document) Query(r routes.Route, method string) map[string]*openapi3.Parameter {
+	found := map[string]*openapi3.Parameter{}
+	op := d.Operation(r, method)
+	if op == nil {
+		return found
+	}
+	for _, list := range []openapi3.Parameters{d.Paths.Value(r.Template).Parameters, op.Parameters} {
+		for _, p := range list {
+			if p.Value.In == openapi3.ParameterInQuery {
+				found[p.Value.Name] = p.Value
+			}
+		}
+	}
+	return found
+}
+
+// ExamplePath gives a route's path with the described examples in the place of its variables.
+func (d *Document) ExamplePath(r routes.Route) string {
+	path := r.Template
+	if item := d.Paths.Value(r.Template); item != nil {
+		for _, p := range item.Parameters {
+			if p.Value.In == openapi3.ParameterInPath {
+				path = strings.ReplaceAll(path, "{"+p.Value.Name+"}", fmt.Sprint(p.Value.Example))
+			}
+		}
+	}
+	return path
+}

@@ -1,0 +1,135 @@
+package openapitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/routes"
+)
+
+// Ask sends a GET of a path to a running service, with a key that may read all of it.
+type Ask func(path string) Answer
+
+// ServiceFaults asks a running service which routes and query parameters it has, and says in what it
+// differs from the table of routes and the description: it serves its own routes and nobody else's,
+// knows the described parameters and no others, takes the described values and no others.
+func (d *Document) ServiceFaults(service routes.Service, ask Ask) []string {
+	var faults []string
+	for _, r := range routes.Public() {
+		path := d.ExamplePath(r)
+		a := ask(path)
+		if served := code(a) != apierr.RouteNotFound || r.Operation == "getReferenceAsset" && r.Service == service; served != (r.Service == service) {
+			faults = append(faults, fmt.Sprintf("%s: %s is %s's, and is answered %d here", service, path, r.Service, a.Status))
+			continue
+		}
+		if r.Service == service && r.Allows(http.MethodGet) && r.Methods != nil {
+			for _, f := range d.parameterFaults(r, path, ask) {
+				faults = append(faults, r.Operation+": "+f)
+			}
+		}
+	}
+	return faults
+}
+
+var allowedNames = regexp.MustCompile(`allowed: one of the parameters (.*)\.$`)
+
+func (d *Document) parameterFaults(r routes.Route, path string, ask Ask) []string {
+	described := d.Query(r, http.MethodGet)
+	a := ask(path + "?no_such_parameter=1")
+	m := allowedNames.FindStringSubmatch(message(a))
+	if code(a) != apierr.InvalidParameter || m == nil {
+		return []string{fmt.Sprintf("an unknown parameter is answered %d %.200s", a.Status, a.Body)}
+	}
+	known := []string{}
+	if m[1] != "(none)" {
+		known = strings.Split(m[1], ", ")
+	}
+	slices.Sort(known)
+	var faults []string
+	if want := slices.Sorted(maps.Keys(described)); !slices.Equal(known, want) {
+		faults = append(faults, fmt.Sprintf("takes the parameters %q and is described to take %q", known, want))
+	}
+	for name, p := range described {
+		for _, value := range valuesOf(p) {
+			if a := ask(path + "?" + name + "=" + url.QueryEscape(value)); a.Status == http.StatusBadRequest {
+				faults = append(faults, fmt.Sprintf("refuses the described %s=%s: %.200s", name, value, a.Body))
+			}
+		}
+		for _, value := range outside(p.Schema.Value) {
+			if a := ask(path + "?" + name + "=" + url.QueryEscape(value)); code(a) != apierr.InvalidParameter {
+				faults = append(faults, fmt.Sprintf("answers %d to %s=%s, which is not described", a.Status, name, value))
+			}
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// valuesOf gives values that p is described to take. Cursors have to be given out first.
+func valuesOf(p *openapi3.Parameter) []string {
+	var values []string
+	add := func(v any) {
+		if v != nil {
+			values = append(values, fmt.Sprint(v))
+		}
+	}
+	s := p.Schema.Value
+	add(p.Example)
+	add(s.Default)
+	for _, v := range s.Enum {
+		add(v)
+	}
+	for _, bound := range []*float64{s.Min, s.Max} {
+		if bound != nil {
+			add(int64(*bound))
+		}
+	}
+	if s.Type.Is("boolean") {
+		values = append(values, "true", "false")
+	}
+	return values
+}
+
+// outside gives values that s does not describe.
+func outside(s *openapi3.Schema) []string {
+	values := []string{"", "no such value"}
+	if s.Min != nil {
+		values = append(values, fmt.Sprint(int64(*s.Min)-1))
+	}
+	if s.Max != nil {
+		values = append(values, fmt.Sprint(int64(*s.Max)+1))
+	}
+	return values
+}
+
+type errorBody struct {
+	Error struct {
+		Code    apierr.Code
+		Message string
+	}
+}
+
+func code(a Answer) apierr.Code {
+	var b errorBody
+	if json.Unmarshal(a.Body, &b) != nil {
+		return ""
+	}
+	return b.Error.Code
+}
+
+func message(a Answer) string {
+	var b errorBody
+	if json.Unmarshal(a.Body, &b) != nil {
+		return ""
+	}
+	return b.Error.Message
+}
