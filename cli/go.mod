@@ -7,7 +7,10 @@ require (
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/google/go-cmp v0.7.0
 	github.com/lectern-dev/lectern/client v0.0.0
+	github.com/lectern-dev/lectern/services/embeddables v0.0.0
 	github.com/lectern-dev/lectern/services/entries v0.0.0
+	github.com/lectern-dev/lectern/services/experiments v0.0.0
+	github.com/lectern-dev/lectern/services/region v0.0.0
 	github.com/lectern-dev/lectern/shared v0.0.0
 	github.com/vbauerster/mpb/v8 v8.16.1
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.72.0
@@ -89,6 +92,12 @@ require (
 
 replace github.com/lectern-dev/lectern/client => ../client
 
-replace github.com/lectern-dev/lectern/shared => ../shared
+replace github.com/lectern-dev/lectern/services/embeddables => ../services/embeddables
 
 replace github.com/lectern-dev/lectern/services/entries => ../services/entries
+
+replace github.com/lectern-dev/lectern/services/experiments => ../services/experiments
+
+replace github.com/lectern-dev/lectern/services/region => ../services/region
+
+replace github.com/lectern-dev/lectern/shared => ../shared

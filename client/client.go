@@ -1,5 +1,6 @@
 // Package client is the Go client of the public API: a project's entries, their events and page
-// views, as typed records, as iterators that follow cursors, or as the bytes of the answer.
+// views, its embeddables and their versions, its experiments, as typed records, as iterators that
+// follow cursors, or as the bytes of the answer.
 //
 //	c, err := client.New("https://api.example.com", client.WithAPIKey(os.Getenv("LECTERN_API_KEY")))
 //	if err != nil {

@@ -2,11 +2,7 @@ package client
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"iter"
-	"net/http"
 )
 
 // Entries walks projectID's entries that q selects. An error ends the walk and comes last.
@@ -21,25 +17,12 @@ func (c *Client) EntriesPage(ctx context.Context, projectID string, q EntryQuery
 
 // Entry reads one entry. One that does not exist is an [*Error] with the code "entry_not_found".
 func (c *Client) Entry(ctx context.Context, projectID, entryID string) (Entry, error) {
-	var entry Entry
-	body, err := c.EntryJSON(ctx, projectID, entryID)
-	if err != nil {
-		return entry, err
-	}
-	if err := json.Unmarshal(body, &entry); err != nil {
-		return Entry{}, fmt.Errorf("entry %q: %w", entryID, err)
-	}
-	return entry, nil
+	return readOne[Entry](ctx, c, path("projects", projectID, "entries", entryID))
 }
 
 // EntryJSON reads one entry as the bytes of the answer.
 func (c *Client) EntryJSON(ctx context.Context, projectID, entryID string) ([]byte, error) {
-	var body []byte
-	err := c.get(ctx, path("projects", projectID, "entries", entryID), nil, "application/json", func(r *http.Response) (err error) {
-		body, err = io.ReadAll(r.Body)
-		return err
-	})
-	return body, err
+	return c.body(ctx, path("projects", projectID, "entries", entryID))
 }
 
 // Events walks the events of one entry. An error ends the walk and comes last.

@@ -43,7 +43,7 @@ type Reject struct {
 // learns of each.
 const MaxListedRejects = 1000
 
-// Send posts one batch of NDJSON records of resource ("entries", "events"). Sending a batch again is
+// Send posts one batch of NDJSON records of resource ("entries", "embeddable-versions"). Sending a batch again is
 // harmless, so it is repeated as reads are. Lines that were rejected are no error: see the receipt.
 func (i *Ingester) Send(ctx context.Context, resource string, ndjson []byte) (Receipt, error) {
 	build := func(ctx context.Context) (*http.Request, error) {

@@ -13,7 +13,8 @@ import (
 )
 
 // List names one list of the API with its filters, as raw access needs it. Its methods build it:
-// [EntryQuery.List], [EventQuery.List], [PageViewQuery.List].
+// [EntryQuery.List], [EventQuery.List], [PageViewQuery.List], [EmbeddableQuery.List],
+// [VersionQuery.List], [ExperimentQuery.List].
 type List struct {
 	path   string
 	values url.Values
@@ -32,6 +33,21 @@ func (q EventQuery) List(projectID, entryID string) List {
 // List returns the list of page views that q selects.
 func (q PageViewQuery) List(projectID string) List {
 	return List{path("projects", projectID, "entries-page-views"), q.values()}
+}
+
+// List returns the list of projectID's embeddables.
+func (q EmbeddableQuery) List(projectID string) List {
+	return List{path("projects", projectID, "embeddables"), url.Values{}}
+}
+
+// List returns the list of the embeddable's versions that q selects.
+func (q VersionQuery) List(projectID, embeddableID string) List {
+	return List{path("projects", projectID, "embeddables", embeddableID, "versions"), q.values()}
+}
+
+// List returns the list of projectID's experiments that q selects.
+func (q ExperimentQuery) List(projectID string) List {
+	return List{path("projects", projectID, "experiments"), q.values()}
 }
 
 // RawPage is one page of a list as the bytes of the answer.

@@ -100,6 +100,36 @@ func (q PageViewQuery) values() url.Values {
 	return v
 }
 
+// EmbeddableQuery says how the embeddables are walked; they are always ordered by their id.
+type EmbeddableQuery struct {
+	Paging
+}
+
+// VersionQuery selects versions of one embeddable.
+type VersionQuery struct {
+	Paging
+	Direction Direction
+}
+
+func (q VersionQuery) values() url.Values {
+	v := url.Values{}
+	setString(v, "direction", string(q.Direction))
+	return v
+}
+
+// ExperimentQuery selects experiments; they are always ordered by their creation, the newest first.
+type ExperimentQuery struct {
+	Paging
+	// Status selects experiments that stand there; the zero value selects all.
+	Status ExperimentStatus
+}
+
+func (q ExperimentQuery) values() url.Values {
+	v := url.Values{}
+	setString(v, "status", string(q.Status))
+	return v
+}
+
 func setString(v url.Values, name, value string) {
 	if value != "" {
 		v.Set(name, value)

@@ -58,3 +58,77 @@ type PageView struct {
 	// URL is where it was seen; nil unless asked for by PageViewQuery.IncludeURLs and known.
 	URL *string `json:"url,omitempty"`
 }
+
+// Embeddable is a flow that is embedded in pages.
+type Embeddable struct {
+	EmbeddableID string `json:"embeddable_id"`
+	Title        string `json:"title"`
+	GroupID      string `json:"group_id"`
+	ProjectID    string `json:"project_id"`
+}
+
+// EmbeddableWithDefinition is an embeddable with what it shows.
+type EmbeddableWithDefinition struct {
+	Embeddable
+	// Definition is what is in production: JSON, as the string that the API gives out.
+	Definition string `json:"json_string_prod"`
+}
+
+// EmbeddableVersion is a saved state of an embeddable. It never changes.
+type EmbeddableVersion struct {
+	EmbeddableID string    `json:"embeddable_id"`
+	Number       int64     `json:"version_number"`
+	SavedAt      time.Time `json:"saved_at"`
+}
+
+// EmbeddableVersionWithDefinition is a version with what it shows.
+type EmbeddableVersionWithDefinition struct {
+	EmbeddableVersion
+	// Definition is what was saved: JSON, as the string that the API gives out.
+	Definition string `json:"json_string"`
+}
+
+// ExperimentStatus is where an experiment stands.
+type ExperimentStatus string
+
+// The statuses.
+const (
+	Draft        ExperimentStatus = "draft"
+	Running      ExperimentStatus = "running"
+	Paused       ExperimentStatus = "paused"
+	WinnerPicked ExperimentStatus = "winner_picked"
+	Completed    ExperimentStatus = "completed"
+	Discarded    ExperimentStatus = "discarded"
+)
+
+// Experiment is a split test between variants of flows. A nil field was null, which for a list is
+// another thing than an empty one.
+type Experiment struct {
+	ID string `json:"id"`
+	// ExperimentID is the same as ID.
+	ExperimentID    string    `json:"experimentId"`
+	FlowID          string    `json:"flowId"`
+	Name            *string   `json:"name"`
+	Hypothesis      *string   `json:"hypothesis"`
+	ImpactMetrics   []string  `json:"impact_metrics"`
+	NoImpactMetrics []string  `json:"no_impact_metrics"`
+	CreatedAt       time.Time `json:"created_at"`
+	UpdatedAt       time.Time `json:"updated_at"`
+	Observations    *string   `json:"observations"`
+	Outcome         *string   `json:"outcome"`
+	// Attachments is a JSON array of objects with url and name, as the string that the API gives out.
+	Attachments *string `json:"attachments"`
+	// Variants is a JSON object of the variants by their keys, as the string that the API gives out.
+	Variants *string  `json:"variants"`
+	FlowIDs  []string `json:"flow_ids"`
+	// PausedShowingVariant and WinnerVariant are keys of variants.
+	PausedShowingVariant *string           `json:"paused_showing_variant"`
+	WinnerVariant        *string           `json:"winner_variant"`
+	Status               *ExperimentStatus `json:"status"`
+}
+
+// Project is what is public of a project.
+type Project struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+}

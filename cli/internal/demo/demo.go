@@ -61,14 +61,14 @@ type Event struct {
 
 // WriteEntries writes all entries as NDJSON.
 func WriteEntries(w io.Writer) error {
-	return write(w, func(encode func(any) error) error {
+	return writeAll(w, func(encode func(any) error) error {
 		return visits(func(entry Entry, _ []Event) error { return encode(entry) })
 	})
 }
 
 // WriteEvents writes all events as NDJSON, entry by entry, each entry's oldest first.
 func WriteEvents(w io.Writer) error {
-	return write(w, func(encode func(any) error) error {
+	return writeAll(w, func(encode func(any) error) error {
 		return visits(func(_ Entry, events []Event) error {
 			for _, e := range events {
 				if err := encode(e); err != nil {
@@ -80,7 +80,19 @@ func WriteEvents(w io.Writer) error {
 	})
 }
 
-func write(w io.Writer, records func(encode func(any) error) error) error {
+// writeEach writes records as NDJSON.
+func writeEach[T any](w io.Writer, records []T) error {
+	return writeAll(w, func(encode func(any) error) error {
+		for _, r := range records {
+			if err := encode(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func writeAll(w io.Writer, records func(encode func(any) error) error) error {
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	encoder := json.NewEncoder(buffered)
 	encoder.SetEscapeHTML(false)

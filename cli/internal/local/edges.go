@@ -45,7 +45,10 @@ func (r *run) serve(name string, l net.Listener, h http.Handler) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
-	server := &http.Server{Handler: h, Protocols: protocols, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
+	server := &http.Server{
+		Handler: h, Protocols: protocols, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
+		DisableGeneralOptionsHandler: true, // "OPTIONS *" is no path that anybody has
+	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -4,104 +4,155 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/lectern-dev/lectern/cli/internal/csvrow"
 	"github.com/lectern-dev/lectern/cli/internal/demo"
 	"github.com/lectern-dev/lectern/cli/internal/load"
 	"github.com/lectern-dev/lectern/client"
-	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/auth/keyring"
-	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// demoKey returns a key of the demo project: the one of the run before, if it is still accepted.
-func (r *run) demoKey(ctx context.Context, url string, environ map[string]string) (string, error) {
-	if key := r.state.APIKey; key != "" {
-		reader, err := client.New(url, client.WithAPIKey(key))
-		if err != nil {
-			return "", err
-		}
-		_, err = reader.EntriesPage(ctx, demo.ProjectID, client.EntryQuery{Paging: client.Paging{Limit: 1}})
-		if err == nil {
-			return key, nil
-		}
-		if client.Code(err) != "unauthorized" {
-			return "", err
-		}
-	}
-	var cfg auth.Config
-	if err := config.Load(&cfg, environ); err != nil {
-		return "", err
-	}
-	admin, err := keyring.OpenAdmin(ctx, cfg, keyring.Options{Now: r.Now})
-	if err != nil {
-		return "", err
-	}
-	defer admin.Close()
-	key, _, err := admin.Mint(ctx, pgkeys.MintOptions{ProjectID: demo.ProjectID, Name: "demo"})
-	if err != nil {
-		return "", err
-	}
-	r.state.APIKey = key.Reveal()
-	return key.Reveal(), r.state.save()
+// demoPart is one resource of the demo project.
+type demoPart struct {
+	resource string
+	write    func(io.Writer) error
+	count    int
+	// isThere tells whether a run before has loaded it.
+	isThere func(context.Context) (bool, error)
 }
 
-// demoData loads the demo project where it is not there yet, through the front door of all data, and
-// returns the id of its newest entry.
+// demoData loads what is not there yet of the demo project, through the front door of all data, and
+// returns the id of its newest entry. The database may have been removed since a run before, or that
+// run may have been of a version that knew fewer resources.
 func (r *run) demoData(ctx context.Context, d Demo) (string, error) {
 	reader, err := client.New(d.URL, client.WithAPIKey(d.APIKey))
 	if err != nil {
 		return "", err
 	}
-	newest := func() (string, error) {
-		page, err := reader.EntriesPage(ctx, demo.ProjectID, client.EntryQuery{
-			Paging: client.Paging{Limit: 1}, Sort: client.ByCreatedAt, UpdatedBefore: demo.End(),
-		})
-		if err != nil || len(page.Records) == 0 {
-			return "", err
-		}
-		return page.Records[0].EntryID, nil
-	}
-	if r.state.DemoLoaded {
-		// The database may have been removed since.
-		if id, err := newest(); id != "" || err != nil {
-			return id, err
-		}
-	}
-	r.Note("Loading the demo project: %d entries with %d events.", demo.EntryCount, demo.EventCount)
 	ingester, err := client.NewIngester(d.InternalURL, client.WithAPIKey(d.InternalAPIKey))
 	if err != nil {
 		return "", err
 	}
-	for _, part := range []struct {
-		shape csvrow.Shape
-		write func(io.Writer) error
-		want  int
-	}{
-		{csvrow.Entries(), demo.WriteEntries, demo.EntryCount},
-		{csvrow.Events(), demo.WriteEvents, demo.EventCount},
-	} {
-		result, err := load.Run(ctx, load.Options{
-			Inputs: []load.Input{{Name: part.shape.Resource, Open: func() (io.ReadCloser, error) { return stream(part.write), nil }}},
-			Format: load.NDJSON,
-			Shape:  part.shape,
-			Send: func(ctx context.Context, ndjson []byte) (client.Receipt, error) {
-				return ingester.Send(ctx, part.shape.Resource, ndjson)
-			},
-		})
+	// All are looked for before the first is loaded, which would be found then.
+	var missing []demoPart
+	for _, part := range r.demoParts(reader) {
+		found, err := part.isThere(ctx)
 		if err != nil {
 			return "", err
 		}
-		if result.Rejected > 0 || result.Stored+result.Existing != part.want {
-			return "", fmt.Errorf("%s: %d stored, %d existing, %d rejected; want %d in all", part.shape.Resource, result.Stored, result.Existing, result.Rejected, part.want)
+		if !found {
+			missing = append(missing, part)
 		}
 	}
-	r.state.DemoLoaded = true
-	if err := r.state.save(); err != nil {
+	if len(missing) > 0 {
+		names := make([]string, len(missing))
+		for i, part := range missing {
+			names[i] = fmt.Sprintf("%d %s", part.count, part.resource)
+			if part.count == 1 {
+				names[i] = strings.TrimSuffix(names[i], "s")
+			}
+		}
+		r.Note("Loading the demo project: %s.", strings.Join(names, ", "))
+		if err := r.loadDemo(ctx, ingester, missing); err != nil {
+			return "", err
+		}
+	}
+	return newestEntry(ctx, reader)
+}
+
+// demoParts returns the parts in the order in which they are loaded. Entries and events take many
+// batches, so that the state must tell when the last was acknowledged. Each of the others is one
+// batch, stored whole or not at all: one record tells of all, and an embeddable, as it is sent after
+// them, also of the versions.
+func (r *run) demoParts(reader *client.Client) []demoPart {
+	many := func(ctx context.Context) (bool, error) {
+		if !r.state.DemoLoaded {
+			return false, nil
+		}
+		id, err := newestEntry(ctx, reader)
+		return id != "", err
+	}
+	record := func(read func(context.Context) error, notFound string) func(context.Context) (bool, error) {
+		return func(ctx context.Context) (bool, error) {
+			err := read(ctx)
+			if client.Code(err) == notFound {
+				return false, nil
+			}
+			return err == nil, err
+		}
+	}
+	embeddables, versions, experiments := demo.Embeddables(), demo.Versions(), demo.Experiments()
+	embeddable := record(func(ctx context.Context) error {
+		_, err := reader.Embeddable(ctx, demo.ProjectID, embeddables[0].EmbeddableID)
+		return err
+	}, "embeddable_does_not_exist")
+	experiment := record(func(ctx context.Context) error {
+		_, err := reader.Experiment(ctx, demo.ProjectID, experiments[0].ID)
+		return err
+	}, "experiment_not_found")
+	project := record(func(ctx context.Context) error {
+		_, err := reader.Project(ctx, demo.ProjectID)
+		return err
+	}, "project_not_found")
+	return []demoPart{
+		{"projects", demo.WriteProjects, 1, project},
+		{"embeddable-versions", demo.WriteVersions, len(versions), embeddable},
+		{"embeddables", demo.WriteEmbeddables, len(embeddables), embeddable},
+		{"experiments", demo.WriteExperiments, len(experiments), experiment},
+		{"entries", demo.WriteEntries, demo.EntryCount, many},
+		{"events", demo.WriteEvents, demo.EventCount, many},
+	}
+}
+
+// loadDemo loads parts. The state tells that all are there only while they are, so that a run that was
+// cut here does not leave half of it for the whole.
+func (r *run) loadDemo(ctx context.Context, ingester *client.Ingester, parts []demoPart) error {
+	complete := func(is bool) error {
+		r.state.DemoLoaded = is
+		return r.state.save()
+	}
+	if slices.ContainsFunc(parts, func(p demoPart) bool { return p.resource == "entries" }) {
+		if err := complete(false); err != nil {
+			return err
+		}
+	}
+	for _, part := range parts {
+		if err := part.load(ctx, ingester); err != nil {
+			return err
+		}
+	}
+	return complete(true)
+}
+
+// load sends the part.
+func (p demoPart) load(ctx context.Context, ingester *client.Ingester) error {
+	result, err := load.Run(ctx, load.Options{
+		Inputs: []load.Input{{Name: p.resource, Open: func() (io.ReadCloser, error) { return stream(p.write), nil }}},
+		Format: load.NDJSON,
+		Shape:  csvrow.Shape{Resource: p.resource},
+		Send: func(ctx context.Context, ndjson []byte) (client.Receipt, error) {
+			return ingester.Send(ctx, p.resource, ndjson)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if result.Rejected > 0 || result.Stored+result.Existing != p.count {
+		return fmt.Errorf("%s: %d stored, %d existing, %d rejected; want %d in all", p.resource, result.Stored, result.Existing, result.Rejected, p.count)
+	}
+	return nil
+}
+
+// newestEntry returns the id of the newest of the demo's entries, or none when there is none.
+func newestEntry(ctx context.Context, reader *client.Client) (string, error) {
+	page, err := reader.EntriesPage(ctx, demo.ProjectID, client.EntryQuery{
+		Paging: client.Paging{Limit: 1}, Sort: client.ByCreatedAt, UpdatedBefore: demo.End(),
+	})
+	if err != nil || len(page.Records) == 0 {
 		return "", err
 	}
-	return newest()
+	return page.Records[0].EntryID, nil
 }
 
 // stream gives what write writes to be read.

@@ -8,7 +8,10 @@ import (
 	"maps"
 	"net"
 
+	embeddables "github.com/lectern-dev/lectern/services/embeddables/app"
 	entries "github.com/lectern-dev/lectern/services/entries/app"
+	experiments "github.com/lectern-dev/lectern/services/experiments/app"
+	region "github.com/lectern-dev/lectern/services/region/app"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/routes"
 	shared "github.com/lectern-dev/lectern/shared/service"
@@ -18,6 +21,9 @@ import (
 func services() []service {
 	return []service{
 		row(routes.Entries, func(c *entries.Config) *shared.Config { return &c.Config }, entries.Run, entries.Migrate),
+		row(routes.Embeddables, func(c *embeddables.Config) *shared.Config { return &c.Config }, embeddables.Run, embeddables.Migrate),
+		row(routes.Experiments, func(c *experiments.Config) *shared.Config { return &c.Config }, experiments.Run, experiments.Migrate),
+		row(routes.Region, func(c *region.Config) *shared.Config { return &c.Config }, region.Run, region.Migrate),
 	}
 }
 

@@ -20,7 +20,7 @@ type state struct {
 	CacheSecret string `json:"cache_secret"`
 	// APIKey is the demo project's key, which is good as long as the database knows it.
 	APIKey string `json:"api_key,omitempty"`
-	// DemoLoaded tells that all of the demo project's data was acknowledged once.
+	// DemoLoaded tells that all of the demo project's entries and events were acknowledged once.
 	DemoLoaded bool `json:"demo_loaded,omitempty"`
 }
 

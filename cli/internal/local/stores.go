@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -77,6 +78,29 @@ type databases struct {
 	of   map[string]database
 }
 
+// The services share one Postgres, where a cluster may give each its own, so a pool is smaller than it
+// would be there, and Postgres takes as many connections as all pools together may ask for.
+const (
+	defaultPoolSize  = 8
+	poolsEach        = 3  // a service's: to read, to take data in, and to look keys up
+	spareConnections = 20 // of listeners, migrations, and whoever looks at the data
+)
+
+// poolSize returns how many connections each pool may have.
+func (r *run) poolSize() (int, error) {
+	named := r.Environ[poolSizeVariable]
+	if named == "" {
+		return defaultPoolSize, nil
+	}
+	n, err := strconv.Atoi(named)
+	if err != nil || n < 1 || n > 1000 {
+		return 0, fmt.Errorf("%s is %q: want 1 to 1000 here, where all services share one Postgres", poolSizeVariable, named)
+	}
+	return n, nil
+}
+
+const poolSizeVariable = "DATABASE_MAX_CONNS"
+
 // startPostgres starts the private server and makes sure of the databases and their roles.
 func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (databases, error) {
 	out, err := logs("postgres")
@@ -87,7 +111,14 @@ func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (data
 	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
 		r.Note("Making a Postgres in %s.", folder)
 	}
-	pg, err := pglocal.Start(ctx, pglocal.Options{Dir: folder, Log: out})
+	perPool, err := r.poolSize()
+	if err != nil {
+		return databases{}, err
+	}
+	connections := perPool*poolsEach*len(all) + spareConnections
+	pg, err := pglocal.Start(ctx, pglocal.Options{
+		Dir: folder, Log: out, Settings: map[string]string{"max_connections": strconv.Itoa(connections)},
+	})
 	switch {
 	case errors.Is(err, pglocal.ErrNoBinaries):
 		return databases{}, fmt.Errorf("%w: install Postgres (make setup does)", err)
@@ -184,6 +215,9 @@ func (r *run) environ(auth database, redisURL string) map[string]string {
 			name += "_FILE"
 		}
 		environ[name] = value
+	}
+	if environ[poolSizeVariable] == "" {
+		environ[poolSizeVariable] = strconv.Itoa(defaultPoolSize)
 	}
 	for name, value := range map[string]string{
 		"AUTH_DATABASE_URL":         auth.reader,

@@ -1,0 +1,97 @@
+package demo
+
+import (
+	"io"
+	"time"
+)
+
+// Embeddable is an embeddable as the ingest endpoint takes it.
+type Embeddable struct {
+	EmbeddableID string `json:"embeddable_id"`
+	Title        string `json:"title"`
+	GroupID      string `json:"group_id"`
+	ProjectID    string `json:"project_id"`
+	Definition   string `json:"json_string_prod"`
+}
+
+// Version is a version of an embeddable as the ingest endpoint takes it.
+type Version struct {
+	EmbeddableID string    `json:"embeddable_id"`
+	ProjectID    string    `json:"project_id"`
+	Number       int       `json:"version_number"`
+	SavedAt      time.Time `json:"saved_at"`
+	Definition   string    `json:"json_string"`
+}
+
+// Embeddables returns the flows that the entries came in by, each with the definition of its latest
+// version.
+func Embeddables() []Embeddable {
+	var all []Embeddable
+	for _, f := range flows() {
+		all = append(all, Embeddable{f.id, f.title, f.groupID, ProjectID, f.definition(len(f.releases))})
+	}
+	return all
+}
+
+// Versions returns all versions of all embeddables: those that the events name.
+func Versions() []Version {
+	var all []Version
+	for _, f := range flows() {
+		for i, r := range f.releases {
+			number := i + 1
+			// Saved in the afternoon before it went live at midnight.
+			savedAt := r.live().Add(-8*time.Hour - time.Duration(number*37)*time.Minute)
+			all = append(all, Version{f.id, ProjectID, number, savedAt, f.definition(number)})
+		}
+	}
+	return all
+}
+
+// WriteEmbeddables writes all embeddables as NDJSON.
+func WriteEmbeddables(w io.Writer) error { return writeEach(w, Embeddables()) }
+
+// WriteVersions writes all versions as NDJSON, embeddable by embeddable.
+func WriteVersions(w io.Writer) error { return writeEach(w, Versions()) }
+
+// definition returns the flow as a version of it was saved, as JSON.
+func (f flow) definition(number int) string {
+	r := f.releases[number-1]
+	pages := make([]pairs, len(f.pages))
+	for i := range f.pages {
+		pages[i] = f.page(r, i)
+	}
+	b, _ := plain(pairs{ // made of strings, numbers, booleans and lists of them: always marshals
+		{"flow_id", f.id},
+		{"version", number},
+		{"note", r.note},
+		{"theme", pairs{{"accent", r.accent}, {"font", "Inter"}, {"corner_radius_px", 8}}},
+		{"settings", pairs{{"progress_bar", r.progress}, {"back_button", true}, {"url", f.url}}},
+		{"pages", pages},
+	})
+	return string(b)
+}
+
+// page returns the page at index as r shows it.
+func (f flow) page(r release, index int) pairs {
+	p := f.pages[index]
+	components := []pairs{}
+	add := func(component pairs) { components = append(components, component) }
+	title := p.title
+	if index == 0 {
+		title = r.headline
+	}
+	add(pairs{{"type", "headline"}, {"text", title}})
+	for _, q := range p.questions {
+		add(append(pairs{{"name", q.name}, {"label", q.label}, {"required", q.optional == 0}}, q.input...))
+	}
+	var next any
+	if index+1 < len(f.pages) {
+		next = f.pages[index+1].id
+		add(pairs{{"type", "button"}, {"label", r.button}, {"action", "next"}})
+	}
+	reports := []string{}
+	if c, ok := customOn(p.key, customEvents()); ok {
+		reports = append(reports, c.name)
+	}
+	return pairs{{"id", p.id}, {"key", p.key}, {"index", index}, {"components", components}, {"custom_events", reports}, {"next", next}}
+}

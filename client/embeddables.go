@@ -1,0 +1,57 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"strconv"
+)
+
+// Embeddables walks projectID's embeddables, by their id. An error ends the walk and comes last.
+func (c *Client) Embeddables(ctx context.Context, projectID string, q EmbeddableQuery) iter.Seq2[Embeddable, error] {
+	return walk[Embeddable](ctx, c, q.List(projectID), q.Paging)
+}
+
+// EmbeddablesPage reads one page of what [Client.Embeddables] walks.
+func (c *Client) EmbeddablesPage(ctx context.Context, projectID string, q EmbeddableQuery) (Page[Embeddable], error) {
+	return readPage[Embeddable](ctx, c, q.List(projectID), q.Cursor, q.size(0))
+}
+
+// Embeddable reads one embeddable with its definition. One that does not exist is an [*Error] with the
+// code "embeddable_does_not_exist".
+func (c *Client) Embeddable(ctx context.Context, projectID, embeddableID string) (EmbeddableWithDefinition, error) {
+	return readOne[EmbeddableWithDefinition](ctx, c, embeddablePath(projectID, embeddableID))
+}
+
+// EmbeddableJSON reads one embeddable as the bytes of the answer.
+func (c *Client) EmbeddableJSON(ctx context.Context, projectID, embeddableID string) ([]byte, error) {
+	return c.body(ctx, embeddablePath(projectID, embeddableID))
+}
+
+// Versions walks the versions of one embeddable, by their number. An error ends the walk and comes last.
+func (c *Client) Versions(ctx context.Context, projectID, embeddableID string, q VersionQuery) iter.Seq2[EmbeddableVersion, error] {
+	return walk[EmbeddableVersion](ctx, c, q.List(projectID, embeddableID), q.Paging)
+}
+
+// VersionsPage reads one page of what [Client.Versions] walks.
+func (c *Client) VersionsPage(ctx context.Context, projectID, embeddableID string, q VersionQuery) (Page[EmbeddableVersion], error) {
+	return readPage[EmbeddableVersion](ctx, c, q.List(projectID, embeddableID), q.Cursor, q.size(0))
+}
+
+// Version reads one version with its definition. One that does not exist is an [*Error] with the code
+// "embeddable_version_does_not_exist".
+func (c *Client) Version(ctx context.Context, projectID, embeddableID string, number int64) (EmbeddableVersionWithDefinition, error) {
+	return readOne[EmbeddableVersionWithDefinition](ctx, c, versionPath(projectID, embeddableID, number))
+}
+
+// VersionJSON reads one version as the bytes of the answer.
+func (c *Client) VersionJSON(ctx context.Context, projectID, embeddableID string, number int64) ([]byte, error) {
+	return c.body(ctx, versionPath(projectID, embeddableID, number))
+}
+
+func embeddablePath(projectID, embeddableID string) string {
+	return path("projects", projectID, "embeddables", embeddableID)
+}
+
+func versionPath(projectID, embeddableID string, number int64) string {
+	return path("projects", projectID, "embeddables", embeddableID, "versions", strconv.FormatInt(number, 10))
+}

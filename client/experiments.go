@@ -1,0 +1,28 @@
+package client
+
+import (
+	"context"
+	"iter"
+)
+
+// Experiments walks projectID's experiments that q selects, the newest first. An error ends the walk
+// and comes last.
+func (c *Client) Experiments(ctx context.Context, projectID string, q ExperimentQuery) iter.Seq2[Experiment, error] {
+	return walk[Experiment](ctx, c, q.List(projectID), q.Paging)
+}
+
+// ExperimentsPage reads one page of what [Client.Experiments] walks.
+func (c *Client) ExperimentsPage(ctx context.Context, projectID string, q ExperimentQuery) (Page[Experiment], error) {
+	return readPage[Experiment](ctx, c, q.List(projectID), q.Cursor, q.size(0))
+}
+
+// Experiment reads one experiment. One that does not exist is an [*Error] with the code
+// "experiment_not_found".
+func (c *Client) Experiment(ctx context.Context, projectID, experimentID string) (Experiment, error) {
+	return readOne[Experiment](ctx, c, path("projects", projectID, "experiments", experimentID))
+}
+
+// ExperimentJSON reads one experiment as the bytes of the answer.
+func (c *Client) ExperimentJSON(ctx context.Context, projectID, experimentID string) ([]byte, error) {
+	return c.body(ctx, path("projects", projectID, "experiments", experimentID))
+}

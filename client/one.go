@@ -1,0 +1,36 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// body reads the one record at path as the bytes of the answer.
+func (c *Client) body(ctx context.Context, path string) ([]byte, error) {
+	var body []byte
+	err := c.get(ctx, path, nil, "application/json", func(r *http.Response) (err error) {
+		if err := checkDelimited(r); err != nil {
+			return err
+		}
+		body, err = io.ReadAll(r.Body)
+		return err
+	})
+	return body, err
+}
+
+// readOne reads the one record at path.
+func readOne[T any](ctx context.Context, c *Client, path string) (T, error) {
+	var record T
+	body, err := c.body(ctx, path)
+	if err != nil {
+		return record, err
+	}
+	if err := json.Unmarshal(body, &record); err != nil {
+		var none T
+		return none, fmt.Errorf("the record at %s: %w", path, err)
+	}
+	return record, nil
+}
