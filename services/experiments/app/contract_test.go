@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -232,9 +233,13 @@ func TestRoutes(t *testing.T) {
 	s := demo(t, nil)
 	variables := strings.NewReplacer("{projectId}", "pr_1", "{experimentId}", "ex_1")
 	for _, r := range routes.Public() {
-		want := map[bool]int{true: 200, false: 404}[r.Service == routes.Experiments]
-		if a := s.Get(t, "", variables.Replace(r.Template)); a.Status != want {
-			t.Errorf("%s: %d, want %d", r.Operation, a.Status, want)
+		resp, err := http.Get(s.URL + variables.Replace(r.Template))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if served := resp.StatusCode != 404; served != (r.Service == routes.Experiments) {
+			t.Errorf("%s: %d", r.Operation, resp.StatusCode)
 		}
 	}
 	for _, r := range routes.Internal() {
