@@ -106,15 +106,16 @@ func (b *breaker) run(ctx context.Context, command func(context.Context) error) 
 	return err
 }
 
-// isFault tells whether err says that Redis does not answer. An error that Redis itself sends is an
-// answer, but for the one of a node that still reads its data.
+// isFault tells whether err says that Redis is of no use. An error that Redis itself sends is an answer,
+// but for those of a node that still reads its data, or is a replica since a failover: the driver would
+// try each command on it twice, on a new connection.
 func isFault(err error) bool {
 	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, ErrDown) ||
 		errors.Is(err, redis.ErrClosed) || errors.Is(err, context.Canceled) {
 		return false
 	}
 	if answer, ok := errors.AsType[redis.Error](err); ok {
-		return redis.IsLoadingError(answer)
+		return redis.IsLoadingError(answer) || redis.IsReadOnlyError(answer)
 	}
 	return true
 }

@@ -70,7 +70,13 @@ func Open(cfg Config, o Options) (*Client, error) {
 	var instrumentErr error
 	instrument := func(node *redis.Client) {
 		node.AddHook(newBreaker(c, node.Options().Addr, func(ctx context.Context) error {
-			return node.Ping(ctx).Err()
+			// A write, as a replica answers all else. What another node of a cluster is to answer says
+			// that this one is back, too.
+			err := node.Set(ctx, "lectern:probe", "", time.Second).Err()
+			if _, answered := errors.AsType[redis.Error](err); answered && !isFault(err) {
+				return nil
+			}
+			return err
 		}))
 		if err := instrumentTracing(node, o.Tracer); err != nil {
 			instrumentErr = err

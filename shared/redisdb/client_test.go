@@ -99,6 +99,33 @@ func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
 	}
 }
 
+// A node that became a replica is left alone until it takes writes again.
+func TestReadOnlyReplicaIsLeftAlone(t *testing.T) {
+	server := redistest.Start(t)
+	c := open(t, server, nil)
+	ctx, admin := t.Context(), server.Client()
+	if err := admin.Do(ctx, "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Set(ctx, "k", "v", 0).Err(); err == nil {
+		t.Fatal("a replica took a write")
+	}
+	if c.Up() {
+		t.Fatal("said to be up")
+	}
+	probed := time.Now()
+	eventually(t, "probes pass by", func() bool {
+		if err := c.Set(ctx, "k", "v", 0).Err(); !errors.Is(err, redisdb.ErrDown) {
+			t.Fatalf("sent to a replica: %v", err)
+		}
+		return time.Since(probed) > 4*rest
+	})
+	if err := admin.Do(ctx, "REPLICAOF", "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "writes are sent again", func() bool { return c.Set(ctx, "k", "v", 0).Err() == nil })
+}
+
 func TestAnswersAreNoFaults(t *testing.T) {
 	c := open(t, redistest.Start(t), nil)
 	ctx := t.Context()
