@@ -1,0 +1,65 @@
+package faulttest
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+// LimitFiles lets the process pid open no more than n files from now on (prlimit(2)). It gives back what
+// undoes it.
+func LimitFiles(t testing.TB, pid int, n uint64) (undo func()) {
+	t.Helper()
+	var before syscall.Rlimit
+	now := syscall.Rlimit{Cur: n, Max: 0}
+	if errno := prlimit(pid, nil, &before); errno != 0 {
+		t.Fatalf("faulttest: prlimit: %v", errno)
+	}
+	now.Max = before.Max // lowering that would be for good
+	if errno := prlimit(pid, &now, nil); errno != 0 {
+		t.Fatalf("faulttest: prlimit: %v", errno)
+	}
+	return func() {
+		if errno := prlimit(pid, &before, nil); errno != 0 {
+			t.Errorf("faulttest: prlimit: %v", errno)
+		}
+	}
+}
+
+func prlimit(pid int, set, get *syscall.Rlimit) syscall.Errno {
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), syscall.RLIMIT_NOFILE,
+		uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(get)), 0, 0)
+	return errno
+}
+
+// OpenFiles counts the files that the process pid has open.
+func OpenFiles(t testing.TB, pid int) int {
+	t.Helper()
+	open, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd")
+	if err != nil {
+		t.Fatalf("faulttest: %v", err)
+	}
+	return len(open)
+}
+
+// SmallDisk mounts a file system of so many bytes on an empty folder, and gives it back with what makes it
+// larger. t is skipped where we may not mount.
+func SmallDisk(t testing.TB, bytes int64) (dir string, grow func(bytes int64)) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+strconv.FormatInt(bytes, 10)); err != nil {
+		t.Skipf("faulttest: a small disk needs the right to mount: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Errorf("faulttest: unmount: %v", err)
+		}
+	})
+	return dir, func(bytes int64) {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size="+strconv.FormatInt(bytes, 10)); err != nil {
+			t.Fatalf("faulttest: remount: %v", err)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package faulttest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Load asks a service for the same things over and over, from several clients, and checks every answer
+// against what the service answered when all was well.
+//
+// An answer is good when it is 200 with that very body; refused when it is 503 or 429 in the API's error
+// shape with Retry-After; broken when the connection ended, or none was to be had, before the answer was
+// whole. All else is wrong: another status, another body, half a body that looked whole.
+type Load struct {
+	t      testing.TB
+	url    string
+	o      LoadOptions
+	want   map[string][]byte // bodies by path
+	client *http.Client
+
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	report Report
+	last   time.Time // when the last good answer came
+	marks  int       // good answers since the last Mark
+}
+
+// LoadOptions say what is asked.
+type LoadOptions struct {
+	Key     string
+	Paths   []string
+	Clients int           // at once; 4 when 0
+	Pause   time.Duration // of each client between answers; 2 ms when 0, none when negative
+	Timeout time.Duration // of a client; one that runs out is wrong, as every wait is to be bounded. 20 s when 0
+}
+
+// Report is what the clients saw.
+type Report struct {
+	Good, Refused, Broken int
+	Statuses              map[int]int
+	Wrong                 []string        // the first of them, in words
+	Gap                   time.Duration   // the longest time without a good answer
+	Latencies             []time.Duration // of good answers, ascending
+	Refusals              []time.Duration // how long refusals took, ascending
+}
+
+// Quantile gives a quantile of durations in ascending order, 0 of none.
+func Quantile(ascending []time.Duration, q float64) time.Duration {
+	if len(ascending) == 0 {
+		return 0
+	}
+	return ascending[min(int(q*float64(len(ascending))), len(ascending)-1)]
+}
+
+// String gives the report in one line.
+func (r Report) String() string {
+	return fmt.Sprintf("%d good (p50 %v, p99 %v, max %v), %d refused (max %v), %d broken, statuses %v, longest gap %v",
+		r.Good, Quantile(r.Latencies, 0.5), Quantile(r.Latencies, 0.99), Quantile(r.Latencies, 1),
+		r.Refused, Quantile(r.Refusals, 1), r.Broken, r.Statuses, r.Gap)
+}
+
+// Start asks each path once, which must succeed, and then all of them until [Load.Stop].
+func Start(t testing.TB, url string, o LoadOptions) *Load {
+	t.Helper()
+	if o.Clients == 0 {
+		o.Clients = 4
+	}
+	if o.Pause == 0 {
+		o.Pause = 2 * time.Millisecond
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 20 * time.Second
+	}
+	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: o.Clients}
+	l := &Load{
+		t: t, url: url, o: o, want: map[string][]byte{},
+		client: &http.Client{Transport: transport, Timeout: o.Timeout},
+		report: Report{Statuses: map[int]int{}}, last: time.Now(),
+	}
+	for _, path := range o.Paths {
+		status, _, body, err := l.get(t.Context(), path)
+		if err != nil || status != http.StatusOK {
+			t.Fatalf("faulttest: before the fault, %s: %d, %v", path, status, err)
+		}
+		l.want[path] = body
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	for i := range o.Clients {
+		l.running.Go(func() { l.run(ctx, i) })
+	}
+	t.Cleanup(func() { cancel(); l.running.Wait(); transport.CloseIdleConnections() })
+	return l
+}
+
+// Stop ends the load, when the requests under way are answered, and says what was seen.
+func (l *Load) Stop() Report {
+	l.cancel()
+	l.running.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.report.Gap = max(l.report.Gap, time.Since(l.last))
+	slices.Sort(l.report.Latencies)
+	slices.Sort(l.report.Refusals)
+	return l.report
+}
+
+// Await waits until n further answers were good, in a row over all clients, and tells how long that took.
+func (l *Load) Await(n int, bound time.Duration) time.Duration {
+	l.t.Helper()
+	l.mu.Lock()
+	l.marks = 0
+	l.mu.Unlock()
+	begin := time.Now()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for ; ; <-tick.C {
+		l.mu.Lock()
+		marks := l.marks
+		l.mu.Unlock()
+		if marks >= n {
+			return time.Since(begin)
+		}
+		if time.Since(begin) > bound {
+			l.t.Fatalf("faulttest: not %d good answers in a row within %v", n, bound)
+		}
+	}
+}
+
+// Seen gives the counts so far.
+func (l *Load) Seen() (good, refused, broken int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.report.Good, l.report.Refused, l.report.Broken
+}
+
+func (l *Load) run(ctx context.Context, first int) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for i := first; ctx.Err() == nil; i++ {
+		l.ask(l.o.Paths[i%len(l.o.Paths)])
+		if l.o.Pause > 0 {
+			timer.Reset(l.o.Pause)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// ask sends one request, which the end of the load does not cut short.
+func (l *Load) ask(path string) {
+	begin := time.Now()
+	status, header, body, err := l.get(context.Background(), path)
+	took := time.Since(begin)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := &l.report
+	wrong := func(format string, args ...any) {
+		l.marks = 0
+		if len(r.Wrong) < 10 {
+			r.Wrong = append(r.Wrong, path+": "+fmt.Sprintf(format, args...))
+		}
+	}
+	var timeout interface{ Timeout() bool }
+	if err != nil {
+		if errors.As(err, &timeout) && timeout.Timeout() {
+			wrong("no answer within %v", l.o.Timeout)
+			return
+		}
+		r.Broken++
+		l.marks = 0
+		return
+	}
+	r.Statuses[status]++
+	switch status {
+	case http.StatusOK:
+		if !bytes.Equal(body, l.want[path]) {
+			wrong("another body, of %d bytes for %d: %.200q", len(body), len(l.want[path]), body)
+			return
+		}
+		r.Good++
+		l.marks++
+		r.Latencies = append(r.Latencies, took)
+		now := time.Now()
+		r.Gap = max(r.Gap, now.Sub(l.last))
+		l.last = now
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		var e struct{ Error struct{ Code, Message string } }
+		if json.Unmarshal(body, &e) != nil || e.Error.Code == "" || e.Error.Message == "" || header.Get("Retry-After") == "" {
+			wrong("%d without Retry-After or the error shape: %.200q", status, body)
+			return
+		}
+		r.Refused++
+		l.marks = 0
+		r.Refusals = append(r.Refusals, took)
+	default:
+		wrong("%d: %.200q", status, body)
+	}
+}
+
+func (l *Load) get(ctx context.Context, path string) (status int, header http.Header, body []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url+path, nil)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	req.Header.Set("X-Api-Key", l.o.Key)
+	resp, err := l.client.Do(req)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, resp.Header, body, err
+}
+
+// Check fails t for everything that no fault excuses, and logs the rest.
+func (r Report) Check(t testing.TB, fault string) {
+	t.Helper()
+	t.Logf("%s: %v", fault, r)
+	if len(r.Wrong) > 0 {
+		t.Errorf("%s: wrong answers:\n%s", fault, strings.Join(r.Wrong, "\n"))
+	}
+	if r.Good == 0 {
+		t.Errorf("%s: nothing was answered", fault)
+	}
+}

@@ -1,0 +1,239 @@
+package faulttest
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Proxy passes TCP connections on to a server, well or badly. Its methods may be called from several
+// goroutines, and each takes effect on the connections that there are and on those to come.
+type Proxy struct {
+	target   string
+	listener net.Listener
+	running  sync.WaitGroup
+
+	mu      sync.Mutex
+	changed chan struct{} // closed when the mode changes
+	delay   time.Duration // of each piece that passes, each way
+	silent  bool          // nothing passes, and nobody is told
+	refuses bool          // who connects is reset
+	budget  int64         // bytes from the server until a connection is reset; -1: any number
+	conns   map[*net.TCPConn]struct{}
+	closed  bool
+}
+
+// NewProxy passes on connections to target, host and port, until t ends.
+func NewProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("faulttest: %v", err)
+	}
+	p := &Proxy{target: target, listener: l, changed: make(chan struct{}), budget: -1, conns: map[*net.TCPConn]struct{}{}}
+	p.running.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+// Addr is where the proxy listens, host and port.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Heal passes everything on as it comes.
+func (p *Proxy) Heal() {
+	p.change(func() { p.delay, p.silent, p.refuses, p.budget = 0, false, false, -1 })
+}
+
+// Slow delays each piece by d, each way. Pieces that come meanwhile are not delayed further, as on a long
+// line.
+func (p *Proxy) Slow(d time.Duration) { p.change(func() { p.delay = d }) }
+
+// Silence keeps connections open and passes nothing, as a network that drops packets does: half-open.
+func (p *Proxy) Silence() { p.change(func() { p.silent = true }) }
+
+// Refuse resets all connections, and each new one.
+func (p *Proxy) Refuse() {
+	p.change(func() { p.refuses = true })
+	p.Reset()
+}
+
+// Reset resets the connections that there are.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		_ = c.SetLinger(0) // a closed connection is as good as reset
+		_ = c.Close()
+	}
+}
+
+// CutAfter resets the connection on which the n-th byte from the server passes, counted over all
+// connections from now on, and then passes everything on again.
+func (p *Proxy) CutAfter(n int64) { p.change(func() { p.budget = n }) }
+
+// Open tells how many clients are connected.
+func (p *Proxy) Open() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns) / 2
+}
+
+func (p *Proxy) change(do func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	do()
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+func (p *Proxy) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	_ = p.listener.Close()
+	p.change(func() { p.silent = false })
+	p.Reset()
+	p.running.Wait()
+}
+
+func (p *Proxy) accept() {
+	for {
+		c, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		client := c.(*net.TCPConn)
+		p.mu.Lock()
+		refuses := p.refuses || p.closed
+		p.mu.Unlock()
+		if refuses {
+			_ = client.SetLinger(0)
+			_ = client.Close()
+			continue
+		}
+		p.running.Go(func() { p.serve(client) })
+	}
+}
+
+// serve connects a client through.
+func (p *Proxy) serve(client *net.TCPConn) {
+	defer client.Close()
+	s, err := net.DialTimeout("tcp", p.target, 5*time.Second)
+	if err != nil {
+		_ = client.SetLinger(0) // the server is down: so are we
+		return
+	}
+	server := s.(*net.TCPConn)
+	defer server.Close()
+	if !p.hold(client, server) {
+		return
+	}
+	defer p.forget(client, server)
+	var passing sync.WaitGroup
+	passing.Go(func() { p.pass(server, client, false) })
+	passing.Go(func() { p.pass(client, server, true) })
+	passing.Wait()
+}
+
+func (p *Proxy) hold(conns ...*net.TCPConn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	for _, c := range conns {
+		p.conns[c] = struct{}{}
+	}
+	return true
+}
+
+func (p *Proxy) forget(conns ...*net.TCPConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		delete(p.conns, c)
+	}
+}
+
+// piece is what was read, and when it may go on.
+type piece struct {
+	bytes []byte
+	due   time.Time
+}
+
+// pass moves bytes from one connection to the other until one of them ends.
+func (p *Proxy) pass(to, from *net.TCPConn, fromServer bool) {
+	queue := make(chan piece, 1024) // a line holds what is on its way
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		defer func() {
+			for range queue { // let the reader end
+			}
+		}()
+		for next := range queue {
+			if !p.deliver(to, from, next, fromServer) {
+				_ = from.Close()
+				return
+			}
+		}
+		_ = to.CloseWrite() // an end passes too
+	})
+	for {
+		b := make([]byte, 32<<10)
+		n, err := from.Read(b)
+		if n > 0 {
+			p.mu.Lock()
+			due := time.Now().Add(p.delay)
+			p.mu.Unlock()
+			queue <- piece{b[:n], due}
+		}
+		if err != nil {
+			break
+		}
+	}
+	close(queue)
+	writing.Wait()
+}
+
+// deliver writes one piece when it may, and tells whether more can follow.
+func (p *Proxy) deliver(to, from *net.TCPConn, next piece, fromServer bool) bool {
+	for {
+		p.mu.Lock()
+		silent, changed, closed := p.silent, p.changed, p.closed
+		p.mu.Unlock()
+		if closed {
+			return false
+		}
+		if !silent {
+			break
+		}
+		<-changed
+	}
+	if wait := time.Until(next.due); wait > 0 {
+		timer := time.NewTimer(wait)
+		<-timer.C
+	}
+	cut := false
+	if fromServer {
+		p.mu.Lock()
+		if p.budget >= 0 {
+			if cut = p.budget < int64(len(next.bytes)); cut {
+				next.bytes = next.bytes[:p.budget]
+				p.budget = -1
+			} else {
+				p.budget -= int64(len(next.bytes))
+			}
+		}
+		p.mu.Unlock()
+	}
+	_, err := to.Write(next.bytes)
+	if cut {
+		for _, c := range []*net.TCPConn{to, from} {
+			_ = c.SetLinger(0)
+			_ = c.Close()
+		}
+	}
+	return err == nil && !cut && !errors.Is(err, net.ErrClosed)
+}

@@ -1,0 +1,55 @@
+package faulttest
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Raw is a connection on which a test says whatever it likes, be it HTTP or not.
+type Raw struct {
+	*net.TCPConn
+	t      testing.TB
+	reader *bufio.Reader
+}
+
+// Dial connects to the server at url, http://host:port, until t ends. No read or write lasts longer than
+// half a minute, unless the test sets another deadline.
+func Dial(t testing.TB, url string) *Raw {
+	t.Helper()
+	c, err := net.DialTimeout("tcp", strings.TrimPrefix(url, "http://"), 10*time.Second)
+	if err != nil {
+		t.Fatalf("faulttest: %v", err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second)) // a closed connection says so when it is used
+	return &Raw{TCPConn: c.(*net.TCPConn), t: t, reader: bufio.NewReader(c)}
+}
+
+// Say sends text as it is. That the server has hung up meanwhile is seen by who reads the answer.
+func (r *Raw) Say(text string) { _, _ = io.WriteString(r.TCPConn, text) }
+
+// Answer reads one answer with its body. An error says that there was none, or none that was whole.
+func (r *Raw) Answer(method string) (status int, header http.Header, body string, err error) {
+	resp, err := http.ReadResponse(r.reader, &http.Request{Method: method})
+	if err != nil {
+		return 0, nil, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, resp.Header, string(b), err
+}
+
+// Ended tells whether the server has ended the connection, with nothing more to say. It waits for it.
+func (r *Raw) Ended() bool {
+	_, err := r.reader.ReadByte()
+	if err == nil {
+		return false
+	}
+	timeout, ok := err.(net.Error)
+	return !ok || !timeout.Timeout()
+}
