@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lectern-dev/lectern/proxy/internal/stream"
 )
@@ -21,6 +22,8 @@ type sentBody struct {
 	trailer http.Header
 
 	started atomic.Bool
+	ended   atomic.Bool
+	closed  atomic.Bool
 	fault   atomic.Pointer[error] // what the caller's side failed with
 	n       int64
 }
@@ -28,6 +31,9 @@ type sentBody struct {
 // Read reads from the caller.
 func (b *sentBody) Read(p []byte) (int, error) {
 	b.started.Store(true)
+	if b.closed.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
 		b.n += int64(n)
@@ -44,10 +50,27 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	}
 	if errors.Is(err, io.EOF) {
 		b.passTrailers()
+		b.ended.Store(true)
 		return n, err
 	}
 	b.fault.Store(&err)
 	return n, err
+}
+
+// unfinished tells whether the caller has more to send.
+func (b *sentBody) unfinished() bool { return b != nil && !b.ended.Load() }
+
+// linger is how long a caller that still sends is listened to after it was answered: a connection that is
+// closed on what it sends takes the answer with it.
+const linger = 500 * time.Millisecond
+
+// end says that nobody wants more of the body. A read that waits for the caller is woken: the transport may
+// be in one, and the server waits for that before it lets the connection go.
+func (b *sentBody) end() {
+	b.closed.Store(true)
+	if b.unfinished() {
+		_ = http.NewResponseController(b.x.w).SetReadDeadline(time.Now().Add(linger))
+	}
 }
 
 // passTrailers fills in what the caller announced. (They are only known now, and the map is the one that the

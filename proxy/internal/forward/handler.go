@@ -127,17 +127,16 @@ type exchange struct {
 	target   *target.Target
 	verdict  policy.Verdict
 	keyed    bool
-	complete bool // it was answered whole
+	complete bool      // it was answered whole
+	sending  *sentBody // the caller's body that streams to the target; nil: none
 }
 
 // ServeHTTP takes one request to its target, or refuses it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{h: h, w: w, r: r}
 	x.record.began = h.o.Now()
-	controller := http.NewResponseController(w)
 	// An answer may be long in coming, and long silent; who writes sets a deadline for each write.
-	_ = controller.SetWriteDeadline(time.Time{})
-	_ = controller.EnableFullDuplex() // HTTP/2 always is
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	h.metrics.inFlight.Add(1)
 	var release func()
 	x.snapshot, release = h.o.Store.Acquire()
@@ -316,6 +315,9 @@ func (x *exchange) refuse(err error) {
 	}
 	x.record.decision = apierr.From(err).Code()
 	h := x.w.Header()
+	if x.sending.unfinished() && x.r.ProtoMajor == 1 {
+		h["Connection"] = closing
+	}
 	h[SuccessHeader] = []string{"false"}
 	if x.cors {
 		x.allowOrigin(h)

@@ -100,6 +100,11 @@ func (x *exchange) forward(out *outgoing) error {
 	if out.held == nil {
 		c.body = &sentBody{ReadCloser: x.r.Body, x: x, most: e.Limits.RequestBytes, watch: c.watch}
 		r.Body = c.body
+		if r.ContentLength != 0 {
+			x.sending = c.body
+			defer c.body.end()
+			_ = http.NewResponseController(x.w).EnableFullDuplex() // HTTP/2 always is
+		}
 	} else {
 		r.ContentLength = int64(len(out.held)) // not 0 where there is a body
 	}

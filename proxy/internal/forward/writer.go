@@ -51,9 +51,16 @@ func (w *writer) WriteHeader(status int) {
 	if _, typed := h["Content-Type"]; !typed {
 		h["Content-Type"] = nil // nobody is to guess: what the target did not name stays unnamed
 	}
+	if w.x.sending.unfinished() && w.x.r.ProtoMajor == 1 {
+		h["Connection"] = closing
+	}
 	w.deadline()
 	w.ResponseWriter.WriteHeader(status)
 }
+
+// closing ends an HTTP/1 connection whose request is answered before it was read whole: nobody could tell
+// where the next one begins.
+var closing = []string{"close"}
 
 // Write sends a part of the body.
 func (w *writer) Write(b []byte) (int, error) {

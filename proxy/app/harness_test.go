@@ -1,0 +1,578 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/lectern-dev/lectern/proxy/app"
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what should happen at once.
+const patience = 20 * time.Second
+
+const (
+	project = "pr_demo"
+	origin  = "https://app.example.com"
+)
+
+// The credentials of the test policy.
+const (
+	canary  = "sk_live_c4n4ryC4N4RY51Hx0Qw9"   // cred_main
+	other   = "second/secret+with=odd&chars?"  // cred_other
+	nested  = "{{ cred_main }} as a value"     // cred_nested
+	crlf    = "value-with\r\nX-Injected: 1"    // cred_crlf
+	short   = "short"                          // cred_short
+	dots    = ".."                             // cred_dots, too short as well
+	foreign = "another-projects-secret-value"  // cred_foreign, of another project
+	staging = "another-environments-secret-v"  // cred_staging, of another environment
+	narrow  = "narrowed-to-headers-and-a-path" // cred_narrow
+	unlist  = "known-but-not-on-the-list-xx"   // cred_unlisted
+)
+
+// authority signs the targets' certificates.
+type authority struct {
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+	pem  string
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{key, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
+}
+
+// certificate makes one for names, that ends at end.
+func (a *authority) certificate(t testing.TB, end time.Time, names ...string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: end, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// target is a third party, on loopback, that counts who connects.
+type target struct {
+	*httptest.Server
+	port     string
+	accepted atomic.Int64
+}
+
+// counting counts the connections that a listener accepts.
+type counting struct {
+	net.Listener
+	n *atomic.Int64
+}
+
+func (l counting) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.n.Add(1)
+	}
+	return c, err
+}
+
+// newTarget starts one with a certificate for *.lectern.test.
+func newTarget(t testing.TB, a *authority, secure bool, h http.Handler) *target {
+	t.Helper()
+	s := &target{Server: httptest.NewUnstartedServer(h)}
+	s.Listener = counting{s.Listener, &s.accepted}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.EnableHTTP2 = true
+	if secure {
+		s.TLS = &tls.Config{Certificates: []tls.Certificate{a.certificate(t, time.Now().Add(time.Hour), "*.lectern.test", "lectern.test")}}
+		s.StartTLS()
+	} else {
+		s.Start()
+	}
+	_, s.port, _ = net.SplitHostPort(s.Listener.Addr().String())
+	t.Cleanup(s.Close)
+	return s
+}
+
+// names is a name server on loopback.
+type names struct {
+	conn  net.PacketConn
+	asked atomic.Int64
+
+	mu      sync.Mutex
+	answers map[string]func(times int) []netip.Addr
+	times   map[string]int
+}
+
+func newNames(t testing.TB) *names {
+	t.Helper()
+	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &names{conn: conn, answers: map[string]func(int) []netip.Addr{}, times: map[string]int{}}
+	done := make(chan struct{})
+	go func() { defer close(done); n.serve() }()
+	t.Cleanup(func() { _ = conn.Close(); <-done })
+	return n
+}
+
+// set has name resolve to addresses.
+func (n *names) set(name string, addresses ...string) {
+	var list []netip.Addr
+	for _, a := range addresses {
+		list = append(list, netip.MustParseAddr(a))
+	}
+	n.setFunc(name, func(int) []netip.Addr { return list })
+}
+
+// setFunc has name resolve to what f says at its nth look-up, from 0.
+func (n *names) setFunc(name string, f func(times int) []netip.Addr) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.answers[name+"."] = f
+}
+
+func (n *names) resolver() *net.Resolver {
+	return &net.Resolver{PreferGo: true, StrictErrors: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp4", n.conn.LocalAddr().String())
+	}}
+}
+
+func (n *names) serve() {
+	buf := make([]byte, 1500)
+	for {
+		size, from, err := n.conn.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		var m dnsmessage.Message
+		if m.Unpack(buf[:size]) != nil || len(m.Questions) != 1 {
+			continue
+		}
+		n.asked.Add(1)
+		q := m.Questions[0]
+		reply := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true}, Questions: m.Questions}
+		n.mu.Lock()
+		name := strings.ToLower(q.Name.String())
+		f, ok := n.answers[name]
+		if !ok {
+			reply.RCode = dnsmessage.RCodeNameError
+		} else {
+			times := n.times[name]
+			if q.Type == dnsmessage.TypeA {
+				n.times[name]++
+			}
+			for _, a := range f(times) {
+				h := dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET, TTL: 0}
+				switch {
+				case a.Is4() && q.Type == dnsmessage.TypeA:
+					reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AResource{A: a.As4()}})
+				case a.Is6() && q.Type == dnsmessage.TypeAAAA:
+					reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
+				}
+			}
+		}
+		n.mu.Unlock()
+		if packed, err := reply.Pack(); err == nil {
+			_, _ = n.conn.WriteTo(packed, from)
+		}
+	}
+}
+
+// object writes a manifest.
+func object(kind, name string, spec any) string {
+	api := "lectern.dev/v1alpha1"
+	doc := map[string]any{"apiVersion": api, "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec}
+	b, err := json.Marshal(doc) // JSON is YAML
+	if err != nil {
+		panic(err)
+	}
+	return "---\n" + string(b) + "\n"
+}
+
+// m is a part of a manifest.
+type m = map[string]any
+
+func credential(id, projectID, environment, value string, further m) string {
+	name := strings.ReplaceAll(id, "_", "-") + "-" + environment
+	spec := m{"project": projectID, "environment": environment, "id": id, "valueFrom": m{"secretKeyRef": m{"name": name, "key": "value"}}}
+	for k, v := range further {
+		spec[k] = v
+	}
+	data := base64.StdEncoding.EncodeToString([]byte(value))
+	return object("Credential", name, spec) +
+		fmt.Sprintf("---\napiVersion: v1\nkind: Secret\nmetadata: {name: %s}\ndata: {value: %s}\n", name, data)
+}
+
+// setup is what a test says of its proxy.
+type setup struct {
+	environ   map[string]string
+	manifests func(w *world) string // beside the credentials; nil: standard
+	open      bool                  // loopback is allowed
+	handler   http.Handler          // of the target; nil: echo
+	configure func(*app.Config)
+}
+
+// world is a proxy that runs, with a target and a name server.
+type world struct {
+	t         testing.TB
+	base      string // the proxy's public URL
+	internal  string
+	folder    string
+	authority *authority
+	target    *target
+	plain     *target // without TLS
+	names     *names
+	log       *syncBuffer
+	client    *http.Client
+	stop      func() error
+}
+
+func standard(w *world) string {
+	return endpoint(w, "web", nil)
+}
+
+// endpoint writes one for the target, as most tests want it.
+func endpoint(w *world, name string, further m) string {
+	spec := m{
+		"project": project, "environment": "prod",
+		"origins":      []m{{"domain": "example.com"}},
+		"destinations": []m{{"pattern": `https://api\.lectern\.test:` + w.target.port + `/.*`}, {"domain": "allowed.test"}},
+		"ports":        []json.Number{json.Number(w.target.port), "443"},
+		"credentials":  []string{"cred_main", "cred_other", "cred_nested", "cred_crlf", "cred_short", "cred_dots", "cred_narrow"},
+		"caBundle":     w.authority.pem,
+		"timeouts":     m{"connect": "5s", "headers": "10s", "idle": "10s"},
+	}
+	for k, v := range further {
+		if v == nil {
+			delete(spec, k)
+			continue
+		}
+		spec[k] = v
+	}
+	return object("ProxyEndpoint", name, spec)
+}
+
+// run starts a world.
+func run(t testing.TB, s setup) *world {
+	t.Helper()
+	w := &world{t: t, authority: newAuthority(t), names: newNames(t), log: &syncBuffer{}, folder: t.TempDir()}
+	if s.handler == nil {
+		s.handler = http.HandlerFunc(echo)
+	}
+	w.target = newTarget(t, w.authority, true, s.handler)
+	w.plain = newTarget(t, w.authority, false, s.handler)
+	w.names.set("api.lectern.test", "127.0.0.1")
+	w.names.set("allowed.test", "127.0.0.1")
+	if s.manifests == nil {
+		s.manifests = standard
+	}
+	w.write("policy.yaml", s.manifests(w))
+	w.write("credentials.yaml", credential("cred_main", project, "prod", canary, nil)+
+		credential("cred_other", project, "prod", other, nil)+
+		credential("cred_nested", project, "prod", nested, nil)+
+		credential("cred_crlf", project, "prod", crlf, nil)+
+		credential("cred_short", project, "prod", short, nil)+
+		credential("cred_dots", project, "prod", dots, nil)+
+		credential("cred_unlisted", project, "prod", unlist, nil)+
+		credential("cred_narrow", project, "prod", narrow, m{"places": []string{"header"}, "destinations": []m{{"pattern": `https://api\.lectern\.test:` + w.target.port + `/narrow/.*`}}})+
+		credential("cred_foreign", "pr_other", "prod", foreign, nil)+
+		credential("cred_staging", project, "staging", staging, nil))
+	environ := map[string]string{
+		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug", "PPROF": "true",
+		"PROXY_MANIFESTS": w.folder, "PROXY_MANIFESTS_POLL": "5ms",
+	}
+	if s.open {
+		environ["PROXY_ALLOWED_RANGES"] = "127.0.0.0/8"
+	}
+	for k, v := range s.environ {
+		environ[k] = v
+	}
+	var cfg app.Config
+	if err := config.Load(&cfg, environ); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Resolver, cfg.LogOutput = w.names.resolver(), w.log
+	if s.configure != nil {
+		s.configure(&cfg)
+	}
+	type addresses struct{ public, internal net.Addr }
+	ready := make(chan addresses, 1)
+	cfg.HTTP.Ready = func(public, internal net.Addr) { ready <- addresses{public, internal} }
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- app.Run(ctx, cfg); close(ended) }()
+	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}
+	w.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	w.stop = sync.OnceValue(func() error {
+		transport.CloseIdleConnections()
+		cancel()
+		err, running := <-ended
+		if !running {
+			return nil // it did not start, and the test has said so
+		}
+		return err
+	})
+	t.Cleanup(func() {
+		if err := w.stop(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the proxy ended with %v", err)
+		}
+	})
+	select {
+	case a := <-ready:
+		w.base, w.internal = "http://"+a.public.String(), "http://"+a.internal.String()
+	case err := <-ended:
+		t.Fatalf("the proxy did not start: %v", err)
+	}
+	return w
+}
+
+func (w *world) write(name, text string) {
+	w.t.Helper()
+	temporary := filepath.Join(w.folder, "."+name)
+	if err := os.WriteFile(temporary, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.Rename(temporary, filepath.Join(w.folder, name)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// url is a target on the test's host.
+func (w *world) url(path string) string { return "https://api.lectern.test:" + w.target.port + path }
+
+// call is a request to the proxy.
+type call struct {
+	method  string // "" is GET
+	target  string // escaped and put into ?url=, when query is empty
+	query   string
+	path    string // "" is /proxy
+	headers []string
+	without []string // of those that are sent by default
+	body    string
+	chunked bool
+}
+
+func (w *world) request(c call) *http.Request {
+	w.t.Helper()
+	if c.method == "" {
+		c.method = http.MethodGet
+	}
+	if c.path == "" {
+		c.path = "/proxy"
+	}
+	if c.query == "" {
+		c.query = "url=" + url.QueryEscape(c.target)
+	}
+	var body io.Reader
+	if c.body != "" {
+		body = strings.NewReader(c.body)
+		if c.chunked {
+			body = struct{ io.Reader }{body}
+		}
+	}
+	r, err := http.NewRequest(c.method, w.base+c.path+"?"+c.query, body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Header.Set("X-Project-ID", project)
+	r.Header.Set("X-Environment", "prod")
+	r.Header.Set("Origin", origin)
+	for _, name := range c.without {
+		r.Header.Del(name)
+	}
+	for i := 0; i < len(c.headers); i += 2 {
+		r.Header.Add(c.headers[i], c.headers[i+1])
+	}
+	return r
+}
+
+// from sends a call from another origin.
+func (c call) from(origin string) call {
+	c.without = append(slices.Clone(c.without), "Origin")
+	c.headers = append(slices.Clone(c.headers), "Origin", origin)
+	return c
+}
+
+// answer is what came back, read whole.
+type answer struct {
+	*http.Response
+	body string
+}
+
+func (w *world) do(c call) answer {
+	w.t.Helper()
+	resp, err := w.client.Do(w.request(c))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return read(w.t, resp)
+}
+
+func read(t testing.TB, resp *http.Response) answer {
+	t.Helper()
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{resp, string(b)}
+}
+
+// code is the error code of a refusal, "" of the target's answer.
+func (a answer) code() string {
+	if a.Header.Get("X-Proxy-Worker-Success") != "false" {
+		return ""
+	}
+	var body struct {
+		Error struct{ Code, Message string }
+	}
+	if err := json.Unmarshal([]byte(a.body), &body); err != nil || body.Error.Message == "" {
+		return "not an error: " + a.body
+	}
+	return body.Error.Code
+}
+
+// seen is what the echoing target was sent.
+type seen struct {
+	Method, URI, Host, Body string
+	Proto                   string
+	Header, Trailer         http.Header
+	Length                  int64
+	Encoding                []string
+}
+
+// echo answers with what it was sent, bent so that no secret is recognised in it: scrubbing is another test's.
+func echo(w http.ResponseWriter, r *http.Request) {
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	text, _ := json.Marshal(seen{r.Method, r.RequestURI, r.Host, string(b), r.Proto, r.Header, r.Trailer, r.ContentLength, r.TransferEncoding})
+	for i := range text {
+		text[i] ^= 0x15
+	}
+	w.Header().Set("Content-Type", "application/x-bent")
+	_, _ = w.Write(text)
+}
+
+// seen unbends what the echoing target was sent.
+func (a answer) seen(t testing.TB) seen {
+	t.Helper()
+	if a.StatusCode != http.StatusOK || a.Header.Get("X-Proxy-Worker-Success") != "true" {
+		t.Fatalf("not the target's answer: %d %s", a.StatusCode, a.body)
+	}
+	text := []byte(a.body)
+	for i := range text {
+		text[i] ^= 0x15
+	}
+	var s seen
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return s
+}
+
+// dialled counts what was done towards any target: look-ups and connections.
+func (w *world) dialled() int64 {
+	return w.names.asked.Load() + w.target.accepted.Load() + w.plain.accepted.Load()
+}
+
+// audits returns the audit records.
+func (w *world) audits() []map[string]any {
+	w.t.Helper()
+	var found []map[string]any
+	for line := range strings.Lines(w.log.String()) {
+		var entry map[string]any
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			w.t.Fatalf("not JSON: %s", line)
+		}
+		if entry["msg"] == "audit" {
+			found = append(found, entry)
+		}
+	}
+	return found
+}
+
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// syncBuffer is a buffer for several goroutines.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
