@@ -132,3 +132,11 @@ type Project struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
 }
+
+// Region is a project's region and its offset from UTC at a moment.
+type Region struct {
+	// Name is a zone of the tz database.
+	Name string `json:"region"`
+	// OffsetMinutes is minutes east of UTC, daylight saving counted.
+	OffsetMinutes int `json:"offsetInMinutes"`
+}

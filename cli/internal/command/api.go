@@ -21,6 +21,11 @@ func (f apiFlags) client(retry client.Retry, notes io.Writer) (*client.Client, e
 	if f.APIKey == "" {
 		return nil, usagef("no API key: set LECTERN_API_KEY, or give --env-file")
 	}
+	return f.keylessClient(retry, notes)
+}
+
+// keylessClient is for what a deployment may give out without a key; one that is there is sent.
+func (f apiFlags) keylessClient(retry client.Retry, notes io.Writer) (*client.Client, error) {
 	retry.Notify = notifier(notes)
 	c, err := client.New(f.URL, client.WithAPIKey(f.APIKey), client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
 	if err != nil {
@@ -58,6 +63,15 @@ type filterFlags struct {
 
 func (f filterFlags) direction() client.Direction {
 	return client.Direction(strings.ToUpper(f.Direction))
+}
+
+// statusFlags select experiments.
+type statusFlags struct {
+	Status string `enum:"draft,running,paused,winner_picked,completed,discarded," default:"" help:"Only experiments that stand there: draft, running, paused, winner_picked, completed or discarded." placeholder:"STATUS"`
+}
+
+func (f statusFlags) query() client.ExperimentQuery {
+	return client.ExperimentQuery{Status: client.ExperimentStatus(f.Status)}
 }
 
 type entryFilterFlags struct {

@@ -48,6 +48,14 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// advisedError knows better what to do about it than its code tells.
+type advisedError struct {
+	error
+	advice string
+}
+
+func (e advisedError) Unwrap() error { return e.error }
+
 // commands is the whole command line.
 type commands struct {
 	EnvFile envFile `help:"Read variables from FILE, such as .lectern/demo.env; those of the environment win." placeholder:"FILE"`
@@ -57,6 +65,7 @@ type commands struct {
 	Get        getCommands       `cmd:"" help:"Print records."`
 	Export     exportCommands    `cmd:"" help:"Write whole lists to a file, page by page; goes on where it was cut."`
 	Import     importCommands    `cmd:"" help:"Send files of records in; goes on where it was cut."`
+	Region     regionCommand     `cmd:"" help:"Print a project's region and its offset from UTC."`
 	Keys       keysCommands      `cmd:"" help:"Mint, list, rotate and revoke API keys."`
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
@@ -142,6 +151,9 @@ func oneLine(err error) string {
 func advice(err error) string {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return "; nothing listens there: is it running, and the address right?"
+	}
+	if a, ok := errors.AsType[advisedError](err); ok {
+		return "; " + a.advice
 	}
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok {

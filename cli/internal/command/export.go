@@ -16,6 +16,10 @@ import (
 type exportCommands struct {
 	Entries   exportEntries   `cmd:"" help:"Write the project's entries to a file."`
 	PageViews exportPageViews `cmd:"" help:"Write the page views of the project's entries to a file."`
+
+	Embeddables exportEmbeddables `cmd:"" help:"Write the project's embeddables to a file."`
+	Versions    exportVersions    `cmd:"" help:"Write the versions of one embeddable to a file."`
+	Experiments exportExperiments `cmd:"" help:"Write the project's experiments to a file."`
 }
 
 type exportFlags struct {
@@ -83,6 +87,11 @@ func (e *exportPageViews) Run(s *Session, c *commands) error {
 }
 
 func runExport(s *Session, c *commands, api apiFlags, f exportFlags, q export.Query, list client.List, what string) error {
+	return runExportBy(s, c, api, api.client, f, q, list, what)
+}
+
+// runExportBy exports what the client that open returns reads.
+func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, io.Writer) (*client.Client, error), f exportFlags, q export.Query, list client.List, what string) error {
 	if f.Limit < 0 || f.PageSize < 1 || f.Retries < 0 {
 		return usagef("--limit and --retries take 0 or more, --page-size 1 or more")
 	}
@@ -107,7 +116,7 @@ func runExport(s *Session, c *commands, api apiFlags, f exportFlags, q export.Qu
 		}
 	}
 	defer done()
-	reader, err := api.client(patient(f.Retries+1), notes)
+	reader, err := open(patient(f.Retries+1), notes)
 	if err != nil {
 		return err
 	}

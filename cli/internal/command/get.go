@@ -9,10 +9,17 @@ import (
 )
 
 type getCommands struct {
-	Entries   getEntries   `cmd:"" help:"Print a page of the project's entries."`
-	Entry     getEntry     `cmd:"" help:"Print one entry."`
-	Events    getEvents    `cmd:"" help:"Print the events of one entry."`
-	PageViews getPageViews `cmd:"" help:"Print a page of the entries' page views."`
+	Entries     getEntries     `cmd:"" help:"Print a page of the project's entries."`
+	Entry       getEntry       `cmd:"" help:"Print one entry."`
+	Events      getEvents      `cmd:"" help:"Print the events of one entry."`
+	PageViews   getPageViews   `cmd:"" help:"Print a page of the entries' page views."`
+	Embeddables getEmbeddables `cmd:"" help:"Print the project's embeddables."`
+	Embeddable  getEmbeddable  `cmd:"" help:"Print one embeddable with its definition."`
+	Versions    getVersions    `cmd:"" help:"Print a page of an embeddable's versions."`
+	Version     getVersion     `cmd:"" help:"Print one version of an embeddable with its definition."`
+	Experiments getExperiments `cmd:"" help:"Print the project's experiments."`
+	Experiment  getExperiment  `cmd:"" help:"Print one experiment."`
+	Project     getProject     `cmd:"" help:"Print what is public of the project."`
 }
 
 // outputFlags say how records are printed.
@@ -32,20 +39,32 @@ func (f outputFlags) print(s *Session, body []byte) error {
 	return err
 }
 
+// printOne prints a record that was read, unless reading it failed.
+func (f outputFlags) printOne(s *Session, body []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	return f.print(s, body)
+}
+
 // pageFlags say which page of a list is printed.
 type pageFlags struct {
-	Limit  int    `help:"How many records; the API's default is 10." placeholder:"N"`
+	Limit  int    `help:"How many records. The API's default: ${default_limit}." placeholder:"N"`
 	Cursor string `help:"Go on where the page before ended: its next cursor." placeholder:"CURSOR"`
 }
 
 // printPage prints a page and, beside it, how to get the next.
 func printPage(s *Session, c *commands, api apiFlags, out outputFlags, page pageFlags, list client.List) error {
-	if page.Limit < 0 {
-		return usagef("--limit %d: want 1 or more", page.Limit)
-	}
 	reader, err := api.client(interactive(), s.Err)
 	if err != nil {
 		return err
+	}
+	return printPageOf(s, c, reader, out, page, list)
+}
+
+func printPageOf(s *Session, c *commands, reader *client.Client, out outputFlags, page pageFlags, list client.List) error {
+	if page.Limit < 0 {
+		return usagef("--limit %d: want 1 or more", page.Limit)
 	}
 	body, next, err := reader.JSON(s.Context, list, page.Cursor, page.Limit)
 	if err != nil {
@@ -63,7 +82,7 @@ func printPage(s *Session, c *commands, api apiFlags, out outputFlags, page page
 type getEntries struct {
 	apiFlags
 	entryFilterFlags
-	pageFlags
+	pageFlags `set:"default_limit=10"`
 	outputFlags
 }
 
@@ -104,15 +123,12 @@ func (g *getEntry) Run(s *Session) error {
 		return err
 	}
 	body, err := reader.EntryJSON(s.Context, g.Project, g.ID)
-	if err != nil {
-		return err
-	}
-	return g.print(s, body)
+	return g.printOne(s, body, err)
 }
 
 type getEvents struct {
 	apiFlags
-	pageFlags
+	pageFlags `set:"default_limit=10"`
 	outputFlags
 	Direction string `enum:"ASC,DESC,asc,desc," default:"" help:"ASC is oldest first, DESC newest first, which is the default." placeholder:"ASC|DESC"`
 	EntryID   string `arg:"" help:"The entry's id."`
@@ -135,7 +151,7 @@ func (g *getEvents) Run(s *Session, c *commands) error {
 type getPageViews struct {
 	apiFlags
 	pageViewFilterFlags
-	pageFlags
+	pageFlags `set:"default_limit=10"`
 	outputFlags
 }
 

@@ -20,19 +20,18 @@ import (
 )
 
 type importCommands struct {
-	Entries importEntries `cmd:"" help:"Send entries in."`
-	Events  importEvents  `cmd:"" help:"Send events in."`
+	Entries            importEntries            `cmd:"" help:"Send entries in."`
+	Events             importEvents             `cmd:"" help:"Send events in."`
+	Embeddables        importEmbeddables        `cmd:"" help:"Send embeddables in."`
+	EmbeddableVersions importEmbeddableVersions `cmd:"" help:"Send versions of embeddables in."`
+	Experiments        importExperiments        `cmd:"" help:"Send experiments in."`
+	Projects           importProjects           `cmd:"" help:"Send titles and regions of projects in."`
 }
 
+// importFlags are those of every import.
 type importFlags struct {
 	InternalURL    string `env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"Where the internal ports are: records go to URL/internal/RESOURCE. Default: ${default}." placeholder:"URL"`
 	InternalAPIKey string `env:"LECTERN_INTERNAL_API_KEY" help:"An ingest key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
-	Project        string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project of CSV rows that name none. NDJSON records name theirs." placeholder:"ID"`
-
-	Format    string   `enum:"auto,ndjson,csv" default:"auto" help:"ndjson, csv, or auto: NDJSON when the file begins with a brace." placeholder:"FORMAT"`
-	Delimiter string   `default:"," help:"What separates the cells of CSV: one character, or tab." placeholder:"CHAR"`
-	Set       []string `sep:"none" help:"Give a field of CSV rows: text, in which {COLUMN} stands for a cell, and {#1} for that of the first column." placeholder:"FIELD=VALUE"`
-	Skip      []string `sep:"none" help:"Leave a column out." placeholder:"COLUMN"`
 
 	Rejects string `type:"path" help:"Write rejected records to FILE: one JSON object a line with file, line, code, message and the record." placeholder:"FILE"`
 	State   string `type:"path" help:"Where the progress is noted while the import runs. Default: beside the first file; none for standard input." placeholder:"FILE"`
@@ -43,6 +42,15 @@ type importFlags struct {
 	Files []string `arg:"" help:"Files to send; - is standard input."`
 }
 
+// tableFlags are those of imports that take CSV too.
+type tableFlags struct {
+	Project   string   `short:"p" env:"LECTERN_PROJECT_ID" help:"The project of CSV rows that name none. NDJSON records name theirs." placeholder:"ID"`
+	Format    string   `enum:"auto,ndjson,csv" default:"auto" help:"ndjson, csv, or auto: NDJSON when the file begins with a brace." placeholder:"FORMAT"`
+	Delimiter string   `default:"," help:"What separates the cells of CSV: one character, or tab." placeholder:"CHAR"`
+	Set       []string `sep:"none" help:"Give a field of CSV rows: text, in which {COLUMN} stands for a cell, and {#1} for that of the first column." placeholder:"FIELD=VALUE"`
+	Skip      []string `sep:"none" help:"Leave a column out." placeholder:"COLUMN"`
+}
+
 const importHelp = `
 Records go in batches that are acknowledged one by one. Cut by whatever means, the same command goes on behind the last acknowledged batch, when the file up to there is still the same. Sending a record again is harmless.
 
@@ -51,6 +59,7 @@ A record that is rejected does not stop the others: the first ones are listed, -
 
 type importEntries struct {
 	importFlags
+	tableFlags
 	Keep []string `sep:"none" help:"Keep a column in entry_data although --set uses it." placeholder:"COLUMN"`
 	Text []string `sep:"none" help:"Keep a column's cells text, whatever they look like." placeholder:"COLUMN"`
 }
@@ -72,10 +81,13 @@ Examples:
 
 // Run imports.
 func (i *importEntries) Run(s *Session, c *commands) error {
-	return runImport(s, c, i.importFlags, csvrow.Entries(), csvrow.Options{Keep: i.Keep, Text: i.Text})
+	return runTableImport(s, c, i.importFlags, i.tableFlags, csvrow.Entries(), csvrow.Options{Keep: i.Keep, Text: i.Text})
 }
 
-type importEvents struct{ importFlags }
+type importEvents struct {
+	importFlags
+	tableFlags
+}
 
 // Help tells how columns become fields, and shows examples.
 func (importEvents) Help() string {
@@ -89,26 +101,29 @@ Examples:
 
 // Run imports.
 func (i *importEvents) Run(s *Session, c *commands) error {
-	return runImport(s, c, i.importFlags, csvrow.Events(), csvrow.Options{})
+	return runTableImport(s, c, i.importFlags, i.tableFlags, csvrow.Events(), csvrow.Options{})
 }
 
-func runImport(s *Session, c *commands, f importFlags, shape csvrow.Shape, columns csvrow.Options) error {
-	delimiter, err := parseDelimiter(f.Delimiter)
+// runTableImport imports NDJSON or CSV.
+func runTableImport(s *Session, c *commands, f importFlags, table tableFlags, shape csvrow.Shape, columns csvrow.Options) error {
+	delimiter, err := parseDelimiter(table.Delimiter)
 	if err != nil {
 		return err
 	}
-	columns.Set, columns.Skip = f.Set, f.Skip
-	if f.Project != "" {
-		columns.Fallback = map[string]string{"project_id": f.Project}
+	columns.Set, columns.Skip = table.Set, table.Skip
+	if table.Project != "" {
+		columns.Fallback = map[string]string{"project_id": table.Project}
 	}
+	return runImport(s, c, f, load.Options{Format: load.Format(table.Format), Delimiter: delimiter, Shape: shape, Columns: columns})
+}
+
+// runImport sends the files. o says what they are.
+func runImport(s *Session, c *commands, f importFlags, o load.Options) error {
 	inputs, total, err := openInputs(s, f.Files)
 	if err != nil {
 		return err
 	}
-	o := load.Options{
-		Inputs: inputs, Format: load.Format(f.Format), Delimiter: delimiter, Shape: shape, Columns: columns,
-		State: f.State, Restart: f.Restart, Rejects: f.Rejects,
-	}
+	o.Inputs, o.State, o.Restart, o.Rejects = inputs, f.State, f.Restart, f.Rejects
 	if o.State == "" && total >= 0 {
 		o.State = f.Files[0] + ".lectern-import.json"
 	}
@@ -124,7 +139,7 @@ func runImport(s *Session, c *commands, f importFlags, shape csvrow.Shape, colum
 			bar := progress.Bytes(s.Err, max(total, 0))
 			done = bar.Done
 			report.notes = bar
-			o.Progress = func(n int64) { bar.Set(n, "%s", shape.Resource) }
+			o.Progress = func(n int64) { bar.Set(n, "%s", o.Shape.Resource) }
 		}
 		retry := patient(f.Retries + 1)
 		retry.Notify = notifier(report.notes)
@@ -136,13 +151,13 @@ func runImport(s *Session, c *commands, f importFlags, shape csvrow.Shape, colum
 		}
 		o.Target = target(f.InternalURL, o)
 		o.Send = func(ctx context.Context, ndjson []byte) (client.Receipt, error) {
-			return ingester.Send(ctx, shape.Resource, ndjson)
+			return ingester.Send(ctx, o.Shape.Resource, ndjson)
 		}
 	}
 	o.Rejected = report.rejected
 	result, err := load.Run(s.Context, o)
 	done()
-	return report.end(s, c, f, shape, result, err)
+	return report.end(s, c, f, o.Shape.Resource, result, err)
 }
 
 // target is a fingerprint of what an import's state depends on.
@@ -220,10 +235,10 @@ func (r *reporter) rejected(file string, line int, code, message string) {
 	fmt.Fprintf(r.notes, "%s:%d: %s: %s\n", file, line, code, message)
 }
 
-func (r *reporter) end(s *Session, c *commands, f importFlags, shape csvrow.Shape, result load.Result, err error) error {
+func (r *reporter) end(s *Session, c *commands, f importFlags, resource string, result load.Result, err error) error {
 	if err != nil {
 		if result.Stored+result.Existing > 0 && (f.State != "" || f.Files[0] != "-") && !f.DryRun {
-			c.note(s, "%d %s are acknowledged; the same command goes on from there.", result.Stored+result.Existing, shape.Resource)
+			c.note(s, "%d %s are acknowledged; the same command goes on from there.", result.Stored+result.Existing, resource)
 		}
 		if errors.Is(err, os.ErrPermission) {
 			err = fmt.Errorf("%w (name a place for the state by --state)", err)
@@ -241,7 +256,7 @@ func (r *reporter) end(s *Session, c *commands, f importFlags, shape csvrow.Shap
 		went = " (with an earlier run, which this one continued)"
 	}
 	c.note(s, "%s %d %s%s: %d stored, %d existing, %d rejected.", verb,
-		result.Stored+result.Existing+result.Rejected, shape.Resource, went, result.Stored, result.Existing, result.Rejected)
+		result.Stored+result.Existing+result.Rejected, resource, went, result.Stored, result.Existing, result.Rejected)
 	if result.Rejected > 0 {
 		if f.Rejects != "" && !f.DryRun {
 			c.note(s, "The rejected ones are in %s.", f.Rejects)

@@ -30,8 +30,11 @@ type Kind string
 
 // The kinds.
 const (
-	Entries   Kind = "entries"
-	PageViews Kind = "page-views"
+	Entries     Kind = "entries"
+	PageViews   Kind = "page-views"
+	Embeddables Kind = "embeddables"
+	Versions    Kind = "versions"
+	Experiments Kind = "experiments"
 )
 
 func newEncoder(kind Kind, format Format, urls bool) (encoder, error) {
@@ -49,6 +52,14 @@ func newEncoder(kind Kind, format Format, urls bool) (encoder, error) {
 			columns = append(columns, "url")
 		}
 		return newTable(pageViewRows(urls), columns...), nil
+	case kind == Embeddables:
+		return newFieldTable("embeddable_id", "title", "group_id", "project_id"), nil
+	case kind == Versions:
+		return newFieldTable("embeddable_id", "version_number", "saved_at"), nil
+	case kind == Experiments:
+		return newFieldTable("id", "experimentId", "flowId", "name", "hypothesis", "impact_metrics", "no_impact_metrics",
+			"created_at", "updated_at", "observations", "outcome", "attachments", "variants", "flow_ids",
+			"paused_showing_variant", "winner_variant", "status"), nil
 	}
 	return nil, fmt.Errorf("no way to write %s as %s", kind, format)
 }
@@ -88,6 +99,34 @@ func (t *table) take(dst []byte, err error) ([]byte, error) {
 	dst = append(dst, t.buffer.Bytes()...)
 	t.buffer.Reset()
 	return dst, err
+}
+
+// newFieldTable writes one row a record, one column a field: text as it is, null as an empty cell, and
+// anything else as the JSON that it came as.
+func newFieldTable(fields ...string) *table {
+	return newTable(func(line []byte, write func(...string) error) error {
+		var record map[string]json.RawMessage
+		if err := json.Unmarshal(line, &record); err != nil {
+			return err
+		}
+		cells := make([]string, len(fields))
+		for i, name := range fields {
+			value, ok := record[name]
+			if !ok {
+				return fmt.Errorf("it has no %s", name)
+			}
+			switch value[0] {
+			case '"':
+				if err := json.Unmarshal(value, &cells[i]); err != nil {
+					return err
+				}
+			case 'n':
+			default:
+				cells[i] = string(value)
+			}
+		}
+		return write(cells...)
+	}, fields...)
 }
 
 type entryFields struct {

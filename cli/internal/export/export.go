@@ -28,6 +28,9 @@ type Query struct {
 	IncludeURLs   bool   `json:"include_urls,omitempty"`
 	// Limit is how many records are exported at most; 0 is all.
 	Limit int `json:"limit,omitempty"`
+	// EmbeddableID is whose versions, and Status which experiments.
+	EmbeddableID string `json:"embeddable_id,omitempty"`
+	Status       string `json:"status,omitempty"`
 }
 
 // Options say what is exported, and where to.

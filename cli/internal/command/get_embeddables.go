@@ -1,0 +1,101 @@
+package command
+
+import "github.com/lectern-dev/lectern/client"
+
+type getEmbeddables struct {
+	apiFlags
+	pageFlags `set:"default_limit=all"`
+	outputFlags
+}
+
+// Help shows examples.
+func (getEmbeddables) Help() string {
+	return `Ordered by their id. Their definitions are not part of the list: see lectern get embeddable.
+
+Examples:
+
+	lectern get embeddables --env-file .lectern/demo.env
+	lectern get embeddables --raw | jq -r '.[] | [.embeddable_id, .title] | @tsv'`
+}
+
+// Run prints the embeddables.
+func (g *getEmbeddables) Run(s *Session, c *commands) error {
+	return printPage(s, c, g.apiFlags, g.outputFlags, g.pageFlags, client.EmbeddableQuery{}.List(g.Project))
+}
+
+type getEmbeddable struct {
+	apiFlags
+	outputFlags
+	ID string `arg:"" help:"The embeddable's id."`
+}
+
+// Help shows examples.
+func (getEmbeddable) Help() string {
+	return `Examples:
+
+	lectern get embeddable emb_solar7kq2 --env-file .lectern/demo.env
+	lectern get embeddable emb_solar7kq2 --raw | jq '.json_string_prod | fromjson | .pages[].key'`
+}
+
+// Run prints the embeddable.
+func (g *getEmbeddable) Run(s *Session) error {
+	reader, err := g.client(interactive(), s.Err)
+	if err != nil {
+		return err
+	}
+	body, err := reader.EmbeddableJSON(s.Context, g.Project, g.ID)
+	return g.printOne(s, body, err)
+}
+
+type getVersions struct {
+	apiFlags
+	pageFlags `set:"default_limit=10"`
+	outputFlags
+	Direction    string `enum:"ASC,DESC,asc,desc," default:"" help:"ASC is the first version first, DESC the latest first, which is the default." placeholder:"ASC|DESC"`
+	EmbeddableID string `arg:"" help:"The embeddable's id."`
+}
+
+// Help shows examples.
+func (getVersions) Help() string {
+	return `Definitions are not part of the list: see lectern get version.
+
+Examples:
+
+	lectern get versions emb_solar7kq2 --env-file .lectern/demo.env
+	lectern get versions emb_solar7kq2 --direction ASC --limit 100`
+}
+
+// Run prints the page.
+func (g *getVersions) Run(s *Session, c *commands) error {
+	q := client.VersionQuery{Direction: filterFlags{Direction: g.Direction}.direction()}
+	return printPage(s, c, g.apiFlags, g.outputFlags, g.pageFlags, q.List(g.Project, g.EmbeddableID))
+}
+
+type getVersion struct {
+	apiFlags
+	outputFlags
+	EmbeddableID string `arg:"" help:"The embeddable's id."`
+	Number       int64  `arg:"" help:"The version's number."`
+}
+
+// Help shows examples.
+func (getVersion) Help() string {
+	return `What changed from one version to the next, for example:
+
+	diff <(lectern get version emb_solar7kq2 1 --raw | jq '.json_string | fromjson') \
+	  <(lectern get version emb_solar7kq2 2 --raw | jq '.json_string | fromjson')
+
+Examples:
+
+	lectern get version emb_solar7kq2 4 --env-file .lectern/demo.env`
+}
+
+// Run prints the version.
+func (g *getVersion) Run(s *Session) error {
+	reader, err := g.client(interactive(), s.Err)
+	if err != nil {
+		return err
+	}
+	body, err := reader.VersionJSON(s.Context, g.Project, g.EmbeddableID, g.Number)
+	return g.printOne(s, body, err)
+}

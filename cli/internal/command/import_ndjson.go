@@ -1,0 +1,87 @@
+package command
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/lectern-dev/lectern/cli/internal/csvrow"
+	"github.com/lectern-dev/lectern/cli/internal/load"
+)
+
+// runLinesImport imports NDJSON.
+func runLinesImport(s *Session, c *commands, f importFlags, resource string) error {
+	for _, name := range f.Files {
+		if strings.EqualFold(filepath.Ext(name), ".csv") {
+			return usagef("%s: %s are taken as NDJSON, one JSON object a line", name, resource)
+		}
+	}
+	return runImport(s, c, f, load.Options{Format: load.NDJSON, Shape: csvrow.Shape{Resource: resource}})
+}
+
+type importEmbeddables struct{ importFlags }
+
+// Help tells what a record is, and shows examples.
+func (importEmbeddables) Help() string {
+	return `NDJSON has one embeddable a line, as the API gives one out: embeddable_id, title, group_id, project_id and json_string_prod. The last one sent wins.
+` + importHelp + `
+Examples:
+
+	lectern import embeddables --env-file .lectern/demo.env embeddables.ndjson
+	lectern get embeddable emb_solar7kq2 --raw | jq -c '.title = "Solar"' | lectern import embeddables -`
+}
+
+// Run imports.
+func (i *importEmbeddables) Run(s *Session, c *commands) error {
+	return runLinesImport(s, c, i.importFlags, "embeddables")
+}
+
+type importEmbeddableVersions struct{ importFlags }
+
+// Help tells what a record is, and shows examples.
+func (importEmbeddableVersions) Help() string {
+	return `NDJSON has one version a line, as the API gives one out, and its project: embeddable_id, project_id, version_number, saved_at and json_string. A version never changes: another content under its number is rejected. Versions may come before their embeddable, and show once it is there.
+` + importHelp + `
+Examples:
+
+	lectern import embeddable-versions --env-file .lectern/demo.env versions.ndjson
+	lectern import embeddable-versions versions.ndjson --rejects rejects.ndjson`
+}
+
+// Run imports.
+func (i *importEmbeddableVersions) Run(s *Session, c *commands) error {
+	return runLinesImport(s, c, i.importFlags, "embeddable-versions")
+}
+
+type importExperiments struct{ importFlags }
+
+// Help tells what a record is, and shows examples.
+func (importExperiments) Help() string {
+	return `NDJSON has one experiment a line, as the API gives it out, and its project_id. An older updated_at never overwrites a newer one; any status may follow any other, and each change is kept with its time.
+` + importHelp + `
+Examples:
+
+	lectern import experiments --env-file .lectern/demo.env experiments.ndjson
+	lectern export experiments | jq -c '.project_id = "pr_copy"' | lectern import experiments -`
+}
+
+// Run imports.
+func (i *importExperiments) Run(s *Session, c *commands) error {
+	return runLinesImport(s, c, i.importFlags, "experiments")
+}
+
+type importProjects struct{ importFlags }
+
+// Help tells what a record is, and shows examples.
+func (importProjects) Help() string {
+	return `NDJSON has one project a line: id, title and region, a zone of the tz database such as Europe/Berlin, or null for none. The last one sent wins, whole: a region that is left out is none.
+` + importHelp + `
+Examples:
+
+	lectern import projects --env-file .lectern/demo.env projects.ndjson
+	echo '{"id":"pr_demo","title":"Homes and care","region":"Asia/Tokyo"}' | lectern import projects -`
+}
+
+// Run imports.
+func (i *importProjects) Run(s *Session, c *commands) error {
+	return runLinesImport(s, c, i.importFlags, "projects")
+}

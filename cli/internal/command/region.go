@@ -1,0 +1,52 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+type regionCommand struct {
+	URL            string `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"Where the API is; ${default} unless given." placeholder:"URL"`
+	Project        string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project, where none is given as argument." placeholder:"ID"`
+	InternalAPIKey string `env:"LECTERN_INTERNAL_API_KEY" help:"A key that the operator shares with trusted services. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
+	At             moment `help:"The moment that the offset is asked for: RFC 3339, or a date. Default: now." placeholder:"TIME"`
+	outputFlags
+	ProjectID string `arg:"" optional:"" name:"project" help:"The project's id."`
+}
+
+// Help tells what is printed, and shows examples.
+func (regionCommand) Help() string {
+	return `The project's region is a zone of the tz database; the offset is in minutes east of UTC, daylight saving counted at the moment asked for. A project that has no region, or is not known, gives America/Los_Angeles.
+
+Examples:
+
+	lectern region --env-file .lectern/demo.env
+	lectern region pr_demo --at 2026-12-24
+	TZ=$(lectern region pr_demo --raw | jq -r .region) date`
+}
+
+// Run asks.
+func (r *regionCommand) Run(s *Session) error {
+	project := r.ProjectID
+	if project == "" {
+		project = r.Project
+	}
+	switch {
+	case project == "":
+		return usagef("no project: give its id, or set LECTERN_PROJECT_ID")
+	case r.InternalAPIKey == "":
+		return usagef("no internal key: set LECTERN_INTERNAL_API_KEY, or give --env-file")
+	}
+	retry := interactive()
+	retry.Notify = notifier(s.Err)
+	asker, err := client.New(r.URL, client.WithAPIKey(r.InternalAPIKey), client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
+	if err != nil {
+		return usageError{fmt.Errorf("--url: %w", err)}
+	}
+	body, err := asker.RegionJSON(s.Context, project, r.At.Time)
+	if client.Code(err) == "unauthorized" {
+		return advisedError{err, "check LECTERN_INTERNAL_API_KEY: the key of a project is not good for this"}
+	}
+	return r.printOne(s, body, err)
+}
