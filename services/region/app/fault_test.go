@@ -37,7 +37,7 @@ func awaitRegion(t testing.TB, s *servicetest.Service, project, want string) {
 func insert(t testing.TB, s *servicetest.Service, id, zone string) {
 	t.Helper()
 	awaitListening(t, s)
-	exec(t, s, `INSERT INTO projects (project_id, title, region) VALUES ($1, $1, $2)`, id, zone)
+	execute(t, s, `INSERT INTO projects (project_id, title, region) VALUES ($1, $1, $2)`, id, zone)
 }
 
 func awaitListening(t testing.TB, s *servicetest.Service) {
@@ -66,7 +66,7 @@ func TestChangeBehindTheService(t *testing.T) {
 	s := start(t, map[string]string{"REGION_CACHE_TTL": "50ms"})
 	put(t, s, "pr_1", "One", "Europe/Berlin")
 	awaitRegion(t, s, "pr_1", "Europe/Berlin")
-	exec(t, s, `UPDATE projects SET region = 'Asia/Tokyo' WHERE project_id = 'pr_1'`)
+	execute(t, s, `UPDATE projects SET region = 'Asia/Tokyo' WHERE project_id = 'pr_1'`)
 	awaitRegion(t, s, "pr_1", "Asia/Tokyo")
 }
 

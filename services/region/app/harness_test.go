@@ -47,8 +47,8 @@ func text(t testing.TB, v any) string {
 	return string(b)
 }
 
-// exec runs SQL as the owner of the service's database.
-func exec(t testing.TB, s *servicetest.Service, sql string, args ...any) {
+// execute runs SQL as the owner of the service's database.
+func execute(t testing.TB, s *servicetest.Service, sql string, args ...any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

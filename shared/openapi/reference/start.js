@@ -9,5 +9,7 @@ Scalar.createApiReference("#reference", {
   hideClientButton: true,
   proxyUrl: "",
   layout: "modern",
+  hideModels: true,
+  authentication: { preferredSecurityScheme: "ApiKey" },
   defaultOpenAllTags: true,
 });

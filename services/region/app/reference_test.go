@@ -1,0 +1,171 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/lectern-dev/lectern/shared/openapitest"
+)
+
+// The reference page in a browser: it renders every operation, asks nothing of any other host, and
+// complains of nothing. With REFERENCE_SCREENSHOT the test also writes
+// a picture of the first operation to that file.
+func TestReferenceInBrowser(t *testing.T) {
+	chromium := findChromium(t)
+	s := start(t, nil)
+	d, err := openapitest.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var summaries []string
+	for _, item := range d.Paths.Map() {
+		for _, op := range item.Operations() {
+			summaries = append(summaries, op.Summary)
+		}
+	}
+	slices.Sort(summaries)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	ctx, cancel = chromedp.NewExecAllocator(ctx, flags(t, chromium)...)
+	defer cancel()
+	ctx, cancel = chromedp.NewContext(ctx)
+	defer cancel()
+	seen := watch(ctx)
+	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), chromedp.EmulateViewport(1400, 2400), chromedp.Navigate(s.URL+"/docs")); err != nil {
+		t.Fatal(err)
+	}
+	// Sections are rendered when they come into view: going through the page shows them all.
+	missing := summaries
+	for end := time.Now().Add(time.Minute); len(missing) > 0 && time.Now().Before(end); {
+		var text string
+		err := chromedp.Run(ctx,
+			chromedp.Evaluate(`window.scrollBy(0, 1200); if (window.innerHeight + window.scrollY + 10 >= document.body.scrollHeight) window.scrollTo(0, 0); 0`, nil),
+			chromedp.Evaluate(`[...document.querySelectorAll("main h1, main h2, main h3, main h4, #reference h3, #reference h2")].map(e => e.innerText).join("\n")`, &text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(text, "\n")
+		missing = slices.DeleteFunc(slices.Clone(missing), func(summary string) bool {
+			return slices.ContainsFunc(lines, func(l string) bool { return strings.TrimSpace(l) == summary })
+		})
+	}
+	if len(missing) > 0 {
+		t.Errorf("not rendered: %q", missing)
+	}
+	screenshot(ctx, t)
+
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	if len(seen.complaints) > 0 {
+		t.Errorf("the console says:\n%s", strings.Join(seen.complaints, "\n"))
+	}
+	origin, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := 0
+	for _, request := range seen.requests {
+		u, err := url.Parse(request)
+		switch {
+		case err != nil:
+			t.Error(err)
+		case u.Scheme == "data" || u.Scheme == "blob": // asks nobody
+		case u.Host != origin.Host:
+			t.Errorf("the page asks %s", request)
+		default:
+			own++
+		}
+	}
+	if own < 4 { // the page, its two scripts, the description
+		t.Errorf("only %d requests were seen: %q", own, seen.requests)
+	}
+}
+
+// witness is what happened in the browser.
+type witness struct {
+	mu         sync.Mutex
+	requests   []string
+	complaints []string
+}
+
+func watch(ctx context.Context) *witness {
+	w := &witness{}
+	chromedp.ListenTarget(ctx, func(event any) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		switch e := event.(type) {
+		case *network.EventRequestWillBeSent:
+			w.requests = append(w.requests, e.Request.URL)
+		case *runtime.EventExceptionThrown:
+			w.complaints = append(w.complaints, "exception: "+e.ExceptionDetails.Error())
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == runtime.APITypeError || e.Type == runtime.APITypeAssert {
+				var said []string
+				for _, a := range e.Args {
+					said = append(said, string(a.Value)+a.Description)
+				}
+				w.complaints = append(w.complaints, fmt.Sprintf("console.%s: %s", e.Type, strings.Join(said, " ")))
+			}
+		case *log.EventEntryAdded: // also what the Content-Security-Policy forbids
+			if e.Entry.Level == log.LevelError {
+				w.complaints = append(w.complaints, e.Entry.Text+" "+e.Entry.URL)
+			}
+		}
+	})
+	return w
+}
+
+func flags(t *testing.T, chromium string) []chromedp.ExecAllocatorOption {
+	return append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath(chromium), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
+}
+
+// findChromium skips t where there is no Chromium, unless all must be there.
+func findChromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("needs Chromium: run scripts/setup")
+	}
+	t.Skip("needs Chromium: run scripts/setup")
+	return ""
+}
+
+func screenshot(ctx context.Context, t *testing.T) {
+	t.Helper()
+	file := os.Getenv("REFERENCE_SCREENSHOT")
+	if file == "" {
+		return
+	}
+	var picture []byte
+	err := chromedp.Run(ctx,
+		chromedp.Evaluate(`[...document.querySelectorAll("h3")].find(e => e.innerText.trim() == "List entries").scrollIntoView(); 0`, nil),
+		chromedp.CaptureScreenshot(&picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Clean(file), picture, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
