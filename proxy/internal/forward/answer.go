@@ -3,6 +3,7 @@ package forward
 import (
 	"bufio"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -40,6 +41,13 @@ func (c *call) answer(res *http.Response) error {
 	c.answered.Store(true)
 	c.span.answered(res)
 	drop(res.Header)
+	drop(res.Trailer)
+	if len(res.Trailer) > 0 && c.x.r.ProtoMajor == 1 {
+		// HTTP/2 has trailers behind a body of known length; HTTP/1.1 behind chunks only.
+		delete(res.Header, "Content-Length")
+		res.ContentLength = -1
+	}
+	announced := maps.Clone(res.Trailer)
 	body := res.Body
 	if c.matcher != nil {
 		c.scrubHeader(res.Header)
@@ -62,7 +70,7 @@ func (c *call) answer(res *http.Response) error {
 	}
 	res.Body = &answerBody{
 		ReadCloser: body, watch: c.watch, most: c.x.verdict.Endpoint.Limits.ResponseBytes,
-		ended: func() { c.trailers(res) },
+		ended: func() { c.trailers(res, announced) },
 	}
 	h := res.Header
 	h[SuccessHeader] = []string{"true"}
@@ -80,11 +88,23 @@ func hasBody(res *http.Response) bool {
 		res.StatusCode != http.StatusNotModified && res.Body != http.NoBody
 }
 
-// trailers does with trailers what was done with headers.
-func (c *call) trailers(res *http.Response) {
+// trailers does with trailers what was done with headers. The reverse proxy tells those that were not
+// announced by their number, which has changed here; so they are passed on here.
+func (c *call) trailers(res *http.Response, announced http.Header) {
 	drop(res.Trailer)
 	if c.matcher != nil {
 		c.scrubHeader(res.Trailer)
+	}
+	for name, values := range res.Trailer {
+		if _, ok := announced[name]; !ok {
+			c.x.w.Header()[http.TrailerPrefix+name] = values
+			delete(res.Trailer, name)
+		}
+	}
+	for name := range announced {
+		if _, ok := res.Trailer[name]; !ok {
+			res.Trailer[name] = nil
+		}
 	}
 }
 

@@ -1,0 +1,219 @@
+package app_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// rude is a target that speaks TLS and then whatever a test wants.
+func rude(t *testing.T, w *world, config *tls.Config, speak func(net.Conn)) string {
+	t.Helper()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() {
+				defer func() { _ = conn.Close() }()
+				_ = conn.SetDeadline(time.Now().Add(patience))
+				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+					speak(conn)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); running.Wait() })
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+func reset(conn net.Conn) {
+	if c, ok := conn.(*tls.Conn); ok {
+		if tcp, ok := c.NetConn().(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+	}
+	_ = conn.Close()
+}
+
+func TestUpstreamFaults(t *testing.T) {
+	w := run(t, setup{open: true, manifests: func(w *world) string {
+		return endpoint(w, "web", m{"destinations": []m{{"pattern": `https://[a-z.]*lectern\.test:\d+/.*`}}, "ports": ports(), "timeouts": m{"connect": "500ms", "headers": "200ms", "idle": "200ms"}}) +
+			endpoint(w, "total", m{"origins": []m{{"domain": "example.net"}}, "destinations": []m{{"pattern": `https://.*`}}, "ports": ports(), "timeouts": m{"total": "300ms"}})
+	}})
+	good := &tls.Config{Certificates: []tls.Certificate{w.authority.certificate(t, time.Now().Add(time.Hour), "*.lectern.test")}}
+	expired := &tls.Config{Certificates: []tls.Certificate{w.authority.certificate(t, time.Now().Add(-time.Hour), "*.lectern.test")}}
+	wrong := &tls.Config{Certificates: []tls.Certificate{w.authority.certificate(t, time.Now().Add(time.Hour), "other.test")}}
+	stranger := &tls.Config{Certificates: []tls.Certificate{newAuthority(t).certificate(t, time.Now().Add(time.Hour), "*.lectern.test")}}
+	old := &tls.Config{Certificates: good.Certificates, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}
+	silent := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) } // until the proxy has had enough
+	says := func(text string) func(net.Conn) {
+		return func(conn net.Conn) { _, _ = io.WriteString(conn, text) }
+	}
+	secretGarbage := "\x00\x01 " + canary + "\r\n\r\n"
+	closed := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		return port
+	}()
+	deaf, err := net.Listen("tcp", "127.0.0.1:0") // accepts and never shakes hands
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = deaf.Close() }()
+	_, deafPort, _ := net.SplitHostPort(deaf.Addr().String())
+	for _, tt := range []struct {
+		name, port string
+		code       string
+		status     int
+	}{
+		{"refuses", closed, "upstream_unreachable", 502},
+		{"never shakes hands", deafPort, "upstream_timeout", 504},
+		{"expired certificate", rude(t, w, expired, silent), "upstream_unreachable", 502},
+		{"certificate of another name", rude(t, w, wrong, silent), "upstream_unreachable", 502},
+		{"certificate of a stranger", rude(t, w, stranger, silent), "upstream_unreachable", 502},
+		{"old TLS", rude(t, w, old, silent), "upstream_unreachable", 502},
+		{"no TLS", w.plain.port, "upstream_unreachable", 502},
+		{"never answers", rude(t, w, good, silent), "upstream_timeout", 504},
+		{"closes without an answer", rude(t, w, good, func(net.Conn) {}), "upstream_unreachable", 502},
+		{"resets without an answer", rude(t, w, good, reset), "upstream_unreachable", 502},
+		{"resets in the headers", rude(t, w, good, func(c net.Conn) { says("HTTP/1.1 200 OK\r\nX-A")(c); reset(c) }), "upstream_unreachable", 502},
+		{"garbage", rude(t, w, good, says(secretGarbage)), "upstream_unreachable", 502},
+		{"garbage in a header", rude(t, w, good, says("HTTP/1.1 200 OK\r\n"+secretGarbage)), "upstream_unreachable", 502},
+		{"a switch of protocols", rude(t, w, good, says("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")), "upstream_unreachable", 502},
+		{"two lengths", rude(t, w, good, says("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy")), "upstream_unreachable", 502},
+		{"endless headers", rude(t, w, good, func(c net.Conn) {
+			says("HTTP/1.1 200 OK\r\n")(c)
+			for range 1000 {
+				if _, err := io.WriteString(c, "X-A: "+strings.Repeat("a", 1000)+"\r\n"); err != nil {
+					return
+				}
+			}
+		}), "upstream_unreachable", 502},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := w.do(call{target: "https://api.lectern.test:" + tt.port + "/", headers: []string{"X-K", "{{cred_main}}"}})
+			if got.StatusCode != tt.status || got.code() != tt.code {
+				t.Errorf("%d %s", got.StatusCode, got.body)
+			}
+			for _, leak := range []string{"127.0.0.1", canary, "tls:", "x509", "dial", "read:", "EOF"} {
+				if strings.Contains(got.body, leak) {
+					t.Errorf("the refusal tells %q: %s", leak, got.body)
+				}
+			}
+		})
+	}
+	t.Run("no such name", func(t *testing.T) {
+		if got := w.do(call{target: "https://nowhere.lectern.test:" + closed + "/"}); got.code() != "upstream_unreachable" {
+			t.Errorf("%d %s", got.StatusCode, got.body)
+		}
+	})
+	t.Run("too long in all", func(t *testing.T) {
+		got := w.do(call{target: "https://api.lectern.test:" + rude(t, w, good, silent) + "/"}.from("https://example.net"))
+		if got.code() != "upstream_timeout" {
+			t.Errorf("%d %s", got.StatusCode, got.body)
+		}
+	})
+	for name, speak := range map[string]func(net.Conn){
+		"resets in the body":     func(c net.Conn) { says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")(c); reset(c) },
+		"ends in the body":       says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome"),
+		"ends in a chunk":        says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nsome"),
+		"falls silent in a body": func(c net.Conn) { says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")(c); silent(c) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			resp, err := w.client.Do(w.request(call{target: "https://api.lectern.test:" + rude(t, w, good, speak) + "/"}))
+			if err != nil {
+				return // the connection ended before the headers were sent
+			}
+			b, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if err == nil {
+				t.Errorf("a part was given for a whole: %q", b)
+			}
+		})
+	}
+	if strings.Contains(w.log.String(), canary) {
+		t.Error("the log shows what the target sent")
+	}
+}
+
+// ports are all that a listener of a test may be given, as far as a manifest can say so.
+func ports() []int {
+	list := make([]int, 0, 65535-1024)
+	for p := 1025; p <= 65535; p++ {
+		list = append(list, p)
+	}
+	return list
+}
+
+func TestLimits(t *testing.T) {
+	hold, entered := make(chan struct{}), make(chan struct{}, 8)
+	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hold" {
+			entered <- struct{}{}
+			<-hold
+		}
+		if r.URL.Path == "/large" {
+			_, _ = io.WriteString(w, strings.Repeat("x", 1<<20))
+			return
+		}
+		echo(w, r)
+	}), manifests: func(w *world) string {
+		return endpoint(w, "concurrent", m{"limits": m{"concurrent": 1}}) +
+			endpoint(w, "rate", m{"origins": []m{{"domain": "example.net"}}, "limits": m{"requestsPerSecond": 1, "burst": 2}}) +
+			endpoint(w, "bytes", m{"origins": []m{{"domain": "example.org"}}, "limits": m{"requestBytes": 100, "responseBytes": 1000}})
+	}})
+	ended := make(chan answer)
+	go func() { ended <- w.do(call{target: w.url("/hold")}) }()
+	<-entered
+	if got := w.do(call{target: w.url("/")}); got.code() != "rate_limited" || got.StatusCode != 429 || got.Header.Get("Retry-After") == "" {
+		t.Errorf("one too many at a time: %d %s", got.StatusCode, got.body)
+	}
+	close(hold)
+	if got := <-ended; got.StatusCode != 200 {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+	limited := 0
+	for range 4 {
+		if w.do(call{target: w.url("/")}.from("https://example.net")).code() == "rate_limited" {
+			limited++
+		}
+	}
+	if limited < 1 || limited > 2 {
+		t.Errorf("%d of 4 requests were over a rate of 1/s with a burst of 2", limited)
+	}
+	for _, chunked := range []bool{false, true} {
+		got := w.do(call{method: "POST", target: w.url("/"), body: strings.Repeat("x", 101), chunked: chunked}.from("https://example.org"))
+		if got.code() != "payload_too_large" {
+			t.Errorf("a body over the endpoint's limit: %d %s", got.StatusCode, got.body)
+		}
+	}
+	if s := w.do(call{method: "POST", target: w.url("/"), body: "x"}.from("https://example.org")); s.StatusCode != 200 {
+		t.Errorf("%d %s", s.StatusCode, s.body)
+	}
+	resp, err := w.client.Do(w.request(call{target: w.url("/large")}.from("https://example.org")))
+	if err == nil {
+		_, err = io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+	}
+	if err == nil {
+		t.Error("an answer over the endpoint's limit came whole")
+	}
+}

@@ -1,0 +1,290 @@
+package app_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// reveals tells whether text shows the canary, in any spelling that this test can undo.
+func reveals(text string) bool {
+	seen := text
+	if decoded, err := url.QueryUnescape(text); err == nil {
+		seen += decoded
+	}
+	var unquoted string
+	if json.Unmarshal([]byte(`"`+strings.Trim(text, `"`)+`"`), &unquoted) == nil {
+		seen += unquoted
+	}
+	for _, part := range strings.FieldsFunc(strings.NewReplacer("-", "+", "_", "/", "\r\n", "").Replace(text), func(r rune) bool {
+		return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", r)
+	}) {
+		for cut := range 4 {
+			if cut < len(part) {
+				decoded, _ := base64.RawStdEncoding.DecodeString(part[cut : cut+(len(part)-cut)/4*4])
+				seen += string(decoded)
+			}
+		}
+	}
+	return strings.Contains(strings.ToLower(seen), strings.ToLower(canary))
+}
+
+func percent(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		fmt.Fprintf(&b, "%%%02x", text[i])
+	}
+	return b.String()
+}
+
+func TestEchoedSecretsAreScrubbed(t *testing.T) {
+	quoted := strings.ReplaceAll(canary, "_", `\u005f`)
+	echoes := map[string]http.HandlerFunc{
+		"body": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<"+canary+">") },
+		"body with a length": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(canary)))
+			_, _ = io.WriteString(w, canary)
+		},
+		"error page": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "bad key "+canary, http.StatusUnauthorized)
+		},
+		"chunk border": func(w http.ResponseWriter, _ *http.Request) {
+			for i := range len(canary) {
+				_, _ = io.WriteString(w, canary[i:i+1])
+				_ = http.NewResponseController(w).Flush()
+			}
+		},
+		"header":           func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Echo", "Bearer "+canary) },
+		"header, twice":    func(w http.ResponseWriter, _ *http.Request) { w.Header()["X-Echo"] = []string{"a", canary + canary} },
+		"name of a header": func(w http.ResponseWriter, _ *http.Request) { w.Header()["X-"+canary] = []string{"v"} },
+		"location": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "https://x.test/?k="+url.QueryEscape(canary))
+			w.WriteHeader(http.StatusSeeOther)
+		},
+		"basic": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Echo", "Basic "+base64.StdEncoding.EncodeToString([]byte("user:"+canary)))
+		},
+		"percent": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, percent(canary)) },
+		"JSON":    func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"k":"`+quoted+`"}`) },
+		"base64": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, base64.StdEncoding.EncodeToString([]byte(canary)))
+		},
+		"base64 shifted": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, base64.URLEncoding.EncodeToString([]byte("x"+canary+"y")))
+		},
+		"base64 folded": func(w http.ResponseWriter, _ *http.Request) {
+			text := base64.StdEncoding.EncodeToString([]byte("xy" + canary + "z"))
+			_, _ = io.WriteString(w, text[:9]+"\r\n"+text[9:20]+"\r\n"+text[20:])
+		},
+		"gzip": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			g := gzip.NewWriter(w)
+			_, _ = io.WriteString(g, strings.Repeat("x", 5000)+canary)
+			_ = g.Close()
+		},
+		"zstd": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "zstd")
+			z, _ := zstd.NewWriter(w)
+			_, _ = io.WriteString(z, strings.Repeat("x", 5000)+canary)
+			_ = z.Close()
+		},
+		"trailer": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Trailer", "X-Echo")
+			_, _ = io.WriteString(w, "body")
+			w.Header().Set("X-Echo", canary)
+		},
+		"early hints": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Link", "<https://x.test/"+canary+">")
+			w.WriteHeader(http.StatusEarlyHints)
+			w.Header().Del("Link")
+			_, _ = io.WriteString(w, "body")
+		},
+		"encoding that can not be read": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "br")
+			_, _ = io.WriteString(w, canary)
+		},
+		"two encodings": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Encoding"] = []string{"gzip", "gzip"}
+			_, _ = io.WriteString(w, canary)
+		},
+		"wrong encoding": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = io.WriteString(w, canary)
+		},
+	}
+	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, _ := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/"))
+		echoes[name](w, r)
+	})})
+	for name := range echoes {
+		t.Run(name, func(t *testing.T) {
+			resp, err := w.client.Do(w.request(call{target: w.url("/" + url.PathEscape(name)), headers: []string{"Authorization", "Bearer {{cred_main}}"}}))
+			if err != nil && name == "wrong encoding" {
+				return // the connection ended: nothing came back
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if err != nil && name != "wrong encoding" {
+				t.Fatal(err)
+			}
+			all := string(body) + "\n" + fmt.Sprint(resp.Header) + "\n" + fmt.Sprint(resp.Trailer)
+			if reveals(string(body)) || strings.Contains(strings.ToLower(all), strings.ToLower(canary)) {
+				t.Errorf("the canary came back: %s", all)
+			}
+			for header, values := range resp.Header {
+				for _, v := range values {
+					if reveals(v) || reveals(header) {
+						t.Errorf("the canary came back in %s: %s", header, v)
+					}
+				}
+			}
+			switch name {
+			case "name of a header", "early hints", "wrong encoding":
+			case "encoding that can not be read", "two encodings":
+				if (answer{resp, string(body)}).code() != "upstream_unreachable" {
+					t.Errorf("%d %s", resp.StatusCode, body)
+				}
+			default:
+				if !strings.Contains(all, "[redacted]") {
+					t.Errorf("nothing tells that something was taken out: %s", all)
+				}
+			}
+		})
+	}
+}
+
+func TestScrubbingCanBeOff(t *testing.T) {
+	echoes := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Echo", r.Header.Get("X-K"))
+		if r.URL.Path == "/br" {
+			w.Header().Set("Content-Encoding", "br")
+		}
+		_, _ = io.WriteString(w, r.Header.Get("X-K")+r.Header.Get("Range"))
+	})
+	w := run(t, setup{open: true, handler: echoes, manifests: func(w *world) string {
+		return endpoint(w, "off", m{"scrub": m{"disabled": true}}) +
+			endpoint(w, "pass", m{"origins": []m{{"domain": "example.net"}}, "scrub": m{"passUnreadable": true}})
+	}})
+	got := w.do(call{target: w.url("/"), headers: []string{"X-K", "{{cred_main}}", "Range", "bytes=1-"}})
+	if got.body != canary+"bytes=1-" || got.Header.Get("X-Echo") != canary {
+		t.Errorf("%q %v", got.body, got.Header)
+	}
+	if got := w.do(call{target: w.url("/"), headers: []string{"X-K", "{{cred_short}}"}}); got.body != short {
+		t.Errorf("a short value: %d %q", got.StatusCode, got.body)
+	}
+	got = w.do(call{target: w.url("/br"), headers: []string{"X-K", "{{cred_main}}"}}.from("https://example.net"))
+	if got.body != canary || got.Header.Get("X-Echo") != "[redacted]" || got.Header.Get("Content-Encoding") != "br" {
+		t.Errorf("%q %v", got.body, got.Header)
+	}
+}
+
+func TestUnusedSecretsAreLeft(t *testing.T) {
+	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "br")
+		_, _ = io.WriteString(w, canary)
+	})})
+	if got := w.do(call{target: w.url("/")}); got.body != canary || got.Header.Get("Content-Length") == "" {
+		t.Errorf("an answer that no credential was used for: %q %v", got.body, got.Header)
+	}
+}
+
+// TestCanaryIsNowhere looks for the values in all that the proxy says: log, metrics, profiles, health.
+func TestCanaryIsNowhere(t *testing.T) {
+	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/panic":
+			panic(http.ErrAbortHandler)
+		case "/garbage":
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(conn, "HTTP/1.1 "+r.Header.Get("X-K")+"\r\n"+r.Header.Get("X-K")+"\r\n\r\n")
+				_ = conn.Close()
+			}
+			return
+		}
+		_, _ = io.WriteString(w, r.Header.Get("X-K")+r.URL.RawQuery)
+	})})
+	on := []string{"X-Use-Body-Templating", "true", "Content-Type", "text/plain"}
+	for _, c := range []call{
+		{target: w.url("/?secret-query={{cred_main}}"), headers: []string{"X-K", "{{cred_main}}"}},
+		{method: "POST", target: w.url("/x"), body: "{{cred_main}}", headers: on},
+		{target: w.url("/panic"), headers: []string{"X-K", "{{cred_main}}"}},
+		{target: w.url("/garbage"), headers: []string{"X-K", "{{cred_main}}"}},
+		{target: w.url("/{{cred_main}}{{cred_dots}}"), headers: []string{"X-K", "{{cred_main}}"}},
+		{target: w.url("/"), headers: []string{"X-K", "{{cred_main}} {{cred_crlf}}"}},
+		{target: "https://nowhere.lectern.test/{{cred_main}}"},
+	} {
+		resp, err := w.client.Do(w.request(c))
+		if err != nil {
+			continue
+		}
+		body, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if strings.Contains(string(body), canary) {
+			t.Errorf("an answer shows it: %s", body)
+		}
+	}
+	w.write("broken.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\ndata: {value: "+canary+"}\n")
+	eventually(t, "a refusal of the manifest", func() bool { return strings.Contains(w.log.String(), "manifests refused") })
+	var outputs bytes.Buffer
+	for _, path := range []string{"/metrics", "/readyz", "/healthz", "/debug/pprof/", "/debug/pprof/goroutine?debug=2", "/debug/pprof/cmdline", "/debug/pprof/allocs?debug=1"} {
+		resp, err := w.client.Get(w.internal + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(&outputs, resp.Body)
+		_ = resp.Body.Close()
+	}
+	eventually(t, "the records", func() bool { return len(w.audits()) >= 7 })
+	outputs.WriteString(w.log.String())
+	for _, value := range []string{canary, crlf[:10], percent(canary), base64.StdEncoding.EncodeToString([]byte(canary))[:20]} {
+		if strings.Contains(outputs.String(), value) {
+			t.Errorf("%q is among what the proxy says", value)
+		}
+	}
+	if strings.Contains(outputs.String(), "secret-query") {
+		t.Error("a query string is among what the proxy says")
+	}
+	found := false
+	for _, a := range w.audits() {
+		if a["decision"] == "allowed" && fmt.Sprint(a["credentials"]) == "[cred_main]" && a["endpoint"] == "web" && a["destination"] == "api.lectern.test:"+w.target.port && a["origin"] == origin && a["project"] == project {
+			found = true
+		}
+	}
+	if !found {
+		t.Errorf("no record tells of the first request: %v", w.audits())
+	}
+}
+
+func TestPolicyChangesTakeEffect(t *testing.T) {
+	w := run(t, setup{open: true})
+	w.do(call{target: w.url("/")}).seen(t)
+	w.write("policy.yaml", endpoint(w, "web", m{"origins": []m{{"domain": "example.net"}}}))
+	eventually(t, "the change", func() bool { return w.do(call{target: w.url("/")}).code() == "origin_not_allowed" })
+	w.write("policy.yaml", "nonsense: [")
+	eventually(t, "a refusal", func() bool { return strings.Contains(w.log.String(), "manifests refused") })
+	w.do(call{target: w.url("/")}.from("https://example.net")).seen(t)
+	resp, err := w.client.Get(w.internal + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, resp); resp.StatusCode != 200 {
+		t.Errorf("not ready any more: %s", got.body)
+	}
+	eventually(t, "the check", func() bool {
+		resp, err := w.client.Get(w.internal + "/readyz")
+		return err == nil && strings.Contains(read(t, resp).body, `"policy":"failing"`)
+	})
+}

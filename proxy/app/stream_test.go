@@ -1,0 +1,317 @@
+package app_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestEventsArriveOneByOne sends each event only when the one before has arrived.
+func TestEventsArriveOneByOne(t *testing.T) {
+	for _, with := range []string{"", "{{cred_main}}"} {
+		next := make(chan struct{})
+		w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for i := range 5 {
+				_, _ = fmt.Fprintf(w, "data: %d\n\n", i)
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case <-next:
+				case <-r.Context().Done():
+					return
+				}
+			}
+		})})
+		resp, err := w.client.Do(w.request(call{target: w.url("/"), headers: []string{"X-K", with}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewReader(resp.Body)
+		for i := range 5 {
+			sent := time.Now()
+			line, err := lines.ReadString('\n')
+			if err != nil || line != fmt.Sprintf("data: %d\n", i) {
+				t.Fatalf("event %d: %q %v", i, line, err)
+			}
+			if took := time.Since(sent); os.Getenv("LECTERN_LONG") == "1" && took > 50*time.Millisecond {
+				t.Errorf("event %d took %s", i, took)
+			}
+			if _, err := lines.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+			next <- struct{}{}
+		}
+		_ = resp.Body.Close()
+	}
+}
+
+// TestIdleStreamsAreKept holds an HTTP/2 stream silent for longer than a caller may stall.
+func TestIdleStreamsAreKept(t *testing.T) {
+	goOn := make(chan struct{})
+	w := run(t, setup{open: true, environ: map[string]string{"WRITE_TIMEOUT": "50ms"}, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "first\n")
+		_ = http.NewResponseController(w).Flush()
+		<-goOn
+		_, _ = io.WriteString(w, "second\n")
+	})})
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	resp, err := transport.RoundTrip(w.request(call{target: w.url("/")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	lines := bufio.NewReader(resp.Body)
+	if line, err := lines.ReadString('\n'); line != "first\n" || resp.ProtoMajor != 2 {
+		t.Fatalf("%q %v, HTTP/%d", line, err, resp.ProtoMajor)
+	}
+	<-time.After(200 * time.Millisecond) // the silence itself is what is tested
+	close(goOn)
+	if line, err := lines.ReadString('\n'); line != "second\n" {
+		t.Fatalf("%q %v", line, err)
+	}
+}
+
+func TestTrailersBothWays(t *testing.T) {
+	for _, with := range []string{"", "{{cred_main}}"} {
+		w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Trailer", "X-Sum, X-Echo, Set-Cookie")
+			b, _ := io.ReadAll(r.Body)
+			_, _ = w.Write(b)
+			w.Header().Set("X-Sum", "of-the-target "+r.Trailer.Get("X-Sum"))
+			w.Header().Set("X-Echo", r.Header.Get("X-K"))
+			w.Header().Set("Set-Cookie", "a=b")
+			w.Header().Set(http.TrailerPrefix+"X-Late", "unannounced")
+		})})
+		r := w.request(call{method: "POST", target: w.url("/"), body: "body", chunked: true, headers: []string{"X-K", with, "Te", "trailers"}})
+		r.Trailer = http.Header{"X-Sum": {"of-the-caller"}, "Cookie": {"c=d"}}
+		resp, err := w.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := read(t, resp)
+		want := ""
+		if with != "" {
+			want = "[redacted]"
+		}
+		if got.body != "body" || resp.Trailer.Get("X-Sum") != "of-the-target of-the-caller" || resp.Trailer.Get("X-Echo") != want ||
+			resp.Trailer.Get("X-Late") != "unannounced" || len(resp.Trailer) != 3 {
+			t.Errorf("body %q, trailers %v", got.body, resp.Trailer)
+		}
+	}
+}
+
+func TestHTTP2BothWays(t *testing.T) {
+	w := run(t, setup{open: true})
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	resp, err := transport.RoundTrip(w.request(call{method: "POST", target: w.url("/{{cred_main}}"), body: "body"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := read(t, resp).seen(t); s.Proto != "HTTP/2.0" || s.Body != "body" || s.URI != "/"+canary {
+		t.Errorf("the target saw %+v", s)
+	}
+}
+
+func TestContinueComesFromTheTarget(t *testing.T) {
+	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/refuse" {
+			w.WriteHeader(http.StatusForbidden) // without reading: nobody is told to go on
+			return
+		}
+		echo(w, r)
+	})})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	ask := func(path string) {
+		_, _ = fmt.Fprintf(conn, "POST /proxy?url=%s HTTP/1.1\r\nHost: a\r\nX-Project-ID: %s\r\nX-Environment: prod\r\nOrigin: %s\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n",
+			url.QueryEscape(w.url(path)), project, origin)
+	}
+	r := bufio.NewReader(conn)
+	ask("/take")
+	if line, err := r.ReadString('\n'); line != "HTTP/1.1 100 Continue\r\n" {
+		t.Fatalf("%q %v", line, err)
+	}
+	_, _ = r.ReadString('\n')
+	_, _ = io.WriteString(conn, "body")
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := read(t, resp).seen(t); s.Body != "body" {
+		t.Errorf("the target saw %+v", s)
+	}
+	ask("/refuse")
+	resp, err = http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusForbidden {
+		t.Errorf("%d", resp.StatusCode)
+	}
+}
+
+func TestEarlyAnswer(t *testing.T) {
+	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		_, _ = io.WriteString(w, "no more")
+	})})
+	body, feed := io.Pipe()
+	defer func() { _ = feed.Close() }()
+	r := w.request(call{method: "POST", target: w.url("/")})
+	r.Body, r.ContentLength = body, -1
+	go func() { _, _ = feed.Write([]byte("begin")) }() // and never an end
+	resp, err := w.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, resp); got.StatusCode != http.StatusRequestEntityTooLarge || got.body != "no more" {
+		t.Errorf("%d %q", got.StatusCode, got.body)
+	}
+}
+
+// TestConversation sends and receives in turns within one request.
+func TestConversation(t *testing.T) {
+	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		_, _ = io.WriteString(w, "hello\n")
+		_ = http.NewResponseController(w).Flush()
+		for lines := bufio.NewScanner(r.Body); lines.Scan(); {
+			_, _ = fmt.Fprintf(w, "got %s\n", lines.Text())
+			_ = http.NewResponseController(w).Flush()
+		}
+	})})
+	body, feed := io.Pipe()
+	r := w.request(call{method: "POST", target: w.url("/")})
+	r.Body, r.ContentLength = body, -1
+	go func() { _, _ = io.WriteString(feed, "0\n") }()
+	resp, err := w.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answers := bufio.NewReader(resp.Body)
+	if line, _ := answers.ReadString('\n'); line != "hello\n" {
+		t.Fatalf("%q", line)
+	}
+	for i := range 5 {
+		if line, err := answers.ReadString('\n'); line != fmt.Sprintf("got %d\n", i) {
+			t.Fatalf("%q %v", line, err)
+		}
+		if i < 4 {
+			_, _ = fmt.Fprintf(feed, "%d\n", i+1)
+		}
+	}
+	_ = feed.Close()
+	if rest, err := io.ReadAll(answers); len(rest) > 0 || err != nil {
+		t.Errorf("%q %v", rest, err)
+	}
+}
+
+func TestCallerGoneCancelsTheTarget(t *testing.T) {
+	gone := make(chan struct{})
+	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "begun")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(gone)
+	})})
+	ctx, cancel := context.WithCancel(t.Context())
+	resp, err := w.client.Do(w.request(call{target: w.url("/")}).WithContext(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	_ = resp.Body.Close()
+	select {
+	case <-gone:
+	case <-time.After(patience):
+		t.Fatal("the target was not told")
+	}
+}
+
+// TestBytesAreExact sends random bytes both ways, with lengths and without.
+func TestBytesAreExact(t *testing.T) { exact(t, 16<<20) }
+
+func exact(t *testing.T, size int64) {
+	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sum := sha256.New()
+		n, err := io.Copy(sum, r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("X-Sum", fmt.Sprintf("%d %x", n, sum.Sum(nil)))
+		w.Header().Set("Content-Type", "application/octet-stream")
+		_, _ = io.Copy(w, io.LimitReader(rand.NewChaCha8([32]byte{2}), size))
+	})})
+	sum := func(seed byte) string {
+		h := sha256.New()
+		n, _ := io.Copy(h, io.LimitReader(rand.NewChaCha8([32]byte{seed}), size))
+		return fmt.Sprintf("%d %x", n, h.Sum(nil))
+	}
+	up, down := sum(1), sum(2)
+	for _, chunked := range []bool{false, true} {
+		r := w.request(call{method: "POST", target: w.url("/")})
+		r.Body, r.ContentLength = io.NopCloser(io.LimitReader(rand.NewChaCha8([32]byte{1}), size)), size
+		if chunked {
+			r.ContentLength = -1
+		}
+		resp, err := w.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := sha256.New()
+		n, err := io.Copy(h, resp.Body)
+		_ = resp.Body.Close()
+		if got := fmt.Sprintf("%d %x", n, h.Sum(nil)); got != down || err != nil {
+			t.Errorf("down: %s %v, want %s", got, err, down)
+		}
+		if got := resp.Header.Get("X-Sum"); got != up {
+			t.Errorf("up: %s, want %s", got, up)
+		}
+	}
+}
+
+// TestLongBytesAreExact sends 1 GiB each way, and holds the process to 64 MiB: of both ends and the proxy
+// together.
+func TestLongBytesAreExact(t *testing.T) {
+	if os.Getenv("LECTERN_LONG") != "1" {
+		t.Skip("set LECTERN_LONG=1")
+	}
+	exact(t, 1<<30)
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skip("no /proc")
+	}
+	for line := range bytes.Lines(status) {
+		if kib, ok := bytes.CutPrefix(line, []byte("VmHWM:")); ok {
+			var n int
+			_, _ = fmt.Sscan(string(kib), &n)
+			t.Logf("at most %d MiB resident", n>>10)
+			if n > 64<<10 {
+				t.Errorf("%d KiB resident", n)
+			}
+		}
+	}
+}
