@@ -12,7 +12,7 @@ type bucket struct {
 
 	mu     sync.Mutex
 	tokens int           // taken and not handed out
-	lapses time.Time     // when they are lost
+	lapses time.Time     // when they may no more be handed out
 	none   time.Time     // until then Redis has no token, whoever asks
 	asking chan struct{} // closed when the question under way is answered; nil when there is none
 	queued int           // requests that wait for it
@@ -68,12 +68,12 @@ func (b *bucket) wait(ctx context.Context) bool {
 // refill asks Redis, without the lock, for as many tokens as requests wait for and as recent use makes
 // likely to be wanted soon. False: Redis could not say.
 func (b *bucket) refill(ctx context.Context, l *Limiter, rate Rate, now time.Time) bool {
-	want := 1 + b.queued + b.likely(now, rate)
+	want, unused := 1+b.queued+b.likely(now, rate), b.tokens
 	asking := make(chan struct{})
 	b.asking = asking
 	b.mu.Unlock()
 	defer close(asking)
-	g, ok := l.ask(ctx, b.name, rate, want)
+	g, ok := l.ask(ctx, b.name, rate, want, unused)
 	b.mu.Lock()
 	b.asking = nil
 	b.tokens, b.spent = g.tokens, 0
@@ -94,13 +94,14 @@ func (b *bucket) refill(ctx context.Context, l *Limiter, rate Rate, now time.Tim
 	return true
 }
 
-// likely says how many tokens the next 10 ms will want, going by the use since Redis was last asked,
-// and never more than the rate gives in that time.
+// likely says how many tokens the time ahead will want, going by the use since Redis was last asked, and
+// never more than the rate gives in that time. Nor more than twice that use: what a short burst seems to
+// promise would be taken from others, and given back late.
 func (b *bucket) likely(now time.Time, rate Rate) int {
 	most := int(int64(rate.PerSecond) * int64(ahead) / int64(time.Second))
 	since := now.Sub(b.asked)
 	if b.asked.IsZero() || since <= 0 {
 		return 0
 	}
-	return min(most, int(int64(b.spent)*int64(ahead)/int64(since)))
+	return min(most, 2*b.spent, int(int64(b.spent)*int64(ahead)/int64(since)))
 }

@@ -6,6 +6,12 @@ import (
 	"time"
 )
 
+// The headers' names as net/http keeps them; on the wire, case says nothing.
+const (
+	limitHeader  = "Ratelimit"
+	policyHeader = "Ratelimit-Policy"
+)
+
 // WriteHeader sets RateLimit and RateLimit-Policy as draft-ietf-httpapi-ratelimit-headers has them:
 //
 //	RateLimit: "default";r=1999;t=1          requests left; seconds until all are there again
@@ -21,13 +27,13 @@ func (r Result) WriteHeader(h http.Header) {
 	b = strconv.AppendInt(b, int64(r.Remaining), 10)
 	b = append(b, `;t=`...)
 	b = strconv.AppendInt(b, seconds(r.ResetAfter), 10)
-	h.Set("RateLimit", string(b))
+	h[limitHeader] = []string{string(b)}
 
 	b = append(buf[:0], `"default";q=`...)
 	b = strconv.AppendInt(b, int64(r.Rate.Burst), 10)
 	b = append(b, `;w=`...)
 	b = strconv.AppendInt(b, int64((r.Rate.Burst+r.Rate.PerSecond-1)/r.Rate.PerSecond), 10)
-	h.Set("RateLimit-Policy", string(b))
+	h[policyHeader] = []string{string(b)}
 }
 
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

@@ -6,7 +6,8 @@
 //
 // A process takes several tokens at once when a key is busy and hands them out itself, which spares
 // most requests the round trip. Tokens that it took count as used, so all processes together never
-// give more than the rate and the burst; those not used within [Options].Lease are lost.
+// give more than the rate and the burst; those not used within [Options].Lease are given back with the
+// next question.
 //
 // Without Redis, or while it is down, every request is allowed: a rate is a courtesy among clients,
 // and being unreachable is worse.
@@ -49,7 +50,7 @@ type Options struct {
 	// logged.
 	Log *slog.Logger
 
-	// Lease is how long tokens that were taken ahead may be handed out. Default: 100 ms.
+	// Lease is how long tokens that were taken ahead may be handed out. Default: 200 ms.
 	Lease time.Duration
 
 	// Now is the process's clock, for leases only. Default: time.Now.
@@ -57,8 +58,10 @@ type Options struct {
 }
 
 const (
-	// ahead is how much of a key's rate may be taken at once beyond what is asked for.
-	ahead = 10 * time.Millisecond
+	// ahead is how much of a key's rate may be taken at once beyond what is asked for: half a default
+	// lease, so that hardly a token lapses, and enough that a key of a hundred requests a second asks
+	// for one in ten.
+	ahead = 100 * time.Millisecond
 
 	// maxBuckets is how many keys' tokens a process keeps track of; those least used are forgotten,
 	// with their tokens.
@@ -82,7 +85,7 @@ func New(client redis.Scripter, o Options) *Limiter {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Lease <= 0 {
-		o.Lease = 100 * time.Millisecond
+		o.Lease = 200 * time.Millisecond
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -130,10 +133,10 @@ type grant struct {
 	resetAfter time.Duration
 }
 
-// ask takes up to want tokens from Redis. It does not end with ctx: others wait for its answer, and
-// the client bounds it.
-func (l *Limiter) ask(ctx context.Context, name string, rate Rate, want int) (grant, bool) {
-	n, err := l.script.Run(context.WithoutCancel(ctx), l.redis, []string{name}, rate.PerSecond, rate.Burst, want).Int64Slice()
+// ask gives unused tokens back to Redis and takes up to want. It does not end with ctx: others wait for
+// its answer, and the client bounds it.
+func (l *Limiter) ask(ctx context.Context, name string, rate Rate, want, unused int) (grant, bool) {
+	n, err := l.script.Run(context.WithoutCancel(ctx), l.redis, []string{name}, rate.PerSecond, rate.Burst, want, unused).Int64Slice()
 	if err != nil || len(n) != 4 {
 		if !l.failing.Swap(true) {
 			l.o.Log.WarnContext(ctx, "rates can not be kept; all requests are allowed", slog.Any("error", err))
@@ -152,13 +155,17 @@ func (l *Limiter) ask(ctx context.Context, name string, rate Rate, want int) (gr
 }
 
 // take is the script. KEYS[1] holds "debt:at": the tokens that are used and not yet earned back, in
-// millionths, at a moment in microseconds of Redis' clock. ARGV: rate, burst, wanted. At a rate of r
+// millionths, at a moment in microseconds of Redis' clock. ARGV: rate, burst, wanted, given back. At a rate of r
 // tokens a second, r millionths are earned back each microsecond. It answers how many tokens were
 // taken, how many remain, and microseconds until the next one and until all are there.
+//
+// Tokens that are given back count as never taken. With them, what was taken since the bucket was full
+// is at most the burst, what the rate gave, and what was given back: so what was used is at most the
+// first two.
 const take = `
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local rate, burst, want = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local rate, burst, want, unused = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local full = burst * 1000000
 local debt, at = 0, now
 local held = redis.call('GET', KEYS[1])
@@ -166,7 +173,7 @@ if held then
   local d, a = string.match(held, '^(%d+):(%d+)$')
   if d then debt, at = tonumber(d), tonumber(a) end
 end
-local earned = math.max(0, now - at) * rate
+local earned = math.max(0, now - at) * rate + unused * 1000000
 if earned >= debt then debt = 0 else debt = debt - earned end
 if debt > full then debt = full end
 local free = math.floor((full - debt) / 1000000)
