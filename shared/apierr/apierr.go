@@ -20,10 +20,16 @@ import (
 type Error struct {
 	code       Code
 	message    string
-	context    map[string]any
+	context    []field
 	retryAfter time.Duration
 	allow      string
 	cause      error
+}
+
+// field is a context field of the body.
+type field struct {
+	name  string
+	value any
 }
 
 // New makes an error with a message for the client. It panics on a code that is not in the set, as
@@ -68,18 +74,29 @@ func (e *Error) Unwrap() error { return e.cause }
 // the code does not carry is dropped, so that a body never has more than the contract says.
 func (e *Error) With(name string, value any) *Error {
 	c := *e
-	c.context = make(map[string]any, len(e.context)+1)
-	for k, v := range e.context {
-		c.context[k] = v
+	c.context = make([]field, 0, len(e.context)+1)
+	for _, f := range e.context {
+		if f.name != name {
+			c.context = append(c.context, f)
+		}
 	}
-	c.context[name] = value
+	c.context = append(c.context, field{name, value})
 	return &c
 }
 
 // Has tells whether the context field name was set.
 func (e *Error) Has(name string) bool {
-	_, ok := e.context[name]
+	_, ok := e.field(name)
 	return ok
+}
+
+func (e *Error) field(name string) (value any, ok bool) {
+	for _, f := range e.context {
+		if f.name == name {
+			return f.value, true
+		}
+	}
+	return nil, false
 }
 
 // Because returns a copy with a cause for the log.
@@ -115,7 +132,8 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 		b = append(b, ',')
 		b = append(b, quoted(name)...)
 		b = append(b, ':')
-		b = append(b, quoted(e.context[name])...)
+		value, _ := e.field(name)
+		b = append(b, quoted(value)...)
 	}
 	return append(b, '}'), nil
 }

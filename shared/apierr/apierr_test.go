@@ -59,7 +59,11 @@ func TestLogShowsTheCause(t *testing.T) {
 func TestCopiesDoNotShare(t *testing.T) {
 	base := New(InvalidParameter, "m")
 	a, b := base.With("parameter", "a"), base.With("parameter", "b")
-	if base.Has("parameter") || a.context["parameter"] != "a" || b.context["parameter"] != "b" {
+	of := func(e *Error) any {
+		value, _ := e.field("parameter")
+		return value
+	}
+	if base.Has("parameter") || of(a) != "a" || of(b) != "b" || of(a.With("parameter", "c")) != "c" {
 		t.Error("With changed another error")
 	}
 }

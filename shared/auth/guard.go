@@ -30,8 +30,8 @@ func NewGuard(v *Verifier, l *ratelimit.Limiter, keyRate, anonymous ratelimit.Ra
 }
 
 // Protect lets requests with a key for the path's {projectId} through to next, when the key has scope
-// and is within its rate. Every answer to a valid key bears the rate's headers. Next finds the key's
-// principal by [PrincipalFrom].
+// and is within its rate. Every answer to a valid key bears the rate's headers. The request's Info names
+// the key.
 func (g *Guard) Protect(scope Scope, next httpapi.HandlerFunc) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		key, err := keyOf(r.Header)
@@ -69,17 +69,16 @@ func (g *Guard) Anonymous(next httpapi.HandlerFunc) httpapi.HandlerFunc {
 }
 
 func (g *Guard) pass(scope Scope, key string, next httpapi.HandlerFunc, w http.ResponseWriter, r *http.Request) error {
-	ctx := r.Context()
 	project, err := httpapi.PathIdentifier(r, "projectId")
 	if err != nil {
 		return apierr.NotAuthorized().Because(err)
 	}
-	p, rate, err := g.Check(ctx, project, key, scope)
+	_, rate, err := g.Check(r.Context(), project, key, scope)
 	rate.WriteHeader(w.Header())
 	if err != nil {
 		return err
 	}
-	return next(w, r.WithContext(WithPrincipal(ctx, p)))
+	return next(w, r)
 }
 
 // Check tells whether key may be used for the project and scope now, and counts the request against

@@ -67,17 +67,3 @@ type Principal struct {
 	Scopes    Scopes
 	Rate      int // requests a second; 0: the default
 }
-
-type principalKey struct{}
-
-// WithPrincipal returns ctx carrying p.
-func WithPrincipal(ctx context.Context, p Principal) context.Context {
-	return context.WithValue(ctx, principalKey{}, p)
-}
-
-// PrincipalFrom returns the principal of the request that ctx belongs to. It is false where no key was
-// asked for or none was sent.
-func PrincipalFrom(ctx context.Context) (Principal, bool) {
-	p, ok := ctx.Value(principalKey{}).(Principal)
-	return p, ok
-}

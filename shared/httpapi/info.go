@@ -23,6 +23,8 @@ type Info struct {
 	// Logger logs with the request's id. Never nil.
 	Logger *slog.Logger
 
+	variables map[string]string // of the path, escaped as they came; nil when no route matched
+
 	started bool // the answer's body has begun: an error can only end the connection
 }
 

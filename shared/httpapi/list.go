@@ -111,8 +111,12 @@ func writePieces(w http.ResponseWriter, r *http.Request, contentType string, pie
 
 // etag names a body and what is not in it.
 func etag(body []byte, extra string) string {
-	d := xxhash.New()
+	var d xxhash.Digest
+	d.Reset()
 	_, _ = d.Write(body) // never fails
-	_, _ = d.WriteString("\x00" + extra)
-	return `W/"` + strconv.FormatUint(d.Sum64(), 36) + `"`
+	_, _ = d.WriteString("\x00")
+	_, _ = d.WriteString(extra)
+	tag := append(make([]byte, 0, 20), `W/"`...)
+	tag = strconv.AppendUint(tag, d.Sum64(), 36)
+	return string(append(tag, '"'))
 }

@@ -59,8 +59,8 @@ func (rt *Router) Connect(h http.Handler) { rt.connect = h }
 // Templates lists the templates that are served, in the order in which they were given.
 func (rt *Router) Templates() []string { return rt.templates }
 
-// Match returns the handler of r's path, which answers 404 when there is none, and r with its path
-// variables. The route's template is noted in the request's Info and as r.Pattern.
+// Match returns the handler of r's path, which answers 404 when there is none, and r with its path's
+// template as r.Pattern. The request's Info learns the template and the path's variables.
 func (rt *Router) Match(r *http.Request) (*http.Request, http.Handler) {
 	if r.Method == http.MethodConnect && rt.connect != nil {
 		return r, rt.connect
@@ -73,9 +73,12 @@ func (rt *Router) Match(r *http.Request) (*http.Request, http.Handler) {
 	if err != nil {
 		return r, HandlerFunc(noRoute)
 	}
-	info := InfoFrom(r.Context())
-	info.Route = template
-	r = mux.SetURLVars(r, match.Vars)
+	info, ok := r.Context().Value(infoKey{}).(*Info)
+	if !ok { // not behind a server: the request brings its own
+		info = InfoFrom(r.Context())
+		r = r.WithContext(WithInfo(r.Context(), info))
+	}
+	info.Route, info.variables = template, match.Vars
 	r.Pattern = template
 	if project, err := url.PathUnescape(match.Vars["projectId"]); err == nil && utf8.ValidString(project) {
 		info.ProjectID = project
@@ -94,7 +97,7 @@ func noRoute(http.ResponseWriter, *http.Request) error { return apierr.NoRoute()
 // PathIdentifier returns the path variable name, unescaped. An identifier is valid UTF-8 without NUL,
 // of 1 to [MaxIdentifierBytes] bytes; any other is an InvalidParameter.
 func PathIdentifier(r *http.Request, name string) (string, error) {
-	raw := mux.Vars(r)[name]
+	raw := InfoFrom(r.Context()).variables[name]
 	id, err := url.PathUnescape(raw)
 	if err != nil || !ValidIdentifier(id) {
 		return "", apierr.BadParameter(name, raw, "1 to 256 bytes of UTF-8 without NUL, percent-encoded")
@@ -105,7 +108,7 @@ func PathIdentifier(r *http.Request, name string) (string, error) {
 // PathInt returns the path variable name as an integer; a text that is none of 64 bits is an
 // InvalidParameter.
 func PathInt(r *http.Request, name string) (int64, error) {
-	raw := mux.Vars(r)[name]
+	raw := InfoFrom(r.Context()).variables[name]
 	n, err := strconv.ParseInt(raw, 10, 64)
 	if err != nil {
 		return 0, apierr.BadParameter(name, strings.ToValidUTF8(raw, "\uFFFD"), "an integer")

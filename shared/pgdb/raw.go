@@ -27,6 +27,15 @@ func (r *Raw) binary(column int) bool { return r.columns[column].Format == pgtyp
 // Next takes the columns of the row that rows stands on.
 func (r *Raw) Next(rows pgx.Rows) { r.values = rows.RawValues() }
 
+// Size returns how many bytes the row's values have together.
+func (r *Raw) Size() int {
+	n := 0
+	for _, v := range r.values {
+		n += len(v)
+	}
+	return n
+}
+
 // Null tells whether the column is null.
 func (r *Raw) Null(column int) bool { return r.values[column] == nil }
 

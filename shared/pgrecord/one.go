@@ -11,6 +11,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgdb"
 )
 
+// frame is room for what stands around the values of a record: names, escapes, times as text.
+const frame = 512
+
 // One returns the record in the first row of a statement, as encode appends it, with a line's end
 // behind it; missing when there is no row.
 func One(ctx context.Context, pool pgdb.Querier, encode func(dst []byte, raw *pgdb.Raw) []byte, missing error, sql string, args ...any) ([]byte, error) {
@@ -19,7 +22,7 @@ func One(ctx context.Context, pool pgdb.Querier, encode func(dst []byte, raw *pg
 		raw := pgdb.NewRaw(rows)
 		for rows.Next() && body == nil {
 			raw.Next(rows)
-			body = append(encode(nil, &raw), '\n')
+			body = append(encode(make([]byte, 0, raw.Size()+frame), &raw), '\n')
 		}
 		return nil
 	}, sql, args...)
