@@ -2,8 +2,10 @@
 // rounds that alternate with what Postgres and a bare handler do in the same seconds.
 //
 //	go run ./bench [-compare FILE] [-grow N] [-peers] [NAME…]
+//	go run ./bench -hold
 //
-// It writes a table to standard output and bench/results.json.
+// It writes a table to standard output and bench/results.json; with -hold it measures nothing and leaves
+// everything running, with profiles.
 package main
 
 import (
@@ -48,6 +50,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	flags.DurationVar(&options.Round, "round", 2*time.Second, "how long a load runs each time, in whole seconds")
 	flags.IntVar(&options.Grow, "grow", 10, "how many `times` the rows grow_10x has")
 	flags.BoolVar(&options.Peers, "peers", false, "measure also other servers of the same job that are installed")
+	hold := flags.Bool("hold", false, "start everything with data, say how it is reached, and measure nothing until interrupted")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil
@@ -67,13 +70,17 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, *within)
-	defer cancel()
 	s, err := stage.Open(ctx, root)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if *hold {
+		s.Profiles = true
+		return row.New(s, options).Hold(ctx, out)
+	}
+	ctx, cancel := context.WithTimeout(ctx, *within)
+	defer cancel()
 
 	machine := describe(ctx)
 	var results []report.Result

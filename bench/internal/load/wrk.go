@@ -24,6 +24,7 @@ type Request struct {
 // Rate is what a round of load came to.
 type Rate struct {
 	PerSecond float64
+	Count     int64         // of requests; 0 where the tool does not tell
 	P50       time.Duration // 0 where the tool does not tell
 }
 
@@ -71,6 +72,7 @@ func (h *HTTP) Run(ctx context.Context, base string, connections int, d time.Dur
 	}
 	return Rate{
 		PerSecond: float64(count) / (float64(micros) / 1e6),
+		Count:     count,
 		P50:       time.Duration(p50) * time.Microsecond,
 	}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/load"
 	"github.com/lectern-dev/lectern/bench/internal/report"
 	"github.com/lectern-dev/lectern/bench/internal/sample"
+	"github.com/lectern-dev/lectern/bench/internal/stage"
 	"github.com/lectern-dev/lectern/bench/internal/statement"
 )
 
@@ -51,18 +52,13 @@ func (b *Bench) read(ctx context.Context, r read) ([]report.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	web := func(base string) contender {
-		return func(ctx context.Context) (float64, error) {
-			rate, err := requests.Run(ctx, base, connections, b.Round)
-			return rate.PerSecond, err
-		}
-	}
-	for _, base := range []string{e.URL, e.bare.URL} {
-		if _, err := requests.Run(ctx, base, connections, time.Second); err != nil {
+	served, bare := &driven{of: e.Service}, &driven{of: e.bare}
+	for _, d := range []*driven{served, bare} {
+		if _, err := requests.Run(ctx, d.of.URL, connections, time.Second); err != nil {
 			return nil, err
 		}
 	}
-	v, err := rounds(ctx, b.Rounds, web(e.URL), web(e.bare.URL), func(ctx context.Context) (float64, error) {
+	v, err := rounds(ctx, b.Rounds, served.by(requests, b.Round), bare.by(requests, b.Round), func(ctx context.Context) (float64, error) {
 		rate, err := sql.Run(ctx, e.Database.Reader, connections, b.Round)
 		return rate.PerSecond, err
 	})
@@ -72,7 +68,31 @@ func (b *Bench) read(ctx context.Context, r read) ([]report.Result, error) {
 	return []report.Result{
 		report.Ratios(r.name, report.RequestsRate, report.AtLeast(0.2), v[0], "pgbench", v[2]),
 		report.Ratios(r.name+"_bare", report.RequestsRate, report.AtLeast(0.85), v[0], "bare handler", v[1]),
+		report.Ratios(r.name+"_cpu", report.Nanoseconds, report.Floor{}, served.cpu, "bare handler", bare.cpu),
 	}, nil
+}
+
+// driven is a server under load, with the processor time that a request took it in each round: a figure
+// that what else the machine does changes little.
+type driven struct {
+	of  *stage.Service
+	cpu []float64 // ns
+}
+
+func (d *driven) by(requests *load.HTTP, round time.Duration) contender {
+	return func(ctx context.Context) (float64, error) {
+		before, err := d.of.CPU()
+		if err != nil {
+			return 0, err
+		}
+		rate, err := requests.Run(ctx, d.of.URL, connections, round)
+		if err != nil {
+			return 0, err
+		}
+		after, err := d.of.CPU()
+		d.cpu = append(d.cpu, float64(after-before)/float64(rate.Count))
+		return rate.PerSecond, err
+	}
 }
 
 func (b *Bench) pgbench(set statement.Set, r read) (*load.SQL, error) {

@@ -60,8 +60,8 @@ func (p *Process) Stop() error {
 func (p *Process) until(ctx context.Context, done func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
+	soon := time.NewTicker(time.Millisecond)
+	defer soon.Stop()
 	for !done() {
 		select {
 		case <-p.ended:
@@ -69,10 +69,29 @@ func (p *Process) until(ctx context.Context, done func() bool) error {
 			return fmt.Errorf("%s ended:\n%s", p.cmd.Path, said)
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready: %w", p.cmd.Path, ctx.Err())
-		case <-tick.C:
+		case <-soon.C:
 		}
 	}
 	return nil
+}
+
+// tick is the unit of processor time in /proc (USER_HZ, which is 100 on every Linux).
+const tick = 10 * time.Millisecond
+
+// CPU returns how much processor time the process has used, its own and the kernel's for it.
+func (p *Process) CPU() (time.Duration, error) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
+	if err != nil {
+		return 0, err
+	}
+	// The name, in parentheses, may hold anything. Behind it: state, then 10 others, utime, stime.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("%d fields in /proc/…/stat", len(fields))
+	}
+	user, err1 := strconv.Atoi(fields[11])
+	system, err2 := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * tick, errors.Join(err1, err2)
 }
 
 // Memory returns the process's resident memory now and at its peak, in bytes.

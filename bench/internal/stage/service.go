@@ -134,7 +134,7 @@ func (s *Stage) environ(d Definition, db Database, public, internal int) []strin
 		"ANON_RATE_LIMIT=1000000",
 		"DRAIN_DELAY=0s",
 		"DRAIN_TIMEOUT=2s",
-		"PPROF=" + strconv.FormatBool(os.Getenv("PPROF") == "true"),
+		"PPROF=" + strconv.FormatBool(s.Profiles),
 	}, d.Environ...)
 }
 

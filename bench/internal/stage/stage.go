@@ -35,6 +35,8 @@ type Stage struct {
 	Folder string
 	// Postgres has fsync on and 1 GB of buffers; it is reached over TCP.
 	Postgres *pglocal.Server
+	// Profiles has services serve Go's profiles at their internal address.
+	Profiles bool
 
 	redisURL string
 	admin    *keyring.Admin

@@ -1,0 +1,37 @@
+package row
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/lectern-dev/lectern/bench/internal/sample"
+)
+
+// Hold makes the data, starts the service and the bare handler, writes to out how they are reached, and
+// leaves them running until ctx ends: for profiles and for loads by hand.
+func (b *Bench) Hold(ctx context.Context, out io.Writer) error {
+	e, err := b.entries(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range reads() {
+		if _, err := e.requests(b.stage.Folder, r.name, r.path+"%.0[2]s"); err != nil {
+			return err
+		}
+		if _, err := b.pgbench(e.statements, r); err != nil {
+			return err
+		}
+	}
+	project := projectID(1)
+	for _, line := range [][2]string{
+		{"SERVICE", e.URL}, {"INTERNAL", e.InternalURL}, {"BARE", e.bare.URL}, {"DATABASE_URL", e.Database.Reader},
+		{"PROJECT", project}, {"ENTRY", sample.EntryID(1)}, {"KEY", e.keys[project]},
+		{"BIG_PROJECT", bigProject}, {"BIG_KEY", e.keys[bigProject]}, {"LOADS", b.stage.Folder},
+	} {
+		fmt.Fprintf(out, "%s='%s'\n", line[0], line[1])
+	}
+	b.Note("running until interrupted")
+	<-ctx.Done()
+	return nil
+}
