@@ -36,9 +36,10 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/app"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // patience is how long a test waits for what should happen at once.
 const patience = 20 * time.Second
@@ -312,6 +313,10 @@ func endpoint(w *world, name string, further m) string {
 // run starts a world.
 func run(t testing.TB, s setup) *world {
 	t.Helper()
+	if s.configure == nil { // nothing else runs: what is left at the end is a leak
+		before := goleak.IgnoreCurrent()
+		t.Cleanup(func() { goleak.VerifyNone(t, before) })
+	}
 	w := &world{t: t, authority: newAuthority(t), names: newNames(t), log: &syncBuffer{}, folder: t.TempDir()}
 	if s.handler == nil {
 		s.handler = http.HandlerFunc(echo)

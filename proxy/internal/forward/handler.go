@@ -126,9 +126,13 @@ type exchange struct {
 	cors     bool   // the origin is allowed, and may read the answer
 	target   *target.Target
 	verdict  policy.Verdict
+	request  *policy.Request // what it is about
 	keyed    bool
 	complete bool      // it was answered whole
 	sending  *sentBody // the caller's body that streams to the target; nil: none
+
+	// explained is told what would be sent instead of sending it. Nil: it is sent.
+	explained func(*policy.Request)
 }
 
 // ServeHTTP takes one request to its target, or refuses it.
@@ -272,11 +276,16 @@ func (x *exchange) decideAndForward() error {
 	if err := x.fill(out); err != nil {
 		return err
 	}
+	if x.explained != nil {
+		x.explained(request)
+		return nil
+	}
 	return x.forward(out)
 }
 
 // decide asks the policy, and notes what it says.
 func (x *exchange) decide(request *policy.Request) error {
+	x.request = request
 	x.verdict = x.scope.Decide(request)
 	if x.verdict.Endpoint != nil && x.verdict.Fault > policy.NoKey {
 		x.record.endpoint = x.verdict.Endpoint.Name
