@@ -34,6 +34,7 @@ type chain struct {
 	origin    origin
 	metrics   *metrics
 	draining  *atomic.Bool
+	bodiless  bool         // requests have no body to speak of
 	most      int64        // requests at once; 0: any number
 	shed      atomic.Int64 // when requests over that were last logged, in Unix seconds
 
@@ -87,6 +88,7 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 		c.plain = o.Plain
 		return c, nil
 	}
+	c.bodiless = true
 	c.most = int64(o.Config.MaxInFlight)
 	var err error
 	if c.compress, err = newCompression(); err != nil {
@@ -287,7 +289,8 @@ func (x *exchange) accessLine(elapsed time.Duration) {
 		slog.Float64("duration_ms", float64(elapsed.Microseconds())/1000),
 		slog.String("client", x.info.ClientAddress))
 	if x.info.ProjectID != "" {
-		attrs = append(attrs, slog.String("project", x.info.ProjectID))
+		// What is no identifier may be as long as a request line.
+		attrs = append(attrs, slog.String("project", x.info.ProjectID[:min(len(x.info.ProjectID), httpapi.MaxIdentifierBytes)]))
 	}
 	if x.info.KeyID != "" {
 		attrs = append(attrs, slog.String("key_id", x.info.KeyID))

@@ -54,7 +54,9 @@ func (x *exchange) WriteHeader(status int) {
 		return
 	}
 	x.status = status
-	if x.chain.draining.Load() {
+	// What follows a chunked body may be a request only to us, where somebody on the way went by a
+	// Content-Length beside it: RFC 9112, section 6.1, has the connection end.
+	if x.chain.draining.Load() || x.chain.bodiless && len(x.request.TransferEncoding) > 0 {
 		x.Header()["Connection"] = x.chain.headers.connectionClose
 	}
 	if x.coding != "" && x.request.Method == http.MethodHead {

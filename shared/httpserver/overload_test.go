@@ -107,3 +107,22 @@ func TestSlowAndSteadyReader(t *testing.T) {
 		t.Errorf("the answer came within %v: nobody was slow", took)
 	}
 }
+
+// A chunked request is the last on its connection: what follows might be meant as part of its body by
+// somebody in between.
+func TestChunkedRequestIsTheLast(t *testing.T) {
+	s := serve(t, setup{routes: func(public *httpapi.Router) {
+		public.Get("/quick", func(http.ResponseWriter, *http.Request) error { return nil })
+	}})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.public, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	fmt.Fprint(conn, "GET /quick HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n")
+	all, err := io.ReadAll(conn)
+	if err != nil || strings.Count(string(all), "HTTP/1.1 ") != 1 || !strings.HasPrefix(string(all), "HTTP/1.1 200 ") {
+		t.Errorf("answered %q, %v", all, err)
+	}
+}
