@@ -1,5 +1,13 @@
 package pgrecord
 
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/pgdb"
+)
+
 // Waves parts records so that no id comes twice in a part, as a statement can write a row once only.
 // Stored one after the other, the parts have the outcome of storing the records one after the other.
 // Every id is in the first part.
@@ -31,4 +39,29 @@ func Column[T, C any](records []T, of func(*T) C) []C {
 		column[i] = of(&records[i])
 	}
 	return column
+}
+
+// Stored runs a statement that stores records and returns a row for each of them (RETURNING), and counts
+// these. The number that comes with the statement's end would not do: where tables are distributed, it
+// is that of the records given.
+func Stored(ctx context.Context, pool pgdb.Querier, sql string, args ...any) (n int, err error) {
+	err = pool.Query(ctx, func(rows pgx.Rows) error {
+		for n = 0; rows.Next(); n++ {
+		}
+		return nil
+	}, sql, args...)
+	return n, err
+}
+
+// StoredIn does as [Stored] in a transaction.
+func StoredIn(ctx context.Context, tx pgx.Tx, sql string, args ...any) (n int, err error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		n++
+	}
+	return n, rows.Err()
 }

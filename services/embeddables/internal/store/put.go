@@ -30,11 +30,11 @@ func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []em
 	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
 		for _, wave := range waves {
-			tag, err := tx.Exec(ctx, putEmbeddables, embeddableArguments(projectID, wave)...)
+			n, err := pgrecord.StoredIn(ctx, tx, putEmbeddables, embeddableArguments(projectID, wave)...)
 			if err != nil {
 				return err
 			}
-			stored += int(tag.RowsAffected())
+			stored += n
 		}
 		if stored == 0 {
 			return nil
@@ -60,12 +60,11 @@ func embeddableArguments(projectID string, list []embeddable.Embeddable) []any {
 func (w *Writer) PutVersions(ctx context.Context, projectID string, versions []embeddable.Version) (stored int, conflicts []int, err error) {
 	args := versionArguments(projectID, versions)
 	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		stored, conflicts = 0, nil
-		tag, err := tx.Exec(ctx, putVersions, args...)
-		if err != nil {
+		var err error
+		conflicts = nil
+		if stored, err = pgrecord.StoredIn(ctx, tx, putVersions, args...); err != nil {
 			return err
 		}
-		stored = int(tag.RowsAffected())
 		if stored < len(versions) {
 			if conflicts, err = conflictsAmong(ctx, tx, args); err != nil {
 				return err

@@ -116,6 +116,9 @@ SELECT content FROM definitions
 WHERE project_id = $1 AND definition_hash = decode($2, 'hex') AND part >= $3
 ORDER BY part LIMIT $4`
 
+// Statements that store return a row for each record that they stored. What they say of a conflict has no
+// parameter: distributed tables take none there.
+
 // The last sent wins.
 const putEmbeddables = `
 INSERT INTO embeddables AS e (project_id, embeddable_id, title, group_id, definition_hash)
@@ -124,9 +127,9 @@ FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) AS u (embeddable_id
 ORDER BY u.embeddable_id
 ON CONFLICT (project_id, embeddable_id) DO UPDATE
 SET title = excluded.title, group_id = excluded.group_id, definition_hash = excluded.definition_hash
-WHERE e.project_id = $1
-  AND (excluded.title, excluded.group_id, excluded.definition_hash)
-      IS DISTINCT FROM (e.title, e.group_id, e.definition_hash)`
+WHERE (excluded.title, excluded.group_id, excluded.definition_hash)
+      IS DISTINCT FROM (e.title, e.group_id, e.definition_hash)
+RETURNING 1`
 
 // Of those with the same number the first is stored.
 const putVersions = `
@@ -135,7 +138,8 @@ SELECT $1, u.embeddable_id, u.version_number, u.saved_at, u.definition_hash
 FROM unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::bytea[])
      WITH ORDINALITY AS u (embeddable_id, version_number, saved_at, definition_hash, line)
 ORDER BY u.embeddable_id, u.version_number, u.line
-ON CONFLICT (project_id, embeddable_id, version_number) DO NOTHING`
+ON CONFLICT (project_id, embeddable_id, version_number) DO NOTHING
+RETURNING 1`
 
 // Which of the versions given say another thing than the stored ones, counted from 1.
 const conflictingVersions = `

@@ -25,17 +25,16 @@ func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (stored int, err error) {
 	waves := pgrecord.Waves(entries, func(e *entry.Entry) string { return e.EntryID })
 	if len(waves) == 1 {
-		tag, err := w.pool.Exec(ctx, putEntries, entryArguments(projectID, entries)...)
-		return int(tag.RowsAffected()), err
+		return pgrecord.Stored(ctx, w.pool, putEntries, entryArguments(projectID, entries)...)
 	}
 	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
 		for _, wave := range waves {
-			tag, err := tx.Exec(ctx, putEntries, entryArguments(projectID, wave)...)
+			n, err := pgrecord.StoredIn(ctx, tx, putEntries, entryArguments(projectID, wave)...)
 			if err != nil {
 				return err
 			}
-			stored += int(tag.RowsAffected())
+			stored += n
 		}
 		return nil
 	})
@@ -59,8 +58,7 @@ func entryArguments(projectID string, entries []entry.Entry) []any {
 // PutEvents stores events of one project in one transaction and tells how many were new. It may be
 // repeated.
 func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry.Event) (stored int, err error) {
-	tag, err := w.pool.Exec(ctx, putEvents, eventArguments(projectID, events)...)
-	return int(tag.RowsAffected()), err
+	return pgrecord.Stored(ctx, w.pool, putEvents, eventArguments(projectID, events)...)
 }
 
 func eventArguments(projectID string, events []entry.Event) []any {

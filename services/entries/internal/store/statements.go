@@ -188,6 +188,9 @@ SELECT "timestamp", arrival FROM events
 WHERE project_id = $1 AND entry_id = $2 AND ` + eventsDescendingRange + `
 ORDER BY "timestamp", arrival LIMIT 1`
 
+// Statements that store return a row for each record that they stored. What they say of a conflict has no
+// parameter: distributed tables take none there.
+
 // An older update never overwrites a newer one; an equal one overwrites when it says something else.
 const putEntries = `
 INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data)
@@ -198,11 +201,11 @@ ORDER BY u.entry_id
 ON CONFLICT (project_id, entry_id) DO UPDATE
 SET group_id = excluded.group_id, embeddable_id = excluded.embeddable_id, contact_id = excluded.contact_id,
     created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data
-WHERE e.project_id = $1
-  AND (excluded.updated_at > e.updated_at
+WHERE excluded.updated_at > e.updated_at
    OR excluded.updated_at = e.updated_at
   AND (excluded.group_id, excluded.embeddable_id, excluded.contact_id, excluded.created_at, excluded.entry_data)
-      IS DISTINCT FROM (e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.entry_data))`
+      IS DISTINCT FROM (e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.entry_data)
+RETURNING 1`
 
 // In the order of their lines, so that arrival follows it.
 const putEvents = `
@@ -219,4 +222,5 @@ FROM unnest($2::bytea[], $3::text[], $4::text[], $5::text[], $6::text[], $7::big
             page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
             event_type, view_type, custom_event_name, custom_event_props, url, event_id, line)
 ORDER BY u.line
-ON CONFLICT (project_id, event_key) DO NOTHING`
+ON CONFLICT (project_id, event_key) DO NOTHING
+RETURNING 1`

@@ -28,14 +28,14 @@ func (w *Writer) PutExperiments(ctx context.Context, projectID string, list []ex
 	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
 		for _, wave := range waves {
-			tag, err := tx.Exec(ctx, putExperiments, experimentArguments(projectID, wave)...)
+			n, err := pgrecord.StoredIn(ctx, tx, putExperiments, experimentArguments(projectID, wave)...)
 			if err != nil {
 				return err
 			}
-			if tag.RowsAffected() == 0 {
+			if n == 0 {
 				continue
 			}
-			stored += int(tag.RowsAffected())
+			stored += n
 			if _, err := tx.Exec(ctx, putStatusChanges, projectID, ids(wave)); err != nil {
 				return err
 			}

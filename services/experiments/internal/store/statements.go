@@ -59,7 +59,8 @@ SELECT change FROM status_changes
 WHERE project_id = $1 AND experiment_id = $2 AND change > $3 AND change <= $4
 ORDER BY change DESC LIMIT 1`
 
-// An older update never overwrites a newer one; an equal one overwrites when it says something else.
+// It returns a row for each experiment that it stored. What it says of a conflict has no parameter:
+// distributed tables take none there. An older update never overwrites a newer one; an equal one overwrites when it says something else.
 const putExperiments = `
 INSERT INTO experiments AS e (project_id, experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics,
                               created_at, updated_at, observations, outcome, attachments, variants, flow_ids,
@@ -81,15 +82,15 @@ SET flow_id = excluded.flow_id, name = excluded.name, hypothesis = excluded.hypo
     paused_showing_variant = excluded.paused_showing_variant, winner_variant = excluded.winner_variant,
     status = excluded.status,
     changes = e.changes + CASE WHEN excluded.status IS DISTINCT FROM e.status THEN 1 ELSE 0 END
-WHERE e.project_id = $1
-  AND (excluded.updated_at > e.updated_at
+WHERE excluded.updated_at > e.updated_at
    OR excluded.updated_at = e.updated_at
   AND (excluded.flow_id, excluded.name, excluded.hypothesis, excluded.impact_metrics, excluded.no_impact_metrics,
        excluded.created_at, excluded.observations, excluded.outcome, excluded.attachments, excluded.variants,
        excluded.flow_ids, excluded.paused_showing_variant, excluded.winner_variant, excluded.status)
       IS DISTINCT FROM (e.flow_id, e.name, e.hypothesis, e.impact_metrics, e.no_impact_metrics,
        e.created_at, e.observations, e.outcome, e.attachments, e.variants,
-       e.flow_ids, e.paused_showing_variant, e.winner_variant, e.status))`
+       e.flow_ids, e.paused_showing_variant, e.winner_variant, e.status)
+RETURNING 1`
 
 // A change that is recorded has its number already.
 const putStatusChanges = `
