@@ -1,0 +1,176 @@
+package policy_test
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lectern-dev/lectern/proxy/policy"
+	"github.com/lectern-dev/lectern/proxy/secret"
+)
+
+func domain(t *testing.T, name string) policy.Rule {
+	t.Helper()
+	r, err := policy.Domain(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func pattern(t *testing.T, expression string) policy.Rule {
+	t.Helper()
+	r, err := policy.Pattern(expression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestRulesThatAreRefused(t *testing.T) {
+	for _, name := range []string{"", ".", "com", "co.uk", "github.io", "localhost", "example..com", "https://example.com", "example.com/x", "example.com:443", "*.example.com", "127.0.0.1", "1.2.3", "[::1]", "exam ple.com", "a@b.com"} {
+		if _, err := policy.Domain(name); err == nil {
+			t.Errorf("the domain %q was taken", name)
+		}
+	}
+	for _, expression := range []string{"", "(", "a)|(b", "x)", `\Q`, "(?P<", "a{1001}", strings.Repeat("a", policy.MaxPattern+1), `(?=x)`, `\1`} {
+		if _, err := policy.Pattern(expression); err == nil {
+			t.Errorf("the pattern %q was taken", expression)
+		}
+	}
+}
+
+func TestPatternsMatchWhole(t *testing.T) {
+	for _, tt := range []struct {
+		expression, url string
+		want            bool
+	}{
+		{`https://a\.example/x`, "https://a.example/x", true},
+		{`https://a\.example/x`, "https://a.example/xy", false},
+		{`https://a\.example/x|https://b\.example/`, "https://b.example/", true},
+		{`https://a\.example/x|https://b\.example/`, "https://b.example/evil", false},
+		{`https://a\.example/x|.`, "https://evil.tld/https://a.example/x", false},
+		{`(?i)https://A\.example/`, "https://a.example/", true},
+		{`^https://a\.example/$`, "https://a.example/", true},
+		{`(?m)^https://a\.example/$`, "https://a.example/\nx", false},
+		{`\Qhttps://a.example/\E`, "https://a.example/", true},
+	} {
+		e := policy.Endpoint{Destinations: []policy.Rule{pattern(t, tt.expression)}}
+		if got := e.AllowsURL(tt.url); got != tt.want {
+			t.Errorf("%s on %q: %v", tt.expression, tt.url, got)
+		}
+	}
+}
+
+func TestDecideByOneEndpoint(t *testing.T) {
+	s, err := policy.NewSnapshot([]*policy.Endpoint{
+		{Name: "a", Project: "p", Environment: "e", Origins: []policy.Rule{domain(t, "example.com")}, Destinations: []policy.Rule{domain(t, "a.test")}, Credentials: []string{"cred_a"}, Methods: []string{"GET"}},
+		{Name: "b", Project: "p", Environment: "e", Origins: []policy.Rule{domain(t, "example.com")}, Destinations: []policy.Rule{domain(t, "b.test")}, Credentials: []string{"cred_b"}},
+		{Name: "h", Project: "p", Environment: "e", Origins: []policy.Rule{domain(t, "example.org")}, Destinations: []policy.Rule{pattern(t, "http://h.test/")}, Credentials: []string{"cred_a"}, Ports: []uint16{80}},
+	}, []*policy.Credential{
+		{ID: "cred_a", Project: "p", Environment: "e", Value: secret.New([]byte("value-of-a"))},
+		{ID: "cred_b", Project: "p", Environment: "e", Value: secret.New([]byte("value-of-b"))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	use := func(ids ...string) (uses []policy.Use) {
+		for _, id := range ids {
+			uses = append(uses, policy.Use{ID: id, Place: policy.InHeader})
+		}
+		return uses
+	}
+	for _, tt := range []struct {
+		name string
+		in   policy.Request
+		want string
+	}{
+		{"a's", policy.Request{Origin: "https://example.com", Method: "GET", Scheme: "https", Port: 443, URL: "https://a.test/", Uses: use("cred_a", "cred_a")}, "a: allowed"},
+		{"b's", policy.Request{Origin: "https://example.com", Method: "PUT", Scheme: "https", Port: 443, URL: "https://x.b.test/", Uses: use("cred_b")}, "b: allowed"},
+		{"a's destination with b's credential", policy.Request{Origin: "https://example.com", Method: "GET", Scheme: "https", Port: 443, URL: "https://a.test/", Uses: use("cred_b")}, "a: a credential is not allowed: cred_b in the header: not among the endpoint's credentials"},
+		{"both credentials", policy.Request{Origin: "https://example.com", Method: "GET", Scheme: "https", Port: 443, URL: "https://a.test/", Uses: use("cred_a", "cred_b")}, "a: a credential is not allowed: cred_b in the header: not among the endpoint's credentials"},
+		{"another method", policy.Request{Origin: "https://example.com", Method: "POST", Scheme: "https", Port: 443, URL: "https://a.test/"}, "a: the method is not allowed"},
+		{"http with a credential", policy.Request{Origin: "https://example.org", Method: "GET", Scheme: "http", Port: 80, URL: "http://h.test/", Uses: use("cred_a")}, "h: a credential would go over http"},
+		{"http without one", policy.Request{Origin: "https://example.org", Method: "GET", Scheme: "http", Port: 80, URL: "http://h.test/"}, "h: allowed"},
+		{"another port", policy.Request{Origin: "https://example.org", Method: "GET", Scheme: "http", Port: 443, URL: "http://h.test/"}, "h: the port is not allowed"},
+	} {
+		v := s.Scope("p", "e").Decide(&tt.in)
+		if v.String() != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, v, tt.want)
+		}
+		if best := s.Scope("p", "e").Judge(&tt.in)[0]; best.Fault != v.Fault {
+			t.Errorf("%s: explained as %s", tt.name, best)
+		}
+	}
+	for _, scope := range []*policy.Scope{s.Scope("p", "other"), s.Scope("other", "e"), nil} {
+		if v := scope.Decide(&policy.Request{Origin: "https://example.com"}); v.Fault != policy.NoEndpoint {
+			t.Errorf("no such scope: %s", v)
+		}
+	}
+}
+
+func TestValuesLiveAsLongAsTheirRequests(t *testing.T) {
+	var store policy.Store
+	make1 := func() (*policy.Snapshot, *policy.Credential) {
+		c := &policy.Credential{ID: "cred_a", Value: secret.New([]byte("value-of-a"))}
+		s, err := policy.NewSnapshot(nil, []*policy.Credential{c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s, c
+	}
+	var running sync.WaitGroup
+	stop := make(chan struct{})
+	for range 4 {
+		running.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				s, release := store.Acquire()
+				if s.Credentials() == 1 {
+					_ = s.Scope("", "")
+				}
+				release()
+			}
+		})
+	}
+	var last *policy.Credential
+	for range 1000 {
+		s, c := make1()
+		store.Replace(s)
+		if last != nil {
+			_ = last.Value.Len()
+		}
+		last = c
+	}
+	close(stop)
+	running.Wait()
+	if !bytes.Equal(last.Value.Reveal(), []byte("value-of-a")) {
+		t.Error("the value in force was overwritten")
+	}
+	held, release := store.Acquire()
+	next, _ := make1()
+	store.Replace(next)
+	if !bytes.Equal(last.Value.Reveal(), []byte("value-of-a")) || held.Credentials() != 1 {
+		t.Error("a value in use was overwritten")
+	}
+	release()
+	if diff := cmp.Diff(make([]byte, len("value-of-a")), last.Value.Reveal()); diff != "" {
+		t.Errorf("the value stayed when nobody used it any more (-want +got):\n%s", diff)
+	}
+}
+
+func TestSnapshotsRefuseTwoOfAName(t *testing.T) {
+	if _, err := policy.NewSnapshot([]*policy.Endpoint{{Name: "a"}, {Name: "a"}}, nil); err == nil {
+		t.Error("two endpoints of one name")
+	}
+	if _, err := policy.NewSnapshot(nil, []*policy.Credential{{ID: "cred_a"}, {ID: "cred_a"}}); err == nil {
+		t.Error("two credentials of one id")
+	}
+}
