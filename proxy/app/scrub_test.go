@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -202,7 +203,15 @@ func TestUnusedSecretsAreLeft(t *testing.T) {
 
 // TestCanaryIsNowhere looks for the values in all that the proxy says: log, metrics, profiles, health.
 func TestCanaryIsNowhere(t *testing.T) {
-	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	spans := &syncBuffer{} // what a collector is sent
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(spans, r.Body)
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL) // the SDK reads the process's environment
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
+	w := run(t, setup{open: true, environ: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL}, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/panic":
 			panic(http.ErrAbortHandler)
@@ -249,6 +258,8 @@ func TestCanaryIsNowhere(t *testing.T) {
 	}
 	eventually(t, "the records", func() bool { return len(w.audits()) >= 7 })
 	outputs.WriteString(w.log.String())
+	eventually(t, "the spans", func() bool { return strings.Count(spans.String(), "proxy target") >= 4 })
+	outputs.WriteString(spans.String())
 	for _, value := range []string{canary, crlf[:10], percent(canary), base64.StdEncoding.EncodeToString([]byte(canary))[:20]} {
 		if strings.Contains(outputs.String(), value) {
 			t.Errorf("%q is among what the proxy says", value)

@@ -1,0 +1,102 @@
+package stream_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"golang.org/x/text/transform"
+
+	"github.com/lectern-dev/lectern/proxy/internal/scrub"
+	"github.com/lectern-dev/lectern/proxy/internal/stream"
+)
+
+// TestHoldsWhatATransformerMustSee hides the longest secret there may be, in its longest spelling, behind
+// more text than a buffer holds.
+func TestHoldsWhatATransformerMustSee(t *testing.T) {
+	letters := make([]byte, scrub.MaxBytes)
+	for i := range letters {
+		letters[i] = byte('a' + rand.IntN(26))
+	}
+	var escaped strings.Builder
+	for _, c := range letters {
+		fmt.Fprintf(&escaped, `\u%04x`, c)
+	}
+	before, after := strings.Repeat("before ", 10_000), strings.Repeat(" after", 10_000)
+	m := scrub.NewMatcher(letters)
+	for name, source := range map[string]io.Reader{
+		"whole":     strings.NewReader(before + escaped.String() + after),
+		"in halves": iotest.HalfReader(strings.NewReader(before + escaped.String() + after)),
+		"with EOF":  iotest.DataErrReader(strings.NewReader(before + escaped.String() + after)),
+	} {
+		r := stream.NewReader(source, scrub.NewStream(m))
+		got, err := io.ReadAll(r)
+		if err != nil || string(got) != before+"[redacted]"+after {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestReaderPassesWhatItHasBeforeItFails(t *testing.T) {
+	fault := errors.New("cut")
+	r := stream.NewReader(io.MultiReader(strings.NewReader("some"), iotest.ErrReader(fault)), transform.Nop)
+	got, err := io.ReadAll(r)
+	if string(got) != "some" || !errors.Is(err, fault) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := errors.Join(r.Close(), r.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// large gives out ten bytes for each.
+type large struct{ transform.NopResetter }
+
+func (large) Transform(dst, src []byte, _ bool) (nDst, nSrc int, err error) {
+	for nSrc < len(src) {
+		if len(dst)-nDst < 10 {
+			return nDst, nSrc, transform.ErrShortDst
+		}
+		nDst += copy(dst[nDst:], strings.Repeat(string(src[nSrc]), 10))
+		nSrc++
+	}
+	return nDst, nSrc, nil
+}
+
+func TestReaderNeedsNoRoom(t *testing.T) {
+	r := stream.NewReader(strings.NewReader("abc"), large{})
+	got, err := io.ReadAll(iotest.OneByteReader(r))
+	if want := strings.Repeat("a", 10) + strings.Repeat("b", 10) + strings.Repeat("c", 10); string(got) != want || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// stuck never gets on.
+type stuck struct{ transform.NopResetter }
+
+func (stuck) Transform(_, _ []byte, _ bool) (int, int, error) { return 0, 0, transform.ErrShortSrc }
+
+func TestReaderEndsWhatDoesNotGetOn(t *testing.T) {
+	r := stream.NewReader(strings.NewReader("abc"), stuck{})
+	if _, err := io.ReadAll(r); err == nil {
+		t.Error("no error")
+	}
+	endless := stream.NewReader(iotest.HalfReader(endlessZeros{}), stuck{})
+	if _, err := io.ReadAll(endless); err == nil {
+		t.Error("no error")
+	}
+}
+
+type endlessZeros struct{}
+
+func (endlessZeros) Read(p []byte) (int, error) { return len(p), nil }
