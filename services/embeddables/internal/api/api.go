@@ -27,8 +27,8 @@ type Reader interface {
 
 // Config bounds what a request may ask for.
 type Config struct {
-	// MaxLimit is the greatest value of the parameter limit, in records. Default: 1000000.
-	MaxLimit int `env:"MAX_LIMIT" envDefault:"1000000"`
+	httpapi.Limits
+
 	// Stall is how long a client may take from chunk to chunk of an answer.
 	Stall time.Duration `env:"-"`
 }

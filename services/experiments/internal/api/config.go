@@ -11,10 +11,10 @@ import (
 
 // Config bounds what a request may ask for, and says who may ask.
 type Config struct {
-	// MaxLimit is the greatest value of the parameter limit, in records. Default: 1000000.
-	MaxLimit int `env:"MAX_LIMIT" envDefault:"1000000"`
-	// Access says whether reading asks for an API key with the scope experiments:read: none never,
-	// optional checks one that is sent, required always. Default: none.
+	httpapi.Limits
+
+	// Whether reading asks for an API key with the scope experiments:read: none never,
+	// optional checks one that is sent, required always.
 	Access string `env:"EXPERIMENTS_AUTH" envDefault:"none"`
 	// Stall is how long a client may take from chunk to chunk of a list.
 	Stall time.Duration `env:"-"`
