@@ -3,36 +3,21 @@ package app_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
-	"fmt"
 	"io"
-	"log"
-	"math/big"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
-	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/lectern-dev/lectern/proxy/app"
 	"github.com/lectern-dev/lectern/shared/config"
@@ -62,204 +47,6 @@ const (
 	narrow  = "narrowed-to-headers-and-a-path" // cred_narrow
 	unlist  = "known-but-not-on-the-list-xx"   // cred_unlisted
 )
-
-// authority signs the targets' certificates.
-type authority struct {
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-	pem  string
-}
-
-func newAuthority(t testing.TB) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &authority{key, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
-}
-
-// certificate makes one for names, that ends at end.
-func (a *authority) certificate(t testing.TB, end time.Time, names ...string) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,
-		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: end, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-// target is a third party, on loopback, that counts who connects.
-type target struct {
-	*httptest.Server
-	port     string
-	accepted atomic.Int64
-}
-
-// counting counts the connections that a listener accepts.
-type counting struct {
-	net.Listener
-	n *atomic.Int64
-}
-
-func (l counting) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err == nil {
-		l.n.Add(1)
-	}
-	return c, err
-}
-
-// newTarget starts one with a certificate for *.lectern.test.
-func newTarget(t testing.TB, a *authority, secure bool, h http.Handler) *target {
-	t.Helper()
-	s := &target{Server: httptest.NewUnstartedServer(h)}
-	s.Listener = counting{s.Listener, &s.accepted}
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.EnableHTTP2 = true
-	if secure {
-		s.TLS = &tls.Config{Certificates: []tls.Certificate{a.certificate(t, time.Now().Add(time.Hour), "*.lectern.test", "lectern.test")}}
-		s.StartTLS()
-	} else {
-		s.Start()
-	}
-	_, s.port, _ = net.SplitHostPort(s.Listener.Addr().String())
-	t.Cleanup(s.Close)
-	return s
-}
-
-// names is a name server on loopback.
-type names struct {
-	conn  net.PacketConn
-	asked atomic.Int64
-
-	mu      sync.Mutex
-	answers map[string]func(times int) []netip.Addr
-	times   map[string]int
-}
-
-func newNames(t testing.TB) *names {
-	t.Helper()
-	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &names{conn: conn, answers: map[string]func(int) []netip.Addr{}, times: map[string]int{}}
-	done := make(chan struct{})
-	go func() { defer close(done); n.serve() }()
-	t.Cleanup(func() { _ = conn.Close(); <-done })
-	return n
-}
-
-// set has name resolve to addresses.
-func (n *names) set(name string, addresses ...string) {
-	var list []netip.Addr
-	for _, a := range addresses {
-		list = append(list, netip.MustParseAddr(a))
-	}
-	n.setFunc(name, func(int) []netip.Addr { return list })
-}
-
-// setFunc has name resolve to what f says at its nth look-up, from 0.
-func (n *names) setFunc(name string, f func(times int) []netip.Addr) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.answers[name+"."] = f
-}
-
-func (n *names) resolver() *net.Resolver {
-	return &net.Resolver{PreferGo: true, StrictErrors: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp4", n.conn.LocalAddr().String())
-	}}
-}
-
-func (n *names) serve() {
-	buf := make([]byte, 1500)
-	for {
-		size, from, err := n.conn.ReadFrom(buf)
-		if err != nil {
-			return
-		}
-		var m dnsmessage.Message
-		if m.Unpack(buf[:size]) != nil || len(m.Questions) != 1 {
-			continue
-		}
-		n.asked.Add(1)
-		q := m.Questions[0]
-		reply := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true}, Questions: m.Questions}
-		n.mu.Lock()
-		name := strings.ToLower(q.Name.String())
-		f, ok := n.answers[name]
-		if !ok {
-			reply.RCode = dnsmessage.RCodeNameError
-		} else {
-			times := n.times[name]
-			if q.Type == dnsmessage.TypeA {
-				n.times[name]++
-			}
-			for _, a := range f(times) {
-				h := dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET, TTL: 0}
-				switch {
-				case a.Is4() && q.Type == dnsmessage.TypeA:
-					reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AResource{A: a.As4()}})
-				case a.Is6() && q.Type == dnsmessage.TypeAAAA:
-					reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
-				}
-			}
-		}
-		n.mu.Unlock()
-		if packed, err := reply.Pack(); err == nil {
-			_, _ = n.conn.WriteTo(packed, from)
-		}
-	}
-}
-
-// object writes a manifest.
-func object(kind, name string, spec any) string {
-	api := "lectern.dev/v1alpha1"
-	doc := map[string]any{"apiVersion": api, "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec}
-	b, err := json.Marshal(doc) // JSON is YAML
-	if err != nil {
-		panic(err)
-	}
-	return "---\n" + string(b) + "\n"
-}
-
-// m is a part of a manifest.
-type m = map[string]any
-
-func credential(id, projectID, environment, value string, further m) string {
-	name := strings.ReplaceAll(id, "_", "-") + "-" + environment
-	spec := m{"project": projectID, "environment": environment, "id": id, "valueFrom": m{"secretKeyRef": m{"name": name, "key": "value"}}}
-	for k, v := range further {
-		spec[k] = v
-	}
-	data := base64.StdEncoding.EncodeToString([]byte(value))
-	return object("Credential", name, spec) +
-		fmt.Sprintf("---\napiVersion: v1\nkind: Secret\nmetadata: {name: %s}\ndata: {value: %s}\n", name, data)
-}
 
 // setup is what a test says of its proxy.
 type setup struct {
