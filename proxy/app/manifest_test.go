@@ -31,4 +31,3 @@ func credential(id, projectID, environment, value string, further m) string {
 	return object("Credential", name, spec) +
 		fmt.Sprintf("---\napiVersion: v1\nkind: Secret\nmetadata: {name: %s}\ndata: {value: %s}\n", name, data)
 }
-

@@ -97,4 +97,3 @@ func (n *names) serve() {
 		}
 	}
 }
-

@@ -105,4 +105,3 @@ func newTarget(t testing.TB, a *authority, secure bool, h http.Handler) *target 
 	t.Cleanup(s.Close)
 	return s
 }
-
