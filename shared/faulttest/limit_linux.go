@@ -44,13 +44,20 @@ func OpenFiles(t testing.TB, pid int) int {
 	return len(open)
 }
 
-// SmallDisk mounts a file system of so many bytes on an empty folder, and gives it back with what makes it
-// larger. t is skipped where we may not mount.
+// SmallDisk mounts a file system of so many bytes on an empty folder that any user may enter, and gives it
+// back with what makes it larger. t is skipped where we may not mount.
 func SmallDisk(t testing.TB, bytes int64) (dir string, grow func(bytes int64)) {
 	t.Helper()
-	dir = t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+strconv.FormatInt(bytes, 10)); err != nil {
+	dir, err := os.MkdirTemp("", "faulttest-")
+	if err != nil {
+		t.Fatalf("faulttest: %v", err)
+	}
+	t.Cleanup(func() { _ = os.Remove(dir) }) // empty: what was in it was on the disk
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755,size="+strconv.FormatInt(bytes, 10)); err != nil {
 		t.Skipf("faulttest: a small disk needs the right to mount: %v", err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatalf("faulttest: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {

@@ -199,7 +199,9 @@ func (l *Load) ask(path string) {
 		r.Gap = max(r.Gap, now.Sub(l.last))
 		l.last = now
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		var e struct{ Error struct{ Code, Message string } }
+		var e struct {
+			Error struct{ Code, Message string }
+		}
 		if json.Unmarshal(body, &e) != nil || e.Error.Code == "" || e.Error.Message == "" || header.Get("Retry-After") == "" {
 			wrong("%d without Retry-After or the error shape: %.200q", status, body)
 			return

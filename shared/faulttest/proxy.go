@@ -21,6 +21,7 @@ type Proxy struct {
 	silent  bool          // nothing passes, and nobody is told
 	refuses bool          // who connects is reset
 	budget  int64         // bytes from the server until a connection is reset; -1: any number
+	cuts    int           // connections that were reset for it
 	conns   map[*net.TCPConn]struct{}
 	closed  bool
 }
@@ -72,6 +73,13 @@ func (p *Proxy) Reset() {
 // CutAfter resets the connection on which the n-th byte from the server passes, counted over all
 // connections from now on, and then passes everything on again.
 func (p *Proxy) CutAfter(n int64) { p.change(func() { p.budget = n }) }
+
+// Cuts tells how many connections [Proxy.CutAfter] has reset.
+func (p *Proxy) Cuts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cuts
+}
 
 // Open tells how many clients are connected.
 func (p *Proxy) Open() int {
@@ -222,6 +230,7 @@ func (p *Proxy) deliver(to, from *net.TCPConn, next piece, fromServer bool) bool
 			if cut = p.budget < int64(len(next.bytes)); cut {
 				next.bytes = next.bytes[:p.budget]
 				p.budget = -1
+				p.cuts++
 			} else {
 				p.budget -= int64(len(next.bytes))
 			}

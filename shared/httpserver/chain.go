@@ -141,7 +141,8 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	if r.Body != nil && r.Body != http.NoBody {
 		if deadline, ok := w.(interface{ SetReadDeadline(time.Time) error }); ok {
-			r.Body = &patientBody{ReadCloser: r.Body, deadline: deadline, stall: c.config.ReadTimeout}
+			x.body = &patientBody{ReadCloser: r.Body, deadline: deadline, stall: c.config.ReadTimeout}
+			r.Body = x.body
 		}
 	}
 	r, x.handler = c.router.Match(r)
@@ -237,6 +238,7 @@ func (x *exchange) end() {
 		x.recovered(fault)
 	}
 	x.chain.metrics.inFlight.Add(-1)
+	x.body.leave()
 	elapsed := time.Since(x.start)
 	x.chain.metrics.record(x, elapsed)
 	x.accessLine(elapsed)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
@@ -26,6 +27,7 @@ type exchange struct {
 
 	request *http.Request
 	handler http.Handler
+	body    *patientBody    // nil when the request has none
 	ctx     context.Context // the request's, with its span
 	start   time.Time
 	coding  string // what a GET's body would be compressed with
@@ -63,6 +65,7 @@ func (x *exchange) WriteHeader(status int) {
 		x.describeCoded()
 	}
 	x.extend(0)
+	x.body.leave()
 	x.ResponseWriter.WriteHeader(status)
 }
 
@@ -183,6 +186,15 @@ type patientBody struct {
 	io.ReadCloser
 	deadline interface{ SetReadDeadline(time.Time) error }
 	stall    time.Duration
+	ended    atomic.Bool // read to its end, perhaps by another goroutine than the handler's
+}
+
+// leave bounds what the server does by itself before an answer's headers and after the handler: it reads
+// on to where the next request begins, for as long as the client likes.
+func (b *patientBody) leave() {
+	if b != nil && !b.ended.Load() {
+		_ = b.deadline.SetReadDeadline(time.Now().Add(b.stall)) // a connection that is gone needs none
+	}
 }
 
 // Read reads within the limit.
@@ -190,6 +202,7 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	_ = b.deadline.SetReadDeadline(time.Now().Add(b.stall)) // a connection that is gone says so on Read
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
+		b.ended.Store(true)
 		// The server goes on reading to see the client leave; that it has no more to say is no fault.
 		_ = b.deadline.SetReadDeadline(time.Time{})
 	}

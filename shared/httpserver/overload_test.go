@@ -108,6 +108,44 @@ func TestSlowAndSteadyReader(t *testing.T) {
 	}
 }
 
+// A body that nobody reads and that does not come holds its connection no longer than one that is read.
+func TestBodyThatDoesNotCome(t *testing.T) {
+	s := serve(t, setup{
+		environ: map[string]string{"READ_TIMEOUT": "100ms"},
+		routes: func(public *httpapi.Router) {
+			public.Get("/quick", func(http.ResponseWriter, *http.Request) error { return nil })
+			public.Get("/long", func(w http.ResponseWriter, _ *http.Request) error {
+				_, err := w.Write(make([]byte, 100_000)) // the headers go out before the handler ends
+				return err
+			})
+		},
+	})
+	for _, path := range []string{"/quick", "/long"} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.public, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		fmt.Fprint(conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx")
+		all, err := io.ReadAll(conn)
+		if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 200 ") {
+			t.Errorf("%s: answered %.100q, %v", path, all, err)
+		}
+	}
+	// One that comes is followed by the next request.
+	next, err := net.Dial("tcp", strings.TrimPrefix(s.public, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	_ = next.SetDeadline(time.Now().Add(patience))
+	fmt.Fprint(next, "GET /quick HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nxGET /quick HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	if all, err := io.ReadAll(next); err != nil || strings.Count(string(all), "HTTP/1.1 200 ") != 2 {
+		t.Errorf("answered %q, %v", all, err)
+	}
+}
+
 // A chunked request is the last on its connection: what follows might be meant as part of its body by
 // somebody in between.
 func TestChunkedRequestIsTheLast(t *testing.T) {

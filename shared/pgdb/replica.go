@@ -211,7 +211,7 @@ func (r *Reads) measure(p metric.MeterProvider) error {
 	m := p.Meter("github.com/lectern-dev/lectern/shared/pgdb")
 	reads, err1 := m.Int64ObservableCounter("lectern.database.reads", metric.WithUnit("{statement}"),
 		metric.WithDescription("Statements that read, by the database that they were sent to."))
-	up, err2 := m.Int64ObservableGauge("lectern.replica.up", metric.WithUnit("1"),
+	up, err2 := m.Int64ObservableGauge("lectern.replica.up",
 		metric.WithDescription("1 while reads go to the standby, 0 while it is left out."))
 	lag, err3 := m.Float64ObservableGauge("lectern.replica.lag", metric.WithUnit("s"),
 		metric.WithDescription("How far the standby was behind the primary when last asked."))

@@ -1,0 +1,180 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/faulttest"
+	"github.com/lectern-dev/lectern/shared/servicetest"
+
+	"github.com/lectern-dev/lectern/services/entries/internal/store"
+)
+
+// process runs the service as a process with 20,000 entries.
+func process(t *testing.T, environ map[string]string) (*servicetest.Process, string) {
+	t.Helper()
+	p := servicetest.StartProcess(t, servicetest.NewBacking(t, store.Schema()), servicetest.Build(t, "../cmd/entries"), environ)
+	fill(t, &p.Service, project, 20_000)
+	return p, p.Keys.Key(project)
+}
+
+// TestTerminateUnderLoad: a service that is told to stop answers all that came before its clients were
+// led elsewhere, a long list to a slow reader included, and ends with code 0.
+func TestTerminateUnderLoad(t *testing.T) {
+	p, key := process(t, map[string]string{"DRAIN_DELAY": "1s", "DRAIN_TIMEOUT": "20s"})
+	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad})
+	load.Await(20, 10*time.Second)
+	slow := faulttest.Dial(t, p.URL)
+	_ = slow.SetReadBuffer(64 << 10)
+	slow.Say("GET /projects/pr_1/entries?limit=20000 HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key + "\r\n\r\n")
+	begun := make([]byte, 1000)
+	if _, err := io.ReadFull(slow, begun); err != nil || !strings.HasPrefix(string(begun), "HTTP/1.1 200") {
+		t.Fatalf("%q, %v", begun, err)
+	}
+	code := make(chan int, 1)
+	go func() { code <- p.Terminate() }()
+	servicetest.Eventually(t, 5*time.Second, "it says that it is draining", func() bool {
+		return p.DoInternal(t, servicetest.Request{Path: "/readyz"}).Status == 503
+	})
+	load.Await(20, 5*time.Second) // who has not been led elsewhere yet is served
+	report := load.Stop()
+	report.Check(t, "SIGTERM")
+	if report.Broken > 0 || report.Refused > 0 {
+		t.Errorf("requests were lost: %v", report)
+	}
+	servicetest.Eventually(t, 10*time.Second, "no new connections are taken", func() bool {
+		return strings.Contains(p.Log(), `"msg":"stopped"`) || !answers(p.URL)
+	})
+	rest, err := io.ReadAll(slow)
+	if err != nil || !strings.HasSuffix(string(rest), "]\n\r\n0\r\n\r\n") {
+		t.Errorf("the slow reader's list: %d bytes, %v", len(rest), err)
+	}
+	if got := <-code; got != 0 {
+		t.Errorf("exit code %d:\n%s", got, p.Log())
+	}
+}
+
+// answers tells whether anybody accepts connections.
+func answers(url string) bool {
+	c, err := dialOnce(url)
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
+}
+
+// TestOutOfFiles: with no more files to open, those who are connected are served, and all are when there
+// are some again.
+func TestOutOfFiles(t *testing.T) {
+	p, key := process(t, map[string]string{"READ_HEADER_TIMEOUT": "60s"})
+	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad, Clients: 2})
+	load.Await(50, 10*time.Second)
+	undo := faulttest.LimitFiles(t, p.PID(), uint64(faulttest.OpenFiles(t, p.PID())+10))
+	var idle []*faulttest.Raw
+	for range 40 { // the kernel accepts them; the service can not
+		idle = append(idle, faulttest.Dial(t, p.URL))
+	}
+	servicetest.Eventually(t, 10*time.Second, "it runs out of files", func() bool {
+		return strings.Contains(p.Log(), "too many open files")
+	})
+	load.Await(50, 10*time.Second)
+	for _, c := range idle {
+		c.Close()
+	}
+	undo()
+	servicetest.Eventually(t, 10*time.Second, "newcomers are served", func() bool {
+		a := p.Get(t, p.Keys.Key(project), underLoad[0])
+		return a.Status == 200
+	})
+	report := load.Stop()
+	report.Check(t, "out of files")
+	if report.Broken > 0 {
+		t.Errorf("who was connected saw it: %v", report)
+	}
+}
+
+// TestMemoryLimit: sixteen clients export everything at once and read slowly, with the memory limit near
+// what the service needs. It stays within bounds, serves others meanwhile, and every export is whole.
+func TestMemoryLimit(t *testing.T) {
+	p, key := process(t, map[string]string{"GOMEMLIMIT": "80MiB"})
+	whole := p.Get(t, key, "/projects/pr_1/entries?limit=100000")
+	if whole.Err != nil || whole.Status != 200 {
+		t.Fatalf("%d, %v", whole.Status, whole.Err)
+	}
+	const readers = 16
+	var exports [readers]*faulttest.Raw
+	for i := range exports {
+		exports[i] = faulttest.Dial(t, p.URL)
+		_ = exports[i].SetReadBuffer(64 << 10)
+		exports[i].Say("GET /projects/pr_1/entries?limit=100000 HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key + "\r\n\r\n")
+	}
+	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad, Clients: 2})
+	load.Await(100, 20*time.Second)
+	var reading sync.WaitGroup
+	for i, c := range exports {
+		reading.Go(func() {
+			_, _, body, err := c.Answer("GET")
+			if err != nil || body != string(whole.Body) {
+				t.Errorf("export %d: %d bytes of %d, %v", i, len(body), len(whole.Body), err)
+			}
+		})
+	}
+	reading.Wait()
+	report := load.Stop()
+	report.Check(t, "memory limit")
+	if report.Broken > 0 || report.Refused > 0 {
+		t.Errorf("others saw it: %v", report)
+	}
+	_, peak := p.Memory(t)
+	t.Logf("peak %d MiB", peak>>20)
+	if peak > 128<<20 {
+		t.Errorf("peak memory %d MiB, with a limit of 80", peak>>20)
+	}
+}
+
+// TestOverload: ten times as many clients as can be served. What is served is served in bounded time, the
+// rest is refused quickly, the sign of life is given, and when they leave all is as before.
+func TestOverload(t *testing.T) {
+	const slots = 16
+	p, key := process(t, map[string]string{"MAX_IN_FLIGHT": fmt.Sprint(slots), "DATABASE_MAX_CONNS": "4"})
+	paths := underLoad[:4]
+	before := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: paths, Clients: slots, Pause: -1})
+	before.Await(500, 20*time.Second)
+	calm := before.Stop()
+	calm.Check(t, "as much as it can take")
+	if calm.Refused > 0 {
+		t.Errorf("%d refused within the limit", calm.Refused)
+	}
+	// Of the clients' slowest, the machine's noise is no business of the service.
+	bound := max(10*faulttest.Quantile(calm.Latencies, 0.99), 500*time.Millisecond)
+
+	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: paths, Clients: 10 * slots, Pause: -1})
+	servicetest.Eventually(t, 20*time.Second, "enough was asked", func() bool { good, refused, _ := load.Seen(); return good > 500 && refused > 500 })
+	for range 5 {
+		checkHealth(t, &p.Service, "under overload")
+	}
+	report := load.Stop()
+	report.Check(t, "ten times as much")
+	if p99 := faulttest.Quantile(report.Latencies, 0.99); p99 > bound {
+		t.Errorf("p99 of what is served: %v, allowed %v", p99, bound)
+	}
+	if p99 := faulttest.Quantile(report.Refusals, 0.99); p99 > bound {
+		t.Errorf("p99 of refusals: %v, allowed %v", p99, bound)
+	}
+	if report.Broken > 0 {
+		t.Errorf("%d were broken off", report.Broken)
+	}
+	after := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: paths, Clients: 4})
+	took := after.Await(100, 5*time.Second)
+	again := after.Stop()
+	again.Check(t, "afterwards")
+	if again.Refused > 0 || again.Broken > 0 {
+		t.Errorf("afterwards: %v", again)
+	}
+	t.Logf("100 good answers %v after the overload", took)
+}
