@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -51,7 +52,11 @@ func run(ctx context.Context) error {
 	mux.HandleFunc("GET /projects/{project}/entries/{entry}", b.one)
 	mux.HandleFunc("GET /projects/{project}/entries/{entry}/events", b.events)
 	mux.HandleFunc("GET /projects/{project}/entries-page-views", b.pageViews)
-	return http.ListenAndServe(os.Getenv("LISTEN"), mux)
+	server := &http.Server{
+		Addr: os.Getenv("LISTEN"), Handler: mux,
+		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, // without which no server should stand
+	}
+	return server.ListenAndServe()
 }
 
 // rows is how many records a list asks for: ten, and one that tells whether there are more.

@@ -50,7 +50,7 @@ type Options struct {
 	// logged.
 	Log *slog.Logger
 
-	// Lease is how long tokens that were taken ahead may be handed out. Default: 200 ms.
+	// Lease is how long tokens that were taken ahead may be handed out. Default: 500 ms.
 	Lease time.Duration
 
 	// Now is the process's clock, for leases only. Default: time.Now.
@@ -60,8 +60,8 @@ type Options struct {
 const (
 	// ahead is how much of a key's rate may be taken at once beyond what is asked for: half a default
 	// lease, so that hardly a token lapses, and enough that a key of a hundred requests a second asks
-	// for one in ten.
-	ahead = 100 * time.Millisecond
+	// for one in twenty-five.
+	ahead = 250 * time.Millisecond
 
 	// maxBuckets is how many keys' tokens a process keeps track of; those least used are forgotten,
 	// with their tokens.
@@ -85,7 +85,7 @@ func New(client redis.Scripter, o Options) *Limiter {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Lease <= 0 {
-		o.Lease = 200 * time.Millisecond
+		o.Lease = 500 * time.Millisecond
 	}
 	if o.Now == nil {
 		o.Now = time.Now

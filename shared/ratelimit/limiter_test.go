@@ -146,7 +146,7 @@ func TestLeasesLapse(t *testing.T) {
 	if l.Allow(t.Context(), "key", rate); server.Client().Get(t.Context(), "lectern:rate:{key}").Val() != after {
 		t.Fatalf("no token was taken ahead: %+v", r)
 	}
-	now = now.Add(200 * time.Millisecond)
+	now = now.Add(500 * time.Millisecond)
 	if l.Allow(t.Context(), "key", rate); server.Client().Get(t.Context(), "lectern:rate:{key}").Val() == after {
 		t.Error("a token is handed out after its time")
 	}
