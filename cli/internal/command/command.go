@@ -67,6 +67,7 @@ type commands struct {
 	Import     importCommands    `cmd:"" help:"Send files of records in; goes on where it was cut."`
 	Region     regionCommand     `cmd:"" help:"Print a project's region and its offset from UTC."`
 	Keys       keysCommands      `cmd:"" help:"Mint, list, rotate and revoke API keys."`
+	Proxy      proxyCommands     `cmd:"" help:"Look into the credential proxy's rules."`
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }

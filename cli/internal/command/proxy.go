@@ -1,0 +1,140 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/lectern-dev/lectern/proxy/explain"
+	"github.com/lectern-dev/lectern/proxy/manifest"
+)
+
+type proxyCommands struct {
+	Check proxyCheck `cmd:"" help:"Say which rule lets a request through the credential proxy or refuses it, without calling anybody."`
+}
+
+type proxyCheck struct {
+	Manifests    string   `env:"PROXY_MANIFESTS" type:"path" required:"" help:"The folder of manifests." placeholder:"FOLDER"`
+	Project      string   `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id, as X-Project-ID." placeholder:"ID"`
+	Environment  string   `short:"e" env:"LECTERN_ENVIRONMENT" required:"" help:"The environment, as X-Environment, such as prod." placeholder:"NAME"`
+	Origin       string   `help:"The page's origin, such as https://app.example.com. Without it, only endpoints with access by key apply." placeholder:"ORIGIN"`
+	WithKey      bool     `help:"As if the request bore an API key of the project with the scope proxy:use."`
+	Method       string   `short:"X" default:"GET" help:"The method. Default: ${default}." placeholder:"METHOD"`
+	Header       []string `short:"H" sep:"none" help:"A header, placeholders and all; repeatable." placeholder:"'NAME: VALUE'"`
+	BodyTemplate string   `type:"path" help:"A body that values are to be put into; - is standard input. Its type is given by --header 'Content-Type: …'." placeholder:"FILE"`
+	JSON         bool     `help:"Print JSON."`
+	URL          string   `arg:"" help:"The target, not escaped."`
+}
+
+// Help shows examples.
+func (proxyCheck) Help() string {
+	return `It reads the manifests as the proxy does and runs the proxy's own decision, up to the moment of sending. Whether the target's address is a public one is only known when it is looked up, which is not done here. No value of a credential is shown.
+
+Exit codes: 0 the request is allowed; 1 it is refused; 2 the command line or the manifests are wrong.
+
+Examples:
+
+	lectern proxy check --manifests ./proxy --project pr_1 --environment prod --origin https://app.example.com --header 'Authorization: Bearer {{ cred_stripe }}' https://api.stripe.com/v1/charges
+	lectern proxy check --manifests ./proxy -p pr_1 -e prod --with-key -X POST -H 'Content-Type: application/json' --body-template login.json https://api.example.org/login
+	lectern proxy check --manifests ./proxy -p pr_1 -e prod --origin https://app.example.com -X OPTIONS -H 'Access-Control-Request-Method: POST' https://api.stripe.com/v1/charges`
+}
+
+// maxTemplate is the largest body that is read, in bytes: more than a proxy of the default configuration
+// takes, so that the answer is the proxy's.
+const maxTemplate = 11 << 20
+
+// Run asks, and prints the answer.
+func (p *proxyCheck) Run(s *Session, c *commands) error {
+	question, err := p.question(s)
+	if err != nil {
+		return usageError{err}
+	}
+	snapshot, warnings, err := manifest.Load(p.Manifests)
+	if err != nil {
+		return usageError{fmt.Errorf("the manifests in %s: %w", p.Manifests, err)}
+	}
+	for _, w := range warnings {
+		c.note(s, "warning: %v", w)
+	}
+	report, err := explain.Ask(snapshot, question)
+	if err != nil {
+		return usageError{err}
+	}
+	if err := p.print(s, report); err != nil {
+		return err
+	}
+	if !report.Allowed {
+		return fmt.Errorf("the request is refused: %s", report.Code)
+	}
+	return nil
+}
+
+// question returns what the flags say.
+func (p *proxyCheck) question(s *Session) (explain.Question, error) {
+	q := explain.Question{
+		Project: p.Project, Environment: p.Environment, Origin: p.Origin, Keyed: p.WithKey,
+		Method: p.Method, Target: p.URL, Header: http.Header{},
+	}
+	for _, line := range p.Header {
+		name, value, ok := strings.Cut(line, ":")
+		if !ok || name == "" || strings.ContainsAny(name, " \t") {
+			return q, fmt.Errorf("--header %q: want 'NAME: VALUE'", line)
+		}
+		q.Header.Add(name, strings.TrimSpace(value))
+	}
+	if p.BodyTemplate == "" {
+		return q, nil
+	}
+	body, err := readTemplate(s, p.BodyTemplate)
+	if err != nil {
+		return q, fmt.Errorf("--body-template: %w", err)
+	}
+	q.Body = body
+	q.Header.Set("X-Use-Body-Templating", "true")
+	return q, nil
+}
+
+// readTemplate reads a body from a file or, for "-", from standard input.
+func readTemplate(s *Session, path string) ([]byte, error) {
+	in := s.In
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		in = file
+	}
+	body, err := io.ReadAll(io.LimitReader(in, maxTemplate))
+	if err == nil && len(body) == 0 {
+		err = errors.New("it is empty")
+	}
+	return body, err
+}
+
+// reportOutput is a report as --json shows it.
+type reportOutput struct {
+	Allowed     bool     `json:"allowed"`
+	Code        string   `json:"code,omitempty"`
+	Message     string   `json:"message,omitempty"`
+	Why         string   `json:"why,omitempty"`
+	Preflight   bool     `json:"preflight,omitempty"`
+	Endpoint    string   `json:"endpoint,omitempty"`
+	Target      string   `json:"target,omitempty"`
+	Credentials []string `json:"credentials"`
+	Verdicts    []string `json:"verdicts"`
+}
+
+func (p *proxyCheck) print(s *Session, r explain.Report) error {
+	if p.JSON {
+		return printJSON(s.Out, reportOutput{
+			r.Allowed, r.Code, r.Message, r.Why, r.Preflight, r.Endpoint, r.Target,
+			append([]string{}, r.Credentials...), append([]string{}, r.Verdicts...),
+		})
+	}
+	_, err := io.WriteString(s.Out, r.String())
+	return err
+}

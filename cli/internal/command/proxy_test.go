@@ -1,0 +1,180 @@
+package command
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const proxyManifests = `apiVersion: lectern.dev/v1alpha1
+kind: ProxyEndpoint
+metadata: {name: web}
+spec:
+  project: pr_1
+  environment: prod
+  origins: [{domain: example.com}]
+  destinations: [{pattern: 'https://api\.stripe\.com/v1/.*'}]
+  methods: [GET, POST]
+  credentials: [cred_stripe]
+---
+apiVersion: lectern.dev/v1alpha1
+kind: ProxyEndpoint
+metadata: {name: server}
+spec:
+  project: pr_1
+  environment: prod
+  access: key
+  destinations: [{domain: example.org}]
+  credentials: [cred_stripe, cred_short]
+---
+apiVersion: lectern.dev/v1alpha1
+kind: Credential
+metadata: {name: stripe}
+spec:
+  project: pr_1
+  environment: prod
+  id: cred_stripe
+  valueFrom: {secretKeyRef: {name: values, key: stripe}}
+---
+apiVersion: lectern.dev/v1alpha1
+kind: Credential
+metadata: {name: short}
+spec:
+  project: pr_1
+  environment: prod
+  id: cred_short
+  valueFrom: {secretKeyRef: {name: values, key: short}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: values}
+stringData: {stripe: canary-of-stripe, short: canary}
+`
+
+func manifestsIn(t *testing.T, text string) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "all.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+func TestProxyCheck(t *testing.T) {
+	folder := manifestsIn(t, proxyManifests)
+	body := filepath.Join(t.TempDir(), "body.json")
+	if err := os.WriteFile(body, []byte(`{"password": "{{ cred_stripe }}"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const origin, bearer, charges = "--origin=https://app.example.com", "--header=Authorization: Bearer {{ cred_stripe }}", "https://api.stripe.com/v1/charges"
+	for _, tt := range []struct {
+		name  string
+		stdin string
+		in    []string
+		code  int
+		want  string // in the result
+	}{
+		{"allowed", "", []string{origin, bearer, charges}, exitOK, "allowed by endpoint web\nmatched: " + charges + "\ncredentials: cred_stripe\n"},
+		{"of another origin", "", []string{"--origin=https://example.com.evil.tld", charges}, exitFailure, "refused: origin_not_allowed"},
+		{"to elsewhere", "", []string{origin, "https://api.stripe.com.evil.tld/v1/charges"}, exitFailure, "refused: destination_not_allowed"},
+		{"by another method", "", []string{origin, "-X", "DELETE", charges}, exitFailure, "web: the method is not allowed"},
+		{"with another credential", "", []string{origin, "-H", "X-Token: {{cred_short}}", charges}, exitFailure, "refused: credential_not_allowed"},
+		{"in another environment", "", []string{"--environment=staging", origin, charges}, exitFailure, "refused: origin_not_allowed"},
+		{"without its key", "", []string{"https://example.org/"}, exitFailure, "refused: unauthorized"},
+		{"with a key", "", []string{"--with-key", bearer, "https://example.org/"}, exitOK, "allowed by endpoint server"},
+		{"a preflight", "", []string{origin, "-X", "OPTIONS", "-H", "Access-Control-Request-Method: POST", charges}, exitOK, "granted"},
+		{"a body", "", []string{origin, "-X", "POST", "-H", "Content-Type: application/json", "--body-template", body, charges}, exitOK, "credentials: cred_stripe"},
+		{"a body from standard input", "a={{ cred_other }}", []string{origin, "-X", "POST", "-H", "Content-Type: text/plain", "--body-template", "-", charges}, exitFailure, "refused: credential_not_allowed"},
+		{"a body of no type", "", []string{origin, "-X", "POST", "--body-template", body, charges}, exitFailure, "refused: unsupported_media_type"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			args := append([]string{"proxy", "check", "--manifests", folder, "--project", "pr_1", "--environment", "prod"}, tt.in...)
+			r := lectern(t, tt.stdin, nil, args...)
+			if r.code != tt.code || !strings.Contains(r.out, tt.want) {
+				t.Errorf("exit code %d, want %d; printed\n%s\nwant %q", r.code, tt.code, r.out, tt.want)
+			}
+			if refused := strings.HasPrefix(r.out, "refused"); refused != (r.code == exitFailure) || refused != strings.Contains(r.err, "the request is refused") {
+				t.Errorf("exit code %d, standard error %q, printed\n%s", r.code, r.err, r.out)
+			}
+			if !strings.Contains(r.err, "warning: all.yaml:20: ProxyEndpoint/server: spec.credentials[1]: the value of cred_short has fewer than 8 bytes") {
+				t.Errorf("no warning of the short value: %s", r.err)
+			}
+			if strings.Contains(r.out+r.err, "canary") {
+				t.Errorf("shows a value: %+v", r)
+			}
+		})
+	}
+}
+
+func TestProxyCheckAsJSON(t *testing.T) {
+	folder := manifestsIn(t, proxyManifests)
+	r := lectern(t, "", map[string]string{"PROXY_MANIFESTS": folder, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_ENVIRONMENT": "prod"},
+		"proxy", "check", "--quiet", "--json", "--origin", "https://example.com", "https://evil.tld/")
+	if r.code != exitFailure {
+		t.Errorf("%+v", r)
+	}
+	var got reportOutput
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil {
+		t.Fatalf("%v: %s", err, r.out)
+	}
+	got.Message, got.Why = "", "" // texts for people
+	want := reportOutput{
+		Code: "destination_not_allowed", Endpoint: "web", Target: "https://evil.tld/", Credentials: []string{},
+		Verdicts: []string{"web: the destination is not allowed", "server: the origin is not allowed"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if strings.Contains(r.err, "warning") {
+		t.Errorf("not quiet: %s", r.err)
+	}
+}
+
+func TestProxyCheckRefusesToGuess(t *testing.T) {
+	folder := manifestsIn(t, proxyManifests)
+	broken := manifestsIn(t, strings.Replace(proxyManifests, "access: key", "access: nobody", 1))
+	for _, tt := range []struct {
+		name string
+		in   []string
+		want string
+	}{
+		{"no project", []string{"--manifests", folder, "-e", "prod", "https://example.org"}, "--project"},
+		{"no URL", []string{"--manifests", folder, "-p", "pr_1", "-e", "prod"}, "<url>"},
+		{"no such folder", []string{"--manifests", folder + "/none", "-p", "pr_1", "-e", "prod", "https://example.org"}, "no such file"},
+		{"a fault in the manifests", []string{"--manifests", broken, "-p", "pr_1", "-e", "prod", "https://example.org"}, `all.yaml:18: ProxyEndpoint/server: spec.access: is "nobody"`},
+		{"a header without a name", []string{"--manifests", folder, "-p", "pr_1", "-e", "prod", "-H", "Bearer", "https://example.org"}, "want 'NAME: VALUE'"},
+		{"no such body", []string{"--manifests", folder, "-p", "pr_1", "-e", "prod", "--body-template", folder + "/none", "https://example.org"}, "--body-template"},
+		{"no method", []string{"--manifests", folder, "-p", "pr_1", "-e", "prod", "-X", "G T", "https://example.org"}, "G T"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := lectern(t, "", nil, append([]string{"proxy", "check"}, tt.in...)...)
+			if r.code != exitUsage || !strings.Contains(r.err, tt.want) || r.out != "" {
+				t.Errorf("%+v, want exit code 2 and %q", r, tt.want)
+			}
+		})
+	}
+}
+
+func TestProxyCheckIsCompleted(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		in   []string
+		want string
+	}{
+		{"the command", []string{"proxy", ""}, "check"},
+		{"the flags", []string{"proxy", "check", "--body"}, "--body-template"},
+		{"a folder", []string{"proxy", "check", "--manifests", ""}, filesLine},
+		{"a body", []string{"proxy", "check", "--body-template", ""}, filesLine},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := lectern(t, "", nil, append([]string{completeWord}, tt.in...)...)
+			if r.code != exitOK || !strings.Contains(r.out, tt.want) {
+				t.Errorf("%+v, want %q", r, tt.want)
+			}
+		})
+	}
+}
