@@ -1,11 +1,17 @@
--- Sends the requests of a file in turn. Each line is a path and a key.
+-- Sends the requests of a file in turn. Each line is a path, a key and the JSON to POST, with tabs
+-- between them; without JSON it is a GET.
 local requests, n = {}, 0
 
 function init(args)
   for line in io.lines(args[1]) do
-    local path, key = line:match("^(%S+) (%S*)$")
+    local path, key, body = line:match("^([^\t]+)\t([^\t]*)\t(.*)$")
     wrk.headers["X-Api-Key"] = key
-    requests[#requests + 1] = wrk.format("GET", path)
+    if body == "" then
+      requests[#requests + 1] = wrk.format("GET", path)
+    else
+      wrk.headers["Content-Type"] = "application/json"
+      requests[#requests + 1] = wrk.format("POST", path, nil, body)
+    end
   end
 end
 

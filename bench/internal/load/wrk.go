@@ -19,6 +19,7 @@ import (
 type Request struct {
 	Path string // with its query
 	Key  string // the API key
+	Body string // JSON in one line, to POST; empty: a GET
 }
 
 // Rate is what a round of load came to.
@@ -46,7 +47,7 @@ func NewHTTP(folder, name string, requests []Request) (*HTTP, error) {
 	h := &HTTP{script: filepath.Join(folder, name+".lua"), requests: filepath.Join(folder, name+".requests")}
 	var b strings.Builder
 	for _, r := range requests {
-		fmt.Fprintf(&b, "%s %s\n", r.Path, r.Key)
+		fmt.Fprintf(&b, "%s\t%s\t%s\n", r.Path, r.Key, r.Body)
 	}
 	return h, errors.Join(os.WriteFile(h.script, requestsLua, 0o600), os.WriteFile(h.requests, []byte(b.String()), 0o600))
 }

@@ -21,7 +21,7 @@ type Options struct {
 	Round time.Duration
 	// Grow is how many times the rows grow_10x has. Required.
 	Grow int
-	// Peers has other servers of the same job measured, where they are installed.
+	// Peers has other servers of the same job measured too. They are installed for the run.
 	Peers bool
 	// Note is told what is being done. Required.
 	Note func(format string, args ...any)
@@ -70,6 +70,9 @@ func (b *Bench) Groups() []Group {
 	}
 	for _, r := range reads() {
 		groups = append(groups, Group{[]string{r.name}, func(ctx context.Context) ([]report.Result, error) { return b.read(ctx, r) }})
+	}
+	if b.Peers {
+		groups = append(groups, Group{[]string{"peer_postgraphile"}, b.postGraphile})
 	}
 	return append(groups,
 		Group{[]string{"deep_page"}, b.deepPage},

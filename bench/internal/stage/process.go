@@ -56,6 +56,15 @@ func (p *Process) Stop() error {
 	return fmt.Errorf("%s did not end and was killed", p.cmd.Path)
 }
 
+func (p *Process) stopIfRunning() error {
+	select {
+	case <-p.ended:
+		return nil
+	default:
+		return p.Stop()
+	}
+}
+
 // until waits for done to be true.
 func (p *Process) until(ctx context.Context, done func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)

@@ -88,14 +88,7 @@ func (s *Stage) Start(ctx context.Context, d Definition) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.onClose(func() error {
-		select {
-		case <-svc.ended:
-			return nil
-		default:
-			return svc.Stop()
-		}
-	})
+	s.onClose(svc.stopIfRunning)
 	if err := svc.until(ctx, func() bool { return answers(ctx, svc.InternalURL+"/readyz") }); err != nil {
 		return nil, err
 	}
