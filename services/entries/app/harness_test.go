@@ -27,8 +27,11 @@ func start(t *testing.T, environ map[string]string) *servicetest.Service {
 
 func startOn(t *testing.T, b *servicetest.Backing, environ map[string]string) *servicetest.Service {
 	t.Helper()
-	return servicetest.Start(t, b, Run, func(c *Config) *service.Config { return &c.Config }, environ)
+	return servicetest.Start(t, b, Run, common, environ)
 }
+
+// common is the part of a configuration that all services have.
+func common(c *Config) *service.Config { return &c.Config }
 
 // at is a moment n seconds into 2022.
 func at(n int) time.Time { return time.Date(2022, 1, 1, 0, 0, n, 0, time.UTC) }
