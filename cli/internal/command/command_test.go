@@ -14,10 +14,10 @@ import (
 )
 
 func TestExportKilledAndResumedEqualsUncut(t *testing.T) {
-	a := newAPI(t, 20_000)
+	a := newAPI(t, 4_000)
 	folder := t.TempDir()
 	whole, cut := filepath.Join(folder, "whole.csv"), filepath.Join(folder, "cut.csv")
-	if r := lectern(t, "", a.environ(), "export", "entries", "--out", whole, "--page-size", "500"); r.code != 0 {
+	if r := lectern(t, "", a.environ(), "export", "entries", "--out", whole, "--page-size", "100"); r.code != 0 {
 		t.Fatal(r)
 	}
 	want, err := os.ReadFile(whole)
@@ -27,7 +27,7 @@ func TestExportKilledAndResumedEqualsUncut(t *testing.T) {
 	for _, killAt := range []int{1, 2, 17, 40} {
 		t.Run(fmt.Sprint("at page ", killAt), func(t *testing.T) {
 			reached, proceed := a.holdAt(killAt)
-			process := start(t, "export", "entries", "--url", a.URL, "--out", cut, "--page-size", "500")
+			process := start(t, "export", "entries", "--url", a.URL, "--out", cut, "--page-size", "100")
 			<-reached
 			process.end(t, syscall.SIGKILL)
 			close(proceed)
@@ -35,7 +35,7 @@ func TestExportKilledAndResumedEqualsUncut(t *testing.T) {
 				t.Fatalf("killed at page %d of 40, and the file is there: %s", killAt, &process.stderr)
 			}
 			a.with(func(a *api) { a.pages, a.hold = 0, nil })
-			r := lectern(t, "", a.environ(), "export", "entries", "--out", cut, "--page-size", "500")
+			r := lectern(t, "", a.environ(), "export", "entries", "--out", cut, "--page-size", "100")
 			if r.code != 0 {
 				t.Fatal(r)
 			}
@@ -272,9 +272,12 @@ func TestCompletion(t *testing.T) {
 		in   []string
 		want []string
 	}{
-		{"commands", []string{""}, []string{"up", "get", "export", "import", "keys", "completion", "version"}},
+		{"commands", []string{""}, []string{"up", "get", "export", "import", "region", "keys", "proxy", "completion", "version"}},
 		{"begun", []string{"ke"}, []string{"keys"}},
 		{"below", []string{"keys", ""}, []string{"mint", "list", "rotate", "revoke"}},
+		{"get what", []string{"get", "e"}, []string{"entries", "entry", "events", "embeddables", "embeddable", "experiments", "experiment"}},
+		{"import what", []string{"import", "embeddable"}, []string{"embeddables", "embeddable-versions"}},
+		{"statuses", []string{"export", "experiments", "--status", ""}, []string{"completed", "discarded", "draft", "paused", "running", "winner_picked"}},
 		{"flags", []string{"export", "entries", "--up"}, []string{"--updated-after", "--updated-before"}},
 		{"choices of a flag", []string{"export", "entries", "--format", ""}, []string{"csv", "ndjson"}},
 		{"files of a flag", []string{"export", "entries", "--out", ""}, []string{filesLine}},

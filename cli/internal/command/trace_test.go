@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -18,8 +17,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/pglocal"
-	"github.com/lectern-dev/lectern/shared/redistest"
 )
 
 // spans is an OTLP endpoint that keeps what it is sent.
@@ -78,25 +75,24 @@ func (s *spans) text() string {
 	return b.String()
 }
 
-// TestOneTraceAndNoCanary: a request is one trace through the edge, the service, Redis and Postgres, as an
-// OTLP endpoint receives it; and no key and no entry's data is in any span, log line or metric.
-func TestOneTraceAndNoCanary(t *testing.T) {
+// collectSpans has the processes that are started from now on send their spans to what it returns.
+func collectSpans(t *testing.T) *spans {
+	t.Helper()
 	received := &spans{}
 	endpoint := httptest.NewServer(received)
-	defer endpoint.Close()
+	t.Cleanup(endpoint.Close)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.URL)
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
-	t.Setenv("REDIS_URL", redistest.Start(t).URL.Reveal())
-	folder := filepath.Join(t.TempDir(), ".lectern")
-	t.Cleanup(func() {
-		if err := pglocal.Remove(filepath.Join(folder, "postgres")); err != nil {
-			t.Error(err)
-		}
-	})
-	process, environ, _ := up(t, folder)
+	return received
+}
 
+// canary is in the data of an entry, and must be nowhere else.
+const canary = "canary-data-6f1c2e"
+
+// testOneTrace: a request is one trace through the edge, the service, Redis and Postgres, as an OTLP
+// endpoint receives it. It leaves the canary in an entry, and keys where they do not belong.
+func testOneTrace(t *testing.T, environ map[string]string, received *spans) {
 	const trace, caller = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-	const canary = "canary-data-6f1c2e"
 	send := func(method, url, key, body string) int {
 		t.Helper()
 		req, err := http.NewRequest(method, url, strings.NewReader(body))
@@ -141,8 +137,13 @@ func TestOneTraceAndNoCanary(t *testing.T) {
 		"edge":    {"GET"},
 		"entries": {"GET /projects/{projectId}/entries", "redis", "pgx"},
 	}
-	until(t, "the whole trace", func() bool {
-		names, _ := received.of(trace)
+	until(t, "the whole trace, in which each span hangs on the caller's or on another one", func() bool {
+		names, parents := received.of(trace)
+		for _, parent := range parents {
+			if _, ours := parents[parent]; !ours && parent != caller {
+				return false
+			}
+		}
 		for service, parts := range wanted {
 			all := strings.Join(names[service], "\n")
 			for _, part := range parts {
@@ -153,14 +154,13 @@ func TestOneTraceAndNoCanary(t *testing.T) {
 		}
 		return true
 	})
-	names, parents := received.of(trace)
+	names, _ := received.of(trace)
 	t.Logf("spans: %q", names)
-	for span, parent := range parents {
-		if _, ours := parents[parent]; !ours && parent != caller {
-			t.Errorf("span %s hangs on %s, which is neither the caller's nor in the trace", span, parent)
-		}
-	}
+}
 
+// readMetrics returns the metrics of all services of the folder's run.
+func readMetrics(t *testing.T, folder string) string {
+	t.Helper()
 	metrics := ""
 	logs, err := filepath.Glob(filepath.Join(folder, "logs", "*"))
 	if err != nil || len(logs) < 2 {
@@ -185,13 +185,23 @@ func TestOneTraceAndNoCanary(t *testing.T) {
 	if !strings.Contains(metrics, "lectern_key_lookups") || !strings.Contains(metrics, "lectern_ingest_rows") {
 		t.Errorf("the metrics lack what is looked for: %.2000s", metrics)
 	}
-	process.end(t, syscall.SIGTERM)
+	return metrics
+}
+
+// checkCanaries: no key and no entry's data is in any span, log line or metric of a run that has ended.
+func checkCanaries(t *testing.T, environ map[string]string, received *spans, folder, metrics string) {
+	logs, err := filepath.Glob(filepath.Join(folder, "logs", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	// The demo's keys stand in the project's folder, which is the user's own.
 	for where, text := range map[string]string{"spans": received.text(), "logs": readAll(t, logs), "metrics": metrics} {
 		if !strings.Contains(text, "entries") {
 			t.Errorf("the %s have nothing in them", where)
 		}
-		for what, secret := range map[string]string{"the API key": key, "the internal key": ingest, "an entry's data": canary} {
+		for what, secret := range map[string]string{
+			"the API key": environ["LECTERN_API_KEY"], "the internal key": environ["LECTERN_INTERNAL_API_KEY"], "an entry's data": canary,
+		} {
 			if at := strings.Index(text, secret); at >= 0 {
 				t.Errorf("%s in the %s: …%s…", what, where, text[max(0, at-200):min(len(text), at+100)])
 			}

@@ -1,11 +1,8 @@
 package command
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,11 +12,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/cli/internal/demo"
 	"github.com/lectern-dev/lectern/cli/internal/local"
-	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/pglocal"
+	"github.com/lectern-dev/lectern/shared/redistest"
 )
 
 // up starts lectern up on folder and waits until it is ready.
@@ -85,69 +82,44 @@ func refuses(url string) bool {
 	return err != nil
 }
 
+// TestUp goes through the life of one folder: made, used in every way, stopped, started again, killed, and
+// started as an older version of the program left it. What it is used for shares the one run, as loading
+// the demo project takes its time.
 func TestUp(t *testing.T) {
+	collector := collectSpans(t)
 	folder := filepath.Join(t.TempDir(), ".lectern")
 	t.Cleanup(func() {
-		if err := pglocal.Remove(filepath.Join(folder, "postgres")); err != nil {
-			t.Error(err)
-		}
+		// Where the test failed, the server ends a moment after the run that was killed.
+		until(t, "Postgres is removed", func() bool { return pglocal.Remove(filepath.Join(folder, "postgres")) == nil })
 	})
 	process, environ, _ := up(t, folder)
 	pg := postmaster(t, folder)
+	stopped := func(sig os.Signal) {
+		t.Helper()
+		process.end(t, sig)
+		if process.code != 0 {
+			t.Errorf("exit code %d after %v: %s", process.code, sig, &process.stderr)
+		}
+		if isAlive(pg) {
+			t.Errorf("Postgres runs on after %v", sig)
+		}
+		if !refuses(environ["LECTERN_URL"]) || !refuses(environ["LECTERN_INTERNAL_URL"]) {
+			t.Errorf("the edge listens on after %v", sig)
+		}
+		if _, err := os.Stat(local.EnvFile(folder)); !os.IsNotExist(err) {
+			t.Errorf("demo.env is left after %v", sig)
+		}
+	}
 
-	t.Run("the demo project is there, all of it", func(t *testing.T) {
-		r := lectern(t, "", environ, "export", "entries", "--sort", "created_at", "--direction", "ASC")
-		var want bytes.Buffer
-		if err := demo.WriteEntries(&want); err != nil {
-			t.Fatal(err)
-		}
-		if r.code != 0 || r.out != want.String() {
-			t.Errorf("exit code %d, %d bytes; want the %d that were made: %s", r.code, len(r.out), want.Len(), r.err)
-		}
-		r = lectern(t, "", environ, "export", "page-views", "--include-urls")
-		views := 0
-		for line := range strings.Lines(r.out) {
-			var entry client.EntryPageViews
-			if err := json.Unmarshal([]byte(line), &entry); err != nil {
-				t.Fatal(err)
-			}
-			if len(entry.PageViews) == 0 {
-				t.Errorf("%s has no page view", entry.EntryID)
-			}
-			views += len(entry.PageViews)
-		}
-		want.Reset()
-		if err := demo.WriteEvents(&want); err != nil {
-			t.Fatal(err)
-		}
-		if wanted := bytes.Count(want.Bytes(), []byte(`"event_type":"flowpage.viewed"`)); views != wanted {
-			t.Errorf("%d page views, want %d", views, wanted)
-		}
-	})
-	t.Run("paths that no service has", func(t *testing.T) {
-		for _, url := range []string{environ["LECTERN_URL"] + "/internal/entries", environ["LECTERN_URL"] + "/metrics", environ["LECTERN_INTERNAL_URL"] + "/projects/pr_demo/entries"} {
-			resp, err := http.Get(url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = resp.Body.Close()
-			if resp.StatusCode != http.StatusNotFound {
-				t.Errorf("%s: %d, want 404", url, resp.StatusCode)
-			}
-		}
-	})
-	t.Run("links lead through the edge", func(t *testing.T) {
-		req, _ := http.NewRequest(http.MethodGet, environ["LECTERN_URL"]+"/projects/pr_demo/entries", nil)
-		req.Header.Set("X-Api-Key", environ["LECTERN_API_KEY"])
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		if link := resp.Header.Get("Link"); !strings.HasPrefix(link, "<"+environ["LECTERN_URL"]+"/projects/pr_demo/entries?") {
-			t.Errorf("Link %q does not begin with %s", link, environ["LECTERN_URL"])
-		}
-	})
+	t.Run("demo project", func(t *testing.T) { testDemoProject(t, environ) })
+	t.Run("get", func(t *testing.T) { testGetFromAll(t, environ) })
+	t.Run("export", func(t *testing.T) { testExportFromAll(t, environ) })
+	t.Run("region", func(t *testing.T) { testRegion(t, environ) })
+	t.Run("import", func(t *testing.T) { testImportIntoAll(t, environ) })
+	t.Run("edge", func(t *testing.T) { testEdge(t, environ) })
+	asked := askMatrix(t, environ)
+	t.Run("one trace", func(t *testing.T) { testOneTrace(t, environ, collector) })
+	metrics := readMetrics(t, folder)
 	t.Run("demo.env is its owner's alone", func(t *testing.T) {
 		info, err := os.Stat(local.EnvFile(folder))
 		if err != nil || info.Mode().Perm() != 0o600 {
@@ -171,25 +143,13 @@ func TestUp(t *testing.T) {
 		}
 	})
 
-	stopped := func(sig os.Signal) {
-		t.Helper()
-		process.end(t, sig)
-		if process.code != 0 {
-			t.Errorf("exit code %d after %v: %s", process.code, sig, &process.stderr)
-		}
-		if isAlive(pg) {
-			t.Errorf("Postgres runs on after %v", sig)
-		}
-		if !refuses(environ["LECTERN_URL"]) || !refuses(environ["LECTERN_INTERNAL_URL"]) {
-			t.Errorf("the edge listens on after %v", sig)
-		}
-		if _, err := os.Stat(local.EnvFile(folder)); !os.IsNotExist(err) {
-			t.Errorf("demo.env is left after %v", sig)
-		}
-	}
 	before := environ
 	stopped(syscall.SIGTERM)
+	t.Run("each path went to its service", func(t *testing.T) { checkMatrix(t, asked, folder) })
+	t.Run("no canary", func(t *testing.T) { checkCanaries(t, environ, collector, folder, metrics) })
 
+	// A Redis that is named is used instead of the one in process.
+	t.Setenv("REDIS_URL", redistest.Start(t).URL.Reveal())
 	var took time.Duration
 	process, environ, took = up(t, folder)
 	pg = postmaster(t, folder)
@@ -205,13 +165,40 @@ func TestUp(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 
-	// Killed, it leaves nothing running and starts again.
+	// Killed, it leaves nothing running and starts again; here on a folder that knew entries alone.
 	process.end(t, syscall.SIGKILL)
 	until(t, "Postgres ends with its parent", func() bool { return !isAlive(pg) })
+	dropDatabases(t, folder, "embeddables", "experiments", "region")
 	process, environ, _ = up(t, folder)
 	pg = postmaster(t, folder)
 	if diff := cmp.Diff(first.out, lectern(t, "", environ, "get", "entries", "--limit", "1").out); diff != "" {
 		t.Error(diff)
 	}
+	t.Run("a folder of an older run", func(t *testing.T) { testFlowsAreThere(t, environ) })
 	stopped(os.Interrupt)
+}
+
+// dropDatabases leaves the folder, on which nothing runs, without databases, as a version left it that did
+// not know them.
+func dropDatabases(t *testing.T, folder string, names ...string) {
+	t.Helper()
+	server, err := pglocal.Start(t.Context(), pglocal.Options{Dir: filepath.Join(folder, "postgres")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := server.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	conn, err := pgx.Connect(t.Context(), server.AdminURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	for _, name := range names {
+		if _, err := conn.Exec(t.Context(), "DROP DATABASE "+pgx.Identifier{name}.Sanitize()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -167,6 +167,47 @@ func TestCSVReadsBack(t *testing.T) {
 	}
 }
 
+func TestFlowsAsCSV(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		kind  Kind
+		in    string
+		want  string
+		fault string
+	}{
+		{name: "embeddable", kind: Embeddables, in: `{"embeddable_id":"e\u002F1","title":"Say \"hi\", twice","group_id":"g","project_id":"p"}`,
+			want: "embeddable_id,title,group_id,project_id\ne/1,\"Say \"\"hi\"\", twice\",g,p\n"},
+		{name: "version", kind: Versions, in: `{"embeddable_id":"e","version_number":9007199254740991,"saved_at":"2024-01-01T00:00:00.25Z"}`,
+			want: "embeddable_id,version_number,saved_at\ne,9007199254740991,2024-01-01T00:00:00.25Z\n"},
+		{name: "experiment", kind: Experiments,
+			in: `{"id":"x","experimentId":"x","flowId":"f","name":null,"hypothesis":"","impact_metrics":["a","b"],"no_impact_metrics":[],"created_at":"2024-01-01T00:00:00Z","updated_at":"2024-01-02T00:00:00Z","observations":null,"outcome":"o","attachments":"[]","variants":"{\"control\":{}}","flow_ids":null,"paused_showing_variant":null,"winner_variant":"control","status":"completed","later":1}`,
+			want: "id,experimentId,flowId,name,hypothesis,impact_metrics,no_impact_metrics,created_at,updated_at,observations,outcome,attachments,variants,flow_ids,paused_showing_variant,winner_variant,status\n" +
+				`x,x,f,,,"[""a"",""b""]",[],2024-01-01T00:00:00Z,2024-01-02T00:00:00Z,,o,[],"{""control"":{}}",,,control,completed` + "\n"},
+		{name: "a field is missing", kind: Versions, in: `{"embeddable_id":"e"}`, fault: "record 1: it has no version_number"},
+		{name: "no object", kind: Versions, in: `[]`, fault: "record 1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var b bytes.Buffer
+			_, err := Run(t.Context(), Options{Query: query(tt.kind, CSV), PageSize: 10, Stream: &b,
+				Fetch: func(_ context.Context, _ string, _ int, receive func(client.RawPage) error) error {
+					return receive(client.RawPage{Body: strings.NewReader(tt.in + "\n")})
+				}})
+			if tt.fault != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.fault) {
+					t.Errorf("got %v, want %s", err, tt.fault)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, b.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestLimit(t *testing.T) {
 	for _, limit := range []int{1, 10, 15, 20, 100} {
 		q := query(Entries, NDJSON)

@@ -1,0 +1,357 @@
+package command
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lectern-dev/lectern/cli/internal/demo"
+	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/shared/routestest"
+)
+
+// must runs a command that has to go well, and returns what it printed.
+func must(t *testing.T, environ map[string]string, in string, args ...string) string {
+	t.Helper()
+	r := lectern(t, in, environ, args...)
+	if r.code != 0 {
+		t.Fatalf("lectern %s: exit code %d: %s", strings.Join(args, " "), r.code, r.err)
+	}
+	return r.out
+}
+
+// read decodes JSON.
+func read[T any](t *testing.T, text string) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v: %.300s", err, text)
+	}
+	return v
+}
+
+// written returns what write writes, without the names of fields that the API does not give out.
+func written(t *testing.T, write func(io.Writer) error, hidden ...string) []map[string]any {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	var records []map[string]any
+	for line := range strings.Lines(b.String()) {
+		record := read[map[string]any](t, line)
+		for _, name := range hidden {
+			delete(record, name)
+		}
+		records = append(records, record)
+	}
+	return records
+}
+
+// testDemoProject: what was made is what is served.
+func testDemoProject(t *testing.T, environ map[string]string) {
+	var want bytes.Buffer
+	if err := demo.WriteEntries(&want); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(t, environ, "", "export", "entries", "--sort", "created_at", "--direction", "ASC"); got != want.String() {
+		t.Errorf("%d bytes of entries; want the %d that were made", len(got), want.Len())
+	}
+	views := 0
+	for line := range strings.Lines(must(t, environ, "", "export", "page-views", "--include-urls")) {
+		entry := read[client.EntryPageViews](t, line)
+		if len(entry.PageViews) == 0 {
+			t.Errorf("%s has no page view", entry.EntryID)
+		}
+		views += len(entry.PageViews)
+	}
+	want.Reset()
+	if err := demo.WriteEvents(&want); err != nil {
+		t.Fatal(err)
+	}
+	if wanted := bytes.Count(want.Bytes(), []byte(`"event_type":"flowpage.viewed"`)); views != wanted {
+		t.Errorf("%d page views, want %d", views, wanted)
+	}
+	testFlowsAreThere(t, environ)
+}
+
+// testFlowsAreThere: the demo's embeddables, versions, experiments and project are served as they were
+// made.
+func testFlowsAreThere(t *testing.T, environ map[string]string) {
+	c, err := client.New(environ["LECTERN_URL"], client.WithAPIKey(environ["LECTERN_API_KEY"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	for _, e := range demo.Embeddables() {
+		got, err := c.Embeddable(t.Context(), demo.ProjectID, e.EmbeddableID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := client.EmbeddableWithDefinition{
+			Embeddable: client.Embeddable{EmbeddableID: e.EmbeddableID, Title: e.Title, GroupID: e.GroupID, ProjectID: e.ProjectID},
+			Definition: e.Definition,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		ids[e.EmbeddableID] = true
+	}
+	for e, err := range c.Embeddables(t.Context(), demo.ProjectID, client.EmbeddableQuery{Paging: client.Paging{PageSize: 2}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ids[e.EmbeddableID] {
+			t.Errorf("%s is listed, twice or unasked", e.EmbeddableID)
+		}
+		delete(ids, e.EmbeddableID)
+	}
+	if len(ids) > 0 {
+		t.Errorf("not listed: %v", ids)
+	}
+	for _, v := range demo.Versions() {
+		got, err := c.Version(t.Context(), demo.ProjectID, v.EmbeddableID, int64(v.Number))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := client.EmbeddableVersionWithDefinition{
+			EmbeddableVersion: client.EmbeddableVersion{EmbeddableID: v.EmbeddableID, Number: int64(v.Number), SavedAt: v.SavedAt},
+			Definition:        v.Definition,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	want := written(t, demo.WriteExperiments, "project_id")
+	slices.Reverse(want) // the newest first
+	if diff := cmp.Diff(want, read[[]map[string]any](t, must(t, environ, "", "get", "experiments"))); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(written(t, demo.WriteProjects, "region"), []map[string]any{read[map[string]any](t, must(t, environ, "", "get", "project"))}); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// testGetFromAll: every get of what is not an entry's.
+func testGetFromAll(t *testing.T, environ map[string]string) {
+	without := func(name string) map[string]string {
+		e := map[string]string{}
+		for k, v := range environ {
+			if k != name {
+				e[k] = v
+			}
+		}
+		return e
+	}
+	keyless := without("LECTERN_API_KEY")
+	for _, tt := range []struct {
+		name    string
+		environ map[string]string
+		args    []string
+		code    int
+		out     string // in what is printed
+		err     string // in what is said
+	}{
+		{"embeddables", environ, []string{"embeddables"}, 0, `"embeddable_id": "emb_solar7kq2"`, ""},
+		{"a page of embeddables", environ, []string{"embeddables", "--limit", "1"}, 0, `"embeddable_id": "emb_loan3xw9d"`, "There is more: --cursor "},
+		{"embeddable", environ, []string{"embeddable", "emb_skin5mh8t"}, 0, `"json_string_prod": "{\"flow_id\":\"emb_skin5mh8t\"`, ""},
+		{"no such embeddable", environ, []string{"embeddable", "e/1"}, exitFailure, "", "embeddable_does_not_exist"},
+		{"versions", environ, []string{"versions", "emb_solar7kq2", "--direction", "asc", "--limit", "1"}, 0, `"version_number": 1,`, "There is more"},
+		{"versions of none", environ, []string{"versions", "none"}, exitFailure, "", "embeddable_does_not_exist"},
+		{"version", environ, []string{"version", "emb_solar7kq2", "2"}, 0, `"json_string": "{`, ""},
+		{"no such version", environ, []string{"version", "emb_solar7kq2", "9"}, exitFailure, "", "embeddable_version_does_not_exist"},
+		{"no number", environ, []string{"version", "emb_solar7kq2", "latest"}, exitUsage, "", "number"},
+		{"no key for embeddables", keyless, []string{"embeddables"}, exitUsage, "", "set LECTERN_API_KEY"},
+		{"experiments", keyless, []string{"experiments", "--status", "paused"}, 0, `"id": "exp_budget9hc"`, ""},
+		{"a page of experiments", environ, []string{"experiments", "--limit", "2"}, 0, `"id": "exp_contact3yp"`, "There is more: --cursor "},
+		{"no such status", environ, []string{"experiments", "--status", "done"}, exitUsage, "", "--status must be one of"},
+		{"experiment", keyless, []string{"experiment", "exp_untitled7bf"}, 0, `"flow_ids": null`, ""},
+		{"no such experiment", environ, []string{"experiment", "none"}, exitFailure, "", "experiment_not_found"},
+		{"project", keyless, []string{"project"}, 0, `"title": "Homes and care"`, ""},
+		{"no such project", keyless, []string{"project", "--project", "none"}, exitFailure, "", "project_not_found"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := lectern(t, "", tt.environ, append([]string{"get"}, tt.args...)...)
+			if r.code != tt.code || !strings.Contains(r.out, tt.out) || !strings.Contains(r.err, tt.err) || tt.err == "" && r.err != "" {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+	page := lectern(t, "", environ, "get", "experiments", "--limit", "7", "--raw")
+	cursor := strings.TrimSpace(strings.TrimPrefix(page.err, "There is more: --cursor"))
+	rest := read[[]client.Experiment](t, must(t, environ, "", "get", "experiments", "--cursor", cursor))
+	if len(rest) != len(demo.Experiments())-7 || rest[0].ID != "exp_first4vn" {
+		t.Errorf("behind the first seven: %+v", rest)
+	}
+}
+
+// testExportFromAll: as NDJSON and as CSV, by pages smaller than the list.
+func testExportFromAll(t *testing.T, environ map[string]string) {
+	folder := t.TempDir()
+	for _, tt := range []struct {
+		args   []string
+		rows   int
+		header string
+		row    string // in the file
+	}{
+		{[]string{"embeddables"}, len(demo.Embeddables()), "embeddable_id,title,group_id,project_id", "emb_solar7kq2,What would solar save you?,grp_home,pr_demo"},
+		{[]string{"versions", "emb_solar7kq2"}, 4, "embeddable_id,version_number,saved_at", "emb_solar7kq2,4,2026-09-17T13:32:00Z"},
+		{[]string{"experiments"}, len(demo.Experiments()),
+			"id,experimentId,flowId,name,hypothesis,impact_metrics,no_impact_metrics,created_at,updated_at,observations,outcome,attachments,variants,flow_ids,paused_showing_variant,winner_variant,status",
+			`exp_untitled7bf,exp_untitled7bf,emb_skin5mh8t,,,,,2026-09-30T09:12:31Z,2026-09-30T16:05:00.25Z,,,,,,,,draft`},
+		{[]string{"experiments", "--status", "running"}, 2, "id,", `"[""emb_solar7kq2"",""emb_loan3xw9d""]"`},
+	} {
+		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
+			lines := must(t, environ, "", append(append([]string{"export"}, tt.args...), "--page-size", "2")...)
+			if got := strings.Count(lines, "\n"); got != tt.rows {
+				t.Errorf("%d lines, want %d", got, tt.rows)
+			}
+			file := filepath.Join(folder, strings.Join(tt.args, "")+".csv")
+			must(t, environ, "", append(append([]string{"export"}, tt.args...), "--page-size", "2", "--out", file)...)
+			table, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(string(table), tt.header) || !strings.Contains(string(table), tt.row) {
+				t.Errorf("%s", table)
+			}
+			rows, err := csv.NewReader(bytes.NewReader(table)).ReadAll()
+			if err != nil || len(rows) != tt.rows+1 {
+				t.Errorf("%d rows, %v", len(rows), err)
+			}
+		})
+	}
+}
+
+// testRegion: the region of the demo project, at moments on both sides of a change of daylight saving.
+func testRegion(t *testing.T, environ map[string]string) {
+	berlin := func(offset int) map[string]any {
+		return map[string]any{"region": "Europe/Berlin", "offsetInMinutes": float64(offset)}
+	}
+	for _, tt := range []struct {
+		args []string
+		want map[string]any
+	}{
+		{[]string{"--at", "2026-07-01"}, berlin(120)},
+		{[]string{"pr_demo", "--at", "2026-12-24T12:00:00+01:00", "--raw"}, berlin(60)},
+		{[]string{"pr_unknown", "--at", "2026-12-24"}, map[string]any{"region": "America/Los_Angeles", "offsetInMinutes": float64(-480)}},
+	} {
+		if diff := cmp.Diff(tt.want, read[map[string]any](t, must(t, environ, "", append([]string{"region"}, tt.args...)...))); diff != "" {
+			t.Errorf("%v: %s", tt.args, diff)
+		}
+	}
+	if got := read[client.Region](t, must(t, environ, "", "region")); got.Name != "Europe/Berlin" || got.OffsetMinutes != 60 && got.OffsetMinutes != 120 {
+		t.Errorf("now: %+v", got)
+	}
+	for _, tt := range []struct {
+		environ map[string]string
+		args    []string
+		code    int
+		want    string
+	}{
+		{map[string]string{"LECTERN_INTERNAL_API_KEY": "x"}, nil, exitUsage, "no project"},
+		{map[string]string{}, []string{"pr_demo"}, exitUsage, "no internal key"},
+		{map[string]string{"LECTERN_URL": environ["LECTERN_URL"], "LECTERN_INTERNAL_API_KEY": environ["LECTERN_API_KEY"]}, []string{"pr_demo"},
+			exitFailure, "check LECTERN_INTERNAL_API_KEY"},
+		{environ, []string{"--at", "soon"}, exitUsage, "is no time"},
+	} {
+		r := lectern(t, "", tt.environ, append([]string{"region"}, tt.args...)...)
+		if r.code != tt.code || !strings.Contains(r.err, tt.want) || strings.Count(r.err, "\n") != 1 || r.out != "" {
+			t.Errorf("%v: %+v", tt.args, r)
+		}
+	}
+}
+
+// testImportIntoAll takes records into a project of their own, and reads them back.
+func testImportIntoAll(t *testing.T, environ map[string]string) {
+	const project = "pr_import"
+	into := func(resource, records string) result {
+		return lectern(t, records, environ, "import", resource, "-")
+	}
+	said := func(resource, records, want string) {
+		t.Helper()
+		if r := into(resource, records); !strings.Contains(r.err, want) {
+			t.Errorf("%s: %+v, want it to say %q", resource, r, want)
+		}
+	}
+	said("projects", `{"id":"`+project+`","title":"Imported","region":"Asia/Kathmandu"}`, "1 stored")
+	said("projects", `{"id":"pr_wrong","title":"Wrong","region":"Mars/Olympus"}`, "1 rejected")
+	version := func(n int, definition string) string {
+		return fmt.Sprintf(`{"embeddable_id":"e/1","project_id":%q,"version_number":%d,"saved_at":"2026-01-01T00:00:00Z","json_string":%q}`, project, n, definition)
+	}
+	said("embeddable-versions", version(1, `{"a":1}`)+"\n"+version(2, `{"a":2}`), "2 stored")
+	said("embeddables", `{"embeddable_id":"e/1","title":"E","group_id":"g","project_id":"`+project+`","json_string_prod":"{}"}`, "1 stored")
+	if r := into("embeddable-versions", version(1, `{"a":1}`)+"\n"+version(2, `{"a":3}`)); r.code != exitRejected || !strings.Contains(r.err, "0 stored, 1 existing, 1 rejected") {
+		t.Errorf("a version that changes: %+v", r)
+	}
+	exported := must(t, environ, "", "export", "experiments", "--status", "completed")
+	var moved strings.Builder
+	for line := range strings.Lines(exported) {
+		moved.WriteString(`{"project_id":"` + project + `",` + strings.TrimPrefix(line, "{"))
+	}
+	said("experiments", moved.String(), "2 stored")
+	said("experiments", moved.String(), "0 stored, 2 existing")
+
+	other := map[string]string{}
+	for k, v := range environ {
+		other[k] = v
+	}
+	other["LECTERN_PROJECT_ID"] = project
+	if got := must(t, other, "", "export", "experiments"); got != exported {
+		t.Errorf("the copy differs: %s, want %s", got, exported)
+	}
+	if got := must(t, other, "", "region", "--raw"); got != `{"region":"Asia/Kathmandu","offsetInMinutes":345}`+"\n" {
+		t.Errorf("region: %q", got)
+	}
+	if r := lectern(t, "", environ, "import", "experiments", "table.csv"); r.code != exitUsage || !strings.Contains(r.err, "NDJSON") {
+		t.Errorf("%+v", r)
+	}
+	if got := must(t, environ, version(1, "{}"), "import", "embeddable-versions", "--dry-run", "-"); got != version(1, "{}")+"\n" {
+		t.Errorf("dry run: %q", got)
+	}
+}
+
+// testEdge: what the edges do that no path tells.
+func testEdge(t *testing.T, environ map[string]string) {
+	t.Run("no public path on the internal port", func(t *testing.T) {
+		resp, err := http.Get(environ["LECTERN_INTERNAL_URL"] + "/projects/pr_demo/entries")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%d, want 404", resp.StatusCode)
+		}
+	})
+	t.Run("OPTIONS *", func(t *testing.T) {
+		row := routestest.Row{Method: http.MethodOptions, Path: "*"}
+		if a := askRow(t, row, strings.TrimPrefix(environ["LECTERN_URL"], "http://"), "", "asterisk"); a.status != http.StatusNotFound || !strings.Contains(a.body, "route_not_found") {
+			t.Errorf("%+v", a)
+		}
+	})
+	t.Run("links lead through the edge", func(t *testing.T) {
+		for _, path := range []string{"/projects/pr_demo/entries", "/projects/pr_demo/embeddables?limit=1", "/projects/pr_demo/experiments?limit=1"} {
+			req, _ := http.NewRequest(http.MethodGet, environ["LECTERN_URL"]+path, nil)
+			req.Header.Set("X-Api-Key", environ["LECTERN_API_KEY"])
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			bare, _, _ := strings.Cut(path, "?")
+			if link := resp.Header.Get("Link"); !strings.HasPrefix(link, "<"+environ["LECTERN_URL"]+bare+"?") {
+				t.Errorf("Link %q does not begin with %s", link, environ["LECTERN_URL"])
+			}
+		}
+	})
+}
