@@ -8,7 +8,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/oasdiff/yaml3"
+	yaml "github.com/oasdiff/yaml3"
 )
 
 var update = flag.Bool("update", false, "write lectern.json anew")

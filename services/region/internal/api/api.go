@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/auth"
@@ -44,6 +45,8 @@ type API struct {
 	store   Reader
 	regions Regions
 	now     func() time.Time
+
+	decoders sync.Pool // *jsontext.Decoder: they keep what they have grown to
 }
 
 // Routes lists every public route of the service.

@@ -33,7 +33,7 @@ func (a *API) lookUpRegion(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	projectID, at, err := parseLookUp(body)
+	projectID, at, err := a.parseLookUp(body)
 	if err != nil {
 		return err
 	}
@@ -84,19 +84,29 @@ func checkType(h http.Header) error {
 // readBody reads the whole body. A connection that breaks off or falls silent is ended without an
 // answer.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	tooLarge := apierr.New(apierr.PayloadTooLarge, fmt.Sprintf("The body is longer than %d bytes.", maxBody))
-	if r.ContentLength > maxBody {
-		return nil, tooLarge
+	var body []byte
+	var err error
+	switch {
+	case r.ContentLength > maxBody:
+		return nil, tooLarge()
+	case r.ContentLength >= 0:
+		body = make([]byte, r.ContentLength)
+		_, err = io.ReadFull(r.Body, body)
+	default:
+		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, tooLarge
+		return nil, tooLarge()
 	}
 	if err != nil {
 		httpapi.InfoFrom(r.Context()).Err = err
 		httpapi.Abort(w, r)
 	}
 	return body, nil
+}
+
+func tooLarge() error {
+	return apierr.New(apierr.PayloadTooLarge, fmt.Sprintf("The body is longer than %d bytes.", maxBody))
 }
 
 // lookUpShape is what a body may be, for messages.
@@ -107,8 +117,13 @@ func badBody(why string) error {
 }
 
 // parseLookUp reads {"projectId": "…", "at": "…"}; at is nil when it is not given.
-func parseLookUp(body []byte) (projectID string, at *time.Time, err error) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(body))
+func (a *API) parseLookUp(body []byte) (projectID string, at *time.Time, err error) {
+	d, ok := a.decoders.Get().(*jsontext.Decoder)
+	if !ok {
+		d = new(jsontext.Decoder)
+	}
+	defer a.decoders.Put(d)
+	d.Reset(bytes.NewBuffer(body)) // which the decoder reads in place
 	if kind := d.PeekKind(); kind != '{' {
 		if _, err := d.ReadValue(); err != nil {
 			return "", nil, notJSON(err)
