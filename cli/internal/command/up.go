@@ -2,6 +2,8 @@ package command
 
 import (
 	"fmt"
+	"io"
+	"log"
 	"strings"
 
 	"github.com/lectern-dev/lectern/cli/internal/local"
@@ -16,7 +18,7 @@ type upCommand struct {
 
 // Help tells what runs.
 func (upCommand) Help() string {
-	return `Postgres, private to the folder; Redis, in process unless REDIS_URL names one; the services; an edge before them that routes as the ingress does in a cluster; and a demo project, which is loaded the first time. Variables of the services, such as RATE_LIMIT or OTEL_EXPORTER_OTLP_ENDPOINT, are passed on.
+	return `Postgres, private to the folder; Redis, in process unless REDIS_URL names one; the services; an edge before them that routes as the ingress does in a cluster; a demo project, which is loaded the first time; and a third party that answers with what it received, for the credential proxy to call by the rules in FOLDER/proxy. Variables of the services, such as RATE_LIMIT or OTEL_EXPORTER_OTLP_ENDPOINT, are passed on.
 
 When all is ready, FOLDER/demo.env holds the variables that the other commands take by --env-file, and sh by its dot command; it goes when the run ends. Ctrl-C or SIGTERM stops everything; the data stays, and the next run starts on it.
 
@@ -36,6 +38,8 @@ func (u *upCommand) Run(s *Session, c *commands) error {
 		Ready:   func(d local.Demo) { u.announce(s, d) },
 		Now:     s.Now,
 	}
+	// net/http writes there what a target of the proxy sends on an idle connection, which may be anything.
+	log.SetOutput(io.Discard)
 	if u.Verbose {
 		o.Log = s.Err
 	}
@@ -61,7 +65,10 @@ func (u *upCommand) announce(s *Session, d local.Demo) {
 		get("/entries/" + d.EntryID),
 		get("/entries/" + d.EntryID + "/events?direction=ASC"),
 		get("/entries-page-views?limit=2"),
+		fmt.Sprintf("  curl -G '%s/proxy' --data-urlencode 'url=%s/v1/charges' -H 'X-Project-ID: %s' -H 'X-Environment: %s' -H 'X-Proxy-Api-Key: %s' -H 'Authorization: Bearer {{ %s }}'",
+			d.URL, d.ThirdPartyURL, d.ProjectID, local.DemoEnvironment, d.APIKey, local.DemoCredential),
 		"",
+		"The whole API is described at " + d.URL + "/docs.",
 		"Data goes in at " + d.InternalURL + "/internal/entries; all variables are in " + local.EnvFile(u.Folder) + ".",
 		"Ctrl-C stops it; the data stays in " + u.Folder + ".",
 	}

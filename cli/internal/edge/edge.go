@@ -111,9 +111,20 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	info.Route, info.ProjectID = route.Template, projectOf(route.Template, r.URL.EscapedPath())
 	r = r.WithContext(context.WithValue(ctx, addressKey{}, address))
 	r.Pattern = route.Template
-	r.Header["X-Request-Id"] = []string{info.RequestID}
+	if route.Service == routes.Proxy {
+		e.passThrough(w)
+	} else {
+		r.Header["X-Request-Id"] = []string{info.RequestID}
+	}
 	e.next.ServeHTTP(x, r)
 	finished = true
+}
+
+// passThrough readies the way for a request whose target is somebody else's: bytes go both ways at once, as a
+// target may answer before it was sent all, and no header is added, as it would be sent on.
+func (e *edge) passThrough(w http.ResponseWriter) {
+	// HTTP/2 can not otherwise, and says so.
+	_ = http.NewResponseController(w).EnableFullDuplex()
 }
 
 // projectOf returns the project that an escaped path names.

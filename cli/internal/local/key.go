@@ -11,9 +11,14 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// demoKey returns a key of the demo project: the one of the run before, if it is still accepted.
+// demoScopes returns what the demo's key is for: everything.
+func demoScopes() auth.Scopes { return auth.DefaultScopes | auth.ScopesOf(auth.ProxyUse) }
+
+// demoKey returns a key of the demo project: the one of the run before, if it is still accepted and may do
+// what this version's may.
 func (r *run) demoKey(ctx context.Context, url string, environ map[string]string) (string, error) {
-	if key := r.state.APIKey; key != "" {
+	scopes := demoScopes()
+	if key := r.state.APIKey; key != "" && r.state.APIKeyScopes == scopes.String() {
 		reader, err := client.New(url, client.WithAPIKey(key))
 		if err != nil {
 			return "", err
@@ -35,10 +40,10 @@ func (r *run) demoKey(ctx context.Context, url string, environ map[string]string
 		return "", err
 	}
 	defer admin.Close()
-	key, _, err := admin.Mint(ctx, pgkeys.MintOptions{ProjectID: demo.ProjectID, Name: "demo"})
+	key, _, err := admin.Mint(ctx, pgkeys.MintOptions{ProjectID: demo.ProjectID, Name: "demo", Scopes: scopes})
 	if err != nil {
 		return "", err
 	}
-	r.state.APIKey = key.Reveal()
+	r.state.APIKey, r.state.APIKeyScopes = key.Reveal(), scopes.String()
 	return key.Reveal(), r.state.save()
 }

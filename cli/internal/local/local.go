@@ -1,6 +1,6 @@
 // Package local runs the whole platform in one process on one machine: a private Postgres, Redis, the
-// services, an edge before their public ports and one before their internal ports, and a demo
-// project. It is for trying things out and for developing, not for production.
+// services, an edge before their public ports and one before their internal ports, a demo project, and
+// a third party for the credential proxy to call. It is for trying things out and for developing, not for production.
 //
 // All that it keeps lies in one folder, which one run at a time may use: the data of Postgres, logs,
 // the secrets that it made up, and demo.env, which is there while the run is ready.
@@ -46,8 +46,9 @@ type Options struct {
 type Demo struct {
 	URL            string // of the public operations
 	InternalURL    string // below which /internal/<resource> takes data in
+	ThirdPartyURL  string // what the credential proxy may send the demo's credential to
 	ProjectID      string
-	APIKey         string
+	APIKey         string // reads all, and may use the proxy
 	InternalAPIKey string // good for ingest, and as an internal key
 	// EntryID is an entry to ask for.
 	EntryID string
@@ -187,6 +188,10 @@ func (r *run) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	thirdParty, err := r.startThirdParty(ctx)
+	if err != nil {
+		return err
+	}
 	environ := r.environ(databases.auth, redisURL)
 	addresses, err := r.startServices(ctx, all, databases, environ, logs)
 	if err != nil {
@@ -195,7 +200,10 @@ func (r *run) start(ctx context.Context) (err error) {
 	if err := r.startEdges(ctx, public, internal, addresses, environ, logs); err != nil {
 		return err
 	}
-	d := Demo{URL: baseURL(public), InternalURL: baseURL(internal), ProjectID: demo.ProjectID, InternalAPIKey: r.state.InternalKey}
+	d := Demo{
+		URL: baseURL(public), InternalURL: baseURL(internal), ThirdPartyURL: thirdParty,
+		ProjectID: demo.ProjectID, InternalAPIKey: r.state.InternalKey,
+	}
 	if d.APIKey, err = r.demoKey(ctx, d.URL, environ); err != nil {
 		return fmt.Errorf("the demo project's key: %w", err)
 	}
@@ -219,6 +227,8 @@ func (r *run) start(ctx context.Context) (err error) {
 		{"LECTERN_PROJECT_ID", d.ProjectID},
 		{"LECTERN_API_KEY", d.APIKey},
 		{"LECTERN_INTERNAL_API_KEY", d.InternalAPIKey},
+		{"LECTERN_ENVIRONMENT", DemoEnvironment},
+		{"LECTERN_THIRD_PARTY_URL", d.ThirdPartyURL},
 	})
 	if err != nil {
 		return err

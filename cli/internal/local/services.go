@@ -8,11 +8,13 @@ import (
 	"maps"
 	"net"
 
+	proxy "github.com/lectern-dev/lectern/proxy/app"
 	embeddables "github.com/lectern-dev/lectern/services/embeddables/app"
 	entries "github.com/lectern-dev/lectern/services/entries/app"
 	experiments "github.com/lectern-dev/lectern/services/experiments/app"
 	region "github.com/lectern-dev/lectern/services/region/app"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/httpserver"
 	"github.com/lectern-dev/lectern/shared/routes"
 	shared "github.com/lectern-dev/lectern/shared/service"
 )
@@ -20,16 +22,19 @@ import (
 // services are what runs behind the edges: one line each.
 func services() []service {
 	return []service{
-		row(routes.Entries, func(c *entries.Config) *shared.Config { return &c.Config }, entries.Run, entries.Migrate),
-		row(routes.Embeddables, func(c *embeddables.Config) *shared.Config { return &c.Config }, embeddables.Run, embeddables.Migrate),
-		row(routes.Experiments, func(c *experiments.Config) *shared.Config { return &c.Config }, experiments.Run, experiments.Migrate),
-		row(routes.Region, func(c *region.Config) *shared.Config { return &c.Config }, region.Run, region.Migrate),
+		row(routes.Entries, true, func(c *entries.Config) common { return ofData(&c.Config) }, entries.Run, entries.Migrate),
+		row(routes.Embeddables, true, func(c *embeddables.Config) common { return ofData(&c.Config) }, embeddables.Run, embeddables.Migrate),
+		row(routes.Experiments, true, func(c *experiments.Config) common { return ofData(&c.Config) }, experiments.Run, experiments.Migrate),
+		row(routes.Region, true, func(c *region.Config) common { return ofData(&c.Config) }, region.Run, region.Migrate),
+		row(routes.Proxy, false, func(c *proxy.Config) common { return common{&c.LogOutput, &c.HTTP} }, proxy.Run, proxy.Migrate),
 	}
 }
 
 // service is one that can be run in this process.
 type service struct {
-	name    routes.Service
+	name routes.Service
+	// stores tells whether it has a database of its own.
+	stores  bool
 	migrate func(ctx context.Context, environ map[string]string, log io.Writer) error
 	// run serves until ctx ends. ready is called when its addresses are open.
 	run func(ctx context.Context, environ map[string]string, log io.Writer, ready func(address)) error
@@ -38,16 +43,26 @@ type service struct {
 // address is where one service listens.
 type address struct{ public, internal string }
 
-// row makes a service of its package: its configuration, where in it the common part is, and what it
+// common is where in a service's configuration the parts are that a run sets.
+type common struct {
+	log  *io.Writer
+	http *httpserver.Config
+}
+
+// ofData finds them in that of a service of data.
+func ofData(c *shared.Config) common { return common{&c.LogOutput, &c.HTTP} }
+
+// row makes a service of its package: its configuration, where in it the common parts are, and what it
 // does.
-func row[C any](name routes.Service, common func(*C) *shared.Config, run, migrate func(context.Context, C) error) service {
+func row[C any](name routes.Service, stores bool, parts func(*C) common, run, migrate func(context.Context, C) error) service {
 	load := func(environ map[string]string, log io.Writer) (cfg C, err error) {
 		err = config.Load(&cfg, environ)
-		common(&cfg).LogOutput = log
+		*parts(&cfg).log = log
 		return cfg, err
 	}
 	return service{
-		name: name,
+		name:   name,
+		stores: stores,
 		migrate: func(ctx context.Context, environ map[string]string, log io.Writer) error {
 			cfg, err := load(environ, log)
 			if err != nil {
@@ -60,7 +75,7 @@ func row[C any](name routes.Service, common func(*C) *shared.Config, run, migrat
 			if err != nil {
 				return err
 			}
-			common(&cfg).HTTP.Ready = func(public, internal net.Addr) { ready(address{public.String(), internal.String()}) }
+			parts(&cfg).http.Ready = func(public, internal net.Addr) { ready(address{public.String(), internal.String()}) }
 			return run(ctx, cfg)
 		},
 	}
@@ -99,8 +114,9 @@ func (r *run) startServices(ctx context.Context, all []service, dbs databases, e
 			return nil, err
 		}
 		own := maps.Clone(environ)
-		db := dbs.of[string(s.name)]
-		own["DATABASE_URL"], own["INGEST_DATABASE_URL"], own["MIGRATE_DATABASE_URL"] = db.reader, db.ingest, db.owner
+		if db, stores := dbs.of[string(s.name)]; stores {
+			own["DATABASE_URL"], own["INGEST_DATABASE_URL"], own["MIGRATE_DATABASE_URL"] = db.reader, db.ingest, db.owner
+		}
 		started++
 		go func() {
 			err := s.migrate(running, own, out)

@@ -20,6 +20,8 @@ type state struct {
 	CacheSecret string `json:"cache_secret"`
 	// APIKey is the demo project's key, which is good as long as the database knows it.
 	APIKey string `json:"api_key,omitempty"`
+	// APIKeyScopes is what that key may be used for, separated by spaces.
+	APIKeyScopes string `json:"api_key_scopes,omitempty"`
 	// DemoLoaded tells that all of the demo project's entries and events were acknowledged once.
 	DemoLoaded bool `json:"demo_loaded,omitempty"`
 }

@@ -153,6 +153,9 @@ func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (data
 		return result, fmt.Errorf("the keys' database: %w", err)
 	}
 	for _, s := range all {
+		if !s.stores {
+			continue
+		}
 		if result.of[string(s.name)], err = ensure(string(s.name), true); err != nil {
 			return result, fmt.Errorf("the database of %s: %w", s.name, err)
 		}
@@ -207,7 +210,7 @@ func (r *run) environ(auth database, redisURL string) map[string]string {
 	for name, value := range r.Environ {
 		name, isFile := strings.CutSuffix(name, "_FILE")
 		decided := strings.HasSuffix(name, "DATABASE_URL") || strings.HasSuffix(name, "_API_KEYS") ||
-			strings.HasPrefix(name, "LISTEN_") || name == "TRUSTED_PROXIES" || name == "AUTH_CACHE_SECRETS" || name == "REDIS_URL" || name == "MIGRATE_ON_START"
+			strings.HasPrefix(name, "LISTEN_") || name == "TRUSTED_PROXIES" || name == "AUTH_CACHE_SECRETS" || name == "REDIS_URL" || name == "MIGRATE_ON_START" || name == "PROXY_MANIFESTS"
 		if decided {
 			continue
 		}
@@ -234,5 +237,6 @@ func (r *run) environ(auth database, redisURL string) map[string]string {
 	} {
 		environ[name] = value
 	}
+	r.proxyEnviron(environ)
 	return environ
 }

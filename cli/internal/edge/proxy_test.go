@@ -1,0 +1,112 @@
+package edge
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+func TestNothingIsAddedForTheProxy(t *testing.T) {
+	type seen struct {
+		Method, URI, Host string
+		Header            http.Header
+	}
+	var got seen
+	server, _ := start(t, telemetry.Options{}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		for _, ours := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+			r.Header.Del(ours) // by which the proxy knows the caller, and which it keeps
+		}
+		got = seen{r.Method, r.RequestURI, r.Host, r.Header}
+		w.Header().Set("X-Request-Id", "of-the-proxy")
+	}, routes.Proxy)
+	for _, tt := range []struct {
+		name, in string
+		want     seen
+	}{
+		{
+			"few headers", "DELETE /proxy?url=https%3A%2F%2Fx.example%2F%7B%7B+cred_a+}}&&b;%zz HTTP/1.1\r\nHost: Api.Example.com:81\r\n\r\n",
+			seen{"DELETE", "/proxy?url=https%3A%2F%2Fx.example%2F%7B%7B+cred_a+}}&&b;%zz", "Api.Example.com:81", http.Header{}},
+		},
+		{
+			"a preflight", "OPTIONS /proxy?url=a HTTP/1.1\r\nHost: h\r\nOrigin: https://a.example\r\nAccess-Control-Request-Method: GET\r\n\r\n",
+			seen{"OPTIONS", "/proxy?url=a", "h", http.Header{"Origin": {"https://a.example"}, "Access-Control-Request-Method": {"GET"}}},
+		},
+		{
+			"an id of the caller's", "GET /proxy?url=a HTTP/1.1\r\nHost: h\r\nX-Request-Id: a\r\nX-Request-Id: b c\r\nCookie: a=b\r\nAccept-Encoding: br\r\n\r\n",
+			seen{"GET", "/proxy?url=a", "h", http.Header{"X-Request-Id": {"a", "b c"}, "Cookie": {"a=b"}, "Accept-Encoding": {"br"}}},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprint(conn, tt.in)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if ids := resp.Header["X-Request-Id"]; resp.StatusCode != 200 || len(ids) != 1 || ids[0] != "of-the-proxy" {
+				t.Errorf("got %d %v", resp.StatusCode, resp.Header)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestProxyStreamsBothWaysAtOnce talks in turns within one request: whoever held a piece back would stop the
+// talk.
+func TestProxyStreamsBothWaysAtOnce(t *testing.T) {
+	server, _ := start(t, telemetry.Options{}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			t.Error(err)
+		}
+		for body := bufio.NewReader(r.Body); ; {
+			line, err := body.ReadString('\n')
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(w, "heard "+line)
+			w.(http.Flusher).Flush()
+		}
+	}, routes.Proxy)
+	upload, speak := io.Pipe()
+	defer speak.Close()
+	req, err := http.NewRequest(http.MethodPost, server.URL+"/proxy?url=a", upload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.WriteString(speak, "0\n") }() // the answer begins when this was heard
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answers := bufio.NewReader(resp.Body)
+	for n := range 5 {
+		if line, err := answers.ReadString('\n'); err != nil || line != fmt.Sprintf("heard %d\n", n) {
+			t.Fatalf("turn %d: %q, %v", n, line, err)
+		}
+		if _, err := fmt.Fprintf(speak, "%d\n", n+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := speak.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(answers); err != nil || string(rest) != "heard 5\n" {
+		t.Errorf("at the end %q, %v", rest, err)
+	}
+}

@@ -1,0 +1,105 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/lectern-dev/lectern/cli/internal/demo"
+	"github.com/lectern-dev/lectern/cli/internal/durable"
+	"github.com/lectern-dev/lectern/cli/internal/thirdparty"
+)
+
+// What the demo's manifests allow.
+const (
+	// DemoEnvironment is the environment that they are for.
+	DemoEnvironment = "prod"
+	// DemoCredential is the id that placeholders name.
+	DemoCredential = "cred_demo"
+)
+
+// proxyFolder returns where the manifests of the credential proxy are: the demo's, and what is put beside them.
+func proxyFolder(folder string) string { return filepath.Join(folder, "proxy") }
+
+// startThirdParty serves the demo's third party on a port of its own, and returns its URL.
+func (r *run) startThirdParty(ctx context.Context) (string, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("the demo's third party: %w", err)
+	}
+	r.serve("third party", l, thirdparty.New())
+	if err := r.writeDemoManifests(l.Addr().(*net.TCPAddr).Port); err != nil {
+		return "", fmt.Errorf("the demo's manifests: %w", err)
+	}
+	return baseURL(l), nil
+}
+
+// writeDemoManifests allows the demo project a credential for what listens on port of this machine, and for
+// nothing else. The value is made up anew each time: it is good nowhere else.
+func (r *run) writeDemoManifests(port int) error {
+	if err := os.MkdirAll(proxyFolder(r.Folder), 0o700); err != nil {
+		return err
+	}
+	text := fmt.Sprintf(demoManifests, demo.ProjectID, DemoEnvironment, port, DemoCredential, "sk_demo_"+rand.Text())
+	return durable.WriteFile(filepath.Join(proxyFolder(r.Folder), "demo.yaml"), []byte(text), 0o600)
+}
+
+const demoManifests = `# The demo's rules of the credential proxy. lectern up writes this file at each start, as the demo's third
+# party has another port then. Put rules of your own into files beside it: they are in force within a second.
+
+# With an API key of the project that has the scope proxy:use, from anywhere.
+apiVersion: lectern.dev/v1alpha1
+kind: ProxyEndpoint
+metadata: {name: demo}
+spec:
+  project: %[1]s
+  environment: %[2]s
+  access: key
+  destinations: [{pattern: 'http://127\.0\.0\.1:%[3]d/.*'}]
+  ports: [%[3]d]
+  allowHTTP: true                    # on this machine only: elsewhere a credential would be readable on the way
+  credentials: [%[4]s]
+---
+# Without a key, from pages that this machine serves.
+apiVersion: lectern.dev/v1alpha1
+kind: ProxyEndpoint
+metadata: {name: demo-page}
+spec:
+  project: %[1]s
+  environment: %[2]s
+  access: origin
+  origins: [{pattern: 'http://(localhost|127\.0\.0\.1)(:\d+)?'}]
+  destinations: [{pattern: 'http://127\.0\.0\.1:%[3]d/.*'}]
+  ports: [%[3]d]
+  allowHTTP: true
+  credentials: [%[4]s]
+---
+apiVersion: lectern.dev/v1alpha1
+kind: Credential
+metadata: {name: demo}
+spec:
+  project: %[1]s
+  environment: %[2]s
+  id: %[4]s
+  valueFrom: {secretKeyRef: {name: demo, key: token}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: demo}
+stringData: {token: %[5]s}
+`
+
+// proxyEnviron adds to the services' variables those that the run decides for the proxy.
+func (r *run) proxyEnviron(environ map[string]string) {
+	environ["PROXY_MANIFESTS"] = proxyFolder(r.Folder)
+	// The third party is on this machine, where in production nothing may be reached.
+	const loopback = "127.0.0.0/8"
+	if ranges := environ["PROXY_ALLOWED_RANGES"]; ranges != "" {
+		environ["PROXY_ALLOWED_RANGES"] = ranges + "," + loopback
+		return
+	}
+	environ["PROXY_ALLOWED_RANGES"] = loopback
+}
