@@ -11,8 +11,11 @@ const redacted = "[redacted]"
 
 // Secret is a value that must not be seen: a password, a key, a URL that holds one. However it is
 // printed, logged or encoded, it shows as "[redacted]", or as nothing when it is empty, so that
-// whether one was set can still be told. Only [Secret.Reveal] gives the value. (Never make one a
-// map's key: encoding/json writes keys of a string kind as they are.)
+// whether one was set can still be told. Only [Secret.Reveal] gives the value.
+//
+// Two things it can not do. Never make one a map's key: encoding/json writes keys of a string kind as they
+// are. Never hold one, or a struct that has one, in an unexported field: fmt prints those past all methods,
+// in the clear. Keep it in exported fields, and pass it on as an argument or in a closure.
 type Secret string
 
 // Reveal returns the value itself, for the one place that uses it.
