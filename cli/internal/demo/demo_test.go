@@ -49,8 +49,9 @@ func TestData(t *testing.T) {
 			}
 		})
 	}
-	t.Run("believable", func(t *testing.T) { believable(t, decode[Entry](t, entries), decode[Event](t, events)) })
-	t.Run("events name the versions that there are", func(t *testing.T) { versionsMatch(t, decode[Event](t, events)) })
+	decoded := decode[Event](t, events)
+	t.Run("believable", func(t *testing.T) { believable(t, decode[Entry](t, entries), decoded) })
+	t.Run("events name the versions that there are", func(t *testing.T) { versionsMatch(t, decoded) })
 }
 
 func decode[T any](t *testing.T, text string) []T {
