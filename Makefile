@@ -37,7 +37,7 @@ generate: ## bring generated files and tables up to date
 	@go run ./shared/config/configdoc $(wildcard docs/*.md)
 
 bench: ## measure the services beside their limits (NAME=list_10 for some, COMPARE=FILE, GROW=100, PEERS=1)
-	@scripts/setup postgres redis wrk
+	@scripts/setup postgres redis wrk nginx
 	@go run ./bench $(if $(COMPARE),-compare '$(COMPARE)') $(if $(GROW),-grow $(GROW)) $(if $(filter 1,$(PEERS)),-peers) $(NAME)
 
 bench-go: ## run the Go benchmarks of every module (NAME=Chain for some)

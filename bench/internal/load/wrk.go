@@ -39,6 +39,9 @@ var requestsLua []byte
 
 // HTTP is a load of requests on a server, by wrk with one thread.
 type HTTP struct {
+	// Header is lines that every request bears besides.
+	Header []string
+
 	script, requests string
 }
 
@@ -57,8 +60,11 @@ func NewHTTP(folder, name string, requests []Request) (*HTTP, error) {
 func (h *HTTP) Run(ctx context.Context, base string, connections int, d time.Duration) (Rate, error) {
 	ctx, cancel := context.WithTimeout(ctx, d+time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "wrk", "-t1", "-c"+strconv.Itoa(connections), "-d"+strconv.Itoa(int(d.Seconds()))+"s",
-		"-s", h.script, base, "--", h.requests)
+	args := []string{"-t1", "--timeout", "10s", "-c" + strconv.Itoa(connections), "-d" + strconv.Itoa(int(d.Seconds())) + "s", "-s", h.script}
+	for _, line := range h.Header {
+		args = append(args, "-H", line)
+	}
+	cmd := exec.CommandContext(ctx, "wrk", append(args, base, "--", h.requests)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return Rate{}, fmt.Errorf("wrk: %w\n%s", err, out)

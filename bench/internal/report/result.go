@@ -17,6 +17,7 @@ const (
 	Mebibytes    = "MiB"
 	RowsRate     = "rows/s"
 	RequestsRate = "req/s"
+	BytesRate    = "MB/s" // 10⁶ bytes
 	Allocations  = "allocs"
 )
 

@@ -75,6 +75,11 @@ func (b *Bench) Groups() []Group {
 		groups = append(groups, Group{[]string{"peer_postgraphile"}, b.postGraphile})
 	}
 	return append(groups,
+		Group{[]string{"templating"}, b.templating},
+		Group{[]string{"scrubbing"}, b.scrubbing},
+		Group{[]string{"proxy_rps", "proxy_added_p50"}, b.proxyRate},
+		Group{[]string{"proxy_bulk"}, b.proxyBulk},
+		Group{[]string{"proxy_memory"}, b.proxyMemory},
 		Group{[]string{"deep_page"}, b.deepPage},
 		Group{[]string{"grow_10x"}, b.grow},
 		Group{[]string{"export"}, b.export},

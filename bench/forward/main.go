@@ -1,0 +1,54 @@
+// Command forward is what the credential proxy is measured against: net/http's ReverseProxy with one header
+// set, and nothing else. It knows one target, whose certificate it verifies; it decides nothing, searches
+// nothing, limits nothing and logs nothing.
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"time"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "forward:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	target, err := url.Parse(os.Getenv("TARGET"))
+	if err != nil {
+		return err
+	}
+	authority, err := os.ReadFile(os.Getenv("AUTHORITY"))
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(authority) {
+		return errors.New("AUTHORITY holds no certificate")
+	}
+	server := &http.Server{
+		Addr: os.Getenv("LISTEN"),
+		Handler: &httputil.ReverseProxy{
+			Rewrite: func(p *httputil.ProxyRequest) {
+				p.SetURL(target)
+				p.Out.Header["Authorization"] = []string{os.Getenv("AUTHORIZATION")}
+			},
+			Transport: &http.Transport{
+				TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+				MaxIdleConnsPerHost: 256, IdleConnTimeout: 90 * time.Second, DisableCompression: true,
+			},
+			FlushInterval: -1,
+		},
+		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, // without which no server should stand
+	}
+	return server.ListenAndServe()
+}
