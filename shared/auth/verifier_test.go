@@ -112,7 +112,7 @@ func TestOneLookupForManyRequests(t *testing.T) {
 
 func TestUnknownIsRememberedForASecond(t *testing.T) {
 	b := setup(t, auth.VerifierOptions{})
-	never, h := auth.Mint()
+	never, _ := auth.Mint()
 	verify := func() error {
 		_, err := b.Verify(t.Context(), "p", never.Reveal())
 		return err

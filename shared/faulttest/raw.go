@@ -2,6 +2,7 @@ package faulttest
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -50,6 +51,6 @@ func (r *Raw) Ended() bool {
 	if err == nil {
 		return false
 	}
-	timeout, ok := err.(net.Error)
+	timeout, ok := errors.AsType[net.Error](err)
 	return !ok || !timeout.Timeout()
 }

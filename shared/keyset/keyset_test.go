@@ -251,7 +251,10 @@ func TestLeave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range l.Chunks() {
+	for _, err := range l.Chunks() {
+		if err != nil {
+			t.Fatal(err)
+		}
 		break
 	}
 	l.Close()

@@ -139,7 +139,6 @@ func (o Options) configure(cfg *pgxpool.Config) {
 		conn.Tracer = otelpgx.NewTracer(
 			otelpgx.WithTracerProvider(o.TracerProvider),
 			otelpgx.WithMeterProvider(metricnoop.NewMeterProvider()), // the HTTP and pool figures say enough
-			otelpgx.WithTrimSQLInSpanName(),
 			otelpgx.WithDisableSQLStatementInAttributes(),
 		)
 	}

@@ -56,8 +56,8 @@ func binaries(named string, patterns []string) (string, error) {
 	}
 	tried = append(tried, "PATH")
 	if path, err := exec.LookPath("postgres"); err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil && holdsServer(filepath.Dir(real)) {
-			return filepath.Dir(real), nil
+		if target, err := filepath.EvalSymlinks(path); err == nil && holdsServer(filepath.Dir(target)) {
+			return filepath.Dir(target), nil
 		}
 	}
 	return "", fmt.Errorf("%w; looked at %s. Install them (Debian, Ubuntu: apt-get install postgresql; "+

@@ -89,11 +89,11 @@ func settle(wished string, o owner) (string, error) {
 			// Made anew when a cleaner of temporary files took it.
 			return other, o.privateDir(other)
 		}
-		real, err := filepath.EvalSymlinks(wished)
+		resolved, err := filepath.EvalSymlinks(wished)
 		if err != nil {
 			return "", fmt.Errorf("%s is a link that leads nowhere: %w", wished, err)
 		}
-		return real, o.privateDir(real)
+		return resolved, o.privateDir(resolved)
 	}
 	if err := o.privateDir(wished); err != nil {
 		return "", err

@@ -22,8 +22,9 @@ const (
 	// Superuser is the role that initdb makes.
 	Superuser = "postgres"
 
-	// NoTCP and FreePort are values of Options.Port.
-	NoTCP    = 0
+	// NoTCP is the value of Options.Port for a server that is reached by its socket alone.
+	NoTCP = 0
+	// FreePort is the value of Options.Port for any port that is free.
 	FreePort = -1
 
 	socketName = ".s.PGSQL.65535" // the longest that it can be

@@ -8,8 +8,9 @@
 package scrub
 
 import (
-	"github.com/lectern-dev/lectern/proxy/secret"
 	"golang.org/x/text/transform"
+
+	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
 // MinBytes is the shortest secret that can be searched for: a shorter one would be found everywhere.

@@ -16,22 +16,6 @@ type unit struct {
 	alt byte  // another byte that stands for the same: of base64's other alphabet, or "+" for a space
 }
 
-// maxSpan is how many bytes of text a pattern can span: each byte of a unit percent-encoded, or the unit
-// as one or two \u escapes, with a folded line's break before it.
-func (p *pattern) maxSpan() int {
-	const (
-		longest = 12 // two \u escapes, or four percent-encoded bytes
-		fold    = maxFold
-	)
-	if p.lines {
-		return len(p.units) * (6 + fold)
-	}
-	return len(p.units) * longest
-}
-
-// maxFold is the longest line break between two characters of base64, in bytes: \r\n as JSON escapes it.
-const maxFold = 4
-
 // patternsOf returns the ways in which secret may stand in text.
 func patternsOf(secret []byte) []pattern {
 	patterns := make([]pattern, 0, 4)

@@ -16,9 +16,6 @@ const (
 	maxIDTail  = 64
 	maxSpaces  = 16
 	maxIDBytes = len(idPrefix) + maxIDTail
-
-	// maxPlaceholder is the longest placeholder, in bytes.
-	maxPlaceholder = 2 + maxSpaces + maxIDBytes + maxSpaces + 2
 )
 
 // scan tells whether b begins with a placeholder: its id and length. More says that b ends before that

@@ -288,7 +288,9 @@ func TestClientLeaves(t *testing.T) {
 	go func() { _, err := http.DefaultClient.Do(req); done <- err }()
 	eventually(t, 10*time.Second, "the statement waits", func() bool { return queries(t, s) == 1 })
 	leave()
-	<-done
+	if err := <-done; err == nil {
+		t.Error("a request that was left has an answer")
+	}
 	eventually(t, 10*time.Second, "the statement is ended", func() bool { return queries(t, s) == 0 })
 }
 
