@@ -3,12 +3,13 @@ package httpapi
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 )
 
 // AppendText appends s as a JSON string (RFC 8259, section 7): quotes, backslashes and control
 // characters escaped, all else as it is. s must be valid UTF-8, as all text of the database is.
 func AppendText(dst, s []byte) []byte {
-	dst = append(dst, '"')
+	dst = append(slices.Grow(dst, len(s)+2), '"')
 	dst = AppendTextPart(dst, s)
 	return append(dst, '"')
 }

@@ -22,18 +22,19 @@ func (r Result) WriteHeader(h http.Header) {
 	if r.Rate.PerSecond == 0 {
 		return
 	}
-	var buf [64]byte
+	var buf [128]byte
 	b := append(buf[:0], `"default";r=`...)
 	b = strconv.AppendInt(b, int64(r.Remaining), 10)
 	b = append(b, `;t=`...)
 	b = strconv.AppendInt(b, seconds(r.ResetAfter), 10)
-	h[limitHeader] = []string{string(b)}
-
-	b = append(buf[:0], `"default";q=`...)
+	n := len(b)
+	b = append(b, `"default";q=`...)
 	b = strconv.AppendInt(b, int64(r.Rate.Burst), 10)
 	b = append(b, `;w=`...)
 	b = strconv.AppendInt(b, int64((r.Rate.Burst+r.Rate.PerSecond-1)/r.Rate.PerSecond), 10)
-	h[policyHeader] = []string{string(b)}
+	text := string(b)
+	values := []string{text[:n], text[n:]}
+	h[limitHeader], h[policyHeader] = values[:1:1], values[1:]
 }
 
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
