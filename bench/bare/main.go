@@ -52,6 +52,7 @@ func run(ctx context.Context) error {
 	mux.HandleFunc("GET /projects/{project}/entries/{entry}", b.one)
 	mux.HandleFunc("GET /projects/{project}/entries/{entry}/events", b.events)
 	mux.HandleFunc("GET /projects/{project}/entries-page-views", b.pageViews)
+	mux.HandleFunc("POST /api/projects/region", region)
 	server := &http.Server{
 		Addr: os.Getenv("LISTEN"), Handler: mux,
 		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, // without which no server should stand
@@ -92,6 +93,23 @@ func (b *bare) pageViews(w http.ResponseWriter, r *http.Request) {
 	b.answer(w, r, "page_views", nested, r.PathValue("project"),
 		infinity(pgtype.Infinity), "", infinity(pgtype.NegativeInfinity), "", rows, viewRows)
 }
+
+// region reads a look-up and gives an answer that is always the same.
+func region(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		ProjectID string `json:"projectId"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || asked.ProjectID == "" {
+		http.Error(w, "no project", http.StatusBadRequest)
+		return
+	}
+	h := w.Header()
+	h["Content-Type"] = []string{"application/json"}
+	h["Content-Length"] = []string{strconv.Itoa(len(regionAnswer))}
+	_, _ = w.Write([]byte(regionAnswer))
+}
+
+const regionAnswer = `{"region":"America/Los_Angeles","offsetInMinutes":-480}` + "\n"
 
 // answer runs a statement and writes what encode makes of its rows.
 func (b *bare) answer(w http.ResponseWriter, r *http.Request, name string, encode func([]byte, pgx.Rows) []byte, args ...any) {

@@ -33,6 +33,7 @@ type Bench struct {
 	stage *stage.Stage
 
 	small, large made[*entries]
+	siblings     map[string]*made[*filled] // by service
 }
 
 // made is something that is made when it is first asked for, well or not.
@@ -51,7 +52,9 @@ func (m *made[T]) once(do func() (T, error)) (T, error) {
 }
 
 // New returns a Bench.
-func New(s *stage.Stage, o Options) *Bench { return &Bench{Options: o, stage: s} }
+func New(s *stage.Stage, o Options) *Bench {
+	return &Bench{Options: o, stage: s, siblings: map[string]*made[*filled]{}}
+}
 
 // Group is rows that are measured together.
 type Group struct {
@@ -74,7 +77,12 @@ func (b *Bench) Groups() []Group {
 	if b.Peers {
 		groups = append(groups, Group{[]string{"peer_postgraphile"}, b.postGraphile})
 	}
+	for _, s := range siblings() {
+		groups = append(groups, Group{[]string{s.name}, func(ctx context.Context) ([]report.Result, error) { return b.list(ctx, s) }})
+	}
 	return append(groups,
+		Group{[]string{"region"}, b.region},
+		Group{[]string{"region_client"}, b.regionClient},
 		Group{[]string{"templating"}, b.templating},
 		Group{[]string{"scrubbing"}, b.scrubbing},
 		Group{[]string{"proxy_rps", "proxy_added_p50"}, b.proxyRate},

@@ -64,31 +64,40 @@ func (b *Bench) idleMemory(ctx context.Context) ([]report.Result, error) {
 
 // keyCheck runs the Go benchmark of a warm verification.
 func (b *Bench) keyCheck(ctx context.Context) ([]report.Result, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkVerifyWarm$", "-benchmem",
-		"-count", strconv.Itoa(b.Rounds), "./shared/auth")
-	cmd.Dir = b.stage.Root
-	out, err := cmd.CombinedOutput()
+	took, allocations, err := b.goBenchmark(ctx, "./shared/auth", "BenchmarkVerifyWarm")
 	if err != nil {
-		return nil, fmt.Errorf("go test -bench: %w\n%s", err, out)
-	}
-	line := regexp.MustCompile(`(?m)^BenchmarkVerifyWarm\S*\s+\d+\s+([0-9.]+) ns/op\s+\d+ B/op\s+(\d+) allocs/op`)
-	var took, allocations []float64
-	for _, m := range line.FindAllSubmatch(out, -1) {
-		ns, err := strconv.ParseFloat(string(m[1]), 64)
-		if err != nil {
-			return nil, err
-		}
-		n, err := strconv.ParseFloat(string(m[2]), 64)
-		if err != nil {
-			return nil, err
-		}
-		took, allocations = append(took, ns), append(allocations, n)
-	}
-	if len(took) == 0 {
-		return nil, fmt.Errorf("go test -bench said no figure:\n%s", out)
+		return nil, err
 	}
 	return []report.Result{
 		report.Values("key_check", report.Nanoseconds, report.AtMost(1000), took),
 		report.Values("key_check_allocs", report.Allocations, report.AtMost(0), allocations),
 	}, nil
+}
+
+// goBenchmark runs a Go benchmark of the source once a round and returns nanoseconds and allocations of an
+// operation.
+func (b *Bench) goBenchmark(ctx context.Context, pkg, name string) (took, allocations []float64, err error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^"+name+"$", "-benchmem",
+		"-count", strconv.Itoa(b.Rounds), pkg)
+	cmd.Dir = b.stage.Root
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return nil, nil, fmt.Errorf("go test -bench: %w\n%s", err, out)
+	}
+	line := regexp.MustCompile(`(?m)^` + name + `(?:-\d+)?\s+\d+\s+([0-9.]+) ns/op\s+\d+ B/op\s+(\d+) allocs/op`)
+	for _, m := range line.FindAllSubmatch(out, -1) {
+		ns, err := strconv.ParseFloat(string(m[1]), 64)
+		if err != nil {
+			return nil, nil, err
+		}
+		n, err := strconv.ParseFloat(string(m[2]), 64)
+		if err != nil {
+			return nil, nil, err
+		}
+		took, allocations = append(took, ns), append(allocations, n)
+	}
+	if len(took) == 0 {
+		return nil, nil, fmt.Errorf("go test -bench %s said no figure:\n%s", name, out)
+	}
+	return took, allocations, nil
 }
