@@ -21,7 +21,8 @@ const (
 )
 
 // gcPercent is GOGC where the environment does not say. What lives in a service is small beside what its
-// requests make and drop, so that with Go's own 100 the collector would run every few megabytes. Some 10 MB more are resident under load.
+// requests make and drop, so that with Go's own 100 the collector would run every few megabytes. Some
+// 10 MB more are resident under load.
 const gcPercent = 300
 
 // Main is a service's command line: "serve" or "migrate", configured by the environment. C is the
