@@ -3,6 +3,7 @@ module github.com/lectern-dev/lectern/bench
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/lectern-dev/lectern/shared v0.0.0
 )

@@ -1,0 +1,72 @@
+package statement_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lectern-dev/lectern/bench/internal/statement"
+)
+
+func TestRead(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "statements.go")
+	source := "package store\n\nconst columns = `a, b`\n\nconst get = `\nSELECT ` + columns + `\nFROM t WHERE p = $1`\n\nconst most = 3\n"
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, err := statement.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := statement.Set{"columns": "a, b", "get": "SELECT a, b\nFROM t WHERE p = $1"}
+	if diff := cmp.Diff(want, set); diff != "" {
+		t.Errorf("statements (-want +got):\n%s", diff)
+	}
+	if _, err := set.Get("gone"); err == nil || !strings.Contains(err.Error(), "gone") {
+		t.Errorf("a statement that is not there: %v", err)
+	}
+}
+
+// The rows name statements of the services; one that was renamed is seen here and not in a run.
+func TestServicesHaveTheStatements(t *testing.T) {
+	for service, names := range map[string][]string{
+		"entries":     {"entriesByUpdatedAtDescending", "getEntry", "firstEventsDescending", "pageViewsDescending"},
+		"embeddables": {"embeddables", "firstVersionsDescending"},
+		"experiments": {"experiments"},
+	} {
+		set, err := statement.Read(filepath.Join("..", "..", "..", "services", service, "internal/store/statements.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if sql, err := set.Get(name); err != nil || !strings.HasPrefix(sql, "SELECT ") {
+				t.Errorf("%s: %s is %q, %v", service, name, sql, err)
+			}
+		}
+	}
+}
+
+func TestForPgbench(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		in    string
+		names []string
+		want  string
+		fault bool
+	}{
+		{"in order", "a = $1 AND b = $2", []string{"p", "e"}, "a = :p AND b = :e", false},
+		{"one twice", "a = $1 AND b = $1", []string{"p"}, "a = :p AND b = :p", false},
+		{"ten are told from one", "$1 $10", []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}, ":a :j", false},
+		{"one too few", "a = $2", []string{"p"}, "", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := statement.ForPgbench(tc.in, tc.names...)
+			if (err != nil) != tc.fault || !tc.fault && got != tc.want {
+				t.Errorf("got %q, %v; want %q", got, err, tc.want)
+			}
+		})
+	}
+}
