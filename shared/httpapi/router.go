@@ -15,8 +15,9 @@ import (
 // MaxIdentifierBytes is the longest identifier that a path may carry.
 const MaxIdentifierBytes = 256
 
-// Router finds the handler of a path. Templates are gorilla/mux's; a variable is one segment and may
-// hold percent-encoded slashes. Paths are taken as they come: nothing is cleaned or redirected.
+// Router finds the handler of a path. Templates are written as gorilla/mux's; a variable is one whole
+// segment, without a pattern, and may hold percent-encoded slashes. Paths are taken as they come: nothing
+// is cleaned or redirected.
 //
 // Matching and serving are apart, so that what wraps the handlers (trace, access log) knows the route
 // before they run, also of a request that matches none.
@@ -28,13 +29,12 @@ type Router struct {
 
 // NewRouter returns a Router that knows no path.
 func NewRouter() *Router {
-	return &Router{mux: mux.NewRouter().UseEncodedPath().SkipClean(true)}
+	return &Router{mux: mux.NewRouter().SkipClean(true)}
 }
 
 // Handle serves template by method, and any other method with 405.
 func (rt *Router) Handle(template string, byMethod map[string]http.Handler) {
-	rt.mux.Path(template).Handler(Methods(byMethod))
-	rt.templates = append(rt.templates, template)
+	rt.Any(template, Methods(byMethod))
 }
 
 // Get serves GET and HEAD of template with h.
@@ -49,7 +49,7 @@ func (rt *Router) Post(template string, h HandlerFunc) {
 
 // Any serves every method of template with h.
 func (rt *Router) Any(template string, h http.Handler) {
-	rt.mux.Path(template).Handler(h)
+	rt.mux.MatcherFunc(parseTemplate(template).match).Name(template).Handler(h)
 	rt.templates = append(rt.templates, template)
 }
 
@@ -69,17 +69,13 @@ func (rt *Router) Match(r *http.Request) (*http.Request, http.Handler) {
 	if !rt.mux.Match(r, &match) || match.MatchErr != nil || match.Route == nil {
 		return r, HandlerFunc(noRoute)
 	}
-	template, err := match.Route.GetPathTemplate()
-	if err != nil {
-		return r, HandlerFunc(noRoute)
-	}
 	info, ok := r.Context().Value(infoKey{}).(*Info)
 	if !ok { // not behind a server: the request brings its own
 		info = InfoFrom(r.Context())
 		r = r.WithContext(WithInfo(r.Context(), info))
 	}
-	info.Route, info.variables = template, match.Vars
-	r.Pattern = template
+	info.Route, info.variables = match.Route.GetName(), match.Vars
+	r.Pattern = info.Route
 	if project, err := url.PathUnescape(match.Vars["projectId"]); err == nil && utf8.ValidString(project) {
 		info.ProjectID = project
 	}
