@@ -1,0 +1,78 @@
+package v1alpha1
+
+// ConditionReady is the type of the one condition that every kind has. It is True when what the object asks
+// for is so; kubectl wait --for=condition=Ready waits for it. Its observedGeneration tells which spec it
+// speaks of.
+const ConditionReady = "Ready"
+
+// Reasons of the condition Ready that every kind may have. All reasons of all kinds stand in this file:
+// the set is closed, and a reason keeps its meaning.
+const (
+	// ReasonNotGranted: the object refers to what belongs to another namespace, whose owner has not listed this
+	// one in allowedNamespaces.
+	ReasonNotGranted = "NotGranted"
+	// ReasonConflict: an older object claims the same: the same project id, or the same credential id in the
+	// same project and environment. The older one is in force.
+	ReasonConflict = "Conflict"
+	// ReasonInvalid: a field's value is not allowed; the message names the field and what is allowed.
+	ReasonInvalid = "Invalid"
+	// ReasonDeleting: the object is being deleted, and what is left to do has not succeeded yet.
+	ReasonDeleting = "Deleting"
+)
+
+// Reasons of a Project's condition Ready.
+const (
+	// ReasonSynced, with True: the region service knows the project's title and region.
+	ReasonSynced = "Synced"
+	// ReasonRegionUnavailable: the region service is out of reach, or can not answer now. It is tried again.
+	ReasonRegionUnavailable = "RegionUnavailable"
+	// ReasonRegionRefused: the region service does not take the project; the message says why.
+	ReasonRegionRefused = "RegionRefused"
+)
+
+// Reasons of an APIKey's condition Ready.
+const (
+	// ReasonIssued, with True: the Secret holds a key that works.
+	ReasonIssued = "Issued"
+	// ReasonPending: the key is being made.
+	ReasonPending = "Pending"
+	// ReasonSecretNotOwned: a Secret of that name exists and belongs to somebody else. It is left as it is.
+	ReasonSecretNotOwned = "SecretNotOwned"
+	// ReasonDatabaseUnavailable: the database of the keys is out of reach. It is tried again; keys that were
+	// issued go on working.
+	ReasonDatabaseUnavailable = "DatabaseUnavailable"
+	// ReasonExpired: expiresAt has passed, and no key of the object works any more.
+	ReasonExpired = "Expired"
+)
+
+// Reasons of the condition Ready of a Credential and of a ProxyEndpoint.
+const (
+	// ReasonValid, with True: it is in force as it stands.
+	ReasonValid = "Valid"
+	// ReasonSecretNotFound: there is no Secret of that name in the Credential's namespace.
+	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonSecretKeyNotFound: the Secret has no such key.
+	ReasonSecretKeyNotFound = "SecretKeyNotFound"
+	// ReasonSecretValueInvalid: the value is empty or too long.
+	ReasonSecretValueInvalid = "SecretValueInvalid"
+	// ReasonCredentialNotFound: no Credential of the endpoint's project and environment has an id that the
+	// endpoint lists. Requests that use it are refused; others are served.
+	ReasonCredentialNotFound = "CredentialNotFound"
+	// ReasonCredentialNotReady: a Credential that the endpoint lists is not in force itself. Requests that use
+	// it are refused; others are served.
+	ReasonCredentialNotReady = "CredentialNotReady"
+)
+
+// Labels and annotations that are read or written here.
+const (
+	// LabelManaged, with the value "true", is on what the operator makes. Secrets with it are kept in memory by
+	// the operator; of others it watches the metadata only.
+	LabelManaged = Group + "/managed"
+	// AnnotationRotate on an APIKey asks for a new key at once: whenever its value is another than the one that
+	// was handled last.
+	AnnotationRotate = Group + "/rotate"
+	// FinalizerAPIKey keeps an APIKey until its keys are revoked.
+	FinalizerAPIKey = Group + "/revoke"
+	// FinalizerProject keeps a Project with deletionPolicy Delete until the region service has forgotten it.
+	FinalizerProject = Group + "/forget"
+)

@@ -1,0 +1,160 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// CredentialPlace is a part of a request that may hold a credential's value.
+//
+// +kubebuilder:validation:Enum=header;url;body
+type CredentialPlace string
+
+// The places.
+const (
+	InHeader CredentialPlace = "header"
+	InURL    CredentialPlace = "url"
+	InBody   CredentialPlace = "body"
+)
+
+// CredentialSpec is a value that requests through the credential proxy may use, and where it may go.
+type CredentialSpec struct {
+	// project is the id of the project whose endpoints may use the credential. It never changes.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^\x00]+$`
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="project has 1 to 256 bytes of UTF-8"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="project is immutable: make another Credential for another project"
+	Project string `json:"project"`
+
+	// environment is the environment whose endpoints may use it, such as prod.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^\x00]+$`
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="environment has 1 to 256 bytes of UTF-8"
+	Environment string `json:"environment"`
+
+	// id is what placeholders name, {{ cred_stripe }}: cred_ and 1 to 64 letters, digits, _ or -. It is unique in
+	// project and environment; of two with the same id the older one counts.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=69
+	// +kubebuilder:validation:XValidation:rule="self.matches('^cred_[A-Za-z0-9_-]{1,64}$')",message="id is cred_ and 1 to 64 letters, digits, _ or -"
+	ID string `json:"id"`
+
+	// valueFrom says where the value is.
+	//
+	// +required
+	ValueFrom CredentialValueSource `json:"valueFrom"`
+
+	// destinations narrow where the value may go, beside what the endpoint allows. None: they do not.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Destinations []Rule `json:"destinations,omitempty"`
+
+	// places narrow what part of a request may hold the value: header, url, body. None: any.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=3
+	Places []CredentialPlace `json:"places,omitempty"`
+
+	// allowedNamespaces are the namespaces, beside this object's own, whose ProxyEndpoints may use the
+	// credential; "*" for all.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$`
+	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
+}
+
+// CredentialValueSource says where a credential's value is.
+type CredentialValueSource struct {
+	// secretKeyRef names a key of a Secret in the same namespace.
+	//
+	// +required
+	SecretKeyRef SecretKeyRef `json:"secretKeyRef"`
+}
+
+// SecretKeyRef names a key of a Secret in the same namespace.
+type SecretKeyRef struct {
+	// name is the Secret's name.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+
+	// key is the key within it. Its value has 1 to 16384 bytes; where answers are scrubbed, at least 8.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	Key string `json:"key"`
+}
+
+// CredentialStatus is what is so of a credential. Its value is never shown.
+type CredentialStatus struct {
+	// observedGeneration is the metadata.generation that this status speaks of.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions are what is known of the object: Ready, with a reason of Valid, Invalid, SecretNotFound,
+	// SecretKeyNotFound, SecretValueInvalid, Conflict or NotGranted.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Credential is a value that the credential proxy puts into requests to third parties, and where it may go.
+// The value stands in a Secret.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=lcred,categories=lectern
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether it can be used"
+// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.project`,description="The id of the project whose endpoints may use it"
+// +kubebuilder:printcolumn:name="Environment",type=string,JSONPath=`.spec.environment`,description="The environment whose endpoints may use it"
+// +kubebuilder:printcolumn:name="ID",type=string,JSONPath=`.spec.id`,description="What placeholders name"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is ready, or is not"
+// +kubebuilder:printcolumn:name="Secret",type=string,priority=1,JSONPath=`.spec.valueFrom.secretKeyRef.name`,description="The Secret that holds the value"
+type Credential struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is standard object metadata.
+	//
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what is wanted.
+	//
+	// +required
+	Spec CredentialSpec `json:"spec"`
+
+	// status is what is so, written by the operator.
+	//
+	// +optional
+	Status CredentialStatus `json:"status,omitzero"`
+}
+
+// CredentialList is a list of Credentials.
+//
+// +kubebuilder:object:root=true
+type CredentialList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []Credential `json:"items"`
+}

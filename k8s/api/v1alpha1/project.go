@@ -1,0 +1,142 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DeletionPolicy says what becomes of a project's title and region when the Project object is deleted.
+//
+// +kubebuilder:validation:Enum=Retain;Delete
+type DeletionPolicy string
+
+// The deletion policies.
+const (
+	// RetainOnDelete leaves the project as the region service knows it.
+	RetainOnDelete DeletionPolicy = "Retain"
+	// DeleteOnDelete has the region service forget the project.
+	DeleteOnDelete DeletionPolicy = "Delete"
+)
+
+// ProjectSpec is what is wanted of a project.
+type ProjectSpec struct {
+	// projectId is the project's id, as it stands in the paths of the API: 1 to 256 bytes. It never changes; of
+	// two Projects with the same id the older one counts.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^\x00]+$`
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="projectId has 1 to 256 bytes of UTF-8"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="projectId is immutable: make another Project for another id"
+	ProjectID string `json:"projectId"`
+
+	// title is the project's name for people, 1 to 1024 characters. GET /projects/{projectId} shows it to
+	// everybody.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^[^\x00]+$`
+	Title string `json:"title"`
+
+	// region is the zone of the tz database that the project is in, such as Europe/Berlin. Not set: none, which
+	// the API answers as America/Los_Angeles.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`
+	// +kubebuilder:validation:XValidation:rule="!(self in ['Local', 'localtime', 'posixrules'])",message="region is a zone of the tz database, such as Europe/Berlin"
+	Region string `json:"region,omitempty"`
+
+	// deletionPolicy says what becomes of title and region when this object is deleted: Retain leaves them,
+	// Delete has the region service forget the project. Entries, embeddables and experiments stay in either
+	// case.
+	//
+	// +optional
+	// +kubebuilder:default=Retain
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// allowedNamespaces are the namespaces, beside this object's own, whose APIKeys, Credentials and
+	// ProxyEndpoints may be of this project; "*" for all. Those of other namespaces are not in force.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$`
+	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
+}
+
+// ProjectStatus is what is so of a project.
+type ProjectStatus struct {
+	// observedGeneration is the metadata.generation that this status speaks of.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// region is the zone that the API answers with, also where the spec sets none.
+	//
+	// +optional
+	Region string `json:"region,omitempty"`
+
+	// offsetInMinutes is how many minutes that is east of UTC, daylight saving counted: as
+	// POST /api/projects/region answers. It is refreshed when it changes.
+	//
+	// +optional
+	OffsetInMinutes *int32 `json:"offsetInMinutes,omitempty"`
+
+	// utcOffset is offsetInMinutes for people: "-08:00".
+	//
+	// +optional
+	UTCOffset string `json:"utcOffset,omitempty"`
+
+	// conditions are what is known of the object: Ready, with a reason of Synced, RegionUnavailable,
+	// RegionRefused, Conflict or Deleting.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Project is a project whose data is read through the API: its id, title and region. The operator tells the
+// region service of it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=lproj,categories=lectern
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the region service knows the project as it stands here"
+// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.projectId`,description="The project's id"
+// +kubebuilder:printcolumn:name="Region",type=string,JSONPath=`.status.region`,description="The zone that the API answers with"
+// +kubebuilder:printcolumn:name="Offset",type=string,JSONPath=`.status.utcOffset`,description="Its offset from UTC now"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is ready, or is not"
+// +kubebuilder:printcolumn:name="Title",type=string,priority=1,JSONPath=`.spec.title`,description="The project's name for people"
+type Project struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is standard object metadata.
+	//
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what is wanted.
+	//
+	// +required
+	Spec ProjectSpec `json:"spec"`
+
+	// status is what is so, written by the operator.
+	//
+	// +optional
+	Status ProjectStatus `json:"status,omitzero"`
+}
+
+// ProjectList is a list of Projects.
+//
+// +kubebuilder:object:root=true
+type ProjectList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []Project `json:"items"`
+}

@@ -1,0 +1,276 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Access is how callers of an endpoint are told from others.
+//
+// +kubebuilder:validation:Enum=origin;key
+type Access string
+
+// The ways.
+const (
+	// AccessByOrigin goes by the header Origin, which browsers enforce and other clients can forge.
+	AccessByOrigin Access = "origin"
+	// AccessByKey asks for an API key with the scope proxy:use.
+	AccessByKey Access = "key"
+)
+
+// ProxyEndpointSpec says who may send what where through the credential proxy.
+//
+// +kubebuilder:validation:XValidation:rule="self.access != 'origin' || (has(self.origins) && size(self.origins) > 0)",message="origins has at least one rule with access: origin; access: key may go without"
+type ProxyEndpointSpec struct {
+	// project is the id that requests name in X-Project-ID. It never changes.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^\x00]+$`
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="project has 1 to 256 bytes of UTF-8"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="project is immutable: make another ProxyEndpoint for another project"
+	Project string `json:"project"`
+
+	// environment is what requests name in X-Environment, such as prod.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^\x00]+$`
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="environment has 1 to 256 bytes of UTF-8"
+	Environment string `json:"environment"`
+
+	// access is origin (what browsers enforce, and any other client can forge) or key (an API key with the scope
+	// proxy:use, in X-Proxy-Api-Key).
+	//
+	// +optional
+	// +kubebuilder:default=origin
+	Access Access `json:"access,omitempty"`
+
+	// origins are allowed: at least one with access: origin. With access: key, requests without Origin are
+	// allowed whatever stands here.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Origins []Rule `json:"origins,omitempty"`
+
+	// destinations are allowed: at least one.
+	//
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="destinations has at least one rule, such as {domain: example.com}"
+	Destinations []Rule `json:"destinations"`
+
+	// methods are allowed. None: all.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:Pattern="^[!#-'*+.0-9A-Z^-z|~-]+$"
+	// +kubebuilder:validation:items:XValidation:rule="self != 'CONNECT'",message="methods are such as GET or POST; CONNECT is never allowed"
+	Methods []string `json:"methods,omitempty"`
+
+	// credentials are the ids of the Credentials, of the same project and environment, that may be used. A
+	// Credential of another namespace has to list this one in its allowedNamespaces.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=69
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^cred_[A-Za-z0-9_-]{1,64}$')",message="credentials are ids: cred_ and 1 to 64 letters, digits, _ or -"
+	Credentials []string `json:"credentials,omitempty"`
+
+	// ports are allowed. None: 443, and 80 with allowHTTP.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=65535
+	Ports []int32 `json:"ports,omitempty"`
+
+	// allowHTTP lets credentials go over http, where they can be read on the way.
+	//
+	// +optional
+	AllowHTTP bool `json:"allowHTTP,omitempty"`
+
+	// scrub says how answers are searched for the credentials that were used.
+	//
+	// +optional
+	Scrub Scrub `json:"scrub,omitzero"`
+
+	// caBundle holds, as PEM, the only authorities that the targets' certificates may come from. Not set: the
+	// system's.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=262144
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.contains('-----BEGIN CERTIFICATE-----')",message="caBundle holds at least one certificate in PEM"
+	CABundle string `json:"caBundle,omitempty"`
+
+	// limits bound what callers can ask for.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	Limits Limits `json:"limits,omitzero"`
+
+	// timeouts bound how long that may take.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	Timeouts Timeouts `json:"timeouts,omitzero"`
+}
+
+// Scrub says how answers are searched for the credentials that were used.
+type Scrub struct {
+	// disabled passes answers unsearched.
+	//
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+
+	// passUnreadable passes answers in encodings that can not be searched, instead of refusing them.
+	//
+	// +optional
+	PassUnreadable bool `json:"passUnreadable,omitempty"`
+}
+
+// Limits bound what an endpoint's callers can ask for.
+type Limits struct {
+	// requestsPerSecond is for all callers together. 0: any number.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	RequestsPerSecond int32 `json:"requestsPerSecond,omitempty"`
+
+	// burst is how many may come at once after a time of none. 0: twice requestsPerSecond.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Burst int32 `json:"burst,omitempty"`
+
+	// concurrent is how many may run at a time in one process of the proxy. 0: 256.
+	//
+	// +optional
+	// +kubebuilder:default=256
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Concurrent int32 `json:"concurrent,omitempty"`
+
+	// requestBytes bounds a request's body, in bytes. 0: any size.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1125899906842624
+	RequestBytes int64 `json:"requestBytes,omitempty"`
+
+	// responseBytes bounds an answer's body, in bytes; a longer one is cut off. 0: any size.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1125899906842624
+	ResponseBytes int64 `json:"responseBytes,omitempty"`
+}
+
+// Timeouts bound how long the phases of a request may take.
+type Timeouts struct {
+	// connect is for the connection to the target, with TLS; up to 1m. 0s: 10s.
+	//
+	// +optional
+	// +kubebuilder:default="10s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('1m')",message="connect is a duration from 0s to 1m, such as 10s"
+	Connect *metav1.Duration `json:"connect,omitempty"`
+
+	// headers is from the end of the request to the beginning of the answer; up to 1h. 0s: 60s.
+	//
+	// +optional
+	// +kubebuilder:default="60s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('1h')",message="headers is a duration from 0s to 1h, such as 60s"
+	Headers *metav1.Duration `json:"headers,omitempty"`
+
+	// idle is how long no byte of either body may come; up to 24h. 0s: 5m.
+	//
+	// +optional
+	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('24h')",message="idle is a duration from 0s to 24h, such as 5m"
+	Idle *metav1.Duration `json:"idle,omitempty"`
+
+	// total is for all of it; up to 168h. Not set, or 0s: any time.
+	//
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('168h')",message="total is a duration from 0s to 168h, such as 10m"
+	Total *metav1.Duration `json:"total,omitempty"`
+}
+
+// ProxyEndpointStatus is what is so of an endpoint.
+type ProxyEndpointStatus struct {
+	// observedGeneration is the metadata.generation that this status speaks of.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions are what is known of the object: Ready, with a reason of Valid, Invalid, CredentialNotFound,
+	// CredentialNotReady or NotGranted.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ProxyEndpoint says who may send what where through the credential proxy, for one project and environment.
+// All that a request wants has to be allowed by one and the same ProxyEndpoint.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=lpe,categories=lectern
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether it is in force as it stands"
+// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.project`,description="What requests name in X-Project-ID"
+// +kubebuilder:printcolumn:name="Environment",type=string,JSONPath=`.spec.environment`,description="What requests name in X-Environment"
+// +kubebuilder:printcolumn:name="Access",type=string,JSONPath=`.spec.access`,description="How callers are told from others"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is ready, or is not"
+// +kubebuilder:printcolumn:name="Credentials",type=string,priority=1,JSONPath=`.spec.credentials`,description="The ids that may be used"
+type ProxyEndpoint struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is standard object metadata.
+	//
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what is wanted.
+	//
+	// +required
+	Spec ProxyEndpointSpec `json:"spec"`
+
+	// status is what is so, written by the operator.
+	//
+	// +optional
+	Status ProxyEndpointStatus `json:"status,omitzero"`
+}
+
+// ProxyEndpointList is a list of ProxyEndpoints.
+//
+// +kubebuilder:object:root=true
+type ProxyEndpointList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []ProxyEndpoint `json:"items"`
+}

@@ -1,0 +1,28 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Group is the API group of all kinds.
+const Group = "lectern.dev"
+
+// SchemeGroupVersion is group and version of the kinds of this package.
+var SchemeGroupVersion = schema.GroupVersion{Group: Group, Version: "v1alpha1"}
+
+// AddToScheme makes the kinds of this package known to a scheme.
+func AddToScheme(s *runtime.Scheme) error {
+	builder := runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
+		s.AddKnownTypes(SchemeGroupVersion,
+			&Project{}, &ProjectList{},
+			&APIKey{}, &APIKeyList{},
+			&Credential{}, &CredentialList{},
+			&ProxyEndpoint{}, &ProxyEndpointList{},
+		)
+		metav1.AddToGroupVersion(s, SchemeGroupVersion)
+		return nil
+	})
+	return builder.AddToScheme(s)
+}
