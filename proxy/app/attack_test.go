@@ -311,6 +311,14 @@ func TestRawRequests(t *testing.T) {
 		{"space before the colon", head("GET /proxy"+query+" HTTP/1.1", "X-K : v"), 400, "-"},
 		{"NUL in a header", head("GET /proxy"+query+" HTTP/1.1", "X-K: a\x00b"), 400, "-"},
 		{"bare CR in a header", head("GET /proxy"+query+" HTTP/1.1", "X-K: a\rX-L: b"), 400, "-"},
+		{"CL and TE", head("POST /proxy"+query+" HTTP/1.1", "Content-Length: 4", "Transfer-Encoding: chunked") + "5\r\nhello\r\n0\r\n\r\n", 400, "-"},
+		{"TE and CL", head("POST /proxy"+query+" HTTP/1.1", "Transfer-Encoding: chunked", "Content-Length: 5") + "0\r\n\r\n", 400, "-"},
+		{"TE in HTTP/1.0", head("POST /proxy"+query+" HTTP/1.0", "Transfer-Encoding: chunked") + "0\r\n\r\n", 400, "-"},
+		{"obs-fold", head("GET /proxy"+query+" HTTP/1.1", "X-K: a\r\n  b: c"), 400, "-"},
+		{"obs-fold in the coding", head("POST /proxy"+query+" HTTP/1.1", "Transfer-Encoding:\r\n chunked") + "0\r\n\r\n", 400, "-"},
+		{"bare LF in the request line", strings.Replace(head("GET /proxy"+query+" HTTP/1.1"), "\r\n", "\n", 1), 400, "-"},
+		{"bare LF in a header", strings.Replace(head("GET /proxy"+query+" HTTP/1.1", "X-K: v"), "v\r\n", "v\n", 1), 400, "-"},
+		{"bare LF throughout", strings.ReplaceAll(head("GET /proxy"+query+" HTTP/1.1"), "\r\n", "\n"), 400, "-"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := w.dialled()
@@ -342,10 +350,8 @@ func TestSmuggling(t *testing.T) {
 		name, in string
 		want     []string // what the target may have seen, in order
 	}{
-		{"CL and TE", head + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", []string{`POST /in "hello"`}},
-		{"TE, then another request", head + "Content-Length: " + fmt.Sprint(len("0\r\n\r\n"+inner)) + "\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + inner, []string{`POST /in ""`}},
-		{"obs-fold", head + "X-K: a\r\n  b: c\r\nContent-Length: 0\r\n\r\n", []string{`POST /in "" te=[] cl=0 x=["a b: c"]`}},
-		{"bare LF", strings.ReplaceAll(head+"X-K: a\r\nContent-Length: 1\r\n\r\n", "\r\n", "\n") + "x", []string{`POST /in "x" te=[] cl=1 x=["a"]`}},
+		{"a request within a chunk", head + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(inner), inner), []string{`POST /in "GET /proxy`}},
+		{"a request after the last chunk", head + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + inner, []string{`POST /in ""`}},
 		{"chunk with bare LF", head + "Transfer-Encoding: chunked\r\n\r\n5\nhello\r\n0\r\n\r\n", nil},
 		{"chunk extension", head + "Transfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\n\r\n", []string{`POST /in "hello"`}},
 	} {
@@ -362,7 +368,7 @@ func TestSmuggling(t *testing.T) {
 				break
 			}
 			for i, s := range got {
-				if strings.Contains(s, "smuggled") || i >= len(tt.want) && tt.want != nil || tt.want != nil && !strings.HasPrefix(s, tt.want[i]) {
+				if strings.HasPrefix(s, "GET") || i >= len(tt.want) && tt.want != nil || tt.want != nil && !strings.HasPrefix(s, tt.want[i]) {
 					t.Errorf("the target saw %q, want %q", got, tt.want)
 				}
 			}

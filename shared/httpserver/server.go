@@ -192,16 +192,17 @@ func (l *listener) open(ctx context.Context) error {
 	return nil
 }
 
-// accepting prepares connections for slow readers.
+// accepting prepares connections for slow readers, and for writers who want to be misunderstood.
 type accepting struct{ net.Listener }
 
 // Accept waits for a connection.
 func (a accepting) Accept() (net.Conn, error) {
 	conn, err := a.Listener.Accept()
-	if err == nil {
-		keepUnsent(conn, morsel/2)
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	keepUnsent(conn, morsel/2)
+	return newFramed(conn.(*net.TCPConn)), nil // open listens on no other network
 }
 
 // cutWithin is how long requests that were cut may take to notice.
