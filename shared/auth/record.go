@@ -20,10 +20,23 @@ type Record struct {
 	LastUsedAt time.Time
 	// Foreign says that the key was brought along from elsewhere.
 	Foreign bool
+	// Owner is whom a program looks after the key for; zero: people do. Look-ups leave it out.
+	Owner Owner
 
 	// ReadAt is the moment before the store of record was asked. Nothing that follows from the record
 	// is believed for longer than the cache's TTL after it.
 	ReadAt time.Time
+}
+
+// Owner is the object that a program mints and replaces keys for, such as a resource of Kubernetes.
+type Owner struct {
+	// Realm is where the object is one of its kind, and what one program looks after: a cluster. Up to
+	// 256 bytes.
+	Realm string
+	// ID is the object's in the realm, never used again for another. Up to 256 bytes.
+	ID string
+	// Name is what people call the object. Up to 512 bytes.
+	Name string
 }
 
 // Active tells whether a key of the record is accepted at now.

@@ -77,6 +77,7 @@ type keyOutput struct {
 	RevokedAt  *time.Time `json:"revoked_at"`
 	LastUsedAt *time.Time `json:"last_used_at"`
 	Foreign    bool       `json:"foreign,omitempty"`
+	Owner      string     `json:"owner,omitempty"`
 }
 
 func outputOf(r auth.Record, key config.Secret, now time.Time) keyOutput {
@@ -96,7 +97,7 @@ func outputOf(r auth.Record, key config.Secret, now time.Time) keyOutput {
 	return keyOutput{
 		ID: r.ID, Key: key.Reveal(), ProjectID: r.ProjectID, Name: r.Name, Scopes: r.Scopes.Names(), Rate: r.Rate, State: state,
 		CreatedAt: r.CreatedAt, ExpiresAt: orNil(r.ExpiresAt), RevokedAt: orNil(r.RevokedAt), LastUsedAt: orNil(r.LastUsedAt),
-		Foreign: r.Foreign,
+		Foreign: r.Foreign, Owner: r.Owner.Name,
 	}
 }
 
@@ -185,7 +186,9 @@ type keysList struct {
 
 // Help shows examples.
 func (keysList) Help() string {
-	return `Revoked and expired keys too, oldest first. The last use is exact to about a minute.
+	return `Revoked and expired keys too, oldest first. The last use is exact to about a minute. A key with an owner is
+looked after by a program, such as an APIKey of Kubernetes by its operator, which puts another in its place
+when it is revoked.
 
 Examples:
 
@@ -209,14 +212,15 @@ func (k *keysList) Run(s *Session) error {
 			return printJSON(s.Out, keys)
 		}
 		table := tabwriter.NewWriter(s.Out, 0, 0, 3, ' ', 0)
-		fmt.Fprintln(table, "ID\tSTATE\tNAME\tSCOPES\tRATE\tCREATED\tEXPIRES\tLAST USED")
+		fmt.Fprintln(table, "ID\tSTATE\tNAME\tSCOPES\tRATE\tCREATED\tEXPIRES\tLAST USED\tOWNER")
 		for _, r := range records {
 			rate := "default"
 			if r.Rate > 0 {
 				rate = strconv.Itoa(r.Rate) + "/s"
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, outputOf(r, "", now).State, orDash(r.Name),
-				orDash(strings.Join(r.Scopes.Names(), ",")), rate, when(r.CreatedAt), when(r.ExpiresAt), when(r.LastUsedAt))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, outputOf(r, "", now).State, orDash(r.Name),
+				orDash(strings.Join(r.Scopes.Names(), ",")), rate, when(r.CreatedAt), when(r.ExpiresAt), when(r.LastUsedAt),
+				orDash(r.Owner.Name))
 		}
 		return table.Flush()
 	})

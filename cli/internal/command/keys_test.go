@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/authtest"
 )
 
@@ -63,6 +65,21 @@ func TestKeys(t *testing.T) {
 	until(t, "the revoked key is refused", func() bool { return !accepted(key) })
 	if !accepted(second) {
 		t.Error("the other key is refused")
+	}
+
+	_, owned, err := store.MintOwned(t.Context(), pgkeys.OwnedOptions{
+		MintOptions: pgkeys.MintOptions{ProjectID: "pr_1"},
+		Owner:       auth.Owner{Realm: "cluster", ID: "1", Name: "APIKey shop/reports"},
+		Number:      1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys := list(); keys[0].Owner != "" || keys[2].ID != owned.ID || keys[2].Owner != "APIKey shop/reports" {
+		t.Errorf("%+v: want the owner of the third alone", keys)
+	}
+	if table := lectern(t, "", environ, "keys", "list"); !strings.Contains(table.out, "APIKey shop/reports") {
+		t.Errorf("%s: want the owner", table.out)
 	}
 
 	for _, args := range [][]string{{"revoke", "none"}, {"rotate", "none"}} {

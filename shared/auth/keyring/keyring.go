@@ -113,12 +113,13 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Keyring, err erro
 	}
 	layers := map[string]*auth.Tally{"postgres": store.Tally()}
 
+	var shared *rediskeys.Keys
 	if cfg.Redis.Enabled() {
 		k.Redis, err = redisdb.Open(cfg.Redis, redisdb.Options{Log: o.Log, Tracer: o.Tracer})
 		if err != nil {
 			return nil, err
 		}
-		shared := rediskeys.New(k.Redis, store, cfg.CacheSecrets, cfg.CacheTTL, o.Now)
+		shared = rediskeys.New(k.Redis, store, cfg.CacheSecrets, cfg.CacheTTL, o.Now)
 		layers["redis"] = shared.Tally()
 		k.Verifier = auth.NewVerifier(shared, verifierOptions)
 		k.Limiter = ratelimit.New(k.Redis, ratelimit.Options{Log: o.Log})
@@ -141,7 +142,7 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Keyring, err erro
 	}
 	if k.Redis != nil {
 		k.behind.Go(func() {
-			rediskeys.Listen(background, k.Redis, listener{k.Verifier, verifierOptions.Foreign}, o.Log)
+			rediskeys.Listen(background, k.Redis, listener{shared, k.Verifier, verifierOptions.Foreign}, o.Log)
 		})
 	}
 	return k, nil
@@ -149,11 +150,13 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Keyring, err erro
 
 // listener passes on what is heard of changes.
 type listener struct {
+	shared   *rediskeys.Keys
 	verifier *auth.Verifier
 	foreign  *auth.ForeignKeys // nil: not used
 }
 
 func (l listener) Changed(shard byte) {
+	l.shared.Changed(shard) // first: what the verifier asks for anew is to be new
 	l.verifier.Changed(shard)
 	if l.foreign != nil {
 		l.foreign.Refresh()

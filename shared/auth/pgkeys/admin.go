@@ -157,18 +157,20 @@ func exists(err error) error {
 	return err
 }
 
-const list = `SELECT ` + columns + ` FROM api_keys WHERE project_id = $1 ORDER BY created_at, key_id`
+const list = `SELECT ` + columns + `, owner_realm, owner_id, owner_name FROM api_keys WHERE project_id = $1 ORDER BY created_at, key_id`
 
-// List returns the project's keys, revoked and expired ones too, oldest first.
+// List returns the project's keys with their owners, revoked and expired ones too, oldest first.
 func (a *Admin) List(ctx context.Context, projectID string) ([]auth.Record, error) {
 	var records []auth.Record
 	err := a.pool.Query(ctx, func(rows pgx.Rows) error {
 		records = nil
 		for rows.Next() {
-			r, err := scan(rows)
+			var o auth.Owner
+			r, err := scan(rows, &o.Realm, &o.ID, &o.Name)
 			if err != nil {
 				return err
 			}
+			r.Owner = o
 			records = append(records, r)
 		}
 		return nil

@@ -1,6 +1,9 @@
 // Package pgkeys owns the key store of record, in Postgres: the table, who may touch it, the look-up
 // of a key, and the minting, rotating and revoking of keys.
 //
+// A key may have an owner: an object that a program looks after. The program does not rotate such a key;
+// it mints one more, and ends the old one when the new one is where its users read it (see [Owned]).
+//
 // Two roles: the owner migrates and mints; the reader looks keys up and notes their last use, and can
 // neither make a key nor bring a revoked one back.
 package pgkeys

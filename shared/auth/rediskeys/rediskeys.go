@@ -11,6 +11,10 @@
 // process that read the store before the change can not put an old copy back. A forged tombstone
 // costs a look-up in the store below.
 //
+// A tombstone can be lost: replication is asynchronous, so that a replica that takes its dead master's place
+// may hold the old copy still, or the master may be dead when the key changes. So a process that has heard of a
+// change believes no copy of that shard of the keys that may be older than the change.
+//
 // Every fault of Redis falls through to the store below.
 package rediskeys
 
@@ -19,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,7 +37,7 @@ const (
 	channel = "lectern:keys:changed"
 
 	// skew is how far apart the clocks of two processes may be. A copy from further in the future is
-	// ignored, and a tombstone outlives the TTL by twice that.
+	// ignored, as is one from less than that after a change, and a tombstone outlives the TTL by twice that.
 	skew = time.Second
 )
 
@@ -45,6 +50,9 @@ type Keys struct {
 	now    func() time.Time
 	fill   *redis.Script
 	tally  auth.Tally
+
+	// heard is when a change of a key of the shard was last heard of, in Unix microseconds.
+	heard [256]atomic.Int64
 }
 
 var _ auth.Store = (*Keys)(nil)
@@ -73,7 +81,7 @@ func (k *Keys) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth.
 		changed = k.recent(k.sealer.openTombstone(value, projectID, h))
 		k.tally.Miss()
 	default:
-		if r, ok := k.sealer.open(value, projectID, h); ok && k.believed(r) {
+		if r, ok := k.sealer.open(value, projectID, h); ok && k.believed(r, h.Shard()) {
 			k.tally.Hit()
 			return r, nil
 		}
@@ -93,11 +101,16 @@ func (k *Keys) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth.
 	return r, nil
 }
 
-// believed tells whether a copy's reading is within the TTL, and not from the future.
-func (k *Keys) believed(r auth.Record) bool {
+// believed tells whether a copy's reading is within the TTL, not from the future, and by any process's clock
+// after the last change of the shard that was heard of.
+func (k *Keys) believed(r auth.Record, shard byte) bool {
 	age := k.now().Sub(r.ReadAt)
-	return age < k.ttl && age > -skew
+	heard := k.heard[shard].Load()
+	return age < k.ttl && age > -skew && (heard == 0 || r.ReadAt.UnixMicro() > heard+skew.Microseconds())
 }
+
+// Changed says that a key of the shard has changed: copies that may be older are not believed any more.
+func (k *Keys) Changed(shard byte) { k.heard[shard].Store(k.now().UnixMicro()) }
 
 // recent tells whether a tombstone's change is one that copies may be older than. An old one that was
 // put back is not.
