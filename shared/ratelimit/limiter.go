@@ -63,6 +63,10 @@ const (
 	// for one in twenty-five.
 	ahead = 250 * time.Millisecond
 
+	// steady is for how long every key's rate must have been kept before it is said that they are again: of
+	// a cluster, a part may be down.
+	steady = time.Second
+
 	// maxBuckets is how many keys' tokens a process keeps track of; those least used are forgotten,
 	// with their tokens.
 	maxBuckets = 100_000
@@ -77,6 +81,7 @@ type Limiter struct {
 
 	refused atomic.Int64
 	failing atomic.Bool
+	failed  atomic.Int64 // when Redis last could not say, in Unix nanoseconds
 }
 
 // New makes a Limiter that keeps rates in client, or allows everything when client is nil.
@@ -138,12 +143,13 @@ type grant struct {
 func (l *Limiter) ask(ctx context.Context, name string, rate Rate, want, unused int) (grant, bool) {
 	n, err := l.script.Run(context.WithoutCancel(ctx), l.redis, []string{name}, rate.PerSecond, rate.Burst, want, unused).Int64Slice()
 	if err != nil || len(n) != 4 {
+		l.failed.Store(l.o.Now().UnixNano())
 		if !l.failing.Swap(true) {
 			l.o.Log.WarnContext(ctx, "rates can not be kept; all requests are allowed", slog.Any("error", err))
 		}
 		return grant{}, false
 	}
-	if l.failing.Load() && l.failing.Swap(false) {
+	if l.failing.Load() && l.o.Now().UnixNano()-l.failed.Load() > int64(steady) && l.failing.Swap(false) {
 		l.o.Log.InfoContext(ctx, "rates are kept again")
 	}
 	return grant{

@@ -19,8 +19,8 @@ type breaker struct {
 	probe  func(context.Context) error
 	open   atomic.Bool
 
-	// whole marks the breaker before a cluster: it minds only what fails before a node was reached,
-	// as each node has a breaker of its own.
+	// whole marks the breaker before a cluster: it minds what fails before a node was reached, as each
+	// node has a breaker of its own, and a node that says that the cluster is down.
 	whole bool
 }
 
@@ -35,7 +35,7 @@ func newClusterBreaker(c *Client, cluster *redis.ClusterClient) *breaker {
 	b.probe = func(ctx context.Context) error {
 		reached := new(atomic.Bool)
 		err := cluster.Get(context.WithValue(ctx, reachedKey{}, reached), "lectern:probe").Err()
-		if err == nil || reached.Load() {
+		if err == nil || reached.Load() && !isClusterDown(err) {
 			return nil
 		}
 		return err
@@ -99,7 +99,7 @@ func (b *breaker) run(ctx context.Context, command func(context.Context) error) 
 	switch {
 	case !isFault(err), ctx.Err() != nil:
 		// Redis answered, or the caller gave up before it could.
-	case b.whole && reached.Load():
+	case b.whole && reached.Load() && !isClusterDown(err):
 	default:
 		b.trip(err)
 	}
@@ -107,18 +107,22 @@ func (b *breaker) run(ctx context.Context, command func(context.Context) error) 
 }
 
 // isFault tells whether err says that Redis is of no use. An error that Redis itself sends is an answer,
-// but for those of a node that still reads its data, or is a replica since a failover: the driver would
-// try each command on it twice, on a new connection.
+// but for those of a node that still reads its data, or is a replica since a failover, or has no part in a
+// whole cluster: the driver would try each command on it again, after a while or on a new connection.
 func isFault(err error) bool {
 	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, ErrDown) ||
 		errors.Is(err, redis.ErrClosed) || errors.Is(err, context.Canceled) {
 		return false
 	}
 	if answer, ok := errors.AsType[redis.Error](err); ok {
-		return redis.IsLoadingError(answer) || redis.IsReadOnlyError(answer)
+		return redis.IsLoadingError(answer) || redis.IsReadOnlyError(answer) || redis.IsClusterDownError(answer)
 	}
 	return true
 }
+
+// isClusterDown tells whether a node of a cluster says that it can serve nobody: there are slots that no
+// master serves, be it for the moment of a failover.
+func isClusterDown(err error) bool { return err != nil && redis.IsClusterDownError(err) }
 
 // trip opens the breaker and starts its probe, unless it is open already.
 func (b *breaker) trip(err error) {
@@ -128,7 +132,7 @@ func (b *breaker) trip(err error) {
 	if c.closed || !b.open.CompareAndSwap(false, true) {
 		return
 	}
-	c.down[b] = struct{}{}
+	c.down[b] = true
 	c.log.Warn("redis is out of reach; going on without it", slog.String("node", b.node), slog.Any("error", err))
 	if cluster, ok := c.UniversalClient.(*redis.ClusterClient); ok {
 		cluster.ReloadState(c.ctx)
@@ -136,7 +140,8 @@ func (b *breaker) trip(err error) {
 	c.probes.Go(func() { b.await(time.Now()) })
 }
 
-// await probes until the node answers, is no longer part of the cluster, or the client is closed.
+// await probes until the node answers, is no longer part of the cluster, or the client is closed. Meanwhile a
+// cluster is asked who serves what: a dead master answers no command with the address of who took its place.
 func (b *breaker) await(since time.Time) {
 	c := b.client
 	timer := time.NewTimer(c.rest)
@@ -147,7 +152,9 @@ func (b *breaker) await(since time.Time) {
 			return
 		case <-timer.C:
 		}
-		err := b.probe(context.WithValue(c.ctx, probeKey{}, true))
+		ctx := context.WithValue(c.ctx, probeKey{}, true)
+		missed := b.missed(ctx)
+		err := b.probe(ctx)
 		if err == nil || errors.Is(err, redis.ErrClosed) {
 			c.mu.Lock()
 			delete(c.down, b)
@@ -158,6 +165,26 @@ func (b *breaker) await(since time.Time) {
 			}
 			return
 		}
+		c.mu.Lock()
+		c.down[b] = missed
+		c.mu.Unlock()
 		timer.Reset(c.rest)
 	}
+}
+
+// missed tells whether commands go to what the breaker stands before, by what the cluster says now. A node
+// whose place another one took is not missed.
+func (b *breaker) missed(ctx context.Context) bool {
+	cluster, ok := b.client.UniversalClient.(*redis.ClusterClient)
+	if !ok || b.whole {
+		return true
+	}
+	master := new(atomic.Bool)
+	err := cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
+		if node.Options().Addr == b.node {
+			master.Store(true)
+		}
+		return nil
+	})
+	return err != nil || master.Load()
 }

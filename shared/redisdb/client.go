@@ -28,7 +28,8 @@ type Options struct {
 	Rest time.Duration
 }
 
-// Client is a Redis client that leaves Redis alone while it fails. Commands then end with [ErrDown].
+// Client is a Redis client that leaves Redis alone while it fails. Commands then end with [ErrDown]. In a
+// cluster each node is left alone by itself.
 type Client struct {
 	redis.UniversalClient
 
@@ -42,7 +43,7 @@ type Client struct {
 
 	mu     sync.Mutex
 	closed bool
-	down   map[*breaker]struct{}
+	down   map[*breaker]bool // the open ones; false: nothing is missed by it
 }
 
 // Open makes a client of the Redis that cfg names. It does not wait for Redis: a client of one that is
@@ -61,7 +62,7 @@ func Open(cfg Config, o Options) (*Client, error) {
 	if o.Rest <= 0 {
 		o.Rest = 500 * time.Millisecond
 	}
-	c := &Client{log: o.Log, rest: o.Rest, limit: t.limit(), down: map[*breaker]struct{}{}}
+	c := &Client{log: o.Log, rest: o.Rest, limit: t.limit(), down: map[*breaker]bool{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 
 	// go-redis writes a line to standard error for each connection that it can not make.
@@ -121,11 +122,16 @@ func instrumentTracing(node *redis.Client, tracer trace.TracerProvider) error {
 	)
 }
 
-// Up tells whether Redis, or every node of it, answered when last asked.
+// Up tells whether Redis, or every master of a cluster, answered when last asked.
 func (c *Client) Up() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.down) == 0
+	for _, missed := range c.down {
+		if missed {
+			return false
+		}
+	}
+	return true
 }
 
 // Close ends the probes and closes the connections.

@@ -15,6 +15,13 @@ import (
 // How long one step of a command may take, unless the URL says otherwise.
 const stepLimit = 200 * time.Millisecond
 
+// sentinelDial is how long making a connection may take where a Sentinel is asked first who the master is: one
+// that hangs is asked four times, then the others. No command waits for that; those to come find the connection.
+const sentinelDial = 2 * time.Second
+
+// backoff is the longest pause before a step is tried again, unless the URL says otherwise.
+const backoff = 20 * time.Millisecond
+
 // target is what a URL means: exactly one of the three is set.
 type target struct {
 	node     *redis.Options
@@ -80,7 +87,13 @@ func (t target) tune() {
 	case t.sentinel != nil:
 		o := t.sentinel
 		o.DisableIdentity, o.ContextTimeoutEnabled = true, true
-		patience(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
+		if o.DialTimeout == 0 {
+			o.DialTimeout = sentinelDial
+		}
+		if o.MaxRetryBackoff == 0 {
+			o.MaxRetryBackoff = backoff
+		}
+		patience(&o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
 		retries(&o.MaxRetries, &o.DialerRetries)
 		modern(o.TLSConfig)
 	case t.cluster != nil:
@@ -93,7 +106,7 @@ func (t target) tune() {
 		// for nothing.
 		o.DisableRoutingPolicies = true
 		if o.MaxRetryBackoff == 0 {
-			o.MaxRetryBackoff = 20 * time.Millisecond
+			o.MaxRetryBackoff = backoff
 		}
 	}
 }
@@ -132,7 +145,7 @@ func (t target) limit() time.Duration {
 	case t.node != nil:
 		return max(t.node.DialTimeout, t.node.ReadTimeout) + margin
 	case t.sentinel != nil:
-		return max(t.sentinel.DialTimeout, t.sentinel.ReadTimeout) + margin
+		return t.sentinel.ReadTimeout + margin
 	default:
 		return max(t.cluster.DialTimeout, t.cluster.ReadTimeout) + margin
 	}

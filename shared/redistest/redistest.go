@@ -1,5 +1,5 @@
-// Package redistest gives tests a real Redis, one server a test, and the means to stop, kill, freeze
-// and restart it. Where the machine has no redis-server the tests that need one are skipped, and fail
+// Package redistest gives tests a real Redis, one server a test, or a cluster of six, or a master with its
+// Sentinels, and the means to stop, kill, freeze and restart each server. Where the machine has no redis-server the tests that need one are skipped, and fail
 // when CI=true.
 //
 // Production code does not import it; the linter sees to that.
@@ -37,10 +37,12 @@ type Server struct {
 
 	t    testing.TB
 	port int
-	args []string
+	dir  string   // keeps what a node of a cluster knows of the others
+	args []string // the program's and those given
 
 	mu      sync.Mutex
 	process *process // nil while it does not run
+	frozen  bool
 }
 
 // process is one run of the server.
@@ -53,6 +55,17 @@ type process struct {
 // Start starts a server, with args beside those that every server gets, and stops it when t ends.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
+	return start(t, func(s *Server) ([]string, error) {
+		return append([]string{
+			"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+			"--dir", s.dir, "--daemonize", "no",
+		}, args...), nil
+	})
+}
+
+// start starts a server with what arguments gives once its port and folder are known.
+func start(t testing.TB, arguments func(*Server) ([]string, error)) *Server {
+	t.Helper()
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
 		if os.Getenv("CI") == "true" {
@@ -60,13 +73,19 @@ func Start(t testing.TB, args ...string) *Server {
 		}
 		t.Skip("redistest: redis-server is not on PATH; make setup installs it")
 	}
-	s := &Server{t: t, args: append([]string{binary}, args...)}
+	s := &Server{t: t}
 	// Another process may take the port between the choice and the start.
 	const attempts = 5
 	for range attempts {
 		if s.port, err = freePort(); err != nil {
 			break
 		}
+		s.dir = t.TempDir()
+		var args []string
+		if args, err = arguments(s); err != nil {
+			break
+		}
+		s.args = append([]string{binary}, args...)
 		if s.process, err = s.launch(); err == nil {
 			break
 		}
@@ -94,6 +113,13 @@ func (s *Server) client() *redis.Client {
 		Addr: s.Addr(), DisableIdentity: true, ContextTimeoutEnabled: true, DialerRetries: 1,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
+}
+
+// Running tells whether the server runs and is not frozen.
+func (s *Server) Running() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process != nil && !s.frozen
 }
 
 // Stop ends the server in good order, as a deployment would.
@@ -130,6 +156,7 @@ func (s *Server) signal(sig syscall.Signal) {
 	if err := syscall.Kill(s.process.pid, sig); err != nil {
 		s.t.Fatalf("redistest: %v: %v", sig, err)
 	}
+	s.frozen = sig == syscall.SIGSTOP
 }
 
 // end stops the server, if it runs, and waits for its end.
@@ -140,7 +167,7 @@ func (s *Server) end(sig syscall.Signal) {
 		return
 	}
 	p := s.process
-	s.process = nil
+	s.process, s.frozen = nil, false
 	_ = syscall.Kill(p.pid, sig) // it may have ended by itself
 	select {
 	case <-p.done:
@@ -152,11 +179,7 @@ func (s *Server) end(sig syscall.Signal) {
 
 // launch starts the server and waits until it, and no other, answers on the port.
 func (s *Server) launch() (*process, error) {
-	args := append([]string{
-		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-		"--dir", s.t.TempDir(), "--daemonize", "no",
-	}, s.args[1:]...)
-	p, err := run(s.args[0], args)
+	p, err := run(s.args[0], s.args[1:])
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,231 @@
+package redisdb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/redisdb"
+	"github.com/lectern-dev/lectern/shared/redistest"
+)
+
+func openURL(t *testing.T, url config.Secret, log *buffer) *redisdb.Client {
+	t.Helper()
+	c, err := redisdb.Open(redisdb.Config{URL: url}, redisdb.Options{Log: slog.New(slog.NewTextHandler(log, nil)), Rest: rest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// keysOf gives a key in a slot of each third of the slots.
+func keysOf() [3]string {
+	var keys [3]string
+	for i := 0; slices.Contains(keys[:], ""); i++ {
+		key := fmt.Sprintf("key-%d", i)
+		keys[slotOf(key)*3/16384] = key
+	}
+	return keys
+}
+
+// slotOf is the slot of a key without braces (Redis Cluster specification, "Key distribution model").
+func slotOf(key string) int {
+	crc := uint16(0)
+	for _, c := range []byte(key) {
+		crc ^= uint16(c) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int(crc) % 16384
+}
+
+// While a master is away, the slots of the others are served as ever and its own fail fast; when its replica
+// has taken its place, that is found out at once, and the dead node is missed by nobody.
+func TestClusterGoesOnWithoutAMaster(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		down, back func(*redistest.Server)
+	}{
+		{"killed", (*redistest.Server).Kill, (*redistest.Server).Restart},
+		{"hanging", (*redistest.Server).Pause, (*redistest.Server).Resume},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cluster := redistest.StartCluster(t)
+			var log buffer
+			c := openURL(t, cluster.URL, &log)
+			ctx := t.Context()
+			keys := keysOf()
+			for _, key := range keys {
+				if err := c.Set(ctx, key, "v", 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			dead := cluster.AwaitMaster(slotOf(keys[1]))
+			tt.down(dead)
+
+			begin := time.Now()
+			var longest time.Duration
+			slow := 0
+			eventually(t, "the replica serves", func() bool {
+				if _, err := publishes(ctx, c); err != nil {
+					t.Errorf("publish, with five nodes left: %v", err)
+				}
+				start := time.Now()
+				err := c.Set(ctx, keys[1], "v", 0).Err()
+				took := time.Since(start)
+				longest = max(longest, took)
+				if took > 100*time.Millisecond {
+					slow++
+				}
+				return err == nil
+			})
+			t.Logf("served again after %v; the longest command took %v", time.Since(begin), longest)
+			if slow > 3 || longest > time.Second {
+				t.Errorf("%d commands took over 100 ms, the longest %v", slow, longest)
+			}
+			eventually(t, "the dead one is not missed", c.Up)
+			for _, key := range keys {
+				if err := c.Set(ctx, key, "v", 0).Err(); err != nil {
+					t.Errorf("%s: %v", key, err)
+				}
+			}
+			tt.back(dead)
+			cluster.AwaitHealthy()
+			eventually(t, "the return is logged", func() bool { return strings.Contains(log.String(), "is back") })
+			for range 20 {
+				for _, key := range keys {
+					if err := c.Set(ctx, key, "v", 0).Err(); err != nil {
+						t.Errorf("after the return, %s: %v", key, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func publishes(ctx context.Context, c *redisdb.Client) (int64, error) {
+	return c.Publish(ctx, "channel", "hello").Result()
+}
+
+// Whoever is subscribed at one node hears what is published at any, and a subscription that broke is made
+// again at a node that lives.
+func TestClusterPassesMessagesOn(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	c := openURL(t, cluster.URL, &buffer{})
+	hears := func(ps *redis.PubSub) bool {
+		t.Helper()
+		if _, err := publishes(t.Context(), c); err != nil {
+			return false
+		}
+		for {
+			m, err := ps.ReceiveTimeout(t.Context(), time.Second)
+			if err != nil {
+				return false
+			}
+			if m, ok := m.(*redis.Message); ok {
+				return m.Payload == "hello"
+			}
+		}
+	}
+	for range 12 { // at random nodes
+		ps := c.Subscribe(t.Context(), "channel")
+		eventually(t, "a message is heard", func() bool { return hears(ps) })
+		_ = ps.Close()
+	}
+	cluster.AwaitMaster(slotOf("channel")).Kill()
+	for range 12 {
+		eventually(t, "a message is heard without the master of the channel's slot", func() bool {
+			ps := c.Subscribe(t.Context(), "channel")
+			defer ps.Close()
+			return hears(ps)
+		})
+	}
+}
+
+// A cluster that serves nobody is left alone as a node that fails is.
+func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	c := openURL(t, cluster.URL, &buffer{})
+	keys := keysOf()
+	if err := c.Set(t.Context(), keys[0], "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	// A slot that nobody serves takes a whole cluster down.
+	node := cluster.AwaitMaster(slotOf(keys[2]))
+	if err := node.Client().Do(t.Context(), "CLUSTER", "DELSLOTS", slotOf(keys[2])).Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the cluster is down", func() bool { return c.Get(t.Context(), keys[2]).Err() != nil })
+	eventually(t, "it is said to be down", func() bool { _ = c.Get(t.Context(), keys[2]); return !c.Up() })
+	begin := time.Now()
+	unsent := 0
+	for range 200 {
+		if err := c.Get(t.Context(), keys[2]).Err(); errors.Is(err, redisdb.ErrDown) {
+			unsent++
+		}
+	}
+	if took := time.Since(begin); unsent < 190 || took > time.Second {
+		t.Errorf("%d of 200 commands were not sent, in %v", unsent, took)
+	}
+	if err := node.Client().Do(t.Context(), "CLUSTER", "ADDSLOTS", slotOf(keys[2])).Err(); err != nil {
+		t.Fatal(err)
+	}
+	cluster.AwaitHealthy()
+	for _, key := range keys {
+		eventually(t, "served again", func() bool { return c.Set(t.Context(), key, "v", 0).Err() == nil })
+	}
+	eventually(t, "said to be up", c.Up)
+}
+
+// Keys move from master to master while they are used, and no command fails.
+func TestClusterIsReshardedWhileItServes(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	c := openURL(t, cluster.URL, &buffer{})
+	const n = 300
+	script := redis.NewScript(`return redis.call('INCR', KEYS[1])`)
+	name := func(i int) string { return fmt.Sprintf("moved-%d", i) }
+	from, to := cluster.AwaitMaster(0), cluster.AwaitMaster(16383)
+	var mine []int // slots that hold keys, and some that hold none
+	for i := range n {
+		if slot := slotOf(name(i)); slot < 16384/3 {
+			mine = append(mine, slot)
+		}
+	}
+	slices.Sort(mine)
+	mine = slices.Compact(mine)
+	moved := make(chan error, 1)
+	go func() { moved <- cluster.MoveSlots(context.WithoutCancel(t.Context()), from, to, mine) }()
+	rounds := 0
+	var err error
+	for done := false; !done; rounds++ {
+		select {
+		case err = <-moved:
+			done = true
+		default:
+		}
+		for i := range n {
+			got, err := script.Run(t.Context(), c, []string{name(i)}).Int()
+			if err != nil || got != rounds+1 {
+				t.Fatalf("round %d, %s: %d, %v", rounds, name(i), got, err)
+			}
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d slots moved during %d commands", len(mine), rounds*n)
+}

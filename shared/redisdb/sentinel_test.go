@@ -1,0 +1,90 @@
+package redisdb_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lectern-dev/lectern/shared/redistest"
+)
+
+// A master that dies or hangs is left alone, and the one that takes its place is used, also when a Sentinel
+// hangs: the very one that was asked before.
+func TestSentinelNamesAnotherMaster(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		down, back func(*redistest.Server)
+		hang       bool // of a Sentinel
+	}{
+		{"killed", (*redistest.Server).Kill, (*redistest.Server).Restart, false},
+		{"hanging", (*redistest.Server).Pause, (*redistest.Server).Resume, false},
+		{"a Sentinel hangs", (*redistest.Server).Kill, (*redistest.Server).Restart, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.StartSentinel(t)
+			c := openURL(t, s.URL, &buffer{})
+			ctx := t.Context()
+			if err := c.Set(ctx, "k", "v", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if tt.hang {
+				asked := false
+				for _, w := range s.Sentinels {
+					// Sentinels subscribe to nothing at each other.
+					if clients, err := w.Client().Do(ctx, "CLIENT", "LIST").Text(); err == nil && strings.Contains(clients, " sub=2 ") {
+						w.Pause()
+						defer w.Resume()
+						asked = true
+						break
+					}
+				}
+				if !asked {
+					t.Fatal("no Sentinel has a subscriber")
+				}
+			}
+			first := s.Servers[0]
+			tt.down(first)
+			begin := time.Now()
+			var longest time.Duration
+			eventually(t, "commands are taken", func() bool {
+				start := time.Now()
+				err := c.Set(ctx, "k", "v", 0).Err()
+				longest = max(longest, time.Since(start))
+				return err == nil
+			})
+			t.Logf("served again after %v; the longest command took %v", time.Since(begin), longest)
+			if longest > time.Second {
+				t.Errorf("a command took %v", longest)
+			}
+			second := s.AwaitMaster(first)
+			eventually(t, "said to be up", c.Up)
+
+			ps := c.Subscribe(ctx, "channel")
+			defer ps.Close()
+			eventually(t, "a message is heard", func() bool {
+				if err := c.Publish(ctx, "channel", "hello").Err(); err != nil {
+					return false
+				}
+				m, err := ps.ReceiveTimeout(ctx, time.Second)
+				_, heard := m.(*redis.Message)
+				return err == nil && heard
+			})
+
+			// The old master comes back and takes itself for the master for a while: nothing goes there.
+			tt.back(first)
+			for range 50 {
+				value := strconv.FormatInt(time.Now().UnixNano(), 10)
+				if err := c.Set(ctx, "k", value, 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+				if got := second.Client().Get(ctx, "k").Val(); got != value {
+					t.Fatalf("written to another than the master: %q, want %q", got, value)
+				}
+			}
+		})
+	}
+}

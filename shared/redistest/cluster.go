@@ -1,0 +1,281 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+// slots is how many hash slots a cluster has.
+const slots = 16384
+
+// nodeTimeout is how long a node of a cluster may be silent before the others call it down and its replica
+// takes its place: short, as tests wait for it.
+const nodeTimeout = time.Second
+
+// Cluster is a Redis Cluster of three masters with a replica each, which belongs to a test. Roles change as
+// the test has nodes fail.
+type Cluster struct {
+	// Nodes are the servers. At first those of even number are masters, each followed by its replica.
+	Nodes []*Server
+
+	// URL names all nodes.
+	URL config.Secret
+
+	t   testing.TB
+	ids []string // of the nodes within the cluster
+}
+
+// StartCluster starts a cluster, waits until it serves, and stops it when t ends.
+func StartCluster(t testing.TB) *Cluster {
+	t.Helper()
+	const masters, nodes = 3, 6
+	c := &Cluster{t: t, Nodes: make([]*Server, nodes), ids: make([]string, nodes)}
+	for i := range c.Nodes {
+		c.Nodes[i] = start(t, clusterNode)
+	}
+	query := make([]string, 0, nodes)
+	for i, s := range c.Nodes {
+		if i > 0 {
+			query = append(query, "addr="+s.Addr())
+		}
+		c.ids[i] = c.text(s, "CLUSTER", "MYID")
+		c.do(s, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
+	}
+	c.URL = config.Secret("redis+cluster://" + c.Nodes[0].Addr() + "?" + strings.Join(query, "&"))
+	for i := range masters {
+		c.do(c.Nodes[2*i], "CLUSTER", "ADDSLOTSRANGE", slots*i/masters, slots*(i+1)/masters-1)
+	}
+	for _, s := range c.Nodes[1:] {
+		c.do(c.Nodes[0], "CLUSTER", "MEET", "127.0.0.1", s.port, c.text(s, "CONFIG", "GET", "cluster-port"))
+	}
+	c.until("all nodes know each other", func(ctx context.Context, s *Server, client *redis.Client) bool {
+		return strings.Contains(client.ClusterInfo(ctx).Val(), "cluster_known_nodes:"+strconv.Itoa(nodes)+"\r") &&
+			!strings.Contains(client.ClusterNodes(ctx).Val(), "handshake")
+	})
+	for i := range masters {
+		c.do(c.Nodes[2*i+1], "CLUSTER", "REPLICATE", c.ids[2*i])
+	}
+	c.AwaitHealthy()
+	return c
+}
+
+// clusterNode gives the arguments of a node. Its bus has a port of its own, as the usual one, 10,000 above the
+// other, need not exist.
+func clusterNode(s *Server) ([]string, error) {
+	bus, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	return []string{
+		"--port", strconv.Itoa(s.port), "--cluster-port", strconv.Itoa(bus), "--bind", "127.0.0.1",
+		"--save", "", "--appendonly", "no", "--dir", s.dir, "--daemonize", "no",
+		"--cluster-enabled", "yes", "--cluster-node-timeout", strconv.Itoa(int(nodeTimeout.Milliseconds())),
+		"--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
+	}, nil
+}
+
+// AwaitHealthy waits until every running node says that the cluster is well, every slot is served by a running
+// master, and every running replica is in step with its master.
+func (c *Cluster) AwaitHealthy() {
+	c.t.Helper()
+	c.until("the cluster is well", func(ctx context.Context, s *Server, client *redis.Client) bool {
+		if !strings.Contains(client.ClusterInfo(ctx).Val(), "cluster_state:ok") {
+			return false
+		}
+		replication := client.Info(ctx, "replication").Val()
+		return strings.Contains(replication, "role:master") || strings.Contains(replication, "master_link_status:up")
+	})
+	for _, slot := range []int{0, slots / 2, slots - 1} {
+		c.AwaitMaster(slot)
+	}
+}
+
+// AwaitMaster returns the server that serves the slot, once all running nodes name the same one and it runs.
+func (c *Cluster) AwaitMaster(slot int) *Server {
+	c.t.Helper()
+	var found *Server
+	deadline := time.Now().Add(bound)
+	for {
+		if found = c.master(slot); found != nil {
+			return found
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("redistest: no master of slot %d within %v", slot, bound)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// master returns the running server that all running nodes name as the slot's master, nil when there is none.
+func (c *Cluster) master(slot int) *Server {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	addr := ""
+	for _, s := range c.Nodes {
+		if !s.Running() {
+			continue
+		}
+		client := s.client()
+		ranges, err := client.ClusterSlots(ctx).Result()
+		_ = client.Close()
+		if err != nil {
+			return nil
+		}
+		named := ""
+		for _, r := range ranges {
+			if r.Start <= slot && slot <= r.End && len(r.Nodes) > 0 {
+				named = r.Nodes[0].Addr
+			}
+		}
+		if named == "" || addr != "" && named != addr {
+			return nil
+		}
+		addr = named
+	}
+	for _, s := range c.Nodes {
+		if s.Addr() == addr && s.Running() {
+			return s
+		}
+	}
+	return nil
+}
+
+// RestartEmpty kills every node at once and starts all again. They know each other still and hold nothing: a
+// cluster without persistence after a power cut.
+func (c *Cluster) RestartEmpty() {
+	c.t.Helper()
+	var all sync.WaitGroup
+	for _, s := range c.Nodes {
+		all.Go(s.Kill)
+	}
+	all.Wait()
+	for _, s := range c.Nodes {
+		s.Restart()
+	}
+}
+
+// MoveSlots has to serve slots that from serves, one after the other, as a cluster is resharded while it
+// serves: keys move one by one, and who asks meanwhile is redirected.
+func (c *Cluster) MoveSlots(ctx context.Context, from, to *Server, slots []int) error {
+	source, target := from.client(), to.client()
+	defer source.Close()
+	defer target.Close()
+	sourceID, targetID := c.id(from), c.id(to)
+	for _, slot := range slots {
+		err := errors.Join(
+			target.Do(ctx, "CLUSTER", "SETSLOT", slot, "IMPORTING", sourceID).Err(),
+			source.Do(ctx, "CLUSTER", "SETSLOT", slot, "MIGRATING", targetID).Err())
+		for err == nil {
+			keys, listErr := source.ClusterGetKeysInSlot(ctx, slot, 100).Result()
+			if err = listErr; err != nil || len(keys) == 0 {
+				break
+			}
+			args := []any{"MIGRATE", "127.0.0.1", to.port, "", 0, 5000, "KEYS"}
+			for _, key := range keys {
+				args = append(args, key)
+			}
+			err = source.Do(ctx, args...).Err()
+		}
+		// The new owner first: until the old one knows too, it redirects.
+		err = errors.Join(err,
+			target.Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", targetID).Err(),
+			source.Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", targetID).Err())
+		if err != nil {
+			return fmt.Errorf("move slot %d: %w", slot, err)
+		}
+	}
+	return nil
+}
+
+// Slots lists the slots that s serves, ascending.
+func (c *Cluster) Slots(s *Server) []int {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	client := s.client()
+	defer client.Close()
+	ranges, err := client.ClusterSlots(ctx).Result()
+	if err != nil {
+		c.t.Fatalf("redistest: %v", err)
+	}
+	var own []int
+	for _, r := range ranges {
+		if len(r.Nodes) > 0 && r.Nodes[0].Addr == s.Addr() {
+			for slot := r.Start; slot <= r.End; slot++ {
+				own = append(own, slot)
+			}
+		}
+	}
+	return own
+}
+
+func (c *Cluster) id(s *Server) string {
+	for i := range c.Nodes {
+		if c.Nodes[i] == s {
+			return c.ids[i]
+		}
+	}
+	return ""
+}
+
+// until waits until is holds for every running node.
+func (c *Cluster) until(what string, is func(context.Context, *Server, *redis.Client) bool) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*bound)
+	defer cancel()
+	for _, s := range c.Nodes {
+		if !s.Running() {
+			continue
+		}
+		client := s.client()
+		for !is(ctx, s, client) {
+			select {
+			case <-ctx.Done():
+				c.t.Fatalf("redistest: not within %v: %s; %s says\n%s%s", 2*bound, what, s.Addr(),
+					client.ClusterInfo(context.Background()).Val(), client.ClusterNodes(context.Background()).Val())
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+		_ = client.Close()
+	}
+}
+
+func (c *Cluster) do(s *Server, args ...any) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	client := s.client()
+	defer client.Close()
+	if err := client.Do(ctx, args...).Err(); err != nil {
+		c.t.Fatalf("redistest: %v: %v", args, err)
+	}
+}
+
+// text returns a text that a node answers, or the value of the one setting asked for.
+func (c *Cluster) text(s *Server, args ...any) string {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	client := s.client()
+	defer client.Close()
+	answer, err := client.Do(ctx, args...).Result()
+	if err != nil {
+		c.t.Fatalf("redistest: %v: %v", args, err)
+	}
+	if settings, ok := answer.(map[any]any); ok {
+		for _, value := range settings {
+			return fmt.Sprint(value)
+		}
+	}
+	return fmt.Sprint(answer)
+}
