@@ -2,54 +2,55 @@ package manifest
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
-
-	"golang.org/x/net/http/httpguts"
 
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
-// Fault is one thing that is wrong with manifests. It never holds a Secret's value.
-type Fault struct {
-	Place  Place
-	Object string // kind/name
-	Reason string
-}
-
-// Error gives file, line, object and reason.
-func (f *Fault) Error() string {
-	var b strings.Builder
-	if f.Place.File != "" {
-		fmt.Fprintf(&b, "%s:%d: ", f.Place.File, f.Place.Line)
-	}
-	if f.Object != "" {
-		b.WriteString(f.Object + ": ")
-	}
-	b.WriteString(f.Reason)
-	return b.String()
-}
-
-// Build makes a snapshot of objects. The error joins a [*Fault] for each thing that is wrong; warnings are
-// faults that do not keep the rest from working. The snapshot owns copies of the values.
+// Build makes a snapshot of objects, all or nothing. The error joins a [*Fault] for each thing that is wrong;
+// warnings are faults that do not keep the rest from working. The snapshot owns copies of the values.
 func Build(o Objects) (s *policy.Snapshot, warnings []*Fault, err error) {
-	b := builder{secrets: map[objectKey]*Secret{}, ids: map[credentialKey]string{}, names: map[string]bool{}}
-	for i := range o.Secrets {
-		m := o.Secrets[i].Metadata
-		b.at, b.object = o.Secrets[i].At, "Secret/"+m.Name
-		b.checkName(m)
-		key := objectKey{m.Namespace, m.Name}
-		if b.secrets[key] != nil {
-			b.fault("metadata.name", "there are two Secrets of this name")
+	s, faults, warnings := BuildEach(o)
+	var errs []error
+	for _, f := range faults {
+		if f.Cause != CredentialFaulty { // which follows from another
+			errs = append(errs, f)
 		}
-		b.secrets[key] = &o.Secrets[i]
+	}
+	if len(errs) > 0 {
+		s.Discard()
+		return nil, warnings, errors.Join(errs...)
+	}
+	return s, warnings, nil
+}
+
+// BuildEach makes a snapshot of those objects that nothing is wrong with: each is judged on its own, and what
+// is wrong with one keeps that one out of force and no other. It returns the faults in the order of the
+// objects, Projects, Secrets, Credentials and endpoints, and warnings, which keep nothing out.
+//
+//   - Of objects that claim the same, the first stands: give the older ones first.
+//   - An endpoint that names a credential which is missing, faulty or not granted stays in force without it.
+//   - Where a Project of an object's project is among the objects, the object has to be in its namespace or in
+//     one that the Project allows.
+//
+// The snapshot owns copies of the values.
+func BuildEach(o Objects) (s *policy.Snapshot, faults, warnings []*Fault) {
+	b := builder{
+		projects: map[string]*Project{}, secrets: map[ObjectKey]*Secret{},
+		ids: map[credentialKey]*claim{}, names: map[ObjectKey]bool{},
+	}
+	for i := range o.Projects {
+		b.project(&o.Projects[i])
+	}
+	for i := range o.Secrets {
+		if b.begin("Secret", o.Secrets[i].Metadata, o.Secrets[i].At) {
+			b.secrets[b.of] = &o.Secrets[i]
+		}
 	}
 	for i := range o.Credentials {
 		b.credential(&o.Credentials[i])
@@ -57,102 +58,144 @@ func Build(o Objects) (s *policy.Snapshot, warnings []*Fault, err error) {
 	for i := range o.Endpoints {
 		b.endpoint(&o.Endpoints[i])
 	}
-	if len(b.faults) == 0 {
-		s, err = policy.NewSnapshot(b.endpoints, b.credentials)
-		if err == nil {
-			return s, b.warnings, nil
-		}
-		b.faults = append(b.faults, err)
+	s, err := policy.NewSnapshot(b.endpoints, b.credentials)
+	if err != nil {
+		panic(err) // names and ids were held to be unique above
 	}
-	for _, c := range b.credentials {
-		c.Value.Zero()
-	}
-	return nil, b.warnings, errors.Join(b.faults...)
+	return s, b.faults, b.warnings
 }
-
-type objectKey struct{ namespace, name string }
 
 type credentialKey struct{ project, environment, id string }
 
-type builder struct {
-	at     func(field string) Place // of the object in hand
-	object string
+// claim is the first Credential of an id, whether it is in force or not.
+type claim struct {
+	metadata Metadata
+	allowed  []string
+	inForce  bool
+	short    bool // its value is too short to be searched for
+}
 
-	secrets map[objectKey]*Secret
-	ids     map[credentialKey]string // to the object's name
-	names   map[string]bool          // kind, namespace and name
-	short   map[credentialKey]bool
+type builder struct {
+	at func(field string) Place // of the object in hand
+	of ObjectKey
+
+	projects map[string]*Project // by the project's id
+	secrets  map[ObjectKey]*Secret
+	ids      map[credentialKey]*claim
+	names    map[ObjectKey]bool
 
 	endpoints   []*policy.Endpoint
 	credentials []*policy.Credential
-	faults      []error
+	faults      []*Fault
 	warnings    []*Fault
 }
 
-func (b *builder) place(field string) Place {
-	if b.at == nil {
-		return Place{}
+// begin takes an object in hand. It is false for one whose name is taken.
+func (b *builder) begin(kind string, m Metadata, at func(string) Place) bool {
+	b.of, b.at = ObjectKey{kind, m.Namespace, m.Name}, at
+	if m.Name == "" || len(m.Name) > 253 || strings.Contains(m.Name, "/") {
+		b.fault(Invalid, "metadata.name", "is to have 1 to 253 characters, and no slash")
 	}
-	return b.at(field)
+	if b.names[b.of] {
+		b.fault(Duplicate, "metadata.name", "there are two %ss of this name", kind)
+		return false
+	}
+	b.names[b.of] = true
+	return true
 }
 
-func (b *builder) fault(field, format string, args ...any) {
-	b.faults = append(b.faults, &Fault{Place: b.place(field), Object: b.object, Reason: field + ": " + fmt.Sprintf(format, args...)})
+func (b *builder) newFault(cause Cause, field, format string, args ...any) *Fault {
+	f := &Fault{Object: b.of.Kind + "/" + b.of.Name, Of: b.of, Cause: cause, Reason: field + ": " + fmt.Sprintf(format, args...)}
+	if b.at != nil {
+		f.Place = b.at(field)
+	}
+	return f
+}
+
+func (b *builder) fault(cause Cause, field, format string, args ...any) {
+	b.faults = append(b.faults, b.newFault(cause, field, format, args...))
 }
 
 func (b *builder) warn(field, format string, args ...any) {
-	b.warnings = append(b.warnings, &Fault{Place: b.place(field), Object: b.object, Reason: field + ": " + fmt.Sprintf(format, args...)})
-}
-
-func (b *builder) checkName(m Metadata) {
-	if m.Name == "" || len(m.Name) > 253 {
-		b.fault("metadata.name", "is to have 1 to 253 characters")
-	}
+	b.warnings = append(b.warnings, b.newFault(Invalid, field, format, args...))
 }
 
 func (b *builder) checkIdentifier(field, value string) {
 	if value == "" || len(value) > 256 || !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
-		b.fault(field, "is to have 1 to 256 bytes of UTF-8")
+		b.fault(Invalid, field, "is to have 1 to 256 bytes of UTF-8")
 	}
 }
 
-func (b *builder) unique(kind string, m Metadata) {
-	key := kind + "/" + m.Namespace + "/" + m.Name
-	if b.names[key] {
-		b.fault("metadata.name", "there are two %ss of this name", kind)
+func (b *builder) checkCount(field string, count, most int) {
+	if count > most {
+		b.fault(Invalid, field, "has %d; allowed: up to %d", count, most)
 	}
-	b.names[key] = true
+}
+
+func (b *builder) project(o *Project) {
+	if !b.begin("Project", o.Metadata, o.At) {
+		return
+	}
+	b.checkIdentifier("spec.projectId", o.Spec.ProjectID)
+	if b.projects[o.Spec.ProjectID] != nil {
+		b.fault(Duplicate, "spec.projectId", "is %q, as is that of another Project before it", o.Spec.ProjectID)
+		return
+	}
+	b.projects[o.Spec.ProjectID] = o
+}
+
+// checkGrant says when the object in hand may not be of the project that it names.
+func (b *builder) checkGrant(project string) {
+	p := b.projects[project]
+	if p != nil && !Granted(b.of.Namespace, p.Metadata.Namespace, p.Spec.AllowedNamespaces) {
+		b.fault(NotGranted, "spec.project", "project %q belongs to another namespace, whose Project does not list %q in allowedNamespaces",
+			project, b.of.Namespace)
+	}
+}
+
+// Granted tells whether an object of a namespace may refer to one of the namespace owner that allows those in
+// allowed, "*" being all.
+func Granted(namespace, owner string, allowed []string) bool {
+	return namespace == owner || slices.Contains(allowed, namespace) || slices.Contains(allowed, "*")
 }
 
 func (b *builder) credential(o *Credential) {
-	b.at, b.object = o.At, "Credential/"+o.Metadata.Name
-	b.checkName(o.Metadata)
-	b.unique("Credential", o.Metadata)
+	before := len(b.faults)
+	named := b.begin("Credential", o.Metadata, o.At)
 	b.checkIdentifier("spec.project", o.Spec.Project)
 	b.checkIdentifier("spec.environment", o.Spec.Environment)
+	b.checkGrant(o.Spec.Project)
+	granted := len(b.faults) == before
 	c := &policy.Credential{ID: o.Spec.ID, Project: o.Spec.Project, Environment: o.Spec.Environment}
 	if !policy.ValidID(c.ID) {
-		b.fault("spec.id", "is %q; allowed: cred_ and 1 to 64 letters, digits, _ or -", c.ID)
+		b.fault(Invalid, "spec.id", "is %q; allowed: cred_ and 1 to 64 letters, digits, _ or -", c.ID)
 	}
-	key := credentialKey{c.Project, c.Environment, c.ID}
-	if other, taken := b.ids[key]; taken {
-		b.fault("spec.id", "is %q, as is that of Credential/%s in the same project and environment", c.ID, other)
-	}
-	b.ids[key] = o.Metadata.Name
 	c.Destinations = b.rules("spec.destinations", o.Spec.Destinations)
 	for i, name := range o.Spec.Places {
 		p, err := policy.ParsePlace(name)
 		if err != nil {
-			b.fault(fmt.Sprintf("spec.places[%d]", i), "%v", err)
+			b.fault(Invalid, fmt.Sprintf("spec.places[%d]", i), "%v", err)
 		}
 		c.Places |= p
 	}
 	c.Value = b.value(o)
-	if n := c.Value.Len(); n > 0 && n < policy.MinScrubbed {
-		if b.short == nil {
-			b.short = map[credentialKey]bool{}
+	// Who may not be of the project claims none of its ids.
+	key := credentialKey{c.Project, c.Environment, c.ID}
+	switch first := b.ids[key]; {
+	case !named || !granted:
+	case first == nil:
+		b.ids[key] = &claim{
+			metadata: o.Metadata, allowed: o.Spec.AllowedNamespaces, inForce: len(b.faults) == before,
+			short: c.Value.Len() < policy.MinScrubbed,
 		}
-		b.short[key] = true
+	case first.metadata.Namespace == o.Metadata.Namespace:
+		b.fault(Duplicate, "spec.id", "is %q, as is that of Credential/%s in the same project and environment", c.ID, first.metadata.Name)
+	default:
+		b.fault(Duplicate, "spec.id", "is %q, as is that of a Credential of another namespace in the same project and environment", c.ID)
+	}
+	if len(b.faults) > before {
+		c.Value.Zero()
+		return
 	}
 	b.credentials = append(b.credentials, c)
 }
@@ -162,22 +205,22 @@ func (b *builder) value(o *Credential) secret.Value {
 	const field = "spec.valueFrom.secretKeyRef"
 	ref := o.Spec.ValueFrom.SecretKeyRef
 	if ref.Name == "" || ref.Key == "" {
-		b.fault(field, "name and key are required")
+		b.fault(Invalid, field, "name and key are required")
 		return secret.Value{}
 	}
-	s := b.secrets[objectKey{o.Metadata.Namespace, ref.Name}]
+	s := b.secrets[ObjectKey{"Secret", o.Metadata.Namespace, ref.Name}]
 	if s == nil {
-		b.fault(field, "there is no Secret %q", ref.Name)
+		b.fault(SecretMissing, field, "there is no Secret %q", ref.Name)
 		return secret.Value{}
 	}
 	v, ok := s.Data[ref.Key]
 	switch {
 	case !ok:
-		b.fault(field, "the Secret %q has no key %q", ref.Name, ref.Key)
+		b.fault(SecretKeyMissing, field, "the Secret %q has no key %q", ref.Name, ref.Key)
 	case len(v) == 0:
-		b.fault(field, "the key %q of the Secret %q is empty", ref.Key, ref.Name)
+		b.fault(ValueInvalid, field, "the key %q of the Secret %q is empty", ref.Key, ref.Name)
 	case len(v) > policy.MaxValue:
-		b.fault(field, "the key %q of the Secret %q has %d bytes; allowed: up to %d", ref.Key, ref.Name, len(v), policy.MaxValue)
+		b.fault(ValueInvalid, field, "the key %q of the Secret %q has %d bytes; allowed: up to %d", ref.Key, ref.Name, len(v), policy.MaxValue)
 	default:
 		if end := v[len(v)-1]; end == '\n' || end == '\r' {
 			b.warn(field, "the key %q of the Secret %q ends in a line break, which is taken as a part of the value", ref.Key, ref.Name)
@@ -188,6 +231,7 @@ func (b *builder) value(o *Credential) secret.Value {
 }
 
 func (b *builder) rules(field string, specs []RuleSpec) []policy.Rule {
+	b.checkCount(field, len(specs), MaxRules)
 	rules := make([]policy.Rule, 0, len(specs))
 	for i, spec := range specs {
 		at := fmt.Sprintf("%s[%d]", field, i)
@@ -197,7 +241,7 @@ func (b *builder) rules(field string, specs []RuleSpec) []policy.Rule {
 		)
 		switch {
 		case (spec.Domain == "") == (spec.Pattern == ""):
-			b.fault(at, "exactly one of domain and pattern is to be set")
+			b.fault(Invalid, at, "exactly one of domain and pattern is to be set")
 			continue
 		case spec.Domain != "":
 			at += ".domain"
@@ -207,123 +251,10 @@ func (b *builder) rules(field string, specs []RuleSpec) []policy.Rule {
 			r, err = policy.Pattern(spec.Pattern)
 		}
 		if err != nil {
-			b.fault(at, "%v", err)
+			b.fault(Invalid, at, "%v", err)
 			continue
 		}
 		rules = append(rules, r)
 	}
 	return rules
-}
-
-func (b *builder) endpoint(o *ProxyEndpoint) {
-	b.at, b.object = o.At, "ProxyEndpoint/"+o.Metadata.Name
-	b.checkName(o.Metadata)
-	b.unique("ProxyEndpoint", o.Metadata)
-	b.checkIdentifier("spec.project", o.Spec.Project)
-	b.checkIdentifier("spec.environment", o.Spec.Environment)
-	e := &policy.Endpoint{
-		Name: o.Metadata.Name, Project: o.Spec.Project, Environment: o.Spec.Environment,
-		Origins:      b.rules("spec.origins", o.Spec.Origins),
-		Destinations: b.rules("spec.destinations", o.Spec.Destinations),
-		AllowHTTP:    o.Spec.AllowHTTP,
-		KeepSecrets:  o.Spec.Scrub.Disabled, PassUnreadable: o.Spec.Scrub.PassUnreadable,
-	}
-	if o.Metadata.Namespace != "" {
-		e.Name = o.Metadata.Namespace + "/" + o.Metadata.Name
-	}
-	switch o.Spec.Access {
-	case "", "origin":
-		if len(o.Spec.Origins) == 0 {
-			b.fault("spec.origins", "at least one is required with access origin")
-		}
-	case "key":
-		e.Access = policy.ByKey
-	default:
-		b.fault("spec.access", "is %q; allowed: origin, key", o.Spec.Access)
-	}
-	if len(o.Spec.Destinations) == 0 {
-		b.fault("spec.destinations", "at least one is required")
-	}
-	for i, m := range o.Spec.Methods {
-		if !httpguts.ValidHeaderFieldName(m) || m == "CONNECT" { // a method is a token, as a header's name is
-			b.fault(fmt.Sprintf("spec.methods[%d]", i), "is %q; allowed: a method other than CONNECT, such as GET", m)
-		}
-		e.Methods = append(e.Methods, m)
-	}
-	for i, p := range o.Spec.Ports {
-		if p < 1 || p > 65535 {
-			b.fault(fmt.Sprintf("spec.ports[%d]", i), "is %d; allowed: 1 to 65535", p)
-			continue
-		}
-		e.Ports = append(e.Ports, uint16(p))
-	}
-	for i, id := range o.Spec.Credentials {
-		key, field := credentialKey{e.Project, e.Environment, id}, fmt.Sprintf("spec.credentials[%d]", i)
-		if _, known := b.ids[key]; !known {
-			b.fault(field, "there is no Credential with the id %q in project %q, environment %q", id, e.Project, e.Environment)
-		}
-		if b.short[key] && !e.KeepSecrets {
-			b.warn(field, "the value of %s has fewer than %d bytes, and so can not be used where answers are scrubbed", id, policy.MinScrubbed)
-		}
-		e.Credentials = append(e.Credentials, id)
-	}
-	if o.Spec.CABundle != "" {
-		e.Roots = x509.NewCertPool()
-		if !e.Roots.AppendCertsFromPEM([]byte(o.Spec.CABundle)) {
-			b.fault("spec.caBundle", "holds no certificate in PEM")
-		}
-		sum := sha256.Sum256([]byte(o.Spec.CABundle))
-		e.RootsID = hex.EncodeToString(sum[:])
-	}
-	b.limits(e, o.Spec.Limits)
-	b.timeouts(e, o.Spec.Timeouts)
-	b.endpoints = append(b.endpoints, e)
-}
-
-func (b *builder) limits(e *policy.Endpoint, l LimitsSpec) {
-	for _, n := range []struct {
-		field string
-		value int64
-	}{
-		{"requestsPerSecond", int64(l.RequestsPerSecond)}, {"burst", int64(l.Burst)}, {"concurrent", int64(l.Concurrent)},
-		{"requestBytes", l.RequestBytes}, {"responseBytes", l.ResponseBytes},
-	} {
-		const most = 1 << 50
-		if n.value < 0 || n.value > most || !strings.HasSuffix(n.field, "Bytes") && n.value > 1_000_000 {
-			b.fault("spec.limits."+n.field, "is out of range: %d", n.value)
-		}
-	}
-	e.Limits = policy.Limits{
-		PerSecond: l.RequestsPerSecond, Burst: l.Burst, Concurrent: l.Concurrent,
-		RequestBytes: l.RequestBytes, ResponseBytes: l.ResponseBytes,
-	}
-	if e.Limits.Burst == 0 {
-		e.Limits.Burst = 2 * l.RequestsPerSecond
-	}
-	if e.Limits.Concurrent == 0 {
-		e.Limits.Concurrent = policy.DefaultConcurrent
-	}
-}
-
-func (b *builder) timeouts(e *policy.Endpoint, t TimeoutsSpec) {
-	for _, d := range []struct {
-		field   string
-		given   Duration
-		to      *time.Duration
-		unset   time.Duration
-		longest time.Duration
-	}{
-		{"connect", t.Connect, &e.Timeouts.Connect, policy.DefaultConnectTimeout, time.Minute},
-		{"headers", t.Headers, &e.Timeouts.Headers, policy.DefaultHeadersTimeout, time.Hour},
-		{"idle", t.Idle, &e.Timeouts.Idle, policy.DefaultIdleTimeout, 24 * time.Hour},
-		{"total", t.Total, &e.Timeouts.Total, 0, 7 * 24 * time.Hour},
-	} {
-		if d.given < 0 || time.Duration(d.given) > d.longest {
-			b.fault("spec.timeouts."+d.field, "is %s; allowed: up to %s", time.Duration(d.given), d.longest)
-		}
-		*d.to = time.Duration(d.given)
-		if d.given == 0 {
-			*d.to = d.unset
-		}
-	}
 }

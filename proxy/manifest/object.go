@@ -1,14 +1,24 @@
 // Package manifest owns endpoints and credentials as they are written down: the fields of the kinds
-// Credential and ProxyEndpoint of lectern.dev/v1alpha1, what they mean as policy, and a folder of YAML files
-// that is read again when it changes. It takes all or nothing: one bad file, and what was in force stays.
+// Credential and ProxyEndpoint of lectern.dev/v1alpha1, and of Project as far as it says who may have them;
+// what they mean as policy; and a folder of YAML files that is read again when it changes. Of a folder it takes
+// all or nothing: one bad file, and what was in force stays. Where each object stands for itself, [BuildEach]
+// keeps out those that are faulty.
 package manifest
 
 import (
 	"time"
 )
 
-// APIVersion is that of Credential and ProxyEndpoint.
+// APIVersion is that of Project, Credential and ProxyEndpoint.
 const APIVersion = "lectern.dev/v1alpha1"
+
+// What one object may hold at most.
+const (
+	MaxRules    = 256 // origins, destinations, credentials: of each
+	MaxMethods  = 32
+	MaxPorts    = 64
+	MaxCABundle = 256 << 10 // bytes
+)
 
 // Metadata names an object.
 type Metadata struct {
@@ -17,6 +27,18 @@ type Metadata struct {
 	// Labels and Annotations mean nothing here.
 	Labels      map[string]string `json:"labels,omitempty" yaml:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty" yaml:"annotations,omitempty"`
+}
+
+// ProjectSpec is the spec of a Project. Only whose it is matters here: the rest is the region service's.
+type ProjectSpec struct {
+	// ProjectID is what objects name as their project. Required.
+	ProjectID string `json:"projectId" yaml:"projectId"`
+	// Title, Region and DeletionPolicy mean nothing here.
+	Title          string `json:"title" yaml:"title"`
+	Region         string `json:"region,omitempty" yaml:"region,omitempty"`
+	DeletionPolicy string `json:"deletionPolicy,omitempty" yaml:"deletionPolicy,omitempty"`
+	// AllowedNamespaces are those, beside the Project's own, whose objects may be of the project; "*" for all.
+	AllowedNamespaces []string `json:"allowedNamespaces,omitempty" yaml:"allowedNamespaces,omitempty"`
 }
 
 // CredentialSpec is the spec of a Credential: a value, and where it may go.
@@ -33,6 +55,8 @@ type CredentialSpec struct {
 	Destinations []RuleSpec `json:"destinations,omitempty" yaml:"destinations,omitempty"`
 	// Places narrow what part of a request may hold it: header, url, body. None: any.
 	Places []string `json:"places,omitempty" yaml:"places,omitempty"`
+	// AllowedNamespaces are those, beside the Credential's own, whose endpoints may use it; "*" for all.
+	AllowedNamespaces []string `json:"allowedNamespaces,omitempty" yaml:"allowedNamespaces,omitempty"`
 }
 
 // ValueSource says where a credential's value is.
@@ -140,6 +164,14 @@ type Place struct {
 	Line int
 }
 
+// Project is a Project that was read.
+type Project struct {
+	Metadata Metadata
+	Spec     ProjectSpec
+	// At tells where a field stands: "spec.projectId". Nil: nobody knows.
+	At func(field string) Place
+}
+
 // Credential is a Credential that was read.
 type Credential struct {
 	Metadata Metadata
@@ -164,6 +196,7 @@ type Secret struct {
 
 // Objects is what a snapshot is made of.
 type Objects struct {
+	Projects    []Project
 	Credentials []Credential
 	Endpoints   []ProxyEndpoint
 	Secrets     []Secret

@@ -77,6 +77,17 @@ func parseDocument(o *Objects, file string, d document) error {
 	}
 	at := func(field string) Place { return Place{file, lineOf(&root, field)} }
 	switch k.APIVersion + " " + k.Kind {
+	case APIVersion + " Project":
+		var doc struct {
+			kind     `yaml:",inline"`
+			Metadata Metadata    `yaml:"metadata"`
+			Spec     ProjectSpec `yaml:"spec"`
+			Status   yaml.Node   `yaml:"status"`
+		}
+		if err := strict(d, &doc); err != nil {
+			return faultOf(file, k.Kind, err)
+		}
+		o.Projects = append(o.Projects, Project{doc.Metadata, doc.Spec, at})
 	case APIVersion + " Credential":
 		var doc struct {
 			kind     `yaml:",inline"`
@@ -103,7 +114,7 @@ func parseDocument(o *Objects, file string, d document) error {
 		return parseSecret(o, file, d, at)
 	default:
 		return &Fault{Place: at("kind"), Reason: fmt.Sprintf(
-			"apiVersion %q, kind %q; allowed: %s Credential, %s ProxyEndpoint, v1 Secret", k.APIVersion, k.Kind, APIVersion, APIVersion)}
+			"apiVersion %q, kind %q; allowed: %s Project, Credential or ProxyEndpoint, v1 Secret", k.APIVersion, k.Kind, APIVersion)}
 	}
 	return nil
 }

@@ -80,6 +80,9 @@ func (s *Snapshot) AllowsPreflight(origin, url, scheme string, port uint16) bool
 	})
 }
 
+// Discard overwrites the values of a Snapshot that was never put in force.
+func (s *Snapshot) Discard() { s.release() }
+
 // release lets go of the snapshot. The last one overwrites the values.
 func (s *Snapshot) release() {
 	if s.holders.Add(-1) == 0 {

@@ -1,0 +1,136 @@
+package manifest_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lectern-dev/lectern/proxy/manifest"
+	"github.com/lectern-dev/lectern/proxy/policy"
+)
+
+// objects are those of two namespaces: a, which has the project, its credential and an endpoint, and b,
+// which has an endpoint that uses a's credential.
+func objects() manifest.Objects {
+	in := func(namespace, name string) manifest.Metadata {
+		return manifest.Metadata{Namespace: namespace, Name: name}
+	}
+	endpoint := manifest.ProxyEndpointSpec{
+		Project: "pr_1", Environment: "prod", Access: "key",
+		Destinations: []manifest.RuleSpec{{Domain: "example.com"}}, Credentials: []string{"cred_x"},
+	}
+	return manifest.Objects{
+		Projects: []manifest.Project{{Metadata: in("a", "one"), Spec: manifest.ProjectSpec{ProjectID: "pr_1", AllowedNamespaces: []string{"b"}}}},
+		Secrets:  []manifest.Secret{{Metadata: in("a", "s"), Data: map[string][]byte{"token": []byte(canary)}}},
+		Credentials: []manifest.Credential{{Metadata: in("a", "x"), Spec: manifest.CredentialSpec{
+			Project: "pr_1", Environment: "prod", ID: "cred_x", AllowedNamespaces: []string{"b"},
+			ValueFrom: manifest.ValueSource{SecretKeyRef: manifest.SecretKeyRef{Name: "s", Key: "token"}},
+		}}},
+		Endpoints: []manifest.ProxyEndpoint{
+			{Metadata: in("a", "web"), Spec: endpoint}, {Metadata: in("b", "web"), Spec: endpoint},
+		},
+	}
+}
+
+// What is wrong with one object keeps out that one, and no other.
+func TestBuildEach(t *testing.T) {
+	type fault struct {
+		Of    manifest.ObjectKey
+		Cause manifest.Cause
+	}
+	var (
+		credential = manifest.ObjectKey{Kind: "Credential", Namespace: "a", Name: "x"}
+		endpointA  = manifest.ObjectKey{Kind: "ProxyEndpoint", Namespace: "a", Name: "web"}
+		endpointB  = manifest.ObjectKey{Kind: "ProxyEndpoint", Namespace: "b", Name: "web"}
+	)
+	for _, tt := range []struct {
+		name string
+		in   func(o *manifest.Objects)
+		want []fault
+		uses map[string][]string // what is in force: endpoints, and the credentials that each may use
+	}{
+		{"all is well", func(*manifest.Objects) {}, nil, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
+		{"an endpoint's pattern", func(o *manifest.Objects) { o.Endpoints[0].Spec.Origins = []manifest.RuleSpec{{Pattern: "("}} },
+			[]fault{{endpointA, manifest.Invalid}}, map[string][]string{"b/web": {"cred_x"}}},
+		{"no Secret", func(o *manifest.Objects) { o.Secrets = nil },
+			[]fault{{credential, manifest.SecretMissing}, {endpointA, manifest.CredentialFaulty}, {endpointB, manifest.CredentialFaulty}},
+			map[string][]string{"a/web": nil, "b/web": nil}},
+		{"the Secret of another namespace", func(o *manifest.Objects) { o.Secrets[0].Metadata.Namespace = "b" },
+			[]fault{{credential, manifest.SecretMissing}, {endpointA, manifest.CredentialFaulty}, {endpointB, manifest.CredentialFaulty}},
+			map[string][]string{"a/web": nil, "b/web": nil}},
+		{"no key", func(o *manifest.Objects) { o.Secrets[0].Data = nil },
+			[]fault{{credential, manifest.SecretKeyMissing}, {endpointA, manifest.CredentialFaulty}, {endpointB, manifest.CredentialFaulty}},
+			map[string][]string{"a/web": nil, "b/web": nil}},
+		{"empty", func(o *manifest.Objects) { o.Secrets[0].Data["token"] = nil },
+			[]fault{{credential, manifest.ValueInvalid}, {endpointA, manifest.CredentialFaulty}, {endpointB, manifest.CredentialFaulty}},
+			map[string][]string{"a/web": nil, "b/web": nil}},
+		{"too long", func(o *manifest.Objects) { o.Secrets[0].Data["token"] = make([]byte, policy.MaxValue+1) },
+			[]fault{{credential, manifest.ValueInvalid}, {endpointA, manifest.CredentialFaulty}, {endpointB, manifest.CredentialFaulty}},
+			map[string][]string{"a/web": nil, "b/web": nil}},
+		{"no credential", func(o *manifest.Objects) { o.Credentials = nil },
+			[]fault{{endpointA, manifest.CredentialMissing}, {endpointB, manifest.CredentialMissing}}, map[string][]string{"a/web": nil, "b/web": nil}},
+		{"another environment", func(o *manifest.Objects) { o.Endpoints[0].Spec.Environment = "test" },
+			[]fault{{endpointA, manifest.CredentialMissing}}, map[string][]string{"a/web": nil, "b/web": {"cred_x"}}},
+		{"the credential is not granted", func(o *manifest.Objects) { o.Credentials[0].Spec.AllowedNamespaces = []string{"c"} },
+			[]fault{{endpointB, manifest.NotGranted}}, map[string][]string{"a/web": {"cred_x"}, "b/web": nil}},
+		{"the credential is granted to all", func(o *manifest.Objects) { o.Credentials[0].Spec.AllowedNamespaces = []string{"*"} },
+			nil, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
+		{"the project is not granted", func(o *manifest.Objects) { o.Projects[0].Spec.AllowedNamespaces = nil },
+			[]fault{{endpointB, manifest.NotGranted}}, map[string][]string{"a/web": {"cred_x"}}},
+		{"the project is declared by nobody", func(o *manifest.Objects) { o.Projects = nil },
+			nil, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
+		{"an older Credential of the id", func(o *manifest.Objects) {
+			older := o.Credentials[0]
+			older.Metadata.Name = "older"
+			o.Credentials = append([]manifest.Credential{older}, o.Credentials...)
+		}, []fault{{credential, manifest.Duplicate}}, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
+		{"who may not be of the project takes none of its ids", func(o *manifest.Objects) {
+			older := o.Credentials[0]
+			older.Metadata.Namespace = "c"
+			o.Credentials = append([]manifest.Credential{older}, o.Credentials...)
+		}, []fault{
+			{manifest.ObjectKey{Kind: "Credential", Namespace: "c", Name: "x"}, manifest.NotGranted},
+			{manifest.ObjectKey{Kind: "Credential", Namespace: "c", Name: "x"}, manifest.SecretMissing},
+		}, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
+		{"an older Project of the id", func(o *manifest.Objects) {
+			o.Projects = append(o.Projects, manifest.Project{Metadata: manifest.Metadata{Namespace: "b", Name: "mine"}, Spec: manifest.ProjectSpec{ProjectID: "pr_1"}})
+		}, []fault{{manifest.ObjectKey{Kind: "Project", Namespace: "b", Name: "mine"}, manifest.Duplicate}}, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
+		{"too many", func(o *manifest.Objects) {
+			o.Endpoints[0].Spec.Destinations = make([]manifest.RuleSpec, manifest.MaxRules+1)
+			for i := range o.Endpoints[0].Spec.Destinations {
+				o.Endpoints[0].Spec.Destinations[i].Domain = "example.com"
+			}
+		}, []fault{{endpointA, manifest.Invalid}}, map[string][]string{"b/web": {"cred_x"}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := objects()
+			tt.in(&o)
+			s, faults, warnings := manifest.BuildEach(o)
+			defer s.Discard()
+			var got []fault
+			for _, f := range faults {
+				got = append(got, fault{f.Of, f.Cause})
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+			uses := map[string][]string{}
+			for _, e := range s.Endpoints() {
+				uses[e.Name] = e.Credentials
+			}
+			if diff := cmp.Diff(tt.uses, uses); diff != "" {
+				t.Errorf("in force (-want +got):\n%s", diff)
+			}
+			if len(warnings) > 0 {
+				t.Errorf("warnings: %v", warnings)
+			}
+			strict, _, err := manifest.Build(o)
+			if (err == nil) != (len(tt.want) == 0) {
+				t.Errorf("Build: %v", err)
+			}
+			if err == nil {
+				strict.Discard()
+			}
+		})
+	}
+}

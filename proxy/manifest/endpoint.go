@@ -1,0 +1,147 @@
+package manifest
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/lectern-dev/lectern/proxy/policy"
+)
+
+func (b *builder) endpoint(o *ProxyEndpoint) {
+	before := len(b.faults)
+	b.begin("ProxyEndpoint", o.Metadata, o.At)
+	b.checkIdentifier("spec.project", o.Spec.Project)
+	b.checkIdentifier("spec.environment", o.Spec.Environment)
+	b.checkGrant(o.Spec.Project)
+	e := &policy.Endpoint{
+		Name: o.Metadata.Name, Project: o.Spec.Project, Environment: o.Spec.Environment,
+		Origins:      b.rules("spec.origins", o.Spec.Origins),
+		Destinations: b.rules("spec.destinations", o.Spec.Destinations),
+		AllowHTTP:    o.Spec.AllowHTTP,
+		KeepSecrets:  o.Spec.Scrub.Disabled, PassUnreadable: o.Spec.Scrub.PassUnreadable,
+	}
+	if o.Metadata.Namespace != "" {
+		e.Name = o.Metadata.Namespace + "/" + o.Metadata.Name
+	}
+	switch o.Spec.Access {
+	case "", "origin":
+		if len(o.Spec.Origins) == 0 {
+			b.fault(Invalid, "spec.origins", "at least one is required with access origin")
+		}
+	case "key":
+		e.Access = policy.ByKey
+	default:
+		b.fault(Invalid, "spec.access", "is %q; allowed: origin, key", o.Spec.Access)
+	}
+	if len(o.Spec.Destinations) == 0 {
+		b.fault(Invalid, "spec.destinations", "at least one is required")
+	}
+	b.checkCount("spec.methods", len(o.Spec.Methods), MaxMethods)
+	for i, m := range o.Spec.Methods {
+		if !httpguts.ValidHeaderFieldName(m) || m == "CONNECT" { // a method is a token, as a header's name is
+			b.fault(Invalid, fmt.Sprintf("spec.methods[%d]", i), "is %q; allowed: a method other than CONNECT, such as GET", m)
+		}
+		e.Methods = append(e.Methods, m)
+	}
+	b.checkCount("spec.ports", len(o.Spec.Ports), MaxPorts)
+	for i, p := range o.Spec.Ports {
+		if p < 1 || p > 65535 {
+			b.fault(Invalid, fmt.Sprintf("spec.ports[%d]", i), "is %d; allowed: 1 to 65535", p)
+			continue
+		}
+		e.Ports = append(e.Ports, uint16(p))
+	}
+	b.checkCount("spec.credentials", len(o.Spec.Credentials), MaxRules)
+	if len(o.Spec.CABundle) > MaxCABundle {
+		b.fault(Invalid, "spec.caBundle", "has %d bytes; allowed: up to %d", len(o.Spec.CABundle), MaxCABundle)
+	} else if o.Spec.CABundle != "" {
+		e.Roots = x509.NewCertPool()
+		if !e.Roots.AppendCertsFromPEM([]byte(o.Spec.CABundle)) {
+			b.fault(Invalid, "spec.caBundle", "holds no certificate in PEM")
+		}
+		sum := sha256.Sum256([]byte(o.Spec.CABundle))
+		e.RootsID = hex.EncodeToString(sum[:])
+	}
+	b.limits(e, o.Spec.Limits)
+	b.timeouts(e, o.Spec.Timeouts)
+	inForce := len(b.faults) == before
+	b.uses(e, o)
+	if inForce {
+		b.endpoints = append(b.endpoints, e)
+	}
+}
+
+// uses lets the endpoint use those of its credentials that are in force and granted to it. What is wrong with
+// the others is a fault that keeps the endpoint from nothing else.
+func (b *builder) uses(e *policy.Endpoint, o *ProxyEndpoint) {
+	for i, id := range o.Spec.Credentials {
+		field := fmt.Sprintf("spec.credentials[%d]", i)
+		switch c := b.ids[credentialKey{e.Project, e.Environment, id}]; {
+		case c == nil:
+			b.fault(CredentialMissing, field, "there is no Credential with the id %q in project %q, environment %q", id, e.Project, e.Environment)
+		case !Granted(o.Metadata.Namespace, c.metadata.Namespace, c.allowed):
+			b.fault(NotGranted, field, "%q is a Credential of another namespace, which does not list %q in allowedNamespaces", id, o.Metadata.Namespace)
+		case !c.inForce:
+			b.fault(CredentialFaulty, field, "the Credential with the id %q is not in force", id)
+		default:
+			if c.short && !e.KeepSecrets {
+				b.warn(field, "the value of %s has fewer than %d bytes, and so can not be used where answers are scrubbed", id, policy.MinScrubbed)
+			}
+			e.Credentials = append(e.Credentials, id)
+		}
+	}
+}
+
+func (b *builder) limits(e *policy.Endpoint, l LimitsSpec) {
+	for _, n := range []struct {
+		field string
+		value int64
+	}{
+		{"requestsPerSecond", int64(l.RequestsPerSecond)}, {"burst", int64(l.Burst)}, {"concurrent", int64(l.Concurrent)},
+		{"requestBytes", l.RequestBytes}, {"responseBytes", l.ResponseBytes},
+	} {
+		const most = 1 << 50
+		if n.value < 0 || n.value > most || !strings.HasSuffix(n.field, "Bytes") && n.value > 1_000_000 {
+			b.fault(Invalid, "spec.limits."+n.field, "is out of range: %d", n.value)
+		}
+	}
+	e.Limits = policy.Limits{
+		PerSecond: l.RequestsPerSecond, Burst: l.Burst, Concurrent: l.Concurrent,
+		RequestBytes: l.RequestBytes, ResponseBytes: l.ResponseBytes,
+	}
+	if e.Limits.Burst == 0 {
+		e.Limits.Burst = 2 * l.RequestsPerSecond
+	}
+	if e.Limits.Concurrent == 0 {
+		e.Limits.Concurrent = policy.DefaultConcurrent
+	}
+}
+
+func (b *builder) timeouts(e *policy.Endpoint, t TimeoutsSpec) {
+	for _, d := range []struct {
+		field   string
+		given   Duration
+		to      *time.Duration
+		unset   time.Duration
+		longest time.Duration
+	}{
+		{"connect", t.Connect, &e.Timeouts.Connect, policy.DefaultConnectTimeout, time.Minute},
+		{"headers", t.Headers, &e.Timeouts.Headers, policy.DefaultHeadersTimeout, time.Hour},
+		{"idle", t.Idle, &e.Timeouts.Idle, policy.DefaultIdleTimeout, 24 * time.Hour},
+		{"total", t.Total, &e.Timeouts.Total, 0, 7 * 24 * time.Hour},
+	} {
+		if d.given < 0 || time.Duration(d.given) > d.longest {
+			b.fault(Invalid, "spec.timeouts."+d.field, "is %s; allowed: up to %s", time.Duration(d.given), d.longest)
+		}
+		*d.to = time.Duration(d.given)
+		if d.given == 0 {
+			*d.to = d.unset
+		}
+	}
+}
