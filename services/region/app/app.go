@@ -54,7 +54,7 @@ func definition(cfg Config, background func(func(context.Context))) service.Defi
 			})
 			public = api.Routes(cfg.API, projects, regions, p.Keys.Guard)
 			if p.Write != nil {
-				internal = api.InternalRoutes(cfg.Ingest, store.NewWriter(p.Write), zones, p)
+				internal = api.InternalRoutes(cfg.API, cfg.Ingest, store.NewWriter(p.Write), zones, p)
 			}
 			return public, internal
 		},

@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/ingest"
@@ -12,18 +14,30 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/zone"
 )
 
-// Writer is what the ingest needs of the store. It tells how much of what was sent changed what was
-// stored.
+// Writer is what the routes under /internal need of the store.
 type Writer interface {
+	// PutProject stores what was sent, and tells how much of it changed what was stored.
 	PutProject(ctx context.Context, id string, sent []project.Project) (stored int, err error)
+	// Get returns a project as it was stored last, or a ProjectNotFound.
+	Get(ctx context.Context, id string) (project.Project, error)
+	// DeleteProject forgets a project, and tells whether it was known.
+	DeleteProject(ctx context.Context, id string) (deleted bool, err error)
 }
 
 // InternalRoutes lists every route under /internal of the service.
-func InternalRoutes(options ingest.Options, store Writer, zones *zone.Table, p *service.Parts) *httpapi.Router {
+func InternalRoutes(cfg Config, options ingest.Options, store Writer, zones *zone.Table, p *service.Parts) *httpapi.Router {
 	options.MeterProvider = p.Telemetry.MeterProvider
+	o := &owner{store: store, zones: zones, now: cfg.Now}
+	if o.now == nil {
+		o.now = time.Now
+	}
 
 	rt := httpapi.NewRouter()
 	rt.Post("/internal/projects", p.IngestKeys.Protect(ingest.Handler(projectKind(store, zones), options)))
+	rt.Handle("/internal/projects/{projectId}", map[string]http.Handler{
+		http.MethodGet:    p.IngestKeys.Protect(o.getProject),
+		http.MethodDelete: p.IngestKeys.Protect(o.deleteProject),
+	})
 	return rt
 }
 

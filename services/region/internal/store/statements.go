@@ -13,6 +13,15 @@ SELECT region
 FROM projects
 WHERE project_id = $1`
 
+const getProject = `
+SELECT title, region
+FROM projects
+WHERE project_id = $1`
+
+const deleteProject = `
+DELETE FROM projects
+WHERE project_id = $1`
+
 // The last sent wins; what is stored already is left as it is.
 const putProject = `
 INSERT INTO projects AS p (project_id, title, region)

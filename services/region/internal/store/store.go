@@ -19,7 +19,7 @@ import (
 var migrations embed.FS
 
 // Schema is the service's database: its migrations, and what each role may do. The reader selects. The
-// ingest role also writes, and deletes nothing.
+// ingest role also writes, and deletes projects when it is told to.
 func Schema() pgdb.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -30,7 +30,7 @@ func Schema() pgdb.Schema {
 		Migrations: sub,
 		Grants: map[pgdb.Role][]string{
 			pgdb.Reader: {"SELECT ON projects"},
-			pgdb.Ingest: {"SELECT, INSERT, UPDATE ON projects"},
+			pgdb.Ingest: {"SELECT, INSERT, UPDATE, DELETE ON projects"},
 		},
 	}
 }
