@@ -1,0 +1,149 @@
+{{/* A component's Deployment: dict root, name, c. */}}
+{{- define "lectern.deployment" -}}
+{{- $v := .root.Values -}}
+{{- $isService := not (has .name (list "proxy" "operator")) -}}
+{{- $image := include "lectern.image" (dict "root" .root "image" .c.image) -}}
+{{- $grace := int .c.terminationGracePeriodSeconds -}}
+{{- if not $grace }}{{ $grace = add .c.drain.preStopSeconds .c.drain.delaySeconds .c.drain.timeoutSeconds 12 }}{{ end -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  {{- include "lectern.metadata" (dict "root" .root "name" .name "object" (printf "%s-%s" (include "lectern.fullname" .root) .name) "labels" .c.labels "annotations" .c.annotations) | nindent 2 }}
+spec:
+  {{- if not .c.autoscaling.enabled }}
+  replicas: {{ .c.replicas }}
+  {{- end }}
+  revisionHistoryLimit: {{ .c.revisionHistoryLimit }}
+  minReadySeconds: {{ .c.minReadySeconds }}
+  strategy:
+    {{- toYaml .c.strategy | nindent 4 }}
+  selector:
+    matchLabels:
+      {{- include "lectern.selector" . | nindent 6 }}
+  template:
+    metadata:
+      labels:
+        {{- include "lectern.labels" (dict "root" .root "name" .name "extra" .c.podLabels) | nindent 8 }}
+      annotations:
+        {{- toYaml (mergeOverwrite (dict "kubectl.kubernetes.io/default-container" .name) (deepCopy $v.commonAnnotations) .c.podAnnotations) | nindent 8 }}
+    spec:
+      # Service links would inject ENTRIES_PORT and its like.
+      enableServiceLinks: false
+      serviceAccountName: {{ include "lectern.serviceAccount" . }}
+      automountServiceAccountToken: {{ include "lectern.asksAPIServer" . | eq "true" }}
+      terminationGracePeriodSeconds: {{ $grace }}
+      securityContext:
+        {{- toYaml .c.podSecurityContext | nindent 8 }}
+      {{- with $v.image.pullSecrets }}
+      imagePullSecrets:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .c.priorityClassName }}
+      priorityClassName: {{ . }}
+      {{- end }}
+      {{- with .c.nodeSelector }}
+      nodeSelector:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .c.tolerations }}
+      tolerations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .c.affinity }}
+      affinity:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .c.topologySpreadConstraints }}
+      topologySpreadConstraints:
+        {{- range . }}
+        - {{ toYaml (merge (dict "labelSelector" (dict "matchLabels" (include "lectern.selector" $ | fromYaml)) "matchLabelKeys" (list "pod-template-hash")) .) | nindent 10 | trim }}
+        {{- end }}
+      {{- end }}
+      {{- $migrates := and $isService .c.migrate.enabled }}
+      {{- $waits := and $v.dev.enabled (not .c.database.existingSecret) $migrates }}
+      {{- if or $migrates .c.extraInitContainers }}
+      initContainers:
+        {{- with .c.extraInitContainers }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+        {{- if $waits }}
+        - name: wait
+          {{- include "lectern.dev.waitForPostgres" . | nindent 10 }}
+        {{- end }}
+        {{- if $migrates }}
+        - name: migrate
+          image: {{ $image }}
+          imagePullPolicy: {{ $v.image.pullPolicy }}
+          args: [migrate]
+          env:
+            {{- include "lectern.migrationEnvironment" . | trim | nindent 12 }}
+          {{- with .c.extraEnvFrom }}
+          envFrom:
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
+          resources:
+            {{- toYaml .c.resources | nindent 12 }}
+          securityContext:
+            {{- toYaml .c.securityContext | nindent 12 }}
+          {{- with .c.extraVolumeMounts }}
+          volumeMounts:
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
+        {{- end }}
+      {{- end }}
+      containers:
+        - name: {{ .name }}
+          image: {{ $image }}
+          imagePullPolicy: {{ $v.image.pullPolicy }}
+          env:
+            {{- include "lectern.environment" . | trim | nindent 12 }}
+          {{- with .c.extraEnvFrom }}
+          envFrom:
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
+          ports:
+            {{- if ne .name "operator" }}
+            - {name: http, containerPort: 8080}
+            {{- end }}
+            - {name: internal, containerPort: 9090}
+          startupProbe:
+            httpGet: {path: /healthz, port: internal}
+            {{- toYaml .c.probes.startup | nindent 12 }}
+          livenessProbe:
+            httpGet: {path: /healthz, port: internal}
+            {{- toYaml .c.probes.liveness | nindent 12 }}
+          readinessProbe:
+            httpGet: {path: /readyz, port: internal}
+            {{- toYaml .c.probes.readiness | nindent 12 }}
+          {{- if gt (int .c.drain.preStopSeconds) 0 }}
+          lifecycle:
+            preStop: {sleep: {seconds: {{ .c.drain.preStopSeconds }}}}
+          {{- end }}
+          resources:
+            {{- toYaml .c.resources | nindent 12 }}
+          securityContext:
+            {{- toYaml .c.securityContext | nindent 12 }}
+          {{- $manifests := and (eq .name "proxy") $v.proxy.manifests.existingSecret }}
+          {{- if or $manifests .c.extraVolumeMounts }}
+          volumeMounts:
+            {{- if $manifests }}
+            - {name: manifests, mountPath: /etc/lectern/manifests, readOnly: true}
+            {{- end }}
+            {{- with .c.extraVolumeMounts }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+          {{- end }}
+        {{- with .c.extraContainers }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      {{- if or $manifests .c.extraVolumes }}
+      volumes:
+        {{- if $manifests }}
+        - name: manifests
+          secret: {secretName: {{ $v.proxy.manifests.existingSecret }}}
+        {{- end }}
+        {{- with .c.extraVolumes }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      {{- end }}
+{{- end }}

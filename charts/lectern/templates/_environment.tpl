@@ -1,0 +1,126 @@
+{{/* Nine tenths of a memory quantity, as GOMEMLIMIT reads it: the rest is for what Go does not count. */}}
+{{- define "lectern.goMemLimit" -}}
+{{- $text := ternary (printf "%.0f" (float64 (. | toString))) (toString .) (kindIs "float64" .) -}}
+{{- $number := regexFind "^[0-9]+([.][0-9]+)?" $text -}}
+{{- $factor := index (dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776) (trimPrefix $number $text) -}}
+{{- if or (not $number) (not $factor) }}{{ fail (printf "limits.memory: %q is not understood; allowed: such as 256Mi or 1Gi" $text) }}{{ end -}}
+{{- printf "%dKiB" (int64 (floor (divf (mulf (float64 $number) (float64 $factor) 0.9) 1024.0))) -}}
+{{- end }}
+
+{{/* A CPU quantity, rounded up, as GOMAXPROCS reads it. */}}
+{{- define "lectern.goMaxProcs" -}}
+{{- $text := toString . -}}
+{{- if hasSuffix "m" $text -}}
+{{- int (ceil (divf (float64 (trimSuffix "m" $text)) 1000.0)) -}}
+{{- else -}}
+{{- int (ceil (float64 $text)) -}}
+{{- end -}}
+{{- end }}
+
+{{/* One variable out of a Secret: dict name, secret, key, optional. */}}
+{{- define "lectern.fromSecret" -}}
+- name: {{ .name }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ .secret }}
+      key: {{ .key }}
+      {{- if .optional }}
+      optional: true
+      {{- end }}
+{{- end }}
+
+{{/* Variables that are no secret, as a YAML map: those of the chart's values, under those of config. */}}
+{{- define "lectern.plainEnvironment" -}}
+{{- $v := .root.Values -}}
+{{- $env := dict "LOG_LEVEL" $v.telemetry.logLevel "LOG_FORMAT" $v.telemetry.logFormat -}}
+{{- with include "lectern.otlpEndpoint" .root -}}
+{{- $_ := set $env "OTEL_EXPORTER_OTLP_ENDPOINT" . -}}
+{{- $_ := set $env "OTEL_EXPORTER_OTLP_PROTOCOL" $v.telemetry.otlpProtocol -}}
+{{- $_ := set $env "OTEL_TRACES_SAMPLER" $v.telemetry.tracesSampler -}}
+{{- with $v.telemetry.tracesSamplerArg }}{{ $_ := set $env "OTEL_TRACES_SAMPLER_ARG" . }}{{ end -}}
+{{- end -}}
+{{- if ne .name "operator" -}}
+{{- $_ := set $env "DRAIN_DELAY" (printf "%ds" (int .c.drain.delaySeconds)) -}}
+{{- $_ := set $env "DRAIN_TIMEOUT" (printf "%ds" (int .c.drain.timeoutSeconds)) -}}
+{{- with $v.publicUrl }}{{ $_ := set $env "PUBLIC_URL" . }}{{ end -}}
+{{- with $v.trustedProxies }}{{ $_ := set $env "TRUSTED_PROXIES" (join "," .) }}{{ end -}}
+{{- end -}}
+{{- if and (eq .name "proxy") $v.proxy.manifests.existingSecret -}}
+{{- $_ := set $env "PROXY_MANIFESTS" "/etc/lectern/manifests" -}}
+{{- end -}}
+{{- if eq .name "operator" -}}
+{{- $_ := set $env "REGION_INTERNAL_URL" (printf "http://%s-region:%d" (include "lectern.fullname" .root) (int (mergeOverwrite (deepCopy $v.defaults) (deepCopy $v.region)).service.internalPort)) -}}
+{{- with $v.publicUrl }}{{ $_ := set $env "PUBLIC_URL" . }}{{ end -}}
+{{- end -}}
+{{- range $name, $value := .c.config }}{{ $_ := set $env $name (toString $value) }}{{ end -}}
+{{- toYaml $env -}}
+{{- end }}
+
+{{/* Go's own limits, from the container's. */}}
+{{- define "lectern.goEnvironment" -}}
+{{- $limits := .c.resources.limits | default dict -}}
+{{- with $limits.memory }}
+- name: GOMEMLIMIT
+  value: {{ include "lectern.goMemLimit" . }}
+{{- end }}
+{{- with $limits.cpu }}
+- name: GOMAXPROCS
+  value: {{ include "lectern.goMaxProcs" . | quote }}
+{{- end }}
+{{- end }}
+
+{{/* The environment of a component's container. */}}
+{{- define "lectern.environment" -}}
+{{- $auth := include "lectern.secret.auth" .root -}}
+{{- $keys := include "lectern.secret.keys" .root -}}
+{{- $v := .root.Values -}}
+{{- $isService := not (has .name (list "proxy" "operator")) -}}
+{{- include "lectern.goEnvironment" . }}
+{{- range $name, $value := include "lectern.plainEnvironment" . | fromYaml }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- if $isService }}
+{{- $database := include "lectern.secret.database" . }}
+{{ include "lectern.fromSecret" (dict "name" "DATABASE_URL" "secret" $database "key" .c.database.keys.url) }}
+{{ include "lectern.fromSecret" (dict "name" "READ_DATABASE_URL" "secret" $database "key" .c.database.keys.read "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "INGEST_DATABASE_URL" "secret" $database "key" .c.database.keys.ingest "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "INGEST_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.ingest "optional" true) }}
+{{- end }}
+{{- if eq .name "region" }}
+{{ include "lectern.fromSecret" (dict "name" "INTERNAL_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.internal "optional" true) }}
+{{- end }}
+{{- if eq .name "operator" }}
+{{ include "lectern.fromSecret" (dict "name" "INGEST_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.ingest "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "AUTH_MIGRATE_DATABASE_URL" "secret" $auth "key" $v.auth.keys.migrate) }}
+{{- else }}
+{{ include "lectern.fromSecret" (dict "name" "AUTH_DATABASE_URL" "secret" $auth "key" $v.auth.keys.url "optional" (eq .name "proxy")) }}
+{{- end }}
+{{- if $v.redis.enabled }}
+{{ include "lectern.fromSecret" (dict "name" "REDIS_URL" "secret" (include "lectern.secret.redis" .root) "key" $v.redis.key) }}
+{{ include "lectern.fromSecret" (dict "name" "AUTH_CACHE_SECRETS" "secret" $auth "key" $v.auth.keys.cacheSecrets) }}
+{{- end }}
+{{- with .c.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The environment of a service's migration: the owners' URLs, and the others' for the names of their roles. */}}
+{{- define "lectern.migrationEnvironment" -}}
+{{- $auth := include "lectern.secret.auth" .root -}}
+{{- $database := include "lectern.secret.database" . -}}
+{{- $keys := .root.Values.auth.keys -}}
+{{- include "lectern.goEnvironment" . }}
+- name: LOG_LEVEL
+  value: {{ .root.Values.telemetry.logLevel | quote }}
+- name: LOG_FORMAT
+  value: {{ .root.Values.telemetry.logFormat | quote }}
+{{ include "lectern.fromSecret" (dict "name" "MIGRATE_DATABASE_URL" "secret" $database "key" .c.database.keys.migrate) }}
+{{ include "lectern.fromSecret" (dict "name" "DATABASE_URL" "secret" $database "key" .c.database.keys.url) }}
+{{ include "lectern.fromSecret" (dict "name" "INGEST_DATABASE_URL" "secret" $database "key" .c.database.keys.ingest "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "AUTH_MIGRATE_DATABASE_URL" "secret" $auth "key" $keys.migrate "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "AUTH_DATABASE_URL" "secret" $auth "key" $keys.url) }}
+{{- with .c.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,50 @@
+{{/* What Prometheus' operator is told of a component: dict root, name, c. */}}
+{{- define "lectern.monitor" -}}
+{{- with .root.Values.metrics.serviceMonitor -}}
+{{- if .enabled }}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata:
+  {{- include "lectern.metadata" (dict "root" $.root "name" $.name "object" (printf "%s-%s" (include "lectern.fullname" $.root) $.name) "labels" .labels "annotations" .annotations) | nindent 2 }}
+spec:
+  namespaceSelector: {matchNames: [{{ $.root.Release.Namespace }}]}
+  selector:
+    matchLabels:
+      {{- include "lectern.selector" $ | nindent 6 }}
+  endpoints:
+    - {{- include "lectern.scrape" . | nindent 6 }}
+{{- end }}
+{{- end }}
+{{- with .root.Values.metrics.podMonitor }}
+{{- if .enabled }}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: PodMonitor
+metadata:
+  {{- include "lectern.metadata" (dict "root" $.root "name" $.name "object" (printf "%s-%s" (include "lectern.fullname" $.root) $.name) "labels" .labels "annotations" .annotations) | nindent 2 }}
+spec:
+  namespaceSelector: {matchNames: [{{ $.root.Release.Namespace }}]}
+  selector:
+    matchLabels:
+      {{- include "lectern.selector" $ | nindent 6 }}
+  podMetricsEndpoints:
+    - {{- include "lectern.scrape" . | nindent 6 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* How one pod is scraped. The label component is what alerts and dashboards tell services apart by. */}}
+{{- define "lectern.scrape" -}}
+port: internal
+path: /metrics
+interval: {{ .interval }}
+scrapeTimeout: {{ .scrapeTimeout }}
+relabelings:
+  - sourceLabels: [__meta_kubernetes_pod_label_app_kubernetes_io_component]
+    targetLabel: component
+{{- with .metricRelabelings }}
+metricRelabelings:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}

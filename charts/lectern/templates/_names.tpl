@@ -1,0 +1,91 @@
+{{/* The components, in the order in which they are written. */}}
+{{- define "lectern.components" -}}
+entries embeddables experiments region proxy operator
+{{- end }}
+
+{{/* What all names of objects begin with; short enough for the longest ending. */}}
+{{- define "lectern.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{/* Labels of every object: dict root, name (of the component, if it is of one). */}}
+{{- define "lectern.labels" -}}
+{{- $own := dict
+  "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-")
+  "app.kubernetes.io/version" (.root.Chart.AppVersion | replace "+" "_" | trunc 63)
+  "app.kubernetes.io/managed-by" .root.Release.Service
+  "app.kubernetes.io/part-of" "lectern" -}}
+{{- toYaml (merge (include "lectern.selector" . | fromYaml) $own .root.Values.commonLabels (.extra | default dict)) -}}
+{{- end }}
+
+{{/* Labels by which a component's pods are found; they never change. */}}
+{{- define "lectern.selector" -}}
+app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride | trunc 63 }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- with .name }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- end }}
+
+{{/* The metadata of an object: dict root, name, object (its name), labels, annotations. */}}
+{{- define "lectern.metadata" -}}
+name: {{ .object }}
+namespace: {{ .namespace | default .root.Release.Namespace }}
+labels:
+  {{- include "lectern.labels" (dict "root" .root "name" .name "extra" .labels) | nindent 2 }}
+{{- with mergeOverwrite (deepCopy .root.Values.commonAnnotations) (.annotations | default dict) }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* A full image reference: dict root, image. */}}
+{{- define "lectern.image" -}}
+{{- $repository := required "an image has no repository" .image.repository -}}
+{{- with .root.Values.image.registry }}{{ $repository = printf "%s/%s" (trimSuffix "/" .) $repository }}{{ end -}}
+{{- if .image.digest -}}
+{{- printf "%s@%s" $repository .image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $repository (.image.tag | default .tag | default .root.Values.image.tag | default .root.Chart.AppVersion) -}}
+{{- end -}}
+{{- end }}
+
+{{/* Names of Secrets. */}}
+{{- define "lectern.secret.auth" -}}
+{{ .Values.auth.existingSecret | default (printf "%s-auth" (include "lectern.fullname" .)) }}
+{{- end }}
+{{- define "lectern.secret.redis" -}}
+{{ .Values.redis.existingSecret | default (printf "%s-redis" (include "lectern.fullname" .)) }}
+{{- end }}
+{{- define "lectern.secret.keys" -}}
+{{ .Values.apiKeys.existingSecret | default (printf "%s-keys" (include "lectern.fullname" .)) }}
+{{- end }}
+{{- define "lectern.secret.database" -}}
+{{ .c.database.existingSecret | default (printf "%s-%s-database" (include "lectern.fullname" .root) .name) }}
+{{- end }}
+
+{{- define "lectern.serviceAccount" -}}
+{{- $own := printf "%s-%s" (include "lectern.fullname" .root) .name -}}
+{{- .c.serviceAccount.name | default (ternary $own "default" .c.serviceAccount.create) -}}
+{{- end }}
+
+{{/* Where traces go. */}}
+{{- define "lectern.otlpEndpoint" -}}
+{{- if .Values.telemetry.otlpEndpoint -}}
+{{ .Values.telemetry.otlpEndpoint }}
+{{- else if .Values.dev.collector.enabled -}}
+http://{{ include "lectern.fullname" . }}-dev-collector:{{ ternary 4317 4318 (eq .Values.telemetry.otlpProtocol "grpc") }}
+{{- end -}}
+{{- end }}
+
+{{/* Whether a component asks the API server: gives "true", or nothing. */}}
+{{- define "lectern.asksAPIServer" -}}
+{{- if or (eq .name "operator") (and (eq .name "proxy") (not .root.Values.proxy.manifests.existingSecret)) -}}
+true
+{{- end -}}
+{{- end }}
