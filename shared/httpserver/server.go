@@ -16,7 +16,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/fairshare"
 	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/keyset"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
@@ -39,6 +41,8 @@ type Options struct {
 	Internal *httpapi.Router
 	// Checks are what /readyz asks.
 	Checks []Check
+	// Share has the large lists of the public paths take turns. Nil: nobody does.
+	Share *fairshare.Share
 }
 
 // Server is a service's two listeners.
@@ -92,6 +96,10 @@ func (s *Server) newListener(o Options, name, variable, address string, router *
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	ctx, cut := context.WithCancel(context.Background())
+	base := ctx
+	if name == "public" && o.Share != nil {
+		base = keyset.WithTurns(ctx, o.Share)
+	}
 	return &listener{
 		name: name, variable: variable, address: address, cut: cut, inFlight: &m.inFlight,
 		server: &http.Server{
@@ -110,7 +118,7 @@ func (s *Server) newListener(o Options, name, variable, address string, router *
 			// Reads and writes of bodies have their limits per chunk, in exchange: one for the whole would
 			// end long streams.
 			ErrorLog:    log.New(serverLog{s.log}, "", 0),
-			BaseContext: func(net.Listener) context.Context { return ctx },
+			BaseContext: func(net.Listener) context.Context { return base },
 		},
 	}, nil
 }

@@ -7,6 +7,8 @@
 //   - No record comes twice in one page, also when it moves within the list meanwhile.
 //   - Memory stays flat whatever the limit: a chunk is bounded in records and bytes.
 //   - A chunk's database connection is returned before the chunk is handed out.
+//   - A page of more than one chunk asks for its turn before each statement behind the first, where somebody
+//     keeps [Turns].
 //
 // It knows no SQL: a [Source] does.
 package keyset
@@ -56,6 +58,8 @@ const (
 	mostRecords  = 5000
 	goalBytes    = 1 << 20 // a chunk aims at this many encoded bytes
 	mostBytes    = 4 << 20 // and stops behind the record that brings it over this
+
+	settleRecords = 50_000 // of an index, passed by one statement on the way to a page's end
 )
 
 // List is a page being read. Its first chunk is in memory: what fits there needs no further reading.
@@ -67,6 +71,7 @@ type List struct {
 	after Position
 	end   Position
 	more  bool // chunks follow the first
+	turn  Turn // nil while the page is one chunk, and where nobody keeps turns
 }
 
 // Open reads the first chunk of the page and settles where the page ends.
@@ -102,7 +107,10 @@ func (l *List) settle(page Page) error {
 	if remaining != All {
 		remaining -= l.sink.taken
 	}
-	last, found, more, err := l.src.Settle(l.ctx, l.after, page.End, max(remaining, 1))
+	if err := l.enter(); err != nil {
+		return err
+	}
+	last, found, more, err := l.seek(max(remaining, 1))
 	if err != nil {
 		return err
 	}
@@ -122,6 +130,33 @@ func (l *List) settle(page Page) error {
 		l.more = true
 	}
 	return nil
+}
+
+// seek finds the n-th record ahead, as [Source.Settle] does, in steps: a statement that passes a million rows of an
+// index would be one turn.
+func (l *List) seek(n int) (last Position, found, more bool, err error) {
+	after := l.after
+	for {
+		step := n
+		if n != All {
+			step = min(n, settleRecords)
+		}
+		var p Position
+		var some bool
+		err = l.inTurn(l.ctx, func() (err error) {
+			p, some, more, err = l.src.Settle(l.ctx, after, l.end, step)
+			return err
+		})
+		if err != nil || !some {
+			return last, found, false, err
+		}
+		last, found = p, true
+		if n == All || n == step || !more {
+			return last, found, more, nil
+		}
+		n -= step
+		after = p
+	}
 }
 
 // Next is the position behind which the next page begins, nil when there is none.
@@ -189,7 +224,8 @@ func (l *List) Chunks() iter.Seq2[[]byte, error] {
 // read fills the sink with the next chunk and tells whether it is the last.
 func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
 	l.sink.begin()
-	if err := l.src.Chunk(ctx, l.sink, l.after, l.end, limit); err != nil {
+	err = l.inTurn(ctx, func() error { return l.src.Chunk(ctx, l.sink, l.after, l.end, limit) })
+	if err != nil {
 		return false, err
 	}
 	l.after = l.sink.position(l.after)
@@ -205,9 +241,14 @@ func grow(limit, size int) int {
 	return max(1, min(limit*2, mostRecords, goalBytes/max(size, 1)))
 }
 
-// Close gives the page's memory back. The pieces that it handed out are no longer valid.
+// Close gives the page's memory and its place among large lists back. The pieces that it handed out are no
+// longer valid.
 func (l *List) Close() {
 	if l.sink.buf != nil {
 		release(l.sink.detach())
+	}
+	if l.turn != nil {
+		l.turn.Leave()
+		l.turn = nil
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/keyring"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/fairshare"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/httpserver"
 	"github.com/lectern-dev/lectern/shared/ingest"
@@ -48,6 +49,7 @@ type Config struct {
 	Auth      auth.Config
 	Pool      pgdb.Options
 	Ingest    ingest.Options
+	Share     fairshare.Options
 	Telemetry telemetry.Config
 
 	// LogOutput takes the log. Nil: standard error.
@@ -141,9 +143,16 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	}
 	stops = append(stops, parts.Keys.Close)
 
+	share := fairshare.New(cfg.Share)
+	figures, err := share.Measure(tel.MeterProvider)
+	if err != nil {
+		return err
+	}
+	stops = append(stops, func(context.Context) error { return figures.Unregister() })
+
 	public, internal := d.Routes(parts)
 	server, err := httpserver.New(httpserver.Options{
-		Service: d.Name, Config: cfg.HTTP, Telemetry: tel, Public: public, Internal: internal, Checks: checks(parts),
+		Service: d.Name, Config: cfg.HTTP, Telemetry: tel, Public: public, Internal: internal, Checks: checks(parts), Share: share,
 	})
 	if err != nil {
 		return err
