@@ -68,6 +68,7 @@ type commands struct {
 	Region     regionCommand     `cmd:"" help:"Print a project's region and its offset from UTC."`
 	Keys       keysCommands      `cmd:"" help:"Mint, list, rotate and revoke API keys."`
 	Proxy      proxyCommands     `cmd:"" help:"Look into the credential proxy's rules."`
+	Check      checkCommand      `cmd:"" help:"Call every operation once, and say which do not answer as they should."`
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }

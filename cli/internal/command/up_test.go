@@ -115,6 +115,7 @@ func TestUp(t *testing.T) {
 	t.Run("get", func(t *testing.T) { testGetFromAll(t, environ) })
 	t.Run("export", func(t *testing.T) { testExportFromAll(t, environ) })
 	t.Run("region", func(t *testing.T) { testRegion(t, environ) })
+	t.Run("check", func(t *testing.T) { testCheck(t, environ) })
 	t.Run("proxy", func(t *testing.T) { testProxyFromAll(t, environ, folder) })
 	t.Run("import", func(t *testing.T) { testImportIntoAll(t, environ) })
 	t.Run("edge", func(t *testing.T) { testEdge(t, environ) })

@@ -1,0 +1,212 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/routes"
+)
+
+type checkCommand struct {
+	URL            string            `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"Where the API is; ${default} unless given." placeholder:"URL"`
+	Service        map[string]string `help:"Where one service is, instead of the API as a whole: entries=http://lectern-entries. Then only the operations of those services are called. Repeatable." placeholder:"NAME=URL"`
+	Project        string            `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
+	APIKey         string            `env:"LECTERN_API_KEY" help:"An API key of the project. Without one, operations are only seen to ask for a key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
+	InternalAPIKey string            `env:"LECTERN_INTERNAL_API_KEY" help:"An internal key, for the operation that asks for one. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
+	Timeout        time.Duration     `default:"10s" help:"How long an answer may take. Default: ${default}." placeholder:"TIME"`
+}
+
+// Help tells what is held for right, and shows examples.
+func (checkCommand) Help() string {
+	return `Each operation is called once, reading only. What a list gives first is asked for by the operations that read one record; where a list is empty, or not given out, they are asked for a record that is not there, and have to say so. The exit code is 1 when an answer is not the one that the API's description gives to it.
+
+Examples:
+
+	lectern check --env-file .lectern/demo.env
+	lectern check --project pr_demo --service entries=http://lectern-entries --service region=http://lectern-region`
+}
+
+// Run calls and prints one line an operation.
+func (c *checkCommand) Run(s *Session) error {
+	targets := map[routes.Service]string{}
+	for name, at := range c.Service {
+		if !slices.ContainsFunc(routes.Public(), func(r routes.Route) bool { return string(r.Service) == name }) {
+			return usagef("--service %s: no service is called so", name)
+		}
+		targets[routes.Service(name)] = at
+	}
+	if len(targets) == 0 {
+		for _, r := range routes.Public() {
+			targets[r.Service] = c.URL
+		}
+	}
+	for _, at := range targets {
+		if u, err := url.Parse(at); err != nil || u.Host == "" {
+			return usagef("%q is no URL; want one such as http://127.0.0.1:8080", at)
+		}
+	}
+	k := checker{command: c, http: &http.Client{Timeout: c.Timeout}, known: map[string]string{"projectId": c.Project}}
+	out := tabwriter.NewWriter(s.Out, 0, 8, 2, ' ', 0)
+	failed := 0
+	for _, r := range routes.Public() {
+		at, ok := targets[r.Service]
+		if !ok {
+			continue
+		}
+		started := s.Now()
+		status, err := k.call(s.Context, r, strings.TrimSuffix(at, "/"))
+		if s.Context.Err() != nil {
+			return s.Context.Err()
+		}
+		outcome := "ok"
+		if err != nil {
+			outcome = "failed: " + oneLine(err)
+			failed++
+		}
+		fmt.Fprintf(out, "%s\t%s\t%d\t%v\t%s\n", r.Service, r.Operation, status, s.Now().Sub(started).Round(time.Millisecond), outcome)
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return fmt.Errorf("operations that did not answer as described: %d", failed)
+	}
+	return nil
+}
+
+// checker calls operations, and keeps of each answer what later ones need.
+type checker struct {
+	command *checkCommand
+	http    *http.Client
+	known   map[string]string // values of the variables of paths
+}
+
+// firstOf says which field of a list's first record is which variable of later paths.
+func firstOf(operation string) (variable, field string) {
+	switch operation {
+	case "listEntries":
+		return "entryId", "entry_id"
+	case "listEmbeddables":
+		return "embeddableId", "embeddable_id"
+	case "listEmbeddableVersions":
+		return "versionNumber", "version_number"
+	case "listExperiments":
+		return "experimentId", "experimentId"
+	}
+	return "", ""
+}
+
+// call calls one operation and returns the status of its answer, with an error when it is not the right one.
+func (k *checker) call(ctx context.Context, r routes.Route, at string) (int, error) {
+	path, known := k.path(r)
+	method, body := http.MethodGet, ""
+	if !r.Allows(method) {
+		request, err := json.Marshal(map[string]string{"projectId": k.command.Project})
+		if err != nil {
+			return 0, err
+		}
+		method, body = http.MethodPost, string(request)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, at+path, strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("User-Agent", "lectern-cli")
+	key := k.command.APIKey
+	if r.Auth == routes.InternalKey {
+		key = k.command.InternalAPIKey
+	}
+	if key != "" && r.Auth != routes.None && r.Auth != routes.Endpoint {
+		req.Header.Set("X-Api-Key", key)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := k.http.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return resp.StatusCode, fmt.Errorf("read the answer: %w", err)
+	}
+	k.remember(r, resp.StatusCode, answer)
+	return resp.StatusCode, k.judge(r, resp.StatusCode, answer, key != "", known)
+}
+
+// path fills the template of r in, and tells whether all of its records are known to be there.
+func (k *checker) path(r routes.Route) (path string, known bool) {
+	known = true
+	segments := strings.Split(r.Template, "/")
+	for i, segment := range segments {
+		name, ok := strings.CutPrefix(segment, "{")
+		if !ok {
+			continue
+		}
+		name = strings.TrimSuffix(name, "}")
+		value, ok := k.known[name]
+		switch {
+		case ok:
+		case name == "versionNumber":
+			value, known = "1", false
+		default:
+			value, known = "none", false
+		}
+		segments[i] = url.PathEscape(value)
+	}
+	return strings.Join(segments, "/"), known && r.Operation != "getProject" && r.Operation != "getReferenceAsset"
+}
+
+// remember keeps the first record's identifier of a list.
+func (k *checker) remember(r routes.Route, status int, answer []byte) {
+	variable, field := firstOf(r.Operation)
+	if variable == "" || status != http.StatusOK {
+		return
+	}
+	var records []map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(answer))
+	decoder.UseNumber()
+	if decoder.Decode(&records) != nil || len(records) == 0 {
+		return
+	}
+	if value, ok := records[0][field]; ok {
+		k.known[variable] = fmt.Sprint(value)
+	}
+}
+
+// judge tells whether an answer is one that the description gives to the request.
+func (k *checker) judge(r routes.Route, status int, answer []byte, keyed, known bool) error {
+	if status == http.StatusOK {
+		if (r.Auth == routes.APIKey || r.Auth == routes.InternalKey) && !keyed {
+			return errors.New("answered without a key")
+		}
+		return nil
+	}
+	var refusal struct {
+		Error struct{ Code, Message string }
+	}
+	if json.Unmarshal(answer, &refusal) != nil || refusal.Error.Code == "" {
+		return fmt.Errorf("not an answer of this API: %.100q", answer)
+	}
+	code := refusal.Error.Code
+	switch {
+	case status == http.StatusUnauthorized && !keyed && r.Auth != routes.None && r.Auth != routes.Endpoint:
+		return nil
+	case status == http.StatusNotFound && !known && (code != "route_not_found" || r.Operation == "getReferenceAsset"):
+		return nil
+	case status == http.StatusBadRequest && r.Auth == routes.Endpoint:
+		return nil // it was given no target
+	}
+	return fmt.Errorf("%s: %s", code, refusal.Error.Message)
+}

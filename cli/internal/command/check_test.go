@@ -1,0 +1,82 @@
+package command
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/lectern-dev/lectern/shared/routes"
+)
+
+// testCheck: all that runs answers as described, with keys and without.
+func testCheck(t *testing.T, environ map[string]string) {
+	keyless := map[string]string{"LECTERN_URL": environ["LECTERN_URL"], "LECTERN_PROJECT_ID": environ["LECTERN_PROJECT_ID"]}
+	for _, tt := range []struct {
+		name    string
+		environ map[string]string
+		want    string // status of what asks for a key
+	}{
+		{"with keys", environ, "200"},
+		{"without", keyless, "401"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out := must(t, tt.environ, "", "check")
+			lines := strings.Split(strings.TrimSpace(out), "\n")
+			all := routes.Public()
+			if len(lines) != len(all) {
+				t.Fatalf("%d lines for %d operations:\n%s", len(lines), len(all), out)
+			}
+			for i, r := range all {
+				fields := strings.Fields(lines[i])
+				if fields[0] != string(r.Service) || fields[1] != r.Operation || fields[len(fields)-1] != "ok" {
+					t.Errorf("%q: want %s %s, ok", lines[i], r.Service, r.Operation)
+				}
+				if (r.Auth == routes.APIKey || r.Auth == routes.InternalKey) && fields[2] != tt.want {
+					t.Errorf("%q: want status %s", lines[i], tt.want)
+				}
+			}
+		})
+	}
+}
+
+func TestCheckRefuses(t *testing.T) {
+	answer := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}
+	}
+	for _, tt := range []struct {
+		name    string
+		handler http.HandlerFunc
+		service string
+		key     string
+		want    string // in what is printed
+	}{
+		{"another server's 404", answer(404, "404 page not found\n"), "entries", "rk_1", "not an answer of this API"},
+		{"no such route", answer(404, `{"error":{"code":"route_not_found","message":"No."}}`), "entries", "rk_1", "route_not_found"},
+		{"a refused key", answer(401, `{"error":{"code":"unauthorized","message":"No."}}`), "embeddables", "rk_1", "unauthorized"},
+		{"entries for nobody's key", answer(200, `[]`), "entries", "", "answered without a key"},
+		{"a fault", answer(503, `{"error":{"code":"unavailable","message":"No."}}`), "region", "", "unavailable"},
+		{"an internal fault", answer(500, `{"error":{"code":"internal","message":"No."}}`), "proxy", "", "internal"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := httptest.NewServer(tt.handler)
+			defer server.Close()
+			environ := map[string]string{"LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": tt.key}
+			r := lectern(t, "", environ, "check", "--service", tt.service+"="+server.URL)
+			if r.code != exitFailure || !strings.Contains(r.out, tt.want) {
+				t.Errorf("exit code %d, want %d, and %q in:\n%s%s", r.code, exitFailure, tt.want, r.out, r.err)
+			}
+			for line := range strings.Lines(r.out) {
+				if !strings.HasPrefix(line, tt.service+" ") {
+					t.Errorf("%q: only %s was asked for", line, tt.service)
+				}
+			}
+		})
+	}
+	if r := lectern(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1"}, "check", "--service", "entry=http://127.0.0.1:1"); r.code != exitUsage {
+		t.Errorf("an unknown service: exit code %d, want %d: %s", r.code, exitUsage, r.err)
+	}
+}
