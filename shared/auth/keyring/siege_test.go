@@ -1,0 +1,233 @@
+package keyring_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/authtest"
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+// siege is keys in use by several processes, and others revoked all the while, as something happens to Redis.
+type siege struct {
+	t     *testing.T
+	keys  *authtest.Keys
+	rings []*keyring.Keyring
+	ctx   context.Context
+	stop  context.CancelFunc
+	users sync.WaitGroup
+
+	well    atomic.Bool // nothing is wrong with Redis
+	revoked atomic.Int64
+
+	mu        sync.Mutex
+	latencies []time.Duration // of checks that were right
+	unwell    []time.Duration // from a revocation to the last process's refusal, while something was wrong
+	healthy   []time.Duration // the same, while nothing was
+}
+
+// slack is what the machine may add to a promise.
+const slack = 250 * time.Millisecond
+
+// besiege starts three processes that use thirty keys over the Redis at url, and a revocation after the other.
+func besiege(t *testing.T, url config.Secret) *siege {
+	t.Helper()
+	s := &siege{t: t, keys: authtest.New(t, url)}
+	s.keys.Config.CacheTTL = 3 * time.Second
+	s.keys.Config.RateLimit = 100_000
+	s.keys.Config.RateBurst = 200_000
+	for range 3 {
+		s.rings = append(s.rings, s.keys.Keyring(keyring.Options{}))
+	}
+	type user struct{ project, key string }
+	var users []user
+	for i := range 30 {
+		project := fmt.Sprintf("p%d", i)
+		users = append(users, user{project, s.keys.Key(project)})
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.well.Store(true)
+	for n, ring := range s.rings {
+		s.users.Go(func() {
+			for i := n; s.ctx.Err() == nil; i++ {
+				u := users[i%len(users)]
+				s.grants(ring, u.project, u.key)
+				if i%20 == 0 {
+					stranger, _ := auth.Mint()
+					s.refuses(ring, u.project, stranger.Reveal())
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	s.users.Go(func() {
+		for i := 0; s.ctx.Err() == nil; i++ {
+			s.users.Go(func() { s.revoke(fmt.Sprintf("r%d", i)) })
+			time.Sleep(200 * time.Millisecond)
+		}
+	})
+	t.Cleanup(func() { s.stop(); s.users.Wait() })
+	return s
+}
+
+func (s *siege) check(ring *keyring.Keyring, project, key string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	_, _, err := ring.Guard.Check(ctx, project, key, auth.EntriesRead)
+	return err
+}
+
+// grants checks a good key.
+func (s *siege) grants(ring *keyring.Keyring, project, key string) {
+	begin := time.Now()
+	if err := s.check(ring, project, key); err != nil {
+		s.t.Errorf("a good key: %v", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latencies = append(s.latencies, time.Since(begin))
+}
+
+func (s *siege) refuses(ring *keyring.Keyring, project, key string) {
+	if err := s.check(ring, project, key); !refused(err) {
+		s.t.Errorf("a key that nobody minted: %v", err)
+	}
+}
+
+// revoke mints a key, has all processes use it, revokes it, and checks that all refuse it in time and for good.
+func (s *siege) revoke(project string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	minted, r, err := s.keys.Mint(ctx, pgkeys.MintOptions{ProjectID: project})
+	if err != nil {
+		s.t.Errorf("mint: %v", err)
+		return
+	}
+	key := minted.Reveal()
+	for range 3 {
+		for _, ring := range s.rings {
+			s.grants(ring, project, key)
+		}
+	}
+	well := s.well.Load()
+	// The time runs from when the revocation stands: announcing it to a Redis that is down takes longer.
+	announced := make(chan struct{})
+	go func() {
+		defer close(announced)
+		_, _ = s.keys.Revoke(ctx, project, r.ID) // that it could not be announced everywhere is no failure
+	}()
+	for {
+		got, err := s.keys.Get(ctx, project, r.ID)
+		if err != nil {
+			s.t.Errorf("read a key's record: %v", err)
+			return
+		}
+		if !got.RevokedAt.IsZero() {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	begin := time.Now()
+	var last time.Duration
+	waiting := slices.Clone(s.rings)
+	for len(waiting) > 0 && time.Since(begin) < 2*s.keys.Config.CacheTTL {
+		waiting = slices.DeleteFunc(waiting, func(ring *keyring.Keyring) bool {
+			if !refused(s.check(ring, project, key)) {
+				return false
+			}
+			last = time.Since(begin)
+			return true
+		})
+		time.Sleep(2 * time.Millisecond)
+	}
+	well = well && s.well.Load()
+	switch {
+	case len(waiting) > 0:
+		s.t.Errorf("a revoked key is accepted after %v", time.Since(begin))
+	case last > s.keys.Config.CacheTTL+slack:
+		s.t.Errorf("a revoked key was accepted for %v, more than AUTH_CACHE_TTL", last)
+	case well && last > time.Second+slack:
+		s.t.Errorf("a revoked key was accepted for %v while Redis was up", last)
+	}
+	for end := time.Now().Add(1200 * time.Millisecond); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for _, ring := range s.rings {
+			s.refuses(ring, project, key)
+		}
+	}
+	<-announced
+	s.revoked.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if well {
+		s.healthy = append(s.healthy, last)
+	} else {
+		s.unwell = append(s.unwell, last)
+	}
+}
+
+// await waits until n further keys were revoked and seen to be.
+func (s *siege) await(n int64) {
+	s.t.Helper()
+	before := s.revoked.Load()
+	until(s.t, fmt.Sprintf("%d keys are revoked", n), func() bool { return s.revoked.Load() >= before+n })
+}
+
+// fault has something happen to Redis between two spells of calm. harms tells whether Redis is then less than
+// up for a while.
+func (s *siege) fault(name string, harms bool, begin, end func()) {
+	s.t.Helper()
+	s.await(2)
+	s.mu.Lock()
+	s.latencies, s.unwell, s.healthy = nil, nil, nil
+	s.mu.Unlock()
+	s.well.Store(!harms)
+	started := time.Now()
+	begin()
+	s.await(4)
+	end()
+	until(s.t, "Redis is said to be up", func() bool {
+		return !slices.ContainsFunc(s.rings, func(r *keyring.Keyring) bool { return !r.Redis.Up() })
+	})
+	recovered := time.Since(started)
+	s.await(3)
+	s.well.Store(true)
+	s.await(4)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.Sort(s.latencies)
+	n := len(s.latencies)
+	if n == 0 {
+		s.t.Fatal("nothing was checked")
+	}
+	s.t.Logf("%s: up again %v after it began; %d checks of good keys, p99 %v, longest %v; revoked keys refused by all after %v at most (%d), %v while it lasted (%d)",
+		name, recovered.Round(10*time.Millisecond), n, s.latencies[n*99/100], s.latencies[n-1],
+		longest(s.healthy), len(s.healthy), longest(s.unwell), len(s.unwell))
+	if s.latencies[n-1] > 2*time.Second {
+		s.t.Errorf("%s: a check took %v", name, s.latencies[n-1])
+	}
+}
+
+func longest(ds []time.Duration) time.Duration {
+	if len(ds) == 0 {
+		return 0
+	}
+	return slices.Max(ds).Round(time.Millisecond)
+}
+
+// long skips a test that takes over 20 s, unless such are asked for.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv("LECTERN_LONG") != "1" {
+		t.Skip("takes long; LECTERN_LONG=1 runs it")
+	}
+}
