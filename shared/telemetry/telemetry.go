@@ -122,9 +122,10 @@ func (t *Telemetry) startMetrics(res *resource.Resource, b build) error {
 // Tracing tells whether spans go anywhere. Where it is false, instrumentation can be left out.
 func (t *Telemetry) Tracing() bool { return t.tracing }
 
-// MetricsHandler serves the metrics in Prometheus' text formats.
-func (t *Telemetry) MetricsHandler() http.Handler {
-	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
+// MetricsHandler serves the metrics in Prometheus' text formats, and those of others beside them, whose names
+// are to be others.
+func (t *Telemetry) MetricsHandler(others ...prometheus.Gatherer) http.Handler {
+	return promhttp.HandlerFor(append(prometheus.Gatherers{t.registry}, others...), promhttp.HandlerOpts{
 		EnableOpenMetrics:   true,
 		MaxRequestsInFlight: 4,
 	})
