@@ -28,7 +28,7 @@ func Fault(err error) error {
 	if _, ok := errors.AsType[*apierr.Error](err); ok {
 		return err
 	}
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) && !errors.Is(err, errHangs) { // of what hangs, the pool has cancelled it
 		return err
 	}
 	if transient(err) {
@@ -47,7 +47,7 @@ func transient(err error) bool {
 		return transientState(pg.Code)
 	}
 	for _, target := range []error{
-		context.DeadlineExceeded, os.ErrDeadlineExceeded, errNoConnection, puddle.ErrClosedPool,
+		context.DeadlineExceeded, os.ErrDeadlineExceeded, errNoConnection, errHangs, errCrowded, errDoubt, puddle.ErrClosedPool,
 		pgconn.ErrConnClosed, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET,
 	} {
 		if errors.Is(err, target) {

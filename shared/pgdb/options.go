@@ -130,6 +130,7 @@ func (o Options) configure(cfg *pgxpool.Config) {
 	conn := cfg.ConnConfig
 	conn.ConnectTimeout = o.ConnectTimeout
 	conn.DefaultQueryExecMode = execModes[o.ExecMode]
+	conn.OnNotice = noteWarning
 	conn.RuntimeParams["application_name"] = o.Name
 	conn.RuntimeParams["timezone"] = "UTC" // times that come as text are read as such
 	if o.StatementTimeout > 0 {

@@ -31,6 +31,8 @@ type Pool struct {
 	traced  bool
 	current atomic.Pointer[patience]
 	done    atomic.Int64 // statements and transactions that succeeded: what Health sees progress by
+
+	bulkheads bulkheads
 }
 
 // patience is a context for acquiring, shared by the requests of a short while.
@@ -55,10 +57,14 @@ func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
 		return nil, errBadURL
 	}
 	o.configure(cfg)
+	p := &Pool{options: o, traced: cfg.ConnConfig.Tracer != nil}
+	p.bulkheads.ctx, p.bulkheads.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	cfg.AfterConnect = p.afterConnect
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open a database pool: %w", err)
 	}
+	p.pool = pool
 	if o.MeterProvider != nil {
 		err := otelpgx.RecordStats(pool, otelpgx.WithStatsMeterProvider(o.MeterProvider),
 			// The default has host and port in it: one series for each place the database ever stood at.
@@ -68,14 +74,18 @@ func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
 			return nil, fmt.Errorf("measure the database pool: %w", err)
 		}
 	}
-	return &Pool{pool: pool, options: o, traced: cfg.ConnConfig.Tracer != nil}, nil
+	return p, nil
 }
 
 // errBadURL leaves out the URL: what is wrong in it may be the password.
 var errBadURL = errors.New("the database URL can not be read: want postgres://user:password@host:port/database?sslmode=…")
 
 // Close ends the pool when all connections are back. Figures of a closed pool stay where they were.
-func (p *Pool) Close() { p.pool.Close() }
+func (p *Pool) Close() {
+	p.bulkheads.cancel()
+	p.bulkheads.behind.Wait()
+	p.pool.Close()
+}
 
 // acquire takes a connection, for at most the statement's time.
 func (p *Pool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
@@ -130,16 +140,57 @@ func (p *Pool) bound(conn *pgxpool.Conn, on bool) {
 	_ = conn.Conn().PgConn().Conn().SetDeadline(deadline) // fails on a dead connection, as its use will
 }
 
-// release returns a connection that was used with the outcome err.
-func (p *Pool) release(conn *pgxpool.Conn, err error) {
+// lease is a connection that is in use.
+type lease struct {
+	ctx   context.Context // of the use
+	conn  *pgxpool.Conn
+	visit *visit // where tables are distributed, else nil
+}
+
+// borrow takes a connection for a statement or transaction of a project, empty when it is of none.
+func (p *Pool) borrow(ctx context.Context, project string) (l lease, err error) {
+	if l.ctx, l.visit, err = p.enter(ctx, project); err != nil {
+		return l, err
+	}
+	if l.conn, err = p.acquire(l.ctx); err != nil && l.visit != nil {
+		err = l.visit.meaning(err)
+		l.visit.leave(false)
+	}
+	return l, err
+}
+
+// meaning gives what an outcome means that came with tag.
+func (l lease) meaning(tag pgconn.CommandTag, err error) error {
+	if err == nil {
+		return doubt(l.conn.Conn().PgConn(), tag)
+	}
+	if l.visit != nil {
+		return l.visit.meaning(err)
+	}
+	return err
+}
+
+// giveBack returns a connection that was used with the outcome err.
+func (p *Pool) giveBack(l lease, err error) {
+	pg, answered := errors.AsType[*pgconn.PgError](err)
 	if err == nil {
 		p.done.Add(1)
-	} else if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "25006" {
+	} else if answered && pg.Code == "25006" {
 		// Connected to what is a standby now. All connections are: let them find the primary.
 		p.pool.Reset()
 	}
-	p.bound(conn, false)
-	conn.Release()
+	if l.visit != nil {
+		// A statement that was ended for its time says nothing of who was asked.
+		l.visit.leave(err == nil || answered && pg.Code != "57014")
+	}
+	if errors.Is(err, errHangs) && l.conn.Conn().IsClosed() {
+		// Its place in the pool is free now, and not when the server has ended what it hangs in.
+		l.conn.Hijack()
+		return
+	}
+	forget(l.conn.Conn().PgConn())
+	p.bound(l.conn, false)
+	l.conn.Release()
 }
 
 // Query runs sql and gives its rows to read, which loops over rows.Next and takes what it needs: the
@@ -153,34 +204,35 @@ func (p *Pool) Query(ctx context.Context, read func(rows pgx.Rows) error, sql st
 }
 
 func (p *Pool) query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args []any) error {
-	conn, err := p.acquire(ctx)
+	l, err := p.borrow(ctx, projectOf(args))
 	if err != nil {
 		return err
 	}
 	// The outcome of a read that panics is not known.
 	outcome := errPanicked
-	defer func() { p.release(conn, outcome) }()
-	outcome = queryOn(ctx, conn, read, sql, args)
-	if stalePlan(outcome) {
-		outcome = queryOn(ctx, conn, read, sql, args) // pgx prepares anew after any error
+	defer func() { p.giveBack(l, outcome) }()
+	tag, err := queryOn(l.ctx, l.conn, read, sql, args)
+	if stalePlan(err) {
+		tag, err = queryOn(l.ctx, l.conn, read, sql, args) // pgx prepares anew after any error
 	}
+	outcome = l.meaning(tag, err)
 	return outcome
 }
 
 var errPanicked = errors.New("panicked")
 
-func queryOn(ctx context.Context, conn *pgxpool.Conn, read func(rows pgx.Rows) error, sql string, args []any) error {
+func queryOn(ctx context.Context, conn *pgxpool.Conn, read func(rows pgx.Rows) error, sql string, args []any) (pgconn.CommandTag, error) {
 	rows, err := conn.Query(ctx, sql, args...)
 	if err != nil {
-		return err
+		return pgconn.CommandTag{}, err
 	}
 	defer rows.Close() // also when read panics: the connection goes back in a known state
 	err = read(rows)
 	rows.Close()
 	if rows.Err() != nil {
-		return rows.Err()
+		return pgconn.CommandTag{}, rows.Err()
 	}
-	return err
+	return rows.CommandTag(), err
 }
 
 // stalePlan tells whether a prepared statement failed before its first row for being out of date.
@@ -202,15 +254,16 @@ func (p *Pool) QueryRow(ctx context.Context, dest []any, sql string, args ...any
 
 // Exec runs sql, one statement, and tells what it did.
 func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	conn, err := p.acquire(ctx)
+	l, err := p.borrow(ctx, projectOf(args))
 	if err != nil {
 		return pgconn.CommandTag{}, Fault(err)
 	}
-	tag, err := conn.Exec(ctx, sql, args...)
+	tag, err := l.conn.Exec(l.ctx, sql, args...)
 	if stalePlan(err) {
-		tag, err = conn.Exec(ctx, sql, args...)
+		tag, err = l.conn.Exec(l.ctx, sql, args...)
 	}
-	p.release(conn, err)
+	err = l.meaning(tag, err)
+	p.giveBack(l, err)
 	return tag, Fault(err)
 }
 
@@ -218,17 +271,23 @@ func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comman
 // also when it panics. An [apierr.Unavailable] from here may mean that the commit's answer was lost:
 // what do does should be idempotent.
 func (p *Pool) InTx(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
-	return Fault(p.inTx(ctx, do))
+	return Fault(p.inTx(ctx, "", do))
 }
 
-func (p *Pool) inTx(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
-	conn, err := p.acquire(ctx)
+// InProjectTx is [Pool.InTx] for what is all of one project.
+func (p *Pool) InProjectTx(ctx context.Context, projectID string, do func(ctx context.Context, tx pgx.Tx) error) error {
+	return Fault(p.inTx(ctx, projectID, do))
+}
+
+func (p *Pool) inTx(ctx context.Context, projectID string, do func(ctx context.Context, tx pgx.Tx) error) error {
+	l, err := p.borrow(ctx, projectID)
 	if err != nil {
 		return err
 	}
 	outcome := errPanicked
-	defer func() { p.release(conn, outcome) }()
-	outcome = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return do(ctx, tx) })
+	defer func() { p.giveBack(l, outcome) }()
+	err = pgx.BeginFunc(l.ctx, l.conn, func(tx pgx.Tx) error { return do(l.ctx, tx) })
+	outcome = l.meaning(pgconn.CommandTag{}, err)
 	return outcome
 }
 

@@ -30,7 +30,8 @@ var (
 
 // ReadsOptions say which standbys are read from, and when one is not.
 type ReadsOptions struct {
-	// Standbys are the databases that replicate the primary, one host each.
+	// Standbys are the databases that replicate the primary, one host each; or other nodes of the cluster
+	// that it is one of, which have no lag of their own.
 	Standbys []config.Secret
 
 	// MaxLag is how far behind the primary a standby may be. What it has not yet replayed counts from
@@ -273,6 +274,8 @@ func (s *standby) query(ctx context.Context, r *Reads, read func(rows pgx.Rows) 
 		return no, err
 	case bounded.Err() != nil: // the checks found that it fails
 		err = apierr.NotAvailable(err)
+	case errors.Is(err, errHangs), errors.Is(err, errCrowded): // a part of it, to which this one leads no better than others
+		return no, err
 	case errors.Is(err, errNoConnection): // full, or out of reach, as the checks will tell
 	case lost(err):
 		r.leaveOut(ctx, s, serving, err)
@@ -293,7 +296,9 @@ func lost(err error) bool {
 		return true
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return pg.Code[:min(len(pg.Code), 2)] == "08" || pg.Code[:min(len(pg.Code), 4)] == "57P0"
+		// What is no more than an error of the statement tells of a part of a distributed database that is
+		// lost to whoever is asked, and of nothing when it is not one.
+		return pg.SeverityUnlocalized != "ERROR" && pg.Code[:min(len(pg.Code), 2)] == "08" || pg.Code[:min(len(pg.Code), 4)] == "57P0"
 	}
 	return transient(err)
 }

@@ -16,34 +16,37 @@ import (
 // probeLimit is how long a database may take to say where it is.
 const probeLimit = 2 * time.Second
 
-// whereabouts asks a database how far it is in the primary's log, in bytes, and how old the last
-// transaction is that it replayed, in seconds: 0 when it has replayed all that it received. Both may be
-// asked by any role.
+// whereabouts asks a database how far it is in the primary's log, in bytes, how old the last transaction is
+// that it replayed, in seconds: 0 when it has replayed all that it received; and which system's log that
+// is. All may be asked by any role.
 const whereabouts = `
 	SELECT pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, '0/0')::int8,
 	       coalesce(CASE WHEN pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn()
-	                THEN extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) END, 0)::float8`
+	                THEN extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) END, 0)::float8,
+	       (SELECT system_identifier FROM pg_control_system())`
 
 // place is where a database is in the log.
 type place struct {
-	lsn int64
-	own time.Duration // its own idea of its lag
+	lsn    int64
+	own    time.Duration // its own idea of its lag
+	system int64         // whose log it is
 }
 
 func (p *Pool) place(ctx context.Context) (at place, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	var seconds float64
-	err = p.QueryRow(ctx, []any{&at.lsn, &seconds}, whereabouts)
+	err = p.QueryRow(ctx, []any{&at.lsn, &seconds, &at.system}, whereabouts)
 	at.own = time.Duration(seconds * float64(time.Second))
 	return at, err
 }
 
 // history is where the primary was when.
 type history struct {
-	span  time.Duration // how far back it must reach
-	since time.Time     // when it began
-	marks []mark        // each later and farther than the one before
+	span   time.Duration // how far back it must reach
+	system int64         // whose log it is
+	since  time.Time     // when it began
+	marks  []mark        // each later and farther than the one before
 }
 
 type mark struct {
@@ -75,6 +78,9 @@ func (h *history) add(lsn int64, at time.Time) {
 func (h *history) lag(where place, now time.Time) time.Duration {
 	if len(h.marks) == 0 {
 		return where.own // the primary was never reached
+	}
+	if where.system != h.system {
+		return where.own // another node of a cluster, which replicates another one, or none
 	}
 	for _, m := range h.marks {
 		if m.lsn <= where.lsn {
@@ -123,6 +129,7 @@ func (r *Reads) check(ctx context.Context) {
 	}
 	if r.o.MaxLag > 0 && fault == nil {
 		r.written.add(head.lsn, at)
+		r.written.system = head.system
 	}
 	now := r.o.Now()
 	for i, s := range r.standbys {

@@ -53,8 +53,8 @@ func Stored(ctx context.Context, pool pgdb.Querier, sql string, args ...any) (n 
 	return n, err
 }
 
-// StoredIn does as [Stored] in a transaction.
-func StoredIn(ctx context.Context, tx pgx.Tx, sql string, args ...any) (n int, err error) {
+// storedIn does as [Stored] in a transaction.
+func storedIn(ctx context.Context, tx pgx.Tx, sql string, args ...any) (n int, err error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return 0, err

@@ -41,24 +41,24 @@ func (i *Instance) Database(t testing.TB, s pgdb.Schema) DB {
 		t.Fatalf("pgtest: make the template of %s: %v", s.Name, err)
 	}
 	name := "t_" + s.Name + "_" + random()
-	err = i.connect(ctx, "", func(conn *pgx.Conn) error {
+	// Before it is made: a cluster may be left with a part of it.
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), bound)
+		defer cancel()
+		if i.doomed || i.Server != nil && i.PID() == 0 {
+			return // the data goes with the server
+		}
+		if err := i.drop(ctx, name); err != nil {
+			t.Errorf("pgtest: drop %s: %v", name, err)
+		}
+	})
+	err = i.each(ctx, plainDatabase, func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "CREATE DATABASE "+quote(name)+" TEMPLATE "+quote(template)+" OWNER "+quote(s.Name+"_owner"))
 		return err
 	})
 	if err != nil {
 		t.Fatalf("pgtest: clone %s: %v", template, err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), bound)
-		defer cancel()
-		if i.Server != nil && i.PID() == 0 {
-			return // the test killed the server, and its data goes with it
-		}
-		err := i.connect(ctx, "", func(conn *pgx.Conn) error { return drop(ctx, conn, name) })
-		if err != nil {
-			t.Errorf("pgtest: drop %s: %v", name, err)
-		}
-	})
 	return DB{
 		Name:      name,
 		OwnerURL:  i.roleURL(s.Name+"_owner", name),
@@ -67,9 +67,17 @@ func (i *Instance) Database(t testing.TB, s pgdb.Schema) DB {
 	}
 }
 
-func drop(ctx context.Context, conn *pgx.Conn, name string) error {
-	_, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+quote(name)+" WITH (FORCE)")
-	return err
+func (i *Instance) drop(ctx context.Context, name string) error {
+	if i.Citus() {
+		// Or the nodes would come back to each other while the database goes.
+		if err := i.seal(ctx, name); err != nil {
+			return err
+		}
+	}
+	return i.each(ctx, plainDatabase, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+quote(name)+" WITH (FORCE)")
+		return err
+	})
 }
 
 // roleURL is the admin's URL with another role and database. Roles have their name as password: over
@@ -115,20 +123,33 @@ func (i *Instance) template(ctx context.Context, s pgdb.Schema) (string, error) 
 		if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtext('lectern pgtest'))`); err != nil {
 			return err
 		}
-		for _, role := range []string{"owner", "reader", "ingest"} {
-			if err := makeRole(ctx, conn, s.Name+"_"+role); err != nil {
-				return err
+		err := i.each(ctx, plainDatabase, func(conn *pgx.Conn) error {
+			for _, role := range []string{"owner", "reader", "ingest"} {
+				if err := makeRole(ctx, conn, s.Name+"_"+role); err != nil {
+					return err
+				}
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		var there bool
-		err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND NOT datallowconn)`, name).Scan(&there)
+		err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND NOT datallowconn)`, name).Scan(&there)
 		if err != nil || there {
 			return err
 		}
-		if err := drop(ctx, conn, name); err != nil { // one that was cut short
+		if err := i.drop(ctx, name); err != nil { // one that was cut short
 			return err
 		}
-		if _, err := conn.Exec(ctx, "CREATE DATABASE "+quote(name)+" OWNER "+quote(s.Name+"_owner")); err != nil {
+		err = i.each(ctx, plainDatabase, func(conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, "CREATE DATABASE "+quote(name)+" OWNER "+quote(s.Name+"_owner"))
+			return err
+		})
+		if err == nil && i.Citus() {
+			err = i.join(ctx, name)
+		}
+		if err != nil {
 			return err
 		}
 		err = pgdb.Migrate(ctx, i.roleURL(s.Name+"_owner", name), s, map[pgdb.Role]string{
@@ -136,6 +157,9 @@ func (i *Instance) template(ctx context.Context, s pgdb.Schema) (string, error) 
 		}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err
+		}
+		if i.Citus() {
+			return i.seal(ctx, name)
 		}
 		_, err = conn.Exec(ctx, "ALTER DATABASE "+quote(name)+" ALLOW_CONNECTIONS false")
 		return err

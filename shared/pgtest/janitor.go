@@ -32,8 +32,12 @@ type janitor struct {
 }
 
 // hire has the server's data folder and dir removed when this process ends without [janitor.dismiss].
-func hire(data, dir string) (*janitor, error) {
-	cmd := exec.Command("/bin/sh", "-c", sweep, "sh", data, dir)
+func hire(data, dir string) (*janitor, error) { return hireFor(sweep, data, dir) }
+
+// hireFor has the script run with args when this process ends without [janitor.dismiss]. It begins by
+// reading what never comes.
+func hireFor(script string, args ...string) (*janitor, error) {
+	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, args...)...)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the tests
 	line, err := cmd.StdinPipe()

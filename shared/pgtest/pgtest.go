@@ -4,7 +4,9 @@
 //	func TestMain(m *testing.M) { pgtest.Main(m) }
 //
 // Where the machine has no Postgres the tests that need one are skipped, and fail when CI=true. With
-// TEST_DATABASE_URL, a superuser's URL, that server is used instead of a private one.
+// TEST_DATABASE_URL, a superuser's URL, that server is used instead of a private one. Where that is the
+// coordinator of a Citus cluster, databases are made on all of its nodes, and tests that want a server of
+// their own are skipped: those are of plain Postgres, whatever is tested beside.
 //
 // Production code does not import it; the linter sees to that.
 package pgtest
@@ -82,6 +84,11 @@ func Database(t testing.TB, s pgdb.Schema) DB {
 // socket and on a TCP port. It is stopped and removed when t ends.
 func Private(t testing.TB, settings map[string]string) *Instance {
 	t.Helper()
+	if url := os.Getenv("TEST_DATABASE_URL"); url != "" {
+		if i, err := given(url); err == nil && i.Citus() {
+			t.Skip("pgtest: a test of a plain Postgres of its own, and this run is of Citus")
+		}
+	}
 	i, err := launch(settings, pglocal.FreePort)
 	requirePostgres(t, err)
 	t.Cleanup(func() {
@@ -111,6 +118,8 @@ type Instance struct {
 	admin   string // the superuser's URL
 	dir     string
 	janitor *janitor
+	doomed  bool     // goes with its test, databases and all
+	members []member // of the Citus cluster that it coordinates, itself first; none when it does not
 
 	mu        sync.Mutex
 	templates map[string]string // names by schema
@@ -119,7 +128,7 @@ type Instance struct {
 // open returns the server that TEST_DATABASE_URL names, or a private one.
 func open() (*Instance, error) {
 	if url := os.Getenv("TEST_DATABASE_URL"); url != "" {
-		return &Instance{admin: url, templates: map[string]string{}}, nil
+		return given(url)
 	}
 	return launch(nil, pglocal.NoTCP)
 }

@@ -48,6 +48,9 @@ func Statements(t testing.TB, file string) map[string]string {
 
 // complete tells a statement from the beginning of one.
 func complete(sql string) bool {
+	if strings.HasPrefix(sql, "INTO ") && !strings.Contains(sql, "SELECT ") && !strings.Contains(sql, "VALUES ") {
+		return false
+	}
 	return strings.Count(sql, "(") == strings.Count(sql, ")") && !strings.HasSuffix(strings.TrimSpace(sql), "AND")
 }
 

@@ -23,14 +23,20 @@ type Writer struct {
 // NewWriter returns a Writer to pool, whose role needs SELECT and INSERT, and UPDATE of embeddables.
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
+var (
+	embeddablesPut = pgrecord.Put{Arrays: putEmbeddables, Values: putEmbeddable, Key: 1}
+	versionsPut    = pgrecord.Put{Arrays: putVersions, Values: putVersion, Key: 2}
+	definitionsPut = pgrecord.Put{Arrays: putDefinitions, Values: putDefinition}
+)
+
 // PutEmbeddables stores embeddables of one project in one transaction and tells how many changed what
 // was stored. It has the outcome of storing them one after the other. It may be repeated.
 func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []embeddable.Embeddable) (stored int, err error) {
 	waves := pgrecord.Waves(list, func(e *embeddable.Embeddable) string { return e.ID })
-	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = w.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
 		for _, wave := range waves {
-			n, err := pgrecord.StoredIn(ctx, tx, putEmbeddables, embeddableArguments(projectID, wave)...)
+			n, err := embeddablesPut.StoredIn(ctx, w.pool, tx, projectID, embeddableColumns(wave)...)
 			if err != nil {
 				return err
 			}
@@ -39,14 +45,13 @@ func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []em
 		if stored == 0 {
 			return nil
 		}
-		return putAllDefinitions(ctx, tx, projectID, list, func(e *embeddable.Embeddable) string { return e.Definition })
+		return putAllDefinitions(ctx, w.pool, tx, projectID, list, func(e *embeddable.Embeddable) string { return e.Definition })
 	})
 	return stored, err
 }
 
-func embeddableArguments(projectID string, list []embeddable.Embeddable) []any {
+func embeddableColumns(list []embeddable.Embeddable) []any {
 	return []any{
-		projectID,
 		pgrecord.Column(list, func(e *embeddable.Embeddable) string { return e.ID }),
 		pgrecord.Column(list, func(e *embeddable.Embeddable) string { return e.Title }),
 		pgrecord.Column(list, func(e *embeddable.Embeddable) string { return e.GroupID }),
@@ -58,15 +63,15 @@ func embeddableArguments(projectID string, list []embeddable.Embeddable) []any {
 // say another thing than the one stored under their number, by their index in order. It may be
 // repeated.
 func (w *Writer) PutVersions(ctx context.Context, projectID string, versions []embeddable.Version) (stored int, conflicts []int, err error) {
-	args := versionArguments(projectID, versions)
-	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	columns := versionColumns(versions)
+	err = w.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
 		var err error
 		conflicts = nil
-		if stored, err = pgrecord.StoredIn(ctx, tx, putVersions, args...); err != nil {
+		if stored, err = versionsPut.StoredIn(ctx, w.pool, tx, projectID, columns...); err != nil {
 			return err
 		}
 		if stored < len(versions) {
-			if conflicts, err = conflictsAmong(ctx, tx, args); err != nil {
+			if conflicts, err = conflictsAmong(ctx, tx, append([]any{projectID}, columns...)); err != nil {
 				return err
 			}
 		}
@@ -77,14 +82,13 @@ func (w *Writer) PutVersions(ctx context.Context, projectID string, versions []e
 		for _, i := range slices.Backward(conflicts) {
 			kept = slices.Delete(kept, i, i+1)
 		}
-		return putAllDefinitions(ctx, tx, projectID, kept, func(v *embeddable.Version) string { return v.Definition })
+		return putAllDefinitions(ctx, w.pool, tx, projectID, kept, func(v *embeddable.Version) string { return v.Definition })
 	})
 	return stored, conflicts, err
 }
 
-func versionArguments(projectID string, versions []embeddable.Version) []any {
+func versionColumns(versions []embeddable.Version) []any {
 	return []any{
-		projectID,
 		pgrecord.Column(versions, func(v *embeddable.Version) string { return v.EmbeddableID }),
 		pgrecord.Column(versions, func(v *embeddable.Version) int64 { return v.Number }),
 		pgrecord.Column(versions, func(v *embeddable.Version) pgtype.Timestamptz { return pgdb.Timestamp(v.SavedAt) }),
@@ -106,7 +110,7 @@ func conflictsAmong(ctx context.Context, tx pgx.Tx, args []any) ([]int, error) {
 
 // putAllDefinitions stores the definitions of records, each content once. All who write do so last and
 // in the order of the hashes, so that they wait for each other at most, and not in a circle.
-func putAllDefinitions[T any](ctx context.Context, tx pgx.Tx, projectID string, records []T, of func(*T) string) error {
+func putAllDefinitions[T any](ctx context.Context, pool *pgdb.Pool, tx pgx.Tx, projectID string, records []T, of func(*T) string) error {
 	contents := make(map[embeddable.Hash]string, len(records))
 	for i := range records {
 		definition := of(&records[i])
@@ -121,7 +125,7 @@ func putAllDefinitions[T any](ctx context.Context, tx pgx.Tx, projectID string, 
 			hashes, numbers, parts = append(hashes, order[i][:]), append(numbers, int32(number)), append(parts, part)
 		}
 	}
-	_, err := tx.Exec(ctx, putDefinitions, projectID, hashes, numbers, parts)
+	_, err := definitionsPut.StoredIn(ctx, pool, tx, projectID, hashes, numbers, parts)
 	return err
 }
 

@@ -117,29 +117,43 @@ WHERE project_id = $1 AND definition_hash = decode($2, 'hex') AND part >= $3
 ORDER BY part LIMIT $4`
 
 // Statements that store return a row for each record that they stored. What they say of a conflict has no
-// parameter: distributed tables take none there.
+// parameter: distributed tables take none there. Each is there twice, as pgrecord.Put wants it.
+
+const insertEmbeddables = `
+INSERT INTO embeddables AS e (project_id, embeddable_id, title, group_id, definition_hash)`
 
 // The last sent wins.
-const putEmbeddables = `
-INSERT INTO embeddables AS e (project_id, embeddable_id, title, group_id, definition_hash)
-SELECT $1, u.embeddable_id, u.title, u.group_id, u.definition_hash
-FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) AS u (embeddable_id, title, group_id, definition_hash)
-ORDER BY u.embeddable_id
+const unlessSame = `
 ON CONFLICT (project_id, embeddable_id) DO UPDATE
 SET title = excluded.title, group_id = excluded.group_id, definition_hash = excluded.definition_hash
 WHERE (excluded.title, excluded.group_id, excluded.definition_hash)
       IS DISTINCT FROM (e.title, e.group_id, e.definition_hash)
 RETURNING 1`
 
+const putEmbeddables = insertEmbeddables + `
+SELECT $1, u.embeddable_id, u.title, u.group_id, u.definition_hash
+FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) AS u (embeddable_id, title, group_id, definition_hash)
+ORDER BY u.embeddable_id` + unlessSame
+
+const putEmbeddable = insertEmbeddables + `
+VALUES ($1, $2, $3, $4, $5)` + unlessSame
+
+const insertVersions = `
+INSERT INTO versions (project_id, embeddable_id, version_number, saved_at, definition_hash)`
+
 // Of those with the same number the first is stored.
-const putVersions = `
-INSERT INTO versions (project_id, embeddable_id, version_number, saved_at, definition_hash)
+const unlessNumbered = `
+ON CONFLICT (project_id, embeddable_id, version_number) DO NOTHING
+RETURNING 1`
+
+const putVersions = insertVersions + `
 SELECT $1, u.embeddable_id, u.version_number, u.saved_at, u.definition_hash
 FROM unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::bytea[])
      WITH ORDINALITY AS u (embeddable_id, version_number, saved_at, definition_hash, line)
-ORDER BY u.embeddable_id, u.version_number, u.line
-ON CONFLICT (project_id, embeddable_id, version_number) DO NOTHING
-RETURNING 1`
+ORDER BY u.embeddable_id, u.version_number, u.line` + unlessNumbered
+
+const putVersion = insertVersions + `
+VALUES ($1, $2, $3, $4, $5)` + unlessNumbered
 
 // Which of the versions given say another thing than the stored ones, counted from 1.
 const conflictingVersions = `
@@ -150,8 +164,16 @@ JOIN versions v ON v.project_id = $1 AND v.embeddable_id = u.embeddable_id AND v
 WHERE (v.saved_at, v.definition_hash) IS DISTINCT FROM (u.saved_at, u.definition_hash)
 ORDER BY u.line`
 
-const putDefinitions = `
-INSERT INTO definitions (project_id, definition_hash, part, content)
+const insertDefinitions = `
+INSERT INTO definitions (project_id, definition_hash, part, content)`
+
+const unlessKnown = `
+ON CONFLICT (project_id, definition_hash, part) DO NOTHING
+RETURNING 1`
+
+const putDefinitions = insertDefinitions + `
 SELECT $1, u.definition_hash, u.part, u.content
-FROM unnest($2::bytea[], $3::integer[], $4::text[]) AS u (definition_hash, part, content)
-ON CONFLICT (project_id, definition_hash, part) DO NOTHING`
+FROM unnest($2::bytea[], $3::integer[], $4::text[]) AS u (definition_hash, part, content)` + unlessKnown
+
+const putDefinition = insertDefinitions + `
+VALUES ($1, $2, $3, $4)` + unlessKnown

@@ -20,17 +20,22 @@ type Writer struct {
 // NewWriter returns a Writer to pool, whose role needs SELECT, INSERT and UPDATE.
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
+var (
+	entriesPut = pgrecord.Put{Arrays: putEntries, Values: putEntry, Key: 1}
+	eventsPut  = pgrecord.Put{Arrays: putEvents, Values: putEvent}
+)
+
 // PutEntries stores entries of one project in one transaction and tells how many changed what was
 // stored. It has the outcome of storing them one after the other. It may be repeated.
 func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (stored int, err error) {
 	waves := pgrecord.Waves(entries, func(e *entry.Entry) string { return e.EntryID })
 	if len(waves) == 1 {
-		return pgrecord.Stored(ctx, w.pool, putEntries, entryArguments(projectID, entries)...)
+		return entriesPut.Stored(ctx, w.pool, projectID, entryColumnsOf(entries)...)
 	}
-	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = w.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
 		for _, wave := range waves {
-			n, err := pgrecord.StoredIn(ctx, tx, putEntries, entryArguments(projectID, wave)...)
+			n, err := entriesPut.StoredIn(ctx, w.pool, tx, projectID, entryColumnsOf(wave)...)
 			if err != nil {
 				return err
 			}
@@ -41,10 +46,9 @@ func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []ent
 	return stored, err
 }
 
-func entryArguments(projectID string, entries []entry.Entry) []any {
+func entryColumnsOf(entries []entry.Entry) []any {
 	text := func(of func(*entry.Entry) string) []string { return pgrecord.Column(entries, of) }
 	return []any{
-		projectID,
 		text(func(e *entry.Entry) string { return e.EntryID }),
 		text(func(e *entry.Entry) string { return e.GroupID }),
 		text(func(e *entry.Entry) string { return e.EmbeddableID }),
@@ -58,15 +62,14 @@ func entryArguments(projectID string, entries []entry.Entry) []any {
 // PutEvents stores events of one project in one transaction and tells how many were new. It may be
 // repeated.
 func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry.Event) (stored int, err error) {
-	return pgrecord.Stored(ctx, w.pool, putEvents, eventArguments(projectID, events)...)
+	return eventsPut.Stored(ctx, w.pool, projectID, eventColumnsOf(events)...)
 }
 
-func eventArguments(projectID string, events []entry.Event) []any {
+func eventColumnsOf(events []entry.Event) []any {
 	text := func(of func(*entry.Event) string) []string { return pgrecord.Column(events, of) }
 	textOrNull := func(of func(*entry.Event) *string) []*string { return pgrecord.Column(events, of) }
 	intOrNull := func(of func(*entry.Event) *int64) []*int64 { return pgrecord.Column(events, of) }
 	return []any{
-		projectID,
 		pgrecord.Column(events, func(e *entry.Event) []byte { key := e.Key(); return key[:] }),
 		text(func(e *entry.Event) string { return e.EntryID }),
 		text(func(e *entry.Event) string { return e.ContactID }),

@@ -189,15 +189,13 @@ WHERE project_id = $1 AND entry_id = $2 AND ` + eventsDescendingRange + `
 ORDER BY "timestamp", arrival LIMIT 1`
 
 // Statements that store return a row for each record that they stored. What they say of a conflict has no
-// parameter: distributed tables take none there.
+// parameter: distributed tables take none there. Each is there twice, as pgrecord.Put wants it.
+
+const insertEntries = `
+INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data)`
 
 // An older update never overwrites a newer one; an equal one overwrites when it says something else.
-const putEntries = `
-INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data)
-SELECT $1, u.entry_id, u.group_id, u.embeddable_id, u.contact_id, u.created_at, u.updated_at, u.entry_data
-FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[])
-     AS u (entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data)
-ORDER BY u.entry_id
+const unlessOlder = `
 ON CONFLICT (project_id, entry_id) DO UPDATE
 SET group_id = excluded.group_id, embeddable_id = excluded.embeddable_id, contact_id = excluded.contact_id,
     created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data
@@ -207,11 +205,26 @@ WHERE excluded.updated_at > e.updated_at
       IS DISTINCT FROM (e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.entry_data)
 RETURNING 1`
 
-// In the order of their lines, so that arrival follows it.
-const putEvents = `
+const putEntries = insertEntries + `
+SELECT $1, u.entry_id, u.group_id, u.embeddable_id, u.contact_id, u.created_at, u.updated_at, u.entry_data
+FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[])
+     AS u (entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data)
+ORDER BY u.entry_id` + unlessOlder
+
+const putEntry = insertEntries + `
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)` + unlessOlder
+
+const insertEvents = `
 INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number,
                     "timestamp", page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
-                    event_type, view_type, custom_event_name, custom_event_props, url, event_id)
+                    event_type, view_type, custom_event_name, custom_event_props, url, event_id)`
+
+const unlessThere = `
+ON CONFLICT (project_id, event_key) DO NOTHING
+RETURNING 1`
+
+// In the order of their lines, so that arrival follows it.
+const putEvents = insertEvents + `
 SELECT $1, u.event_key, u.entry_id, u.contact_id, u.group_id, u.embeddable_id, u.embeddable_version_number,
        u."timestamp", u.page_id, u.page_key, u.page_index, u.max_page_id, u.max_page_key, u.max_page_index, u.total_pages,
        u.event_type, u.view_type, u.custom_event_name, u.custom_event_props, u.url, u.event_id
@@ -221,6 +234,7 @@ FROM unnest($2::bytea[], $3::text[], $4::text[], $5::text[], $6::text[], $7::big
      WITH ORDINALITY AS u (event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
             page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
             event_type, view_type, custom_event_name, custom_event_props, url, event_id, line)
-ORDER BY u.line
-ON CONFLICT (project_id, event_key) DO NOTHING
-RETURNING 1`
+ORDER BY u.line` + unlessThere
+
+const putEvent = insertEvents + `
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)` + unlessThere

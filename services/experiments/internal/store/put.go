@@ -20,15 +20,17 @@ type Writer struct {
 // NewWriter returns a Writer to pool, whose role needs SELECT and INSERT, and UPDATE of experiments.
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
+var experimentsPut = pgrecord.Put{Arrays: putExperiments, Values: putExperiment, Key: 1}
+
 // PutExperiments stores experiments of one project in one transaction and tells how many changed what
 // was stored. It has the outcome of storing them one after the other, and records each change of a
 // status. It may be repeated.
 func (w *Writer) PutExperiments(ctx context.Context, projectID string, list []experiment.Experiment) (stored int, err error) {
 	waves := pgrecord.Waves(list, func(e *experiment.Experiment) string { return e.ID })
-	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = w.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
 		for _, wave := range waves {
-			n, err := pgrecord.StoredIn(ctx, tx, putExperiments, experimentArguments(projectID, wave)...)
+			n, err := experimentsPut.StoredIn(ctx, w.pool, tx, projectID, experimentColumnsOf(wave)...)
 			if err != nil {
 				return err
 			}
@@ -49,14 +51,13 @@ func ids(list []experiment.Experiment) []string {
 	return pgrecord.Column(list, func(e *experiment.Experiment) string { return e.ID })
 }
 
-func experimentArguments(projectID string, list []experiment.Experiment) []any {
+func experimentColumnsOf(list []experiment.Experiment) []any {
 	type e = experiment.Experiment
 	text := func(of func(*e) *string) []*string { return pgrecord.Column(list, of) }
 	time := func(of func(*e) int64) []pgtype.Timestamptz {
 		return pgrecord.Column(list, func(r *e) pgtype.Timestamptz { return pgdb.Timestamp(of(r)) })
 	}
 	return []any{
-		projectID,
 		ids(list),
 		pgrecord.Column(list, func(r *e) string { return r.FlowID }),
 		text(func(r *e) *string { return r.Name }),

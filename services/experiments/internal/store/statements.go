@@ -59,20 +59,16 @@ SELECT change FROM status_changes
 WHERE project_id = $1 AND experiment_id = $2 AND change > $3 AND change <= $4
 ORDER BY change DESC LIMIT 1`
 
-// It returns a row for each experiment that it stored. What it says of a conflict has no parameter:
-// distributed tables take none there. An older update never overwrites a newer one; an equal one overwrites when it says something else.
-const putExperiments = `
+// What stores returns a row for each experiment that it stored. What it says of a conflict has no parameter:
+// distributed tables take none there. It is there twice, as pgrecord.Put wants it.
+
+const insertExperiments = `
 INSERT INTO experiments AS e (project_id, experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics,
                               created_at, updated_at, observations, outcome, attachments, variants, flow_ids,
-                              paused_showing_variant, winner_variant, status, changes)
-SELECT $1, u.experiment_id, u.flow_id, u.name, u.hypothesis, u.impact_metrics, u.no_impact_metrics,
-       u.created_at, u.updated_at, u.observations, u.outcome, u.attachments, u.variants, u.flow_ids,
-       u.paused_showing_variant, u.winner_variant, u.status, 1
-FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::timestamptz[],
-            $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[])
-     AS u (experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics, created_at, updated_at,
-           observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status)
-ORDER BY u.experiment_id
+                              paused_showing_variant, winner_variant, status, changes)`
+
+// An older update never overwrites a newer one; an equal one overwrites when it says something else.
+const unlessOlder = `
 ON CONFLICT (project_id, experiment_id) DO UPDATE
 SET flow_id = excluded.flow_id, name = excluded.name, hypothesis = excluded.hypothesis,
     impact_metrics = excluded.impact_metrics, no_impact_metrics = excluded.no_impact_metrics,
@@ -91,6 +87,19 @@ WHERE excluded.updated_at > e.updated_at
        e.created_at, e.observations, e.outcome, e.attachments, e.variants,
        e.flow_ids, e.paused_showing_variant, e.winner_variant, e.status)
 RETURNING 1`
+
+const putExperiments = insertExperiments + `
+SELECT $1, u.experiment_id, u.flow_id, u.name, u.hypothesis, u.impact_metrics, u.no_impact_metrics,
+       u.created_at, u.updated_at, u.observations, u.outcome, u.attachments, u.variants, u.flow_ids,
+       u.paused_showing_variant, u.winner_variant, u.status, 1
+FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::timestamptz[],
+            $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[])
+     AS u (experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics, created_at, updated_at,
+           observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status)
+ORDER BY u.experiment_id` + unlessOlder
+
+const putExperiment = insertExperiments + `
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 1)` + unlessOlder
 
 // A change that is recorded has its number already.
 const putStatusChanges = `

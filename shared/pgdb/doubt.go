@@ -1,0 +1,44 @@
+package pgdb
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// errDoubt is the cause of a 503 for a write that was acknowledged with a warning that a part of the
+// database was lost meanwhile. Where tables are distributed (Citus), a commit has two phases; a machine
+// that dies between them takes what was written out of sight until it is back and was told to go
+// on. The coordinator acknowledges and warns. Such a write counts as not acknowledged: who repeats it is
+// answered when it can be seen.
+var errDoubt = errors.New("written, but not everywhere to be seen yet")
+
+// warned is the key under which a connection keeps the SQLSTATE of a warning.
+const warned = "lectern warned"
+
+// noteWarning remembers a warning that the server, or a part of it, was lost.
+func noteWarning(conn *pgconn.PgConn, n *pgconn.Notice) {
+	if n.SeverityUnlocalized == "WARNING" && transientState(n.Code) {
+		conn.CustomData()[warned] = n.Code
+	}
+}
+
+// doubt gives errDoubt when a write that was acknowledged with tag came with a warning.
+func doubt(conn *pgconn.PgConn, tag pgconn.CommandTag) error {
+	data := conn.CustomData()
+	if len(data) == 0 || tag.Select() {
+		return nil
+	}
+	if code, ok := data[warned]; ok {
+		return fmt.Errorf("%w (SQLSTATE %s)", errDoubt, code)
+	}
+	return nil
+}
+
+// forget drops what was noted of a connection's last use.
+func forget(conn *pgconn.PgConn) {
+	if data := conn.CustomData(); len(data) > 0 {
+		delete(data, warned)
+	}
+}

@@ -1,0 +1,201 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// testShards is into how many shards the tables of a test's database are cut: enough for every worker
+// to have several, and few enough to be copied quickly.
+const testShards = 8
+
+// Citus tells whether databases here are on several machines: whether the server of TEST_DATABASE_URL is
+// the coordinator of a Citus cluster.
+func (i *Instance) Citus() bool { return len(i.members) > 0 }
+
+// NeedCitus skips t unless the test binary's server is the coordinator of a Citus cluster.
+func NeedCitus(t testing.TB) *Instance {
+	t.Helper()
+	i := Server(t)
+	if !i.Citus() {
+		t.Skip("pgtest: needs TEST_DATABASE_URL to name the coordinator of a Citus cluster")
+	}
+	return i
+}
+
+// Through has the nodes reach the worker of that number, from 1, by way of what addr returns, in db
+// alone. addr is given the worker's address, host and port, and returns that of what passes
+// connections on to it.
+func (i *Instance) Through(t testing.TB, db DB, worker int, addr func(target string) string) {
+	t.Helper()
+	if worker < 1 || worker >= len(i.members) {
+		t.Fatalf("pgtest: worker %d of %d", worker, len(i.members)-1)
+	}
+	host, port, err := net.SplitHostPort(addr(i.members[worker].addr()))
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	m := i.members[worker]
+	err = i.connect(ctx, db.Name, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, `SELECT citus_update_node(nodeid, $1, $2) FROM pg_dist_node WHERE nodename = $3 AND nodeport = $4`,
+			host, number, m.host, m.port)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("pgtest: move worker %d: %v", worker, err)
+	}
+}
+
+// Workers returns how many workers the cluster has.
+func (i *Instance) Workers() int { return max(len(i.members)-1, 0) }
+
+// AdminURL is where the superuser reaches the server.
+func (i *Instance) AdminURL() string { return i.admin }
+
+// Superuser returns where the superuser reaches db.
+func (i *Instance) Superuser(db DB) string {
+	u, err := url.Parse(i.admin)
+	if err != nil {
+		return ""
+	}
+	u.Path = "/" + db.Name
+	return u.String()
+}
+
+// OnWorker returns what reaches db on the worker of that number, from 1, instead of on the coordinator.
+func (i *Instance) OnWorker(of string, worker int) string {
+	u, err := url.Parse(of)
+	if err != nil {
+		return ""
+	}
+	u.Host = i.members[worker].addr()
+	return u.String()
+}
+
+// member is a node of a Citus cluster; the first is the coordinator.
+type member struct {
+	host string
+	port int
+}
+
+func (m member) addr() string { return net.JoinHostPort(m.host, strconv.Itoa(m.port)) }
+
+// given returns the server at url, which is not ours.
+func given(url string) (*Instance, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	i := &Instance{admin: url, templates: map[string]string{}}
+	err := i.discover(ctx)
+	return i, err
+}
+
+// discover finds the nodes of the cluster whose coordinator the server is, if it is one.
+func (i *Instance) discover(ctx context.Context) error {
+	return i.connect(ctx, "", func(conn *pgx.Conn) error {
+		var there bool
+		err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')`).Scan(&there)
+		if err != nil || !there {
+			return err
+		}
+		rows, err := conn.Query(ctx, `SELECT nodename, nodeport FROM pg_dist_node WHERE noderole = 'primary' ORDER BY groupid`)
+		if err != nil {
+			return err
+		}
+		i.members, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m member, err error) {
+			err = row.Scan(&m.host, &m.port)
+			return m, err
+		})
+		if err == nil && len(i.members) < 2 {
+			err = errors.New("the Citus cluster has no worker, or its coordinator is not registered")
+		}
+		return err
+	})
+}
+
+// each runs do with a superuser's connection to the database db of every node, of all at once.
+func (i *Instance) each(ctx context.Context, db string, do func(*pgx.Conn) error) error {
+	if !i.Citus() {
+		return i.connect(ctx, "", do)
+	}
+	faults := make([]error, len(i.members))
+	var running sync.WaitGroup
+	for n, m := range i.members {
+		running.Go(func() {
+			faults[n] = i.connectTo(ctx, m, db, do)
+		})
+	}
+	running.Wait()
+	return errors.Join(faults...)
+}
+
+func (i *Instance) connectTo(ctx context.Context, m member, db string, do func(*pgx.Conn) error) error {
+	u, err := url.Parse(i.admin)
+	if err != nil {
+		return err
+	}
+	u.Host, u.Path = m.addr(), "/"+db
+	conn, err := pgx.Connect(ctx, u.String())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	return do(conn)
+}
+
+// plainDatabase is one in which Citus is not: what is done there is done on that node alone.
+const plainDatabase = "postgres"
+
+// join makes the database name, which is on all nodes, one of the cluster.
+func (i *Instance) join(ctx context.Context, name string) error {
+	err := i.each(ctx, name, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, `CREATE EXTENSION IF NOT EXISTS citus`)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return i.connect(ctx, name, func(conn *pgx.Conn) error {
+		first := i.members[0]
+		if _, err := conn.Exec(ctx, `SELECT citus_set_coordinator_host($1, $2)`, first.host, first.port); err != nil {
+			return err
+		}
+		for _, m := range i.members[1:] {
+			if _, err := conn.Exec(ctx, `SELECT citus_add_node($1, $2)`, m.host, m.port); err != nil {
+				return err
+			}
+		}
+		_, err := conn.Exec(ctx, fmt.Sprintf(`ALTER DATABASE %s SET citus.shard_count = %d`, quote(name), testShards))
+		return err
+	})
+}
+
+// seal lets nobody connect to the database name any more, so that it can be copied. Citus' own daemon
+// among them, which would else be in it for good.
+func (i *Instance) seal(ctx context.Context, name string) error {
+	return i.each(ctx, plainDatabase, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "ALTER DATABASE "+quote(name)+" ALLOW_CONNECTIONS false")
+		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "3D000" { // there is none
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		_, err = conn.Exec(ctx, `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()`, name)
+		return err
+	})
+}

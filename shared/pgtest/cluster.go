@@ -1,0 +1,190 @@
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Cluster is a Citus cluster that runs for one test alone: its workers may be killed, stopped and added.
+type Cluster struct {
+	*Instance
+
+	kit  string // the program that starts and stops it
+	home string
+	port int // the coordinator's; those of the workers follow
+}
+
+// NewCluster starts a coordinator and workers with the program citus in the folder that CITUS_KIT names,
+// each node with the lines of settings beside the usual ones. It is stopped and removed when t ends, or
+// when the process does. t is skipped where CITUS_KIT is not set, and fails there when CI=true.
+func NewCluster(t testing.TB, workers int, settings ...string) *Cluster {
+	t.Helper()
+	kit := os.Getenv("CITUS_KIT")
+	if kit == "" {
+		const why = "pgtest: needs CITUS_KIT to name the folder of a program citus that starts a cluster"
+		if os.Getenv("CI") == "true" {
+			t.Fatal(why)
+		}
+		t.Skip(why)
+	}
+	c := &Cluster{kit: filepath.Join(kit, "citus")}
+	dir, err := os.MkdirTemp("", "lectern-citus-")
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	// Under root the servers run as another user, who makes the folder below.
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	c.home = filepath.Join(dir, "home")
+	if c.port, err = freeRange(maxWorkers + 1); err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	conf := filepath.Join(dir, "settings")
+	if err := os.WriteFile(conf, []byte(strings.Join(settings, "\n")+"\n"), 0o644); err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	j, err := hireFor(endCluster, c.kit, c.home, strconv.Itoa(c.port), dir)
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	t.Cleanup(func() {
+		if _, err := c.run("down"); err != nil {
+			t.Errorf("pgtest: %v", err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("pgtest: %v", err)
+		}
+		j.dismiss()
+	})
+	c.must(t, "install")
+	url := c.must(t, "up", strconv.Itoa(workers))
+	if c.Instance, err = given(strings.TrimSpace(url)); err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	c.doomed = true
+	return c
+}
+
+// maxWorkers is how many ports a cluster keeps for its workers.
+const maxWorkers = 4
+
+// endCluster stops a cluster whose test is gone.
+const endCluster = `
+read -r _
+CITUS_HOME=$2 CITUS_PORT=$3 "$1" down
+rm -rf -- "$4"
+`
+
+// Kill ends a worker at once, as a crash does; its data stays.
+func (c *Cluster) Kill(t testing.TB, worker int) {
+	t.Helper()
+	c.must(t, "kill-worker", strconv.Itoa(worker))
+}
+
+// Start starts a worker that was killed.
+func (c *Cluster) Start(t testing.TB, worker int) {
+	t.Helper()
+	c.must(t, "start-worker", strconv.Itoa(worker))
+}
+
+// Grow starts further workers, up to that many, and has every database that there is know them.
+func (c *Cluster) Grow(t testing.TB, workers int) {
+	t.Helper()
+	c.must(t, "up", strconv.Itoa(workers))
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	if err := c.discover(ctx); err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+}
+
+// Pause stops all processes of a worker where they stand (SIGSTOP): connections stay open and nothing
+// answers. [Cluster.Resume] lets them go on, and so does the end of t.
+func (c *Cluster) Pause(t testing.TB, worker int) {
+	t.Helper()
+	t.Cleanup(func() { c.signal(worker, syscall.SIGCONT) })
+	if c.signal(worker, syscall.SIGSTOP) == 0 {
+		t.Fatalf("pgtest: worker %d does not run", worker)
+	}
+}
+
+// Resume undoes [Cluster.Pause].
+func (c *Cluster) Resume(t testing.TB, worker int) {
+	t.Helper()
+	if c.signal(worker, syscall.SIGCONT) == 0 {
+		t.Fatalf("pgtest: worker %d does not run", worker)
+	}
+}
+
+// signal reaches every process that works in the worker's folder, and tells how many there were.
+func (c *Cluster) signal(worker int, sig syscall.Signal) (n int) {
+	dir := filepath.Join(c.home, "node"+strconv.Itoa(worker))
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range links {
+		if at, err := os.Readlink(link); err != nil || at != dir {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+		if err == nil && syscall.Kill(pid, sig) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *Cluster) must(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := c.run(args...)
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	return out
+}
+
+func (c *Cluster) run(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.kit, args...)
+	cmd.Env = append(os.Environ(), "CITUS_HOME="+c.home, "CITUS_PORT="+strconv.Itoa(c.port),
+		"CITUS_CONF="+filepath.Join(filepath.Dir(c.home), "settings"))
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("citus %s: %w\n%s", strings.Join(args, " "), err, log.String())
+	}
+	return out.String(), nil
+}
+
+// freeRange finds n free ports in a row.
+func freeRange(n int) (first int, err error) {
+	for range 50 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return 0, err
+		}
+		first = l.Addr().(*net.TCPAddr).Port
+		free := first+n < 1<<16
+		_ = l.Close()
+		for p := first; free && p < first+n; p++ {
+			l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(p)))
+			if free = err == nil; free {
+				_ = l.Close()
+			}
+		}
+		if free {
+			return first, nil
+		}
+	}
+	return 0, errors.New("no free ports in a row")
+}

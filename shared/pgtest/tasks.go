@@ -1,0 +1,115 @@
+package pgtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// arrayInsert is the form of a statement for a single machine, which says the same row by row for many.
+var arrayInsert = regexp.MustCompile(`(?s)^INSERT .*\bSELECT\b.*\bFROM unnest\(`)
+
+// CheckOneTask has Citus plan each statement for the tables of db, and fails t unless it is handed on
+// whole, as one task for the machine that has project $1, and is served there by an index whose
+// condition begins with the project. Inserts over arrays are left out: pgrecord.Put says them row by
+// row where tables are distributed.
+func CheckOneTask(t *testing.T, db DB, statements map[string]string) {
+	t.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, db.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	// On the workers, as the tables are empty.
+	for _, set := range []string{"SET citus.propagate_set_commands = 'local'", "SET citus.explain_all_tasks = on"} {
+		if _, err := conn.Exec(ctx, set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checked := 0
+	for name, sql := range statements {
+		if arrayInsert.MatchString(strings.TrimSpace(sql)) || !strings.Contains(sql, "project_id") {
+			continue
+		}
+		checked++
+		t.Run(name, func(t *testing.T) {
+			var text []byte
+			// With values in the place of parameters, as they are when a statement is first executed.
+			err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+				prepared, err := tx.Prepare(ctx, "checked", sql)
+				if err != nil {
+					return err
+				}
+				defer func() { _, _ = tx.Exec(ctx, `DEALLOCATE checked`) }()
+				if _, err := tx.Exec(ctx, `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off`); err != nil {
+					return err
+				}
+				values := make([]string, len(prepared.ParamOIDs))
+				for i, oid := range prepared.ParamOIDs {
+					if values[i] = samples[oid]; values[i] == "" {
+						return fmt.Errorf("no sample of type %d", oid)
+					}
+				}
+				return tx.QueryRow(ctx, fmt.Sprintf(`EXPLAIN (FORMAT JSON, VERBOSE) EXECUTE checked(%s)`, strings.Join(values, ", "))).Scan(&text)
+			})
+			if err != nil {
+				t.Fatalf("%v\n%s", err, sql)
+			}
+			var plan []struct{ Plan distributed }
+			if err := json.Unmarshal(text, &plan); err != nil {
+				t.Fatal(err)
+			}
+			job := plan[0].Plan.Query.Job
+			if plan[0].Plan.Provider != "Citus Adaptive" || job.Count != 1 || len(job.Tasks) != 1 || len(plan[0].Plan.Plans) != 0 {
+				t.Fatalf("is not one task:\n%s\n%s", sql, text)
+			}
+			for _, remote := range job.Tasks[0].Plans {
+				for _, p := range remote {
+					p.Plan.checkShard(t, sql)
+				}
+			}
+		})
+	}
+	if checked == 0 {
+		t.Error("no statement was checked")
+	}
+}
+
+// samples are literals by the number of their type.
+var samples = map[uint32]string{
+	20: `1`, 21: `1`, 23: `1`, 25: `'pr_1'`, 17: `'\x00'`, 1184: `'2022-01-01Z'`, 16: `true`,
+	1009: `ARRAY['a']`, 1016: `ARRAY[1]::int8[]`, 1007: `ARRAY[1]`, 1185: `ARRAY['2022-01-01Z'::timestamptz]`, 1001: `ARRAY['\x00'::bytea]`,
+}
+
+// distributed is the outermost node of Citus' plans.
+type distributed struct {
+	Provider string            `json:"Custom Plan Provider"`
+	Plans    []json.RawMessage `json:"Plans"`
+	Query    struct {
+		Job struct {
+			Count int `json:"Task Count"`
+			Tasks []struct {
+				Plans [][]struct{ Plan node } `json:"Remote Plan"`
+			}
+		}
+	} `json:"Distributed Query"`
+}
+
+var ofShardsProject = regexp.MustCompile(`\b(\w+\.)?project_id = 'pr_1'::text`)
+
+// checkShard judges the plan of a worker.
+func (n node) checkShard(t *testing.T, sql string) {
+	t.Helper()
+	if n.Relation != "" && n.Type != "ModifyTable" && !ofShardsProject.MatchString(n.IndexCond) {
+		t.Errorf("%s of %s is not by project: %q\n%s", n.Type, n.Relation, n.IndexCond, sql)
+	}
+	for _, p := range n.Plans {
+		p.checkShard(t, sql)
+	}
+}
