@@ -24,8 +24,7 @@ type APIKeySpec struct {
 	Project string `json:"project"`
 
 	// scopes are what the key may be used for: entries:read, embeddables:read, experiments:read, proxy:use. Not
-	// set: reading all, and not the proxy. Other scopes mean another key, which is made at once; the one before
-	// works for rotation.overlap.
+	// set: reading all, and not the proxy. Other scopes hold for the keys that are there, within a second.
 	//
 	// +optional
 	// +listType=set
@@ -106,7 +105,7 @@ type APIKeySecret struct {
 	// keys are the names under which the Secret holds its values.
 	//
 	// +optional
-	// +kubebuilder:default={}
+	// +kubebuilder:default={apiKey: "api-key", projectId: "project-id", url: "url"}
 	Keys APIKeySecretKeys `json:"keys,omitzero"`
 }
 
@@ -192,7 +191,7 @@ type APIKeyStatus struct {
 	RotateHandled string `json:"rotateHandled,omitempty"`
 
 	// conditions are what is known of the object: Ready, with a reason of Issued, Pending, SecretNotOwned,
-	// DatabaseUnavailable, Expired, NotGranted, Invalid or Deleting.
+	// SecretRefused, DatabaseUnavailable, Expired, NotGranted, Invalid or Deleting.
 	//
 	// +optional
 	// +listType=map

@@ -38,6 +38,9 @@ const (
 	ReasonPending = "Pending"
 	// ReasonSecretNotOwned: a Secret of that name exists and belongs to somebody else. It is left as it is.
 	ReasonSecretNotOwned = "SecretNotOwned"
+	// ReasonSecretRefused: the Secret can not be written, as by a quota, or because it is immutable. It is tried
+	// again.
+	ReasonSecretRefused = "SecretRefused"
 	// ReasonDatabaseUnavailable: the database of the keys is out of reach. It is tried again; keys that were
 	// issued go on working.
 	ReasonDatabaseUnavailable = "DatabaseUnavailable"
@@ -71,6 +74,9 @@ const (
 	// AnnotationRotate on an APIKey asks for a new key at once: whenever its value is another than the one that
 	// was handled last.
 	AnnotationRotate = Group + "/rotate"
+	// AnnotationRevokeKeys on an APIKey names keys of its that leaked, by their ids, separated by commas. They are
+	// revoked at once, without overlap; the current one is replaced before.
+	AnnotationRevokeKeys = Group + "/revoke-keys"
 	// FinalizerAPIKey keeps an APIKey until its keys are revoked.
 	FinalizerAPIKey = Group + "/revoke"
 	// FinalizerProject keeps a Project with deletionPolicy Delete until the region service has forgotten it.

@@ -57,7 +57,10 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: keys
       type:
         namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.APIKeySecretKeys
-      default: {}
+      default:
+        apiKey: api-key
+        projectId: project-id
+        url: url
     - name: name
       type:
         scalar: string

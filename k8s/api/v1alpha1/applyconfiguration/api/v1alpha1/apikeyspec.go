@@ -15,8 +15,7 @@ type APIKeySpecApplyConfiguration struct {
 	// project is the id of the project that the key is for. It never changes.
 	Project *string `json:"project,omitempty"`
 	// scopes are what the key may be used for: entries:read, embeddables:read, experiments:read, proxy:use. Not
-	// set: reading all, and not the proxy. Other scopes mean another key, which is made at once; the one before
-	// works for rotation.overlap.
+	// set: reading all, and not the proxy. Other scopes hold for the keys that are there, within a second.
 	Scopes []apiv1alpha1.Scope `json:"scopes,omitempty"`
 	// expiresAt is the moment from which no key of this object works. Not set: never.
 	ExpiresAt *v1.Time `json:"expiresAt,omitempty"`

@@ -1,0 +1,9 @@
+package v1alpha1_test
+
+import (
+	"testing"
+
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+)
+
+func TestMain(m *testing.M) { kubetest.Main(m) }

@@ -1,0 +1,238 @@
+package v1alpha1_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+)
+
+// Specs as people write them, in YAML, which the tests change.
+const (
+	project       = "projectId: pr_1\ntitle: One\n"
+	apiKey        = "project: pr_1\n"
+	credential    = "project: pr_1\nenvironment: prod\nid: cred_stripe\nvalueFrom: {secretKeyRef: {name: stripe, key: token}}\n"
+	proxyEndpoint = "project: pr_1\nenvironment: prod\norigins: [{domain: example.com}]\ndestinations: [{domain: stripe.com}]\n"
+)
+
+// object makes an object that has no spec but what the YAML says.
+func object(t testing.TB, kind, spec string) *unstructured.Unstructured {
+	t.Helper()
+	o := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte("spec:\n  "+strings.ReplaceAll(strings.TrimSuffix(spec, "\n"), "\n", "\n  ")), &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	o.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(kind))
+	return o
+}
+
+// Every rule: objects that it lets through, and ones that it refuses, with what the refusal says. Rules of what
+// changes are in TestImmutable.
+func TestRules(t *testing.T) {
+	c := kubetest.Start(t)
+	with := func(base, more string) string { return base + more + "\n" }
+	replaced := func(base, old, new string) string {
+		if !strings.Contains(base, old) {
+			t.Fatalf("no %q in %q", old, base)
+		}
+		return strings.Replace(base, old, new, 1)
+	}
+	many := func(n int, item string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+	}
+	numbered := func(n int, format string) string {
+		var items []string
+		for i := range n {
+			items = append(items, fmt.Sprintf(format, i))
+		}
+		return "[" + strings.Join(items, ",") + "]"
+	}
+	type test struct {
+		name, spec string
+		want       string // part of the refusal; empty: it is taken
+	}
+	for kind, tests := range map[string][]test{
+		"Project": {
+			{"least", project, ""},
+			{"all", with(project, "region: America/Argentina/Buenos_Aires\ndeletionPolicy: Delete\nallowedNamespaces: [team-a, '*']"), ""},
+			{"Unicode", "projectId: ü/日本\ntitle: 日本\n", ""},
+			{"no id", "title: One\n", "spec.projectId: Required value"},
+			{"no title", "projectId: pr_1\n", "spec.title: Required value"},
+			{"empty title", "projectId: pr_1\ntitle: ''\n", "spec.title"},
+			{"empty id", "projectId: ''\ntitle: One\n", "spec.projectId"},
+			{"256 bytes", "projectId: " + strings.Repeat("x", 256) + "\ntitle: One\n", ""},
+			{"257 bytes", "projectId: " + strings.Repeat("x", 257) + "\ntitle: One\n", "may not be more than 256"},
+			{"256 characters of two bytes", "projectId: " + strings.Repeat("ü", 256) + "\ntitle: One\n", "projectId has 1 to 256 bytes of UTF-8"},
+			{"NUL", `projectId: "a\u0000b"` + "\ntitle: One\n", "spec.projectId"},
+			{"long title", "projectId: pr_1\ntitle: " + strings.Repeat("x", 1025) + "\n", "may not be more than 1024"},
+			{"region", with(project, "region: Etc/GMT+12"), ""},
+			{"region of the machine", with(project, "region: Local"), "region is a zone of the tz database, such as Europe/Berlin"},
+			{"region that leads out", with(project, "region: ../../etc/passwd"), "spec.region"},
+			{"empty region", with(project, "region: ''"), "spec.region"},
+			{"policy", with(project, "deletionPolicy: Orphan"), `supported values: "Retain", "Delete"`},
+			{"namespace twice", with(project, "allowedNamespaces: [a, a]"), "Duplicate value"},
+			{"namespaces by prefix", with(project, "allowedNamespaces: ['team-*']"), "spec.allowedNamespaces[0]"},
+			{"257 namespaces", with(project, "allowedNamespaces: "+numbered(257, "n%d")), "must have at most 256 items"},
+			{"unknown field", with(project, "tilte: One"), "unknown field"},
+		},
+		"APIKey": {
+			{"least", apiKey, ""},
+			{"all", with(apiKey, "scopes: [proxy:use]\nexpiresAt: 2030-01-01T00:00:00Z\nrate: 50\nrotation: {every: 720h, overlap: 24h}\nsecret: {name: my.secret, keys: {apiKey: KEY, projectId: PROJECT, url: URL}}\nurl: https://api.example.com/x"), ""},
+			{"no project", "rate: 1\n", "spec.project: Required value"},
+			{"long project", "project: " + strings.Repeat("ü", 129) + "\n", "project has 1 to 256 bytes of UTF-8"},
+			{"no scope", with(apiKey, "scopes: []"), "spec.scopes"},
+			{"unknown scope", with(apiKey, "scopes: [entries:write]"), "Unsupported value"},
+			{"scope twice", with(apiKey, "scopes: [entries:read, entries:read]"), "Duplicate value"},
+			{"expiry that is no time", with(apiKey, "expiresAt: tomorrow"), "spec.expiresAt"},
+			{"rate 0", with(apiKey, "rate: 0"), "greater than or equal to 1"},
+			{"rate of too much", with(apiKey, "rate: 1000000001"), "less than or equal to 1000000000"},
+			{"overlap by default", with(apiKey, "rotation: {every: 2h}"), ""},
+			{"overlap of none", with(apiKey, "rotation: {every: 2h, overlap: 0s}"), ""},
+			{"overlap as long as the rotation", with(apiKey, "rotation: {every: 1h, overlap: 60m}"), "overlap is shorter than every"},
+			{"overlap by default as long as the rotation", with(apiKey, "rotation: {every: 30m}"), "overlap is shorter than every"},
+			{"no every", with(apiKey, "rotation: {overlap: 1h}"), "spec.rotation.every: Required value"},
+			{"too often", with(apiKey, "rotation: {every: 59s, overlap: 1s}"), "every is a duration from 1m to 87600h"},
+			{"too seldom", with(apiKey, "rotation: {every: 87601h}"), "every is a duration from 1m to 87600h"},
+			{"beyond what a duration holds", with(apiKey, "rotation: {every: 99999999999999h}"), "every is a duration from 1m to 87600h"},
+			{"days", with(apiKey, "rotation: {every: 30d}"), "spec.rotation.every"},
+			{"a number", with(apiKey, "rotation: {every: 3600}"), "spec.rotation.every"},
+			{"negative overlap", with(apiKey, "rotation: {every: 1h, overlap: -1h}"), "spec.rotation.overlap"},
+			{"long overlap", with(apiKey, "rotation: {every: 1h, overlap: 87601h}"), "overlap is a duration from 0s to 87600h"},
+			{"Secret with capitals", with(apiKey, "secret: {name: Mine}"), "spec.secret.name"},
+			{"same names", with(apiKey, "secret: {keys: {apiKey: x, url: x}}"), "apiKey, projectId and url are three different names"},
+			{"same name as a default", with(apiKey, "secret: {keys: {apiKey: url}}"), "apiKey, projectId and url are three different names"},
+			{"name with a slash", with(apiKey, "secret: {keys: {apiKey: a/b}}"), "spec.secret.keys.apiKey"},
+			{"URL of another kind", with(apiKey, "url: ftp://example.com"), "spec.url"},
+		},
+		"Credential": {
+			{"least", credential, ""},
+			{"all", with(credential, "destinations: [{domain: stripe.com}, {pattern: 'https://a\\.example/.*'}]\nplaces: [header, url, body]\nallowedNamespaces: [web]"), ""},
+			{"no id", replaced(credential, "id: cred_stripe\n", ""), "spec.id: Required value"},
+			{"no prefix", replaced(credential, "cred_stripe", "stripe"), "id is cred_ and 1 to 64 letters, digits, _ or -"},
+			{"prefix alone", replaced(credential, "cred_stripe", "cred_"), "id is cred_ and 1 to 64 letters, digits, _ or -"},
+			{"another sign", replaced(credential, "cred_stripe", "cred_a.b"), "id is cred_ and 1 to 64 letters, digits, _ or -"},
+			{"line break", replaced(credential, "cred_stripe", `"cred_a\n"`), "id is cred_ and 1 to 64 letters, digits, _ or -"},
+			{"longest id", replaced(credential, "cred_stripe", "cred_"+strings.Repeat("a", 64)), ""},
+			{"longer id", replaced(credential, "cred_stripe", "cred_"+strings.Repeat("a", 65)), "may not be more than 69"},
+			{"long project", replaced(credential, "pr_1", strings.Repeat("ü", 129)), "project has 1 to 256 bytes of UTF-8"},
+			{"long environment", replaced(credential, "prod", strings.Repeat("ü", 129)), "environment has 1 to 256 bytes of UTF-8"},
+			{"no environment", replaced(credential, "environment: prod\n", ""), "spec.environment: Required value"},
+			{"no Secret", replaced(credential, "valueFrom: {secretKeyRef: {name: stripe, key: token}}\n", ""), "spec.valueFrom: Required value"},
+			{"no key", replaced(credential, ", key: token", ""), "spec.valueFrom.secretKeyRef.key: Required value"},
+			{"Secret of another namespace", replaced(credential, "name: stripe", "name: other/stripe"), "spec.valueFrom.secretKeyRef.name"},
+			{"value written down", with(credential, "value: sk_live"), "unknown field"},
+			{"place", with(credential, "places: [cookie]"), "Unsupported value"},
+			{"place twice", with(credential, "places: [url, url]"), "Duplicate value"},
+			{"bad rule", with(credential, "destinations: [{}]"), "exactly one of domain and pattern is to be set"},
+			{"257 destinations", with(credential, "destinations: "+many(257, "{domain: a.example}")), "must have at most 256 items"},
+		},
+		"ProxyEndpoint": {
+			{"least", proxyEndpoint, ""},
+			{"by key", "project: pr_1\nenvironment: prod\naccess: key\ndestinations: [{domain: stripe.com}]\n", ""},
+			{"all", with(proxyEndpoint, "methods: [GET, X-MY.METHOD]\ncredentials: [cred_a, cred_b]\nports: [443, 8443]\nallowHTTP: true\nscrub: {disabled: true, passUnreadable: true}\ncaBundle: '-----BEGIN CERTIFICATE-----'\nlimits: {requestsPerSecond: 1000000, burst: 1, concurrent: 1, requestBytes: 1125899906842624, responseBytes: 1}\ntimeouts: {connect: 1m, headers: 1h, idle: 24h, total: 168h}"), ""},
+			{"no origin", replaced(proxyEndpoint, "[{domain: example.com}]", "[]"), "origins has at least one rule with access: origin; access: key may go without"},
+			{"no origins", replaced(proxyEndpoint, "origins: [{domain: example.com}]\n", ""), "origins has at least one rule with access: origin; access: key may go without"},
+			{"no destination", replaced(proxyEndpoint, "[{domain: stripe.com}]", "[]"), "destinations has at least one rule, such as {domain: example.com}"},
+			{"no destinations", replaced(proxyEndpoint, "destinations: [{domain: stripe.com}]\n", ""), "spec.destinations: Required value"},
+			{"access", with(proxyEndpoint, "access: all"), "Unsupported value"},
+			{"long project", replaced(proxyEndpoint, "pr_1", strings.Repeat("ü", 129)), "project has 1 to 256 bytes of UTF-8"},
+			{"long environment", replaced(proxyEndpoint, "prod", strings.Repeat("ü", 129)), "environment has 1 to 256 bytes of UTF-8"},
+			{"domain and pattern", replaced(proxyEndpoint, "{domain: stripe.com}", "{domain: stripe.com, pattern: x}"), "exactly one of domain and pattern is to be set"},
+			{"neither", replaced(proxyEndpoint, "{domain: stripe.com}", "{}"), "exactly one of domain and pattern is to be set"},
+			{"IDN", replaced(proxyEndpoint, "stripe.com", "bücher.example"), ""},
+			{"domain with scheme", replaced(proxyEndpoint, "domain: stripe.com", "domain: 'https://stripe.com'"), "domain is a name such as example.com, without scheme, port, path or wildcard"},
+			{"domain with port", replaced(proxyEndpoint, "domain: stripe.com", "domain: 'stripe.com:443'"), "domain is a name such as example.com"},
+			{"domain with path", replaced(proxyEndpoint, "domain: stripe.com", "domain: stripe.com/v1"), "domain is a name such as example.com"},
+			{"wildcard", replaced(proxyEndpoint, "domain: stripe.com", "domain: '*.stripe.com'"), "domain is a name such as example.com"},
+			{"blank in a domain", replaced(proxyEndpoint, "domain: stripe.com", "domain: 'stripe .com'"), "domain is a name such as example.com"},
+			{"address in brackets", replaced(proxyEndpoint, "domain: stripe.com", "domain: '[fe80.]'"), "domain is a name such as example.com"},
+			{"one label", replaced(proxyEndpoint, "domain: stripe.com", "domain: localhost"), "domain is a name such as example.com"},
+			{"pattern", replaced(proxyEndpoint, "domain: stripe.com", `pattern: 'https://api\.stripe\.com/v1/charges(/[A-Za-z0-9_]+)?'`), ""},
+			{"pattern that does not compile", replaced(proxyEndpoint, "domain: stripe.com", "pattern: 'https://(x'"), "pattern is a regular expression of RE2 syntax"},
+			{"pattern with a look-ahead", replaced(proxyEndpoint, "domain: stripe.com", "pattern: '(?=x)'"), "pattern is a regular expression of RE2 syntax"},
+			{"pattern that ends its group", replaced(proxyEndpoint, "domain: stripe.com", "pattern: 'x)|(?:.*'"), "pattern is a regular expression of RE2 syntax"},
+			{"long pattern", replaced(proxyEndpoint, "domain: stripe.com", "pattern: "+strings.Repeat("x", 1025)), "may not be more than 1024"},
+			{"pattern of long signs", replaced(proxyEndpoint, "domain: stripe.com", "pattern: "+strings.Repeat("ü", 513)), "pattern has 1 to 1024 bytes"},
+			{"CONNECT", with(proxyEndpoint, "methods: [GET, CONNECT]"), "methods are such as GET or POST; CONNECT is never allowed"},
+			{"method with a blank", with(proxyEndpoint, "methods: ['GET /']"), "spec.methods[0]"},
+			{"method twice", with(proxyEndpoint, "methods: [GET, GET]"), "Duplicate value"},
+			{"credential", with(proxyEndpoint, "credentials: [stripe]"), "credentials are ids: cred_ and 1 to 64 letters, digits, _ or -"},
+			{"port 0", with(proxyEndpoint, "ports: [0]"), "greater than or equal to 1"},
+			{"port 65536", with(proxyEndpoint, "ports: [65536]"), "less than or equal to 65535"},
+			{"no certificate", with(proxyEndpoint, "caBundle: none"), "caBundle holds at least one certificate in PEM"},
+			{"negative rate", with(proxyEndpoint, "limits: {requestsPerSecond: -1}"), "greater than or equal to 0"},
+			{"rate of too much", with(proxyEndpoint, "limits: {requestsPerSecond: 1000001}"), "less than or equal to 1000000"},
+			{"bytes of too much", with(proxyEndpoint, "limits: {requestBytes: 1125899906842625}"), "less than or equal to 1125899906842624"},
+			{"connect", with(proxyEndpoint, "timeouts: {connect: 61s}"), "connect is a duration from 0s to 1m"},
+			{"headers", with(proxyEndpoint, "timeouts: {headers: 61m}"), "headers is a duration from 0s to 1h"},
+			{"idle", with(proxyEndpoint, "timeouts: {idle: 25h}"), "idle is a duration from 0s to 24h"},
+			{"total", with(proxyEndpoint, "timeouts: {total: 169h}"), "total is a duration from 0s to 168h"},
+			{"negative", with(proxyEndpoint, "timeouts: {total: -1s}"), "spec.timeouts.total"},
+			{"256 of each", replaced(replaced(proxyEndpoint, "[{domain: example.com}]", many(256, "{pattern: 'https://.*'}")), "[{domain: stripe.com}]", many(256, "{pattern: 'https://.*'}")), ""},
+			{"257 origins", replaced(proxyEndpoint, "[{domain: example.com}]", many(257, "{domain: a.example}")), "must have at most 256 items"},
+		},
+	} {
+		for _, tt := range tests {
+			t.Run(kind+" "+tt.name, func(t *testing.T) {
+				o := object(t, kind, tt.spec)
+				o.SetNamespace(c.Namespace)
+				o.SetGenerateName("x-")
+				err := c.Client.Create(t.Context(), o, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+				switch {
+				case tt.want == "" && err != nil:
+					t.Errorf("refused: %v", err)
+				case tt.want != "" && err == nil:
+					t.Errorf("was taken; want a refusal with %q", tt.want)
+				case tt.want != "" && !strings.Contains(err.Error(), tt.want):
+					t.Errorf("says:\n%v\nwant: %s", err, tt.want)
+				}
+			})
+		}
+	}
+}
+
+// What never changes, and what may.
+func TestImmutable(t *testing.T) {
+	c := kubetest.Start(t)
+	for _, tt := range []struct {
+		kind, name, spec string
+		path             []string
+		to               any
+		want             string // part of the refusal; empty: it is taken
+	}{
+		{"Project", "id", project, []string{"projectId"}, "pr_2", "projectId is immutable: make another Project for another id"},
+		{"Project", "title", project, []string{"title"}, "Two", ""},
+		{"APIKey", "project", apiKey, []string{"project"}, "pr_2", "project is immutable: make another APIKey for another project"},
+		{"APIKey", "Secret", apiKey + "secret: {name: a}\n", []string{"secret", "name"}, "b", "secret.name is immutable: make another APIKey for another Secret"},
+		{"APIKey", "Secret given a name", apiKey, []string{"secret", "name"}, "b", "secret.name is immutable: make another APIKey for another Secret"},
+		{"APIKey", "Secret's keys", apiKey + "secret: {name: a}\n", []string{"secret", "keys", "apiKey"}, "KEY", ""},
+		{"APIKey", "rate", apiKey, []string{"rate"}, int64(7), ""},
+		{"Credential", "project", credential, []string{"project"}, "pr_2", "project is immutable: make another Credential for another project"},
+		{"Credential", "environment", credential, []string{"environment"}, "test", ""},
+		{"ProxyEndpoint", "project", proxyEndpoint, []string{"project"}, "pr_2", "project is immutable: make another ProxyEndpoint for another project"},
+		{"ProxyEndpoint", "access", proxyEndpoint, []string{"access"}, "key", ""},
+	} {
+		t.Run(tt.kind+" "+tt.name, func(t *testing.T) {
+			o := object(t, tt.kind, tt.spec)
+			o.SetGenerateName("x-")
+			c.Create(t, o)
+			if err := unstructured.SetNestedField(o.Object, tt.to, append([]string{"spec"}, tt.path...)...); err != nil {
+				t.Fatal(err)
+			}
+			err := c.Client.Update(t.Context(), o)
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("says: %v\nwant: %s", err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// page describes all kinds.
+func page(kinds []*apiextensionsv1.CustomResourceDefinition) string {
+	var b strings.Builder
+	b.WriteString("# Custom resources\n\n")
+	b.WriteString("Every field of every kind, made from the definitions in `k8s/config/crd` by `make generate`. `kubectl explain` says the\n" +
+		"same in a cluster. How they are used: [kubernetes.md](kubernetes.md).\n\n")
+	b.WriteString("| Kind | Short | Columns of `kubectl get` |\n|---|---|---|\n")
+	for _, k := range kinds {
+		var columns []string
+		for _, c := range k.Spec.Versions[0].AdditionalPrinterColumns {
+			if c.Priority == 0 {
+				columns = append(columns, c.Name)
+			}
+		}
+		fmt.Fprintf(&b, "| [%s](#%s) | `%s` | %s |\n", k.Spec.Names.Kind, strings.ToLower(k.Spec.Names.Kind),
+			strings.Join(k.Spec.Names.ShortNames, "`, `"), strings.Join(columns, ", "))
+	}
+	for _, k := range kinds {
+		version := k.Spec.Versions[0]
+		schema := version.Schema.OpenAPIV3Schema
+		fmt.Fprintf(&b, "\n## %s\n\n`%s/%s`, %s. %s\n", k.Spec.Names.Kind, k.Spec.Group, version.Name,
+			strings.ToLower(string(k.Spec.Scope)), prose(schema.Description))
+		for _, part := range []string{"spec", "status"} {
+			p := schema.Properties[part]
+			rows := fields(nil, &p, "")
+			fmt.Fprintf(&b, "\n### %s of %s %s\n\n", part, article(k.Spec.Names.Kind), k.Spec.Names.Kind)
+			b.WriteString("| Field | Type | Default | Bounds | Meaning |\n|---|---|---|---|---|\n")
+			for _, r := range rows {
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.path, r.kind, r.byDefault, r.bounds, r.meaning)
+			}
+			if rules := rulesOf(&p); len(rules) > 0 {
+				fmt.Fprintf(&b, "\nAs a whole: %s.\n", strings.Join(rules, "; "))
+			}
+		}
+	}
+	return b.String()
+}
+
+// row is one field.
+type row struct{ path, kind, byDefault, bounds, meaning string }
+
+// fields appends the fields of an object, each followed by those within it; required ones first.
+func fields(rows []row, object *apiextensionsv1.JSONSchemaProps, prefix string) []row {
+	names := make([]string, 0, len(object.Properties))
+	for name := range object.Properties {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		ra, rb := slices.Contains(object.Required, a), slices.Contains(object.Required, b)
+		if ra != rb {
+			if ra {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
+	for _, name := range names {
+		p := object.Properties[name]
+		r := row{path: prefix + name, kind: kindOf(&p), meaning: cell(meaning(name, p.Description))}
+		if slices.Contains(object.Required, name) {
+			r.kind += ", required"
+		}
+		if p.Default != nil {
+			r.byDefault = "`" + cell(string(p.Default.Raw)) + "`"
+		}
+		r.bounds = cell(strings.Join(boundsOf(&p), "; "))
+		rows = append(rows, r)
+		// Conditions are those of all of Kubernetes.
+		if name == "conditions" {
+			continue
+		}
+		if p.Type == "array" && p.Items != nil && p.Items.Schema != nil {
+			rows = fields(rows, p.Items.Schema, r.path+"[].")
+			continue
+		}
+		rows = fields(rows, &p, r.path+".")
+	}
+	return rows
+}
+
+// kindOf names a type.
+func kindOf(p *apiextensionsv1.JSONSchemaProps) string {
+	if p.Type == "array" && p.Items != nil && p.Items.Schema != nil {
+		return "list of " + kindOf(p.Items.Schema)
+	}
+	if p.Format == "date-time" {
+		return "time"
+	}
+	return p.Type
+}
+
+// boundsOf says what a value is held to.
+func boundsOf(p *apiextensionsv1.JSONSchemaProps) []string {
+	var said []string
+	span := func(least, most *int64, unit string) {
+		switch {
+		case least != nil && most != nil && *least != *most:
+			said = append(said, fmt.Sprintf("%d to %d %s", *least, *most, unit))
+		case most != nil:
+			said = append(said, fmt.Sprintf("up to %d %s", *most, unit))
+		case least != nil:
+			said = append(said, fmt.Sprintf("at least %d %s", *least, unit))
+		}
+	}
+	if p.Minimum != nil || p.Maximum != nil {
+		said = append(said, strings.TrimSpace(number(p.Minimum)+" to "+number(p.Maximum)))
+	}
+	// A rule says in words what length and pattern say in signs.
+	inWords := slices.ContainsFunc(p.XValidations, func(r apiextensionsv1.ValidationRule) bool { return !strings.Contains(r.Message, "immutable") })
+	if !inWords {
+		span(p.MinLength, p.MaxLength, "characters")
+	}
+	span(p.MinItems, p.MaxItems, "items")
+	if len(p.Enum) > 0 {
+		var values []string
+		for _, v := range p.Enum {
+			values = append(values, "`"+strings.Trim(string(v.Raw), `"`)+"`")
+		}
+		said = append(said, "one of "+strings.Join(values, ", "))
+	}
+	if p.Pattern != "" && !inWords {
+		said = append(said, "matches `"+p.Pattern+"`")
+	}
+	said = append(said, rulesOf(p)...)
+	if p.XListType != nil && *p.XListType == "set" {
+		said = append(said, "none twice")
+	}
+	if p.Type == "array" && p.Items != nil && p.Items.Schema != nil {
+		var each []string
+		if p.Items.Schema.Type != "object" {
+			each = boundsOf(p.Items.Schema)
+		} else {
+			each = rulesOf(p.Items.Schema)
+		}
+		if len(each) > 0 {
+			said = append(said, "each: "+strings.Join(each, ", "))
+		}
+	}
+	return said
+}
+
+func rulesOf(p *apiextensionsv1.JSONSchemaProps) []string {
+	var said []string
+	for _, rule := range p.XValidations {
+		said = append(said, rule.Message)
+	}
+	return said
+}
+
+func number(f *float64) string {
+	if f == nil {
+		return "any"
+	}
+	return strconv.FormatFloat(*f, 'f', -1, 64)
+}
+
+// meaning is a field's description without the field's own name at its beginning.
+func meaning(name, description string) string {
+	text := prose(description)
+	for _, beginning := range []string{name + " is ", name + " are ", name + " "} {
+		if rest, ok := strings.CutPrefix(text, beginning); ok && rest != "" {
+			return strings.ToUpper(rest[:1]) + rest[1:]
+		}
+	}
+	return text
+}
+
+// prose takes the lines of a description together.
+func prose(description string) string {
+	return strings.Join(strings.Fields(description), " ")
+}
+
+// cell makes text fit a cell of a table.
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+
+func article(noun string) string {
+	if strings.ContainsRune("AEIOU", rune(noun[0])) {
+		return "an"
+	}
+	return "a"
+}

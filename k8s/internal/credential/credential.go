@@ -1,0 +1,175 @@
+// Package credential is the controller of Credentials: it says of each whether the credential proxy can use
+// it, by the proxy's own judgement, and what is wrong otherwise. It changes nothing but their status, and
+// keeps no value of a Secret.
+package credential
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	apply "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/internal/grant"
+	"github.com/lectern-dev/lectern/k8s/internal/judge"
+	"github.com/lectern-dev/lectern/k8s/manifests"
+	"github.com/lectern-dev/lectern/proxy/manifest"
+	"github.com/lectern-dev/lectern/proxy/policy"
+)
+
+// Options is what the controller is given.
+type Options struct{ frame.Common }
+
+// The indexes by which Credentials are found.
+const (
+	byClaim   = "credential.claim" // see [Claim]
+	byProject = "credential.project"
+	bySecret  = "credential.secret"
+)
+
+// Claim is what no two Credentials may have in common, as a text: project, environment and id.
+func Claim(project, environment, id string) string {
+	return project + "\x00" + environment + "\x00" + id
+}
+
+// Claimants returns the Credentials that claim an id, the older ones first. It takes [Setup] to have run.
+func Claimants(ctx context.Context, r client.Reader, project, environment, id string) ([]v1alpha1.Credential, error) {
+	var list v1alpha1.CredentialList
+	if err := r.List(ctx, &list, client.MatchingFields{byClaim: Claim(project, environment, id)}); err != nil {
+		return nil, fmt.Errorf("list Credentials: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b v1alpha1.Credential) int { return manifests.Older(&a, &b) })
+	return list.Items, nil
+}
+
+// Credentials and Projects are watched, a Credential's status is applied.
+// +kubebuilder:rbac:groups=lectern.dev,resources=credentials;projects,verbs=get;list;watch
+// +kubebuilder:rbac:groups=lectern.dev,resources=credentials/status,verbs=patch
+//
+// The metadata of Secrets is watched, and the one that a Credential names is read.
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+//
+// What was decided is told by events.
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Setup adds the controller to mgr, whose Projects are indexed by [grant.Index].
+func Setup(mgr ctrl.Manager, o Options) error {
+	for name, value := range map[string]func(*v1alpha1.Credential) string{
+		byClaim:   func(c *v1alpha1.Credential) string { return Claim(c.Spec.Project, c.Spec.Environment, c.Spec.ID) },
+		byProject: func(c *v1alpha1.Credential) string { return c.Spec.Project },
+		bySecret:  func(c *v1alpha1.Credential) string { return c.Spec.ValueFrom.SecretKeyRef.Name },
+	} {
+		err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Credential{}, name, func(object client.Object) []string {
+			return []string{value(object.(*v1alpha1.Credential))}
+		})
+		if err != nil {
+			return fmt.Errorf("index Credentials: %w", err)
+		}
+	}
+	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorder(frame.Reporter)}
+	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // and not what the operator itself wrote
+	return o.Controller(mgr, "credential", &v1alpha1.Credential{}, written).
+		Watches(&v1alpha1.Credential{}, handler.EnqueueRequestsFromMapFunc(r.rivals), written).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), written).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
+		Complete(o.Traced("credential", r))
+}
+
+type reconciler struct {
+	Options
+	client client.Client
+	events events.EventRecorder
+}
+
+// Reconcile judges one Credential and reports what was found.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var object v1alpha1.Credential
+	if err := r.client.Get(ctx, request.NamespacedName, &object); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !object.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	seen, err := r.read(ctx, &object)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	defer seen.Zero()
+	return reconcile.Result{}, r.report(ctx, &object, decide(&object, seen))
+}
+
+// read gathers what the judgement depends on: whose the project is, who claims the same id, and the Secret.
+func (r *reconciler) read(ctx context.Context, object *v1alpha1.Credential) (seen manifest.Objects, err error) {
+	declared, err := grant.Projects(ctx, r.client, object.Spec.Project)
+	if err != nil {
+		return seen, err
+	}
+	for i := range declared {
+		seen.Projects = append(seen.Projects, manifests.Project(&declared[i]))
+	}
+	claimants, err := Claimants(ctx, r.client, object.Spec.Project, object.Spec.Environment, object.Spec.ID)
+	if err != nil {
+		return seen, err
+	}
+	for i := range claimants {
+		if claimants[i].UID != object.UID && manifests.Older(&claimants[i], object) < 0 {
+			seen.Credentials = append(seen.Credentials, manifests.Credential(&claimants[i]))
+		}
+	}
+	seen.Credentials = append(seen.Credentials, manifests.Credential(object))
+	var secret corev1.Secret
+	err = r.client.Get(ctx, types.NamespacedName{Namespace: object.Namespace, Name: object.Spec.ValueFrom.SecretKeyRef.Name}, &secret)
+	switch {
+	case err == nil:
+		seen.Secrets = append(seen.Secrets, manifests.Secret(&secret))
+	case !errors.IsNotFound(err):
+		return seen, fmt.Errorf("read the Secret of a Credential: %w", err)
+	}
+	return seen, nil
+}
+
+// decide says what a Credential comes to among the objects that it depends on.
+func decide(object *v1alpha1.Credential, seen manifest.Objects) frame.Verdict {
+	snapshot, faults, warnings := manifest.BuildEach(seen)
+	defer snapshot.Discard()
+	self := manifest.ObjectKey{Kind: "Credential", Namespace: object.Namespace, Name: object.Name}
+	ref := object.Spec.ValueFrom.SecretKeyRef
+	well := fmt.Sprintf("Its value is the key %q of the Secret %q.", ref.Key, ref.Name)
+	for i := range seen.Secrets {
+		if n := len(seen.Secrets[i].Data[ref.Key]); n > 0 && n < policy.MinScrubbed {
+			well += fmt.Sprintf(" The value has fewer than %d bytes: endpoints that scrub answers can not use it.", policy.MinScrubbed)
+		}
+	}
+	return judge.Verdict(judge.Of(faults, self), judge.Of(warnings, self), well)
+}
+
+// report applies the status where it is another one, and tells of it.
+func (r *reconciler) report(ctx context.Context, object *v1alpha1.Credential, verdict frame.Verdict) error {
+	before := object.Status.Conditions
+	condition := verdict.Condition(before, object.Generation, r.Now())
+	status := v1alpha1.CredentialStatus{ObservedGeneration: object.Generation, Conditions: []metav1.Condition{condition}}
+	if equality.Semantic.DeepEqual(object.Status, status) {
+		return nil
+	}
+	wanted := apply.Credential(object.Name, object.Namespace).WithUID(object.UID).WithStatus(
+		apply.CredentialStatus().WithObservedGeneration(status.ObservedGeneration).WithConditions(frame.ApplyCondition(condition)))
+	if err := r.client.Status().Apply(ctx, wanted, frame.FieldOwner, client.ForceOwnership); err != nil {
+		return frame.IgnoreGone(fmt.Errorf("apply the status: %w", err))
+	}
+	verdict.Tell(ctx, r.Log, r.events, object, before)
+	return nil
+}

@@ -1,0 +1,46 @@
+package credential
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+)
+
+// rivals finds the others that claim the id of a Credential.
+func (r *reconciler) rivals(ctx context.Context, object client.Object) []reconcile.Request {
+	c := object.(*v1alpha1.Credential)
+	all := r.find(ctx, client.MatchingFields{byClaim: Claim(c.Spec.Project, c.Spec.Environment, c.Spec.ID)})
+	others := all[:0]
+	for _, request := range all {
+		if request.NamespacedName != client.ObjectKeyFromObject(c) {
+			others = append(others, request)
+		}
+	}
+	return others
+}
+
+// ofProject finds the Credentials of a project.
+func (r *reconciler) ofProject(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.find(ctx, client.MatchingFields{byProject: object.(*v1alpha1.Project).Spec.ProjectID})
+}
+
+// ofSecret finds the Credentials whose value is in a Secret.
+func (r *reconciler) ofSecret(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.find(ctx, client.InNamespace(object.GetNamespace()), client.MatchingFields{bySecret: object.GetName()})
+}
+
+func (r *reconciler) find(ctx context.Context, o ...client.ListOption) []reconcile.Request {
+	var list v1alpha1.CredentialList
+	if err := r.client.List(ctx, &list, append(o, client.UnsafeDisableDeepCopy)...); err != nil {
+		r.Log.ErrorContext(ctx, "can not tell which Credentials a change is about", "error", err)
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}

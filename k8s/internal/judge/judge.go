@@ -1,0 +1,56 @@
+// Package judge turns what the credential proxy finds wrong with an object into the object's condition: the
+// words are the proxy's own, the reasons those of the API.
+package judge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/proxy/manifest"
+)
+
+// byWeight lists the causes, the one first that has to be mended before the others matter.
+var byWeight = [...]struct {
+	cause  manifest.Cause
+	reason string
+}{
+	{manifest.NotGranted, v1alpha1.ReasonNotGranted},
+	{manifest.Duplicate, v1alpha1.ReasonConflict},
+	{manifest.Invalid, v1alpha1.ReasonInvalid},
+	{manifest.SecretMissing, v1alpha1.ReasonSecretNotFound},
+	{manifest.SecretKeyMissing, v1alpha1.ReasonSecretKeyNotFound},
+	{manifest.ValueInvalid, v1alpha1.ReasonSecretValueInvalid},
+	{manifest.CredentialMissing, v1alpha1.ReasonCredentialNotFound},
+	{manifest.CredentialFaulty, v1alpha1.ReasonCredentialNotReady},
+}
+
+// Of picks out of what is wrong with several objects what is wrong with one.
+func Of(faults []*manifest.Fault, object manifest.ObjectKey) []*manifest.Fault {
+	return slices.DeleteFunc(slices.Clone(faults), func(f *manifest.Fault) bool { return f.Of != object })
+}
+
+// Verdict says what the faults of one object come to. well is what a condition says of one that has none;
+// warnings are added to it.
+func Verdict(faults, warnings []*manifest.Fault, well string) frame.Verdict {
+	if len(faults) == 0 {
+		for _, w := range warnings {
+			well += " Warning: " + w.Reason + "."
+		}
+		return frame.Verdict{Ready: true, Reason: v1alpha1.ReasonValid, Message: well}
+	}
+	v := frame.Verdict{Reason: v1alpha1.ReasonInvalid}
+	heaviest := len(byWeight)
+	var said []string
+	for _, f := range faults {
+		said = append(said, f.Reason)
+		for weight, w := range byWeight {
+			if w.cause == f.Cause && weight < heaviest {
+				heaviest, v.Reason = weight, w.reason
+			}
+		}
+	}
+	v.Message = strings.Join(said, "; ")
+	return v
+}

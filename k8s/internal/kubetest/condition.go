@@ -1,0 +1,82 @@
+package kubetest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+)
+
+func conflict(err error) bool { return errors.IsConflict(err) }
+
+// Ready returns the condition Ready of an object of the project, nil when it has none.
+func Ready(o client.Object) *metav1.Condition {
+	var conditions []metav1.Condition
+	switch o := o.(type) {
+	case *v1alpha1.Project:
+		conditions = o.Status.Conditions
+	case *v1alpha1.APIKey:
+		conditions = o.Status.Conditions
+	case *v1alpha1.Credential:
+		conditions = o.Status.Conditions
+	case *v1alpha1.ProxyEndpoint:
+		conditions = o.Status.Conditions
+	}
+	return meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+}
+
+// AwaitReady waits until the object's condition Ready is that of its present generation, with the given
+// reason; the reason says whether it is True. It returns the condition; o is read anew.
+func (c *Cluster) AwaitReady(t testing.TB, o client.Object, reason string) metav1.Condition {
+	t.Helper()
+	var got *metav1.Condition
+	for deadline := time.Now().Add(eventually); ; time.Sleep(10 * time.Millisecond) {
+		if err := c.Client.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(o), o); err != nil {
+			t.Fatal(err)
+		}
+		if got = Ready(o); got != nil && got.Reason == reason && got.ObservedGeneration == o.GetGeneration() {
+			return *got
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%T %s: waited in vain for Ready with %s; last: %+v", o, o.GetName(), reason, got)
+		}
+	}
+}
+
+// Events returns the reasons and notes of the events about an object, in the order of their time.
+func (c *Cluster) Events(t testing.TB, o client.Object) []string {
+	t.Helper()
+	var list eventsv1.EventList
+	if err := c.Client.List(context.WithoutCancel(t.Context()), &list, client.InNamespace(o.GetNamespace())); err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, e := range list.Items {
+		if e.Regarding.UID == o.GetUID() {
+			told = append(told, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Note))
+		}
+	}
+	return told
+}
+
+// AwaitEvent waits for an event about an object that contains text.
+func (c *Cluster) AwaitEvent(t testing.TB, o client.Object, text string) {
+	t.Helper()
+	Await(t, "there is an event with "+text, func() bool {
+		for _, e := range c.Events(t, o) {
+			if strings.Contains(e, text) {
+				return true
+			}
+		}
+		return false
+	})
+}

@@ -1,0 +1,226 @@
+// Package kubetest gives a test a real Kubernetes API server with the project's custom resources, and what
+// makes tests of controllers short. One server is started for a test binary, by the first test that asks;
+// each test has namespaces of its own. It needs a TestMain that calls [Main].
+//
+// The server's binaries are found by KUBEBUILDER_ASSETS. Without them tests that ask are skipped, and fail
+// where CI=true.
+//
+// Production code does not import it; the linter sees to that.
+package kubetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+)
+
+// assets names the folder of kube-apiserver and etcd.
+const assets = "KUBEBUILDER_ASSETS"
+
+// shared is the server of the test binary.
+type shared struct {
+	once sync.Once
+	env  *envtest.Environment
+	err  error
+}
+
+// server is started once for the process, whose [Main] stops it: tests have no other common owner.
+var server shared
+
+// Main runs a test binary's tests, and stops the server that they shared.
+func Main(m *testing.M) {
+	code := m.Run()
+	server.once.Do(func() {})
+	if server.env != nil {
+		if err := server.env.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "kubetest: stop the API server:", err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// Cluster is an API server, seen by one test.
+type Cluster struct {
+	// Client reads and writes without a cache, as a cluster's administrator.
+	Client client.Client
+	// Scheme knows Kubernetes' own kinds and the project's.
+	Scheme *kruntime.Scheme
+	// Namespace is the test's own.
+	Namespace string
+
+	config *rest.Config
+}
+
+// Start gives t the server of its test binary and a namespace of its own. The server is started if it is not
+// running yet; without its binaries the test is skipped, or failed where CI=true.
+func Start(t testing.TB) *Cluster {
+	t.Helper()
+	if os.Getenv(assets) == "" {
+		const missing = assets + " is not set: there is no kube-apiserver to test with (scripts/test sets it by CLUSTER_KIT)"
+		if os.Getenv("CI") == "true" {
+			t.Fatal(missing)
+		}
+		t.Skip(missing)
+	}
+	server.once.Do(func() {
+		server.env, server.err = boot()
+	})
+	if server.err != nil {
+		t.Fatal(server.err)
+	}
+	return view(t, server.env)
+}
+
+// Private gives t a server that no other test shares, which it may stop and start again.
+func Private(t testing.TB) (*Cluster, *envtest.Environment) {
+	t.Helper()
+	if os.Getenv(assets) == "" {
+		Start(t) // says so
+	}
+	env, err := boot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return view(t, env), env
+}
+
+func view(t testing.TB, env *envtest.Environment) *Cluster {
+	t.Helper()
+	c := &Cluster{Scheme: Scheme(), config: env.Config}
+	var err error
+	if c.Client, err = client.New(c.Config(), client.Options{Scheme: c.Scheme}); err != nil {
+		t.Fatal(err)
+	}
+	c.Namespace = c.NewNamespace(t)
+	return c
+}
+
+// boot starts an API server with the project's custom resources.
+func boot() (*envtest.Environment, error) {
+	_, here, _, ok := runtime.Caller(0)
+	if !ok {
+		return nil, fmt.Errorf("kubetest: the source folder is not known")
+	}
+	env := &envtest.Environment{
+		CRDDirectoryPaths:        []string{filepath.Join(filepath.Dir(here), "..", "..", "config", "crd")},
+		ErrorIfCRDPathMissing:    true,
+		ControlPlaneStartTimeout: time.Minute,
+		ControlPlaneStopTimeout:  time.Minute,
+		Scheme:                   Scheme(),
+	}
+	if _, err := env.Start(); err != nil {
+		return nil, fmt.Errorf("kubetest: start the API server: %w", err)
+	}
+	return env, nil
+}
+
+// Scheme knows Kubernetes' own kinds and the project's.
+func Scheme() *kruntime.Scheme {
+	s := kruntime.NewScheme()
+	for _, add := range []func(*kruntime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // kinds are registered once
+		}
+	}
+	return s
+}
+
+// Config is how the server is reached: a copy, without a limit on the client's side.
+func (c *Cluster) Config() *rest.Config {
+	config := rest.CopyConfig(c.config)
+	config.QPS = -1
+	return config
+}
+
+// NewNamespace makes another namespace for the test.
+func (c *Cluster) NewNamespace(t testing.TB) string {
+	t.Helper()
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	c.Create(t, n)
+	return n.Name
+}
+
+// Create creates objects, in the test's namespace where they name none.
+func (c *Cluster) Create(t testing.TB, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if _, cluster := o.(*corev1.Namespace); !cluster && o.GetNamespace() == "" {
+			o.SetNamespace(c.Namespace)
+		}
+		if err := c.Client.Create(t.Context(), o); err != nil {
+			t.Fatalf("create %T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+// Change reads an object anew, changes it and writes it, again when another writer came first.
+func Change[T client.Object](t testing.TB, c *Cluster, o T, change func(T)) {
+	t.Helper()
+	for {
+		if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			t.Fatal(err)
+		}
+		change(o)
+		err := c.Client.Update(t.Context(), o)
+		if err == nil {
+			return
+		}
+		if !conflict(err) {
+			t.Fatalf("update %T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+// Delete deletes an object, and does not wait until it is gone.
+func (c *Cluster) Delete(t testing.TB, o client.Object) {
+	t.Helper()
+	if err := c.Client.Delete(t.Context(), o); err != nil {
+		t.Fatalf("delete %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// eventually bounds every wait.
+const eventually = 30 * time.Second
+
+// Await waits until ok, for at most half a minute; what says what for.
+func Await(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(eventually); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// Gone waits until an object is.
+func (c *Cluster) Gone(t testing.TB, o client.Object) {
+	t.Helper()
+	Await(t, fmt.Sprintf("%T %s is gone", o, o.GetName()), func() bool {
+		err := c.Client.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(o), o)
+		if err != nil && client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		return err != nil
+	})
+}

@@ -1,0 +1,58 @@
+package kubetest
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+)
+
+// Requests counts what a client asks of the API server, by verb and path.
+type Requests struct {
+	mu sync.Mutex
+	by map[string]int
+}
+
+// Count has config's clients counted from now on.
+func (r *Requests) Count(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return counting{r, next}
+	})
+}
+
+type counting struct {
+	requests *Requests
+	next     http.RoundTripper
+}
+
+// RoundTrip counts and sends.
+func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.requests.mu.Lock()
+	if c.requests.by == nil {
+		c.requests.by = map[string]int{}
+	}
+	c.requests.by[r.Method+" "+r.URL.Path]++
+	c.requests.mu.Unlock()
+	return c.next.RoundTrip(r)
+}
+
+// All returns the counts so far.
+func (r *Requests) All() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.by)
+}
+
+// Writes returns how many requests so far were to write something, other than the leader's lease and
+// events.
+func (r *Requests) Writes() int {
+	n := 0
+	for request, count := range r.All() {
+		if !strings.HasPrefix(request, http.MethodGet+" ") && !strings.Contains(request, "/leases/") && !strings.Contains(request, "/events") {
+			n += count
+		}
+	}
+	return n
+}

@@ -1,0 +1,191 @@
+// Package project is the controller of Projects: it keeps the region service in step with them, and shows what
+// the API answers. It owns no copy of a project: what the service has is read before it is judged, so that
+// what others wrote there is put right, and nothing is written that is so already.
+package project
+
+import (
+	"context"
+	stderrors "errors"
+	"fmt"
+	"time"
+	_ "time/tzdata" // images have no tz database
+
+	"go.opentelemetry.io/otel/metric"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	apply "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/internal/grant"
+	regionclient "github.com/lectern-dev/lectern/services/region/client"
+)
+
+// Region is what the controller needs of the region service; regionclient.Projects has it.
+type Region interface {
+	// Get returns a project as it is stored, or regionclient.ErrNotFound.
+	Get(ctx context.Context, id string) (regionclient.StoredProject, error)
+	// Put stores a project. A *regionclient.Rejected says what is not taken.
+	Put(ctx context.Context, p regionclient.Project) error
+	// Delete has a project forgotten. It is no error when it is not known.
+	Delete(ctx context.Context, id string) error
+}
+
+// Options is what the controller is given.
+type Options struct {
+	frame.Common
+
+	// Region is the region service. Required.
+	Region Region
+
+	// ForgetWithin is how long the deletion of a Project with deletionPolicy Delete waits for a region service
+	// that does not do it.
+	ForgetWithin time.Duration
+
+	// CheckEvery is how often the region service is asked whether all is still so. Zero: 1h.
+	CheckEvery time.Duration
+}
+
+// Projects are watched, their finalizer and their status are applied.
+// +kubebuilder:rbac:groups=lectern.dev,resources=projects,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=lectern.dev,resources=projects/status,verbs=patch
+//
+// What was decided is told by events.
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Setup adds the controller to mgr, whose Projects are indexed by [grant.Index]. It measures:
+//
+//	lectern.project.forgets.abandoned     objects let go whose project the region service still knows
+func Setup(mgr ctrl.Manager, o Options) error {
+	if o.CheckEvery <= 0 {
+		o.CheckEvery = time.Hour
+	}
+	abandoned, err := o.Meter.Meter("github.com/lectern-dev/lectern/k8s/internal/project").Int64Counter("lectern.project.forgets.abandoned",
+		metric.WithDescription("Projects let go that the region service was to forget and could not in time."))
+	if err != nil {
+		return err
+	}
+	abandoned.Add(context.Background(), 0) // seen as 0 from the start, so that the first is a change
+	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorder(frame.Reporter), abandoned: abandoned}
+	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // and not what the operator itself wrote
+	return o.Controller(mgr, "project", &v1alpha1.Project{}, written).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.rivals), written).
+		Complete(o.Traced("project", r))
+}
+
+type reconciler struct {
+	Options
+	client    client.Client
+	events    events.EventRecorder
+	abandoned metric.Int64Counter
+}
+
+// Reconcile brings the region service in step with one Project, and reports what it answers.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var object v1alpha1.Project
+	if err := r.client.Get(ctx, request.NamespacedName, &object); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	declared, err := grant.Projects(ctx, r.client, object.Spec.ProjectID)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	counts := len(declared) > 0 && declared[0].UID == object.UID
+	if !object.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, r.end(ctx, &object, counts)
+	}
+	if err := r.hold(ctx, &object, counts && object.Spec.DeletionPolicy == v1alpha1.DeleteOnDelete); err != nil {
+		return reconcile.Result{}, err
+	}
+	if !counts {
+		return reconcile.Result{}, r.report(ctx, &object, statusOf(&object, nil), rivalVerdict(&object, &declared[0]))
+	}
+	stored, fault := r.sync(ctx, &object)
+	if fault != nil {
+		verdict := verdictOfFault(fault)
+		err := r.report(ctx, &object, statusOf(&object, nil), verdict)
+		if verdict.Reason == v1alpha1.ReasonRegionRefused {
+			return reconcile.Result{RequeueAfter: r.CheckEvery}, err // the same would be refused again
+		}
+		return reconcile.Result{}, stderrors.Join(err, fault)
+	}
+	verdict := frame.Verdict{Ready: true, Reason: v1alpha1.ReasonSynced, Message: "The region service knows the project as it stands here."}
+	err = r.report(ctx, &object, statusOf(&object, &stored), verdict)
+	return reconcile.Result{RequeueAfter: untilNextLook(stored.Zone, r.Now(), r.CheckEvery)}, err
+}
+
+// sync has the region service know the project as the object says, and returns what it knows.
+func (r *reconciler) sync(ctx context.Context, object *v1alpha1.Project) (regionclient.StoredProject, error) {
+	want := regionclient.Project{ID: object.Spec.ProjectID, Title: object.Spec.Title, Region: object.Spec.Region}
+	stored, err := r.Region.Get(ctx, want.ID)
+	switch {
+	case err == nil && stored.Project == want:
+		return stored, nil
+	case err != nil && !stderrors.Is(err, regionclient.ErrNotFound):
+		return stored, err
+	}
+	if err := r.Region.Put(ctx, want); err != nil {
+		return stored, err
+	}
+	r.Log.InfoContext(ctx, "told the region service of a project", "namespace", object.Namespace, "name", object.Name, "project_id", want.ID)
+	return r.Region.Get(ctx, want.ID)
+}
+
+// hold puts the finalizer on the object, or takes it off.
+func (r *reconciler) hold(ctx context.Context, object *v1alpha1.Project, held bool) error {
+	if controllerutil.ContainsFinalizer(object, v1alpha1.FinalizerProject) == held {
+		return nil
+	}
+	wanted := apply.Project(object.Name, object.Namespace).WithUID(object.UID)
+	if held {
+		wanted = wanted.WithFinalizers(v1alpha1.FinalizerProject)
+	}
+	if err := r.client.Apply(ctx, wanted, frame.FieldOwner, client.ForceOwnership); err != nil {
+		return frame.IgnoreGone(fmt.Errorf("apply the finalizer: %w", err))
+	}
+	return nil
+}
+
+// end has the region service forget the project of an object that is being deleted, where that is wanted, and
+// lets the object go: also when the service did not do it in time.
+func (r *reconciler) end(ctx context.Context, object *v1alpha1.Project, counts bool) error {
+	if !controllerutil.ContainsFinalizer(object, v1alpha1.FinalizerProject) {
+		return nil
+	}
+	if counts && object.Spec.DeletionPolicy == v1alpha1.DeleteOnDelete {
+		if fault := r.Region.Delete(ctx, object.Spec.ProjectID); fault != nil {
+			waited := r.Now().Sub(object.DeletionTimestamp.Time)
+			if waited < r.ForgetWithin {
+				verdict := frame.Verdict{Reason: v1alpha1.ReasonDeleting, Message: "The region service is still to forget the project. " + verdictOfFault(fault).Message}
+				return stderrors.Join(r.report(ctx, object, statusOf(object, nil), verdict), fault)
+			}
+			r.abandoned.Add(ctx, 1)
+			r.tellAbandoned(ctx, object, fault)
+		} else {
+			r.Log.InfoContext(ctx, "the region service forgot a project", "namespace", object.Namespace, "name", object.Name, "project_id", object.Spec.ProjectID)
+		}
+	}
+	return r.hold(ctx, object, false)
+}
+
+// rivals finds the other Projects that declare the id of one.
+func (r *reconciler) rivals(ctx context.Context, object client.Object) []reconcile.Request {
+	declared, err := grant.Projects(ctx, r.client, object.(*v1alpha1.Project).Spec.ProjectID)
+	if err != nil {
+		r.Log.ErrorContext(ctx, "can not tell which Projects a change is about", "error", err)
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range declared {
+		if declared[i].UID != object.GetUID() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&declared[i])})
+		}
+	}
+	return requests
+}

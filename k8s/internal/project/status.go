@@ -1,0 +1,110 @@
+package project
+
+import (
+	"context"
+	stderrors "errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	apply "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	regionclient "github.com/lectern-dev/lectern/services/region/client"
+)
+
+// statusOf is the status of an object without its condition: of what the region service knows, or, when that
+// is not known now, as it was.
+func statusOf(object *v1alpha1.Project, stored *regionclient.StoredProject) v1alpha1.ProjectStatus {
+	status := *object.Status.DeepCopy()
+	status.ObservedGeneration, status.Conditions = object.Generation, nil
+	if stored != nil {
+		offset := int32(stored.OffsetMinutes)
+		status.Region, status.OffsetInMinutes, status.UTCOffset = stored.Zone, &offset, utcOffset(stored.OffsetMinutes)
+	}
+	return status
+}
+
+// utcOffset writes minutes east of UTC as "+05:45".
+func utcOffset(minutes int) string {
+	sign := '+'
+	if minutes < 0 {
+		sign, minutes = '-', -minutes
+	}
+	return fmt.Sprintf("%c%02d:%02d", sign, minutes/60, minutes%60)
+}
+
+// untilNextLook is how long an offset is good: until the zone's next change, and not for longer than longest.
+// A zone that this process does not know is looked at after longest.
+func untilNextLook(zone string, now time.Time, longest time.Duration) time.Duration {
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		return longest
+	}
+	_, change := now.In(location).ZoneBounds()
+	if change.IsZero() {
+		return longest
+	}
+	// A second later, so that the service's clock has passed it too.
+	return max(min(change.Add(time.Second).Sub(now), longest), time.Second)
+}
+
+// rivalVerdict says that an older Project declares the same id. The older one is named only within its
+// namespace.
+func rivalVerdict(object, older *v1alpha1.Project) frame.Verdict {
+	who := "a Project of another namespace"
+	if older.Namespace == object.Namespace {
+		who = fmt.Sprintf("the Project %q", older.Name)
+	}
+	return frame.Verdict{Reason: v1alpha1.ReasonConflict, Message: fmt.Sprintf("spec.projectId: is %q, as is that of %s, which is older", object.Spec.ProjectID, who)}
+}
+
+// verdictOfFault says why the region service does not know the project as it stands, without naming hosts.
+func verdictOfFault(fault error) frame.Verdict {
+	if rejected, ok := stderrors.AsType[*regionclient.Rejected](fault); ok {
+		return frame.Verdict{Reason: v1alpha1.ReasonRegionRefused, Message: "The region service does not take the project: " + rejected.Message}
+	}
+	message := "The region service can not be reached. It is tried again."
+	if refused, ok := stderrors.AsType[*regionclient.Error](fault); ok {
+		message = fmt.Sprintf("The region service answered with status %d. It is tried again.", refused.Status)
+	}
+	if stderrors.Is(fault, regionclient.ErrUnauthorized) {
+		message = "The region service does not accept the operator's key (INGEST_API_KEYS). It is tried again."
+	}
+	return frame.Verdict{Reason: v1alpha1.ReasonRegionUnavailable, Message: message}
+}
+
+// report applies the status, with the verdict as its condition, where it is another one, and tells of it.
+func (r *reconciler) report(ctx context.Context, object *v1alpha1.Project, status v1alpha1.ProjectStatus, verdict frame.Verdict) error {
+	before := object.Status.Conditions
+	condition := verdict.Condition(before, object.Generation, r.Now())
+	status.Conditions = []metav1.Condition{condition}
+	if equality.Semantic.DeepEqual(object.Status, status) {
+		return nil
+	}
+	applied := apply.ProjectStatus().WithObservedGeneration(status.ObservedGeneration).WithConditions(frame.ApplyCondition(condition))
+	if status.Region != "" {
+		applied = applied.WithRegion(status.Region).WithUTCOffset(status.UTCOffset)
+	}
+	if status.OffsetInMinutes != nil {
+		applied = applied.WithOffsetInMinutes(*status.OffsetInMinutes)
+	}
+	wanted := apply.Project(object.Name, object.Namespace).WithUID(object.UID).WithStatus(applied)
+	if err := r.client.Status().Apply(ctx, wanted, frame.FieldOwner, client.ForceOwnership); err != nil {
+		return frame.IgnoreGone(fmt.Errorf("apply the status: %w", err))
+	}
+	verdict.Tell(ctx, r.Log, r.events, object, before)
+	return nil
+}
+
+// tellAbandoned says that an object was let go whose project the region service still knows.
+func (r *reconciler) tellAbandoned(ctx context.Context, object *v1alpha1.Project, fault error) {
+	const message = "The region service could not be told to forget the project in time: it still knows its title and region."
+	r.events.Eventf(object, nil, corev1.EventTypeWarning, "ForgetAbandoned", "Delete", message)
+	r.Log.ErrorContext(ctx, "let a Project go that the region service still knows", "namespace", object.Namespace, "name", object.Name,
+		"project_id", object.Spec.ProjectID, "error", fault)
+}

@@ -1,0 +1,94 @@
+// Package manifests turns objects of the API into those that the credential proxy judges, so that the
+// operator and the proxy say the same of them by the same code. It judges nothing itself.
+package manifests
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/proxy/manifest"
+)
+
+// Older orders objects by age, and those of one second by namespace and name. Of objects that claim the same,
+// the older one counts. It is negative when a is the older one.
+func Older(a, b metav1.Object) int {
+	return cmp.Or(
+		a.GetCreationTimestamp().Time.Compare(b.GetCreationTimestamp().Time),
+		cmp.Compare(a.GetNamespace(), b.GetNamespace()),
+		cmp.Compare(a.GetName(), b.GetName()),
+	)
+}
+
+func metadata(o metav1.Object) manifest.Metadata {
+	return manifest.Metadata{Name: o.GetName(), Namespace: o.GetNamespace()}
+}
+
+// Project is p as the proxy judges it.
+func Project(p *v1alpha1.Project) manifest.Project {
+	return manifest.Project{Metadata: metadata(p), Spec: manifest.ProjectSpec{
+		ProjectID: p.Spec.ProjectID, Title: p.Spec.Title, Region: p.Spec.Region,
+		DeletionPolicy: string(p.Spec.DeletionPolicy), AllowedNamespaces: p.Spec.AllowedNamespaces,
+	}}
+}
+
+// Credential is c as the proxy judges it.
+func Credential(c *v1alpha1.Credential) manifest.Credential {
+	spec := manifest.CredentialSpec{
+		Project: c.Spec.Project, Environment: c.Spec.Environment, ID: c.Spec.ID,
+		ValueFrom: manifest.ValueSource{SecretKeyRef: manifest.SecretKeyRef{
+			Name: c.Spec.ValueFrom.SecretKeyRef.Name, Key: c.Spec.ValueFrom.SecretKeyRef.Key,
+		}},
+		Destinations: rules(c.Spec.Destinations), AllowedNamespaces: c.Spec.AllowedNamespaces,
+	}
+	for _, place := range c.Spec.Places {
+		spec.Places = append(spec.Places, string(place))
+	}
+	return manifest.Credential{Metadata: metadata(c), Spec: spec}
+}
+
+// Endpoint is e as the proxy judges it.
+func Endpoint(e *v1alpha1.ProxyEndpoint) manifest.ProxyEndpoint {
+	spec := manifest.ProxyEndpointSpec{
+		Project: e.Spec.Project, Environment: e.Spec.Environment, Access: string(e.Spec.Access),
+		Origins: rules(e.Spec.Origins), Destinations: rules(e.Spec.Destinations),
+		Methods: e.Spec.Methods, Credentials: e.Spec.Credentials,
+		AllowHTTP: e.Spec.AllowHTTP, CABundle: e.Spec.CABundle,
+		Scrub: manifest.ScrubSpec{Disabled: e.Spec.Scrub.Disabled, PassUnreadable: e.Spec.Scrub.PassUnreadable},
+		Limits: manifest.LimitsSpec{
+			RequestsPerSecond: int(e.Spec.Limits.RequestsPerSecond), Burst: int(e.Spec.Limits.Burst),
+			Concurrent:   int(e.Spec.Limits.Concurrent),
+			RequestBytes: e.Spec.Limits.RequestBytes, ResponseBytes: e.Spec.Limits.ResponseBytes,
+		},
+		Timeouts: manifest.TimeoutsSpec{
+			Connect: duration(e.Spec.Timeouts.Connect), Headers: duration(e.Spec.Timeouts.Headers),
+			Idle: duration(e.Spec.Timeouts.Idle), Total: duration(e.Spec.Timeouts.Total),
+		},
+	}
+	for _, port := range e.Spec.Ports {
+		spec.Ports = append(spec.Ports, int(port))
+	}
+	return manifest.ProxyEndpoint{Metadata: metadata(e), Spec: spec}
+}
+
+// Secret is s as the proxy judges it. Its values are not copied.
+func Secret(s *corev1.Secret) manifest.Secret {
+	return manifest.Secret{Metadata: metadata(s), Data: s.Data}
+}
+
+func rules(from []v1alpha1.Rule) []manifest.RuleSpec {
+	var to []manifest.RuleSpec
+	for _, r := range from {
+		to = append(to, manifest.RuleSpec{Domain: r.Domain, Pattern: r.Pattern})
+	}
+	return to
+}
+
+func duration(d *metav1.Duration) manifest.Duration {
+	if d == nil {
+		return 0
+	}
+	return manifest.Duration(d.Duration)
+}
