@@ -46,6 +46,7 @@ type chain struct {
 	headers  headers                                  // what every answer bears
 	plain    http.Header                              // what it bears instead; nil: nothing instead
 	quiet    func(route string) (belowAccessLog bool) // routes that machines call every few seconds
+	held     heldBuffers
 }
 
 // headers are shared by all answers: whoever changes one of them sets a new slice.
@@ -121,7 +122,7 @@ type exchangeKey struct{}
 
 // ServeHTTP answers one request.
 func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w, chain: c, start: time.Now()}
+	x := &exchange{ResponseWriter: w, chain: c, conn: connOf(r), start: time.Now()}
 	x.info.RequestID = requestID(r.Header)
 	x.log = requestLog{Handler: c.telemetry.Logger.Handler(), id: x.info.RequestID}
 	x.info.Logger = slog.New(&x.log)

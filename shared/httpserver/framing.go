@@ -3,10 +3,9 @@ package httpserver
 import (
 	"bytes"
 	"errors"
-	"net"
 )
 
-// framed is a connection whose bytes are looked at before net/http reads them, for shapes that two
+// framing follows the bytes that a client sends, before net/http reads them, for shapes that two
 // readers may take for different requests (RFC 9112, section 11.2). net/http is lenient with them, as
 // the RFC allows: it frames the request by one of its lengths, joins folded lines and takes a line feed
 // for the end of a line. A client that sends one has a fault or an attack in mind, and is refused:
@@ -17,9 +16,8 @@ import (
 //
 // Everything else goes on as it came: whatever is malformed net/http refuses itself. A connection that
 // begins with the preface of HTTP/2 (RFC 9113, section 3.4) is not looked at.
-type framed struct {
-	transport
-	state framing
+type framing struct {
+	at    place
 	left  uint64 // bytes of a body or chunk still to come
 	line  []byte // as much of the line as decides something: of a request line the end, else the beginning
 	last  byte   // the byte before, within a line
@@ -33,19 +31,11 @@ type framed struct {
 	refused error
 }
 
-// transport is what net/http and the handlers ask of a connection: [net.TCPConn]. What it can do besides
-// would go past Read.
-type transport interface {
-	net.Conn
-	CloseWrite() error
-	SetLinger(seconds int) error
-}
-
-// framing is where in a request the next byte stands.
-type framing byte
+// place is where in a request the next byte stands.
+type place byte
 
 const (
-	inRequestLine framing = iota
+	inRequestLine place = iota
 	inField
 	inBody
 	inChunkSize
@@ -69,53 +59,33 @@ const (
 	deciding = 64
 )
 
-func newFramed(conn transport) *framed {
-	return &framed{transport: conn, empty: true, line: make([]byte, 0, deciding)}
-}
-
-// Read reads up to the first byte that is refused.
-func (c *framed) Read(p []byte) (int, error) {
-	if c.refused != nil {
-		return 0, c.refused
-	}
-	n, err := c.transport.Read(p)
-	if c.state == unwatched {
-		return n, err
-	}
-	if good := c.watch(p[:n]); c.refused != nil {
-		if good == 0 {
-			return 0, c.refused
-		}
-		return good, nil // the fault comes with the next call
-	}
-	return n, err
-}
+func newFraming() framing { return framing{empty: true, line: make([]byte, 0, deciding)} }
 
 // watch follows the framing over b and returns how much of it may be given on.
-func (c *framed) watch(b []byte) int {
+func (f *framing) watch(b []byte) int {
 	for i := 0; i < len(b); {
-		switch c.state {
+		switch f.at {
 		case unwatched:
 			return len(b)
 		case inBody, inChunk:
-			step := min(c.left, uint64(len(b)-i))
-			c.left -= step
+			step := min(f.left, uint64(len(b)-i))
+			f.left -= step
 			i += int(step)
-			if c.left == 0 {
-				c.bodyRead()
+			if f.left == 0 {
+				f.bodyRead()
 			}
 		default:
 			end := bytes.IndexByte(b[i:], '\n')
 			if end < 0 {
-				if !c.within(b[i:]) {
+				if !f.within(b[i:]) {
 					return i
 				}
 				return len(b)
 			}
-			if !c.within(b[i : i+end]) {
+			if !f.within(b[i : i+end]) {
 				return i
 			}
-			if !c.lineRead() {
+			if !f.lineRead() {
 				return i + end // without the line feed no line ends, and no request begins
 			}
 			i += end + 1
@@ -125,86 +95,86 @@ func (c *framed) watch(b []byte) int {
 }
 
 // bodyRead goes on after a body or a chunk.
-func (c *framed) bodyRead() {
-	if c.state == inChunk {
-		c.state = inChunkEnd
+func (f *framing) bodyRead() {
+	if f.at == inChunk {
+		f.at = inChunkEnd
 	} else {
-		c.state = inRequestLine
+		f.at = inRequestLine
 	}
-	c.newLine()
+	f.newLine()
 }
 
-func (c *framed) newLine() { c.line, c.last, c.empty = c.line[:0], 0, true }
+func (f *framing) newLine() { f.line, f.last, f.empty = f.line[:0], 0, true }
 
 // within takes a part of a line; false when it is refused.
-func (c *framed) within(part []byte) bool {
+func (f *framing) within(part []byte) bool {
 	if len(part) == 0 {
 		return true
 	}
-	if len(c.line) == 0 && (c.state == inField || c.state == inTrailer) && (part[0] == ' ' || part[0] == '\t') {
-		c.refused = errFolded
+	if len(f.line) == 0 && (f.at == inField || f.at == inTrailer) && (part[0] == ' ' || part[0] == '\t') {
+		f.refused = errFolded
 		return false
 	}
-	if c.state == inRequestLine {
+	if f.at == inRequestLine {
 		tail := part[max(0, len(part)-deciding):]
-		over := max(0, len(c.line)+len(tail)-deciding)
-		c.line = append(c.line[:copy(c.line, c.line[over:])], tail...)
+		over := max(0, len(f.line)+len(tail)-deciding)
+		f.line = append(f.line[:copy(f.line, f.line[over:])], tail...)
 	} else {
-		c.line = append(c.line, part[:min(deciding-len(c.line), len(part))]...)
+		f.line = append(f.line, part[:min(deciding-len(f.line), len(part))]...)
 	}
-	c.last = part[len(part)-1]
+	f.last = part[len(part)-1]
 	if len(part) > 1 || part[0] != '\r' {
-		c.empty = false
+		f.empty = false
 	}
 	return true
 }
 
 // lineRead takes the end of a line; false when it is refused.
-func (c *framed) lineRead() bool {
-	if c.last != '\r' {
-		c.refused = errBareLF
+func (f *framing) lineRead() bool {
+	if f.last != '\r' {
+		f.refused = errBareLF
 		return false
 	}
-	line, whole := c.line, len(c.line) < deciding || c.line[len(c.line)-1] == '\r'
+	line, whole := f.line, len(f.line) < deciding || f.line[len(f.line)-1] == '\r'
 	if whole {
 		line = line[:len(line)-1]
 	}
-	switch c.state {
+	switch f.at {
 	case inRequestLine:
-		if !c.begun && string(line) == preface {
-			c.state = unwatched
+		if !f.begun && string(line) == preface {
+			f.at = unwatched
 			return true
 		}
-		c.begun = true
-		c.state, c.length, c.lengths, c.coded = inField, 0, 0, false
-		c.old = bytes.HasSuffix(line, []byte(" HTTP/1.0"))
+		f.begun = true
+		f.at, f.length, f.lengths, f.coded = inField, 0, 0, false
+		f.old = bytes.HasSuffix(line, []byte(" HTTP/1.0"))
 	case inField:
-		if !c.empty {
-			c.field(line, whole)
+		if !f.empty {
+			f.field(line, whole)
 			break
 		}
-		return c.headRead()
+		return f.headRead()
 	case inChunkSize:
 		if size, ok := hexadecimal(line); !ok {
-			c.state = unwatched
+			f.at = unwatched
 		} else if size == 0 {
-			c.state = inTrailer
+			f.at = inTrailer
 		} else {
-			c.state, c.left = inChunk, size
+			f.at, f.left = inChunk, size
 		}
 	case inChunkEnd:
-		c.state = inChunkSize
+		f.at = inChunkSize
 	case inTrailer:
-		if c.empty {
-			c.state = inRequestLine
+		if f.empty {
+			f.at = inRequestLine
 		}
 	}
-	c.newLine()
+	f.newLine()
 	return true
 }
 
 // field takes one header line, as far as it says where the body ends.
-func (c *framed) field(line []byte, whole bool) {
+func (f *framing) field(line []byte, whole bool) {
 	name, value, ok := bytes.Cut(line, []byte{':'})
 	if !ok {
 		return
@@ -212,34 +182,34 @@ func (c *framed) field(line []byte, whole bool) {
 	switch {
 	case equalFold(name, "content-length"):
 		length, ok := decimal(bytes.TrimSpace(value))
-		if !ok || !whole || c.lengths > 0 && length != c.length {
+		if !ok || !whole || f.lengths > 0 && length != f.length {
 			// No length that net/http takes: it answers 400, and ends the connection.
 			length = 0
 		}
-		c.length = length
-		c.lengths++
+		f.length = length
+		f.lengths++
 	case equalFold(name, "transfer-encoding"):
-		c.coded = true
+		f.coded = true
 	}
 }
 
 // headRead takes the end of a head; false when it is refused.
-func (c *framed) headRead() bool {
+func (f *framing) headRead() bool {
 	switch {
-	case c.coded && c.lengths > 0:
-		c.refused = errTwoFramings
+	case f.coded && f.lengths > 0:
+		f.refused = errTwoFramings
 		return false
-	case c.coded && c.old:
-		c.refused = errOldCoded
+	case f.coded && f.old:
+		f.refused = errOldCoded
 		return false
-	case c.coded:
-		c.state = inChunkSize
-	case c.length > 0:
-		c.state, c.left = inBody, c.length
+	case f.coded:
+		f.at = inChunkSize
+	case f.length > 0:
+		f.at, f.left = inBody, f.length
 	default:
-		c.state = inRequestLine
+		f.at = inRequestLine
 	}
-	c.newLine()
+	f.newLine()
 	return true
 }
 

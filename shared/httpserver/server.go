@@ -210,7 +210,7 @@ func (a accepting) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	keepUnsent(conn, morsel/2)
-	return newFramed(conn.(*net.TCPConn)), nil // open listens on no other network
+	return newConn(conn.(*net.TCPConn)), nil // open listens on no other network
 }
 
 // cutWithin is how long requests that were cut may take to notice.
