@@ -295,7 +295,7 @@ func (x *exchange) accessLine(elapsed time.Duration) {
 		slog.String("route", x.info.Route),
 		slog.Int("status", x.status),
 		slog.Int64("bytes", x.bytes),
-		slog.Float64("duration_ms", float64(elapsed.Microseconds())/1000),
+		slog.Int64("duration_us", elapsed.Microseconds()),
 		slog.String("client", x.info.ClientAddress))
 	if x.info.ProjectID != "" {
 		// What is no identifier may be as long as a request line.

@@ -226,11 +226,11 @@ func TestAccessLine(t *testing.T) {
 
 	byRoute := map[string]map[string]any{}
 	for _, line := range s.lines(t, "request") {
-		if line["duration_ms"].(float64) < 0 || line["client"] != "127.0.0.1" || line["request_id"] == "" {
+		if line["duration_us"].(float64) < 0 || line["client"] != "127.0.0.1" || line["request_id"] == "" {
 			t.Errorf("line %v", line)
 		}
 		route := line["route"].(string)
-		for _, volatile := range []string{"time", "msg", "duration_ms", "client", "route", "service"} {
+		for _, volatile := range []string{"time", "msg", "duration_us", "client", "route", "service"} {
 			delete(line, volatile)
 		}
 		if route != "/projects/{projectId}/things" {

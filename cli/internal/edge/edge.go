@@ -161,7 +161,7 @@ func (e *edge) accessLine(r *http.Request, info *httpapi.Info, x *answer, took t
 		slog.String("route", info.Route),
 		slog.Int("status", x.status),
 		slog.Int64("bytes", x.bytes),
-		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
+		slog.Int64("duration_us", took.Microseconds()),
 	}
 	if aborted {
 		attrs = append(attrs, slog.Bool("aborted", true))

@@ -66,7 +66,7 @@ func (x *exchange) finish() {
 		slog.Int("status", rec.status),
 		slog.Int64("bytes_in", rec.bytesIn.Load()),
 		slog.Int64("bytes_out", rec.bytesOut),
-		slog.Float64("duration_ms", float64(elapsed.Microseconds())/1000))
+		slog.Int64("duration_us", elapsed.Microseconds()))
 	if rec.why != "" {
 		attrs = append(attrs, slog.String("reason", rec.why))
 	}
