@@ -48,6 +48,11 @@ func importRules(path, imported string) []string {
 		if layerOf(path) == noun && doesIO(imported) {
 			broken = append(broken, "nouns do no I/O")
 		}
+		if isKubernetesAPI(path) && strings.Contains(imported, ".") && !strings.HasPrefix(imported, "k8s.io/apimachinery/") {
+			broken = append(broken, "the types of the custom resources import nothing but Kubernetes' API machinery")
+		}
+	case isKubernetesAPI(path):
+		broken = append(broken, "the types of the custom resources import nothing but Kubernetes' API machinery")
 	case strings.HasPrefix(path, "shared/") && !strings.HasPrefix(own, "shared/"):
 		broken = append(broken, "shared imports nothing but shared")
 	case from != "" && to != "" && from != to:
@@ -150,13 +155,23 @@ func isKubernetes(path string) bool {
 	return strings.HasPrefix(path, "k8s.io/") || strings.HasPrefix(path, "sigs.k8s.io/")
 }
 
+// isKubernetesAPI tells whether a package is the types of the custom resources, which any program may use.
+func isKubernetesAPI(path string) bool {
+	rest, ok := strings.CutPrefix(path, "k8s/api/")
+	return ok && !strings.Contains(rest, "/")
+}
+
 func holdsKubernetes(path string) bool {
 	return path == "k8s" || strings.HasPrefix(path, "k8s/") || path == "proxy/kubestore" || strings.HasPrefix(path, "proxy/kubestore/")
 }
 
-// isTestOnly tells whether a package of shared is made for tests.
+// isTestOnly tells whether a package of shared or of k8s is made for tests.
 func isTestOnly(path string) bool {
-	rest, ok := strings.CutPrefix(path, "shared/")
-	name, _, _ := strings.Cut(rest, "/")
-	return ok && strings.HasSuffix(name, "test")
+	for _, home := range []string{"shared/", "k8s/internal/"} {
+		if rest, ok := strings.CutPrefix(path, home); ok {
+			name, _, _ := strings.Cut(rest, "/")
+			return strings.HasSuffix(name, "test")
+		}
+	}
+	return false
 }

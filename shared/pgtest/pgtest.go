@@ -39,9 +39,10 @@ var shared struct {
 	err    error
 }
 
-// Main runs the tests and exits with their code. The server starts with the first test that asks for
-// it, and goes with the process however that ends: by panic, time-out or kill, data and all.
-func Main(m *testing.M) {
+// Main runs the tests, m being a testing.M or around one, and exits with their code. The server starts with
+// the first test that asks for it, and goes with the process however that ends: by panic, time-out or kill,
+// data and all.
+func Main(m interface{ Run() int }) {
 	shared.Lock()
 	shared.main = true
 	shared.Unlock()

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/shared/pgtest"
 )
 
 // assets names the folder of kube-apiserver and etcd.
@@ -42,9 +43,16 @@ type shared struct {
 // server is started once for the process, whose [Main] stops it: tests have no other common owner.
 var server shared
 
-// Main runs a test binary's tests, and stops the server that they shared.
-func Main(m *testing.M) {
-	code := m.Run()
+// Main runs a test binary's tests, stops the server that they shared, and exits with their code. Tests may
+// also ask pgtest for databases.
+func Main(m *testing.M) { pgtest.Main(stopping{m}) }
+
+// stopping runs tests and stops the server.
+type stopping struct{ tests *testing.M }
+
+// Run returns the exit code.
+func (s stopping) Run() int {
+	code := s.tests.Run()
 	server.once.Do(func() {})
 	if server.env != nil {
 		if err := server.env.Stop(); err != nil {
@@ -52,7 +60,7 @@ func Main(m *testing.M) {
 			code = max(code, 1)
 		}
 	}
-	os.Exit(code)
+	return code
 }
 
 // Cluster is an API server, seen by one test.
