@@ -1,0 +1,312 @@
+package apikey
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/shared/auth"
+)
+
+// outcome is what is left of an object's life: what an unbroken run and a broken one are compared by.
+type outcome struct {
+	There     bool // the object
+	Ready     string
+	Works     bool // the Secret's key
+	Noted     bool // the status names the key that the Secret holds
+	Active    int
+	Ended     int // of the active ones, those with an end
+	Previous  int // of the status
+	Delivered int // ever
+	Names     string
+}
+
+func (b *bench) outcome(k *v1alpha1.APIKey) outcome {
+	b.t.Helper()
+	var o outcome
+	fresh := &v1alpha1.APIKey{}
+	if err := b.client.Get(b.t.Context(), client.ObjectKeyFromObject(k), fresh); client.IgnoreNotFound(err) != nil {
+		b.t.Fatal(err)
+	} else if err == nil {
+		o.There = true
+		if c := kubetest.Ready(fresh); c != nil {
+			o.Ready = c.Reason
+		}
+		o.Previous = len(fresh.Status.PreviousKeyIDs)
+	}
+	if s := b.secretOf(k); s != nil {
+		key := s.Data["api-key"]
+		one, ok := b.row(auth.HashKey(string(key)))
+		o.Works = ok && one.Active(b.clock.now())
+		o.Noted = one.ID == fresh.Status.KeyID
+		o.Names = fmt.Sprintf("%s %s %s", s.Data["project-id"], s.Data["url"], s.Labels[v1alpha1.LabelManaged])
+	}
+	for _, one := range b.rows() {
+		if one.Owner.ID != string(k.UID) {
+			continue
+		}
+		if one.delivered {
+			o.Delivered++
+		}
+		if one.Active(b.clock.now()) {
+			o.Active++
+			if !one.ExpiresAt.IsZero() {
+				o.Ended++
+			}
+		}
+	}
+	return o
+}
+
+// lost are the object's keys that work and that nobody has: neither in the Secret nor ever delivered.
+func (b *bench) lost(k *v1alpha1.APIKey) int {
+	b.t.Helper()
+	n := 0
+	var inSecret string
+	if s := b.secretOf(k); s != nil {
+		if one, ok := b.row(auth.HashKey(string(s.Data["api-key"]))); ok {
+			inSecret = one.ID
+		}
+	}
+	for _, one := range b.active(k) {
+		if !one.delivered && one.ID != inSecret {
+			n++
+		}
+	}
+	return n
+}
+
+// walks are what the crash walk goes through. Each begins with an object at rest, unless it is new.
+var walks = []struct {
+	name string
+	new  bool
+	do   func(b *bench, k *v1alpha1.APIKey)
+	// dead says that the Secret's key may not work until the walk is over: people saw to that.
+	dead bool
+}{
+	{name: "mint", new: true, do: func(*bench, *v1alpha1.APIKey) {}},
+	{name: "rotate-by-schedule", do: func(b *bench, k *v1alpha1.APIKey) {
+		kubetest.Change(b.t, b.Cluster, k, every(24*time.Hour, time.Hour))
+		b.clock.advance(24 * time.Hour)
+	}},
+	{name: "rotate-when-asked", do: func(b *bench, k *v1alpha1.APIKey) {
+		kubetest.Change(b.t, b.Cluster, k, annotate(v1alpha1.AnnotationRotate, "now"))
+	}},
+	{name: "rotate-without-overlap", do: func(b *bench, k *v1alpha1.APIKey) {
+		kubetest.Change(b.t, b.Cluster, k, every(24*time.Hour, 0))
+		kubetest.Change(b.t, b.Cluster, k, annotate(v1alpha1.AnnotationRotate, "now"))
+	}},
+	{name: "secret-deleted", dead: true, do: func(b *bench, k *v1alpha1.APIKey) { b.Delete(b.t, b.secretOf(k)) }},
+	{name: "secret-edited", dead: true, do: func(b *bench, k *v1alpha1.APIKey) {
+		kubetest.Change(b.t, b.Cluster, b.secretOf(k), func(s *corev1.Secret) { s.Data["api-key"] = []byte("x") })
+	}},
+	{name: "secret-untidy", do: func(b *bench, k *v1alpha1.APIKey) {
+		kubetest.Change(b.t, b.Cluster, b.secretOf(k), func(s *corev1.Secret) { s.Data["url"] = []byte("x"); s.Labels = nil })
+	}},
+	// Where no key can be minted, a leak is ended all the same.
+	{name: "leaked", dead: true, do: func(b *bench, k *v1alpha1.APIKey) {
+		kubetest.Change(b.t, b.Cluster, k, annotate(v1alpha1.AnnotationRevokeKeys, k.Status.KeyID))
+	}},
+	{name: "other-scopes", do: func(b *bench, k *v1alpha1.APIKey) {
+		kubetest.Change(b.t, b.Cluster, k, func(k *v1alpha1.APIKey) { k.Spec.Scopes = []v1alpha1.Scope{"entries:read"} })
+	}},
+	{name: "expire", dead: true, do: func(b *bench, k *v1alpha1.APIKey) {
+		kubetest.Change(b.t, b.Cluster, k, func(k *v1alpha1.APIKey) { k.Spec.ExpiresAt = &metav1.Time{Time: b.clock.now().Add(-time.Hour)} })
+	}},
+	{name: "delete", dead: true, do: func(b *bench, k *v1alpha1.APIKey) {
+		kubetest.Change(b.t, b.Cluster, k, annotate(v1alpha1.AnnotationRotate, "last"))
+		b.settle(b.controller(b.options()), k)
+		b.Delete(b.t, k)
+	}},
+}
+
+// TestCrashWalk breaks each walk at each of its external effects, in each of three ways, and looks at what is
+// left, at once and after another run.
+func TestCrashWalk(t *testing.T) {
+	b := setup(t)
+	// The API server dates a deletion by its own clock, which is hours behind ours.
+	options := func() Options {
+		o := b.options()
+		o.RevokeWithin = 10_000 * time.Hour
+		return o
+	}
+	for _, w := range walks {
+		t.Run(w.name, func(t *testing.T) {
+			prepare := func(name string) *v1alpha1.APIKey {
+				k := b.newKey(name)
+				if !w.new {
+					b.settle(b.controller(options()), k)
+					b.clock.advance(time.Minute)
+				}
+				w.do(b, k)
+				return k
+			}
+			// Unbroken, to know its effects and its end.
+			count := &fate{}
+			k := prepare(w.name)
+			b.settle(b.controller(count.over(options(), b.client)), k)
+			want, effects := b.outcome(k), count.effects()
+			if effects == 0 || w.name != "expire" && w.name != "delete" && !want.Works {
+				t.Fatalf("unbroken: %d effects, %+v", effects, want)
+			}
+			for n := 1; n <= effects; n++ {
+				for _, h := range []harm{killed, unheard, refused} {
+					name := fmt.Sprintf("%s-%d-%s", w.name, n, h)
+					k := prepare(name)
+					f := &fate{at: n, harm: h}
+					o := f.over(options(), b.client)
+					r := b.controller(o)
+					result, err := once(r, k)
+					if f.effects() < n {
+						t.Fatalf("%s: %d effects, %v, %v", name, f.effects(), result, err)
+					}
+					if lost := b.lost(k); lost > 1 {
+						t.Errorf("%s: %d keys that nobody has", name, lost)
+					}
+					if s := b.secretOf(k); !w.dead && s != nil && !b.works(string(s.Data["api-key"])) {
+						t.Errorf("%s: the Secret holds a key that does not work", name)
+					}
+					if h == killed {
+						r = b.controller(options())
+					}
+					b.settle(r, k)
+					if diff := cmp.Diff(want, b.outcome(k)); diff != "" {
+						t.Errorf("%s (-unbroken +broken):\n%s", name, diff)
+					}
+					if lost := b.lost(k); lost != 0 {
+						t.Errorf("%s: %d keys that nobody has, at the end", name, lost)
+					}
+				}
+			}
+			t.Logf("%d effects, each in 3 ways", effects)
+		})
+	}
+}
+
+// A database that is away never keeps an object for ever; what it could not revoke is revoked when it is back.
+func TestDeletionWithoutDatabase(t *testing.T) {
+	b := setup(t)
+	f := &fate{}
+	o := f.over(b.options(), b.client)
+	r := b.controller(o)
+	nudged := 0
+	r.sweep = func() { nudged++ }
+	k := b.newKey("reports")
+	b.settle(r, k)
+	key := b.held(k)
+	f.noDatabase = true
+	b.Delete(t, k)
+	// By the API server's clock, which is not ours.
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(k), k); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.at = k.DeletionTimestamp.UTC()
+	for range 3 {
+		result, err := once(r, k)
+		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > revokeRetry {
+			t.Fatalf("%+v, %v: want another try soon", result, err)
+		}
+		b.clock.advance(result.RequeueAfter)
+	}
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(k), k); err != nil {
+		t.Fatal(err)
+	}
+	if c := kubetest.Ready(k); c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonDeleting {
+		t.Errorf("%+v", c)
+	}
+	b.clock.at = k.DeletionTimestamp.UTC().Add(o.RevokeWithin)
+	if _, err := once(r, k); err != nil {
+		t.Fatal(err)
+	}
+	b.Gone(t, k)
+	if !b.events.has("Warning RevocationPostponed") || nudged != 1 {
+		t.Errorf("events %q; a sweep was asked for %d times", b.events.all, nudged)
+	}
+	if _, err := b.sweep(o); err == nil {
+		t.Error("a sweep without a database succeeded")
+	}
+	f.noDatabase = false
+	if _, err := b.sweep(o); err != nil || b.works(key) {
+		t.Errorf("%v; works after the sweep: %v", err, b.works(key))
+	}
+}
+
+// A database that is away makes no key unready that works.
+func TestDatabaseAway(t *testing.T) {
+	b := setup(t)
+	f := &fate{}
+	r := b.controller(f.over(b.options(), b.client))
+	k := b.newKey("reports", every(time.Hour, time.Minute))
+	f.noDatabase = true
+	if _, err := once(r, k); err == nil {
+		t.Error("no error, so it is not tried again")
+	}
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(k), k); err != nil {
+		t.Fatal(err)
+	}
+	if c := kubetest.Ready(k); c == nil || c.Reason != v1alpha1.ReasonDatabaseUnavailable || b.secretOf(k) != nil {
+		t.Errorf("%+v", c)
+	}
+	f.noDatabase = false
+	b.settle(r, k)
+	f.noDatabase = true
+	b.clock.advance(time.Hour)
+	if _, err := once(r, k); err == nil {
+		t.Error("no error, so it is not tried again")
+	}
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(k), k); err != nil {
+		t.Fatal(err)
+	}
+	if c := kubetest.Ready(k); c.Status != metav1.ConditionTrue || !b.works(b.held(k)) {
+		t.Errorf("%+v: its key works", c)
+	}
+	f.noDatabase = false
+	key := b.held(k)
+	b.settle(r, k)
+	if b.held(k) == key {
+		t.Error("it was not rotated when the database was back")
+	}
+}
+
+// A Secret that can not be written costs no key at each try, and the key of before works on.
+func TestSecretRefused(t *testing.T) {
+	b := setup(t)
+	r := b.controller(b.options())
+	k := b.newKey("reports")
+	b.settle(r, k)
+	key := b.held(k)
+	kubetest.Change(t, b.Cluster, b.secretOf(k), func(s *corev1.Secret) { yes := true; s.Immutable = &yes })
+	kubetest.Change(t, b.Cluster, k, annotate(v1alpha1.AnnotationRotate, "1"))
+	for range 3 {
+		if _, err := once(r, k); err == nil {
+			t.Error("no error, so it is not tried again")
+		}
+		b.clock.advance(time.Minute)
+	}
+	if len(b.rows()) != 1 || !b.works(key) || b.held(k) != key || !b.events.has("Warning SecretRefused") {
+		t.Errorf("%d keys; the old one works: %v; events %q", len(b.rows()), b.works(key), b.events.all)
+	}
+	// A leak is ended all the same.
+	kubetest.Change(t, b.Cluster, k, annotate(v1alpha1.AnnotationRevokeKeys, k.Status.KeyID))
+	if _, err := once(r, k); err == nil || b.works(key) {
+		t.Errorf("%v; the leaked key works: %v", err, b.works(key))
+	}
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(k), k); err != nil {
+		t.Fatal(err)
+	}
+	if c := kubetest.Ready(k); c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonSecretRefused {
+		t.Errorf("%+v", c)
+	}
+	b.Delete(t, b.secretOf(k))
+	b.settle(r, k)
+	if !b.works(b.held(k)) {
+		t.Error("no new key when the Secret could be written")
+	}
+}

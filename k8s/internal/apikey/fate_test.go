@@ -1,0 +1,186 @@
+package apikey
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+// harm is what happens at one external effect.
+type harm string
+
+const (
+	killed  harm = "killed"  // it came to pass, and the process is dead: nothing of it comes to pass any more
+	unheard harm = "unheard" // it came to pass, and its answer was lost
+	refused harm = "refused" // it did not come to pass
+)
+
+var (
+	errDead    = errors.New("the process is dead")
+	errUnheard = errors.New("the answer was lost")
+	errRefused = apierr.NotAvailable(errors.New("refused"))
+)
+
+// fate does harm at one of the external effects of a process: what it writes to the API server and to the
+// database of the keys. Without an effect it counts them.
+type fate struct {
+	mu   sync.Mutex
+	at   int // the number of the effect, from 1 on; 0: none
+	harm harm
+	n    int
+	dead bool
+
+	noDatabase bool             // every call of the database fails
+	stall      func(effect int) // called before each effect, when set
+}
+
+func (f *fate) effects() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.n
+}
+
+// effect has one effect come to pass, or not.
+func (f *fate) effect(do func() error) error {
+	f.mu.Lock()
+	if f.dead {
+		f.mu.Unlock()
+		return errDead
+	}
+	f.n++
+	n, hit, stall := f.n, f.n == f.at, f.stall
+	f.mu.Unlock()
+	if stall != nil {
+		stall(n)
+	}
+	if hit && f.harm == refused {
+		return errRefused
+	}
+	err := do()
+	if !hit || err != nil {
+		return err
+	}
+	if f.harm == killed {
+		f.mu.Lock()
+		f.dead = true
+		f.mu.Unlock()
+		return errDead
+	}
+	return errUnheard
+}
+
+// look lets a process that lives read.
+func (f *fate) look(do func() error) error {
+	f.mu.Lock()
+	dead := f.dead
+	f.mu.Unlock()
+	if dead {
+		return errDead
+	}
+	return do()
+}
+
+// over puts f between a controller and what it works on.
+func (f *fate) over(o Options, inner client.WithWatch) Options {
+	c := interceptor.NewClient(inner, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			return f.look(func() error { return c.Get(ctx, key, obj, opts...) })
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			return f.look(func() error { return c.List(ctx, list, opts...) })
+		},
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if len((&client.CreateOptions{}).ApplyOptions(opts).DryRun) > 0 {
+				return f.look(func() error { return c.Create(ctx, obj, opts...) })
+			}
+			return f.effect(func() error { return c.Create(ctx, obj, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return f.effect(func() error { return c.Patch(ctx, obj, patch, opts...) })
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			if len((&client.ApplyOptions{}).ApplyOptions(opts).DryRun) > 0 {
+				return f.look(func() error { return c.Apply(ctx, obj, opts...) })
+			}
+			return f.effect(func() error { return c.Apply(ctx, obj, opts...) })
+		},
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			return f.effect(func() error { return c.SubResource(sub).Apply(ctx, obj, opts...) })
+		},
+	})
+	o.Client, o.Reader, o.Keys = c, c, fatedKeys{o.Keys, f}
+	return o
+}
+
+// fatedKeys is a database of keys under a fate.
+type fatedKeys struct {
+	Keys
+	fate *fate
+}
+
+func (k fatedKeys) reached() error {
+	k.fate.mu.Lock()
+	defer k.fate.mu.Unlock()
+	if k.fate.noDatabase {
+		return errRefused
+	}
+	return nil
+}
+
+func (k fatedKeys) look(do func() error) error {
+	if err := k.reached(); err != nil {
+		return err
+	}
+	return k.fate.look(do)
+}
+
+func (k fatedKeys) effect(do func() error) error {
+	if err := k.reached(); err != nil {
+		return err
+	}
+	return k.fate.effect(do)
+}
+
+func (k fatedKeys) Owned(ctx context.Context, projectID string, o auth.Owner) (active []pgkeys.Owned, last int64, err error) {
+	err = k.look(func() (err error) { active, last, err = k.Keys.Owned(ctx, projectID, o); return err })
+	return active, last, err
+}
+
+func (k fatedKeys) EachOwned(ctx context.Context, realm string, do func(pgkeys.Owned) error) error {
+	return k.look(func() error { return k.Keys.EachOwned(ctx, realm, do) })
+}
+
+func (k fatedKeys) MintOwned(ctx context.Context, o pgkeys.OwnedOptions) (key config.Secret, r pgkeys.Owned, err error) {
+	err = k.effect(func() (err error) { key, r, err = k.Keys.MintOwned(ctx, o); return err })
+	return key, r, err
+}
+
+func (k fatedKeys) Deliver(ctx context.Context, projectID, keyID string) (r pgkeys.Owned, err error) {
+	err = k.effect(func() (err error) { r, err = k.Keys.Deliver(ctx, projectID, keyID); return err })
+	return r, err
+}
+
+func (k fatedKeys) Amend(ctx context.Context, projectID, keyID string, t pgkeys.Terms) (r auth.Record, err error) {
+	err = k.effect(func() (err error) { r, err = k.Keys.Amend(ctx, projectID, keyID, t); return err })
+	return r, err
+}
+
+func (k fatedKeys) Expire(ctx context.Context, projectID, keyID string, at time.Time) (r auth.Record, err error) {
+	err = k.effect(func() (err error) { r, err = k.Keys.Expire(ctx, projectID, keyID, at); return err })
+	return r, err
+}
+
+func (k fatedKeys) Revoke(ctx context.Context, projectID, keyID string) (r auth.Record, err error) {
+	err = k.effect(func() (err error) { r, err = k.Keys.Revoke(ctx, projectID, keyID); return err })
+	return r, err
+}

@@ -1,0 +1,313 @@
+package apikey
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	noopmetric "go.opentelemetry.io/otel/metric/noop"
+	nooptrace "go.opentelemetry.io/otel/trace/noop"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgtest"
+)
+
+func TestMain(m *testing.M) { kubetest.Main(m) }
+
+// clock is a clock that goes when it is told to.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// told collects events.
+type told struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (e *told) Eventf(_, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, kind+" "+reason+": "+fmt.Sprintf(note, args...))
+}
+
+func (e *told) has(text string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.ContainsFunc(e.all, func(s string) bool { return strings.Contains(s, text) })
+}
+
+// lines is a log that may be read while it is written.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// bench is a controller without a manager: it runs when a test says so, on the test's clock, over a real API
+// server and a real database of keys.
+type bench struct {
+	*kubetest.Cluster
+	t       testing.TB
+	client  client.WithWatch
+	admin   *keyring.Admin
+	db      *pgx.Conn
+	dbURL   string
+	clock   *clock
+	events  *told
+	log     *lines
+	realm   string
+	project string
+}
+
+func setup(t testing.TB) *bench {
+	t.Helper()
+	b := &bench{
+		Cluster: kubetest.Start(t), t: t, events: &told{}, log: &lines{}, realm: "test/cluster", project: "pr_1",
+		clock: &clock{at: time.Now().UTC().Truncate(time.Second)},
+	}
+	var err error
+	if b.client, err = client.NewWithWatch(b.Config(), client.Options{Scheme: b.Scheme}); err != nil {
+		t.Fatal(err)
+	}
+	db := pgtest.Private(t, nil).Database(t, pgkeys.Schema())
+	b.dbURL = db.OwnerURL
+	var cfg auth.Config
+	if err := config.Load(&cfg, map[string]string{"AUTH_MIGRATE_DATABASE_URL": db.OwnerURL}); err != nil {
+		t.Fatal(err)
+	}
+	if b.admin, err = keyring.OpenAdmin(t.Context(), cfg, keyring.Options{Now: b.clock.now}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.admin.Close() })
+	if b.db, err = pgx.Connect(t.Context(), db.OwnerURL); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.db.Close(context.Background()) })
+	return b
+}
+
+// options are a controller's over what b is made of.
+func (b *bench) options() Options {
+	return Options{
+		Common: frame.Common{
+			Log:    slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Tracer: nooptrace.NewTracerProvider(), Meter: noopmetric.NewMeterProvider(), Now: b.clock.now, Workers: 1,
+		},
+		Keys: b.admin, Realm: b.realm, Namespaces: []string{b.Namespace}, PublicURL: "https://api.example.com",
+		RevokeWithin: 2 * time.Minute, SweepEvery: 5 * time.Minute, UseEvery: 6 * time.Hour, Settle: 10 * time.Second,
+		Client: b.client, Reader: b.client,
+	}
+}
+
+// controller is one process of the operator.
+func (b *bench) controller(o Options) *reconciler {
+	b.t.Helper()
+	m, err := newMeters(o.Meter)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return &reconciler{Options: o, events: b.events, meters: m, sweep: func() {}}
+}
+
+// sweep sweeps once, and gives the names of the objects that are to be looked at.
+func (b *bench) sweep(o Options) ([]string, error) {
+	m, err := newMeters(o.Meter)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	s := &sweeper{Options: o, meters: m, nudged: make(chan struct{}, 1), look: make(chan event.GenericEvent, 100)}
+	err = s.once(context.Background())
+	var names []string
+	for len(s.look) > 0 {
+		names = append(names, (<-s.look).Object.GetName())
+	}
+	return names, err
+}
+
+// newKey makes an APIKey as its user would.
+func (b *bench) newKey(name string, change ...func(*v1alpha1.APIKey)) *v1alpha1.APIKey {
+	b.t.Helper()
+	k := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.APIKeySpec{Project: b.project}}
+	for _, c := range change {
+		c(k)
+	}
+	b.Create(b.t, k)
+	return k
+}
+
+func every(d, overlap time.Duration) func(*v1alpha1.APIKey) {
+	return func(k *v1alpha1.APIKey) {
+		k.Spec.Rotation = &v1alpha1.APIKeyRotation{Every: metav1.Duration{Duration: d}, Overlap: metav1.Duration{Duration: overlap}}
+	}
+}
+
+func annotate(name, value string) func(*v1alpha1.APIKey) {
+	return func(k *v1alpha1.APIKey) {
+		metav1.SetMetaDataAnnotation(&k.ObjectMeta, name, value)
+	}
+}
+
+// once has r look at the object once.
+func once(r *reconciler, k *v1alpha1.APIKey) (reconcile.Result, error) {
+	return r.Reconcile(context.Background(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(k)})
+}
+
+// settle has r look at the object until it wants no more now, and no sooner than in a minute. The clock goes on
+// by what r waits for, and by a second for each fault.
+func (b *bench) settle(r *reconciler, k *v1alpha1.APIKey) {
+	b.t.Helper()
+	var last error
+	for range 40 {
+		result, err := once(r, k)
+		switch {
+		case err != nil:
+			last = err
+			b.clock.advance(time.Second)
+		case result.RequeueAfter > 0 && result.RequeueAfter < time.Minute:
+			b.clock.advance(result.RequeueAfter)
+		default:
+			if err := b.client.Get(b.t.Context(), client.ObjectKeyFromObject(k), k); client.IgnoreNotFound(err) != nil {
+				b.t.Fatal(err)
+			}
+			return
+		}
+	}
+	b.t.Fatalf("%s does not come to rest; last error: %v\n%s", k.Name, last, b.log)
+}
+
+// secretOf reads the object's Secret; nil: there is none.
+func (b *bench) secretOf(k *v1alpha1.APIKey) *corev1.Secret {
+	b.t.Helper()
+	var s corev1.Secret
+	err := b.client.Get(context.Background(), types.NamespacedName{Namespace: k.Namespace, Name: secretNameOf(k)}, &s)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return &s
+}
+
+// held is the key in the object's Secret.
+func (b *bench) held(k *v1alpha1.APIKey) string {
+	b.t.Helper()
+	s := b.secretOf(k)
+	if s == nil {
+		b.t.Fatal("there is no Secret")
+	}
+	return string(s.Data["api-key"])
+}
+
+// works tells whether a key is accepted now.
+func (b *bench) works(key string) bool {
+	b.t.Helper()
+	r, ok := b.row(auth.HashKey(key))
+	return ok && r.Active(b.clock.now())
+}
+
+// row is a key as the database has it.
+type row struct {
+	auth.Record
+	number    int64
+	delivered bool
+}
+
+// rows are all the realm's keys, of all objects, by number.
+func (b *bench) rows() []row {
+	b.t.Helper()
+	all, err := b.db.Query(context.Background(), `SELECT key_id, owner_id, owner_number, delivered_at IS NOT NULL,
+		coalesce(expires_at, '0001-01-01Z'), coalesce(revoked_at, '0001-01-01Z'), scopes FROM api_keys WHERE owner_realm = $1 ORDER BY owner_id, owner_number`, b.realm)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	list, err := pgx.CollectRows(all, func(r pgx.CollectableRow) (row, error) {
+		var (
+			one    row
+			scopes []string
+		)
+		err := r.Scan(&one.ID, &one.Owner.ID, &one.number, &one.delivered, &one.ExpiresAt, &one.RevokedAt, &scopes)
+		one.ExpiresAt, one.RevokedAt = zeroed(one.ExpiresAt), zeroed(one.RevokedAt)
+		one.Scopes, _ = auth.KnownScopes(scopes...)
+		return one, err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return list
+}
+
+func (b *bench) row(h auth.Hash) (row, bool) {
+	b.t.Helper()
+	var one row
+	err := b.db.QueryRow(context.Background(), `SELECT key_id, coalesce(expires_at, '0001-01-01Z'), coalesce(revoked_at, '0001-01-01Z'), delivered_at IS NOT NULL
+		FROM api_keys WHERE key_hash = $1`, h[:]).Scan(&one.ID, &one.ExpiresAt, &one.RevokedAt, &one.delivered)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return row{}, false
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	one.ExpiresAt, one.RevokedAt = zeroed(one.ExpiresAt), zeroed(one.RevokedAt)
+	return one, true
+}
+
+func zeroed(t time.Time) time.Time {
+	if t.Year() <= 1 {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// active are the object's keys that are accepted now.
+func (b *bench) active(k *v1alpha1.APIKey) []row {
+	b.t.Helper()
+	return slices.DeleteFunc(b.rows(), func(r row) bool { return r.Owner.ID != string(k.UID) || !r.Active(b.clock.now()) })
+}

@@ -1,0 +1,49 @@
+package apikey
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// meters are the controller's own figures:
+//
+//	lectern.apikey.minted{cause}                    keys minted, by why
+//	lectern.apikey.revoked{cause}                   keys revoked, by why
+//	lectern.apikey.revocations.postponed            objects let go whose keys were not revoked
+type meters struct {
+	mintedTotal, revokedTotal, postponedTotal metric.Int64Counter
+}
+
+func newMeters(provider metric.MeterProvider) (*meters, error) {
+	meter := provider.Meter("github.com/lectern-dev/lectern/k8s/internal/apikey")
+	m := &meters{}
+	for _, c := range []struct {
+		into              *metric.Int64Counter
+		name, description string
+	}{
+		{&m.mintedTotal, "lectern.apikey.minted", "Keys minted for APIKeys, by why."},
+		{&m.revokedTotal, "lectern.apikey.revoked", "Keys of APIKeys revoked, by why."},
+		{&m.postponedTotal, "lectern.apikey.revocations.postponed", "APIKeys let go whose keys could not be revoked yet."},
+	} {
+		counter, err := meter.Int64Counter(c.name, metric.WithDescription(c.description))
+		if err != nil {
+			return nil, err
+		}
+		*c.into = counter
+	}
+	// Seen as 0 from the start, so that the first is a change.
+	m.postponedTotal.Add(context.Background(), 0)
+	return m, nil
+}
+
+func (m *meters) minted(ctx context.Context, why cause) {
+	m.mintedTotal.Add(ctx, 1, metric.WithAttributes(attribute.String("cause", string(why))))
+}
+
+func (m *meters) revoked(ctx context.Context, why cause) {
+	m.revokedTotal.Add(ctx, 1, metric.WithAttributes(attribute.String("cause", string(why))))
+}
+
+func (m *meters) postpone(ctx context.Context) { m.postponedTotal.Add(ctx, 1) }

@@ -1,0 +1,163 @@
+package apikey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/frame"
+)
+
+const (
+	// mostSteps is more than any run needs; a run that reaches it is tried again.
+	mostSteps = 64
+
+	// revokeRetry is how often a deletion's revocations are tried while the database is out of reach.
+	revokeRetry = 5 * time.Second
+
+	// soon is when something is looked at again that has changed under a run.
+	soon = 200 * time.Millisecond
+)
+
+// reconciler reconciles APIKeys.
+type reconciler struct {
+	Options
+	events events.EventRecorder
+	meters *meters
+	sweep  func() // asks for a sweep soon
+}
+
+var _ reconcile.Reconciler = (*reconciler)(nil)
+
+// Reconcile brings one object a step further, until there is none left.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var object v1alpha1.APIKey
+	if err := r.Client.Get(ctx, request.NamespacedName, &object); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	one := &run{reconciler: r, object: &object}
+	err := one.read(ctx)
+	if err == nil {
+		if next, _ := plan(one.state, r.Now(), r.Settle); next.do != nothing {
+			// What a cache says may be old. It is good for knowing that nothing is to be done.
+			if err := r.Reader.Get(ctx, request.NamespacedName, &object); err != nil {
+				return reconcile.Result{}, client.IgnoreNotFound(err)
+			}
+			err = one.read(ctx)
+		}
+	}
+	var wake time.Time
+	if err == nil {
+		wake, err = one.steps(ctx)
+	}
+	if one.state.deleting && !one.state.held {
+		return reconcile.Result{}, nil
+	}
+	return one.conclude(ctx, wake, err)
+}
+
+// steps does one step after another. Where a key can not be minted, what needs none is still done.
+func (r *run) steps(ctx context.Context) (wake time.Time, err error) {
+	for range mostSteps {
+		next, wake := plan(r.state, r.Now(), r.Settle)
+		if next.do == nothing {
+			return wake, err
+		}
+		switch failed := r.do(ctx, next); {
+		case failed == nil:
+		case next.do == mint && !r.state.stuck && !errors.Is(failed, errAgain):
+			r.state.stuck = true
+			err = failed
+		default:
+			return wake, errors.Join(err, failed)
+		}
+	}
+	return time.Time{}, errors.Join(err, fmt.Errorf("there is still something to do after %d steps", mostSteps))
+}
+
+// conclude tells what came of a run, and says when the next is to be.
+func (r *run) conclude(ctx context.Context, wake time.Time, err error) (reconcile.Result, error) {
+	now := r.Now()
+	if r.state.deleting && err != nil {
+		return r.postpone(ctx, now, err)
+	}
+	verdict := settledVerdict(r.object, r.state, now)
+	var f *fault
+	switch faulty := errors.As(err, &f); {
+	case !faulty:
+	case !r.known && f.reason != v1alpha1.ReasonInvalid:
+		verdict = verdictOfFault(r.object, f)
+	case r.state.current() == nil:
+		verdict = frame.Verdict{Reason: f.reason, Message: f.message}
+	default:
+		// The Secret's key works; that a new one can not be made is told, and is no reason to be unready.
+		r.events.Eventf(r.object, nil, corev1.EventTypeWarning, f.reason, "Reconcile", "%s", f.message)
+	}
+	status := r.object.Status
+	switch {
+	case r.known:
+		status = statusOf(r.object, r.state, verdict, now, r.UseEvery)
+	case f != nil:
+		// What is told of the keys stays as it was: it could not be read.
+		status.ObservedGeneration = r.object.Generation
+		status.Conditions = []metav1.Condition{verdict.Condition(r.object.Status.Conditions, r.object.Generation, now)}
+	}
+	if failed := r.report(ctx, r.object, status, verdict); failed != nil && !apierrors.IsNotFound(failed) {
+		err = errors.Join(err, failed)
+	}
+	switch {
+	case f != nil && f.reason == v1alpha1.ReasonInvalid:
+		return reconcile.Result{}, nil // it takes another spec
+	case errors.Is(err, errAgain):
+		r.Log.InfoContext(ctx, "looks again", slog.String("namespace", r.object.Namespace), slog.String("name", r.object.Name), slog.Any("error", err))
+		return reconcile.Result{RequeueAfter: soon}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	case wake.IsZero():
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: max(wake.Sub(now), time.Millisecond)}, nil
+}
+
+// postpone tries a deletion that failed again, or lets the object go when that has taken too long.
+func (r *run) postpone(ctx context.Context, now time.Time, err error) (reconcile.Result, error) {
+	var f *fault
+	if errors.Is(err, errAgain) {
+		return reconcile.Result{RequeueAfter: soon}, nil
+	}
+	if !errors.As(err, &f) || f.reason != v1alpha1.ReasonDatabaseUnavailable {
+		return reconcile.Result{}, err
+	}
+	if over := r.overdue(now); over < 0 {
+		r.Log.WarnContext(ctx, "can not revoke yet", slog.String("namespace", r.object.Namespace), slog.String("name", r.object.Name),
+			slog.Duration("left", -over), slog.Any("error", err))
+		verdict := frame.Verdict{Reason: v1alpha1.ReasonDeleting, Message: "Its keys are still to be revoked. " + f.message}
+		status := r.object.Status
+		status.ObservedGeneration = r.object.Generation
+		status.Conditions = []metav1.Condition{verdict.Condition(r.object.Status.Conditions, r.object.Generation, now)}
+		if failed := r.report(ctx, r.object, status, verdict); failed != nil && !apierrors.IsNotFound(failed) {
+			return reconcile.Result{}, failed
+		}
+		return reconcile.Result{RequeueAfter: min(revokeRetry, max(-over, time.Millisecond))}, nil
+	}
+	if err := r.setFinalizer(ctx, false); err != nil {
+		return reconcile.Result{RequeueAfter: soon}, nil
+	}
+	r.meters.postpone(ctx)
+	r.events.Eventf(r.object, nil, corev1.EventTypeWarning, "RevocationPostponed", "Reconcile",
+		"The keys could not be revoked within %v. The object is let go; they are revoked when their database is back.", r.RevokeWithin)
+	r.Log.ErrorContext(ctx, "let an object go whose keys are not revoked; the sweep revokes them", slog.String("namespace", r.object.Namespace),
+		slog.String("name", r.object.Name), slog.String("project_id", r.object.Spec.Project), slog.Any("error", err))
+	r.sweep()
+	return reconcile.Result{}, nil
+}

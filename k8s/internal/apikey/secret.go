@@ -1,0 +1,209 @@
+package apikey
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+// annotationKeyID on a Secret names the key that it holds. What reloads its users when a Secret changes can
+// show it; it is not the key.
+const annotationKeyID = v1alpha1.Group + "/key-id"
+
+// contents is what a Secret is to hold.
+type contents struct {
+	key, project, url                   config.Secret // url may be empty: then there is none
+	keyName, projectName, urlName, name string
+	keyID                               string
+}
+
+func (r *reconciler) contentsOf(object *v1alpha1.APIKey) contents {
+	names := object.Spec.Secret.Keys
+	return contents{
+		project: config.Secret(object.Spec.Project), url: config.Secret(cmp.Or(object.Spec.URL, r.PublicURL)),
+		keyName: cmp.Or(names.APIKey, "api-key"), projectName: cmp.Or(names.ProjectID, "project-id"), urlName: cmp.Or(names.URL, "url"),
+		name: secretNameOf(object),
+	}
+}
+
+// data is what stands in the Secret, by name.
+func (c contents) data() map[string][]byte {
+	data := map[string][]byte{c.keyName: []byte(c.key.Reveal()), c.projectName: []byte(c.project.Reveal())}
+	if c.url != "" {
+		data[c.urlName] = []byte(c.url.Reveal())
+	}
+	return data
+}
+
+// judge tells what is known of the object's Secret; live is nil where there is none.
+func judge(live *corev1.Secret, object *v1alpha1.APIKey, c contents) secret {
+	if live == nil {
+		return secret{}
+	}
+	controller := metav1.GetControllerOf(live)
+	s := secret{exists: true, ours: controller != nil && controller.UID == object.UID}
+	if !s.ours {
+		return s
+	}
+	// A key that was moved to another name by spec.secret.keys is found where it was.
+	for _, name := range append([]string{c.keyName}, slices.Sorted(maps.Keys(live.Data))...) {
+		if value, ok := live.Data[name]; ok {
+			s.holds = append(s.holds, auth.HashKey(string(value)))
+		}
+	}
+	s.keyID = live.Annotations[annotationKeyID]
+	c.key = config.Secret(live.Data[c.keyName])
+	data := c.data()
+	names := sets.KeySet(data)
+	s.tidy = live.Labels[v1alpha1.LabelManaged] == "true" && fieldsOf(live).Equal(names)
+	for name, value := range data {
+		s.tidy = s.tidy && string(live.Data[name]) == string(value)
+	}
+	return s
+}
+
+// textOf is the text of a key that the Secret holds.
+func textOf(live *corev1.Secret, h auth.Hash) (config.Secret, bool) {
+	for _, value := range live.Data {
+		if auth.HashKey(string(value)) == h {
+			return config.Secret(value), true
+		}
+	}
+	return "", false
+}
+
+// fieldsOf names the values of a Secret that are the operator's, by the record of field managers.
+func fieldsOf(live *corev1.Secret) sets.Set[string] {
+	names := sets.New[string]()
+	for _, entry := range live.ManagedFields {
+		if entry.Manager != string(frame.FieldOwner) || entry.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Data map[string]json.RawMessage `json:"f:data"`
+		}
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		for field := range fields.Data {
+			if name, ok := strings.CutPrefix(field, "f:"); ok {
+				names.Insert(name)
+			}
+		}
+	}
+	return names
+}
+
+// write puts c into the object's Secret: into live, as it was read, or into a new one where live is nil. What
+// came in between makes it fail.
+func (r *reconciler) write(ctx context.Context, object *v1alpha1.APIKey, live *corev1.Secret, c contents, options ...option) error {
+	if live == nil {
+		return r.create(ctx, object, c, options...)
+	}
+	resourceVersion, err := r.takeOver(ctx, live, options...)
+	if err != nil {
+		return err
+	}
+	applied := corev1ac.Secret(c.name, object.Namespace).
+		WithResourceVersion(resourceVersion).
+		WithLabels(map[string]string{v1alpha1.LabelManaged: "true"}).
+		WithAnnotations(map[string]string{annotationKeyID: c.keyID}).
+		WithOwnerReferences(metav1ac.OwnerReference().
+			WithAPIVersion(v1alpha1.SchemeGroupVersion.String()).WithKind("APIKey").
+			WithName(object.Name).WithUID(object.UID).WithController(true)).
+		WithType(live.Type).
+		WithData(c.data())
+	all := []client.ApplyOption{frame.FieldOwner, client.ForceOwnership}
+	for _, o := range options {
+		all = append(all, o)
+	}
+	if err := r.Client.Apply(ctx, applied, all...); err != nil {
+		return fmt.Errorf("apply the Secret: %w", err)
+	}
+	return nil
+}
+
+// option is one that both ways to write take.
+type option interface {
+	client.ApplyOption
+	client.CreateOption
+	client.PatchOption
+}
+
+// create makes the Secret. It is no apply, which would merge into a Secret that somebody made meanwhile.
+func (r *reconciler) create(ctx context.Context, object *v1alpha1.APIKey, c contents, options ...option) error {
+	yes := true
+	made := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: object.Namespace, Name: c.name,
+			Labels:      map[string]string{v1alpha1.LabelManaged: "true"},
+			Annotations: map[string]string{annotationKeyID: c.keyID},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "APIKey",
+				Name: object.Name, UID: object.UID, Controller: &yes,
+			}},
+		},
+		Type: corev1.SecretTypeOpaque,
+		Data: c.data(),
+	}
+	all := []client.CreateOption{frame.FieldOwner}
+	for _, o := range options {
+		all = append(all, o)
+	}
+	if err := r.Client.Create(ctx, made, all...); err != nil {
+		return fmt.Errorf("create the Secret: %w", err)
+	}
+	return nil
+}
+
+// takeOver makes what create wrote the operator's by apply, so that a later apply can also remove it, and gives
+// the resourceVersion to apply to. It changes no value.
+func (r *reconciler) takeOver(ctx context.Context, live *corev1.Secret, options ...option) (string, error) {
+	created := func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == string(frame.FieldOwner) && e.Operation == metav1.ManagedFieldsOperationUpdate
+	}
+	if len(options) > 0 || !slices.ContainsFunc(live.ManagedFields, created) {
+		return live.ResourceVersion, nil
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(string(frame.FieldOwner)), string(frame.FieldOwner))
+	if err != nil || patch == nil {
+		return live.ResourceVersion, err
+	}
+	upgraded := live.DeepCopy()
+	if err := r.Client.Patch(ctx, upgraded, client.RawPatch(types.JSONPatchType, patch), frame.FieldOwner); err != nil {
+		return "", fmt.Errorf("take the Secret over: %w", err)
+	}
+	return upgraded.ResourceVersion, nil
+}
+
+// liveSecret reads the object's Secret from the API server; nil: there is none. No cache holds keys.
+func (r *reconciler) liveSecret(ctx context.Context, object *v1alpha1.APIKey) (*corev1.Secret, error) {
+	var live corev1.Secret
+	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: object.Namespace, Name: secretNameOf(object)}, &live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the Secret: %w", err)
+	}
+	return &live, nil
+}

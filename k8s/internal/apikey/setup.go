@@ -1,0 +1,168 @@
+package apikey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+// Keys is what the controller needs of the database of the keys; keyring.Admin has it, and tells the services
+// of each change.
+type Keys interface {
+	Owned(ctx context.Context, projectID string, o auth.Owner) (active []pgkeys.Owned, last int64, err error)
+	EachOwned(ctx context.Context, realm string, do func(pgkeys.Owned) error) error
+	MintOwned(ctx context.Context, o pgkeys.OwnedOptions) (config.Secret, pgkeys.Owned, error)
+	Deliver(ctx context.Context, projectID, keyID string) (pgkeys.Owned, error)
+	Amend(ctx context.Context, projectID, keyID string, t pgkeys.Terms) (auth.Record, error)
+	Expire(ctx context.Context, projectID, keyID string, at time.Time) (auth.Record, error)
+	Revoke(ctx context.Context, projectID, keyID string) (auth.Record, error)
+}
+
+// Options is what the controller is given.
+type Options struct {
+	frame.Common
+
+	// Keys is the database of the keys, as its owner. Required.
+	Keys Keys
+
+	// Realm names the cluster among all that share the database; see [ClusterRealm]. Keys of other realms are
+	// never touched. Required.
+	Realm string
+
+	// Namespaces are those whose objects are looked after. None: all.
+	Namespaces []string
+
+	// PublicURL is the address of the API that Secrets hold where an object says none. Empty: none.
+	PublicURL string
+
+	// RevokeWithin is how long a deletion waits for a database that is out of reach. Default: 2m.
+	RevokeWithin time.Duration
+
+	// SweepEvery is how often all keys are gone through. Default: 5m.
+	SweepEvery time.Duration
+
+	// UseEvery is how much later the last use of a key is to be for the status to tell it. Default: 6h.
+	UseEvery time.Duration
+
+	// Settle is how long a key that was minted is left to its minter, who gives up at half of it: longer than
+	// clocks of two operators are apart. Default: 10s.
+	Settle time.Duration
+
+	// Client reads from the cache and writes; Reader reads from the API server. Default: the manager's.
+	Client client.Client
+	Reader client.Reader
+}
+
+func (o *Options) complete(mgr ctrl.Manager) error {
+	var errs []error
+	if o.Keys == nil {
+		errs = append(errs, errors.New("apikey: Keys is not set"))
+	}
+	if o.Realm == "" {
+		errs = append(errs, errors.New("apikey: Realm is not set"))
+	}
+	for _, d := range []struct {
+		value *time.Duration
+		usual time.Duration
+	}{
+		{&o.RevokeWithin, 2 * time.Minute}, {&o.SweepEvery, 5 * time.Minute}, {&o.UseEvery, 6 * time.Hour}, {&o.Settle, 10 * time.Second},
+	} {
+		if *d.value <= 0 {
+			*d.value = d.usual
+		}
+	}
+	if o.Client == nil {
+		o.Client = mgr.GetClient()
+	}
+	if o.Reader == nil {
+		o.Reader = mgr.GetAPIReader()
+	}
+	return errors.Join(errs...)
+}
+
+// ClusterRealm names the cluster by the UID of its namespace kube-system, which no other cluster has and which
+// outlives all that is in this one.
+func ClusterRealm(ctx context.Context, reader client.Reader) (string, error) {
+	ns := metav1.PartialObjectMetadata{}
+	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := reader.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &ns); err != nil {
+		return "", fmt.Errorf("tell this cluster from others: %w", err)
+	}
+	return "kubernetes/" + string(ns.UID), nil
+}
+
+// secretIndex finds APIKeys by the name of their Secret.
+const secretIndex = "apikey.secretName"
+
+// APIKeys are read and watched, their finalizer is patched and their status applied.
+// +kubebuilder:rbac:groups=lectern.dev,resources=apikeys,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=lectern.dev,resources=apikeys/status,verbs=patch
+//
+// The metadata of Secrets is watched, so that one that was deleted or edited is noticed; the one Secret of an
+// APIKey is read, created and patched.
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+//
+// kube-system's UID tells this cluster from others that share the database of the keys.
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
+
+// Setup adds the controller of APIKeys and the sweep of their keys to mgr.
+func Setup(mgr ctrl.Manager, o Options) error {
+	if err := o.complete(mgr); err != nil {
+		return err
+	}
+	figures, err := newMeters(o.Meter)
+	if err != nil {
+		return err
+	}
+	sweep := &sweeper{Options: o, meters: figures, nudged: make(chan struct{}, 1), look: make(chan event.GenericEvent)}
+	if err := mgr.Add(sweep); err != nil {
+		return err
+	}
+	err = mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.APIKey{}, secretIndex, func(object client.Object) []string {
+		return []string{secretNameOf(object.(*v1alpha1.APIKey))}
+	})
+	if err != nil {
+		return err
+	}
+	r := &reconciler{Options: o, events: mgr.GetEventRecorder(frame.Reporter), meters: figures, sweep: sweep.nudge}
+	// Not for the status and the finalizer, which are the controller's own.
+	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	return o.Controller(mgr, "apikey", &v1alpha1.APIKey{}, builder.WithPredicates(changed)).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
+		WatchesRawSource(source.Channel(sweep.look, &handler.EnqueueRequestForObject{})).
+		Complete(o.Traced("apikey", r))
+}
+
+// ofSecret finds the APIKeys that a Secret is for, or stands in the way of.
+func (r *reconciler) ofSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	var objects v1alpha1.APIKeyList
+	err := r.Client.List(ctx, &objects, client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretIndex: secret.GetName()})
+	if err != nil {
+		r.Log.ErrorContext(ctx, "can not tell whose a Secret is", "namespace", secret.GetNamespace(), "name", secret.GetName(), "error", err)
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, object := range objects.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&object)})
+	}
+	return requests
+}

@@ -1,0 +1,119 @@
+package apikey
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	v1alpha1ac "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/frame"
+)
+
+// statusOf is what is told of an object in state s, with the verdict on it. It holds ids of keys and times,
+// never a key. useEvery is how much later a last use is to be for it to be told.
+func statusOf(object *v1alpha1.APIKey, s state, verdict frame.Verdict, now time.Time, useEvery time.Duration) v1alpha1.APIKeyStatus {
+	before := object.Status
+	status := v1alpha1.APIKeyStatus{
+		ObservedGeneration: object.Generation,
+		SecretName:         secretNameOf(object),
+		LastUsedAt:         before.LastUsedAt,
+		RotateHandled:      before.RotateHandled,
+		Conditions:         []metav1.Condition{verdict.Condition(before.Conditions, object.Generation, now)},
+	}
+	current := s.current()
+	if current != nil {
+		status.KeyID = current.ID
+		status.IssuedAt = seconds(current.CreatedAt)
+		status.ExpiresAt = seconds(current.ExpiresAt)
+		status.RotateHandled = current.Request
+		if s.want.every > 0 {
+			status.NextRotationAt = seconds(current.CreatedAt.Add(s.want.every))
+		}
+	}
+	var used time.Time
+	for _, k := range s.keys {
+		if !k.DeliveredAt.IsZero() && (current == nil || k.ID != current.ID) {
+			status.PreviousKeyIDs = append(status.PreviousKeyIDs, k.ID)
+		}
+		if k.LastUsedAt.After(used) {
+			used = k.LastUsedAt
+		}
+	}
+	if !used.IsZero() && (before.LastUsedAt == nil || !used.Before(before.LastUsedAt.Add(useEvery))) {
+		status.LastUsedAt = seconds(used)
+	}
+	return status
+}
+
+// seconds is t as the API keeps times, nil when it is zero.
+func seconds(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: t.UTC().Truncate(time.Second)}
+}
+
+// settledVerdict judges an object for which nothing is left to do.
+func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) frame.Verdict {
+	current := s.current()
+	over := s.want.terms.ExpiresAt
+	switch {
+	case !over.IsZero() && !now.Before(over):
+		return frame.Verdict{Reason: v1alpha1.ReasonExpired,
+			Message: "spec.expiresAt has passed, and no key of this object works. Set a later one, or delete the object."}
+	case s.secret.exists && !s.secret.ours:
+		return frame.Verdict{Reason: v1alpha1.ReasonSecretNotOwned,
+			Message: fmt.Sprintf("The Secret %s belongs to somebody else and is left as it is. Delete it, or make another APIKey with another secret.name.", secretNameOf(object))}
+	case current == nil:
+		return frame.Verdict{Reason: v1alpha1.ReasonPending, Message: "The key is being made."}
+	}
+	return frame.Verdict{Ready: true, Reason: v1alpha1.ReasonIssued,
+		Message: fmt.Sprintf("The Secret %s holds the key %s.", secretNameOf(object), current.ID)}
+}
+
+// report writes the status where it differs from what the object has, and tells of a verdict that changed.
+func (r *reconciler) report(ctx context.Context, object *v1alpha1.APIKey, status v1alpha1.APIKeyStatus, verdict frame.Verdict) error {
+	if equality.Semantic.DeepEqual(object.Status, status) {
+		return nil
+	}
+	applied := v1alpha1ac.APIKeyStatus().
+		WithObservedGeneration(status.ObservedGeneration).
+		WithSecretName(status.SecretName).
+		WithPreviousKeyIDs(status.PreviousKeyIDs...)
+	if status.KeyID != "" {
+		applied.WithKeyID(status.KeyID)
+	}
+	if status.RotateHandled != "" {
+		applied.WithRotateHandled(status.RotateHandled)
+	}
+	applied.IssuedAt, applied.ExpiresAt = status.IssuedAt, status.ExpiresAt
+	applied.NextRotationAt, applied.LastUsedAt = status.NextRotationAt, status.LastUsedAt
+	for _, c := range status.Conditions {
+		applied.WithConditions(frame.ApplyCondition(c))
+	}
+	whole := v1alpha1ac.APIKey(object.Name, object.Namespace).WithUID(object.UID).WithStatus(applied)
+	if err := r.Client.Status().Apply(ctx, whole, frame.FieldOwner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	verdict.Tell(ctx, r.Log, r.events, object, object.Status.Conditions)
+	object.Status = status
+	return nil
+}
+
+// verdictOfFault judges an object of which not all could be read. One that had a key that works is not made
+// unready by what will pass, unless its spec waits to be heeded.
+func verdictOfFault(object *v1alpha1.APIKey, f *fault) frame.Verdict {
+	i := slices.IndexFunc(object.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == v1alpha1.ConditionReady && c.Status == metav1.ConditionTrue && c.ObservedGeneration == object.Generation
+	})
+	if i >= 0 {
+		return frame.Verdict{Ready: true, Reason: object.Status.Conditions[i].Reason, Message: object.Status.Conditions[i].Message}
+	}
+	return frame.Verdict{Reason: f.reason, Message: f.message}
+}

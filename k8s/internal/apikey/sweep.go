@@ -1,0 +1,218 @@
+package apikey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+)
+
+// sweepRetry is when a sweep that failed is tried again.
+const sweepRetry = 15 * time.Second
+
+// sweeper goes through all keys of the realm, at start and every [Options.SweepEvery]. It revokes those whose
+// object is gone, and has objects looked at whose keys have changed without Kubernetes hearing of it: revoked
+// by people, used since the status was written, or not delivered by an operator that died.
+//
+// In a steady state it costs one statement and no request to the API server.
+type sweeper struct {
+	Options
+	meters *meters
+	nudged chan struct{}
+	look   chan event.GenericEvent
+}
+
+var (
+	_ manager.Runnable               = (*sweeper)(nil)
+	_ manager.LeaderElectionRunnable = (*sweeper)(nil)
+)
+
+// NeedLeaderElection says that one operator at a time sweeps.
+func (s *sweeper) NeedLeaderElection() bool { return true }
+
+// nudge asks for a sweep soon.
+func (s *sweeper) nudge() {
+	select {
+	case s.nudged <- struct{}{}:
+	default:
+	}
+}
+
+// Start sweeps until ctx ends.
+func (s *sweeper) Start(ctx context.Context) error {
+	for {
+		next := s.SweepEvery
+		if err := s.once(ctx); err != nil && ctx.Err() == nil {
+			s.Log.WarnContext(ctx, "the sweep of keys failed and is tried again", slog.Any("error", err))
+			next = min(next, sweepRetry)
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		case <-s.nudged:
+			timer.Stop()
+		}
+	}
+}
+
+// held is what the database has for one object.
+type held struct {
+	ids       map[string]bool
+	used      time.Time
+	forgotten bool // a key is not delivered, and its minter has had its time
+}
+
+// once sweeps once.
+func (s *sweeper) once(ctx context.Context) error {
+	now := s.Now()
+	// The keys before the objects: an object is there before its first key.
+	owners := map[types.UID]*held{}
+	var keys []pgkeys.Owned
+	err := s.Keys.EachOwned(ctx, s.Realm, func(k pgkeys.Owned) error {
+		if !s.watches(k.Owner) {
+			return nil
+		}
+		uid := types.UID(k.Owner.ID)
+		o := owners[uid]
+		if o == nil {
+			o = &held{ids: map[string]bool{}}
+			owners[uid] = o
+		}
+		o.ids[k.ID] = true
+		if k.LastUsedAt.After(o.used) {
+			o.used = k.LastUsedAt
+		}
+		o.forgotten = o.forgotten || k.DeliveredAt.IsZero() && !now.Before(k.CreatedAt.Add(s.Settle))
+		keys = append(keys, k)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	all, err := s.objects(ctx)
+	if err != nil {
+		return err
+	}
+	known := map[types.UID]bool{}
+	for i := range all {
+		object := &all[i]
+		known[object.UID] = true
+		if !object.DeletionTimestamp.IsZero() || !worthALook(object, owners[object.UID], s.UseEvery) {
+			continue
+		}
+		select {
+		case s.look <- event.GenericEvent{Object: object}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	var orphans []pgkeys.Owned
+	for _, k := range keys {
+		if !known[types.UID(k.Owner.ID)] {
+			orphans = append(orphans, k)
+		}
+	}
+	if len(orphans) == 0 {
+		return nil
+	}
+	return s.revokeOrphans(ctx, orphans)
+}
+
+// watches tells whether the object is in a namespace that this operator looks after.
+func (s *sweeper) watches(o auth.Owner) bool {
+	namespace, _, ok := strings.Cut(strings.TrimPrefix(o.Name, ownerPrefix), "/")
+	return len(s.Namespaces) == 0 || ok && slices.Contains(s.Namespaces, namespace)
+}
+
+// namespaces are those to look at; the empty one is all.
+func (s *sweeper) namespaces() []string {
+	if len(s.Namespaces) == 0 {
+		return []string{metav1.NamespaceAll}
+	}
+	return s.Namespaces
+}
+
+// objects are all that the cache has.
+func (s *sweeper) objects(ctx context.Context) ([]v1alpha1.APIKey, error) {
+	var all []v1alpha1.APIKey
+	for _, namespace := range s.namespaces() {
+		var list v1alpha1.APIKeyList
+		if err := s.Client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("list APIKeys: %w", err)
+		}
+		all = append(all, list.Items...)
+	}
+	return all, nil
+}
+
+// worthALook tells whether the database has something of the object that its status has not. o is nil where it
+// has no keys that work.
+func worthALook(object *v1alpha1.APIKey, o *held, useEvery time.Duration) bool {
+	status := object.Status
+	if o == nil {
+		return status.KeyID != ""
+	}
+	if status.KeyID != "" && !o.ids[status.KeyID] || o.forgotten {
+		return true
+	}
+	return !o.used.IsZero() && (status.LastUsedAt == nil || !o.used.Before(status.LastUsedAt.Add(useEvery)))
+}
+
+// revokeOrphans revokes the keys whose object is not there by the word of the API server: a cache may not have
+// it yet.
+func (s *sweeper) revokeOrphans(ctx context.Context, orphans []pgkeys.Owned) error {
+	there := map[string]bool{}
+	for _, namespace := range s.namespaces() {
+		if err := s.present(ctx, namespace, there); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	for _, k := range orphans {
+		if there[k.Owner.ID] {
+			continue
+		}
+		if _, err := s.Keys.Revoke(ctx, k.ProjectID, k.ID); err != nil && !errors.Is(err, pgkeys.ErrNotFound) {
+			errs = append(errs, err)
+			continue
+		}
+		s.meters.revoked(ctx, objectGone)
+		s.Log.InfoContext(ctx, "revoked a key whose object is gone", slog.String("owner", k.Owner.Name),
+			slog.String("project_id", k.ProjectID), slog.String("key_id", k.ID))
+	}
+	return errors.Join(errs...)
+}
+
+// present adds the UIDs of the objects of a namespace to there.
+func (s *sweeper) present(ctx context.Context, namespace string, there map[string]bool) error {
+	page := metav1.PartialObjectMetadataList{}
+	page.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("APIKeyList"))
+	for {
+		err := s.Reader.List(ctx, &page, client.InNamespace(namespace), client.Limit(500), client.Continue(page.Continue))
+		if err != nil {
+			return fmt.Errorf("list APIKeys: %w", err)
+		}
+		for _, o := range page.Items {
+			there[string(o.UID)] = true
+		}
+		if page.Continue == "" {
+			return nil
+		}
+	}
+}
