@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up setup build test test-long lint generate bench bench-go fuzz
+.PHONY: help up setup build test test-long test-citus lint generate bench bench-go fuzz
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -28,6 +28,9 @@ test: setup ## test every module with the race detector
 
 test-long: setup ## run the tests that take over 20 seconds
 	@scripts/test-long
+
+test-citus: setup ## run the suites of all services on a Citus cluster (CITUS_KIT: what starts one)
+	@scripts/test-citus
 
 lint: ## build, vet and tidy every module alone, and lint them
 	@scripts/lint

@@ -1,6 +1,7 @@
 package faulttest
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"sync"
@@ -22,6 +23,7 @@ type Proxy struct {
 	refuses bool          // who connects is reset
 	budget  int64         // bytes from the server until a connection is reset; -1: any number
 	cuts    int           // connections that were reset for it
+	fatal   []byte        // what makes the proxy refuse when a client says it; empty: nothing
 	conns   map[*net.TCPConn]struct{}
 	closed  bool
 }
@@ -44,7 +46,7 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // Heal passes everything on as it comes.
 func (p *Proxy) Heal() {
-	p.change(func() { p.delay, p.silent, p.refuses, p.budget = 0, false, false, -1 })
+	p.change(func() { p.delay, p.silent, p.refuses, p.budget, p.fatal = 0, false, false, -1, nil })
 }
 
 // Slow delays each piece by d, each way. Pieces that come meanwhile are not delayed further, as on a long
@@ -73,6 +75,17 @@ func (p *Proxy) Reset() {
 // CutAfter resets the connection on which the n-th byte from the server passes, counted over all
 // connections from now on, and then passes everything on again.
 func (p *Proxy) CutAfter(n int64) { p.change(func() { p.budget = n }) }
+
+// RefuseAt has the server gone, as [Proxy.Refuse] does, when a client says text, before it gets there. Text
+// that comes in two pieces is not seen.
+func (p *Proxy) RefuseAt(text string) { p.change(func() { p.fatal = []byte(text) }) }
+
+// Refuses tells whether who connects is reset.
+func (p *Proxy) Refuses() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refuses
+}
 
 // Cuts tells how many connections [Proxy.CutAfter] has reset.
 func (p *Proxy) Cuts() int {
@@ -224,6 +237,10 @@ func (p *Proxy) deliver(to, from *net.TCPConn, next piece, fromServer bool) bool
 		<-timer.C
 	}
 	cut := false
+	if !fromServer && p.dies(next.bytes) {
+		p.Refuse()
+		return false
+	}
 	if fromServer {
 		p.mu.Lock()
 		if p.budget >= 0 {
@@ -245,4 +262,11 @@ func (p *Proxy) deliver(to, from *net.TCPConn, next piece, fromServer bool) bool
 		}
 	}
 	return err == nil && !cut && !errors.Is(err, net.ErrClosed)
+}
+
+// dies tells whether a client says what makes the proxy refuse.
+func (p *Proxy) dies(said []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.fatal) > 0 && bytes.Contains(said, p.fatal)
 }

@@ -50,6 +50,15 @@ const (
 // as well.
 func (p *Pool) Distributed() bool { return p.bulkheads.isCitus.Load() }
 
+// Cells tells over how many parts, each of which may fail alone, the tables are distributed; 0 when they
+// are not, or it is not known yet.
+func (p *Pool) Cells() int {
+	if at := p.bulkheads.placement.Load(); at != nil {
+		return len(at.cells)
+	}
+	return 0
+}
+
 // afterConnect asks a new connection whether tables are distributed, once in a while.
 func (p *Pool) afterConnect(ctx context.Context, conn *pgx.Conn) error {
 	b := &p.bulkheads

@@ -51,8 +51,9 @@ func (i *Instance) Through(t testing.TB, db DB, worker int, addr func(target str
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	m := i.members[worker]
-	err = i.connect(ctx, db.Name, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, `SELECT citus_update_node(nodeid, $1, $2) FROM pg_dist_node WHERE nodename = $3 AND nodeport = $4`,
+	err = i.each(ctx, db.Name, func(conn *pgx.Conn) error {
+		// Not by citus_update_node, which wants to reach the nodes for it.
+		_, err := conn.Exec(ctx, `UPDATE pg_dist_node SET nodename = $1, nodeport = $2 WHERE nodename = $3 AND nodeport = $4`,
 			host, number, m.host, m.port)
 		return err
 	})

@@ -125,8 +125,8 @@ func TestIngestRules(t *testing.T) {
 			t.Errorf("version %d is %q", number, got)
 		}
 	}
-	// What was refused left nothing behind.
-	s.Exec(t, `DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM definitions WHERE content = '"other"'), 'a refused definition is stored'; END $$`)
+	// What was refused left nothing behind: this would divide by zero.
+	s.Exec(t, `SELECT 1 / (count(*) = 0)::int FROM definitions WHERE content = '"other"'`)
 }
 
 // TestVersionsBeforeTheirEmbeddable are kept, and show once it is there.

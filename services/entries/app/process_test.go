@@ -1,15 +1,18 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/shared/pgtest"
 	"github.com/lectern-dev/lectern/shared/servicetest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
@@ -64,6 +67,23 @@ func count(t *testing.T, b *servicetest.Backing) (n, distinct int) {
 	return n, distinct
 }
 
+// writing counts the statements of the service's ingest that are at work.
+func writing(t *testing.T, b *servicetest.Backing) (n int) {
+	t.Helper()
+	// Others' activity is the superuser's to see.
+	conn, err := pgx.Connect(t.Context(), pgtest.Server(t).AdminURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	err = conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = $1 AND application_name = 'entries ingest' AND state <> 'idle'`, b.DB.Name).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // killed kills the service in the middle of an ingest of n lines and sends all again.
 func killed(t *testing.T, b *servicetest.Backing, binary string, n int) *servicetest.Process {
 	t.Helper()
@@ -84,6 +104,8 @@ func killed(t *testing.T, b *servicetest.Backing, binary string, n int) *service
 	if err := <-answered; err == nil {
 		t.Fatal("a killed ingest was acknowledged")
 	}
+	// Its last statement may still be at work.
+	servicetest.Eventually(t, time.Minute, "nothing is written any more", func() bool { return writing(t, b) == 0 })
 	half, _ := count(t, b)
 	second := servicetest.StartProcess(t, b, binary, nil)
 	answer, err := post(second, lines(project, n))

@@ -263,9 +263,10 @@ func move(ctx context.Context, s *servicetest.Service, project string, n int) in
 	random := rand.New(rand.NewPCG(3, 4))
 	moved := 0
 	for ctx.Err() == nil {
+		i, by := 1+random.IntN(n), 1+random.IntN(n/2)
 		_, err := conn.Exec(context.Background(), `
-			UPDATE entries SET updated_at = updated_at + $2 * interval '1 s', created_at = created_at + $2 * interval '1 s', group_id = 'moved'
-			WHERE project_id = $3 AND entry_id = $1`, fmt.Sprintf("en_%07d", 1+random.IntN(n)), 1+random.IntN(n/2), project)
+			UPDATE entries SET updated_at = $3, created_at = $4, group_id = 'moved'
+			WHERE project_id = $1 AND entry_id = $2`, project, fmt.Sprintf("en_%07d", i), at(i/2+by), at(i%1000+by))
 		if err == nil {
 			moved++
 		}

@@ -65,7 +65,7 @@ func (o *OwnedOptions) check() error {
 }
 
 const ownedColumns = columns + `, key_hash, owner_realm, owner_id, owner_name, owner_number, owner_request, delivered_at,
-	expires_at IS NOT NULL AND (lifetime_ms IS NULL OR expires_at < created_at + lifetime_ms * interval '1 ms' - interval '100 ms')`
+	expires_at IS NOT NULL AND (lifetime_ms IS NULL OR extract(epoch FROM expires_at - created_at) * 1000 < lifetime_ms - 100)`
 
 // scanOwned reads ownedColumns.
 func scanOwned(row pgx.Row) (Owned, error) {

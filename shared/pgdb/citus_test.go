@@ -1,0 +1,354 @@
+package pgdb_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/faulttest"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgtest"
+)
+
+// shelves is a schema whose table is distributed.
+func shelves() pgdb.Schema {
+	return pgdb.Schema{
+		Name: "shelves",
+		Migrations: fstest.MapFS{"0001_shelves.sql": {Data: []byte(`-- +goose Up
+CREATE TABLE shelves (project_id text COLLATE "C" NOT NULL, id text COLLATE "C" NOT NULL, body text, PRIMARY KEY (project_id, id));
+-- +goose StatementBegin
+DO $$ BEGIN
+    IF EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN
+        PERFORM create_distributed_table('shelves', 'project_id', colocate_with => 'none');
+    END IF;
+END $$;
+-- +goose StatementEnd
+`)}},
+		Grants: map[pgdb.Role][]string{
+			pgdb.Reader: {"SELECT ON shelves"},
+			pgdb.Ingest: {"SELECT, INSERT, UPDATE ON shelves"},
+		},
+	}
+}
+
+// broken is a database whose second worker is reached through a proxy.
+type broken struct {
+	server *pgtest.Instance
+	db     pgtest.DB
+	proxy  *faulttest.Proxy
+	fine   []string // projects on other workers
+	struck []string // projects on that one
+}
+
+func breakable(t *testing.T) *broken {
+	t.Helper()
+	b := &broken{server: pgtest.NeedCitus(t)}
+	b.db = b.server.Database(t, shelves())
+	b.server.Through(t, b.db, 2, func(target string) string {
+		b.proxy = faulttest.NewProxy(t, target)
+		return b.proxy.Addr()
+	})
+	conn, err := pgx.Connect(t.Context(), b.server.Superuser(b.db))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for i := range 64 {
+		project := fmt.Sprintf("pr_%d", i)
+		var addr string
+		err := conn.QueryRow(t.Context(), `
+			SELECT n.nodename || ':' || n.nodeport FROM pg_dist_placement p JOIN pg_dist_node n USING (groupid)
+			WHERE p.shardid = get_shard_id_for_distribution_column('shelves', $1::text)`, project).Scan(&addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if addr == b.proxy.Addr() {
+			b.struck = append(b.struck, project)
+		} else {
+			b.fine = append(b.fine, project)
+		}
+		if _, err := conn.Exec(t.Context(), `INSERT INTO shelves VALUES ($1, 'a', 'body')`, project); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(b.struck) < 8 || len(b.fine) < 8 {
+		t.Fatalf("%d projects on one side and %d on the other", len(b.struck), len(b.fine))
+	}
+	return b
+}
+
+// distributed waits until the pool knows that tables are distributed, and where.
+func distributed(t *testing.T, p *pgdb.Pool) {
+	t.Helper()
+	if err := p.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !p.Distributed() {
+		t.Fatal("the pool does not know that tables are distributed")
+	}
+	for deadline := time.Now().Add(10 * time.Second); p.Cells() < 2; {
+		if time.Now().After(deadline) {
+			t.Fatalf("the pool knows of %d parts", p.Cells())
+		}
+		time.Sleep(10 * time.Millisecond) // between looks at what tells nobody when it changes
+	}
+}
+
+// at returns the URL of with the address addr.
+func at(t *testing.T, of, addr string) string {
+	t.Helper()
+	u, err := url.Parse(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = addr
+	return u.String()
+}
+
+func hostPort(t *testing.T, of string) string {
+	t.Helper()
+	u, err := url.Parse(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
+}
+
+const readShelf = `SELECT body FROM shelves WHERE project_id = $1 AND id = $2`
+
+func read(ctx context.Context, p *pgdb.Pool, project string) error {
+	var body string
+	return p.QueryRow(ctx, []any{&body}, readShelf, project, "a")
+}
+
+// seen is what clients of some projects saw.
+type seen struct {
+	mu     sync.Mutex
+	took   []time.Duration // of good answers
+	faults []time.Duration // of 503
+	other  []error
+}
+
+func (s *seen) note(took time.Duration, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.took = append(s.took, took)
+	case isUnavailable(err):
+		s.faults = append(s.faults, took)
+	default:
+		s.other = append(s.other, err)
+	}
+}
+
+// since gives what was seen so far and forgets it, ascending.
+func (s *seen) since() (took, faults []time.Duration, other []error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	took, faults, other = s.took, s.faults, s.other
+	s.took, s.faults, s.other = nil, nil, nil
+	slices.Sort(took)
+	slices.Sort(faults)
+	return took, faults, other
+}
+
+// TestCitusWorkerFaults: a worker that is down, and one that does not answer, cost their own projects a 503
+// each time and nobody else anything, and are back by themselves.
+func TestCitusWorkerFaults(t *testing.T) {
+	b := breakable(t)
+	p := open(t, b.db.ReaderURL, pgdb.Options{MaxConns: 8, StatementTimeout: 30 * time.Second})
+	distributed(t, p)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	var fine, struck seen
+	ask := func(s *seen, projects []string, n int) {
+		for i := range n {
+			running.Go(func() {
+				for j := i; ctx.Err() == nil; j++ {
+					begin := time.Now()
+					err := read(context.Background(), p, projects[j%len(projects)])
+					s.note(time.Since(begin), err)
+					time.Sleep(5 * time.Millisecond) // a client's pause
+				}
+			})
+		}
+	}
+	ask(&fine, b.fine, 4)
+	ask(&struck, b.struck, 16) // more than there are connections
+	during := func(d time.Duration) { time.Sleep(d) }
+	during(2 * time.Second)
+	quiet, _, _ := fine.since()
+	struck.since()
+	p99 := func(d []time.Duration) time.Duration { return faulttest.Quantile(d, 0.99) }
+	for _, fault := range []struct {
+		name  string
+		begin func()
+		worst time.Duration // until a refusal
+	}{
+		{"down", b.proxy.Refuse, 2 * time.Second},
+		{"does not answer", b.proxy.Silence, 6 * time.Second},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			fault.begin()
+			during(6 * time.Second)
+			took, refused, wrong := fine.since()
+			if len(refused)+len(wrong) > 0 || len(took) < 200 {
+				t.Errorf("others: %d good, %d refused, wrong %v", len(took), len(refused), wrong)
+			}
+			t.Logf("others: p99 %v, quiet %v, worst %v", p99(took), p99(quiet), faulttest.Quantile(took, 1))
+			if worst := faulttest.Quantile(took, 1); worst > time.Second {
+				t.Errorf("others: the worst took %v", worst)
+			}
+			good, refused, wrong := struck.since()
+			if len(refused) < 100 || len(wrong) > 0 {
+				t.Errorf("its own: %d good, %d refused, wrong %v", len(good), len(refused), wrong)
+			}
+			t.Logf("its own: %d refused, median %v, worst %v", len(refused), faulttest.Quantile(refused, 0.5), faulttest.Quantile(refused, 1))
+			if worst := faulttest.Quantile(refused, 1); worst > fault.worst || faulttest.Quantile(refused, 0.5) > 50*time.Millisecond {
+				t.Errorf("its own: refused after %v, at worst %v", faulttest.Quantile(refused, 0.5), worst)
+			}
+			b.proxy.Heal()
+			begin := time.Now()
+			for _, project := range b.struck {
+				for read(context.Background(), p, project) != nil {
+					if time.Since(begin) > 10*time.Second {
+						t.Fatalf("%s is not back", project)
+					}
+					time.Sleep(5 * time.Millisecond) // as a client would
+				}
+			}
+			t.Logf("back after %v", time.Since(begin))
+			during(time.Second)
+			struck.since()
+			during(time.Second)
+			if _, refused, wrong := struck.since(); len(refused)+len(wrong) > 0 {
+				t.Errorf("when it was over: %d refused, wrong %v", len(refused), wrong)
+			}
+			fine.since()
+		})
+	}
+}
+
+// TestCitusDoubtfulCommit: what was acknowledged and can not be seen counts as not acknowledged. Citus commits
+// such a statement in two phases; the worker is lost between them.
+func TestCitusDoubtfulCommit(t *testing.T) {
+	b := breakable(t)
+	const twoPhases = `INSERT INTO shelves (project_id, id, body) SELECT $1, u, $3 FROM unnest($2::text[]) u`
+	write := func(p *pgdb.Pool, id string) error {
+		_, err := p.Exec(context.Background(), twoPhases, b.struck[0], []string{id}, "late")
+		return err
+	}
+	p := open(t, b.db.IngestURL, pgdb.Options{MaxConns: 1}) // whose one session loses its connection, and makes it anew
+	distributed(t, p)
+	b.proxy.RefuseAt("COMMIT PREPARED")
+	// As Citus tells it to who does not listen to warnings.
+	conn, err := pgx.Connect(t.Context(), b.db.IngestURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), twoPhases, b.struck[0], []string{"w2"}, "late"); err != nil || !b.proxy.Refuses() {
+		t.Fatalf("there is no such commit: %v, lost %v", err, b.proxy.Refuses())
+	}
+	b.proxy.Heal()
+	for begin := time.Now(); write(p, "w1") != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > 10*time.Second {
+			t.Fatal("nothing is written when the worker is back")
+		}
+	}
+	b.proxy.RefuseAt("COMMIT PREPARED")
+	if err := write(p, "w3"); !isUnavailable(err) {
+		t.Errorf("a write that nobody can see: %v", err)
+	}
+	if !b.proxy.Refuses() {
+		t.Error("the worker was not lost")
+	}
+	b.proxy.Heal()
+	admin, err := pgx.Connect(t.Context(), b.server.Superuser(b.db))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(context.Background())
+	if _, err := admin.Exec(t.Context(), `SELECT recover_prepared_transactions()`); err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := p.QueryRow(t.Context(), []any{&n}, `SELECT count(*) FROM shelves WHERE project_id = $1 AND body = 'late'`, b.struck[0]); err != nil || n != 3 {
+		t.Errorf("%d of 3 rows in the end, %v", n, err)
+	}
+}
+
+// TestCitusNodesAsReaders: any node may be read from, one that is out of reach is left out and taken back,
+// and a worker that is down makes no node unfit.
+func TestCitusNodesAsReaders(t *testing.T) {
+	b := breakable(t)
+	node := faulttest.NewProxy(t, hostPort(t, b.server.OnWorker(b.db.ReaderURL, 1)))
+	primary := open(t, b.db.ReaderURL, pgdb.Options{MaxConns: 4})
+	distributed(t, primary)
+	reads, err := pgdb.OpenReads(t.Context(), primary, pgdb.ReadsOptions{
+		Standbys:      []config.Secret{config.Secret(at(t, b.db.ReaderURL, node.Addr())), config.Secret(b.db.ReaderURL)},
+		MaxLag:        10 * time.Second,
+		CheckInterval: 50 * time.Millisecond,
+		Pool:          pgdb.Options{MaxConns: 4, ConnectTimeout: time.Second},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reads.Close)
+	serving := func(want int) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			if _, n := reads.Standbys(); n == want {
+				return
+			} else if time.Now().After(deadline) {
+				t.Fatalf("%d nodes are read from, want %d", n, want)
+			}
+		}
+	}
+	serving(2)
+	var good atomic.Int64
+	all := func(projects []string) {
+		t.Helper()
+		for i := range 40 {
+			err := reads.Query(t.Context(), func(rows pgx.Rows) error {
+				for rows.Next() {
+					good.Add(1)
+				}
+				return nil
+			}, readShelf, projects[i%len(projects)], "a")
+			if err != nil {
+				t.Errorf("read: %v", err)
+			}
+		}
+	}
+	all(b.fine)
+	all(b.struck)
+	if good.Load() != 80 {
+		t.Errorf("%d of 80 rows", good.Load())
+	}
+	node.Refuse()
+	all(b.fine)
+	serving(1)
+	node.Heal()
+	serving(2)
+	b.proxy.Refuse()
+	all(b.fine)
+	if err := reads.Query(t.Context(), func(pgx.Rows) error { return nil }, readShelf, b.struck[0], "a"); !isUnavailable(err) {
+		t.Errorf("a project whose worker is down: %v", err)
+	}
+	if _, n := reads.Standbys(); n != 2 {
+		t.Errorf("a worker that is down left %d of 2 nodes", n)
+	}
+}
