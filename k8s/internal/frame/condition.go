@@ -3,6 +3,7 @@ package frame
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"strings"
 	"time"
 
@@ -70,7 +71,10 @@ func (v Verdict) Tell(ctx context.Context, log *slog.Logger, recorder events.Eve
 		kind, level = corev1.EventTypeNormal, slog.LevelInfo
 	}
 	recorder.Eventf(object, nil, kind, v.Reason, "Judge", "%s", shortened(v.Message))
-	log.LogAttrs(ctx, level, "decided", slog.String("namespace", object.GetNamespace()), slog.String("name", object.GetName()),
+	log.LogAttrs(ctx, level, "decided", slog.String("kind", kindOf(object)), slog.String("namespace", object.GetNamespace()), slog.String("name", object.GetName()),
 		slog.Bool("ready", v.Ready), slog.String("reason", v.Reason), slog.String("message", v.Message),
 		slog.Int64("generation", object.GetGeneration()))
 }
+
+// kindOf names an object's kind, which objects that were read do not say of themselves.
+func kindOf(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }

@@ -18,11 +18,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -45,7 +48,12 @@ var server shared
 
 // Main runs a test binary's tests, stops the server that they shared, and exits with their code. Tests may
 // also ask pgtest for databases.
-func Main(m *testing.M) { pgtest.Main(stopping{m}) }
+func Main(m *testing.M) {
+	// Kubernetes' libraries complain by themselves about what tests do to them.
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	pgtest.Main(stopping{m})
+}
 
 // stopping runs tests and stops the server.
 type stopping struct{ tests *testing.M }

@@ -1,6 +1,7 @@
 package kubetest
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"strings"
@@ -11,8 +12,16 @@ import (
 
 // Requests counts what a client asks of the API server, by verb and path.
 type Requests struct {
-	mu sync.Mutex
-	by map[string]int
+	mu  sync.Mutex
+	by  map[string]int
+	cut bool
+}
+
+// Cut lets no request through any more.
+func (r *Requests) Cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cut = true
 }
 
 // Count has config's clients counted from now on.
@@ -34,7 +43,11 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 		c.requests.by = map[string]int{}
 	}
 	c.requests.by[r.Method+" "+r.URL.Path]++
+	cut := c.requests.cut
 	c.requests.mu.Unlock()
+	if cut {
+		return nil, errors.New("kubetest: cut off")
+	}
 	return c.next.RoundTrip(r)
 }
 

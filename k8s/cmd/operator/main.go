@@ -1,0 +1,30 @@
+// Command operator keeps Lectern in step with the objects of lectern.dev in a Kubernetes cluster, configured by
+// the environment.
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/lectern-dev/lectern/k8s/operator"
+	"github.com/lectern-dev/lectern/shared/service"
+)
+
+func main() {
+	os.Exit(service.Main("operator", os.Args[1:], os.Stderr, serve, operator.Migrate))
+}
+
+// serve runs the operator. Kubernetes' libraries log through globals, which are a program's to set.
+func serve(ctx context.Context, cfg operator.Config) error {
+	cfg.OnLogger = func(log *slog.Logger) {
+		sink := logr.FromSlogHandler(log.Handler())
+		klog.SetLogger(sink)
+		ctrl.SetLogger(sink)
+	}
+	return operator.Run(ctx, cfg)
+}

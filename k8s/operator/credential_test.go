@@ -1,0 +1,277 @@
+package operator
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+)
+
+const canary = "canary-value-4711-0815"
+
+func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+
+func in(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func newSecret(meta metav1.ObjectMeta, values map[string]string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: meta, StringData: values}
+}
+
+func newCredential(meta metav1.ObjectMeta, project, id, secret string) *v1alpha1.Credential {
+	return &v1alpha1.Credential{ObjectMeta: meta, Spec: v1alpha1.CredentialSpec{
+		Project: project, Environment: "prod", ID: id,
+		ValueFrom: v1alpha1.CredentialValueSource{SecretKeyRef: v1alpha1.SecretKeyRef{Name: secret, Key: "token"}},
+	}}
+}
+
+func newEndpoint(meta metav1.ObjectMeta, project string, credentials ...string) *v1alpha1.ProxyEndpoint {
+	return &v1alpha1.ProxyEndpoint{ObjectMeta: meta, Spec: v1alpha1.ProxyEndpointSpec{
+		Project: project, Environment: "prod", Access: v1alpha1.AccessByKey,
+		Destinations: []v1alpha1.Rule{{Domain: "example.com"}}, Credentials: credentials,
+	}}
+}
+
+func newProject(meta metav1.ObjectMeta, id string, allowed ...string) *v1alpha1.Project {
+	return &v1alpha1.Project{ObjectMeta: meta, Spec: v1alpha1.ProjectSpec{ProjectID: id, Title: "One", AllowedNamespaces: allowed}}
+}
+
+// A Credential's life: what is wrong with it is said, also when what it refers to changes later.
+func TestCredentialLife(t *testing.T) {
+	c := kubetest.Start(t)
+	o := start(t, c, nil, nil)
+	cred := newCredential(named("stripe"), "pr_1", "cred_stripe", "stripe")
+	c.Create(t, cred)
+	condition := c.AwaitReady(t, cred, v1alpha1.ReasonSecretNotFound)
+	if condition.Status != metav1.ConditionFalse || !strings.Contains(condition.Message, `there is no Secret "stripe"`) {
+		t.Errorf("says %+v", condition)
+	}
+	c.AwaitEvent(t, cred, `Warning SecretNotFound: spec.valueFrom.secretKeyRef: there is no Secret "stripe"`)
+
+	secret := newSecret(named("stripe"), map[string]string{"other": canary})
+	c.Create(t, secret)
+	c.AwaitReady(t, cred, v1alpha1.ReasonSecretKeyNotFound)
+	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Data["token"] = nil })
+	c.AwaitReady(t, cred, v1alpha1.ReasonSecretValueInvalid)
+	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Data["token"] = []byte(canary) })
+	condition = c.AwaitReady(t, cred, v1alpha1.ReasonValid)
+	if condition.Status != metav1.ConditionTrue || condition.Message != `Its value is the key "token" of the Secret "stripe".` {
+		t.Errorf("says %+v", condition)
+	}
+	c.AwaitEvent(t, cred, "Normal Valid: Its value is")
+	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("short\n") })
+	kubetest.Await(t, "the value is called short", func() bool {
+		said := c.AwaitReady(t, cred, v1alpha1.ReasonValid).Message
+		return strings.Contains(said, "fewer than 8 bytes") && strings.Contains(said, "ends in a line break")
+	})
+
+	// What the schema can not tell.
+	kubetest.Change(t, c, cred, func(c *v1alpha1.Credential) {
+		c.Spec.Destinations = []v1alpha1.Rule{{Domain: "co.uk"}, {Domain: "a..b"}}
+	})
+	condition = c.AwaitReady(t, cred, v1alpha1.ReasonInvalid)
+	if !strings.Contains(condition.Message, `spec.destinations[0].domain: "co.uk" would allow every domain under it`) || !strings.Contains(condition.Message, "spec.destinations[1].domain") {
+		t.Errorf("says %s", condition.Message)
+	}
+	kubetest.Change(t, c, cred, func(c *v1alpha1.Credential) { c.Spec.Destinations = nil })
+	c.AwaitReady(t, cred, v1alpha1.ReasonValid)
+	c.Delete(t, secret)
+	c.AwaitReady(t, cred, v1alpha1.ReasonSecretNotFound)
+	c.Delete(t, cred)
+	c.Gone(t, cred)
+
+	if strings.Contains(o.log.String(), canary) {
+		t.Error("the log shows a value")
+	}
+	for _, event := range c.Events(t, cred) {
+		if strings.Contains(event, canary) {
+			t.Errorf("an event shows a value: %s", event)
+		}
+	}
+}
+
+// Of two that claim an id the older one counts, until it goes.
+func TestCredentialConflict(t *testing.T) {
+	c := kubetest.Start(t)
+	start(t, c, nil, nil)
+	c.Create(t, newSecret(named("s"), map[string]string{"token": canary}))
+	first := newCredential(named("a"), "pr_1", "cred_x", "s")
+	c.Create(t, first)
+	c.AwaitReady(t, first, v1alpha1.ReasonValid)
+	second := newCredential(named("b"), "pr_1", "cred_x", "s")
+	c.Create(t, second)
+	condition := c.AwaitReady(t, second, v1alpha1.ReasonConflict)
+	if want := `spec.id: is "cred_x", as is that of Credential/a in the same project and environment`; condition.Message != want {
+		t.Errorf("says %s", condition.Message)
+	}
+	if got := c.AwaitReady(t, first, v1alpha1.ReasonValid); got.Status != metav1.ConditionTrue {
+		t.Errorf("the older one: %+v", got)
+	}
+	elsewhere := newCredential(named("c"), "pr_1", "cred_x", "s")
+	elsewhere.Spec.Environment = "test"
+	c.Create(t, elsewhere)
+	c.AwaitReady(t, elsewhere, v1alpha1.ReasonValid)
+	c.Delete(t, first)
+	c.AwaitReady(t, second, v1alpha1.ReasonValid)
+}
+
+// An endpoint's life: it is as good as itself and what it refers to.
+func TestProxyEndpointLife(t *testing.T) {
+	c := kubetest.Start(t)
+	start(t, c, nil, nil)
+	endpoint := newEndpoint(named("web"), "pr_1", "cred_x", "cred_y")
+	c.Create(t, endpoint)
+	condition := c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotFound)
+	if want := `spec.credentials[0]: there is no Credential with the id "cred_x" in project "pr_1", environment "prod"; spec.credentials[1]: there is no Credential with the id "cred_y" in project "pr_1", environment "prod"`; condition.Message != want {
+		t.Errorf("says %s", condition.Message)
+	}
+	x, y := newCredential(named("x"), "pr_1", "cred_x", "s"), newCredential(named("y"), "pr_1", "cred_y", "s")
+	c.Create(t, x, y)
+	condition = c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotReady)
+	kubetest.Await(t, "both are said to lack their Secret", func() bool {
+		return strings.Count(c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotReady).Message, "is not in force (SecretNotFound)") == 2
+	})
+	secret := newSecret(named("s"), map[string]string{"token": canary})
+	c.Create(t, secret)
+	if condition = c.AwaitReady(t, endpoint, v1alpha1.ReasonValid); condition.Status != metav1.ConditionTrue {
+		t.Errorf("%+v", condition)
+	}
+	// The referred object changes later.
+	kubetest.Change(t, c, y, func(c *v1alpha1.Credential) { c.Spec.Environment = "test" })
+	c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotFound)
+	kubetest.Change(t, c, y, func(c *v1alpha1.Credential) { c.Spec.Environment = "prod" })
+	c.AwaitReady(t, endpoint, v1alpha1.ReasonValid)
+	kubetest.Change(t, c, secret, func(s *corev1.Secret) { delete(s.Data, "token") })
+	c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotReady)
+	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Data = map[string][]byte{"token": []byte(canary)} })
+	c.AwaitReady(t, endpoint, v1alpha1.ReasonValid)
+	c.Delete(t, x)
+	c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotFound)
+	c.AwaitEvent(t, endpoint, `Warning CredentialNotFound: spec.credentials[0]`)
+	kubetest.Change(t, c, endpoint, func(e *v1alpha1.ProxyEndpoint) { e.Spec.Credentials = nil })
+	c.AwaitReady(t, endpoint, v1alpha1.ReasonValid)
+
+	kubetest.Change(t, c, endpoint, func(e *v1alpha1.ProxyEndpoint) {
+		e.Spec.CABundle = "-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n"
+	})
+	if got := c.AwaitReady(t, endpoint, v1alpha1.ReasonInvalid).Message; got != "spec.caBundle: holds no certificate in PEM" {
+		t.Errorf("says %s", got)
+	}
+	c.Delete(t, endpoint)
+	c.Gone(t, endpoint)
+}
+
+// Nothing refers to what is another namespace's, unless that is granted.
+func TestGrants(t *testing.T) {
+	c := kubetest.Start(t)
+	other := c.NewNamespace(t)
+	start(t, c, map[string]string{"WATCH_NAMESPACES": c.Namespace + "," + other}, nil)
+	const id = "pr_granted"
+	project := newProject(named("one"), id)
+	c.Create(t, project, newSecret(named("s"), map[string]string{"token": canary}), newSecret(in(other, "s"), map[string]string{"token": canary}))
+
+	// A Credential and an endpoint of a project that is another namespace's.
+	stranger := newCredential(in(other, "mine"), id, "cred_mine", "s")
+	endpoint := newEndpoint(in(other, "web"), id, "cred_shared")
+	c.Create(t, stranger, endpoint)
+	for _, condition := range []metav1.Condition{c.AwaitReady(t, stranger, v1alpha1.ReasonNotGranted), c.AwaitReady(t, endpoint, v1alpha1.ReasonNotGranted)} {
+		if !strings.Contains(condition.Message, "belongs to another namespace") || strings.Contains(condition.Message, c.Namespace) {
+			t.Errorf("says %s", condition.Message)
+		}
+	}
+	kubetest.Change(t, c, project, func(p *v1alpha1.Project) { p.Spec.AllowedNamespaces = []string{other} })
+	c.AwaitReady(t, stranger, v1alpha1.ReasonValid)
+	c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotFound)
+
+	// A Credential of another namespace.
+	shared := newCredential(named("shared"), id, "cred_shared", "s")
+	c.Create(t, shared)
+	c.AwaitReady(t, shared, v1alpha1.ReasonValid)
+	condition := c.AwaitReady(t, endpoint, v1alpha1.ReasonNotGranted)
+	if !strings.Contains(condition.Message, `"cred_shared" is a Credential of another namespace`) {
+		t.Errorf("says %s", condition.Message)
+	}
+	kubetest.Change(t, c, shared, func(c *v1alpha1.Credential) { c.Spec.AllowedNamespaces = []string{"*"} })
+	c.AwaitReady(t, endpoint, v1alpha1.ReasonValid)
+	kubetest.Change(t, c, shared, func(c *v1alpha1.Credential) { c.Spec.AllowedNamespaces = nil })
+	c.AwaitReady(t, endpoint, v1alpha1.ReasonNotGranted)
+
+	// Who may not be of the project can not keep an id from those who may.
+	kubetest.Change(t, c, project, func(p *v1alpha1.Project) { p.Spec.AllowedNamespaces = nil })
+	c.AwaitReady(t, stranger, v1alpha1.ReasonNotGranted)
+	own := newCredential(named("own"), id, "cred_mine", "s")
+	c.Create(t, own)
+	c.AwaitReady(t, own, v1alpha1.ReasonValid)
+	c.Delete(t, project)
+	c.AwaitReady(t, own, v1alpha1.ReasonConflict)
+	c.AwaitReady(t, stranger, v1alpha1.ReasonValid)
+}
+
+// Where nothing changes, nothing is written: also not by an operator that starts anew, nor when all is
+// touched without a change.
+func TestSteadyState(t *testing.T) {
+	c := kubetest.Start(t)
+	first := start(t, c, nil, nil)
+	c.Create(t, newSecret(named("s"), map[string]string{"token": canary}))
+	var creds []*v1alpha1.Credential
+	var endpoints []*v1alpha1.ProxyEndpoint
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		cred, endpoint := newCredential(named(name), "pr_1", "cred_"+name, "s"), newEndpoint(named(name), "pr_1", "cred_"+name)
+		c.Create(t, cred, endpoint)
+		creds, endpoints = append(creds, cred), append(endpoints, endpoint)
+	}
+	missing := newCredential(named("missing"), "pr_1", "cred_missing", "none")
+	c.Create(t, missing)
+	for i := range creds {
+		c.AwaitReady(t, creds[i], v1alpha1.ReasonValid)
+		c.AwaitReady(t, endpoints[i], v1alpha1.ReasonValid)
+	}
+	c.AwaitReady(t, missing, v1alpha1.ReasonSecretNotFound)
+	first.quiet(t)
+	before := versions(t, c)
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, c, nil, nil)
+	kubetest.Await(t, "the second one acts", func() bool {
+		return strings.Contains(metricsOf(t, second.URL), `controller_runtime_reconcile_total{controller="credential",result="success"}`)
+	})
+	if n := second.quiet(t); n != 0 {
+		t.Errorf("%d writes where nothing changed: %v", n, second.Requests.All())
+	}
+	if diff := cmp.Diff(before, versions(t, c)); diff != "" {
+		t.Errorf("objects changed (-before +after):\n%s", diff)
+	}
+	// A Secret that is touched is looked at again, to no effect.
+	secret := newSecret(in(c.Namespace, "s"), nil)
+	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Labels = map[string]string{"touched": "yes"} })
+	kubetest.Await(t, "the Secret is read", func() bool {
+		return second.Requests.All()["GET /api/v1/namespaces/"+c.Namespace+"/secrets/s"] >= 10
+	})
+	if n := second.quiet(t); n != 0 {
+		t.Errorf("%d writes where nothing changed: %v", n, second.Requests.All())
+	}
+}
+
+// versions are the resourceVersions of the namespace's objects.
+func versions(t testing.TB, c *kubetest.Cluster) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, kind := range []string{"ProjectList", "CredentialList", "ProxyEndpointList"} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(kind))
+		if err := c.Client.List(t.Context(), list, inNamespace(c.Namespace)); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range list.Items {
+			found[kind+"/"+o.Name] = o.ResourceVersion
+		}
+	}
+	return found
+}

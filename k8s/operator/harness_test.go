@@ -1,0 +1,125 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+func TestMain(m *testing.M) { kubetest.Main(m) }
+
+// running is an operator that runs.
+type running struct {
+	URL      string // of the internal address
+	Requests *kubetest.Requests
+
+	t    testing.TB
+	log  *buffer
+	stop context.CancelFunc
+	done chan error
+}
+
+// start runs an operator on c until t ends. It looks after the test's namespace and those of more alone, so
+// that tests that share a server do not meet.
+func start(t testing.TB, c *kubetest.Cluster, environ map[string]string, change func(*Config)) *running {
+	t.Helper()
+	all := map[string]string{
+		"WATCH_NAMESPACES": c.Namespace, "LEASE_NAMESPACE": c.Namespace, "LEASE_DURATION": "3s",
+		"LISTEN_INTERNAL": "127.0.0.1:0", "LOG_LEVEL": "debug", "OTEL_TRACES_EXPORTER": "none", "KUBE_RATE": "1000",
+	}
+	for name, value := range environ {
+		all[name] = value
+	}
+	var cfg Config
+	if err := config.Load(&cfg, all); err != nil {
+		t.Fatal(err)
+	}
+	r := &running{Requests: &kubetest.Requests{}, t: t, log: &buffer{}, done: make(chan error, 1)}
+	cfg.REST = c.Config()
+	r.Requests.Count(cfg.REST)
+	cfg.LogOutput = r.log
+	ready := make(chan struct{})
+	cfg.Ready = func(internal net.Addr) {
+		r.URL = "http://" + internal.String()
+		close(ready)
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.stop = cancel
+	go func() { r.done <- Run(ctx, cfg) }()
+	t.Cleanup(func() {
+		if err := r.Stop(); err != nil {
+			t.Errorf("the operator stopped with: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("the operator's log, its end:\n%s", r.log.tail(6000))
+		}
+	})
+	select {
+	case <-ready:
+	case err := <-r.done:
+		close(r.done)
+		t.Fatalf("the operator did not start: %v\n%s", err, r.log.tail(6000))
+	case <-time.After(time.Minute):
+		t.Fatalf("the operator does not start\n%s", r.log.tail(6000))
+	}
+	return r
+}
+
+// Stop stops the operator and returns what its Run did.
+func (r *running) Stop() error {
+	r.stop()
+	err, open := <-r.done
+	if open {
+		close(r.done)
+	}
+	return err
+}
+
+// quiet waits until the operator has asked nothing to be written for a while, and returns how much it has
+// asked for.
+func (r *running) quiet(t testing.TB) int {
+	t.Helper()
+	const still = 300 * time.Millisecond
+	last, since := r.Requests.Writes(), time.Now()
+	kubetest.Await(t, "the operator rests", func() bool {
+		if now := r.Requests.Writes(); now != last {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) > still
+	})
+	return last
+}
+
+// buffer is a log for several goroutines.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write takes a line.
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+// String returns all lines so far.
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func (b *buffer) tail(n int) string {
+	s := b.String()
+	return s[max(0, len(s)-n):]
+}

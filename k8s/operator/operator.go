@@ -1,0 +1,154 @@
+// Package operator is the operator, put together: its configuration and its life. It keeps Lectern in step
+// with the objects of lectern.dev: projects, API keys, and what the credential proxy may do.
+//
+// Several may run: one acts, by a Lease, and the others stand by.
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+// stopWithin bounds what is left to do when the controllers have stopped.
+const stopWithin = 10 * time.Second
+
+// The operator asks for its Lease, in its own namespace, and tells there by events who has it.
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lectern,resources=leases,verbs=get;create;update
+// +kubebuilder:rbac:groups="",namespace=lectern,resources=events,verbs=create;patch
+
+// Run runs the controllers until ctx ends. An operator that lost its Lease stops with an error, so that
+// nothing of it acts beside the one that took it.
+func Run(ctx context.Context, cfg Config) (err error) {
+	if err := errors.Join(cfg.Validate(), cfg.Auth.Validate()); err != nil {
+		return err
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	tel, err := telemetry.Start(ctx, telemetry.Options{Service: "operator", Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
+	if err != nil {
+		return err
+	}
+	// What stops, stops in the opposite order, also when ctx has long ended.
+	stops := []func(context.Context) error{tel.Shutdown}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+		defer cancel()
+		for i := range stops {
+			err = errors.Join(err, stops[len(stops)-1-i](ctx))
+		}
+	}()
+	if cfg.OnLogger != nil {
+		cfg.OnLogger(tel.Logger)
+	}
+	mgr, err := newManager(cfg, tel)
+	if err != nil {
+		return err
+	}
+	closers, err := setUp(ctx, mgr, cfg, tel)
+	stops = append(stops, closers...)
+	if err != nil {
+		return err
+	}
+	if err := measure(tel.MeterProvider, mgr.GetCache()); err != nil {
+		return err
+	}
+	if err := mgr.Add(newServer(cfg, tel, mgr)); err != nil {
+		return err
+	}
+	tel.Logger.InfoContext(ctx, "starting", "namespaces", strings.Join(cfg.WatchNamespaces, ","), "lease", cfg.LeaderElection)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the controllers: %w", err)
+	}
+	tel.Logger.InfoContext(ctx, "stopped")
+	return nil
+}
+
+// Migrate brings the database of API keys to what this version needs, when AUTH_MIGRATE_DATABASE_URL is set:
+// the operator has none of its own.
+func Migrate(ctx context.Context, cfg Config) (err error) {
+	if cfg.Auth.MigrateURL == "" {
+		return nil
+	}
+	tel, err := telemetry.Start(ctx, telemetry.Options{Service: "operator migrate", Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
+	return keyring.Migrate(ctx, cfg.Auth, tel.Logger)
+}
+
+// newManager makes what the controllers run in. Metrics, health and profiles are served by [server].
+func newManager(cfg Config, tel *telemetry.Telemetry) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	kube := cfg.REST
+	if kube == nil {
+		var err error
+		if kube, err = ctrlconfig.GetConfig(); err != nil {
+			return nil, fmt.Errorf("find the API server: %w", err)
+		}
+	}
+	kube = rest.CopyConfig(kube)
+	kube.UserAgent = "lectern-operator"
+	kube.QPS, kube.Burst = float32(cfg.KubeRate), 2*cfg.KubeRate
+	if cfg.LeaderElection && cfg.LeaseNamespace == "" {
+		cfg.LeaseNamespace = ownNamespace()
+	}
+	var (
+		several  = true
+		renew    = cfg.LeaseDuration * 2 / 3
+		retry    = cfg.LeaseDuration * 2 / 15
+		graceful = 20 * time.Second
+	)
+	mgr, err := ctrl.NewManager(kube, ctrl.Options{
+		Scheme: scheme,
+		Cache:  frame.CacheOptions(cfg.WatchNamespaces),
+		Client: frame.ClientOptions(),
+		Logger: logr.FromSlogHandler(tel.Logger.Handler()),
+
+		LeaderElection: cfg.LeaderElection, LeaderElectionID: cfg.LeaseName, LeaderElectionNamespace: cfg.LeaseNamespace,
+		LeaseDuration: &cfg.LeaseDuration, RenewDeadline: &renew, RetryPeriod: &retry,
+		// Nothing acts any more when the manager has stopped: Run waits for all of it.
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &graceful,
+
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: &several},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reach the API server: %w", err)
+	}
+	return mgr, nil
+}
+
+// ownNamespace is the pod's, or else lectern.
+func ownNamespace() string {
+	name, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if err != nil {
+		return "lectern"
+	}
+	return strings.TrimSpace(string(name))
+}

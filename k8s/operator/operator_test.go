@@ -1,0 +1,167 @@
+package operator
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+func inNamespace(name string) client.ListOption { return client.InNamespace(name) }
+
+func get(t testing.TB, url string) (int, string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+func metricsOf(t testing.TB, url string) string {
+	t.Helper()
+	status, body := get(t, url+"/metrics")
+	if status != 200 {
+		t.Fatalf("/metrics: %d %.300s", status, body)
+	}
+	return body
+}
+
+// acting tells whether the operator at url has the Lease.
+func acting(t testing.TB, url string) bool {
+	t.Helper()
+	_, body := get(t, url+"/readyz")
+	var said struct{ Acting bool }
+	if err := json.Unmarshal([]byte(body), &said); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	return said.Acting
+}
+
+// Of two operators one acts. The other takes over at once when the first one stops, and later when it is cut
+// off from the API server, which ends that one.
+func TestTwoOperators(t *testing.T) {
+	c := kubetest.Start(t)
+	first := start(t, c, nil, nil)
+	kubetest.Await(t, "the first one acts", func() bool { return acting(t, first.URL) })
+	second := start(t, c, nil, nil)
+	kubetest.Await(t, "the second one is ready", func() bool { status, _ := get(t, second.URL+"/readyz"); return status == 200 })
+	cred := newCredential(named("x"), "pr_1", "cred_x", "none")
+	c.Create(t, cred)
+	c.AwaitReady(t, cred, v1alpha1.ReasonSecretNotFound)
+	if acting(t, second.URL) || second.Requests.Writes() > 0 {
+		t.Errorf("both act: %v", second.Requests.All())
+	}
+	var lease coordinationv1.Lease
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: c.Namespace, Name: "lectern-operator"}, &lease); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	kubetest.Await(t, "the second one acts", func() bool { return acting(t, second.URL) })
+	c.Create(t, newSecret(named("none"), map[string]string{"token": canary}))
+	c.AwaitReady(t, cred, v1alpha1.ReasonValid)
+
+	// Cut off: the one that acts loses its Lease and ends, the third one goes on.
+	third := start(t, c, nil, nil)
+	second.Requests.Cut()
+	select {
+	case err := <-second.done:
+		close(second.done)
+		if err == nil {
+			t.Error("an operator that lost its Lease stopped without saying so")
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("an operator that lost its Lease goes on")
+	}
+	kubetest.Await(t, "the third one acts", func() bool { return acting(t, third.URL) })
+	c.Delete(t, newSecret(in(c.Namespace, "none"), nil))
+	c.AwaitReady(t, cred, v1alpha1.ReasonSecretNotFound)
+}
+
+func TestInternalAddress(t *testing.T) {
+	c := kubetest.Start(t)
+	o := start(t, c, map[string]string{"LEADER_ELECTION": "false"}, nil)
+	kubetest.Await(t, "it is ready", func() bool { status, _ := get(t, o.URL+"/readyz"); return status == 200 })
+	if status, body := get(t, o.URL+"/readyz"); status != 200 || body != `{"acting":true,"checks":{"cache":"ok"},"status":"ready"}`+"\n" {
+		t.Errorf("/readyz: %d %s", status, body)
+	}
+	if status, body := get(t, o.URL+"/healthz"); status != 200 || body != `{"status":"ok"}`+"\n" {
+		t.Errorf("/healthz: %d %s", status, body)
+	}
+	if status, _ := get(t, o.URL+"/debug/pprof/"); status != 404 {
+		t.Errorf("profiles that nobody asked for: %d", status)
+	}
+	cred := newCredential(named("x"), "pr_1", "cred_x", "none")
+	c.Create(t, cred)
+	c.AwaitReady(t, cred, v1alpha1.ReasonSecretNotFound)
+	want := []string{
+		`lectern_operator_objects{`, `kind="Credential"`, `reason="SecretNotFound"`, `lectern_build_info{`, `service_name="operator"`, "process_open_fds ",
+		`controller_runtime_reconcile_total{controller="credential"`, "workqueue_depth{", "rest_client_requests_total{",
+	}
+	kubetest.Await(t, "the metrics tell", func() bool {
+		text := metricsOf(t, o.URL)
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				return false
+			}
+		}
+		return true
+	})
+
+	profiled := start(t, c, map[string]string{"LEADER_ELECTION": "false", "PPROF": "true"}, nil)
+	if status, _ := get(t, profiled.URL+"/debug/pprof/"); status != 200 {
+		t.Errorf("profiles that were asked for: %d", status)
+	}
+}
+
+func TestConfigFaults(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		in   map[string]string
+		want string // variable at fault; empty: none
+	}{
+		{"defaults", map[string]string{}, ""},
+		{"all", map[string]string{"WATCH_NAMESPACES": "a,b", "REGION_INTERNAL_URL": "http://region:9090", "INGEST_API_KEYS": "k", "PUBLIC_URL": "https://api.example.com"}, ""},
+		{"no key", map[string]string{"REGION_INTERNAL_URL": "http://region:9090"}, "INGEST_API_KEYS"},
+		{"no URL", map[string]string{"REGION_INTERNAL_URL": "region:9090", "INGEST_API_KEYS": "k"}, "REGION_INTERNAL_URL"},
+		{"public URL", map[string]string{"PUBLIC_URL": "api.example.com"}, "PUBLIC_URL"},
+		{"workers", map[string]string{"WORKERS": "0"}, "WORKERS"},
+		{"rate", map[string]string{"KUBE_RATE": "0"}, "KUBE_RATE"},
+		{"lease", map[string]string{"LEASE_DURATION": "1ms"}, "LEASE_DURATION"},
+		{"forget", map[string]string{"FORGET_TIMEOUT": "0s"}, "FORGET_TIMEOUT"},
+		{"address", map[string]string{"LISTEN_INTERNAL": "9090"}, "LISTEN_INTERNAL"},
+		{"auth", map[string]string{"REDIS_URL": "redis://127.0.0.1:1"}, "AUTH_CACHE_SECRETS"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var cfg Config
+			err := config.Load(&cfg, tt.in)
+			if tt.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			faults, ok := errors.AsType[*config.Faults](err)
+			if !ok || !strings.Contains(faults.Error(), "\n  "+tt.want+" ") {
+				t.Errorf("says %v, want a fault of %s", err, tt.want)
+			}
+		})
+	}
+}

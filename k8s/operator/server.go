@@ -1,0 +1,111 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+// server serves what every part of Lectern has on its internal address: /healthz, /readyz, /metrics, and
+// profiles when asked for. It runs also in an operator that stands by.
+type server struct {
+	address string
+	http    *http.Server
+	mgr     ctrl.Manager
+	filled  atomic.Bool // memory holds all objects
+	ready   func(net.Addr)
+}
+
+func newServer(cfg Config, tel *telemetry.Telemetry, mgr ctrl.Manager) *server {
+	s := &server{address: cfg.ListenInternal, mgr: mgr, ready: cfg.Ready}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, map[string]any{"status": "ok"})
+	})
+	mux.HandleFunc("GET /readyz", s.readyz)
+	mux.Handle("GET /metrics", tel.MetricsHandler(ours{ctrlmetrics.Registry}))
+	if cfg.Pprof {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
+	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10}
+	return s
+}
+
+// NeedLeaderElection says no.
+func (*server) NeedLeaderElection() bool { return false }
+
+// Start serves until ctx ends.
+func (s *server) Start(ctx context.Context) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
+	if err != nil {
+		return fmt.Errorf("can not listen on %s (LISTEN_INTERNAL): %w", s.address, err)
+	}
+	if s.ready != nil {
+		s.ready(listener.Addr())
+	}
+	go func() { s.filled.Store(s.mgr.GetCache().WaitForCacheSync(ctx)) }()
+	stopped := make(chan error, 1)
+	context.AfterFunc(ctx, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		stopped <- s.http.Shutdown(ctx)
+	})
+	if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve %s: %w", s.address, err)
+	}
+	return <-stopped
+}
+
+// readyz says whether memory is filled: an operator that stands by is ready then too. Who acts is shown.
+func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
+	elected := false
+	select {
+	case <-s.mgr.Elected():
+		elected = true
+	default:
+	}
+	status, code, cache := "ready", http.StatusOK, "ok"
+	if !s.filled.Load() {
+		status, code, cache = "not ready", http.StatusServiceUnavailable, "failing"
+	}
+	answer(w, code, map[string]any{"status": status, "acting": elected, "checks": map[string]string{"cache": cache}})
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // who asked and went away can not be told
+}
+
+// ours gathers what controller-runtime measures, without what it says of the process: telemetry says that.
+type ours struct{ all prometheus.Gatherer }
+
+// Gather gathers.
+func (o ours) Gather() ([]*dto.MetricFamily, error) {
+	families, err := o.all.Gather()
+	kept := families[:0]
+	for _, f := range families {
+		if name := f.GetName(); !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
+			kept = append(kept, f)
+		}
+	}
+	return kept, err
+}
