@@ -14,7 +14,7 @@ func copyManifests(from, into string) error {
 		if err != nil {
 			return err
 		}
-		if len(sources) == 0 && kind.from == "crd" {
+		if len(sources) == 0 {
 			return fmt.Errorf("%s holds no manifests: generate those of k8s first", filepath.Join(from, kind.from))
 		}
 		var kept []string

@@ -23,7 +23,8 @@ spec:
   template:
     metadata:
       labels:
-        {{- include "lectern.labels" (dict "root" .root "name" .name "extra" .c.podLabels) | nindent 8 }}
+        {{- /* Without the chart's version, which changes when nothing of the pods does. */}}
+        {{- toYaml (omit (include "lectern.labels" (dict "root" .root "name" .name "extra" .c.podLabels) | fromYaml) "helm.sh/chart") | nindent 8 }}
       annotations:
         {{- toYaml (mergeOverwrite (dict "kubectl.kubernetes.io/default-container" .name) (deepCopy $v.commonAnnotations) .c.podAnnotations) | nindent 8 }}
     spec:

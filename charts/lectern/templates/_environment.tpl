@@ -49,7 +49,8 @@
 {{- $_ := set $env "PROXY_MANIFESTS" "/etc/lectern/manifests" -}}
 {{- end -}}
 {{- if eq .name "operator" -}}
-{{- $_ := set $env "REGION_INTERNAL_URL" (printf "http://%s-region:%d" (include "lectern.fullname" .root) (int (mergeOverwrite (deepCopy $v.defaults) (deepCopy $v.region)).service.internalPort)) -}}
+{{- $region := mergeOverwrite (deepCopy $v.defaults) (deepCopy $v.region) -}}
+{{- if $region.enabled }}{{ $_ := set $env "REGION_INTERNAL_URL" (printf "http://%s-region:%d" (include "lectern.fullname" .root) (int $region.service.internalPort)) }}{{ end -}}
 {{- with $v.publicUrl }}{{ $_ := set $env "PUBLIC_URL" . }}{{ end -}}
 {{- end -}}
 {{- range $name, $value := .c.config }}{{ $_ := set $env $name (toString $value) }}{{ end -}}
@@ -91,7 +92,9 @@
 {{ include "lectern.fromSecret" (dict "name" "INTERNAL_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.internal "optional" true) }}
 {{- end }}
 {{- if eq .name "operator" }}
-{{ include "lectern.fromSecret" (dict "name" "INGEST_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.ingest "optional" true) }}
+{{- if (mergeOverwrite (deepCopy $v.defaults) (deepCopy $v.region)).enabled }}
+{{ include "lectern.fromSecret" (dict "name" "INGEST_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.ingest) }}
+{{- end }}
 {{ include "lectern.fromSecret" (dict "name" "AUTH_MIGRATE_DATABASE_URL" "secret" $auth "key" $v.auth.keys.migrate) }}
 {{- else }}
 {{ include "lectern.fromSecret" (dict "name" "AUTH_DATABASE_URL" "secret" $auth "key" $v.auth.keys.url "optional" (eq .name "proxy")) }}

@@ -1,0 +1,181 @@
+package charttest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	apps "k8s.io/api/apps/v1"
+	autoscaling "k8s.io/api/autoscaling/v2"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
+	rbac "k8s.io/api/rbac/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// chartFolder is where the chart is.
+const chartFolder = "../lectern"
+
+// object is what every kind has.
+type object interface {
+	meta.Object
+}
+
+// kinds are those that the chart may make, by apiVersion and kind.
+func kinds() map[string]func() object {
+	return map[string]func() object{
+		"v1/ServiceAccount":                                func() object { return &core.ServiceAccount{} },
+		"v1/Service":                                       func() object { return &core.Service{} },
+		"v1/Secret":                                        func() object { return &core.Secret{} },
+		"v1/ConfigMap":                                     func() object { return &core.ConfigMap{} },
+		"v1/Pod":                                           func() object { return &core.Pod{} },
+		"apps/v1/Deployment":                               func() object { return &apps.Deployment{} },
+		"autoscaling/v2/HorizontalPodAutoscaler":           func() object { return &autoscaling.HorizontalPodAutoscaler{} },
+		"policy/v1/PodDisruptionBudget":                    func() object { return &policy.PodDisruptionBudget{} },
+		"networking.k8s.io/v1/NetworkPolicy":               func() object { return &networking.NetworkPolicy{} },
+		"networking.k8s.io/v1/Ingress":                     func() object { return &networking.Ingress{} },
+		"gateway.networking.k8s.io/v1/HTTPRoute":           func() object { return &gateway.HTTPRoute{} },
+		"monitoring.coreos.com/v1/ServiceMonitor":          func() object { return &monitoring.ServiceMonitor{} },
+		"monitoring.coreos.com/v1/PodMonitor":              func() object { return &monitoring.PodMonitor{} },
+		"monitoring.coreos.com/v1/PrometheusRule":          func() object { return &monitoring.PrometheusRule{} },
+		"rbac.authorization.k8s.io/v1/ClusterRole":         func() object { return &rbac.ClusterRole{} },
+		"rbac.authorization.k8s.io/v1/ClusterRoleBinding":  func() object { return &rbac.ClusterRoleBinding{} },
+		"rbac.authorization.k8s.io/v1/Role":                func() object { return &rbac.Role{} },
+		"rbac.authorization.k8s.io/v1/RoleBinding":         func() object { return &rbac.RoleBinding{} },
+		"apiextensions.k8s.io/v1/CustomResourceDefinition": func() object { return &apiextensions.CustomResourceDefinition{} },
+	}
+}
+
+// rendered is what the chart makes of some values.
+type rendered struct {
+	objects []object
+	notes   string
+}
+
+// render renders the chart as Helm does for a release called lectern in the namespace lectern. Each object
+// must be of a known kind, and hold no field that its type has not.
+func render(t *testing.T, values string) rendered {
+	t.Helper()
+	r, err := tryRender(t, values)
+	if err != nil {
+		t.Fatalf("render with %q: %v", values, err)
+	}
+	return r
+}
+
+func tryRender(t *testing.T, values string) (rendered, error) {
+	t.Helper()
+	chart, err := loader.Load(chartFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := map[string]any{}
+	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
+		t.Fatalf("the test's values: %v", err)
+	}
+	capabilities := *common.DefaultCapabilities
+	release := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
+	all, err := util.ToRenderValues(chart, given, release, &capabilities)
+	if err != nil {
+		return rendered{}, err
+	}
+	files, err := engine.Render(chart, all)
+	if err != nil {
+		return rendered{}, err
+	}
+	var r rendered
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		switch {
+		case strings.HasSuffix(name, "/NOTES.txt"):
+			r.notes = files[name]
+			continue
+		case !strings.HasSuffix(name, ".yaml"):
+			continue
+		}
+		objects, err := decode(files[name])
+		if err != nil {
+			return rendered{}, fmt.Errorf("%s: %w", name, err)
+		}
+		r.objects = append(r.objects, objects...)
+	}
+	return r, nil
+}
+
+// decode reads the documents of one file strictly.
+func decode(file string) ([]object, error) {
+	var objects []object
+	for document := range strings.SplitSeq("\n"+file, "\n---") {
+		var kind struct{ APIVersion, Kind string }
+		if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
+			return nil, fmt.Errorf("%w in:\n%s", err, document)
+		}
+		if kind.Kind == "" && kind.APIVersion == "" {
+			if body := strings.TrimSpace(document); body != "" && !strings.HasPrefix(body, "#") {
+				return nil, fmt.Errorf("neither empty nor an object: %s", document)
+			}
+			continue
+		}
+		make, ok := kinds()[kind.APIVersion+"/"+kind.Kind]
+		if !ok {
+			return nil, fmt.Errorf("a %s of %s is none of the chart's kinds", kind.Kind, kind.APIVersion)
+		}
+		o := make()
+		if err := yaml.UnmarshalStrict([]byte(document), o); err != nil {
+			return nil, fmt.Errorf("%s: %w in:\n%s", kind.Kind, err, document)
+		}
+		objects = append(objects, o)
+	}
+	return objects, nil
+}
+
+// of returns the rendered objects of one type, by name.
+func of[T object](r rendered) map[string]T {
+	found := map[string]T{}
+	for _, o := range r.objects {
+		if o, ok := o.(T); ok {
+			found[o.GetName()] = o
+		}
+	}
+	return found
+}
+
+// one returns the object of that type and name.
+func one[T object](t *testing.T, r rendered, name string) T {
+	t.Helper()
+	o, ok := of[T](r)[name]
+	if !ok {
+		t.Fatalf("there is no %T called %s", o, name)
+	}
+	return o
+}
+
+// container returns a container of a Deployment, also one that runs before the others.
+func container(t *testing.T, d *apps.Deployment, name string) core.Container {
+	t.Helper()
+	all := slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers)
+	i := slices.IndexFunc(all, func(c core.Container) bool { return c.Name == name })
+	if i < 0 {
+		t.Fatalf("%s has no container %s", d.Name, name)
+	}
+	return all[i]
+}
+
+// variable returns a container's variable.
+func variable(c core.Container, name string) (core.EnvVar, bool) {
+	i := slices.IndexFunc(c.Env, func(e core.EnvVar) bool { return e.Name == name })
+	if i < 0 {
+		return core.EnvVar{}, false
+	}
+	return c.Env[i], true
+}

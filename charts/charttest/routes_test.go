@@ -1,0 +1,217 @@
+package charttest
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	networking "k8s.io/api/networking/v1"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/routestest"
+)
+
+// rule sends paths of a host to a component.
+type rule struct {
+	host      string // empty: any
+	component string
+	matches   func(path string) bool
+}
+
+// flavour is one way in which routes are written down.
+type flavour struct {
+	name   string
+	values string
+	rules  func(t *testing.T, r rendered) []rule
+}
+
+// flavours are all of them, with what each controller makes of a path.
+func flavours() []flavour {
+	return []flavour{
+		{"gateway", "routes: {gateway: {enabled: true, parentRefs: [{name: g}]}}", gatewayRules},
+		{"traefik", "routes: {traefik: {enabled: true}}", func(t *testing.T, r rendered) []rule {
+			return ingressRules(t, r, "traefik", func(i *networking.Ingress, path string) *regexp.Regexp {
+				if i.Annotations["traefik.ingress.kubernetes.io/router.pathmatcher"] != "PathRegexp" {
+					t.Errorf("%s: paths are not taken for patterns", i.Name)
+				}
+				return regexp.MustCompile(path) // it anchors nothing
+			})
+		}},
+		{"nginx", "routes: {nginx: {enabled: true}}", func(t *testing.T, r rendered) []rule {
+			return ingressRules(t, r, "nginx", func(i *networking.Ingress, path string) *regexp.Regexp {
+				if i.Annotations["nginx.ingress.kubernetes.io/use-regex"] != "true" {
+					t.Errorf("%s: paths are not taken for patterns", i.Name)
+				}
+				return regexp.MustCompile("(?i)^" + path) // location ~* "^…"
+			})
+		}},
+	}
+}
+
+func componentOf(service string) string { return strings.TrimPrefix(service, "lectern-") }
+
+func gatewayRules(t *testing.T, r rendered) []rule {
+	t.Helper()
+	var rules []rule
+	for _, route := range of[*gateway.HTTPRoute](r) {
+		hosts := []gateway.Hostname{""}
+		if len(route.Spec.Hostnames) > 0 {
+			hosts = route.Spec.Hostnames
+		}
+		for _, spec := range route.Spec.Rules {
+			if len(spec.BackendRefs) != 1 || spec.BackendRefs[0].Port == nil || *spec.BackendRefs[0].Port != 80 {
+				t.Errorf("%s: sends to %v; want port 80 of one service", route.Name, spec.BackendRefs)
+			}
+			if spec.Timeouts == nil || spec.Timeouts.Request == nil || *spec.Timeouts.Request != "0s" {
+				t.Errorf("%s: ends streams by a time-out", route.Name)
+			}
+			for _, m := range spec.Matches {
+				matches := func(path string) bool { return strings.HasPrefix(path, *m.Path.Value) }
+				if *m.Path.Type == gateway.PathMatchRegularExpression {
+					matches = regexp.MustCompile(*m.Path.Value).MatchString
+				}
+				for _, host := range hosts {
+					rules = append(rules, rule{string(host), componentOf(string(spec.BackendRefs[0].Name)), matches})
+				}
+			}
+		}
+	}
+	return rules
+}
+
+func ingressRules(t *testing.T, r rendered, class string, pattern func(*networking.Ingress, string) *regexp.Regexp) []rule {
+	t.Helper()
+	var rules []rule
+	for _, ingress := range of[*networking.Ingress](r) {
+		if got := ingress.Spec.IngressClassName; got == nil || *got != class {
+			continue
+		}
+		for _, spec := range ingress.Spec.Rules {
+			for _, path := range spec.HTTP.Paths {
+				if !strings.HasPrefix(path.Path, "/") {
+					t.Errorf("%s: Kubernetes refuses the path %s", ingress.Name, path.Path)
+				}
+				if path.Backend.Service.Port.Name != "http" {
+					t.Errorf("%s: sends to port %v", ingress.Name, path.Backend.Service.Port)
+				}
+				matches := func(p string) bool { return strings.HasPrefix(p, path.Path) }
+				if *path.PathType == networking.PathTypeImplementationSpecific {
+					matches = pattern(ingress, path.Path).MatchString
+				}
+				rules = append(rules, rule{spec.Host, componentOf(path.Backend.Service.Name), matches})
+			}
+		}
+	}
+	return rules
+}
+
+// find returns the components that the path of a host goes to.
+func find(rules []rule, host, path string) []string {
+	var found []string
+	for _, r := range rules {
+		if (r.host == "" || r.host == host) && r.matches(path) {
+			found = append(found, r.component)
+		}
+	}
+	return found
+}
+
+// TestRoutes: each request of the matrix goes where shared/routes says, in each flavour.
+func TestRoutes(t *testing.T) {
+	rows, err := routestest.Matrix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range flavours() {
+		t.Run(f.name, func(t *testing.T) {
+			rules := f.rules(t, render(t, f.values))
+			if len(rules) != len(routes.Public()) {
+				t.Errorf("%d paths are routed; want %d", len(rules), len(routes.Public()))
+			}
+			for _, row := range rows {
+				path, _, _ := strings.Cut(row.Path, "?")
+				got := find(rules, "api.example.com", path)
+				var want []string
+				if r, ok := routes.Find(path); ok {
+					want = []string{string(r.Service)}
+				} else if r, ok := routes.Find(strings.ToLower(path)); ok && f.name == "nginx" {
+					// It has no regard to case; the service that it then asks answers 404 itself.
+					want = []string{string(r.Service)}
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%s goes to %q; want %q", row, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestOtherPathsHaveNoRoute: nothing internal, and nothing that only contains a path, is routed.
+func TestOtherPathsHaveNoRoute(t *testing.T) {
+	for _, f := range flavours() {
+		t.Run(f.name, func(t *testing.T) {
+			rules := f.rules(t, render(t, f.values))
+			paths := []string{"/x/projects/p/entries", "/projects/p/entries/x/y/z", "/openapixyaml", "/x/docs", "/proxy/x", "/xproxy", "/x/proxy"}
+			for _, r := range routes.Internal() {
+				paths = append(paths, r.Template)
+			}
+			for _, path := range append(paths, "/metrics", "/healthz", "/readyz", "/debug/pprof/") {
+				if got := find(rules, "api.example.com", path); len(got) > 0 {
+					t.Errorf("%s goes to %q; want nowhere", path, got)
+				}
+			}
+		})
+	}
+}
+
+// TestRouteChoices: operations can be left out, hosts named, and the proxy given a host of its own.
+func TestRouteChoices(t *testing.T) {
+	const choices = `
+routes:
+  hosts: [api.example.com]
+  exclude: [lookUpProjectRegion, getReference]
+  proxy: {hosts: [proxy.example.com]}
+  gateway: {enabled: true, parentRefs: [{name: g}]}
+  traefik: {enabled: true, entryPoints: websecure, tls: [{secretName: tls}]}
+  nginx: {enabled: true, tls: [{secretName: tls}]}
+`
+	r := render(t, choices)
+	for _, f := range flavours() {
+		t.Run(f.name, func(t *testing.T) {
+			rules := f.rules(t, r)
+			for _, tt := range []struct {
+				host, path string
+				want       []string
+			}{
+				{"api.example.com", "/projects/p/entries", []string{"entries"}},
+				{"api.example.com", "/api/projects/region", nil},
+				{"api.example.com", "/docs", nil},
+				{"api.example.com", "/docs/start.js", []string{"region"}},
+				{"api.example.com", "/proxy", []string{"proxy"}},
+				{"api.example.com", "/", nil},
+				{"proxy.example.com", "/", []string{"proxy"}},
+				{"proxy.example.com", "/projects/p/entries", []string{"proxy"}},
+				{"other.example.com", "/projects/p/entries", nil},
+			} {
+				if got := find(rules, tt.host, tt.path); !cmp.Equal(got, tt.want) {
+					t.Errorf("%s%s goes to %q; want %q", tt.host, tt.path, got, tt.want)
+				}
+			}
+		})
+	}
+	for _, i := range of[*networking.Ingress](r) {
+		if len(i.Spec.TLS) != 1 {
+			t.Errorf("%s ends no TLS", i.Name)
+		}
+		if *i.Spec.IngressClassName == "nginx" {
+			for _, name := range []string{"proxy-buffering", "proxy-request-buffering"} {
+				if got := i.Annotations["nginx.ingress.kubernetes.io/"+name]; got != "off" {
+					t.Errorf("%s: %s is %q; streams want it off", i.Name, name, got)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package charttest
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	core "k8s.io/api/core/v1"
+)
+
+// query is one expression of a dashboard or an alert.
+type query struct {
+	where      string
+	expression string
+}
+
+// queries are all expressions that the chart's dashboards and alerts have.
+func queries(t *testing.T) []query {
+	t.Helper()
+	r := render(t, "metrics: {rules: {enabled: true}, dashboards: {enabled: true}}")
+	var all []query
+	for _, rule := range alerts(t, r) {
+		all = append(all, query{"alert " + rule.Alert, rule.Expr.String()})
+	}
+	boards := 0
+	for name, m := range of[*core.ConfigMap](r) {
+		for file, text := range m.Data {
+			if !strings.HasSuffix(file, ".json") {
+				continue
+			}
+			boards++
+			var board struct {
+				Title, UID string
+				Panels     []struct {
+					ID      int
+					Title   string
+					Targets []struct{ Expr string }
+				}
+				Templating struct{ List []struct{ Query string } }
+			}
+			if err := json.Unmarshal([]byte(text), &board); err != nil {
+				t.Fatalf("%s: %s: %v", name, file, err)
+			}
+			if board.Title == "" || board.UID == "" || len(board.Panels) == 0 {
+				t.Errorf("%s has no title, uid or panels", file)
+			}
+			for _, p := range board.Panels {
+				for _, target := range p.Targets {
+					all = append(all, query{board.Title + ", " + p.Title, target.Expr})
+				}
+			}
+			for _, v := range board.Templating.List {
+				if inner, ok := strings.CutPrefix(v.Query, "label_values("); ok {
+					expression, _, _ := strings.Cut(inner, ",")
+					if i := strings.LastIndex(inner, ","); i > 0 {
+						expression = inner[:i]
+					}
+					all = append(all, query{board.Title + ", variables", expression})
+				}
+			}
+		}
+	}
+	if boards < 3 || len(all) < 40 {
+		t.Fatalf("%d expressions in %d dashboards and the alerts; want more", len(all), boards)
+	}
+	return all
+}
+
+func alerts(t *testing.T, r rendered) []monitoring.Rule {
+	t.Helper()
+	var all []monitoring.Rule
+	for _, group := range one[*monitoring.PrometheusRule](t, r, "lectern").Spec.Groups {
+		all = append(all, group.Rules...)
+	}
+	if len(all) < 10 {
+		t.Fatalf("%d alerts; want more", len(all))
+	}
+	return all
+}
+
+// What stands in an expression, so far as it is told apart here: PromQL without subqueries of labels.
+var (
+	texts     = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+	selectors = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)?\{([^}]*)\}`)
+	grouping  = regexp.MustCompile(`\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)`)
+	durations = regexp.MustCompile(`\[[^\]]*\]`)
+	word      = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*(\s*\()?`)
+	labelName = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)\s*(?:=~|!~|!=|=)`)
+)
+
+// metricsOf returns the metrics of an expression, each with the labels that it is selected by.
+func metricsOf(expression string) map[string][]string {
+	expression = texts.ReplaceAllString(expression, `""`)
+	found := map[string][]string{}
+	for _, m := range selectors.FindAllStringSubmatch(expression, -1) {
+		if m[1] == "" {
+			continue
+		}
+		found[m[1]] = append(found[m[1]], []string{}...)
+		for _, l := range labelName.FindAllStringSubmatch(m[2], -1) {
+			found[m[1]] = append(found[m[1]], l[1])
+		}
+	}
+	rest := selectors.ReplaceAllString(expression, " ")
+	rest = grouping.ReplaceAllString(rest, " ")
+	rest = durations.ReplaceAllString(rest, " ")
+	for _, w := range word.FindAllString(rest, -1) {
+		switch {
+		case strings.HasSuffix(w, "("), slices.Contains([]string{"by", "and", "or", "unless", "group_left", "group_right", "bool", "e9"}, w):
+		default:
+			if _, ok := found[w]; !ok {
+				found[w] = nil
+			}
+		}
+	}
+	return found
+}
+
+func TestMetricsOf(t *testing.T) {
+	for _, tt := range []struct {
+		name, in string
+		want     []string
+	}{
+		{"one", `up`, []string{"up"}},
+		{"with labels", `rate(a_total{x="y{}", z=~"."}[5m])`, []string{"a_total x z"}},
+		{"two", `sum by (le) (rate(a_bucket[1m])) / b{c!="d"}`, []string{"a_bucket", "b c"}},
+		{"grouping", `a{x="1"} / ignoring (y) group_left sum by (x) (b) / 1e9`, []string{"a x", "b"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for name, labels := range metricsOf(tt.in) {
+				got = append(got, strings.TrimSpace(name+" "+strings.Join(labels, " ")))
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("metrics %q; want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// targetLabels are those that Prometheus and the chart's monitors add to every metric.
+func targetLabels() []string {
+	return []string{"namespace", "pod", "container", "job", "instance", "endpoint", "service", "component"}
+}
+
+// TestMetricsExist: what dashboards and alerts name is exposed by what runs, with the labels that they select by.
+func TestMetricsExist(t *testing.T) {
+	exposed := exposed(t)
+	exposed["up"] = nil // Prometheus' own, of every target
+	for _, q := range queries(t) {
+		for name, labels := range metricsOf(q.expression) {
+			has, ok := exposed[name]
+			if !ok {
+				t.Errorf("%s: nothing exposes %s", q.where, name)
+				continue
+			}
+			for _, l := range labels {
+				if !slices.Contains(has, l) && !slices.Contains(targetLabels(), l) {
+					t.Errorf("%s: %s has no label %s, but %q", q.where, name, l, has)
+				}
+			}
+		}
+	}
+}
+
+// TestAlertsHaveRunbooks: each alert has a section of its name that says what it means, where to look and what to do,
+// and links to it; each section is of an alert.
+func TestAlertsHaveRunbooks(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "runbooks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]string{}
+	for _, section := range strings.Split("\n"+string(text), "\n## ")[1:] {
+		title, body, _ := strings.Cut(section, "\n")
+		if strings.HasPrefix(title, "Lectern") {
+			sections[title] = body
+		}
+	}
+	named := map[string]bool{}
+	for _, rule := range alerts(t, render(t, "metrics: {rules: {enabled: true}}")) {
+		if named[rule.Alert] {
+			t.Errorf("%s is there twice", rule.Alert)
+		}
+		named[rule.Alert] = true
+		body, ok := sections[rule.Alert]
+		if !ok {
+			t.Errorf("docs/runbooks.md has no section %s", rule.Alert)
+			continue
+		}
+		for _, part := range []string{"**Meaning.**", "**Look here.**", "**Do this.**"} {
+			if !strings.Contains(body, part) {
+				t.Errorf("docs/runbooks.md: %s does not say %s", rule.Alert, part)
+			}
+		}
+		if got, want := rule.Annotations["runbook_url"], "/docs/runbooks.md#"+strings.ToLower(rule.Alert); !strings.HasSuffix(got, want) {
+			t.Errorf("%s links to %s; want …%s", rule.Alert, got, want)
+		}
+		if rule.Annotations["summary"] == "" || rule.Labels["severity"] == "" {
+			t.Errorf("%s has no summary or severity", rule.Alert)
+		}
+		if !strings.Contains(rule.Expr.String(), `namespace="lectern"`) {
+			t.Errorf("%s looks at other releases too", rule.Alert)
+		}
+	}
+	for _, title := range slices.Sorted(maps.Keys(sections)) {
+		if !named[title] {
+			t.Errorf("docs/runbooks.md has a section %s, and there is no such alert", title)
+		}
+	}
+}
+
+// TestAlertChoices: alerts can be left out and labelled.
+func TestAlertChoices(t *testing.T) {
+	all := alerts(t, render(t, "metrics: {rules: {enabled: true, disabled: [LecternSlow], alertLabels: {team: data}}}"))
+	for _, rule := range all {
+		if rule.Alert == "LecternSlow" {
+			t.Error("LecternSlow is there")
+		}
+		if rule.Labels["team"] != "data" || rule.Labels["severity"] == "" {
+			t.Errorf("%s has labels %v", rule.Alert, rule.Labels)
+		}
+	}
+}
+
+// TestMonitors: every component is scraped on its internal port, and its pods' label tells which it is.
+func TestMonitors(t *testing.T) {
+	r := render(t, "metrics: {serviceMonitor: {enabled: true}, podMonitor: {enabled: true}}")
+	endpoints := map[string][]monitoring.RelabelConfig{}
+	for name, m := range of[*monitoring.ServiceMonitor](r) {
+		if m.Spec.Endpoints[0].Port != "internal" {
+			t.Errorf("%s scrapes port %s", name, m.Spec.Endpoints[0].Port)
+		}
+		endpoints["service "+strings.TrimPrefix(name, "lectern-")] = m.Spec.Endpoints[0].RelabelConfigs
+	}
+	for name, m := range of[*monitoring.PodMonitor](r) {
+		endpoints["pod "+strings.TrimPrefix(name, "lectern-")] = m.Spec.PodMetricsEndpoints[0].RelabelConfigs
+	}
+	for _, component := range components() {
+		for _, kind := range []string{"service ", "pod "} {
+			relabelings, ok := endpoints[kind+component]
+			if !ok || len(relabelings) != 1 || relabelings[0].TargetLabel != "component" {
+				t.Errorf("%s%s: relabelings %v; want one to component", kind, component, relabelings)
+			}
+		}
+	}
+}

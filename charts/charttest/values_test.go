@@ -1,0 +1,364 @@
+package charttest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	apps "k8s.io/api/apps/v1"
+	autoscaling "k8s.io/api/autoscaling/v2"
+	core "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// components are those that can be installed.
+func components() []string {
+	return []string{"embeddables", "entries", "experiments", "operator", "proxy", "region"}
+}
+
+// everything turns on all that is off.
+const everything = `
+dev: {enabled: true, collector: {enabled: true}}
+publicUrl: https://api.example.com
+trustedProxies: [10.0.0.0/8, "fd00::/8"]
+commonLabels: {team: data}
+commonAnnotations: {example.com/owner: data}
+image: {registry: registry.example.com/lectern, pullSecrets: [{name: regcred}]}
+defaults:
+  autoscaling: {enabled: true, targetMemoryUtilizationPercentage: 80}
+  config: {RATE_LIMIT: 500}
+  extraEnv: [{name: GOGC, value: "200"}]
+  extraEnvFrom: [{secretRef: {name: more}}]
+  extraVolumes: [{name: ca, secret: {secretName: ca}}]
+  extraVolumeMounts: [{name: ca, mountPath: /etc/ca, readOnly: true}]
+  extraContainers: [{name: beside, image: beside:1}]
+  extraInitContainers: [{name: before, image: before:1}]
+  priorityClassName: high
+  nodeSelector: {kubernetes.io/os: linux}
+  tolerations: [{key: spot, operator: Exists}]
+  affinity: {nodeAffinity: {}}
+  podAnnotations: {example.com/pod: "1"}
+  podLabels: {tier: api}
+  networkPolicy:
+    extraIngress: [{from: [{ipBlock: {cidr: 10.1.0.0/16}}]}]
+    extraEgress: [{to: [{ipBlock: {cidr: 10.2.0.0/16}}]}]
+proxy: {manifests: {existingSecret: manifests}}
+routes:
+  hosts: [api.example.com, api.example.org]
+  proxy: {hosts: [proxy.example.com]}
+  gateway: {enabled: true, parentRefs: [{name: public, namespace: gateways, sectionName: https}]}
+  traefik: {enabled: true, entryPoints: websecure, tls: [{hosts: [api.example.com], secretName: tls}]}
+  nginx: {enabled: true, tls: [{hosts: [api.example.com], secretName: tls}]}
+networkPolicy:
+  publicFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ingress}}}]
+  postgresTo: [{ipBlock: {cidr: 10.3.0.0/16}}]
+  redisTo: [{ipBlock: {cidr: 10.4.0.0/16}}]
+  apiServerTo: [{ipBlock: {cidr: 10.5.0.1/32}}]
+metrics:
+  serviceMonitor: {enabled: true}
+  podMonitor: {enabled: true}
+  rules: {enabled: true, alertLabels: {team: data}, disabled: [LecternSlow]}
+  dashboards: {enabled: true, namespace: monitoring}
+`
+
+// TestRenders: all that is made decodes strictly, has the chart's labels, its namespace, and a name of its own.
+func TestRenders(t *testing.T) {
+	for _, tt := range []struct{ name, in string }{
+		{"no values", ""},
+		{"everything", everything},
+		{"development", "dev: {enabled: true}"},
+		{"collector alone", "dev: {collector: {enabled: true}}"},
+		{"no Redis", "redis: {enabled: false}"},
+		{"one service", "defaults: {enabled: false}\nentries: {enabled: true}"},
+		{"nothing optional", "defaults: {pdb: {enabled: false}, serviceAccount: {create: false}}\nnetworkPolicy: {enabled: false}\ncrds: {install: false}\nrbac: {create: false}\ntests: {enabled: false}"},
+		{"other names", "fullnameOverride: data\nnameOverride: reads"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := render(t, tt.in)
+			names := map[string]bool{}
+			for _, o := range r.objects {
+				id := fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())
+				if names[id] {
+					t.Errorf("%s is made twice", id)
+				}
+				names[id] = true
+				for _, label := range []string{"app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart"} {
+					if o.GetLabels()[label] == "" {
+						t.Errorf("%s has no label %s", id, label)
+					}
+				}
+				if len(o.GetName()) > 63 {
+					t.Errorf("%s: the name has %d letters, more than 63", id, len(o.GetName()))
+				}
+			}
+			if len(r.objects) == 0 {
+				t.Error("nothing was made")
+			}
+			if !strings.Contains(r.notes, "helm -n lectern test lectern") {
+				t.Errorf("the notes do not tell how to test:\n%s", r.notes)
+			}
+		})
+	}
+}
+
+func TestExamplesRender(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(chartFolder, "examples", "values-*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 5 {
+		t.Fatalf("%d examples of values; want 5 or more", len(files))
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			values, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			render(t, string(values))
+		})
+	}
+}
+
+// TestSchemaRefuses: what is mistyped is told, by its name.
+func TestSchemaRefuses(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"a component", "entires: {replicas: 3}", "entires"},
+		{"a value of a component", "entries: {replica: 3}", "replica"},
+		{"a value of all", "defaults: {resource: {}}", "resource"},
+		{"deep within", "entries: {autoscaling: {maxReplica: 3}}", "maxReplica"},
+		{"a variable", "entries: {config: {RATE_LIMITT: 1}}", "RATE_LIMITT"},
+		{"another component's variable", "entries: {config: {EXPERIMENTS_AUTH: required}}", "EXPERIMENTS_AUTH"},
+		{"a secret among variables", "entries: {config: {DATABASE_URL: postgres://}}", "DATABASE_URL"},
+		{"a variable that the chart sets", "entries: {config: {DRAIN_TIMEOUT: 1h}}", "DRAIN_TIMEOUT"},
+		{"an operation", "routes: {exclude: [listEntrys]}", "exclude"},
+		{"text for a number", "entries: {replicas: many}", "replicas"},
+		{"an amount of memory", "entries: {resources: {limits: {memory: lots}}}", "memory"},
+		{"a percentage", "entries: {pdb: {maxUnavailable: some}}", "maxUnavailable"},
+		{"a digest", "entries: {image: {digest: latest}}", "digest"},
+		{"a URL", "publicUrl: api.example.com", "publicUrl"},
+		{"a log level", "telemetry: {logLevel: loud}", "logLevel"},
+		{"a duration", "metrics: {serviceMonitor: {interval: often}}", "interval"},
+		{"the proxy's own elsewhere", "entries: {manifests: {existingSecret: x}}", "manifests"},
+		{"no gateway", "routes: {gateway: {enabled: true}}", "parentRefs"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := tryRender(t, tt.in)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%q: error %v; want one about %s", tt.in, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestSchemaIsClosed: no object of the schema that names its properties takes others, and each of its properties
+// is shown in values.yaml.
+func TestSchemaIsClosed(t *testing.T) {
+	var schema map[string]any
+	readYAML(t, filepath.Join(chartFolder, "values.schema.json"), &schema)
+	var walk func(path string, node any)
+	walk = func(path string, node any) {
+		switch n := node.(type) {
+		case map[string]any:
+			if _, ok := n["properties"].(map[string]any); ok && n["additionalProperties"] != false {
+				t.Errorf("%s takes properties that it does not name", path)
+			}
+			for key, below := range n {
+				walk(path+"/"+key, below)
+			}
+		case []any:
+			for i, below := range n {
+				walk(fmt.Sprint(path, "/", i), below)
+			}
+		}
+	}
+	walk("", schema)
+
+	var values map[string]any
+	readYAML(t, filepath.Join(chartFolder, "values.yaml"), &values)
+	shown := func(of, in map[string]any) (missing []string) {
+		for key := range of["properties"].(map[string]any) {
+			if _, ok := in[key]; !ok {
+				missing = append(missing, key)
+			}
+		}
+		slices.Sort(missing)
+		return missing
+	}
+	if missing := shown(schema, values); !slices.Equal(missing, []string{"global"}) {
+		t.Errorf("values.yaml does not show %q; want only global missing", missing)
+	}
+	component := schema["definitions"].(map[string]any)["component"].(map[string]any)
+	if missing := shown(component, values["defaults"].(map[string]any)); len(missing) > 0 {
+		t.Errorf("defaults in values.yaml does not show %q", missing)
+	}
+	for _, name := range components() {
+		of := schema["properties"].(map[string]any)[name].(map[string]any)["properties"].(map[string]any)
+		for key := range component["properties"].(map[string]any) {
+			if _, ok := of[key]; !ok {
+				t.Errorf("%s does not take %s, as defaults does", name, key)
+			}
+		}
+	}
+}
+
+func readYAML(t *testing.T, file string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// TestComponentOverrides: what a component says holds for it alone, also where it says no, none or nothing.
+func TestComponentOverrides(t *testing.T) {
+	r := render(t, `
+defaults:
+  replicas: 3
+  autoscaling: {enabled: true}
+  pdb: {enabled: true}
+  tolerations: [{operator: Exists}]
+  config: {RATE_LIMIT: "500"}
+entries:
+  replicas: 0
+  autoscaling: {enabled: false}
+  pdb: {enabled: false}
+  tolerations: []
+  config: {RATE_LIMIT: "9", MAX_LIMIT: 1000}
+`)
+	entries := one[*apps.Deployment](t, r, "lectern-entries")
+	if got := entries.Spec.Replicas; got == nil || *got != 0 {
+		t.Errorf("entries has replicas %v; want 0", got)
+	}
+	if got := entries.Spec.Template.Spec.Tolerations; len(got) != 0 {
+		t.Errorf("entries tolerates %v; want nothing", got)
+	}
+	for name, want := range map[string]string{"RATE_LIMIT": "9", "MAX_LIMIT": "1000"} {
+		if got, _ := variable(container(t, entries, "entries"), name); got.Value != want {
+			t.Errorf("entries has %s=%q; want %q", name, got.Value, want)
+		}
+	}
+	if _, ok := of[*policy.PodDisruptionBudget](r)["lectern-entries"]; ok {
+		t.Error("entries has a budget; want none")
+	}
+	if _, ok := of[*autoscaling.HorizontalPodAutoscaler](r)["lectern-entries"]; ok {
+		t.Error("entries is scaled; want it not")
+	}
+	region := one[*apps.Deployment](t, r, "lectern-region")
+	if region.Spec.Replicas != nil {
+		t.Errorf("region has replicas %d beside an autoscaler; want none", *region.Spec.Replicas)
+	}
+	if got, _ := variable(container(t, region, "region"), "RATE_LIMIT"); got.Value != "500" {
+		t.Errorf("region has RATE_LIMIT=%q; want 500", got.Value)
+	}
+	if got := slices.Sorted(maps.Keys(of[*policy.PodDisruptionBudget](r))); len(got) != 5 {
+		t.Errorf("budgets for %q; want all but entries", got)
+	}
+}
+
+// TestImages: a digest goes before a tag, a component's before all images'.
+func TestImages(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("a", 64)
+	for _, tt := range []struct{ name, in, want string }{
+		{"as it is", "", "lectern/entries:0.1.0"},
+		{"registry", "image: {registry: r.example.com/x/}", "r.example.com/x/lectern/entries:0.1.0"},
+		{"tag of all", "image: {tag: v1}", "lectern/entries:v1"},
+		{"tag", "image: {tag: v1}\nentries: {image: {tag: v2}}", "lectern/entries:v2"},
+		{"digest", "entries: {image: {tag: v2, digest: " + digest + "}}", "lectern/entries@" + digest},
+		{"repository", "entries: {image: {repository: e}}", "e:0.1.0"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := one[*apps.Deployment](t, render(t, tt.in), "lectern-entries")
+			for _, c := range []string{"entries", "migrate"} {
+				if got := container(t, d, c).Image; got != tt.want {
+					t.Errorf("%s has image %s; want %s", c, got, tt.want)
+				}
+			}
+		})
+	}
+}
+
+// TestSecretsAreOnlyNamed: without dev.enabled no Secret is made, and each component gets the secrets that it needs
+// and no more.
+func TestSecretsAreOnlyNamed(t *testing.T) {
+	r := render(t, "")
+	if made := of[*core.Secret](r); len(made) > 0 {
+		t.Errorf("Secrets are made: %v", slices.Collect(maps.Keys(made)))
+	}
+	database := func(name string) []string {
+		s := "lectern-" + name + "-database/"
+		return []string{"lectern-auth/AUTH_CACHE_SECRETS", "lectern-auth/AUTH_DATABASE_URL", s + "DATABASE_URL", s + "INGEST_DATABASE_URL", s + "READ_DATABASE_URL", "lectern-keys/INGEST_API_KEYS", "lectern-redis/REDIS_URL"}
+	}
+	migrates := func(name string) []string {
+		s := "lectern-" + name + "-database/"
+		return []string{"lectern-auth/AUTH_DATABASE_URL", "lectern-auth/AUTH_MIGRATE_DATABASE_URL", s + "DATABASE_URL", s + "INGEST_DATABASE_URL", s + "MIGRATE_DATABASE_URL"}
+	}
+	want := map[string][]string{
+		"entries/entries": database("entries"), "entries/migrate": migrates("entries"),
+		"embeddables/embeddables": database("embeddables"), "embeddables/migrate": migrates("embeddables"),
+		"experiments/experiments": database("experiments"), "experiments/migrate": migrates("experiments"),
+		"region/region": append(database("region"), "lectern-keys/INTERNAL_API_KEYS"), "region/migrate": migrates("region"),
+		"proxy/proxy":       {"lectern-auth/AUTH_CACHE_SECRETS", "lectern-auth/AUTH_DATABASE_URL", "lectern-redis/REDIS_URL"},
+		"operator/operator": {"lectern-auth/AUTH_CACHE_SECRETS", "lectern-auth/AUTH_MIGRATE_DATABASE_URL", "lectern-keys/INGEST_API_KEYS", "lectern-redis/REDIS_URL"},
+	}
+	got := map[string][]string{}
+	for _, name := range components() {
+		d := one[*apps.Deployment](t, r, "lectern-"+name)
+		for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
+			for _, e := range c.Env {
+				if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
+					got[name+"/"+c.Name] = append(got[name+"/"+c.Name], e.ValueFrom.SecretKeyRef.Name+"/"+e.ValueFrom.SecretKeyRef.Key)
+				}
+			}
+		}
+	}
+	for _, lists := range []map[string][]string{got, want} {
+		for _, list := range lists {
+			slices.Sort(list)
+		}
+	}
+	g, err := json.MarshalIndent(got, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := json.MarshalIndent(want, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(g) != string(w) {
+		t.Errorf("secrets by container:\n%s\nwant:\n%s", g, w)
+	}
+}
+
+// TestDevelopmentSecrets: with dev.enabled the Secrets that components name are there, with the keys that they ask
+// for.
+func TestDevelopmentSecrets(t *testing.T) {
+	r := render(t, "dev: {enabled: true}")
+	secrets := of[*core.Secret](r)
+	for _, d := range of[*apps.Deployment](r) {
+		for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
+			for _, e := range c.Env {
+				if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil {
+					continue
+				}
+				ref := e.ValueFrom.SecretKeyRef
+				optional := ref.Optional != nil && *ref.Optional
+				if s, ok := secrets[ref.Name]; !ok || s.StringData[ref.Key] == "" && !optional {
+					t.Errorf("%s/%s asks for %s of %s, which is not made", d.Name, c.Name, ref.Key, ref.Name)
+				}
+			}
+		}
+	}
+	if len(secrets) != 8 {
+		t.Errorf("%d Secrets; want 8", len(secrets))
+	}
+}
