@@ -59,5 +59,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	if err != nil {
 		return closers, err
 	}
-	return closers, apikey.Setup(mgr, apikey.Options{Common: common, Keys: keys, Realm: realm, PublicURL: cfg.PublicURL})
+	return closers, apikey.Setup(mgr, apikey.Options{
+		Common: common, Keys: keys, Realm: realm, Namespaces: cfg.WatchNamespaces, PublicURL: cfg.PublicURL,
+	})
 }

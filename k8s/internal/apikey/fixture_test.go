@@ -28,9 +28,9 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/frame"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/auth/keyring"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgtest"
 )
 
@@ -96,9 +96,9 @@ type bench struct {
 	*kubetest.Cluster
 	t       testing.TB
 	client  client.WithWatch
-	admin   *keyring.Admin
+	admin   *pgkeys.Admin
+	pool    *pgdb.Pool
 	db      *pgx.Conn
-	dbURL   string
 	clock   *clock
 	events  *told
 	log     *lines
@@ -116,21 +116,22 @@ func setup(t testing.TB) *bench {
 	if b.client, err = client.NewWithWatch(b.Config(), client.Options{Scheme: b.Scheme}); err != nil {
 		t.Fatal(err)
 	}
-	db := pgtest.Private(t, nil).Database(t, pgkeys.Schema())
-	b.dbURL = db.OwnerURL
-	var cfg auth.Config
-	if err := config.Load(&cfg, map[string]string{"AUTH_MIGRATE_DATABASE_URL": db.OwnerURL}); err != nil {
+	db := pgtest.Database(t, pgkeys.Schema())
+	if b.pool, err = pgdb.Open(t.Context(), config.Secret(db.OwnerURL), pgdb.Options{MaxConns: 8}); err != nil {
 		t.Fatal(err)
 	}
-	if b.admin, err = keyring.OpenAdmin(t.Context(), cfg, keyring.Options{Now: b.clock.now}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.admin.Close() })
+	t.Cleanup(b.pool.Close)
+	b.admin = b.adminAt(b.clock)
 	if b.db, err = pgx.Connect(t.Context(), db.OwnerURL); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.db.Close(context.Background()) })
 	return b
+}
+
+// adminAt is the keys' administration by another clock.
+func (b *bench) adminAt(c *clock) *pgkeys.Admin {
+	return pgkeys.NewAdmin(b.pool, nil, c.now, slog.New(slog.DiscardHandler))
 }
 
 // options are a controller's over what b is made of.

@@ -1,0 +1,123 @@
+package apikey
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+)
+
+// Two operators that both believe to act, at the same objects at the same time: each rotation that is asked for
+// is one.
+func TestTwoAtOnce(t *testing.T) {
+	b := setup(t)
+	controllers := []*reconciler{b.controller(b.options()), b.controller(b.options()), b.controller(b.options())}
+	const objects, rounds = 4, 4
+	var keys []*v1alpha1.APIKey
+	for i := range objects {
+		keys = append(keys, b.newKey(fmt.Sprintf("reports-%d", i)))
+	}
+	for round := range rounds {
+		if round > 0 {
+			b.clock.advance(time.Minute)
+			for i, k := range keys {
+				if i%2 == 0 {
+					kubetest.Change(t, b.Cluster, k, annotate(v1alpha1.AnnotationRotate, fmt.Sprint(round)))
+				} else {
+					kubetest.Change(t, b.Cluster, b.secretOf(k), func(s *corev1.Secret) { s.Data["api-key"] = []byte(fmt.Sprint(round)) })
+				}
+			}
+		}
+		var wg sync.WaitGroup
+		for _, r := range controllers {
+			wg.Go(func() {
+				for range 5 {
+					for _, k := range keys {
+						_, _ = once(r, k) // who comes late fails, and that is well
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for _, k := range keys {
+			if lost := b.lost(k); lost > 1 {
+				t.Errorf("%s: %d keys that nobody has", k.Name, lost)
+			}
+			b.settle(controllers[round%len(controllers)], k)
+			o := b.outcome(k)
+			if want := round + 1; o.Delivered != want || !o.Works || !o.Noted || b.lost(k) != 0 {
+				t.Errorf("round %d: %+v; lost %d; want %d delivered", round, o, b.lost(k), want)
+			}
+		}
+	}
+}
+
+// An operator that stands still before one of its effects, loses its lease, and goes on when the one that took
+// over is through, changes nothing any more.
+func TestStalled(t *testing.T) {
+	b := setup(t)
+	options := func() Options {
+		o := b.options()
+		o.RevokeWithin = 10_000 * time.Hour
+		return o
+	}
+	for _, w := range walks {
+		t.Run(w.name, func(t *testing.T) {
+			prepare := func(name string) *v1alpha1.APIKey {
+				k := b.newKey(name)
+				if !w.new {
+					b.settle(b.controller(options()), k)
+					b.clock.advance(time.Minute)
+				}
+				w.do(b, k)
+				return k
+			}
+			count := &fate{}
+			k := prepare(w.name)
+			b.settle(b.controller(count.over(options(), b.client)), k)
+			want := b.outcome(k)
+			for n := 1; n <= count.effects(); n++ {
+				k := prepare(fmt.Sprintf("%s-%d", w.name, n))
+				reached, goOn := make(chan struct{}), make(chan struct{})
+				f := &fate{stall: func(effect int) {
+					if effect == n {
+						close(reached)
+						<-goOn
+					}
+				}}
+				stalled := b.controller(f.over(options(), b.client))
+				done := make(chan struct{})
+				go func() { defer close(done); _, _ = once(stalled, k) }()
+				select {
+				case <-reached:
+				case <-time.After(30 * time.Second):
+					t.Fatalf("effect %d is not reached", n)
+				}
+				other := b.controller(options())
+				b.settle(other, k)
+				key := ""
+				if s := b.secretOf(k); s != nil {
+					key = string(s.Data["api-key"])
+				}
+				close(goOn)
+				<-done
+				if s := b.secretOf(k); s != nil && string(s.Data["api-key"]) != key {
+					t.Errorf("effect %d: the one that stood still wrote its key into the Secret", n)
+				}
+				b.settle(other, k)
+				if diff := cmp.Diff(want, b.outcome(k)); diff != "" {
+					t.Errorf("effect %d (-alone +with one that stood still):\n%s", n, diff)
+				}
+				if lost := b.lost(k); lost != 0 {
+					t.Errorf("effect %d: %d keys that nobody has", n, lost)
+				}
+			}
+		})
+	}
+}
