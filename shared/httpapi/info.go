@@ -14,6 +14,10 @@ type Info struct {
 	KeyID     string // the public id of the API key that was accepted; never the key
 	Err       error  // what the request failed with; nil when it did not
 
+	// Recorded tells that the handler wrote a line of its own that says what the access line would: that one
+	// is then for debugging only.
+	Recorded bool
+
 	// BaseURL gives the scheme and host under which the client reaches the API, without a path: what
 	// links begin with. Never nil.
 	BaseURL func() string

@@ -281,7 +281,7 @@ func (x *exchange) recovered(fault any) {
 // header's value, which may hold what nobody but the client should see.
 func (x *exchange) accessLine(elapsed time.Duration) {
 	level := slog.LevelInfo
-	if x.chain.quiet(x.info.Route) {
+	if x.info.Recorded || x.chain.quiet(x.info.Route) {
 		level = slog.LevelDebug
 	}
 	out := x.log.Handler

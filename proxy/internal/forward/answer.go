@@ -2,9 +2,11 @@ package forward
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -48,11 +50,14 @@ func (c *call) answer(res *http.Response) error {
 		res.ContentLength = -1
 	}
 	announced := maps.Clone(res.Trailer)
-	body := res.Body
 	if c.matcher != nil {
 		c.scrubHeader(res.Header)
+	}
+	coding := strings.ToLower(strings.TrimSpace(strings.Join(res.Header["Content-Encoding"], ",")))
+	whole := hasBody(res) && len(announced) == 0 && (c.matcher == nil || coding == "" || coding == "identity") && c.readWhole(res)
+	body := res.Body
+	if c.matcher != nil && !whole {
 		if hasBody(res) {
-			coding := strings.ToLower(strings.TrimSpace(strings.Join(res.Header["Content-Encoding"], ",")))
 			switch coding {
 			case "", "identity", "gzip", "x-gzip", "zstd":
 				body = c.scrubBody(body, coding)
@@ -81,6 +86,61 @@ func (c *call) answer(res *http.Response) error {
 	}
 	return nil
 }
+
+// wholeTo is the largest body that is tried to be read at once, in bytes.
+const wholeTo = 16 << 10
+
+// readWhole reads a small body of known length when all of it has arrived with its headers, as most do, and
+// takes the credentials out. It then keeps a length, and goes out together with the headers. Else the body
+// is streamed, beginning with what was read.
+func (c *call) readWhole(res *http.Response) bool {
+	length := res.ContentLength
+	if length <= 0 || length > wholeTo {
+		return false
+	}
+	body := res.Body
+	first := make([]byte, length)
+	n, err := body.Read(first)
+	if n < len(first) {
+		rest := io.Reader(body)
+		if err != nil {
+			rest = failed{err}
+		}
+		res.Body = withCloser{io.MultiReader(bytes.NewReader(first[:n]), rest), body}
+		return false
+	}
+	if c.matcher != nil {
+		scrubbed := c.scrubBody(io.NopCloser(bytes.NewReader(first)), "")
+		clean, err := io.ReadAll(scrubbed)
+		_ = scrubbed.Close() // it only overwrites what it held
+		clear(first)
+		if err != nil {
+			res.Body = withCloser{failed{err}, body}
+			return false
+		}
+		first = clean
+	}
+	res.Body = withCloser{bytes.NewReader(first), body}
+	res.ContentLength = int64(len(first))
+	res.Header["Content-Length"] = []string{strconv.Itoa(len(first))}
+	if c.matcher != nil {
+		delete(res.Header, "Content-Encoding") // identity
+	}
+	c.x.entire = true
+	return true
+}
+
+// withCloser is a body that was read in part.
+type withCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// failed is the rest of a body that ended too early.
+type failed struct{ err error }
+
+// Read fails.
+func (f failed) Read([]byte) (int, error) { return 0, f.err }
 
 // hasBody tells whether a body may follow the headers (RFC 9110, section 6.4.1).
 func hasBody(res *http.Response) bool {
@@ -128,10 +188,12 @@ func (c *call) scrubHeader(h http.Header) {
 // inName tells whether a header's name holds a credential. Names lose their case on the way, so it does not
 // count.
 func (c *call) inName(name string) bool {
-	name = strings.ToLower(name)
 	for _, credential := range c.x.verdict.Credentials {
-		if strings.Contains(name, strings.ToLower(string(credential.Value.Reveal()))) {
-			return true
+		value := credential.Value.Reveal()
+		for at := 0; at+len(value) <= len(name); at++ {
+			if bytes.EqualFold([]byte(name[at:at+len(value)]), value) {
+				return true
+			}
 		}
 	}
 	return false

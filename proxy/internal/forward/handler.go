@@ -128,6 +128,7 @@ type exchange struct {
 	verdict  policy.Verdict
 	request  *policy.Request // what it is about
 	keyed    bool
+	entire   bool      // the answer's body is there, and goes out as one piece
 	complete bool      // it was answered whole
 	sending  *sentBody // the caller's body that streams to the target; nil: none
 
@@ -139,8 +140,10 @@ type exchange struct {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{h: h, w: w, r: r}
 	x.record.began = h.o.Now()
-	// An answer may be long in coming, and long silent; who writes sets a deadline for each write.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	if r.ProtoMajor != 1 {
+		// An answer may be long in coming, and long silent; who writes sets a deadline for each write.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	}
 	h.metrics.inFlight.Add(1)
 	var release func()
 	x.snapshot, release = h.o.Store.Acquire()

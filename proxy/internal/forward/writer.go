@@ -76,8 +76,13 @@ func (w *writer) FlushError() error {
 	if w.status == 0 {
 		return nil
 	}
+	if w.x.entire {
+		return nil // the end of the body is about to be written, and sends all of it
+	}
 	err := w.controller.Flush()
-	_ = w.controller.SetWriteDeadline(time.Time{})
+	if w.x.r.ProtoMajor != 1 {
+		_ = w.controller.SetWriteDeadline(time.Time{})
+	}
 	return err
 }
 
@@ -87,7 +92,10 @@ func (w *writer) Flush() { _ = w.FlushError() }
 // Unwrap gives http.ResponseController the rest.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// deadline gives the caller its time to take what comes next.
+// deadline gives the caller its time to take what comes next. On HTTP/1 the server does.
 func (w *writer) deadline() {
+	if w.x.r.ProtoMajor == 1 {
+		return
+	}
 	_ = w.controller.SetWriteDeadline(time.Now().Add(w.x.h.o.Stall)) // a connection that is gone says so on Write
 }
