@@ -41,7 +41,7 @@ func start(t testing.TB, c *kubetest.Cluster, environ map[string]string, change 
 		t.Fatal(err)
 	}
 	r := &running{Requests: &kubetest.Requests{}, t: t, log: &buffer{}, done: make(chan error, 1)}
-	cfg.REST = c.Config()
+	cfg.REST = c.As(t, "operator") // with the rights that it has in a cluster, and no more
 	r.Requests.Count(cfg.REST)
 	cfg.LogOutput = r.log
 	ready := make(chan struct{})

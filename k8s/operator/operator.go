@@ -127,7 +127,7 @@ func newManager(cfg Config, tel *telemetry.Telemetry) (ctrl.Manager, error) {
 		Scheme: scheme,
 		Cache:  frame.CacheOptions(cfg.WatchNamespaces),
 		Client: frame.ClientOptions(),
-		Logger: logr.FromSlogHandler(tel.Logger.Handler()),
+		Logger: logr.FromSlogHandler(calm{tel.Logger.Handler()}),
 
 		LeaderElection: cfg.LeaderElection, LeaderElectionID: cfg.LeaseName, LeaderElectionNamespace: cfg.LeaseNamespace,
 		LeaseDuration: &cfg.LeaseDuration, RenewDeadline: &renew, RetryPeriod: &retry,

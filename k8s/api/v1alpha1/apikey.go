@@ -205,6 +205,7 @@ type APIKeyStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=apikeys,singular=apikey,shortName=lkey,categories=lectern
+// +kubebuilder:selectablefield:JSONPath=`.spec.project`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the Secret holds a key that works"
 // +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.project`,description="The id of the project that the key is for"
 // +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.status.expiresAt`,description="When the key ceases to work"

@@ -124,6 +124,9 @@ type CredentialStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=lcred,categories=lectern
+// +kubebuilder:selectablefield:JSONPath=`.spec.project`
+// +kubebuilder:selectablefield:JSONPath=`.spec.environment`
+// +kubebuilder:selectablefield:JSONPath=`.spec.id`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether it can be used"
 // +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.project`,description="The id of the project whose endpoints may use it"
 // +kubebuilder:printcolumn:name="Environment",type=string,JSONPath=`.spec.environment`,description="The environment whose endpoints may use it"

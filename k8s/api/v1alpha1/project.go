@@ -106,6 +106,7 @@ type ProjectStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=lproj,categories=lectern
+// +kubebuilder:selectablefield:JSONPath=`.spec.projectId`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the region service knows the project as it stands here"
 // +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.projectId`,description="The project's id"
 // +kubebuilder:printcolumn:name="Region",type=string,JSONPath=`.status.region`,description="The zone that the API answers with"

@@ -240,6 +240,8 @@ type ProxyEndpointStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=lpe,categories=lectern
+// +kubebuilder:selectablefield:JSONPath=`.spec.project`
+// +kubebuilder:selectablefield:JSONPath=`.spec.environment`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether it is in force as it stands"
 // +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.project`,description="What requests name in X-Project-ID"
 // +kubebuilder:printcolumn:name="Environment",type=string,JSONPath=`.spec.environment`,description="What requests name in X-Environment"

@@ -10,6 +10,7 @@ package kubetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -134,12 +135,12 @@ func view(t testing.TB, env *envtest.Environment) *Cluster {
 
 // boot starts an API server with the project's custom resources.
 func boot() (*envtest.Environment, error) {
-	_, here, _, ok := runtime.Caller(0)
-	if !ok {
-		return nil, fmt.Errorf("kubetest: the source folder is not known")
+	config, err := sources()
+	if err != nil {
+		return nil, err
 	}
 	env := &envtest.Environment{
-		CRDDirectoryPaths:        []string{filepath.Join(filepath.Dir(here), "..", "..", "config", "crd")},
+		CRDDirectoryPaths:        []string{filepath.Join(config, "crd")},
 		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: time.Minute,
 		ControlPlaneStopTimeout:  time.Minute,
@@ -149,6 +150,15 @@ func boot() (*envtest.Environment, error) {
 		return nil, fmt.Errorf("kubetest: start the API server: %w", err)
 	}
 	return env, nil
+}
+
+// sources is the folder of what is generated for a cluster.
+func sources() (string, error) {
+	_, here, _, ok := runtime.Caller(0)
+	if !ok {
+		return "", errors.New("kubetest: the source folder is not known")
+	}
+	return filepath.Join(filepath.Dir(here), "..", "..", "config"), nil
 }
 
 // Scheme knows Kubernetes' own kinds and the project's.
@@ -166,6 +176,15 @@ func Scheme() *kruntime.Scheme {
 func (c *Cluster) Config() *rest.Config {
 	config := rest.CopyConfig(c.config)
 	config.QPS = -1
+	return config
+}
+
+// As is how the server is reached as the service account of a component in the test's namespace, which has what
+// the component's roles in config/rbac/<component>.yaml grant, and no more.
+func (c *Cluster) As(t testing.TB, component string) *rest.Config {
+	t.Helper()
+	config := c.Config()
+	config.Impersonate = rest.ImpersonationConfig{UserName: c.grant(t, component)}
 	return config
 }
 

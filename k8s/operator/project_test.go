@@ -1,0 +1,240 @@
+package operator
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/services/region/app"
+	regionclient "github.com/lectern-dev/lectern/services/region/client"
+	"github.com/lectern-dev/lectern/shared/authtest"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/redistest"
+	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/servicetest"
+)
+
+// startRegion runs the region service over a database of t's own, and returns it with a client of its.
+func startRegion(t testing.TB) (*servicetest.Service, *regionclient.Projects) {
+	t.Helper()
+	redis := redistest.Start(t)
+	// The service brings its schema with it.
+	empty := pgdb.Schema{Name: "blank", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+	backing := &servicetest.Backing{DB: pgtest.Server(t).Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
+	s := servicetest.Start(t, backing, app.Run, func(c *app.Config) *service.Config { return &c.Config }, map[string]string{"MIGRATE_ON_START": "true"})
+	projects, err := regionclient.NewProjects(s.InternalURL, servicetest.IngestKey, regionclient.ProjectsOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(projects.Close)
+	return s, projects
+}
+
+// withRegion is the configuration of an operator that tells s of Projects.
+func withRegion(s *servicetest.Service) map[string]string {
+	return map[string]string{"REGION_INTERNAL_URL": s.InternalURL, "INGEST_API_KEYS": servicetest.IngestKey}
+}
+
+// A Project's life, with the region service behind.
+func TestProjectLife(t *testing.T) {
+	c := kubetest.Start(t)
+	region, known := startRegion(t)
+	o := start(t, c, withRegion(region), nil)
+	p := newProject(named("one"), "pr_life")
+	p.Spec.Region = "Asia/Kathmandu"
+	c.Create(t, p)
+	condition := c.AwaitReady(t, p, v1alpha1.ReasonSynced)
+	if condition.Status != metav1.ConditionTrue || p.Status.Region != "Asia/Kathmandu" || *p.Status.OffsetInMinutes != 345 || p.Status.UTCOffset != "+05:45" || p.Status.ObservedGeneration != p.Generation {
+		t.Errorf("%+v", p.Status)
+	}
+	if len(p.Finalizers) != 0 {
+		t.Errorf("what is retained needs no finalizer: %v", p.Finalizers)
+	}
+	stored := func() regionclient.Project {
+		got, err := known.Get(t.Context(), "pr_life")
+		if err != nil && !errors.Is(err, regionclient.ErrNotFound) {
+			t.Fatal(err)
+		}
+		return got.Project
+	}
+	if want := (regionclient.Project{ID: "pr_life", Title: "One", Region: "Asia/Kathmandu"}); stored() != want {
+		t.Errorf("the region service knows %+v", stored())
+	}
+	c.AwaitEvent(t, p, "Normal Synced: The region service knows the project as it stands here.")
+
+	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Spec.Title, p.Spec.Region = "Two", "" })
+	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
+	kubetest.Await(t, "the default region is shown", func() bool {
+		c.AwaitReady(t, p, v1alpha1.ReasonSynced)
+		return p.Status.Region == "America/Los_Angeles" && strings.HasPrefix(p.Status.UTCOffset, "-0")
+	})
+	if want := (regionclient.Project{ID: "pr_life", Title: "Two"}); stored() != want {
+		t.Errorf("the region service knows %+v", stored())
+	}
+
+	// A region that the schema takes and the tz database has not.
+	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Spec.Region = "Mars/Olympus_Mons" })
+	condition = c.AwaitReady(t, p, v1alpha1.ReasonRegionRefused)
+	if !strings.Contains(condition.Message, "a zone of the tz database such as Europe/Berlin") || p.Status.Region != "America/Los_Angeles" {
+		t.Errorf("%+v", p.Status)
+	}
+	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Spec.Region = "Asia/Tokyo" })
+	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
+
+	// Retained: the object goes, the project stays.
+	c.Delete(t, p)
+	c.Gone(t, p)
+	o.quiet(t)
+	if stored().Title != "Two" {
+		t.Error("a project that was to be retained is gone")
+	}
+
+	// Deleted, also when that was decided late.
+	p = newProject(named("one"), "pr_life")
+	c.Create(t, p)
+	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
+	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Spec.DeletionPolicy = v1alpha1.DeleteOnDelete })
+	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
+	if len(p.Finalizers) != 1 || p.Finalizers[0] != v1alpha1.FinalizerProject {
+		t.Errorf("what is to be deleted is not held: %v", p.Finalizers)
+	}
+	c.Delete(t, p)
+	c.Gone(t, p)
+	if got := stored(); got != (regionclient.Project{}) {
+		t.Errorf("the region service still knows %+v", got)
+	}
+
+	// A finalizer goes when it is not needed any more, and those of others stay.
+	p = newProject(named("one"), "pr_life")
+	p.Spec.DeletionPolicy, p.Finalizers = v1alpha1.DeleteOnDelete, []string{"example.com/mine"}
+	c.Create(t, p)
+	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
+	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Spec.DeletionPolicy = v1alpha1.RetainOnDelete })
+	kubetest.Await(t, "the finalizer is gone", func() bool {
+		c.AwaitReady(t, p, v1alpha1.ReasonSynced)
+		return len(p.Finalizers) == 1
+	})
+	if p.Finalizers[0] != "example.com/mine" {
+		t.Errorf("another's finalizer was taken off: %v", p.Finalizers)
+	}
+	c.Delete(t, p)
+	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Finalizers = nil })
+	c.Gone(t, p)
+	if stored().ID == "" {
+		t.Error("a project that was to be retained is gone")
+	}
+}
+
+// What others write at the region service is put right, and what is right is not written.
+func TestProjectDrift(t *testing.T) {
+	c := kubetest.Start(t)
+	region, known := startRegion(t)
+	first := start(t, c, withRegion(region), nil)
+	p := newProject(named("one"), "pr_drift")
+	c.Create(t, p)
+	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
+	first.quiet(t)
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := known.Put(t.Context(), regionclient.Project{ID: "pr_drift", Title: "Somebody's", Region: "Asia/Tokyo"}); err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, c, withRegion(region), nil)
+	kubetest.Await(t, "the title is put right", func() bool {
+		got, err := known.Get(t.Context(), "pr_drift")
+		return err == nil && got.Title == "One" && got.Region == ""
+	})
+	if n := second.quiet(t); n != 0 {
+		t.Errorf("%d writes at the API server where its objects did not change: %v", n, second.Requests.All())
+	}
+	if said := region.Log(); strings.Count(said, `"method":"POST"`) > 3 {
+		t.Errorf("the region service was told more than it had to be:\n%s", said)
+	}
+}
+
+// Of two Projects that declare an id the older one counts; the other one takes over when it goes.
+func TestProjectConflict(t *testing.T) {
+	c := kubetest.Start(t)
+	other := c.NewNamespace(t)
+	region, known := startRegion(t)
+	environ := withRegion(region)
+	environ["WATCH_NAMESPACES"] = c.Namespace + "," + other
+	start(t, c, environ, nil)
+	older := newProject(named("a"), "pr_two")
+	older.Spec.DeletionPolicy = v1alpha1.DeleteOnDelete
+	c.Create(t, older)
+	c.AwaitReady(t, older, v1alpha1.ReasonSynced)
+	near, far := newProject(named("b"), "pr_two"), newProject(in(other, "c"), "pr_two")
+	near.Spec.Title, near.Spec.DeletionPolicy = "Near", v1alpha1.DeleteOnDelete
+	far.Spec.Title = "Far"
+	c.Create(t, near, far)
+	if got := c.AwaitReady(t, near, v1alpha1.ReasonConflict).Message; got != `spec.projectId: is "pr_two", as is that of the Project "a", which is older` {
+		t.Errorf("says %s", got)
+	}
+	if got := c.AwaitReady(t, far, v1alpha1.ReasonConflict).Message; got != `spec.projectId: is "pr_two", as is that of a Project of another namespace, which is older` {
+		t.Errorf("says %s", got)
+	}
+	if got, err := known.Get(t.Context(), "pr_two"); err != nil || got.Title != "One" {
+		t.Errorf("the region service knows %+v, %v", got, err)
+	}
+	c.Delete(t, far) // one that does not count ends nothing
+	c.Gone(t, far)
+	c.Delete(t, older)
+	c.Gone(t, older)
+	c.AwaitReady(t, near, v1alpha1.ReasonSynced)
+	if got, err := known.Get(t.Context(), "pr_two"); err != nil || got.Title != "Near" {
+		t.Errorf("the region service knows %+v, %v", got, err)
+	}
+}
+
+// A region service that is out of reach is said to be, and waited for; a deletion is not held for ever.
+func TestProjectRegionAway(t *testing.T) {
+	c := kubetest.Start(t)
+	environ := map[string]string{"REGION_INTERNAL_URL": "http://127.0.0.1:1", "INGEST_API_KEYS": "k", "FORGET_TIMEOUT": "3s"}
+	o := start(t, c, environ, nil)
+	p := newProject(named("one"), "pr_away")
+	p.Spec.DeletionPolicy = v1alpha1.DeleteOnDelete
+	c.Create(t, p)
+	condition := c.AwaitReady(t, p, v1alpha1.ReasonRegionUnavailable)
+	if condition.Status != metav1.ConditionFalse || condition.Message != "The region service can not be reached. It is tried again." {
+		t.Errorf("%+v", condition)
+	}
+	begun := time.Now()
+	c.Delete(t, p)
+	c.AwaitReady(t, p, v1alpha1.ReasonDeleting)
+	c.Gone(t, p)
+	if waited := time.Since(begun); waited < 2*time.Second {
+		t.Errorf("let go after %v", waited)
+	}
+	c.AwaitEvent(t, p, "Warning ForgetAbandoned: ")
+	kubetest.Await(t, "it is counted", func() bool {
+		return strings.Contains(metricsOf(t, o.URL), "lectern_project_forgets_abandoned_total") && strings.Contains(o.log.String(), "let a Project go")
+	})
+	if err := o.Stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	// A key that the service does not take, and then the right one.
+	region, _ := startRegion(t)
+	p = newProject(named("two"), "pr_away")
+	c.Create(t, p)
+	environ = withRegion(region)
+	environ["INGEST_API_KEYS"] = "another-key-0123456789"
+	o = start(t, c, environ, nil)
+	if got := c.AwaitReady(t, p, v1alpha1.ReasonRegionUnavailable).Message; !strings.Contains(got, "does not accept the operator's key") {
+		t.Errorf("says %s", got)
+	}
+	if err := o.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	start(t, c, withRegion(region), nil)
+	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
+}
