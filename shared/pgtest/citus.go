@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lectern-dev/lectern/shared/pgdb"
 )
 
 // testShards is into how many shards the tables of a test's database are cut: enough for every worker
@@ -61,6 +63,30 @@ func (i *Instance) Through(t testing.TB, db DB, worker int, addr func(target str
 		t.Fatalf("pgtest: move worker %d: %v", worker, err)
 	}
 }
+
+// PlainDatabase returns a database of t's own as [Instance.Database] does, on the coordinator alone and
+// without Citus in it.
+func (i *Instance) PlainDatabase(t testing.TB, s pgdb.Schema) DB {
+	t.Helper()
+	alone := &Instance{admin: i.admin, templates: map[string]string{}, prefix: "plain_", doomed: true}
+	var name string
+	t.Cleanup(func() { // on every node: it may be there by now
+		ctx, cancel := context.WithTimeout(context.Background(), bound)
+		defer cancel()
+		if name == "" || i.doomed {
+			return
+		}
+		if err := i.drop(ctx, name); err != nil {
+			t.Errorf("pgtest: drop %s: %v", name, err)
+		}
+	})
+	db := alone.Database(t, s)
+	name = db.Name
+	return db
+}
+
+// Member returns where the worker of that number is reached, host and port; 0 is the coordinator.
+func (i *Instance) Member(n int) string { return i.members[n].addr() }
 
 // Workers returns how many workers the cluster has.
 func (i *Instance) Workers() int { return max(len(i.members)-1, 0) }

@@ -112,7 +112,7 @@ func (i *Instance) template(ctx context.Context, s pgdb.Schema) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	name := "template_" + s.Name + "_" + digest
+	name := i.prefix + "template_" + s.Name + "_" + digest
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.templates[name] != "" {

@@ -119,6 +119,7 @@ type Instance struct {
 	admin   string // the superuser's URL
 	dir     string
 	janitor *janitor
+	prefix  string   // of the names of templates
 	doomed  bool     // goes with its test, databases and all
 	members []member // of the Citus cluster that it coordinates, itself first; none when it does not
 

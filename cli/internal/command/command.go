@@ -61,14 +61,16 @@ type commands struct {
 	EnvFile envFile `help:"Read variables from FILE, such as .lectern/demo.env; those of the environment win." placeholder:"FILE"`
 	Quiet   bool    `short:"q" help:"Say nothing but errors on standard error; no progress bars."`
 
-	Up         upCommand         `cmd:"" help:"Run everything on this machine, with a demo project."`
-	Get        getCommands       `cmd:"" help:"Print records."`
-	Export     exportCommands    `cmd:"" help:"Write whole lists to a file, page by page; goes on where it was cut."`
-	Import     importCommands    `cmd:"" help:"Send files of records in; goes on where it was cut."`
-	Region     regionCommand     `cmd:"" help:"Print a project's region and its offset from UTC."`
-	Keys       keysCommands      `cmd:"" help:"Mint, list, rotate and revoke API keys."`
-	Proxy      proxyCommands     `cmd:"" help:"Look into the credential proxy's rules."`
-	Check      checkCommand      `cmd:"" help:"Call every operation once, and say which do not answer as they should."`
+	Up             upCommand      `cmd:"" help:"Run everything on this machine, with a demo project."`
+	Get            getCommands    `cmd:"" help:"Print records."`
+	Export         exportCommands `cmd:"" help:"Write whole lists to a file, page by page; goes on where it was cut."`
+	Import         importCommands `cmd:"" help:"Send files of records in; goes on where it was cut."`
+	Region         regionCommand  `cmd:"" help:"Print a project's region and its offset from UTC."`
+	Keys           keysCommands   `cmd:"" help:"Mint, list, rotate and revoke API keys."`
+	Proxy          proxyCommands  `cmd:"" help:"Look into the credential proxy's rules."`
+	Check          checkCommand   `cmd:"" help:"Call every operation once, and say which do not answer as they should."`
+	MigrateToCitus migrateCommand `cmd:"" name:"migrate-to-citus" help:"Distribute a service's database over the machines of a Citus cluster, in place; or bring it back."`
+
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }

@@ -1,0 +1,148 @@
+package distribute_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/authtest"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/faulttest"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/redistest"
+	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/servicetest"
+
+	entries "github.com/lectern-dev/lectern/services/entries/app"
+
+	"github.com/lectern-dev/lectern/cli/internal/distribute"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// TestCitusInPlace moves a database to a cluster and back, and there again, while a service reads from it:
+// no request fails, and every answer is what it was before.
+func TestCitusInPlace(t *testing.T) { inPlace(t, pgtest.NeedCitus(t), 20_000) }
+
+// TestLongCitusInPlace is that with a million entries, on a cluster of its own.
+func TestLongCitusInPlace(t *testing.T) {
+	if os.Getenv("LECTERN_LONG") == "" {
+		t.Skip("long: run by make test-long")
+	}
+	inPlace(t, pgtest.NewCluster(t, 2).Instance, 1_000_000)
+}
+
+func inPlace(t *testing.T, server *pgtest.Instance, n int) {
+	// The service itself makes the tables, as it did when there was one machine.
+	empty := pgdb.Schema{Name: "entries", Migrations: fs.FS(fstest.MapFS{
+		"0001_nothing.sql": {Data: []byte("-- +goose Up\nDROP TABLE IF EXISTS nothing;\n")},
+	})}
+	redis := redistest.Start(t)
+	b := &servicetest.Backing{DB: server.PlainDatabase(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
+	exec(t, b.DB.OwnerURL, `DROP TABLE entries_migrations`)
+	s := servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config },
+		map[string]string{"MIGRATE_ON_START": "true"})
+	exec(t, b.DB.OwnerURL, fmt.Sprintf(`
+		INSERT INTO entries
+		SELECT 'pr_' || i %% 50, 'en_' || i, 'gr_1', 'emb_1', 'co_1', '2022-01-01Z'::timestamptz + i * interval '1 s',
+		       '2022-01-01Z'::timestamptz + i * interval '1 s', '{"n":' || i || ',"text":"' || repeat('x', 200) || '"}'
+		FROM generate_series(1, %d) i`, n))
+	exec(t, b.DB.OwnerURL, fmt.Sprintf(`
+		INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, "timestamp",
+		                    page_id, page_key, page_index, event_type, view_type)
+		SELECT 'pr_' || i %% 50, decode(md5(i::text), 'hex'), 'en_' || i, 'co_1', 'gr_1', 'emb_1',
+		       '2022-01-01Z'::timestamptz + i * interval '1 s', 'pg_1', 'page-1', 1, 'flowpage.viewed', 'flowpage'
+		FROM generate_series(1, %d) i`, n))
+	exec(t, b.DB.OwnerURL, `ANALYZE`)
+
+	const project = "pr_7"
+	load := faulttest.Start(t, s.URL, faulttest.LoadOptions{Key: b.Keys.Key(project), Paths: []string{
+		"/projects/pr_7/entries", "/projects/pr_7/entries?limit=1000&direction=ASC", "/projects/pr_7/entries/en_57",
+		"/projects/pr_7/entries/en_57/events", "/projects/pr_7/entries-page-views?limit=50",
+	}})
+	d := &distribute.Database{
+		URL: config.Secret(server.Superuser(b.DB)), Coordinator: server.Member(0), Workers: []string{server.Member(1), server.Member(2)},
+		Say: t.Logf,
+	}
+	step := func(name string, do func() ([]distribute.Table, error)) {
+		t.Helper()
+		begin := time.Now()
+		tables, err := do()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, table := range tables {
+			if table.Rows != int64(n) {
+				t.Errorf("%s: %s has %d rows", name, table.Name, table.Rows)
+			}
+		}
+		if name != "prepare" && len(tables) != 2 {
+			t.Errorf("%s: %d tables", name, len(tables))
+		}
+		t.Logf("%s took %v", name, time.Since(begin))
+		load.Await(50, 30*time.Second)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	prepare := func() ([]distribute.Table, error) { return nil, d.Prepare(ctx) }
+	step("prepare", prepare)
+	step("prepare", prepare) // again does no harm
+	step("distribute", func() ([]distribute.Table, error) { return d.Distribute(ctx) })
+	if got := shards(t, server.Superuser(b.DB)); got < 2*2 {
+		t.Errorf("%d shards", got)
+	}
+	if n < 100_000 { // everybody waits while a table is brought back
+		step("undo", func() ([]distribute.Table, error) { return d.Undo(ctx) })
+		step("prepare", prepare)
+		step("distribute", func() ([]distribute.Table, error) { return d.Distribute(ctx) })
+	}
+	if err := d.Finish(ctx); err != nil {
+		t.Errorf("finish: %v", err)
+	}
+	load.Await(50, 30*time.Second)
+	report := load.Stop()
+	report.Check(t, "from one machine to a cluster")
+	if report.Refused+report.Broken > 0 {
+		t.Errorf("requests failed: %v", report)
+	}
+	// And what comes in now is stored.
+	in := s.MustIngest(t, "entries", map[string]any{
+		"entry_id": "en_new", "group_id": "gr_1", "project_id": project, "embeddable_id": "emb_1", "contact_id": "co_1",
+		"created_at": "2023-01-01T00:00:00Z", "updated_at": "2023-01-01T00:00:00Z", "entry_data": "{}",
+	})
+	if in.Stored != 1 {
+		t.Errorf("stored %d", in.Stored)
+	}
+}
+
+func exec(t *testing.T, url, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func shards(t *testing.T, url string) (n int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_dist_shard`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
