@@ -28,6 +28,23 @@ type Source interface {
 	Healthy() error
 }
 
+// Gradual is a Source that has nothing in force yet when it is made.
+type Gradual interface {
+	Source
+	// Loaded returns nil once a policy is in force, and before what it waits for: so long the proxy is not ready.
+	Loaded() error
+}
+
+// SourceOptions is what a Source is made with.
+type SourceOptions struct {
+	// Store is to be kept up to date.
+	Store *policy.Store
+	// Log takes what is decided about objects.
+	Log *slog.Logger
+	// Meter makes its instruments.
+	Meter metric.MeterProvider
+}
+
 // service is the name in logs, spans and metrics.
 const service = "proxy"
 
@@ -36,7 +53,7 @@ const stopWithin = 10 * time.Second
 
 // Run serves until ctx ends, and then stops without losing a request.
 func Run(ctx context.Context, cfg Config) (err error) {
-	if err := cfg.Validate(); err != nil {
+	if err := errors.Join(cfg.Validate(), cfg.checkSource()); err != nil {
 		return err
 	}
 	tel, err := telemetry.Start(ctx, telemetry.Options{Service: service, Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
@@ -74,7 +91,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	source, err := cfg.open(store, tel.Logger)
+	source, err := cfg.open(SourceOptions{Store: store, Log: tel.Logger, Meter: tel.MeterProvider})
 	if err != nil {
 		return err
 	}
@@ -128,15 +145,18 @@ func openKeys(ctx context.Context, cfg Config, tel *telemetry.Telemetry, o *forw
 }
 
 // open opens the source of the policy.
-func (c Config) open(store *policy.Store, log *slog.Logger) (Source, error) {
+func (c Config) open(o SourceOptions) (Source, error) {
 	if c.Source != nil {
-		return c.Source(store, log)
+		return c.Source(o)
 	}
-	return manifest.NewFolder(c.Manifests, store, c.ManifestsPoll, log)
+	return manifest.NewFolder(c.Manifests, o.Store, c.ManifestsPoll, o.Log)
 }
 
 func checks(source Source, keys *keyring.Keyring) []httpserver.Check {
 	list := []httpserver.Check{{Name: "policy", Probe: func(context.Context) error { return source.Healthy() }}}
+	if gradual, ok := source.(Gradual); ok {
+		list = append(list, httpserver.Check{Name: "loaded", Required: true, Probe: func(context.Context) error { return gradual.Loaded() }})
+	}
 	if keys != nil {
 		list = append(list, httpserver.Check{Name: "keys", Probe: keys.Ready})
 	}

@@ -4,12 +4,10 @@ package app
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"time"
 
-	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/httpserver"
@@ -19,8 +17,8 @@ import (
 
 // Config is what the proxy is told.
 type Config struct {
-	// The folder of manifests: Credential and ProxyEndpoint of lectern.dev/v1alpha1, and Secrets. Required,
-	// unless another source is built in.
+	// The folder of manifests: Credential and ProxyEndpoint of lectern.dev/v1alpha1, and Secrets. Not set: the
+	// objects of the Kubernetes cluster, where the program was built to read them; else required.
 	Manifests string `env:"PROXY_MANIFESTS"`
 
 	// How often the folder is looked at for changes.
@@ -44,7 +42,7 @@ type Config struct {
 	Telemetry telemetry.Config
 
 	// Source keeps the policy up to date. Nil: the folder of manifests.
-	Source func(*policy.Store, *slog.Logger) (Source, error) `env:"-"`
+	Source func(SourceOptions) (Source, error) `env:"-"`
 
 	// Resolver looks up the names of targets. Nil: the system's.
 	Resolver *net.Resolver `env:"-"`
@@ -56,9 +54,6 @@ type Config struct {
 // Validate reports the values that are not allowed.
 func (c Config) Validate() error {
 	var faults []error
-	if c.Manifests == "" && c.Source == nil {
-		faults = append(faults, &config.Fault{Variable: "PROXY_MANIFESTS", Problem: "is not set, and is required"})
-	}
 	if c.ManifestsPoll < time.Millisecond {
 		faults = append(faults, config.Invalid("PROXY_MANIFESTS_POLL", c.ManifestsPoll, "1ms or more"))
 	}
@@ -73,4 +68,12 @@ func (c Config) Validate() error {
 		faults = append(faults, config.Invalid("PROXY_MAX_ANSWER_HEADER_BYTES", c.MaxAnswerHeaderBytes, "4096 or more"))
 	}
 	return errors.Join(faults...)
+}
+
+// checkSource reports that nothing says where the policy is.
+func (c Config) checkSource() error {
+	if c.Manifests == "" && c.Source == nil {
+		return &config.Fault{Variable: "PROXY_MANIFESTS", Problem: "is not set, and is required"}
+	}
+	return nil
 }
