@@ -63,6 +63,7 @@ require (
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/lectern-dev/lectern/services/entries v0.0.0
 	github.com/maypok86/otter/v2 v2.4.0 // indirect
 	github.com/mfridman/interpolate v0.0.2 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
@@ -130,6 +131,7 @@ require (
 
 replace (
 	github.com/lectern-dev/lectern/proxy => ../proxy
+	github.com/lectern-dev/lectern/services/entries => ../services/entries
 	github.com/lectern-dev/lectern/services/region => ../services/region
 	github.com/lectern-dev/lectern/shared => ../shared
 )

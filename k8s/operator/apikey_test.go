@@ -1,0 +1,328 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	entriesapp "github.com/lectern-dev/lectern/services/entries/app"
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/authtest"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/redistest"
+	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/servicetest"
+)
+
+// keyEnviron is what an operator is told that looks after APIKeys.
+func keyEnviron(keys *authtest.Keys) map[string]string {
+	return map[string]string{
+		"AUTH_MIGRATE_DATABASE_URL": keys.Config.MigrateURL.Reveal(),
+		"REDIS_URL":                 keys.Config.Redis.URL.Reveal(),
+		"AUTH_CACHE_SECRETS":        keys.Config.CacheSecrets[0].Reveal(),
+		"PUBLIC_URL":                "https://api.example.com",
+	}
+}
+
+func newKey(name string, change ...func(*v1alpha1.APIKey)) *v1alpha1.APIKey {
+	k := &v1alpha1.APIKey{ObjectMeta: named(name), Spec: v1alpha1.APIKeySpec{
+		Project:  "pr_1",
+		Rotation: &v1alpha1.APIKeyRotation{Every: metav1.Duration{Duration: time.Hour}, Overlap: metav1.Duration{Duration: 3 * time.Second}},
+	}}
+	for _, c := range change {
+		c(k)
+	}
+	return k
+}
+
+func annotated(name, value string) func(*v1alpha1.APIKey) {
+	return func(k *v1alpha1.APIKey) { metav1.SetMetaDataAnnotation(&k.ObjectMeta, name, value) }
+}
+
+// keyIn is the key in an APIKey's Secret, empty when there is none.
+func keyIn(t testing.TB, c *kubetest.Cluster, k *v1alpha1.APIKey) string {
+	t.Helper()
+	var s corev1.Secret
+	err := c.Client.Get(context.Background(), client.ObjectKeyFromObject(k), &s)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return string(s.Data["api-key"])
+}
+
+// anotherKey waits until the Secret holds another key than before, and returns it.
+func anotherKey(t testing.TB, c *kubetest.Cluster, k *v1alpha1.APIKey, before string) (key string) {
+	t.Helper()
+	kubetest.Await(t, "the Secret of "+k.Name+" holds another key", func() bool {
+		key = keyIn(t, c, k)
+		return key != "" && key != before
+	})
+	return key
+}
+
+// entries runs the entries service with one entry of the project pr_1.
+func entries(t testing.TB, redis *redistest.Server, keys *authtest.Keys) *servicetest.Service {
+	t.Helper()
+	// The service brings its schema with it.
+	empty := pgdb.Schema{Name: "readings", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: keys}
+	s := servicetest.Start(t, b, entriesapp.Run, func(c *entriesapp.Config) *service.Config { return &c.Config }, map[string]string{"MIGRATE_ON_START": "true"})
+	s.MustIngest(t, "entries", map[string]any{
+		"entry_id": "en_1", "group_id": "gr_1", "project_id": "pr_1", "embeddable_id": "emb_1", "contact_id": "co_1",
+		"created_at": "2022-01-01T00:00:00Z", "updated_at": "2022-01-01T00:00:00Z", "entry_data": "{}",
+	})
+	return s
+}
+
+// reads tells whether a key reads the entry.
+func reads(t testing.TB, api *servicetest.Service, key string) bool {
+	t.Helper()
+	a := api.Get(t, key, "/projects/pr_1/entries")
+	switch {
+	case a.Status == http.StatusOK && bytes.Contains(a.Body, []byte("en_1")):
+		return true
+	case a.Status == http.StatusUnauthorized:
+		return false
+	}
+	t.Fatalf("%d %s", a.Status, a.Body)
+	return false
+}
+
+// The life of an APIKey as its users see it: the key reads entries, both read through the overlap, then the new
+// one alone, and neither within a second of the deletion.
+func TestAPIKeyLife(t *testing.T) {
+	c := kubetest.Start(t)
+	redis := redistest.Start(t)
+	keys := authtest.New(t, redis.URL)
+	api := entries(t, redis, keys)
+	start(t, c, keyEnviron(keys), nil)
+
+	k := newKey("reports")
+	c.Create(t, k)
+	c.AwaitReady(t, k, v1alpha1.ReasonIssued)
+	first := keyIn(t, c, k)
+	if !reads(t, api, first) {
+		t.Fatal("the minted key does not read")
+	}
+	kubetest.Change(t, c, k, annotated(v1alpha1.AnnotationRotate, "1"))
+	second := anotherKey(t, c, k, first)
+	rotated := time.Now()
+	for both := true; both; {
+		both = reads(t, api, first)
+		if took := time.Since(rotated); both && took > 3*time.Second+time.Second || !both && took < 2*time.Second {
+			t.Fatalf("the old key reads: %v, %v after the rotation", both, took)
+		}
+		if !reads(t, api, second) {
+			t.Fatal("the new key does not read")
+		}
+	}
+	kubetest.Await(t, "the status tells of the end of the overlap", func() bool {
+		c.AwaitReady(t, k, v1alpha1.ReasonIssued)
+		return k.Status.PreviousKeyIDs == nil
+	})
+
+	// Keys of the operator are keys like others to those who look at the database.
+	all, err := keys.List(t.Context(), "pr_1")
+	if err != nil || len(all) != 2 || all[1].ID != k.Status.KeyID || all[1].Owner.Name != "APIKey "+c.Namespace+"/reports" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	kubetest.Change(t, c, k, annotated(v1alpha1.AnnotationRotate, "2"))
+	third := anotherKey(t, c, k, second)
+	if !reads(t, api, second) || !reads(t, api, third) {
+		t.Error("the key of before, or the new one, does not read")
+	}
+
+	c.Delete(t, k)
+	deleted := time.Now()
+	for _, key := range []string{third, second} {
+		for reads(t, api, key) {
+			if time.Since(deleted) > time.Second {
+				t.Fatal("a key reads a second after the deletion")
+			}
+		}
+	}
+	t.Logf("no key reads %v after the deletion", time.Since(deleted))
+	c.Gone(t, k)
+}
+
+// No key comes into a log, an event, a condition, a metric, a trace or an annotation.
+func TestNoKeyIsTold(t *testing.T) {
+	var (
+		mu    sync.Mutex
+		spans bytes.Buffer
+	)
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = io.Copy(&spans, r.Body)
+	}))
+	t.Cleanup(collector.Close)
+	// The exporter reads these from the process's environment.
+	t.Setenv("OTEL_TRACES_EXPORTER", "otlp")
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	c := kubetest.Start(t)
+	redis := redistest.Start(t)
+	keys := authtest.New(t, redis.URL)
+	environ := keyEnviron(keys)
+	environ["OTEL_TRACES_EXPORTER"], environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = "otlp", collector.URL
+	o := start(t, c, environ, nil)
+
+	k := newKey("reports", annotated(corev1.LastAppliedConfigAnnotation, `{"kind":"APIKey"}`))
+	c.Create(t, k)
+	c.AwaitReady(t, k, v1alpha1.ReasonIssued)
+	secret := &corev1.Secret{ObjectMeta: in(c.Namespace, "reports")}
+	told := []string{keyIn(t, c, k)}
+	kubetest.Change(t, c, k, annotated(v1alpha1.AnnotationRotate, "1"))
+	told = append(told, anotherKey(t, c, k, told[0]))
+	c.Delete(t, secret)
+	told = append(told, anotherKey(t, c, k, told[1]))
+	// What goes wrong is told most of all.
+	kubetest.Change(t, c, secret, func(s *corev1.Secret) { yes := true; s.Immutable = &yes })
+	kubetest.Change(t, c, k, annotated(v1alpha1.AnnotationRotate, "2"))
+	c.AwaitEvent(t, k, "Warning SecretRefused")
+	redis.Kill()
+	if _, err := keys.Revoke(t.Context(), "pr_1", k.Status.KeyID); err != nil {
+		t.Fatal(err)
+	}
+	c.Delete(t, secret)
+	told = append(told, anotherKey(t, c, k, told[2]))
+	blocked := newKey("blocked")
+	c.Create(t, newSecret(named("blocked"), map[string]string{"api-key": told[3]}), blocked)
+	c.AwaitReady(t, blocked, v1alpha1.ReasonSecretNotOwned)
+
+	metrics := metricsOf(t, o.URL)
+	if !strings.Contains(metrics, `lectern_apikey_minted_total{cause="asked"`) {
+		t.Errorf("no metric tells of a rotation that was asked for:\n%.3000s", metrics)
+	}
+	_, ready := get(t, o.URL+"/readyz")
+	asJSON := func(v any) string {
+		t.Helper()
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	var (
+		objects v1alpha1.APIKeyList
+		events  corev1.EventList
+		newer   eventsv1.EventList
+		secrets corev1.SecretList
+	)
+	for _, list := range []client.ObjectList{&objects, &events, &newer, &secrets} {
+		if err := c.Client.List(t.Context(), list, inNamespace(c.Namespace)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var metadata []metav1.ObjectMeta
+	for _, s := range secrets.Items {
+		metadata = append(metadata, s.ObjectMeta)
+	}
+	if err := o.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	places := map[string]string{
+		"the log": o.log.String(), "metrics": metrics, "readiness": ready, "APIKeys": asJSON(objects), "events": asJSON(events),
+		"newer events": asJSON(newer), "metadata of Secrets": asJSON(metadata), "traces": spans.String(),
+	}
+	for place, text := range places {
+		if len(text) < 50 {
+			t.Errorf("%s: %q: there is nothing to look at", place, text)
+		}
+		for i, key := range told {
+			if _, err := auth.ParseKey(key); err != nil {
+				t.Fatalf("key %d: %v", i, err)
+			}
+			// Neither whole nor in a form that one can make it of.
+			for _, form := range []string{key, key[3:35], auth.HashKey(key).String()} {
+				if strings.Contains(text, form) {
+					t.Errorf("key %d is in %s", i, place)
+				}
+			}
+		}
+	}
+}
+
+// Operators that take over from each other, by a lease that was given up and one that was lost, rotate once.
+func TestLongAPIKeyWithTwoOperators(t *testing.T) {
+	if os.Getenv("LECTERN_LONG") != "1" {
+		t.Skip("takes long; LECTERN_LONG=1 runs it")
+	}
+	c := kubetest.Start(t)
+	keys := authtest.New(t, redistest.Start(t).URL)
+	first := start(t, c, keyEnviron(keys), nil)
+	second := start(t, c, keyEnviron(keys), nil)
+	var objects []*v1alpha1.APIKey
+	for i := range 10 {
+		objects = append(objects, newKey(fmt.Sprintf("reports-%d", i)))
+		c.Create(t, objects[i])
+	}
+	handled := func(value string) {
+		t.Helper()
+		for _, k := range objects {
+			kubetest.Await(t, k.Name+" is rotated", func() bool {
+				c.AwaitReady(t, k, v1alpha1.ReasonIssued)
+				return k.Status.RotateHandled == value
+			})
+		}
+	}
+	handled("")
+	ask := func(value string) {
+		for _, k := range objects {
+			kubetest.Change(t, c, k, annotated(v1alpha1.AnnotationRotate, value))
+		}
+	}
+	// Cut off in the middle: it does not know that it lost its lease until it does.
+	ask("1")
+	acts, stands := first, second
+	if !acting(t, acts.URL) {
+		acts, stands = second, first
+	}
+	acts.Requests.Cut()
+	handled("1")
+	if err := <-acts.done; err == nil {
+		t.Error("an operator that lost its lease stopped without saying so")
+	}
+	close(acts.done)
+	third := start(t, c, keyEnviron(keys), nil)
+	ask("2")
+	if err := stands.Stop(); err != nil {
+		t.Error(err)
+	}
+	handled("2")
+	kubetest.Await(t, "the third one acts", func() bool { return acting(t, third.URL) })
+	conn, err := pgx.Connect(t.Context(), keys.Config.MigrateURL.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, k := range objects {
+		var delivered, lost int
+		err := conn.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE delivered_at IS NOT NULL),
+			count(*) FILTER (WHERE delivered_at IS NULL AND revoked_at IS NULL) FROM api_keys WHERE owner_id = $1`, string(k.UID)).Scan(&delivered, &lost)
+		if err != nil || delivered != 3 || lost != 0 {
+			t.Errorf("%s: %d keys delivered, %d that nobody has, %v; want 3 and 0", k.Name, delivered, lost, err)
+		}
+	}
+}
