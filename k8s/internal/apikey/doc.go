@@ -51,6 +51,11 @@
 // labels: the condition says so, and no key is minted. What others put into the Secret beside our fields
 // stays.
 //
+// # Whose project it is
+//
+// Where a Project declares the project, the object has to be in its namespace or in one that it allows. One that
+// is not, or not any more, has no keys: those that it had are revoked at once.
+//
 // # When a key is replaced
 //
 // By schedule; when lectern.dev/rotate has a value that the current key was not minted with; when the Secret

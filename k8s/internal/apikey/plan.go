@@ -16,6 +16,7 @@ type state struct {
 	secret   secret
 	keys     []pgkeys.Owned // those that are accepted, by number
 	last     int64          // number of the key that was minted last
+	refused  bool           // the project is another namespace's, which does not allow this one
 	stuck    bool           // a key can not be minted or not be put into the Secret: what needs none is still done
 }
 
@@ -65,6 +66,7 @@ const (
 	secretEdited  cause = "secret_edited"  // the Secret holds no key that works
 	endedOutside  cause = "ended_outside"  // somebody else gave the current key an end
 	undelivered   cause = "undelivered"    // nobody has it
+	notGranted    cause = "not_granted"    // the project is another namespace's
 	objectDeleted cause = "object_deleted" // the object is being deleted
 	objectGone    cause = "object_gone"    // the sweep found no object
 )
@@ -97,6 +99,11 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 	switch {
 	case s.deleting:
 		return planDeletion(s), time.Time{}
+	case s.refused:
+		for _, k := range s.keys {
+			return step{do: revoke, key: k, why: notGranted}, time.Time{}
+		}
+		return step{}, time.Time{}
 	case !s.held:
 		// Before anything is minted, so that a deletion from now on finds what to revoke.
 		return step{do: hold}, time.Time{}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/internal/grant"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 )
@@ -70,6 +71,13 @@ func (r *run) read(ctx context.Context) error {
 	}
 	if r.state.deleting && !r.state.held {
 		return nil
+	}
+	if !r.state.deleting {
+		allowed, err := grant.Allowed(ctx, r.Client, r.object.Namespace, w.project)
+		if err != nil {
+			return err
+		}
+		r.state.refused = !allowed
 	}
 	// The keys first: of what another operator does in between, the Secret is seen and the key is not, and then
 	// the number of the key that would be minted is taken.
@@ -146,6 +154,8 @@ func revokedBecause(why cause) string {
 		return "it was minted and never put into the Secret"
 	case leaked:
 		return v1alpha1.AnnotationRevokeKeys + " names it"
+	case notGranted:
+		return "the project belongs to another namespace, which does not allow this one"
 	}
 	return "the object is being deleted"
 }

@@ -110,12 +110,18 @@ func ClusterRealm(ctx context.Context, reader client.Reader) (string, error) {
 	return "kubernetes/" + string(ns.UID), nil
 }
 
-// secretIndex finds APIKeys by the name of their Secret.
-const secretIndex = "apikey.secretName"
+// The indexes by which APIKeys are found: by the name of their Secret, and by their project.
+const (
+	secretIndex  = "apikey.secretName"
+	projectIndex = "apikey.project"
+)
 
 // APIKeys are read and watched, their finalizer is patched and their status applied.
 // +kubebuilder:rbac:groups=lectern.dev,resources=apikeys,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=lectern.dev,resources=apikeys/status,verbs=patch
+//
+// Projects are watched: they say which namespaces may have keys of a project.
+// +kubebuilder:rbac:groups=lectern.dev,resources=projects,verbs=get;list;watch
 //
 // The metadata of Secrets is watched, so that one that was deleted or edited is noticed; the one Secret of an
 // APIKey is read, created and patched.
@@ -124,7 +130,8 @@ const secretIndex = "apikey.secretName"
 // kube-system's UID tells this cluster from others that share the database of the keys.
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 
-// Setup adds the controller of APIKeys and the sweep of their keys to mgr.
+// Setup adds the controller of APIKeys and the sweep of their keys to mgr, whose Projects are indexed by
+// [grant.Index].
 func Setup(mgr ctrl.Manager, o Options) error {
 	if err := o.complete(mgr); err != nil {
 		return err
@@ -143,21 +150,36 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	err = mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.APIKey{}, projectIndex, func(object client.Object) []string {
+		return []string{object.(*v1alpha1.APIKey).Spec.Project}
+	})
+	if err != nil {
+		return err
+	}
 	r := &reconciler{Options: o, events: mgr.GetEventRecorder(frame.Reporter), meters: figures, sweep: sweep.nudge}
 	// Not for the status and the finalizer, which are the controller's own.
 	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	return o.Controller(mgr, "apikey", &v1alpha1.APIKey{}, builder.WithPredicates(changed)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Channel(sweep.look, &handler.EnqueueRequestForObject{})).
 		Complete(o.Traced("apikey", r))
 }
 
 // ofSecret finds the APIKeys that a Secret is for, or stands in the way of.
 func (r *reconciler) ofSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	return r.find(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretIndex: secret.GetName()})
+}
+
+// ofProject finds the APIKeys of a project.
+func (r *reconciler) ofProject(ctx context.Context, project client.Object) []reconcile.Request {
+	return r.find(ctx, client.MatchingFields{projectIndex: project.(*v1alpha1.Project).Spec.ProjectID})
+}
+
+func (r *reconciler) find(ctx context.Context, by ...client.ListOption) []reconcile.Request {
 	var objects v1alpha1.APIKeyList
-	err := r.Client.List(ctx, &objects, client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretIndex: secret.GetName()})
-	if err != nil {
-		r.Log.ErrorContext(ctx, "can not tell whose a Secret is", "namespace", secret.GetNamespace(), "name", secret.GetName(), "error", err)
+	if err := r.Client.List(ctx, &objects, by...); err != nil {
+		r.Log.ErrorContext(ctx, "can not tell which APIKeys a change is about", "error", err)
 		return nil
 	}
 	var requests []reconcile.Request

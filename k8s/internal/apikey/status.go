@@ -13,6 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	v1alpha1ac "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/internal/grant"
 )
 
 // statusOf is what is told of an object in state s, with the verdict on it. It holds ids of keys and times,
@@ -64,6 +65,8 @@ func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) frame.Verdi
 	current := s.current()
 	over := s.want.terms.ExpiresAt
 	switch {
+	case s.refused:
+		return frame.Verdict{Reason: v1alpha1.ReasonNotGranted, Message: grant.Refused(object.Namespace, object.Spec.Project)}
 	case !over.IsZero() && !now.Before(over):
 		return frame.Verdict{Reason: v1alpha1.ReasonExpired,
 			Message: "spec.expiresAt has passed, and no key of this object works. Set a later one, or delete the object."}
