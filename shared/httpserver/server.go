@@ -119,6 +119,7 @@ func (s *Server) newListener(o Options, name, variable, address string, router *
 			// end long streams.
 			ErrorLog:    log.New(serverLog{s.log}, "", 0),
 			BaseContext: func(net.Listener) context.Context { return base },
+			ConnContext: withConn,
 		},
 	}, nil
 }
