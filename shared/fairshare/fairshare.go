@@ -4,8 +4,8 @@
 // A list comes here when it goes on behind its first chunk; what is smaller never does. From then on it asks
 // for its turn before each statement. Turns are few, for each project and for all together; projects take them
 // one after the other whatever number of lists each has, and so do the lists of a project. When other requests
-// came while a turn was used, the next begins only after a rest as long as that turn was: then half of the time,
-// at least, is free of exports. Where nobody else asks for anything, nothing rests.
+// came while a turn was used, the next begins only after a rest of twice that turn: then two thirds of the time
+// are free of exports. Where nobody else asks for anything, nothing rests.
 //
 // It bounds one process. Replicas share nothing of it, as their load is balanced from outside.
 package fairshare
@@ -68,8 +68,9 @@ func (o Options) Validate() error {
 const most = 100_000
 
 const (
-	// longestRest bounds how long a turn keeps the next one waiting, for one that was slow for other reasons.
-	longestRest = 100 * time.Millisecond
+	// restFor is how long a rest is, in turns; longestRest bounds it, for a turn that was slow for other reasons.
+	restFor     = 2
+	longestRest = 250 * time.Millisecond
 
 	// comeBack is what a list too many is told to wait. Nobody knows when one of the others ends.
 	comeBack = 5 * time.Second
@@ -280,18 +281,19 @@ func (s *Share) release(p *project) {
 	s.next()
 }
 
-// Give ends the list's turn, and when others came meanwhile keeps the next one waiting for as long again.
-func (l *place) Give() {
+// Give ends the list's turn, and when others came meanwhile keeps the next one waiting: not after a light one, of
+// which a long page has a few before its first byte and none behind.
+func (l *place) Give(light bool) {
 	s := l.share
 	used := s.o.Now().Sub(l.since)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.project.had += used
-	if s.begun.Load() == l.begun || used <= 0 {
+	if light || s.begun.Load() == l.begun || used <= 0 {
 		s.release(l.project)
 		return
 	}
-	time.AfterFunc(min(used, longestRest), func() {
+	time.AfterFunc(min(restFor*used, longestRest), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.release(l.project)

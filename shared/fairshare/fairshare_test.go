@@ -59,7 +59,7 @@ func (l *log) end(project string) {
 }
 
 // use has a list take n turns of that length.
-func (l *log) use(t *testing.T, s *Share, project, name string, n int, each time.Duration) {
+func (l *log) use(t *testing.T, s *Share, project, name string, n int, each time.Duration, light bool) {
 	turn, err := s.Enter(of(project))
 	if err != nil {
 		t.Error(err)
@@ -74,7 +74,7 @@ func (l *log) use(t *testing.T, s *Share, project, name string, n int, each time
 		l.begin(name, project)
 		time.Sleep(each)
 		l.end(project)
-		turn.Give()
+		turn.Give(light)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestListsOfAProjectTakeTurns(t *testing.T) {
 		s := New(Options{ProjectReads: 1, Reads: 4})
 		var l log
 		for i := range 3 {
-			go l.use(t, s, "p", fmt.Sprint(i), 3, 10*time.Millisecond)
+			go l.use(t, s, "p", fmt.Sprint(i), 3, 10*time.Millisecond, false)
 			synctest.Wait()
 		}
 		time.Sleep(time.Second)
@@ -105,14 +105,14 @@ func TestProjectsTakeTurns(t *testing.T) {
 		s := New(Options{ProjectReads: 1, Reads: 1})
 		var l log
 		for i := range 8 {
-			go l.use(t, s, "big", "b", 10, 10*time.Millisecond)
+			go l.use(t, s, "big", "b", 10, 10*time.Millisecond, false)
 			_ = i
 		}
 		synctest.Wait()
 		begin := time.Now()
 		for _, name := range []string{"x", "y"} {
 			go func() {
-				l.use(t, s, name, name, 5, 10*time.Millisecond)
+				l.use(t, s, name, name, 5, 10*time.Millisecond, false)
 				if took := time.Since(begin); took > 170*time.Millisecond {
 					t.Errorf("%s took %v for five turns among three projects", name, took)
 				}
@@ -143,7 +143,7 @@ func TestBounds(t *testing.T) {
 		var l log
 		for _, project := range []string{"a", "b", "c"} {
 			for range 5 {
-				go l.use(t, s, project, project, 10, 10*time.Millisecond)
+				go l.use(t, s, project, project, 10, 10*time.Millisecond, false)
 			}
 		}
 		time.Sleep(10 * time.Second)
@@ -160,12 +160,14 @@ func TestTurnsGiveWay(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		others bool
+		light  bool
 		used   time.Duration
 		want   time.Duration // from the first turn to the end of the tenth
 	}{
-		{"nobody else asks", false, 10 * time.Millisecond, 100 * time.Millisecond},
-		{"others ask", true, 10 * time.Millisecond, 190 * time.Millisecond},
-		{"others ask, and turns are slow", true, time.Second, 10*time.Second + 9*longestRest},
+		{"nobody else asks", false, false, 10 * time.Millisecond, 100 * time.Millisecond},
+		{"others ask", true, false, 10 * time.Millisecond, 280 * time.Millisecond},
+		{"others ask, and turns are light", true, true, 10 * time.Millisecond, 100 * time.Millisecond},
+		{"others ask, and turns are slow", true, false, time.Second, 10*time.Second + 9*longestRest},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -187,7 +189,7 @@ func TestTurnsGiveWay(t *testing.T) {
 				}
 				var l log
 				begin := time.Now()
-				l.use(t, s, "p", "x", 10, tt.used)
+				l.use(t, s, "p", "x", 10, tt.used, tt.light)
 				if took := time.Since(begin); took != tt.want {
 					t.Errorf("took %v, want %v", took, tt.want)
 				}
@@ -290,12 +292,12 @@ func TestGivingUp(t *testing.T) {
 		if lists, waiting, _ := s.Counts(); lists != 1 || waiting != 0 {
 			t.Errorf("%d lists, %d wait", lists, waiting)
 		}
-		busy.Give()
+		busy.Give(false)
 		next := enter(t, s, "p")
 		if err := next.Take(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		next.Give()
+		next.Give(false)
 		next.Leave()
 		busy.Leave()
 		if len(s.projects)+len(s.order)+s.reading+s.waiting != 0 {
@@ -316,11 +318,11 @@ func TestGivingUpAsTheTurnComes(t *testing.T) {
 		var both sync.WaitGroup
 		both.Go(func() {
 			if gone.Take(ctx) == nil {
-				gone.Give()
+				gone.Give(false)
 			}
 		})
 		both.Go(cancel)
-		busy.Give()
+		busy.Give(false)
 		both.Wait()
 		busy.Leave()
 		gone.Leave()

@@ -143,7 +143,7 @@ func (l *List) seek(n int) (last Position, found, more bool, err error) {
 		}
 		var p Position
 		var some bool
-		err = l.inTurn(l.ctx, func() (err error) {
+		err = l.inTurn(l.ctx, true, func() (err error) {
 			p, some, more, err = l.src.Settle(l.ctx, after, l.end, step)
 			return err
 		})
@@ -224,7 +224,7 @@ func (l *List) Chunks() iter.Seq2[[]byte, error] {
 // read fills the sink with the next chunk and tells whether it is the last.
 func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
 	l.sink.begin()
-	err = l.inTurn(ctx, func() error { return l.src.Chunk(ctx, l.sink, l.after, l.end, limit) })
+	err = l.inTurn(ctx, false, func() error { return l.src.Chunk(ctx, l.sink, l.after, l.end, limit) })
 	if err != nil {
 		return false, err
 	}

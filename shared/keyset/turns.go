@@ -14,8 +14,8 @@ type Turn interface {
 	// Take waits until the list may run a statement. The error is that of a ctx that ended first.
 	Take(ctx context.Context) error
 
-	// Give says that the statement is over.
-	Give()
+	// Give says that the statement is over. A light one read an index alone.
+	Give(light bool)
 
 	// Leave says that there will be no more.
 	Leave()
@@ -43,13 +43,13 @@ func (l *List) enter() error {
 }
 
 // inTurn runs a statement when it is the list's turn.
-func (l *List) inTurn(ctx context.Context, run func() error) error {
+func (l *List) inTurn(ctx context.Context, light bool, run func() error) error {
 	if l.turn == nil {
 		return run()
 	}
 	if err := l.turn.Take(ctx); err != nil {
 		return err
 	}
-	defer l.turn.Give()
+	defer l.turn.Give(light)
 	return run()
 }
