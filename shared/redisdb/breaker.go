@@ -19,8 +19,8 @@ type breaker struct {
 	probe  func(context.Context) error
 	open   atomic.Bool
 
-	// whole marks the breaker before a cluster: it minds what fails before a node was reached, as each
-	// node has a breaker of its own, and a node that says that the cluster is down.
+	// whole marks the breaker before a cluster: it minds only what fails before a node was reached,
+	// as each node has a breaker of its own.
 	whole bool
 }
 
@@ -35,7 +35,7 @@ func newClusterBreaker(c *Client, cluster *redis.ClusterClient) *breaker {
 	b.probe = func(ctx context.Context) error {
 		reached := new(atomic.Bool)
 		err := cluster.Get(context.WithValue(ctx, reachedKey{}, reached), "lectern:probe").Err()
-		if err == nil || reached.Load() && !isClusterDown(err) {
+		if err == nil || reached.Load() {
 			return nil
 		}
 		return err
@@ -99,7 +99,7 @@ func (b *breaker) run(ctx context.Context, command func(context.Context) error) 
 	switch {
 	case !isFault(err), ctx.Err() != nil:
 		// Redis answered, or the caller gave up before it could.
-	case b.whole && reached.Load() && !isClusterDown(err):
+	case b.whole && reached.Load():
 	default:
 		b.trip(err)
 	}
@@ -107,8 +107,9 @@ func (b *breaker) run(ctx context.Context, command func(context.Context) error) 
 }
 
 // isFault tells whether err says that Redis is of no use. An error that Redis itself sends is an answer,
-// but for those of a node that still reads its data, or is a replica since a failover, or has no part in a
-// whole cluster: the driver would try each command on it again, after a while or on a new connection.
+// but for those of a node that still reads its data, or is a replica since a failover, or serves nobody as
+// there are slots that nobody serves, be it for the moment of a failover: the driver would try each command
+// again, after a while or on a new connection.
 func isFault(err error) bool {
 	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, ErrDown) ||
 		errors.Is(err, redis.ErrClosed) || errors.Is(err, context.Canceled) {
@@ -119,10 +120,6 @@ func isFault(err error) bool {
 	}
 	return true
 }
-
-// isClusterDown tells whether a node of a cluster says that it can serve nobody: there are slots that no
-// master serves, be it for the moment of a failover.
-func isClusterDown(err error) bool { return err != nil && redis.IsClusterDownError(err) }
 
 // trip opens the breaker and starts its probe, unless it is open already.
 func (b *breaker) trip(err error) {

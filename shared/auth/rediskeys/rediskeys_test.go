@@ -247,6 +247,39 @@ func TestChangeDuringAReadStays(t *testing.T) {
 	}
 }
 
+// A tombstone may be lost with the master that held it: who heard of the change believes no copy from before it,
+// nor one that another process's clock may have dated too late.
+func TestCopyFromBeforeAChangeThatWasHeardOf(t *testing.T) {
+	b := setup(t)
+	b.lookup(t, b.Keys)
+	old, err := b.redis.Get(t.Context(), b.name(t)).Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, asked := b.lookup(t, b.Keys); asked {
+		t.Fatal("a good copy is not believed")
+	}
+	b.Changed(b.hash.Shard() + 1)
+	if _, asked := b.lookup(t, b.Keys); asked {
+		t.Error("a change in another shard makes a copy worthless")
+	}
+	b.Changed(b.hash.Shard())
+	for range 3 {
+		b.redis.Set(t.Context(), b.name(t), old, time.Minute)
+		if _, asked := b.lookup(t, b.Keys); !asked {
+			t.Fatal("a copy from before the change is believed")
+		}
+	}
+	if _, asked := b.lookup(t, b.keys(secret)); asked {
+		t.Error("a process that heard of nothing does not believe the new copy")
+	}
+	b.offset.Store(int64(1100 * time.Millisecond))
+	b.lookup(t, b.Keys)
+	if _, asked := b.lookup(t, b.Keys); asked {
+		t.Error("a copy from well after the change is not believed")
+	}
+}
+
 func TestTombstoneWithoutAStore(t *testing.T) {
 	b := setup(t)
 	b.lookup(t, b.Keys)
