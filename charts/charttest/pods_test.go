@@ -109,13 +109,10 @@ func TestGoLimits(t *testing.T) {
 		{"less than one", "100m", "100M", "1", "87890KiB"},
 		{"fraction", "2.5", "1.5Gi", "3", "1415577KiB"},
 		{"bytes", "4", "268435456", "4", "235929KiB"},
-		{"no limits", "", "", "", ""},
+		{"no limits", "null", "null", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			limits := "null"
-			if tt.cpu != "" {
-				limits = fmt.Sprintf("{cpu: %s, memory: %s}", tt.cpu, tt.memory)
-			}
+			limits := fmt.Sprintf("{cpu: %s, memory: %s}", tt.cpu, tt.memory)
 			d := one[*apps.Deployment](t, render(t, "entries: {resources: {limits: "+limits+"}}"), "lectern-entries")
 			c := container(t, d, "entries")
 			procs, _ := variable(c, "GOMAXPROCS")
@@ -197,15 +194,15 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// TestMigrations: services migrate before they serve, with their own image; the others do not.
+// TestMigrations: who has a database migrates it before it starts, with its own image.
 func TestMigrations(t *testing.T) {
 	r := render(t, "")
 	for _, component := range components() {
 		d := one[*apps.Deployment](t, r, "lectern-"+component)
 		inits := d.Spec.Template.Spec.InitContainers
-		if component == "operator" || component == "proxy" {
+		if component == "proxy" {
 			if len(inits) > 0 {
-				t.Errorf("%s has init containers", component)
+				t.Errorf("%s has init containers, and no database", component)
 			}
 			continue
 		}

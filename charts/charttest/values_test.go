@@ -308,6 +308,7 @@ func TestSecretsAreOnlyNamed(t *testing.T) {
 		"experiments/experiments": database("experiments"), "experiments/migrate": migrates("experiments"),
 		"region/region": append(database("region"), "lectern-keys/INTERNAL_API_KEYS"), "region/migrate": migrates("region"),
 		"proxy/proxy":       {"lectern-auth/AUTH_CACHE_SECRETS", "lectern-auth/AUTH_DATABASE_URL", "lectern-redis/REDIS_URL"},
+		"operator/migrate":  {"lectern-auth/AUTH_DATABASE_URL", "lectern-auth/AUTH_MIGRATE_DATABASE_URL"},
 		"operator/operator": {"lectern-auth/AUTH_CACHE_SECRETS", "lectern-auth/AUTH_MIGRATE_DATABASE_URL", "lectern-keys/INGEST_API_KEYS", "lectern-redis/REDIS_URL"},
 	}
 	got := map[string][]string{}

@@ -1,7 +1,6 @@
 {{/* A component's Deployment: dict root, name, c. */}}
 {{- define "lectern.deployment" -}}
 {{- $v := .root.Values -}}
-{{- $isService := not (has .name (list "proxy" "operator")) -}}
 {{- $image := include "lectern.image" (dict "root" .root "image" .c.image) -}}
 {{- $grace := int .c.terminationGracePeriodSeconds -}}
 {{- if not $grace }}{{ $grace = add .c.drain.preStopSeconds .c.drain.delaySeconds .c.drain.timeoutSeconds 12 }}{{ end -}}
@@ -60,7 +59,7 @@ spec:
         - {{ toYaml (merge (dict "labelSelector" (dict "matchLabels" (include "lectern.selector" $ | fromYaml)) "matchLabelKeys" (list "pod-template-hash")) .) | nindent 10 | trim }}
         {{- end }}
       {{- end }}
-      {{- $migrates := and $isService .c.migrate.enabled }}
+      {{- $migrates := and (ne .name "proxy") .c.migrate.enabled }}
       {{- $waits := and $v.dev.enabled (not .c.database.existingSecret) $migrates }}
       {{- if or $migrates .c.extraInitContainers }}
       initContainers:
@@ -83,7 +82,7 @@ spec:
             {{- toYaml . | nindent 12 }}
           {{- end }}
           resources:
-            {{- toYaml .c.resources | nindent 12 }}
+            {{- include "lectern.resources" .c.resources | nindent 12 }}
           securityContext:
             {{- toYaml .c.securityContext | nindent 12 }}
           {{- with .c.extraVolumeMounts }}
@@ -121,7 +120,7 @@ spec:
             preStop: {sleep: {seconds: {{ .c.drain.preStopSeconds }}}}
           {{- end }}
           resources:
-            {{- toYaml .c.resources | nindent 12 }}
+            {{- include "lectern.resources" .c.resources | nindent 12 }}
           securityContext:
             {{- toYaml .c.securityContext | nindent 12 }}
           {{- $manifests := and (eq .name "proxy") $v.proxy.manifests.existingSecret }}

@@ -4,7 +4,7 @@ image: {{ include "lectern.image" (dict "root" .root "image" .root.Values.dev.po
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 command: [sh, -c, "for second in $(seq 300); do pg_isready -q -h {{ include "lectern.fullname" .root }}-dev-postgres && exit 0; sleep 1; done; exit 1"]
 resources:
-  {{- toYaml .c.resources | nindent 2 }}
+  {{- include "lectern.resources" .c.resources | nindent 2 }}
 securityContext:
   {{- toYaml .c.securityContext | nindent 2 }}
 {{- end }}

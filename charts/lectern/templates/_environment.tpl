@@ -17,6 +17,21 @@
 {{- end -}}
 {{- end }}
 
+{{/* Resources without what was set to null, which takes a limit of defaults away. */}}
+{{- define "lectern.resources" -}}
+{{- $kept := dict -}}
+{{- range $kind, $amounts := . -}}
+{{- if kindIs "map" $amounts -}}
+{{- $some := dict -}}
+{{- range $name, $amount := $amounts }}{{ if not (kindIs "invalid" $amount) }}{{ $_ := set $some $name $amount }}{{ end }}{{ end -}}
+{{- $_ := set $kept $kind $some -}}
+{{- else if $amounts -}}
+{{- $_ := set $kept $kind $amounts -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $kept -}}
+{{- end }}
+
 {{/* One variable out of a Secret: dict name, secret, key, optional. */}}
 {{- define "lectern.fromSecret" -}}
 - name: {{ .name }}
@@ -49,6 +64,7 @@
 {{- $_ := set $env "PROXY_MANIFESTS" "/etc/lectern/manifests" -}}
 {{- end -}}
 {{- if eq .name "operator" -}}
+{{- $_ := set $env "LEASE_NAME" (printf "%s-operator" (include "lectern.fullname" .root)) -}}
 {{- $region := mergeOverwrite (deepCopy $v.defaults) (deepCopy $v.region) -}}
 {{- if $region.enabled }}{{ $_ := set $env "REGION_INTERNAL_URL" (printf "http://%s-region:%d" (include "lectern.fullname" .root) (int $region.service.internalPort)) }}{{ end -}}
 {{- with $v.publicUrl }}{{ $_ := set $env "PUBLIC_URL" . }}{{ end -}}
@@ -108,7 +124,8 @@
 {{- end }}
 {{- end }}
 
-{{/* The environment of a service's migration: the owners' URLs, and the others' for the names of their roles. */}}
+{{/* The environment of a migration: the owners' URLs, and the others' for the names of their roles. The operator has
+     the keys' database alone. */}}
 {{- define "lectern.migrationEnvironment" -}}
 {{- $auth := include "lectern.secret.auth" .root -}}
 {{- $database := include "lectern.secret.database" . -}}
@@ -118,9 +135,11 @@
   value: {{ .root.Values.telemetry.logLevel | quote }}
 - name: LOG_FORMAT
   value: {{ .root.Values.telemetry.logFormat | quote }}
+{{- if ne .name "operator" }}
 {{ include "lectern.fromSecret" (dict "name" "MIGRATE_DATABASE_URL" "secret" $database "key" .c.database.keys.migrate) }}
 {{ include "lectern.fromSecret" (dict "name" "DATABASE_URL" "secret" $database "key" .c.database.keys.url) }}
 {{ include "lectern.fromSecret" (dict "name" "INGEST_DATABASE_URL" "secret" $database "key" .c.database.keys.ingest "optional" true) }}
+{{- end }}
 {{ include "lectern.fromSecret" (dict "name" "AUTH_MIGRATE_DATABASE_URL" "secret" $auth "key" $keys.migrate "optional" true) }}
 {{ include "lectern.fromSecret" (dict "name" "AUTH_DATABASE_URL" "secret" $auth "key" $keys.url) }}
 {{- with .c.extraEnv }}
