@@ -35,8 +35,9 @@ test-citus: setup ## run the suites of all services on a Citus cluster (CITUS_KI
 lint: ## build, vet and tidy every module alone, and lint them
 	@scripts/lint
 
+# k8s first: others take what is generated there.
 generate: ## bring generated files and tables up to date
-	@scripts/modules | while read -r module; do go generate "$$module/..." || exit 1; done
+	@{ echo ./k8s; scripts/modules; } | awk '!seen[$$0]++' | while read -r module; do go generate "$$module/..." || exit 1; done
 	@go run ./shared/config/configdoc $(wildcard docs/*.md)
 
 bench: ## measure the services beside their limits (NAME=list_10 for some, COMPARE=FILE, GROW=100, PEERS=1)

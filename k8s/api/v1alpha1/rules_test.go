@@ -12,6 +12,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/proxy/manifest"
 )
 
 // Specs as people write them, in YAML, which the tests change.
@@ -193,9 +194,45 @@ func TestRules(t *testing.T) {
 				case tt.want != "" && !strings.Contains(err.Error(), tt.want):
 					t.Errorf("says:\n%v\nwant: %s", err, tt.want)
 				}
+				if takenByProxy, asked := proxyTakes(t, kind, tt.spec); asked && (takenByProxy != (tt.want == "")) != differs[kind+" "+tt.name] {
+					t.Errorf("the proxy takes it from a folder: %v; the API server: %v", takenByProxy, tt.want == "")
+				}
 			})
 		}
 	}
+}
+
+// differs are the specs that the API server and the proxy's folder of manifests judge differently, and are
+// meant to: lists that hold a value twice, which server-side apply forbids; names of Kubernetes' own; what an
+// endpoint refers to, which the proxy looks for; certificates, which CEL can not read.
+var differs = map[string]bool{
+	"Credential place twice":                 true,
+	"Credential Secret of another namespace": true,
+	"ProxyEndpoint method twice":             true,
+	"ProxyEndpoint credential":               true,
+	"ProxyEndpoint all":                      true,
+}
+
+// proxyTakes tells whether the proxy takes a spec from a folder of manifests, where it reads that kind.
+func proxyTakes(t *testing.T, kind, spec string) (taken, asked bool) {
+	t.Helper()
+	if kind != "Credential" && kind != "ProxyEndpoint" {
+		return false, false
+	}
+	text := "apiVersion: lectern.dev/v1alpha1\nkind: " + kind + "\nmetadata: {name: x}\nspec:\n  " +
+		strings.ReplaceAll(strings.TrimSuffix(spec, "\n"), "\n", "\n  ") + "\n"
+	var o manifest.Objects
+	if err := manifest.Parse(&o, "x.yaml", []byte(text)); err != nil {
+		return false, true
+	}
+	snapshot, faults, _ := manifest.BuildEach(o)
+	snapshot.Discard()
+	for _, f := range faults {
+		if f.Cause == manifest.Invalid {
+			return false, true
+		}
+	}
+	return true, true
 }
 
 // What never changes, and what may.

@@ -1,0 +1,143 @@
+package v1alpha1_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/k8s/manifests"
+	"github.com/lectern-dev/lectern/proxy/manifest"
+)
+
+// What is not said is filled in by the API server, and said by the types as it is stored.
+func TestDefaults(t *testing.T) {
+	c := kubetest.Start(t)
+	for kind, tt := range map[string]struct{ in, want string }{
+		"Project": {project, "projectId: pr_1\ntitle: One\ndeletionPolicy: Retain\n"},
+		"APIKey": {apiKey + "rotation: {every: 720h}\n", `
+project: pr_1
+scopes: [entries:read, embeddables:read, experiments:read]
+rotation: {every: 720h, overlap: 1h}
+secret: {keys: {apiKey: api-key, projectId: project-id, url: url}}
+`},
+		"Credential": {credential, credential},
+		"ProxyEndpoint": {proxyEndpoint, proxyEndpoint + `
+access: origin
+limits: {concurrent: 256}
+timeouts: {connect: 10s, headers: 60s, idle: 5m}
+`},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			o := object(t, kind, tt.in)
+			o.SetGenerateName("x-")
+			c.Create(t, o)
+			var want map[string]any
+			if err := yaml.Unmarshal([]byte(tt.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			got, _, err := unstructured.NestedMap(o.Object, "spec")
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Numbers as both readers make them.
+			text, err := yaml.Marshal(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = nil
+			if err := yaml.Unmarshal(text, &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The defaults of the schema are the proxy's own.
+func TestDefaultsAreTheProxys(t *testing.T) {
+	c := kubetest.Start(t)
+	blank := v1alpha1.ProxyEndpointSpec{
+		Project: "pr_1", Environment: "prod", Access: v1alpha1.AccessByKey, Destinations: []v1alpha1.Rule{{Domain: "example.com"}},
+	}
+	stored := &v1alpha1.ProxyEndpoint{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: blank}
+	c.Create(t, stored)
+	build := func(e *v1alpha1.ProxyEndpoint) any {
+		s, faults, _ := manifest.BuildEach(manifest.Objects{Endpoints: []manifest.ProxyEndpoint{manifests.Endpoint(e)}})
+		defer s.Discard()
+		if len(faults) > 0 {
+			t.Fatal(faults[0])
+		}
+		e0 := s.Endpoints()[0]
+		return []any{e0.Access, e0.Limits, e0.Timeouts, e0.Ports, e0.Methods}
+	}
+	unset := &v1alpha1.ProxyEndpoint{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: "x"}, Spec: blank}
+	if diff := cmp.Diff(build(unset), build(stored)); diff != "" {
+		t.Errorf("(-what the proxy takes for unset +what the schema says):\n%s", diff)
+	}
+}
+
+// Whatever is stored comes back as it was: all fields of all kinds.
+func TestRoundTrip(t *testing.T) {
+	c := kubetest.Start(t)
+	at := metav1.NewTime(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC).Local())
+	hour := &metav1.Duration{Duration: time.Hour}
+	rules := []v1alpha1.Rule{{Domain: "example.com"}, {Pattern: `https://a\.example/.*`}}
+	for name, o := range map[string]client.Object{
+		"Project": &v1alpha1.Project{Spec: v1alpha1.ProjectSpec{
+			ProjectID: "ü/日", Title: "One", Region: "Europe/Berlin", DeletionPolicy: v1alpha1.DeleteOnDelete, AllowedNamespaces: []string{"a", "*"},
+		}},
+		"APIKey": &v1alpha1.APIKey{Spec: v1alpha1.APIKeySpec{
+			Project: "pr_1", Scopes: []v1alpha1.Scope{"proxy:use"}, ExpiresAt: &at, Rate: 7, URL: "https://api.example.com",
+			Rotation: &v1alpha1.APIKeyRotation{Every: metav1.Duration{Duration: 36 * time.Hour}, Overlap: metav1.Duration{Duration: 90 * time.Second}},
+			Secret:   v1alpha1.APIKeySecret{Name: "s", Keys: v1alpha1.APIKeySecretKeys{APIKey: "A", ProjectID: "B", URL: "C"}},
+		}},
+		"Credential": &v1alpha1.Credential{Spec: v1alpha1.CredentialSpec{
+			Project: "pr_1", Environment: "prod", ID: "cred_x", Destinations: rules, AllowedNamespaces: []string{"web"},
+			ValueFrom: v1alpha1.CredentialValueSource{SecretKeyRef: v1alpha1.SecretKeyRef{Name: "s", Key: "k"}},
+			Places:    []v1alpha1.CredentialPlace{v1alpha1.InHeader, v1alpha1.InBody},
+		}},
+		"ProxyEndpoint": &v1alpha1.ProxyEndpoint{Spec: v1alpha1.ProxyEndpointSpec{
+			Project: "pr_1", Environment: "prod", Access: v1alpha1.AccessByKey, Origins: rules, Destinations: rules, Methods: []string{"GET"},
+			Credentials: []string{"cred_x"}, Ports: []int32{443}, AllowHTTP: true, Scrub: v1alpha1.Scrub{Disabled: true, PassUnreadable: true},
+			CABundle: "-----BEGIN CERTIFICATE-----",
+			Limits:   v1alpha1.Limits{RequestsPerSecond: 1, Burst: 2, Concurrent: 3, RequestBytes: 1 << 40, ResponseBytes: 5},
+			Timeouts: v1alpha1.Timeouts{Connect: &metav1.Duration{Duration: 1500 * time.Millisecond}, Headers: hour, Idle: hour, Total: hour},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.SetName("round-trip")
+			want := o.DeepCopyObject().(client.Object)
+			c.Create(t, o)
+			got := want.DeepCopyObject().(client.Object)
+			if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(o), got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(spec(want), spec(got)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func spec(o client.Object) any {
+	switch o := o.(type) {
+	case *v1alpha1.Project:
+		return o.Spec
+	case *v1alpha1.APIKey:
+		return o.Spec
+	case *v1alpha1.Credential:
+		return o.Spec
+	case *v1alpha1.ProxyEndpoint:
+		return o.Spec
+	}
+	return nil
+}
