@@ -27,6 +27,7 @@ const everything = `
 dev: {enabled: true, collector: {enabled: true}}
 publicUrl: https://api.example.com
 trustedProxies: [10.0.0.0/8, "fd00::/8"]
+watchNamespaces: [team-a, team-b]
 commonLabels: {team: data}
 commonAnnotations: {example.com/owner: data}
 image: {registry: registry.example.com/lectern, pullSecrets: [{name: regcred}]}

@@ -63,6 +63,9 @@
 {{- if and (eq .name "proxy") $v.proxy.manifests.existingSecret -}}
 {{- $_ := set $env "PROXY_MANIFESTS" "/etc/lectern/manifests" -}}
 {{- end -}}
+{{- if include "lectern.asksAPIServer" . -}}
+{{- with $v.watchNamespaces }}{{ $_ := set $env "WATCH_NAMESPACES" (join "," .) }}{{ end -}}
+{{- end -}}
 {{- if eq .name "operator" -}}
 {{- $_ := set $env "LEASE_NAME" (printf "%s-operator" (include "lectern.fullname" .root)) -}}
 {{- $region := mergeOverwrite (deepCopy $v.defaults) (deepCopy $v.region) -}}
