@@ -1,0 +1,308 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/authtest"
+	"github.com/lectern-dev/lectern/shared/faulttest"
+	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/redistest"
+	"github.com/lectern-dev/lectern/shared/servicetest"
+
+	"github.com/lectern-dev/lectern/services/entries/internal/store"
+)
+
+// sharded is a service whose database is on a Citus cluster of its own, with projects on two workers.
+type sharded struct {
+	*servicetest.Service
+	cluster *pgtest.Cluster
+	fine    []string // projects on the first worker
+	struck  []string // projects on the second
+	keys    map[string]string
+}
+
+// rowsEach is how many entries each project has, with a page view each.
+const rowsEach = 300
+
+func startSharded(t *testing.T) *sharded {
+	t.Helper()
+	if os.Getenv("LECTERN_LONG") == "" {
+		t.Skip("long: run by make test-long")
+	}
+	c := pgtest.NewCluster(t, 2, "citus.recover_2pc_interval = '3s'")
+	redis := redistest.Start(t)
+	b := &servicetest.Backing{DB: c.Database(t, store.Schema()), Redis: redis, Keys: authtest.New(t, redis.URL)}
+	s := &sharded{cluster: c, keys: map[string]string{}, Service: startOn(t, b, map[string]string{
+		"DATABASE_MAX_CONNS": "16", "INGEST_RETRY_TIME": "1s",
+	})}
+	for i := range 24 {
+		project := fmt.Sprintf("pr_%d", i)
+		fill(t, s.Service, project, rowsEach)
+		if s.worker(t, project) == c.Member(1) {
+			s.fine = append(s.fine, project)
+		} else {
+			s.struck = append(s.struck, project)
+		}
+		s.keys[project] = b.Keys.Key(project)
+	}
+	if len(s.fine) < 3 || len(s.struck) < 3 {
+		t.Fatalf("%d projects on one worker and %d on the other", len(s.fine), len(s.struck))
+	}
+	return s
+}
+
+// admin runs a query of one value as the superuser.
+func (s *sharded) admin(t *testing.T, into any, sql string, args ...any) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.cluster.Superuser(s.DB))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if err := conn.QueryRow(ctx, sql, args...).Scan(into); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// worker gives where a project is.
+func (s *sharded) worker(t *testing.T, project string) (addr string) {
+	t.Helper()
+	s.admin(t, &addr, `
+		SELECT n.nodename || ':' || n.nodeport FROM pg_dist_placement p JOIN pg_dist_node n USING (groupid)
+		WHERE p.shardid = get_shard_id_for_distribution_column('entries', $1::text)`, project)
+	return addr
+}
+
+// load asks for all that a project has, from two clients each.
+func (s *sharded) load(t *testing.T, projects []string) (stop func() faulttest.Report) {
+	t.Helper()
+	var loads []*faulttest.Load
+	for _, p := range projects[:3] {
+		var paths []string
+		for _, path := range []string{"entries", "entries?limit=100&direction=ASC", "entries/en_0000007", "entries/en_0000007/events", "entries-page-views"} {
+			paths = append(paths, "/projects/"+p+"/"+path)
+		}
+		// Records that are added meanwhile are newer than those and would change the first and the last.
+		paths = paths[1:4]
+		loads = append(loads, faulttest.Start(t, s.URL, faulttest.LoadOptions{Key: s.keys[p], Paths: paths, Clients: 2, Pause: 5 * time.Millisecond}))
+	}
+	return func() (all faulttest.Report) {
+		all.Statuses = map[int]int{}
+		for _, l := range loads {
+			r := l.Stop()
+			all.Good, all.Refused, all.Broken = all.Good+r.Good, all.Refused+r.Refused, all.Broken+r.Broken
+			all.Wrong = append(all.Wrong, r.Wrong...)
+			all.Gap = max(all.Gap, r.Gap)
+			all.Latencies, all.Refusals = append(all.Latencies, r.Latencies...), append(all.Refusals, r.Refusals...)
+			for status, n := range r.Statuses {
+				all.Statuses[status] += n
+			}
+		}
+		slices.Sort(all.Latencies)
+		slices.Sort(all.Refusals)
+		return all
+	}
+}
+
+// write stores entries in projects until ctx ends, each read back as soon as it is acknowledged, and gives the
+// paths of those that were.
+func (s *sharded) write(ctx context.Context, t *testing.T, projects []string, refusedToo bool) (acknowledged []string) {
+	for n := 0; ctx.Err() == nil; n++ {
+		project := projects[n%len(projects)]
+		id := fmt.Sprintf("new_%06d", n)
+		line, err := json.Marshal(newEntry(project, id, at(2_000_000+n)))
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		a := s.DoInternal(t, servicetest.Request{Method: "POST", Path: "/internal/entries", Key: servicetest.IngestKey, Body: strings.NewReader(string(line))})
+		switch {
+		case a.Status == 200:
+			path := "/projects/" + project + "/entries/" + id
+			acknowledged = append(acknowledged, path)
+			if a := s.Get(t, s.keys[project], path); a.Status != 200 && (a.Status != 503 || !refusedToo) {
+				t.Errorf("%s was acknowledged; the next read is %d", path, a.Status)
+			}
+		case a.Status != 503 || !refusedToo:
+			t.Errorf("ingest into %s: %d %s", project, a.Status, a.Body)
+		}
+	}
+	return acknowledged
+}
+
+// TestLongCitusWorkerFaults: a worker is killed, and one is stopped, under reads and writes. Projects elsewhere
+// see no error and are served as fast as before; its own see 503 alone, and are back by themselves; what
+// was acknowledged is there, for the very next read.
+func TestLongCitusWorkerFaults(t *testing.T) {
+	s := startSharded(t)
+	run := func(d time.Duration, fault func()) (others, own faulttest.Report) {
+		t.Helper()
+		stopOthers, stopOwn := s.load(t, s.fine), s.load(t, s.struck)
+		ctx, cancel := context.WithTimeout(context.Background(), d)
+		defer cancel()
+		var writing sync.WaitGroup
+		var there, here []string
+		writing.Go(func() { there = s.write(ctx, t, s.fine[3:4], false) })
+		writing.Go(func() { here = s.write(ctx, t, s.struck[3:4], fault != nil) })
+		if fault != nil {
+			fault()
+		}
+		writing.Wait()
+		others, own = stopOthers(), stopOwn()
+		for i, path := range append(there, here...) {
+			if i%7 == 0 || i > len(there) { // those of the struck worker all
+				if a := s.Get(t, s.keys[strings.Split(path, "/")[2]], path); a.Status != 200 {
+					t.Errorf("%s was acknowledged and is %d", path, a.Status)
+				}
+			}
+		}
+		t.Logf("%d and %d writes were acknowledged", len(there), len(here))
+		return others, own
+	}
+	run(3*time.Second, nil) // warms
+	quiet, _ := run(10*time.Second, nil)
+	t.Logf("quiet: %v", quiet)
+	for _, tt := range []struct {
+		name       string
+		begin, end func()
+		lasts      time.Duration
+	}{
+		{"killed", func() { s.cluster.Kill(t, 2) }, func() { s.cluster.Start(t, 2) }, 10 * time.Second},
+		{"stopped", func() { s.cluster.Pause(t, 2) }, func() { s.cluster.Resume(t, 2) }, 30 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			const before, after = 2 * time.Second, 12 * time.Second
+			var back time.Duration
+			others, own := run(before+tt.lasts+after, func() {
+				wait(before)
+				tt.begin()
+				wait(tt.lasts)
+				tt.end()
+				back = eventually(t, after, "its projects are back", func() bool {
+					for _, p := range s.struck {
+						if s.Get(t, s.keys[p], "/projects/"+p+"/entries?limit=1").Status != 200 {
+							return false
+						}
+					}
+					return true
+				})
+			})
+			others.Check(t, "others")
+			own.Check(t, "its own")
+			t.Logf("its own: refused at the median after %v; back after %v", faulttest.Quantile(own.Refusals, 0.5), back)
+			if others.Refused+others.Broken > 0 {
+				t.Errorf("others noticed: %v", others)
+			}
+			was, is := faulttest.Quantile(quiet.Latencies, 0.99), faulttest.Quantile(others.Latencies, 0.99)
+			t.Logf("others' p99: %v, quiet %v: %.2f times", is, was, float64(is)/float64(was))
+			if is > was*3/2+5*time.Millisecond { // the machine's own noise
+				t.Errorf("others wait: p99 %v, quiet %v", is, was)
+			}
+			if own.Refused == 0 || own.Broken > 0 {
+				t.Errorf("its own: %v", own)
+			}
+			if median := faulttest.Quantile(own.Refusals, 0.5); median > 100*time.Millisecond {
+				t.Errorf("its own are refused after %v", median)
+			}
+		})
+	}
+}
+
+// wait is how long a fault lasts.
+func wait(d time.Duration) {
+	timer := time.NewTimer(d)
+	<-timer.C
+}
+
+// TestLongCitusRebalance: a third worker is added, shards are moved to it, and a large project is moved to a
+// worker of its own, all under load: no request fails, and walks by cursor give every row exactly once.
+func TestLongCitusRebalance(t *testing.T) {
+	s := startSharded(t)
+	const large = "pr_large"
+	fill(t, s.Service, large, 40_000)
+	s.keys[large] = s.Keys.Key(large)
+	stop := []func() faulttest.Report{s.load(t, s.fine), s.load(t, s.struck)}
+	ctx, cancel := context.WithCancel(context.Background())
+	var walking sync.WaitGroup
+	defer walking.Wait()
+	defer cancel()
+	walks := map[string]int{}
+	var mu sync.Mutex
+	for _, of := range []struct {
+		project string
+		page, n int
+	}{{s.fine[0], 7, rowsEach}, {s.struck[0], 7, rowsEach}, {large, 100, 40_000}} {
+		walking.Go(func() {
+			for ctx.Err() == nil {
+				path := fmt.Sprintf("/projects/%s/entries?direction=ASC&limit=%d", of.project, of.page)
+				seen := map[string]bool{}
+				for _, id := range ids(walk(t, s.Service, s.keys[of.project], path, nil), "entry_id") {
+					if seen[id] {
+						t.Errorf("a walk of %s has %s twice", of.project, id)
+					}
+					seen[id] = true
+				}
+				if len(seen) != of.n {
+					t.Errorf("a walk of %s has %d rows of %d", of.project, len(seen), of.n)
+				}
+				mu.Lock()
+				walks[of.project]++
+				mu.Unlock()
+			}
+		})
+	}
+	s.cluster.Grow(t, 3)
+	var job int64
+	begin := time.Now()
+	s.admin(t, &job, `SELECT citus_rebalance_start()`)
+	eventually(t, 5*time.Minute, "shards are rebalanced", func() bool {
+		var left int
+		s.admin(t, &left, `SELECT count(*) FROM pg_dist_background_job WHERE job_id = $1 AND state NOT IN ('finished', 'cancelled', 'failed')`, job)
+		return left == 0
+	})
+	var onThird int
+	host, port, _ := strings.Cut(s.cluster.Member(3), ":")
+	s.admin(t, &onThird, `SELECT count(*) FROM pg_dist_placement JOIN pg_dist_node USING (groupid) WHERE nodename = $1 AND nodeport = $2::text::int`, host, port)
+	t.Logf("%d shards moved to the third worker within %v", onThird, time.Since(begin))
+	if onThird == 0 {
+		t.Error("nothing was moved")
+	}
+	begin = time.Now()
+	var shard int64
+	s.admin(t, &shard, `SELECT isolate_tenant_to_new_shard('entries', $1::text, 'CASCADE', shard_transfer_mode => 'force_logical')`, large)
+	from, to := s.worker(t, large), s.cluster.Member(3)
+	if from == to {
+		to = s.cluster.Member(1)
+	}
+	var moved string
+	s.admin(t, &moved, `
+		SELECT citus_move_shard_placement($1, a.nodename, a.nodeport, b.nodename, b.nodeport, 'force_logical')::text
+		FROM pg_dist_node a, pg_dist_node b
+		WHERE a.nodename || ':' || a.nodeport = $2 AND b.nodename || ':' || b.nodeport = $3`, shard, from, to)
+	if is := s.worker(t, large); is != to {
+		t.Errorf("the large project is on %s, want %s", is, to)
+	}
+	t.Logf("a project of 40,000 entries moved to a shard and a worker of its own within %v", time.Since(begin))
+	cancel()
+	walking.Wait()
+	t.Logf("walks: %v", walks)
+	for _, end := range stop {
+		report := end()
+		report.Check(t, "moving")
+		if report.Refused+report.Broken > 0 {
+			t.Errorf("requests failed: %v", report)
+		}
+	}
+}
