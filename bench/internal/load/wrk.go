@@ -27,6 +27,7 @@ type Rate struct {
 	PerSecond float64
 	Count     int64         // of requests; 0 where the tool does not tell
 	P50       time.Duration // 0 where the tool does not tell
+	CPU       time.Duration // processor time of the tool itself
 }
 
 // Time is how long one of connections waited for an answer, on average.
@@ -81,5 +82,6 @@ func (h *HTTP) Run(ctx context.Context, base string, connections int, d time.Dur
 		PerSecond: float64(count) / (float64(micros) / 1e6),
 		Count:     count,
 		P50:       time.Duration(p50) * time.Microsecond,
+		CPU:       cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(),
 	}, nil
 }

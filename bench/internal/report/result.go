@@ -19,6 +19,8 @@ const (
 	RequestsRate = "req/s"
 	BytesRate    = "MB/s" // 10⁶ bytes
 	Allocations  = "allocs"
+	Microseconds = "µs"
+	Bytes        = "B"
 )
 
 // Result is one measured figure.

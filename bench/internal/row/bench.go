@@ -95,6 +95,8 @@ func (b *Bench) Groups() []Group {
 		Group{[]string{"export_memory_1m"}, b.exportMemoryMillion},
 		Group{[]string{"export_first_byte"}, b.firstByte},
 		Group{[]string{"ingest", "ingest_repeated"}, b.ingest},
+		Group{[]string{"costs"}, b.costs},
+		Group{[]string{"tenants"}, b.tenants},
 	)
 }
 

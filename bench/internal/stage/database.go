@@ -44,6 +44,12 @@ func (d Database) Run(ctx context.Context, statements ...string) error {
 	})
 }
 
+// Number runs a query that gives one integer, as the owner.
+func (d Database) Number(ctx context.Context, query string) (n int64, err error) {
+	err = d.connected(ctx, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, query).Scan(&n) })
+	return n, err
+}
+
 // Load copies n rows into a table.
 func (d Database) Load(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
 	return d.connected(ctx, func(conn *pgx.Conn) error {

@@ -89,18 +89,8 @@ const tick = 10 * time.Millisecond
 
 // CPU returns how much processor time the process has used, its own and the kernel's for it.
 func (p *Process) CPU() (time.Duration, error) {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
-	if err != nil {
-		return 0, err
-	}
-	// The name, in parentheses, may hold anything. Behind it: state, then 10 others, utime, stime.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("%d fields in /proc/…/stat", len(fields))
-	}
-	user, err1 := strconv.Atoi(fields[11])
-	system, err2 := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * tick, errors.Join(err1, err2)
+	own, _, err := processorTime(p.cmd.Process.Pid)
+	return own, err
 }
 
 // Memory returns the process's resident memory now and at its peak, in bytes.

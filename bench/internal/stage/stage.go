@@ -39,6 +39,7 @@ type Stage struct {
 	Profiles bool
 
 	redisURL string
+	redis    *Process
 	admin    *keyring.Admin
 	stops    []func() error
 	built    map[string]string
@@ -119,6 +120,7 @@ func (s *Stage) startRedis(ctx context.Context) error {
 		return fmt.Errorf("start redis-server: %w", err)
 	}
 	s.onClose(p.Stop)
+	s.redis = p
 	s.redisURL = "redis://127.0.0.1:" + strconv.Itoa(port)
 	return p.until(ctx, func() bool {
 		conn, err := net.DialTimeout("tcp", "127.0.0.1:"+strconv.Itoa(port), time.Second)

@@ -1,0 +1,135 @@
+package capacity
+
+import (
+	"math"
+	"slices"
+)
+
+// Demand is what is asked of an installation, at its peak.
+type Demand struct {
+	// Projects that there are. What they cost is their keys.
+	Projects float64
+	// Entries and Events that are kept.
+	Entries, Events float64
+
+	// Gets, Lists, EventLists and ViewLists are requests a second: for one entry, and for lists of ten.
+	Gets, Lists, EventLists, ViewLists float64
+	// ExportRows are entries a second in long lists.
+	ExportRows float64
+	// IngestEntries and IngestEvents are records a second that come in.
+	IngestEntries, IngestEvents float64
+	// ActiveKeys are the keys that are used within the same second.
+	ActiveKeys float64
+
+	// Hot is the part of the data that is read day by day, and should be in memory.
+	Hot float64
+	// Copies are the standbys of each database.
+	Copies float64
+}
+
+// Machine is what an installation is made of.
+type Machine struct {
+	Cores, MemoryGiB, DiskGiB float64
+	// Speed is that of a core beside one of the machine that was measured.
+	Speed float64
+	// Use is the part of its cores, and Fill that of its memory and its disk, that is planned with.
+	Use, Fill float64
+}
+
+// Need is what a demand asks for.
+type Need struct {
+	// ServiceCores, PostgresCores and RedisCores are cores of the machine, at its Use.
+	ServiceCores, PostgresCores, RedisCores float64
+	// DiskGiB is of one copy of the data; HotGiB of the part that should be in memory.
+	DiskGiB, HotGiB float64
+	// ServiceReplicas are of ReplicaCores each. ServiceMiB is what one needs of memory.
+	ServiceReplicas, ServiceMiB float64
+	// Connections that all replicas together may open to a database, and to the one of keys.
+	Connections, KeyConnections float64
+	// KeyLookups are statements a second on the database of keys while Redis is up, and WithoutRedis while it is not.
+	KeyLookups, WithoutRedis float64
+	// Workers by what asks for them, each without its standbys; Binding names the greatest.
+	WorkersByCores, WorkersByDisk, WorkersByMemory float64
+	Binding                                        string
+	// Shards that the tables should be distributed over.
+	Shards float64
+}
+
+// ReplicaCores are what one replica of a service is given.
+const ReplicaCores = 2
+
+const (
+	gib = 1 << 30
+	mib = 1 << 20
+
+	// poolPerCore is DATABASE_MAX_CONNS for each core, leastPool what it is at least.
+	poolPerCore, leastPool = 4, 8
+	// idleMiB is resident in a service under load; a long list holds two chunks and what the collector leaves.
+	idleMiB, listMiB = 45, 5
+	// listsAtOnce is how many long lists a replica is planned with.
+	listsAtOnce = 16
+	// keyMiB is what a key takes in process.
+	keyMiB = 300.0 / mib
+	// freshPerSecond is how often a key in use is asked for anew by each process: at half of 900 ms.
+	freshPerSecond = 1 / 0.45
+	// keyTTL is AUTH_CACHE_TTL: how often, in seconds, Postgres is asked about a key in use.
+	keyTTL = 5
+	// shardGiB is how large a shard may grow and still be moved within the hour.
+	shardGiB = 50
+	// leastShards are Citus' own number.
+	leastShards = 32
+)
+
+// Need sizes an installation.
+func (m Model) Need(d Demand, on Machine, p Points) Need {
+	shapes := Shapes(p)
+	var service, postgres, redis float64
+	add := func(rate float64, c Measured) {
+		service += rate * c.Service
+		postgres += rate * c.Postgres
+		redis += rate * c.Redis
+	}
+	add(d.Gets, m.Cost(shapes["get_one"]))
+	add(d.Lists, m.Cost(shapes["list_10"]))
+	add(d.EventLists, m.Cost(shapes["entry_events"]))
+	add(d.ViewLists, m.Cost(shapes["page_views_10"]))
+	if export := shapes["export"]; export.Rows > 0 {
+		c := m.Cost(export)
+		add(d.ExportRows, Measured{Service: c.Service / exportRows, Postgres: c.Postgres / exportRows, Redis: c.Redis / exportRows})
+	}
+	add(d.IngestEntries, m.Ingest)
+	// An event is a row of about the size of an entry, and goes the same way.
+	add(d.IngestEvents, m.Ingest)
+	cores := func(us float64) float64 { return us / 1e6 / on.Use / on.Speed }
+
+	n := Need{ServiceCores: cores(service), PostgresCores: cores(postgres), RedisCores: cores(redis)}
+	n.DiskGiB = (d.Entries*m.Entry + d.Events*m.Event) / gib
+	n.HotGiB = n.DiskGiB * d.Hot
+	n.ServiceReplicas = math.Max(2, math.Ceil(n.ServiceCores/ReplicaCores))
+	n.ServiceMiB = idleMiB + listsAtOnce*listMiB + math.Min(d.ActiveKeys, 100_000)*keyMiB
+	pool := math.Max(leastPool, poolPerCore*ReplicaCores)
+	n.Connections = n.ServiceReplicas * pool * 2 // the reader's and the ingest's
+	n.KeyConnections = n.ServiceReplicas * pool
+	// Each replica sees each key where the load balancer sends keys anywhere.
+	n.KeyLookups = d.ActiveKeys / keyTTL
+	n.WithoutRedis = d.ActiveKeys * n.ServiceReplicas * freshPerSecond
+
+	n.WorkersByCores = math.Ceil(n.PostgresCores / on.Cores)
+	n.WorkersByDisk = math.Ceil(n.DiskGiB / (on.DiskGiB * on.Fill))
+	n.WorkersByMemory = math.Ceil(n.HotGiB / (on.MemoryGiB * on.Fill))
+	for _, w := range []struct {
+		by string
+		n  float64
+	}{{"processors", n.WorkersByCores}, {"disk", n.WorkersByDisk}, {"memory", n.WorkersByMemory}} {
+		if w.n == n.Workers() && n.Binding == "" {
+			n.Binding = w.by
+		}
+	}
+	n.Shards = math.Max(leastShards, math.Exp2(math.Ceil(math.Log2(math.Max(1, math.Max(n.DiskGiB/shardGiB, 4*n.Workers()))))))
+	return n
+}
+
+// Workers is how many primaries hold the data: 1 is one Postgres.
+func (n Need) Workers() float64 {
+	return math.Max(1, slices.Max([]float64{n.WorkersByCores, n.WorkersByDisk, n.WorkersByMemory}))
+}
