@@ -32,13 +32,15 @@ test-long: setup ## run the tests that take over 20 seconds
 test-citus: setup ## run the suites of all services on a Citus cluster (CITUS_KIT: what starts one)
 	@scripts/test-citus
 
-lint: ## build, vet and tidy every module alone, and lint them
+lint: ## build, vet and tidy every module alone, and lint them and the chart
 	@scripts/lint
+	@scripts/lint-chart
 
 # k8s first: others take what is generated there.
 generate: ## bring generated files and tables up to date
 	@{ echo ./k8s; scripts/modules; } | awk '!seen[$$0]++' | while read -r module; do go generate "$$module/..." || exit 1; done
 	@go run ./shared/config/configdoc $(wildcard docs/*.md)
+	@GOWORK=off go -C charts run ./generate -root ..
 
 bench: ## measure the services beside their limits (NAME=list_10 for some, COMPARE=FILE, GROW=100, PEERS=1)
 	@scripts/setup postgres redis wrk nginx

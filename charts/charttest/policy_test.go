@@ -238,3 +238,29 @@ func TestPoliciesByDefault(t *testing.T) {
 		})
 	}
 }
+
+// TestExceptionsAreTaken: the API server takes only exceptions that lie within their block, and refuses IPv4 written
+// as IPv6.
+func TestExceptionsAreTaken(t *testing.T) {
+	checked := 0
+	for name, p := range of[*networking.NetworkPolicy](render(t, "")) {
+		for _, rule := range p.Spec.Egress {
+			for _, to := range rule.To {
+				if to.IPBlock == nil {
+					continue
+				}
+				block := netip.MustParsePrefix(to.IPBlock.CIDR)
+				for _, text := range to.IPBlock.Except {
+					checked++
+					except, err := netip.ParsePrefix(text)
+					if err != nil || except != except.Masked() || except.Addr().Is4In6() || except.Bits() <= block.Bits() || !block.Contains(except.Addr()) {
+						t.Errorf("%s: %s is no exception of %s (%v)", name, text, block, err)
+					}
+				}
+			}
+		}
+	}
+	if checked == 0 {
+		t.Error("no exceptions")
+	}
+}

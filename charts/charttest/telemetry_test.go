@@ -158,6 +158,17 @@ func TestLongMetricsExist(t *testing.T) {
 	exposed := exposed(t)
 	exposed["up"] = nil // Prometheus' own, of every target
 	for _, q := range queries(t) {
+		known := targetLabels()
+		for name := range metricsOf(q.expression) {
+			known = append(known, exposed[name]...)
+		}
+		for _, m := range grouping.FindAllStringSubmatch(texts.ReplaceAllString(q.expression, `""`), -1) {
+			for _, l := range strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' }) {
+				if !slices.Contains(known, l) {
+					t.Errorf("%s: groups by %s, which none of its metrics has", q.where, l)
+				}
+			}
+		}
 		for name, labels := range metricsOf(q.expression) {
 			has, ok := exposed[name]
 			if !ok {

@@ -1,0 +1,28 @@
+package charttest
+
+import (
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	"sigs.k8s.io/yaml"
+)
+
+// TestLint: Helm's own linter finds nothing, with no values and with all.
+func TestLint(t *testing.T) {
+	for _, tt := range []struct{ name, in string }{{"no values", ""}, {"everything", everything}} {
+		t.Run(tt.name, func(t *testing.T) {
+			values := map[string]any{}
+			if err := yaml.Unmarshal([]byte(tt.in), &values); err != nil {
+				t.Fatal(err)
+			}
+			version := common.DefaultCapabilities.KubeVersion
+			for _, m := range lint.RunAll(chartFolder, values, "lectern", lint.WithKubeVersion(&version)).Messages {
+				if m.Severity >= support.WarningSev {
+					t.Errorf("%s: %v", m.Path, m.Err)
+				}
+			}
+		})
+	}
+}
