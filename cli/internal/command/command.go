@@ -69,6 +69,7 @@ type commands struct {
 	Keys           keysCommands   `cmd:"" help:"Mint, list, rotate and revoke API keys."`
 	Proxy          proxyCommands  `cmd:"" help:"Look into the credential proxy's rules."`
 	Check          checkCommand   `cmd:"" help:"Call every operation once, and say which do not answer as they should."`
+	Demo           demoCommand    `cmd:"" help:"Print the demo project's records, to be sent in elsewhere."`
 	MigrateToCitus migrateCommand `cmd:"" name:"migrate-to-citus" help:"Distribute a service's database over the machines of a Citus cluster, in place; or bring it back."`
 
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
