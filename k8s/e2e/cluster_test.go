@@ -1,0 +1,244 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// release is one installation under test.
+type release struct {
+	namespace string
+	chart     string   // folder of the chart
+	values    []string // files of values, the later ones win
+	gateway   string   // namespace/name of the Gateway
+	url       string   // of the API, through the Gateway
+	sample    string   // image of the sample programs
+	nodeExec  []string // a command that runs others on the node; empty: there is none
+	cli       string   // the command line's program
+
+	apiKey, ingestKey, internalKey string
+}
+
+// patience bounds each command that waits for the cluster.
+const patience = 5 * time.Minute
+
+// command runs a program to its end and returns what it printed; in is its standard input.
+func command(ctx context.Context, in string, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdin = strings.NewReader(in)
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s %s: %w: %s", filepath.Base(name), strings.Join(args, " "), err, strings.TrimSpace(complaint.String()))
+	}
+	return out.String(), nil
+}
+
+// kubectl runs kubectl in the release's namespace; a failure ends the test.
+func (r *release) kubectl(t testing.TB, args ...string) string {
+	t.Helper()
+	return r.apply(t, "", args...)
+}
+
+// apply is kubectl with standard input.
+func (r *release) apply(t testing.TB, in string, args ...string) string {
+	t.Helper()
+	out, err := r.tryKubectl(t.Context(), in, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (r *release) tryKubectl(ctx context.Context, in string, args ...string) (string, error) {
+	return command(ctx, in, "kubectl", append([]string{"--namespace", r.namespace}, args...)...)
+}
+
+// helm runs helm in the release's namespace; a failure ends the test, with what the cluster says of the pods.
+func (r *release) helm(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := command(t.Context(), "", "helm", append([]string{"--namespace", r.namespace}, args...)...)
+	if err != nil {
+		pods, _ := r.tryKubectl(context.Background(), "", "get", "pods")
+		events, _ := r.tryKubectl(context.Background(), "", "get", "events", "--field-selector=type=Warning", "--sort-by=.lastTimestamp")
+		t.Fatalf("%v\n%s\n%s\n%s", err, out, pods, events)
+	}
+	return out
+}
+
+// upgrade brings the release to its values and more, and waits until all pods are replaced.
+func (r *release) upgrade(t testing.TB, more ...string) {
+	t.Helper()
+	r.helm(t, append(r.upgradeArguments(r.chart), more...)...)
+}
+
+func (r *release) upgradeArguments(chart string) []string {
+	args := []string{"upgrade", "--install", "lectern", chart, "--wait", "--timeout", "4m"}
+	for _, file := range r.values {
+		args = append(args, "--values", file)
+	}
+	return args
+}
+
+// manifest returns a file of testdata, or of path, with the release's names in it.
+func (r *release) manifest(t testing.TB, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.NewReplacer("SAMPLE_IMAGE", r.sample, "NAMESPACE", r.namespace).Replace(string(content))
+}
+
+// secret returns one value of a Secret.
+func (r *release) secret(t testing.TB, name, key string) string {
+	t.Helper()
+	encoded := r.kubectl(t, "get", "secret", name, "-o", "go-template={{index .data \""+key+"\"}}")
+	value, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		t.Fatalf("secret %s, %s: %v", name, key, err)
+	}
+	return string(value)
+}
+
+// object decodes what kubectl prints as JSON.
+func object[T any](t testing.TB, r *release, args ...string) T {
+	t.Helper()
+	var o T
+	if err := json.Unmarshal([]byte(r.kubectl(t, append(args, "-o", "json")...)), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// forward makes a port of an object reachable and returns its URL.
+func (r *release) forward(t testing.TB, target string, port int) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, "kubectl", "--namespace", r.namespace, "port-forward", target, fmt.Sprintf(":%d", port))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); _ = cmd.Wait() })
+	lines := bufio.NewReader(out)
+	line, err := lines.ReadString('\n')
+	if err != nil {
+		t.Fatalf("port-forward %s: %v", target, err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	_, rest, _ := strings.Cut(line, "127.0.0.1:")
+	local, _, _ := strings.Cut(rest, " ")
+	return "http://127.0.0.1:" + local
+}
+
+// eventually waits until try succeeds, for as long as limit, and returns how long that took.
+func eventually(t testing.TB, limit time.Duration, what string, try func() error) time.Duration {
+	t.Helper()
+	started := time.Now()
+	ticks := time.NewTicker(100 * time.Millisecond)
+	defer ticks.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return time.Since(started)
+		}
+		if time.Since(started) > limit {
+			t.Fatalf("%s: not after %v: %v", what, limit, err)
+		}
+		select {
+		case <-ticks.C:
+		case <-t.Context().Done():
+			t.Fatalf("%s: %v; %v", what, t.Context().Err(), err)
+		}
+	}
+}
+
+// get asks for a path with a key and returns status and body.
+func (r *release) get(ctx context.Context, path, key string, headers ...string) (int, http.Header, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+path, nil)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	if key != "" {
+		req.Header.Set("X-Api-Key", key)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, resp.Header, body, err
+}
+
+// components are the Deployments of the chart.
+func components() []string {
+	return []string{"entries", "embeddables", "experiments", "region", "proxy", "operator"}
+}
+
+// pod is what the tests look at of a pod.
+type pod struct {
+	Metadata struct {
+		Name              string
+		Labels            map[string]string
+		CreationTimestamp time.Time
+		DeletionTimestamp *time.Time
+	}
+	Status struct {
+		Conditions []struct {
+			Type, Status       string
+			LastTransitionTime time.Time
+		}
+		ContainerStatuses []struct {
+			Name         string
+			Ready        bool
+			RestartCount int
+			State        struct {
+				Running *struct{ StartedAt time.Time }
+			}
+		}
+	}
+}
+
+// ready tells whether the pod serves, and since when.
+func (p pod) ready() (bool, time.Time) {
+	for _, c := range p.Status.Conditions {
+		if c.Type == "Ready" && c.Status == "True" && p.Metadata.DeletionTimestamp == nil {
+			return true, c.LastTransitionTime
+		}
+	}
+	return false, time.Time{}
+}
+
+// pods returns those of one component, or of the whole release.
+func (r *release) pods(t testing.TB, component string) []pod {
+	t.Helper()
+	selector := "app.kubernetes.io/instance=lectern"
+	if component != "" {
+		selector += ",app.kubernetes.io/component=" + component
+	}
+	return object[struct{ Items []pod }](t, r, "get", "pods", "-l", selector).Items
+}

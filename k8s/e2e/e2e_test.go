@@ -1,0 +1,342 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+// TestEndToEnd installs the release, holds it to its promises one after the other, and removes it.
+func TestEndToEnd(t *testing.T) {
+	r := fromEnvironment(t)
+	if !t.Run("install", r.testInstall) {
+		t.Fatal("not installed")
+	}
+	for _, step := range []struct {
+		name string
+		long bool // only with LECTERN_LONG
+		test func(*testing.T)
+	}{
+		{"pods", false, r.testPods},
+		{"memory when idle", false, r.testMemory},
+		{"helm test", false, r.testHelmTest},
+		{"operations", false, r.testOperations},
+		{"consumer", false, r.testConsumer},
+		{"rotate", false, r.testRotate},
+		{"proxy", false, r.testProxy},
+		{"region", false, r.testRegion},
+		{"trace", false, r.testTrace},
+		{"replaced under load", false, r.testReplacedUnderLoad},
+		{"rotated", false, r.testRotated},
+		{"routes", false, r.testRoutes},
+		{"autoscaling", true, r.testAutoscaling},
+		{"API server away", true, r.testAPIServerAway},
+		{"faults", false, r.testFaults},
+		{"memory after load", false, r.testMemory},
+		{"uninstall", false, r.testUninstall},
+		{"from the chart before", true, r.testFromChartBefore},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			if step.long && os.Getenv("LECTERN_LONG") == "" {
+				t.Skip("takes long: set LECTERN_LONG=1")
+			}
+			step.test(t)
+		})
+	}
+}
+
+// fromEnvironment reads what scripts/e2e has made ready; without it the test is skipped.
+func fromEnvironment(t *testing.T) *release {
+	t.Helper()
+	if os.Getenv("LECTERN_E2E_VALUES") == "" {
+		t.Skip("needs a cluster: run make e2e")
+	}
+	read := func(name string) string {
+		value := os.Getenv(name)
+		if value == "" {
+			t.Fatalf("%s is not set; scripts/e2e sets it", name)
+		}
+		return value
+	}
+	values, err := filepath.Abs("testdata/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &release{
+		namespace: read("LECTERN_E2E_NAMESPACE"), chart: read("LECTERN_E2E_CHART"), gateway: read("LECTERN_E2E_GATEWAY"),
+		values: append([]string{values}, strings.Fields(read("LECTERN_E2E_VALUES"))...), sample: read("LECTERN_E2E_SAMPLE"),
+		cli: read("LECTERN_E2E_CLI"), nodeExec: strings.Fields(os.Getenv("LECTERN_E2E_NODE_EXEC")),
+	}
+}
+
+// testInstall follows docs/install.md: a namespace, the chart, the notes' next commands, the demo project's data.
+func (r *release) testInstall(t *testing.T) {
+	r.apply(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q,"labels":{"pod-security.kubernetes.io/enforce":"restricted","pod-security.kubernetes.io/enforce-version":"latest"}}}`,
+		r.namespace), "apply", "-f", "-")
+	gatewayNamespace, gatewayName, _ := strings.Cut(r.gateway, "/")
+	address := r.kubectl(t, "--namespace", gatewayNamespace, "get", "gateway", gatewayName, "-o", "jsonpath={.status.addresses[0].value}")
+	if address == "" {
+		t.Fatalf("the Gateway %s has no address", r.gateway)
+	}
+	r.url = "http://" + address
+	r.apply(t, r.manifest(t, "testdata/echo.yaml"), "apply", "-f", "-")
+	// The third party has an address of the cluster, which the proxy does not connect to unless it is told to.
+	third := filepath.Join(t.TempDir(), "third-party.yaml")
+	if err := os.WriteFile(third, fmt.Appendf(nil, "proxy: {config: {PROXY_ALLOWED_RANGES: %s/32}}\nroutes: {gateway: {parentRefs: [{name: %s, namespace: %s}]}}\n",
+		r.kubectl(t, "get", "service", "echo", "-o", "jsonpath={.spec.clusterIP}"), gatewayName, gatewayNamespace), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.values = append(r.values, keep(t, third))
+	started := time.Now()
+	r.upgrade(t)
+	installed := time.Since(started)
+	r.apply(t, r.manifest(t, filepath.Join(r.chart, "examples", "demo.yaml")), "apply", "-f", "-")
+	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=60s", "project/demo", "apikey/demo")
+	r.apiKey = r.secret(t, "lectern-demo", "api-key")
+	r.ingestKey, r.internalKey = r.secret(t, "lectern-keys", "INGEST_API_KEYS"), r.secret(t, "lectern-keys", "INTERNAL_API_KEYS")
+	eventually(t, 30*time.Second, "an answer through the Gateway", func() error {
+		status, _, body, err := r.get(t.Context(), "/projects/pr_demo/entries", r.apiKey)
+		if err != nil || status != 200 {
+			return fmt.Errorf("%d, %w: %.200s", status, err, body)
+		}
+		return nil
+	})
+	t.Logf("installed after %v, the first answer after %v", installed.Round(time.Second), time.Since(started).Round(time.Second))
+	r.loadDemo(t)
+}
+
+// keep copies a file that is to outlive its test.
+func keep(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.CreateTemp("", "lectern-e2e-*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	if _, err := kept.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	return kept.Name()
+}
+
+// loadDemo sends the demo project's data to the services' internal ports.
+func (r *release) loadDemo(t *testing.T) {
+	for _, part := range []struct {
+		service   string
+		resources []string
+	}{
+		{"embeddables", []string{"embeddable-versions", "embeddables"}}, {"experiments", []string{"experiments"}},
+		{"entries", []string{"entries", "events"}},
+	} {
+		ingester, err := client.NewIngester(r.forward(t, "service/lectern-"+part.service, 9090), client.WithAPIKey(r.ingestKey))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, resource := range part.resources {
+			records, err := command(t.Context(), "", r.cli, "demo", resource)
+			if err != nil {
+				t.Fatal(err)
+			}
+			send(t, ingester, resource, []byte(records))
+		}
+	}
+}
+
+// send sends records in batches; none may be rejected.
+func send(t *testing.T, ingester *client.Ingester, resource string, ndjson []byte) {
+	t.Helper()
+	const batch = 4 << 20
+	for len(ndjson) > 0 {
+		end := min(batch, len(ndjson))
+		if end < len(ndjson) {
+			end = bytes.LastIndexByte(ndjson[:end], '\n') + 1
+		}
+		receipt, err := ingester.Send(t.Context(), resource, ndjson[:end])
+		if err != nil || receipt.Rejected > 0 {
+			t.Fatalf("%s: %v, %+v", resource, err, receipt)
+		}
+		ndjson = ndjson[end:]
+	}
+}
+
+// testPods: every pod is ready and has not been started again; a process is ready soon after its start.
+func (r *release) testPods(t *testing.T) {
+	for _, component := range components() {
+		pods := r.pods(t, component)
+		if len(pods) < 2 {
+			t.Errorf("%s has %d pods; want 2", component, len(pods))
+		}
+		for _, p := range pods {
+			ready, since := p.ready()
+			if !ready {
+				t.Errorf("%s is not ready", p.Metadata.Name)
+				continue
+			}
+			for _, c := range p.Status.ContainerStatuses {
+				if c.RestartCount > 0 {
+					t.Errorf("%s: %s was started %d times again", p.Metadata.Name, c.Name, c.RestartCount)
+				}
+				if c.State.Running != nil {
+					// Both are in whole seconds.
+					t.Logf("%s: ready %v after its start", p.Metadata.Name, since.Sub(c.State.Running.StartedAt))
+				}
+			}
+		}
+	}
+}
+
+// testHelmTest: the chart's own test calls every operation from inside.
+func (r *release) testHelmTest(t *testing.T) {
+	out := r.helm(t, "test", "lectern", "--logs", "--timeout", "2m")
+	r.mustBeAllOperations(t, out)
+}
+
+// testOperations: every operation answers through the Gateway.
+func (r *release) testOperations(t *testing.T) {
+	t.Setenv("LECTERN_API_KEY", r.apiKey)
+	t.Setenv("LECTERN_INTERNAL_API_KEY", r.internalKey)
+	out, err := command(t.Context(), "", r.cli, "check", "--url", r.url, "--project", "pr_demo")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r.mustBeAllOperations(t, out)
+}
+
+// mustBeAllOperations looks for a line of each operation that ends with ok.
+func (r *release) mustBeAllOperations(t *testing.T, out string) {
+	t.Helper()
+	for _, c := range r.everyOperation() {
+		found := false
+		for line := range strings.Lines(out) {
+			fields := strings.Fields(line)
+			found = found || len(fields) > 2 && fields[1] == c.operation && fields[len(fields)-1] == "ok"
+		}
+		if !found {
+			t.Errorf("%s did not answer as described:\n%s", c.operation, out)
+		}
+	}
+}
+
+// testRegion: a service of the cluster asks region by its DNS name with the Go client.
+func (r *release) testRegion(t *testing.T) {
+	r.apply(t, r.manifest(t, "testdata/region.yaml"), "apply", "-f", "-")
+	r.kubectl(t, "wait", "--for=condition=Complete", "--timeout=60s", "job/region")
+	said := r.kubectl(t, "logs", "job/region")
+	if !strings.Contains(said, `"region":"Europe/Lisbon"`) {
+		t.Errorf("region said %s; want Europe/Lisbon", said)
+	}
+}
+
+// testTrace: one trace crosses the ingress, the service, Redis and Postgres.
+func (r *release) testTrace(t *testing.T) {
+	trace := fmt.Sprintf("%032x", time.Now().UnixNano())
+	status, _, body, err := r.get(t.Context(), "/projects/pr_demo/entries?limit=2", r.apiKey, "Traceparent", "00-"+trace+"-00f067aa0ba902b7-01")
+	if err != nil || status != 200 {
+		t.Fatalf("%d, %v: %.200s", status, err, body)
+	}
+	var names []string
+	eventually(t, 30*time.Second, "spans of service, Postgres and Redis in one trace", func() error {
+		out, err := r.tryKubectl(t.Context(), "", "logs", "deployment/lectern-dev-collector", "--since=2m")
+		if err != nil {
+			return err
+		}
+		names = spansOf(out, trace)
+		for _, want := range []string{"GET /projects/{projectId}/entries", "SELECT", "evalsha"} {
+			if !containsFold(names, want) {
+				return fmt.Errorf("no span like %q among %q", want, names)
+			}
+		}
+		return nil
+	})
+	t.Logf("the spans of one request: %q", names)
+}
+
+// spansOf reads the names of a trace's spans out of what the collector's debug exporter prints.
+func spansOf(out, trace string) []string {
+	var names []string
+	in := false
+	for line := range strings.Lines(out) {
+		key, value, _ := strings.Cut(line, ":")
+		switch strings.TrimSpace(key) {
+		case "Trace ID":
+			in = strings.TrimSpace(value) == trace
+		case "Name":
+			if in {
+				names = append(names, strings.TrimSpace(value))
+			}
+			in = false
+		}
+	}
+	return names
+}
+
+func containsFold(all []string, part string) bool {
+	for _, s := range all {
+		if strings.Contains(strings.ToLower(s), strings.ToLower(part)) {
+			return true
+		}
+	}
+	return false
+}
+
+// testUninstall: what stays are the custom resources' definitions and what policy keeps.
+func (r *release) testUninstall(t *testing.T) {
+	r.kubectl(t, "delete", "--ignore-not-found", "-f", filepath.Join(r.chart, "examples", "demo.yaml"))
+	r.kubectl(t, "delete", "--ignore-not-found", "proxyendpoints,credentials,apikeys,projects", "--all")
+	r.helm(t, "uninstall", "lectern", "--wait", "--timeout", "2m")
+	eventually(t, 90*time.Second, "nothing but definitions", func() error {
+		out, err := r.tryKubectl(context.Background(), "", "get",
+			"deployments,pods,services,secrets,configmaps,serviceaccounts,ingresses,networkpolicies,poddisruptionbudgets,roles,rolebindings,horizontalpodautoscalers,httproutes,leases",
+			"-l", "app.kubernetes.io/instance=lectern", "-o", "name")
+		if err != nil {
+			return err
+		}
+		if left := strings.Fields(out); len(left) > 0 {
+			return fmt.Errorf("left: %q", left)
+		}
+		return nil
+	})
+	for _, kind := range []string{"clusterroles", "clusterrolebindings"} {
+		if out := r.kubectl(t, "get", kind, "-l", "app.kubernetes.io/instance=lectern", "-o", "name"); out != "" {
+			t.Errorf("left: %s", out)
+		}
+	}
+	if kept := strings.Fields(r.kubectl(t, "get", "crds", "-l", "app.kubernetes.io/instance=lectern", "-o", "name")); len(kept) != 4 {
+		t.Errorf("definitions: %q; want 4", kept)
+	}
+	if out := r.kubectl(t, "get", "leases", "-o", "name"); strings.Contains(out, "lectern") {
+		t.Logf("kept: the operator's lease, which no release owns: %s", strings.TrimSpace(out))
+	}
+}
+
+// testFromChartBefore: a release of the chart that the last change to it replaced is upgraded to this one.
+func (r *release) testFromChartBefore(t *testing.T) {
+	before := os.Getenv("LECTERN_E2E_CHART_BEFORE")
+	if before == "" {
+		t.Skip("there is no chart before this one")
+	}
+	r.helm(t, r.upgradeArguments(before)...)
+	r.apply(t, r.manifest(t, filepath.Join(r.chart, "examples", "demo.yaml")), "apply", "-f", "-")
+	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=60s", "apikey/demo")
+	key := r.secret(t, "lectern-demo", "api-key")
+	r.upgrade(t)
+	eventually(t, 30*time.Second, "the key of before", func() error {
+		status, _, body, err := r.get(t.Context(), "/projects/pr_demo/entries", key)
+		if err != nil || status != 200 {
+			return fmt.Errorf("%d, %w: %.200s", status, err, body)
+		}
+		return nil
+	})
+	r.testUninstall(t)
+}

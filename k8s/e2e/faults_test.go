@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// testFaults: what docs/operating.md says of faults holds in the cluster.
+func (r *release) testFaults(t *testing.T) {
+	dev := "app.kubernetes.io/component=dev-"
+	for _, fault := range []struct {
+		name    string
+		do      func()
+		allowed []int // statuses that clients may see beside the right one; 0 is a connection that ended
+	}{
+		{"Redis killed", func() {
+			// The connection ends with the server, which kubectl takes for a failure.
+			_, _ = r.tryKubectl(t.Context(), "", "exec", "deployment/lectern-dev-redis", "--", "redis-cli", "shutdown", "nosave")
+			r.awaitRestart(t, dev+"redis")
+		}, nil},
+		{"Postgres killed", func() {
+			_, _ = r.tryKubectl(t.Context(), "", "exec", "deployment/lectern-dev-postgres", "--", "sh", "-c", "kill -QUIT 1")
+			r.awaitRestart(t, dev+"postgres")
+		}, []int{503, 0}},
+		{"a pod of entries killed", func() { r.killPod(t, "entries") }, []int{502, 503, 504, 0}},
+		{"the operator killed", func() { r.killPod(t, "operator") }, nil},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			calls := r.everyOperation()
+			l := startLoad(t, r, 4, 10*time.Millisecond, calls)
+			awaitGood(t, l, 100)
+			fault.do()
+			recovered := awaitGood(t, l, 300)
+			l.stop()
+			for status, n := range l.statuses {
+				if status != 200 && status != 400 && !slices.Contains(fault.allowed, status) {
+					t.Errorf("%d answers of status %d", n, status)
+				}
+			}
+			if len(fault.allowed) == 0 && l.faults > 0 {
+				t.Errorf("%d requests failed:\n%s", l.faults, strings.Join(l.failed, "\n"))
+			}
+			t.Logf("%d good, %d not, statuses %v; well again %v after the pod was", l.good, l.faults, l.statuses, recovered.Round(time.Millisecond))
+		})
+	}
+}
+
+// awaitGood waits until n requests in a row were answered well.
+func awaitGood(t *testing.T, l *load, n int) time.Duration {
+	t.Helper()
+	good, faults := l.answered()
+	return eventually(t, time.Minute, fmt.Sprintf("%d good answers in a row", n), func() error {
+		nowGood, nowFaults := l.answered()
+		if nowFaults > faults {
+			good, faults = nowGood, nowFaults
+		}
+		if nowGood-good < n {
+			return fmt.Errorf("%d so far; %d failed", nowGood-good, nowFaults)
+		}
+		return nil
+	})
+}
+
+// awaitRestart waits until the server that ended runs again.
+func (r *release) awaitRestart(t *testing.T, selector string) {
+	t.Helper()
+	eventually(t, time.Minute, "a restart", func() error {
+		for _, p := range object[struct{ Items []pod }](t, r, "get", "pods", "-l", selector).Items {
+			if ok, _ := p.ready(); ok && p.Status.ContainerStatuses[0].RestartCount > 0 {
+				return nil
+			}
+		}
+		return fmt.Errorf("not ready again")
+	})
+}
+
+// killPod ends one pod without its time to stop and waits for the one that takes its place.
+func (r *release) killPod(t *testing.T, component string) {
+	t.Helper()
+	killed := r.pods(t, component)[0].Metadata.Name
+	r.kubectl(t, "delete", "pod", killed, "--grace-period=0", "--force")
+	r.kubectl(t, "rollout", "status", "--timeout=2m", "deployment/lectern-"+component)
+}
+
+// testAPIServerAway: without an API server for a minute, clients see nothing, also those of the proxy.
+func (r *release) testAPIServerAway(t *testing.T) {
+	if len(r.nodeExec) == 0 {
+		t.Skip("nothing runs commands on this cluster's node: LECTERN_E2E_NODE_EXEC is not set")
+	}
+	onNode := func(args ...string) string {
+		t.Helper()
+		all := append(slices.Clone(r.nodeExec), args...)
+		out, err := command(t.Context(), "", all[0], all[1:]...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(out)
+	}
+	server := onNode("pidof", "kube-apiserver")
+	l := startLoad(t, r, 4, 20*time.Millisecond, r.everyOperation())
+	onNode("kill", "-STOP", server)
+	t.Cleanup(func() {
+		_, _ = command(t.Context(), "", r.nodeExec[0], append(slices.Clone(r.nodeExec[1:]), "kill", "-CONT", server)...)
+	})
+	rest(t.Context(), time.Minute)
+	onNode("kill", "-CONT", server)
+	eventually(t, time.Minute, "the API server", func() error {
+		_, err := r.tryKubectl(t.Context(), "", "get", "pods")
+		return err
+	})
+	l.mustBeClean(t, 2_000)
+}

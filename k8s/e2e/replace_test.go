@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+// exported is how many entries the project of exports has.
+const exported = 100_000
+
+// testReplacedUnderLoad: pods are replaced by an upgrade and a rollback, evicted one by one and restarted for
+// another Secret, while all operations are asked for and long exports run. No request fails, and no half export
+// looks whole.
+func (r *release) testReplacedUnderLoad(t *testing.T) {
+	key := r.projectOfExports(t)
+	l := startLoad(t, r, 8, 5*time.Millisecond, r.everyOperation())
+	phase := func(name string, do func()) {
+		t.Helper()
+		started := time.Now()
+		before, _ := l.answered()
+		export := r.startExport(t, key)
+		do()
+		outcome := <-export
+		after, faults := l.answered()
+		t.Logf("%s: %v, %d requests, %d failed so far; the export: %s", name, time.Since(started).Round(time.Second), after-before, faults, outcome.said)
+		if outcome.fault != "" {
+			t.Errorf("%s: the export: %s", name, outcome.fault)
+		}
+	}
+	phase("upgrade", func() { r.upgrade(t, "--set", "defaults.podAnnotations.revision=second") })
+	phase("rollback", func() { r.helm(t, "rollback", "lectern", "--wait", "--timeout", "4m") })
+	for _, component := range []string{"entries", "region"} {
+		phase("evictions of "+component, func() { r.evictAll(t, component) })
+	}
+	old := r.secret(t, "lectern-auth", "AUTH_CACHE_SECRETS")
+	const another = "another-secret-of-the-same-kind-0"
+	for _, secrets := range []string{old + "," + another, another + "," + old} {
+		phase("a Secret rotated", func() {
+			r.kubectl(t, "patch", "secret", "lectern-auth", "--type=merge", "-p", fmt.Sprintf(`{"stringData":{"AUTH_CACHE_SECRETS":%q}}`, secrets))
+			r.restart(t, "entries", "embeddables", "experiments", "region", "proxy")
+		})
+	}
+	l.mustBeClean(t, 20_000)
+}
+
+// restart replaces the pods of components and waits until that is done.
+func (r *release) restart(t *testing.T, components ...string) {
+	t.Helper()
+	for _, c := range components {
+		r.kubectl(t, "rollout", "restart", "deployment/lectern-"+c)
+	}
+	for _, c := range components {
+		r.kubectl(t, "rollout", "status", "--timeout=3m", "deployment/lectern-"+c)
+	}
+}
+
+// evictAll evicts each pod that a component has now, as a drain does: again and again until its
+// PodDisruptionBudget allows it.
+func (r *release) evictAll(t *testing.T, component string) {
+	t.Helper()
+	refusals := 0
+	for _, p := range r.pods(t, component) {
+		if p.Metadata.DeletionTimestamp != nil {
+			continue
+		}
+		eviction := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, p.Metadata.Name, r.namespace)
+		eventually(t, 2*time.Minute, "an eviction", func() error {
+			_, err := r.tryKubectl(t.Context(), eviction, "create", "--raw",
+				fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", r.namespace, p.Metadata.Name), "-f", "-")
+			if err != nil {
+				refusals++
+			}
+			return err
+		})
+	}
+	eventually(t, 2*time.Minute, component+" whole again", func() error {
+		ready := 0
+		for _, p := range r.pods(t, component) {
+			if ok, _ := p.ready(); ok {
+				ready++
+			}
+		}
+		if ready < 2 {
+			return fmt.Errorf("%d pods are ready", ready)
+		}
+		return nil
+	})
+	t.Logf("evictions of %s: refused %d times by the budget", component, refusals)
+}
+
+// projectOfExports makes a project with many entries and returns a key of it.
+func (r *release) projectOfExports(t *testing.T) string {
+	t.Helper()
+	r.apply(t, `
+apiVersion: lectern.dev/v1alpha1
+kind: Project
+metadata: {name: export}
+spec: {projectId: pr_export, title: Export}
+---
+apiVersion: lectern.dev/v1alpha1
+kind: APIKey
+metadata: {name: export}
+spec: {project: pr_export}
+`, "apply", "-f", "-")
+	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=60s", "apikey/export")
+	var records bytes.Buffer
+	began := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+	for i := range exported {
+		at := began.Add(time.Duration(i) * time.Second).Format(time.RFC3339)
+		fmt.Fprintf(&records, `{"entry_id":"ent_%06d","group_id":"grp","project_id":"pr_export","embeddable_id":"emb","contact_id":"con_%d","created_at":%q,"updated_at":%q,"entry_data":"{\"answer\":\"%s\"}"}`+"\n",
+			i, i, at, at, strings.Repeat("yes ", 40))
+	}
+	ingester, err := client.NewIngester(r.forward(t, "service/lectern-entries", 9090), client.WithAPIKey(r.ingestKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, ingester, "entries", records.Bytes())
+	return r.secret(t, "export", "api-key")
+}
+
+// export is how one ended.
+type export struct {
+	said  string
+	fault string // empty: it was whole, or visibly broken
+}
+
+// startExport reads all entries of the project of exports, as slowly as takes most of a pod's time to stop.
+func (r *release) startExport(t *testing.T, key string) <-chan export {
+	t.Helper()
+	ended := make(chan export, 1)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+fmt.Sprintf("/projects/pr_export/entries?limit=%d", exported), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer resp.Body.Close()
+		started := time.Now()
+		var body bytes.Buffer
+		var err error
+		for err == nil {
+			// Some 2 MB a second.
+			_, err = io.CopyN(&body, resp.Body, 200<<10)
+			rest(context.Background(), 100*time.Millisecond)
+		}
+		said := fmt.Sprintf("%d bytes in %v", body.Len(), time.Since(started).Round(100*time.Millisecond))
+		if err != io.EOF {
+			ended <- export{said: said + ", broken visibly: " + err.Error()}
+			return
+		}
+		var records []json.RawMessage
+		if err := json.Unmarshal(body.Bytes(), &records); err != nil || len(records) != exported || resp.StatusCode != http.StatusOK {
+			ended <- export{said, fmt.Sprintf("ended as if whole with %d records, status %d, %v", len(records), resp.StatusCode, err)}
+			return
+		}
+		ended <- export{said: said + ", whole"}
+	}()
+	return ended
+}

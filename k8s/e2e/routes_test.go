@@ -1,0 +1,162 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/routestest"
+)
+
+// outcome is who saw a request, and what was answered.
+type outcome struct {
+	service string // "-": no service
+	status  int
+}
+
+// testRoutes: the matrix holds through each way in which routes are written down, but for the differences that
+// testdata/differences.txt lists with their reasons.
+func (r *release) testRoutes(t *testing.T) {
+	rows, err := routestest.Matrix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := readDifferences(t)
+	for _, flavour := range []string{"gateway", "traefik", "nginx"} {
+		t.Run(flavour, func(t *testing.T) {
+			host := flavour + ".example.test"
+			args := []string{"--set", "routes.hosts={" + host + "}"}
+			for _, f := range []string{"gateway", "traefik", "nginx"} {
+				args = append(args, "--set", fmt.Sprintf("routes.%s.enabled=%t", f, f == flavour))
+			}
+			r.upgrade(t, args...)
+			r.awaitRoute(t, host)
+			began := time.Now().Add(-time.Second)
+			got := make([]outcome, len(rows))
+			for i, row := range rows {
+				got[i].status = r.askRow(t, row, host, fmt.Sprintf("%s-%d-%d", flavour, began.Unix(), i))
+			}
+			seen := r.seenBy(t, began)
+			for i, row := range rows {
+				got[i].service = "-"
+				if by := seen[fmt.Sprintf("%s-%d-%d", flavour, began.Unix(), i)]; len(by) > 0 {
+					got[i].service = strings.Join(by, "+")
+				}
+				want := outcome{"-", row.Status}
+				if row.Service != "" {
+					want.service = string(row.Service)
+				}
+				key := strings.Join([]string{flavour, row.Key, row.Method, row.Path}, " ")
+				if other, ok := listed[key]; ok {
+					want = other
+					delete(listed, key)
+				}
+				if got[i] != want {
+					t.Errorf("%s: %s %d; want %s %d", row, got[i].service, got[i].status, want.service, want.status)
+				}
+			}
+		})
+	}
+	for key := range listed {
+		t.Errorf("differences.txt: %s: no such row", key)
+	}
+	r.upgrade(t)
+}
+
+// awaitRoute waits until the host is routed.
+func (r *release) awaitRoute(t *testing.T, host string) {
+	t.Helper()
+	for _, path := range []string{"/projects/pr_demo/entries", "/projects/pr_demo/embeddables", "/projects/pr_demo/experiments", "/docs", "/proxy"} {
+		row := routestest.Row{Key: routestest.APIKey, Method: "GET", Path: path}
+		eventually(t, time.Minute, host+path, func() error {
+			if status := r.askRow(t, row, host, "await"); status == 404 || status >= 500 {
+				return fmt.Errorf("%d", status)
+			}
+			return nil
+		})
+	}
+}
+
+func (r *release) askRow(t *testing.T, row routestest.Row, host, id string) int {
+	t.Helper()
+	address := strings.TrimPrefix(r.url, "http://")
+	conn, err := net.DialTimeout("tcp", net.JoinHostPort(address, "80"), 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	key := map[string]string{routestest.APIKey: r.apiKey, routestest.InternalKey: r.internalKey}[row.Key]
+	resp, err := row.Ask(conn, host, key, id)
+	if err != nil {
+		t.Fatalf("%s: %v", row, err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatalf("%s: %v", row, err)
+	}
+	return resp.StatusCode
+}
+
+// seenBy returns which services' access logs have a request, by its id.
+func (r *release) seenBy(t *testing.T, since time.Time) map[string][]string {
+	t.Helper()
+	seen := map[string][]string{}
+	for _, service := range []routes.Service{routes.Entries, routes.Embeddables, routes.Experiments, routes.Region, routes.Proxy} {
+		log := r.kubectl(t, "logs", "-l", "app.kubernetes.io/instance=lectern,app.kubernetes.io/component="+string(service),
+			"--tail=-1", "--since-time="+since.UTC().Format(time.RFC3339))
+		for line := range bytes.Lines([]byte(log)) {
+			var access struct {
+				Msg string `json:"msg"`
+				ID  string `json:"request_id"`
+			}
+			if json.Unmarshal(line, &access) == nil && access.Msg == "request" && !slices.Contains(seen[access.ID], string(service)) {
+				seen[access.ID] = append(seen[access.ID], string(service))
+			}
+		}
+	}
+	return seen
+}
+
+// readDifferences returns what differs from the matrix, by flavour, key, method and path.
+func readDifferences(t *testing.T) map[string]outcome {
+	t.Helper()
+	file, err := os.Open("testdata/differences.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	listed := map[string]outcome{}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		fields := strings.Fields(text)
+		if len(fields) == 0 {
+			continue
+		}
+		var o outcome
+		if len(fields) != 6 {
+			t.Fatalf("differences.txt: %q: want flavour, key, method, path, service, status", lines.Text())
+		}
+		o.service = fields[4]
+		if _, err := fmt.Sscan(fields[5], &o.status); err != nil {
+			t.Fatalf("differences.txt: %q: %v", lines.Text(), err)
+		}
+		listed[strings.Join(fields[:4], " ")] = o
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return listed
+}
