@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up setup build test test-long test-citus lint generate bench bench-go fuzz
+.PHONY: help up setup build test test-long test-citus lint generate bench bench-go fuzz images e2e
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -51,3 +51,9 @@ bench-go: ## run the Go benchmarks of every module (NAME=Chain for some)
 
 fuzz: setup ## run every fuzz target, FUZZTIME=10m in all
 	@scripts/fuzz
+
+images: ## build the images with ko and push them to KO_DOCKER_REPO; prints values for the chart (NAME=entries for some)
+	@scripts/images $(NAME)
+
+e2e: ## install on a real cluster, see that all promises hold there, remove it (LECTERN_LONG=1 for all of it)
+	@scripts/e2e

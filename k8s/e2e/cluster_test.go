@@ -19,6 +19,7 @@ import (
 
 // release is one installation under test.
 type release struct {
+	folder    string // for files; removed at the end
 	namespace string
 	chart     string   // folder of the chart
 	values    []string // files of values, the later ones win

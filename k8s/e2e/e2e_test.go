@@ -70,7 +70,7 @@ func fromEnvironment(t *testing.T) *release {
 		t.Fatal(err)
 	}
 	return &release{
-		namespace: read("LECTERN_E2E_NAMESPACE"), chart: read("LECTERN_E2E_CHART"), gateway: read("LECTERN_E2E_GATEWAY"),
+		folder: t.TempDir(), namespace: read("LECTERN_E2E_NAMESPACE"), chart: read("LECTERN_E2E_CHART"), gateway: read("LECTERN_E2E_GATEWAY"),
 		values: append([]string{values}, strings.Fields(read("LECTERN_E2E_VALUES"))...), sample: read("LECTERN_E2E_SAMPLE"),
 		cli: read("LECTERN_E2E_CLI"), nodeExec: strings.Fields(os.Getenv("LECTERN_E2E_NODE_EXEC")),
 	}
@@ -88,12 +88,12 @@ func (r *release) testInstall(t *testing.T) {
 	r.url = "http://" + address
 	r.apply(t, r.manifest(t, "testdata/echo.yaml"), "apply", "-f", "-")
 	// The third party has an address of the cluster, which the proxy does not connect to unless it is told to.
-	third := filepath.Join(t.TempDir(), "third-party.yaml")
+	third := filepath.Join(r.folder, "third-party.yaml")
 	if err := os.WriteFile(third, fmt.Appendf(nil, "proxy: {config: {PROXY_ALLOWED_RANGES: %s/32}}\nroutes: {gateway: {parentRefs: [{name: %s, namespace: %s}]}}\n",
 		r.kubectl(t, "get", "service", "echo", "-o", "jsonpath={.spec.clusterIP}"), gatewayName, gatewayNamespace), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.values = append(r.values, keep(t, third))
+	r.values = append(r.values, third)
 	started := time.Now()
 	r.upgrade(t)
 	installed := time.Since(started)
@@ -110,24 +110,6 @@ func (r *release) testInstall(t *testing.T) {
 	})
 	t.Logf("installed after %v, the first answer after %v", installed.Round(time.Second), time.Since(started).Round(time.Second))
 	r.loadDemo(t)
-}
-
-// keep copies a file that is to outlive its test.
-func keep(t *testing.T, path string) string {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept, err := os.CreateTemp("", "lectern-e2e-*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer kept.Close()
-	if _, err := kept.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	return kept.Name()
 }
 
 // loadDemo sends the demo project's data to the services' internal ports.
