@@ -326,3 +326,41 @@ func TestLongAPIKeyWithTwoOperators(t *testing.T) {
 		}
 	}
 }
+
+// A project of another namespace: its Project says who may have keys, and takes them back.
+func TestAPIKeyGrant(t *testing.T) {
+	c := kubetest.Start(t)
+	theirs := c.NewNamespace(t)
+	keys := authtest.New(t, redistest.Start(t).URL)
+	environ := keyEnviron(keys)
+	environ["WATCH_NAMESPACES"] = c.Namespace + "," + theirs
+	start(t, c, environ, nil)
+	k := newKey("reports", func(k *v1alpha1.APIKey) { k.Spec.Project = "pr_granted" })
+	c.Create(t, k)
+	c.AwaitReady(t, k, v1alpha1.ReasonIssued) // a project that nobody declares is everybody's
+	declared := newProject(in(theirs, "one"), "pr_granted")
+	c.Create(t, declared)
+	c.AwaitReady(t, k, v1alpha1.ReasonNotGranted)
+	working := func() (n int) {
+		all, err := keys.List(t.Context(), "pr_granted")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range all {
+			if r.Active(time.Now()) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := working(); n != 0 {
+		t.Errorf("%d keys work that are not granted", n)
+	}
+	kubetest.Change(t, c, declared, func(p *v1alpha1.Project) { p.Spec.AllowedNamespaces = []string{c.Namespace} })
+	c.AwaitReady(t, k, v1alpha1.ReasonIssued)
+	if n := working(); n != 1 {
+		t.Errorf("%d keys work, want 1", n)
+	}
+	c.Delete(t, declared)
+	c.AwaitReady(t, k, v1alpha1.ReasonIssued)
+}

@@ -59,10 +59,7 @@ func (w *world) run() {
 	if w.object == nil {
 		return
 	}
-	result, err := once(w.process, w.object)
-	if err == nil && result.RequeueAfter == 0 {
-		w.refresh()
-	}
+	_, _ = once(w.process, w.object) // it may fail: that is what the faults are for
 	if w.fate.dead {
 		w.start()
 	}

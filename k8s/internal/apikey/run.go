@@ -72,13 +72,6 @@ func (r *run) read(ctx context.Context) error {
 	if r.state.deleting && !r.state.held {
 		return nil
 	}
-	if !r.state.deleting {
-		allowed, err := grant.Allowed(ctx, r.Client, r.object.Namespace, w.project)
-		if err != nil {
-			return err
-		}
-		r.state.refused = !allowed
-	}
 	// The keys first: of what another operator does in between, the Secret is seen and the key is not, and then
 	// the number of the key that would be minted is taken.
 	if r.state.keys, r.state.last, err = r.Keys.Owned(ctx, w.project, ownerOf(r.Realm, r.object)); err != nil {
@@ -87,12 +80,29 @@ func (r *run) read(ctx context.Context) error {
 	if r.state.deleting {
 		return nil
 	}
+	if r.state.refused, err = r.refused(ctx); err != nil {
+		return err
+	}
 	if r.live, err = r.liveSecret(ctx, r.object); err != nil {
 		return err
 	}
 	r.state.secret = judge(r.live, r.object, r.contentsOf(r.object))
 	r.known = true
 	return nil
+}
+
+// refused tells whether the object's namespace may have no keys of the project. An old memory of Projects is no
+// reason to revoke a key: then the API server is asked, where the operator may see the Projects of all namespaces.
+func (r *run) refused(ctx context.Context) (bool, error) {
+	allowed, err := grant.Allowed(ctx, r.Client, r.object.Namespace, r.state.want.project)
+	if err != nil || allowed || len(r.state.keys) == 0 {
+		return !allowed, err
+	}
+	allowed, err = grant.Allowed(ctx, r.Reader, r.object.Namespace, r.state.want.project)
+	if apierrors.IsForbidden(err) {
+		return true, nil
+	}
+	return !allowed, err
 }
 
 // do does one step, and puts what it gave into the state.

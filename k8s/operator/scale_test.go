@@ -1,0 +1,142 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/shared/authtest"
+	"github.com/lectern-dev/lectern/shared/redistest"
+	"github.com/lectern-dev/lectern/shared/servicetest"
+)
+
+// Two thousand objects: how long until all are ready, what a minute of rest costs the API server, and how much
+// memory it takes. The figures stand in docs/performance.md.
+func TestLongScale(t *testing.T) {
+	if os.Getenv("LECTERN_LONG") != "1" {
+		t.Skip("takes long; LECTERN_LONG=1 runs it")
+	}
+	const each = 500
+	c := kubetest.Start(t)
+	keys := authtest.New(t, redistest.Start(t).URL)
+	region, _ := startRegion(t)
+	environ := keyEnviron(keys)
+	maps.Copy(environ, withRegion(region))
+	environ["KUBE_RATE"], environ["WORKERS"] = "1000", "8"
+	binary, file := servicetest.Build(t, "../cmd/operator"), kubeconfig(t, c)
+
+	var wg sync.WaitGroup
+	for worker := range 8 {
+		wg.Go(func() {
+			for i := worker; i < each; i += 8 {
+				name := fmt.Sprintf("o-%d", i)
+				id := fmt.Sprintf("cred_%d", i)
+				k := newKey(name)
+				k.Spec.Project = "pr_" + name
+				for _, o := range []client.Object{
+					newProject(named(name), "pr_"+name), k,
+					newSecret(named("value-"+name), map[string]string{"token": "value-of-" + name}),
+					newCredential(named(name), "pr_"+name, id, "value-"+name), newEndpoint(named(name), "pr_"+name, id),
+				} {
+					o.SetNamespace(c.Namespace)
+					if err := c.Client.Create(context.Background(), o); err != nil {
+						t.Errorf("create %T %s: %v", o, o.GetName(), err)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+
+	start := time.Now()
+	p := launch(t, binary, file, c, environ)
+	lists := []client.ObjectList{&v1alpha1.ProjectList{}, &v1alpha1.APIKeyList{}, &v1alpha1.CredentialList{}, &v1alpha1.ProxyEndpointList{}}
+	// versions are those of all objects, and how many are ready.
+	versions := func() (all map[string]string, ready int) {
+		all = map[string]string{}
+		for _, list := range lists {
+			if err := c.Client.List(context.Background(), list, inNamespace(c.Namespace)); err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range items(list) {
+				all[fmt.Sprintf("%T %s", o, o.GetName())] = o.GetResourceVersion()
+				if r := kubetest.Ready(o); r != nil && r.Status == metav1.ConditionTrue {
+					ready++
+				}
+			}
+		}
+		return all, ready
+	}
+	for deadline := start.Add(10 * time.Minute); ; time.Sleep(500 * time.Millisecond) {
+		if _, ready := versions(); ready == 4*each {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%d of %d are ready\n%s", ready, 4*each, p.log.tail(4000))
+		}
+	}
+	took := time.Since(start)
+	toReady := p.asked(t)
+
+	// What is on its way at this moment, events above all, is not of the steady state.
+	last, since := p.asked(t), time.Now()
+	for deadline := time.Now().Add(2 * time.Minute); time.Since(since) < 5*time.Second; time.Sleep(500 * time.Millisecond) {
+		if now := p.asked(t); !maps.Equal(now, last) {
+			last, since = now, time.Now()
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the operator does not come to rest: %v", last)
+		}
+	}
+	before, _ := versions()
+	time.Sleep(time.Minute) // what is measured
+	asked := p.asked(t)
+	after, ready := versions()
+	for method, n := range asked {
+		asked[method] = n - last[method]
+		if method != "GET" && asked[method] > 0 {
+			t.Errorf("%d requests of %s in a minute of rest", asked[method], method)
+		}
+	}
+	if !maps.Equal(before, after) || ready != 4*each {
+		t.Errorf("objects changed in a minute of rest, or are not ready any more: %d", ready)
+	}
+	now, peak := p.memory(t)
+	if peak > 400<<20 {
+		t.Errorf("%d MiB at the peak", peak>>20)
+	}
+	t.Logf("%d objects ready %.1f s after the operator's start, with %v requests; in a minute of rest %v; memory %d MiB, %d MiB at the peak",
+		4*each, took.Seconds(), toReady, asked, now>>20, peak>>20)
+}
+
+// items are the objects of a list.
+func items(list client.ObjectList) (all []client.Object) {
+	switch l := list.(type) {
+	case *v1alpha1.ProjectList:
+		for i := range l.Items {
+			all = append(all, &l.Items[i])
+		}
+	case *v1alpha1.APIKeyList:
+		for i := range l.Items {
+			all = append(all, &l.Items[i])
+		}
+	case *v1alpha1.CredentialList:
+		for i := range l.Items {
+			all = append(all, &l.Items[i])
+		}
+	case *v1alpha1.ProxyEndpointList:
+		for i := range l.Items {
+			all = append(all, &l.Items[i])
+		}
+	}
+	return all
+}
