@@ -32,6 +32,8 @@ func enter(t *testing.T, s *Share, project string) keyset.Turn {
 
 // log says who had turns, and how many at once.
 type log struct {
+	users sync.WaitGroup
+
 	mu      sync.Mutex
 	turns   []string
 	reading map[string]int
@@ -83,10 +85,10 @@ func TestListsOfAProjectTakeTurns(t *testing.T) {
 		s := New(Options{ProjectReads: 1, Reads: 4})
 		var l log
 		for i := range 3 {
-			go l.use(t, s, "p", fmt.Sprint(i), 3, 10*time.Millisecond, false)
+			l.users.Go(func() { l.use(t, s, "p", fmt.Sprint(i), 3, 10*time.Millisecond, false) })
 			synctest.Wait()
 		}
-		time.Sleep(time.Second)
+		l.users.Wait()
 		if got, want := strings.Join(l.turns, ""), "012012012"; got != want {
 			t.Errorf("turns %s, want %s", got, want)
 		}
@@ -104,22 +106,21 @@ func TestProjectsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{ProjectReads: 1, Reads: 1})
 		var l log
-		for i := range 8 {
-			go l.use(t, s, "big", "b", 10, 10*time.Millisecond, false)
-			_ = i
+		for range 8 {
+			l.users.Go(func() { l.use(t, s, "big", "b", 10, 10*time.Millisecond, false) })
 		}
 		synctest.Wait()
 		begin := time.Now()
 		for _, name := range []string{"x", "y"} {
-			go func() {
+			l.users.Go(func() {
 				l.use(t, s, name, name, 5, 10*time.Millisecond, false)
 				if took := time.Since(begin); took > 170*time.Millisecond {
 					t.Errorf("%s took %v for five turns among three projects", name, took)
 				}
-			}()
+			})
 			synctest.Wait()
 		}
-		time.Sleep(10 * time.Second)
+		l.users.Wait()
 		counts := map[string]int{}
 		for _, name := range l.turns {
 			counts[name]++
@@ -143,10 +144,10 @@ func TestBounds(t *testing.T) {
 		var l log
 		for _, project := range []string{"a", "b", "c"} {
 			for range 5 {
-				go l.use(t, s, project, project, 10, 10*time.Millisecond, false)
+				l.users.Go(func() { l.use(t, s, project, project, 10, 10*time.Millisecond, false) })
 			}
 		}
-		time.Sleep(10 * time.Second)
+		l.users.Wait()
 		if l.most[""] != 3 || max(l.most["a"], l.most["b"], l.most["c"]) != 2 {
 			t.Errorf("at once: %v", l.most)
 		}
