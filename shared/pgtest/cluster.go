@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Cluster is a Citus cluster that runs for one test alone: its workers may be killed, stopped and added.
@@ -22,6 +24,8 @@ type Cluster struct {
 	kit  string // the program that starts and stops it
 	home string
 	port int // the coordinator's; those of the workers follow
+
+	spare member // a worker that no database knows yet
 }
 
 // NewCluster starts a coordinator and workers with the program citus in the folder that CITUS_KIT names,
@@ -68,10 +72,11 @@ func NewCluster(t testing.TB, workers int, settings ...string) *Cluster {
 		j.dismiss()
 	})
 	c.must(t, "install")
-	url := c.must(t, "up", strconv.Itoa(workers))
+	url := c.must(t, "up", strconv.Itoa(workers+1))
 	if c.Instance, err = given(strings.TrimSpace(url)); err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
+	c.members, c.spare = c.members[:workers+1], c.members[workers+1]
 	c.doomed = true
 	return c
 }
@@ -98,15 +103,47 @@ func (c *Cluster) Start(t testing.TB, worker int) {
 	c.must(t, "start-worker", strconv.Itoa(worker))
 }
 
-// Grow starts further workers, up to that many, and has every database that there is know them.
-func (c *Cluster) Grow(t testing.TB, workers int) {
+// Grow makes one more worker known to db, which is of the schema named. It has nothing yet.
+func (c *Cluster) Grow(t testing.TB, db DB, schema string) {
 	t.Helper()
-	c.must(t, "up", strconv.Itoa(workers))
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	if err := c.discover(ctx); err != nil {
-		t.Fatalf("pgtest: %v", err)
+	m := c.spare
+	err := c.connectTo(ctx, m, plainDatabase, func(conn *pgx.Conn) error {
+		for _, role := range []string{"owner", "reader", "ingest"} {
+			if err := makeRole(ctx, conn, schema+"_"+role); err != nil {
+				return err
+			}
+		}
+		_, err := conn.Exec(ctx, "CREATE DATABASE "+quote(db.Name)+" OWNER "+quote(schema+"_owner"))
+		return err
+	})
+	if err == nil {
+		err = c.connectTo(ctx, m, db.Name, func(conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, `CREATE EXTENSION citus`)
+			return err
+		})
 	}
+	if err == nil {
+		err = c.connect(ctx, db.Name, func(conn *pgx.Conn) error {
+			// What a new worker has no database for: settings of roles there, and the template that db is a copy of.
+			for _, sql := range []string{
+				`SET citus.enable_alter_role_set_propagation = off`,
+				`DELETE FROM pg_dist_object WHERE classid = 'pg_database'::regclass`,
+			} {
+				if _, err := conn.Exec(ctx, sql); err != nil {
+					return err
+				}
+			}
+			_, err := conn.Exec(ctx, `SELECT citus_add_node($1, $2)`, m.host, m.port)
+			return err
+		})
+	}
+	if err != nil {
+		log, _ := c.run("logs", strconv.Itoa(len(c.members)))
+		t.Fatalf("pgtest: add a worker: %v; the end of its log:\n%s", err, log)
+	}
+	c.members = append(c.members, m)
 }
 
 // Pause stops all processes of a worker where they stand (SIGSTOP): connections stay open and nothing

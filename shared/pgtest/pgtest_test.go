@@ -174,3 +174,22 @@ func TestAKilledTestBinaryLeavesNothing(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) // between looks at what tells nobody when it ends
 	}
 }
+
+// TestLongCluster: a cluster of a test's own takes a further worker.
+func TestLongCluster(t *testing.T) {
+	if os.Getenv("LECTERN_LONG") == "" {
+		t.Skip("long: run by make test-long")
+	}
+	c := pgtest.NewCluster(t, 1)
+	db := c.Database(t, notes())
+	if err := exec1(t, db.IngestURL, `INSERT INTO notes VALUES ('pr_1', 'a')`); err != nil {
+		t.Error(err)
+	}
+	c.Grow(t, db, "notes")
+	if c.Workers() != 2 {
+		t.Errorf("%d workers", c.Workers())
+	}
+	if err := exec1(t, c.OnWorker(db.OwnerURL, 2), `SELECT`); err != nil {
+		t.Error(err)
+	}
+}

@@ -132,6 +132,10 @@ func (d *Database) Prepare(ctx context.Context) error {
 		if _, err := conn.Exec(ctx, `SELECT citus_set_coordinator_host($1, $2)`, host, port); err != nil {
 			return fmt.Errorf("register the coordinator: %w", err)
 		}
+		// Or roles' settings for other databases would be set there, too, where these are not.
+		if _, err := conn.Exec(ctx, `SET citus.enable_alter_role_set_propagation = off`); err != nil {
+			return err
+		}
 		for _, w := range d.Workers {
 			host, port, err := hostPort(w)
 			if err != nil {

@@ -263,7 +263,7 @@ func TestLongCitusRebalance(t *testing.T) {
 			}
 		})
 	}
-	s.cluster.Grow(t, 3)
+	s.cluster.Grow(t, s.DB, "entries")
 	var job int64
 	begin := time.Now()
 	s.admin(t, &job, `SELECT citus_rebalance_start()`)
