@@ -28,6 +28,11 @@ type object[S any] struct {
 	err  error // it can not be read
 }
 
+// newMirror returns an empty one. change is called when objects have changed, news as those of a link.
+func newMirror[S any](what string, read func(*unstructured.Unstructured) (S, error), change, news func()) *mirror[S] {
+	return &mirror[S]{link: link{what: what, news: news}, read: read, change: change, objects: map[types.NamespacedName]object[S]{}}
+}
+
 // follow keeps the mirror up to date until ctx ends.
 func (m *mirror[S]) follow(ctx context.Context, list lister, begin watcher) {
 	m.link.follow(ctx, list, begin, m)

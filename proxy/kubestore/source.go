@@ -67,16 +67,18 @@ func New(config *rest.Config, namespaces []string, o app.SourceOptions) (*Source
 	s.vault = newVault(api.secret, changed, told, signal(s.rests))
 	s.alive = &link{what: "the API server", news: told, filled: true}
 	for _, namespace := range namespaces {
-		of := func(resource string) link {
+		of := func(resource string) string {
 			if namespace != "" {
 				resource += " of " + namespace
 			}
-			return link{what: resource, news: told}
+			return resource
 		}
-		s.projects = append(s.projects, &mirror[manifest.Project]{link: of(projects), read: readProject, change: changed, linger: true})
-		s.credentials = append(s.credentials, &mirror[manifest.Credential]{link: of(credentials), read: readCredential, change: changed})
-		s.endpoints = append(s.endpoints, &mirror[manifest.ProxyEndpoint]{link: of(endpoints), read: readEndpoint, change: changed})
-		s.glances = append(s.glances, &glance{link: of(secrets), namespace: namespace, vault: s.vault})
+		owners := newMirror(of(projects), readProject, changed, told)
+		owners.linger = true
+		s.projects = append(s.projects, owners)
+		s.credentials = append(s.credentials, newMirror(of(credentials), readCredential, changed, told))
+		s.endpoints = append(s.endpoints, newMirror(of(endpoints), readEndpoint, changed, told))
+		s.glances = append(s.glances, &glance{link: link{what: of(secrets), news: told}, namespace: namespace, vault: s.vault})
 	}
 	return s, nil
 }
