@@ -68,8 +68,7 @@ const (
 
 // Labels and annotations that are read or written here.
 const (
-	// LabelManaged, with the value "true", is on what the operator makes. Secrets with it are kept in memory by
-	// the operator; of others it watches the metadata only.
+	// LabelManaged, with the value "true", is on what the operator makes.
 	LabelManaged = Group + "/managed"
 	// AnnotationRotate on an APIKey asks for a new key at once: whenever its value is another than the one that
 	// was handled last.
