@@ -38,7 +38,7 @@ type Config struct {
 	Workers int `env:"WORKERS" envDefault:"4"`
 
 	// How many requests a second the operator makes of the API server; at once, twice as many.
-	KubeRate int `env:"KUBE_RATE" envDefault:"50"`
+	KubeRate int `env:"KUBE_RATE" envDefault:"100"`
 
 	// The internal address of the region service, such as http://region:9090, which is told of Projects. Not
 	// set: Projects are not looked after.
@@ -51,6 +51,10 @@ type Config struct {
 	// How long the deletion of a Project with deletionPolicy Delete waits for a region service that is out of
 	// reach. Then the object goes, and the service keeps the project.
 	ForgetTimeout time.Duration `env:"FORGET_TIMEOUT" envDefault:"10m"`
+
+	// How long the deletion of an APIKey waits for a keys' database that is out of reach. Then the object goes, and
+	// its keys are revoked when the database is back.
+	RevokeTimeout time.Duration `env:"REVOKE_TIMEOUT" envDefault:"2m"`
 
 	// The URL under which clients reach the API, which Secrets of APIKeys hold where the object says none.
 	PublicURL string `env:"PUBLIC_URL"`
@@ -99,6 +103,9 @@ func (c Config) Validate() error {
 	}
 	if c.ForgetTimeout < time.Second {
 		faults = append(faults, config.Invalid("FORGET_TIMEOUT", c.ForgetTimeout, "1s or more"))
+	}
+	if c.RevokeTimeout < time.Second {
+		faults = append(faults, config.Invalid("REVOKE_TIMEOUT", c.RevokeTimeout, "1s or more"))
 	}
 	for _, a := range []struct{ variable, given, like string }{
 		{"REGION_INTERNAL_URL", c.RegionURL, "an http or https URL such as http://region:9090"},

@@ -61,5 +61,6 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	}
 	return closers, apikey.Setup(mgr, apikey.Options{
 		Common: common, Keys: keys, Realm: realm, Namespaces: cfg.WatchNamespaces, PublicURL: cfg.PublicURL,
+		RevokeWithin: cfg.RevokeTimeout,
 	})
 }

@@ -146,6 +146,7 @@ func TestConfigFaults(t *testing.T) {
 		{"rate", map[string]string{"KUBE_RATE": "0"}, "KUBE_RATE"},
 		{"lease", map[string]string{"LEASE_DURATION": "1ms"}, "LEASE_DURATION"},
 		{"forget", map[string]string{"FORGET_TIMEOUT": "0s"}, "FORGET_TIMEOUT"},
+		{"revoke", map[string]string{"REVOKE_TIMEOUT": "1ms"}, "REVOKE_TIMEOUT"},
 		{"address", map[string]string{"LISTEN_INTERNAL": "9090"}, "LISTEN_INTERNAL"},
 		{"auth", map[string]string{"REDIS_URL": "redis://127.0.0.1:1"}, "AUTH_CACHE_SECRETS"},
 	} {

@@ -84,6 +84,16 @@ func (p *process) kill() {
 	<-p.dead
 }
 
+// ready200 tells whether what is at url says that it is ready; what does not listen yet is not.
+func ready200(url string) bool {
+	resp, err := http.Get(url + "/readyz")
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
 // memory is the process's resident memory now and at its peak, in bytes.
 func (p *process) memory(t testing.TB) (now, peak int64) {
 	t.Helper()
@@ -164,14 +174,7 @@ func TestLongOperatorKilled(t *testing.T) {
 	broken := 0
 	for round := range rounds {
 		p := launch(t, binary, file, c, environ)
-		kubetest.Await(t, "the operator is at work", func() bool {
-			resp, err := http.Get(p.URL + "/readyz")
-			if err != nil {
-				return false
-			}
-			_ = resp.Body.Close()
-			return resp.StatusCode == http.StatusOK
-		})
+		kubetest.Await(t, "the operator is at work", func() bool { return ready200(p.URL) })
 		time.Sleep(rand.N(400 * time.Millisecond)) // the moment of the crash
 		p.kill()
 		for _, k := range all {
