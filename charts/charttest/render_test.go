@@ -126,11 +126,11 @@ func decode(file string) ([]object, error) {
 			}
 			continue
 		}
-		make, ok := kinds()[kind.APIVersion+"/"+kind.Kind]
+		newObject, ok := kinds()[kind.APIVersion+"/"+kind.Kind]
 		if !ok {
 			return nil, fmt.Errorf("a %s of %s is none of the chart's kinds", kind.Kind, kind.APIVersion)
 		}
-		o := make()
+		o := newObject()
 		if err := yaml.UnmarshalStrict([]byte(document), o); err != nil {
 			return nil, fmt.Errorf("%s: %w in:\n%s", kind.Kind, err, document)
 		}

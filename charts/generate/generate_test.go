@@ -16,12 +16,13 @@ func TestFillSchema(t *testing.T) {
 		"| `DATABASE_URL` | Where. Secret: `DATABASE_URL_FILE` may name a file instead. | – |",
 		"| `RATE_LIMIT` | How many. | `1000` |", "| `LOG_LEVEL` | How much. | `info` |", "| `DRAIN_DELAY` | How long. | `5s` |",
 		"", "### entries", "", "| `MAX_LIMIT` | The most. | `1000000` |",
-		"", "### proxy", "", "| `PROXY_ALLOWED_RANGES` | Where to. | – |",
+		"", "### The operator", "", "| `WORKERS` | How many. | `4` |", "", "### proxy", "", "| `PROXY_ALLOWED_RANGES` | Where to. | – |",
 		"", "## API keys", "", "| `NOT_A_VARIABLE` | no | – |", "",
 	}, "\n")
 	for _, tt := range []struct{ name, in, want string }{
 		{"a service", `    "variables-entries": {"enum": ["OLD"]},`, `    "variables-entries": {"enum": ["LOG_LEVEL","MAX_LIMIT","RATE_LIMIT"]},`},
 		{"what is no service", `"variables-proxy": {"enum": []}`, `"variables-proxy": {"enum": ["LOG_LEVEL","PROXY_ALLOWED_RANGES"]}`},
+		{"what is called by an article", `"variables-operator": {"enum": []}`, `"variables-operator": {"enum": ["LOG_LEVEL","WORKERS"]}`},
 		{"anything else", `"type": {"enum": ["A"]}`, `"type": {"enum": ["A"]}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

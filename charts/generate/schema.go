@@ -52,7 +52,7 @@ func variableTables(text string) (map[string][]string, error) {
 	heading := ""
 	for line := range strings.Lines(chapter) {
 		if title, ok := strings.CutPrefix(line, "### "); ok {
-			heading = strings.TrimSpace(title)
+			heading = strings.TrimPrefix(strings.TrimSpace(title), "The ")
 		}
 		m := row.FindStringSubmatch(strings.TrimSpace(line))
 		if m == nil || strings.Contains(m[2], "Secret: `") {
