@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -126,15 +128,17 @@ func (c *Cluster) master(slot int) *Server {
 			continue
 		}
 		client := s.client()
-		ranges, err := client.ClusterSlots(ctx).Result()
+		shards, err := client.ClusterShards(ctx).Result()
 		_ = client.Close()
 		if err != nil {
 			return nil
 		}
 		named := ""
-		for _, r := range ranges {
-			if r.Start <= slot && slot <= r.End && len(r.Nodes) > 0 {
-				named = r.Nodes[0].Addr
+		for _, shard := range shards {
+			for _, r := range shard.Slots {
+				if int(r.Start) <= slot && slot <= int(r.End) {
+					named = masterOf(shard)
+				}
 			}
 		}
 		if named == "" || addr != "" && named != addr {
@@ -204,19 +208,33 @@ func (c *Cluster) Slots(s *Server) []int {
 	defer cancel()
 	client := s.client()
 	defer client.Close()
-	ranges, err := client.ClusterSlots(ctx).Result()
+	shards, err := client.ClusterShards(ctx).Result()
 	if err != nil {
 		c.t.Fatalf("redistest: %v", err)
 	}
 	var own []int
-	for _, r := range ranges {
-		if len(r.Nodes) > 0 && r.Nodes[0].Addr == s.Addr() {
-			for slot := r.Start; slot <= r.End; slot++ {
+	for _, shard := range shards {
+		if masterOf(shard) != s.Addr() {
+			continue
+		}
+		for _, r := range shard.Slots {
+			for slot := int(r.Start); slot <= int(r.End); slot++ {
 				own = append(own, slot)
 			}
 		}
 	}
+	slices.Sort(own)
 	return own
+}
+
+// masterOf gives the address of a shard's master, empty when none is there.
+func masterOf(shard redis.ClusterShard) string {
+	for _, n := range shard.Nodes {
+		if n.Role == "master" && n.Health == "online" {
+			return net.JoinHostPort(n.IP, strconv.FormatInt(n.Port, 10))
+		}
+	}
+	return ""
 }
 
 func (c *Cluster) id(s *Server) string {
