@@ -121,7 +121,7 @@ func (r *release) seenBy(t *testing.T, since time.Time) map[string][]string {
 				Msg string `json:"msg"`
 				ID  string `json:"request_id"`
 			}
-			if json.Unmarshal(line, &access) == nil && access.Msg == "request" && !slices.Contains(seen[access.ID], string(service)) {
+			if json.Unmarshal(line, &access) == nil && (access.Msg == "request" || access.Msg == "audit") && !slices.Contains(seen[access.ID], string(service)) {
 				seen[access.ID] = append(seen[access.ID], string(service))
 			}
 		}
