@@ -50,6 +50,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err == nil {
 		if next, _ := plan(one.state, r.Now(), r.Settle); next.do != nothing {
 			// What a cache says may be old. It is good for knowing that nothing is to be done.
+			object = v1alpha1.APIKey{}
 			if err := r.Reader.Get(ctx, request.NamespacedName, &object); err != nil {
 				return reconcile.Result{}, client.IgnoreNotFound(err)
 			}

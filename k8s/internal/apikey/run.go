@@ -60,18 +60,18 @@ var errAgain = errors.New("what was read has changed meanwhile")
 // read reads all that the next step depends on.
 func (r *run) read(ctx context.Context) error {
 	r.known = false
-	w, err := wantOf(r.object)
-	if err != nil {
-		return &fault{v1alpha1.ReasonInvalid, err.Error(), err}
-	}
 	r.state = state{
 		deleting: !r.object.DeletionTimestamp.IsZero(),
 		held:     controllerutil.ContainsFinalizer(r.object, v1alpha1.FinalizerAPIKey),
-		want:     w,
 	}
 	if r.state.deleting && !r.state.held {
 		return nil
 	}
+	w, err := wantOf(r.object)
+	if err != nil && !r.state.deleting { // what can not be read can still be ended
+		return &fault{v1alpha1.ReasonInvalid, err.Error(), err}
+	}
+	r.state.want = w
 	// The keys first: of what another operator does in between, the Secret is seen and the key is not, and then
 	// the number of the key that would be minted is taken.
 	if r.state.keys, r.state.last, err = r.Keys.Owned(ctx, w.project, ownerOf(r.Realm, r.object)); err != nil {

@@ -23,7 +23,8 @@ const (
 	ownerPrefix = "APIKey "
 )
 
-// wantOf reads what an object asks for. The schema sees to most of what an error says.
+// wantOf reads what an object asks for. The schema sees to what an error says, unless it is of another version:
+// then the project is given all the same.
 func wantOf(object *v1alpha1.APIKey) (want, error) {
 	spec := object.Spec
 	w := want{
@@ -42,7 +43,7 @@ func wantOf(object *v1alpha1.APIKey) (want, error) {
 	}
 	var err error
 	if w.terms.Scopes, err = auth.ParseScopes(names...); err != nil {
-		return want{}, errors.New("spec.scopes: " + err.Error())
+		return w, errors.New("spec.scopes: " + err.Error())
 	}
 	if w.terms.Scopes == 0 {
 		w.terms.Scopes = auth.DefaultScopes
