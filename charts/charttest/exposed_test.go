@@ -243,16 +243,16 @@ func operatorMetrics(t *testing.T, backing *servicetest.Backing) map[string]*dto
 	if err := operator.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- operator.Wait() }()
+	var failure error
+	ended := make(chan struct{})
+	go func() { failure = operator.Wait(); close(ended) }()
 	t.Cleanup(func() { _ = operator.Process.Kill(); <-ended }) // gone is gone
 	deadline, tick := time.After(2*time.Minute), time.NewTicker(100*time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
-		case err := <-ended:
-			ended <- err
-			t.Fatalf("the operator ended: %v\n%s", err, log.String())
+		case <-ended:
+			t.Fatalf("the operator ended: %v\n%s", failure, log.String())
 		case <-deadline:
 			t.Fatal("the operator has looked at nothing in two minutes")
 		case <-tick.C:
