@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,6 +55,7 @@ func TestMain(m *testing.M) {
 // cluster is an API server with the project's custom resources, as a test sees it.
 type cluster struct {
 	env       *envtest.Environment
+	own       bool          // no other test shares it
 	client    client.Client // an administrator's, without a cache
 	namespace string        // the test's own
 }
@@ -67,7 +69,7 @@ func newCluster(t testing.TB) *cluster {
 	if booted.err != nil {
 		t.Fatal(booted.err)
 	}
-	return view(t, booted.env)
+	return view(t, booted.env, false)
 }
 
 // newOwnCluster gives t an API server that no other test shares.
@@ -83,7 +85,7 @@ func newOwnCluster(t testing.TB) *cluster {
 			t.Error(err)
 		}
 	})
-	return view(t, env)
+	return view(t, env, true)
 }
 
 func needAssets(t testing.TB) {
@@ -122,9 +124,9 @@ func boot() (*envtest.Environment, error) {
 	return env, nil
 }
 
-func view(t testing.TB, env *envtest.Environment) *cluster {
+func view(t testing.TB, env *envtest.Environment, own bool) *cluster {
 	t.Helper()
-	c := &cluster{env: env}
+	c := &cluster{env: env, own: own}
 	config := rest.CopyConfig(env.Config)
 	config.QPS = -1
 	var err error
@@ -132,6 +134,9 @@ func view(t testing.TB, env *envtest.Environment) *cluster {
 		t.Fatal(err)
 	}
 	c.namespace = c.newNamespace(t)
+	// The server's processes and the connections to it are others' than the test's.
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	return c
 }
 
@@ -140,6 +145,9 @@ func (c *cluster) newNamespace(t testing.TB) string {
 	t.Helper()
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	c.create(t, n)
+	if c.own {
+		return n.Name
+	}
 	t.Cleanup(func() {
 		for _, kind := range []client.Object{&v1alpha1.Credential{}, &v1alpha1.ProxyEndpoint{}, &v1alpha1.Project{}, &corev1.Secret{}} {
 			if err := c.client.DeleteAllOf(context.WithoutCancel(t.Context()), kind, client.InNamespace(n.Name)); err != nil {

@@ -43,7 +43,7 @@ func TestOutage(t *testing.T) {
 			t.Fatalf("without the API server: %q, %v", code, err)
 		}
 	}
-	way.mend()
+	way.mend(t)
 	back := time.Now()
 	p.awaitSent(t, "/a", "cred_stripe", second)
 	t.Logf("the API server back, the change was there after %v", time.Since(back).Round(time.Millisecond))
@@ -51,11 +51,34 @@ func TestOutage(t *testing.T) {
 		_, checks := p.ready(t)
 		return checks["policy"] == "ok" && p.metric(t, "lectern_proxy_policy_current") == 1 && p.metric(t, "lectern_proxy_policy_behind_seconds") == 0
 	})
+	eventually(t, "the log says so", func() bool { return strings.Contains(p.log.String(), "the cluster is heard again") })
 	for _, said := range []string{"the cluster is not heard; what is in force stays", "the cluster is heard again"} {
 		if n := strings.Count(p.log.String(), said); n != 1 {
 			t.Errorf("%q was said %d times", said, n)
 		}
 	}
+}
+
+// A server that vanishes without a word is left for another, long before the connection to it counts as broken.
+func TestLongVanishedServer(t *testing.T) {
+	long(t)
+	c := newCluster(t)
+	way, kube := newRelay(t, c.asProxy(t))
+	p := startProxy(t, c, kube, nil)
+	token := secret("stripe", canary)
+	c.create(t, token, credential("stripe", p.project, "cred_stripe"), p.third.endpoint("shop", p.project, "/a", "cred_stripe"))
+	p.awaitReady(t)
+	p.awaitSent(t, "/a", "cred_stripe", canary)
+	way.forget()
+	began := time.Now()
+	change(t, c, token, func(s *corev1.Secret) { s.Data["token"] = []byte(second) })
+	p.awaitSent(t, "/a", "cred_stripe", second)
+	took := time.Since(began)
+	t.Logf("a change was there %v after the server had vanished", took.Round(time.Millisecond))
+	if took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	eventually(t, "all is well", func() bool { return p.metric(t, "lectern_proxy_policy_current") == 1 })
 }
 
 // apiServer is the process of a cluster's API server.

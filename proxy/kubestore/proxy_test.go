@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -93,8 +92,6 @@ type proxy struct {
 // startProxy runs a proxy that asks the API server of kube.
 func startProxy(t testing.TB, c *cluster, kube *rest.Config, environ map[string]string) *proxy {
 	t.Helper()
-	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	p := &proxy{third: newThird(t), project: "pr_" + c.namespace, log: &buffer{}}
 	all := map[string]string{
 		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug",

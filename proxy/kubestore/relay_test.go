@@ -11,14 +11,13 @@ import (
 
 // relay stands between a proxy and the API server.
 type relay struct {
-	listener net.Listener
-	to       string
+	at, to string
 
-	mu     sync.Mutex
-	cut    bool
-	paused chan struct{} // is closed when bytes may pass; nil: they may
-	open   map[net.Conn]bool
-	done   sync.WaitGroup
+	mu       sync.Mutex
+	listener net.Listener // nil: it refuses connections
+	open     map[net.Conn]bool
+	silent   map[net.Conn]bool // nothing that they send arrives any more
+	done     sync.WaitGroup
 }
 
 // newRelay returns a way to the API server of config that can be cut.
@@ -32,34 +31,22 @@ func newRelay(t testing.TB, config *rest.Config) (*relay, *rest.Config) {
 	if address == "" {
 		address = config.Host
 	}
-	r := &relay{to: address, open: map[net.Conn]bool{}}
-	if r.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	r.done.Go(r.accept)
+	r := &relay{at: "127.0.0.1:0", to: address, open: map[net.Conn]bool{}, silent: map[net.Conn]bool{}}
+	r.mend(t)
 	t.Cleanup(func() {
-		_ = r.listener.Close()
-		r.mend()
-		r.sever()
+		r.interrupt()
 		r.done.Wait()
 	})
 	by := rest.CopyConfig(config)
-	by.Host = "https://" + r.listener.Addr().String()
+	by.Host = "https://" + r.at
 	return r, by
 }
 
-func (r *relay) accept() {
+func (r *relay) accept(listener net.Listener) {
 	for {
-		from, err := r.listener.Accept()
+		from, err := listener.Accept()
 		if err != nil {
 			return
-		}
-		r.mu.Lock()
-		cut := r.cut
-		r.mu.Unlock()
-		if cut {
-			_ = from.Close()
-			continue
 		}
 		to, err := net.Dial("tcp", r.to)
 		if err != nil {
@@ -80,12 +67,9 @@ func (r *relay) carry(from, to net.Conn) {
 	for {
 		n, err := from.Read(buf)
 		r.mu.Lock()
-		paused := r.paused
+		silent := r.silent[from]
 		r.mu.Unlock()
-		if paused != nil {
-			<-paused
-		}
-		if n > 0 {
+		if n > 0 && !silent {
 			if _, err := to.Write(buf[:n]); err != nil {
 				return
 			}
@@ -96,38 +80,39 @@ func (r *relay) carry(from, to net.Conn) {
 	}
 }
 
-// sever ends all connections.
-func (r *relay) sever() {
+// interrupt ends all connections and takes no others.
+func (r *relay) interrupt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.listener != nil {
+		_ = r.listener.Close()
+		r.listener = nil
+	}
 	for c := range r.open {
 		_ = c.Close()
 		delete(r.open, c)
 	}
 }
 
-// interrupt ends all connections and takes no others.
-func (r *relay) interrupt() {
-	r.mu.Lock()
-	r.cut = true
-	r.mu.Unlock()
-	r.sever()
-}
-
-// pause lets nothing through, and ends nothing: as a server that hangs.
-func (r *relay) pause() {
+// forget lets nothing more arrive over the connections that there are, and ends none: as a server that lost its power
+// behind a balancer, which sends who connects anew to another.
+func (r *relay) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.paused = make(chan struct{})
-}
-
-// mend has all pass again.
-func (r *relay) mend() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.cut = false
-	if r.paused != nil {
-		close(r.paused)
-		r.paused = nil
+	for c := range r.open {
+		r.silent[c] = true
 	}
+}
+
+// mend takes connections, at the same address as before.
+func (r *relay) mend(t testing.TB) {
+	t.Helper()
+	listener, err := net.Listen("tcp", r.at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.mu.Lock()
+	r.listener, r.at = listener, listener.Addr().String()
+	r.mu.Unlock()
+	r.done.Go(func() { r.accept(listener) })
 }

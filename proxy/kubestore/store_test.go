@@ -32,15 +32,16 @@ func TestLife(t *testing.T) {
 	if _, _, code, err := p.call("/a", ""); err != nil || code != "origin_not_allowed" {
 		t.Errorf("before there is a policy a call is answered %q, %v", code, err)
 	}
-	way.mend()
+	way.mend(t)
 	p.awaitReady(t)
 
 	token, key := secret("stripe", canary), credential("stripe", p.project, "cred_stripe")
 	c.create(t, token, key, p.third.endpoint("shop", p.project, "/a", "cred_stripe"))
 	p.awaitSent(t, "/a/b", "cred_stripe", canary)
-	if status, checks := p.ready(t); status != http.StatusOK || checks["policy"] != "ok" {
-		t.Errorf("/readyz says %d %v", status, checks)
-	}
+	eventually(t, "/readyz says that all is well", func() bool {
+		status, checks := p.ready(t)
+		return status == http.StatusOK && checks["policy"] == "ok"
+	})
 
 	change(t, c, token, func(s *corev1.Secret) { s.Data["token"] = []byte(second) })
 	p.awaitSent(t, "/a", "cred_stripe", second)
