@@ -81,6 +81,35 @@ func TestLongChanges(t *testing.T) {
 	judge(t, changes(t, c, p, 100))
 }
 
+// A minute in which nothing changes costs the API server a question every five seconds.
+func TestLongRest(t *testing.T) {
+	long(t)
+	c := newCluster(t)
+	seen := &requests{}
+	kube := c.asProxy(t)
+	kube.Wrap(func(next http.RoundTripper) http.RoundTripper { seen.next = next; return seen })
+	p := startProxy(t, c, kube, map[string]string{"LOG_LEVEL": "warn"})
+	c.create(t, secret("stripe", canary), credential("stripe", p.project, "cred_stripe"), p.third.endpoint("shop", p.project, "/a", "cred_stripe"))
+	p.awaitReady(t)
+	p.awaitSent(t, "/a", "cred_stripe", canary)
+	seen.mu.Lock()
+	before := len(seen.all)
+	seen.mu.Unlock()
+	time.Sleep(time.Minute) // the time is what is tested
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	for _, r := range seen.all[before:] {
+		if r.Method != http.MethodGet {
+			t.Errorf("it asked for %s %s", r.Method, r.URL.Path)
+		}
+	}
+	n := len(seen.all) - before
+	t.Logf("%d requests in a minute", n)
+	if n > 20 {
+		t.Errorf("they were %d; asked for: at most 20", n)
+	}
+}
+
 // Two thousand objects, beside as many Secrets that nobody refers to: how long the proxy takes to have them in
 // force, how much memory, and how long a change takes then. The figures stand in docs/performance.md.
 func TestLongScale(t *testing.T) {
