@@ -135,6 +135,7 @@ func (r *release) testProxy(t *testing.T) {
 		return func(status int, digest string, err error) bool { return err == nil && digest == digestOf(v) }
 	}
 	applied := await("the first call", value("first-secret-value"))
+	t.Run("browser", func(t *testing.T) { r.testBrowser(t, "first-secret-value") })
 	// The pods of the proxy learn on their own: one answer could come from one that knows already.
 	settled := func(want func(int, string, error) bool) func(int, string, error) bool {
 		return func(status int, digest string, err error) bool {

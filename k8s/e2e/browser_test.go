@@ -1,0 +1,64 @@
+package e2e
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// page calls the third party through the proxy, as a front-end does, and shows what came back.
+const page = `<!doctype html><title>app</title><pre id=said></pre><script>
+fetch(%q, {headers: {"X-Project-ID": "pr_demo", "X-Environment": "prod", "Authorization": "Bearer {{ cred_third_party }}"}})
+  .then(async r => r.status + " " + r.headers.get("X-Proxy-Worker-Success") + " " + await r.text())
+  .catch(e => "" + e)
+  .then(said => { document.getElementById("said").textContent = said; });
+</script>`
+
+// testBrowser: a page of app.example.com, in a real browser, calls the third party over the Gateway's TLS, with the
+// preflight that its headers ask for; a page of another origin is refused.
+func (r *release) testBrowser(t *testing.T, value string) {
+	browser := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			browser = path
+			break
+		}
+	}
+	if browser == "" {
+		if os.Getenv("CI") != "" {
+			t.Fatal("no Chromium: scripts/setup browser installs one")
+		}
+		t.Skip("no Chromium: scripts/setup browser installs one")
+	}
+	target := fmt.Sprintf("http://echo.%s.svc.cluster.local:8080/v1/charges", r.namespace)
+	site := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, page, "https://api.example.test/proxy?url="+url.QueryEscape(target))
+	}))
+	defer site.Close()
+	gateway := strings.TrimPrefix(r.url, "http://")
+	for _, tt := range []struct{ host, want string }{
+		{"app.example.com", "200 true "},
+		{"app.example.org", "TypeError: Failed to fetch"},
+	} {
+		out, err := command(t.Context(), "", browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+			"--user-data-dir="+t.TempDir(), "--ignore-certificate-errors", "--no-proxy-server",
+			fmt.Sprintf("--host-resolver-rules=MAP %s:443 %s, MAP api.example.test:443 %s:443", tt.host, site.Listener.Addr(), gateway),
+			"--virtual-time-budget=20000", "--dump-dom", "https://"+tt.host+"/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, said, _ := strings.Cut(out, "<pre id=\"said\">")
+		said, _, _ = strings.Cut(said, "</pre>")
+		said = html.UnescapeString(said)
+		if !strings.HasPrefix(said, tt.want) || strings.HasPrefix(tt.want, "200") && !strings.Contains(said, digestOf(value)) {
+			t.Errorf("a page of %s got %q; want %q and the value's digest", tt.host, said, tt.want)
+		}
+	}
+}
