@@ -3,22 +3,51 @@ package app_test
 import (
 	"bufio"
 	"crypto/tls"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-// rude is a target that speaks TLS and then whatever a test wants.
-func rude(t *testing.T, w *world, config *tls.Config, speak func(net.Conn)) string {
+// spare hands out listeners whose ports were known before there was a policy, which lists them.
+type spare struct {
+	free  []net.Listener
+	ports []int
+}
+
+func newSpare(t *testing.T, n int) *spare {
 	t.Helper()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", config)
-	if err != nil {
-		t.Fatal(err)
+	s := &spare{}
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		s.free, s.ports = append(s.free, l), append(s.ports, l.Addr().(*net.TCPAddr).Port)
 	}
+	return s
+}
+
+func (s *spare) take(t *testing.T) (l net.Listener, port string) {
+	t.Helper()
+	if len(s.free) == 0 {
+		t.Fatal("no listener is left")
+	}
+	l, s.free = s.free[0], s.free[1:]
+	return l, strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+// rude is a target that speaks TLS and then whatever a test wants.
+func rude(t *testing.T, s *spare, config *tls.Config, speak func(net.Conn)) string {
+	t.Helper()
+	plain, port := s.take(t)
+	l := tls.NewListener(plain, config)
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {
@@ -36,7 +65,6 @@ func rude(t *testing.T, w *world, config *tls.Config, speak func(net.Conn)) stri
 		}
 	})
 	t.Cleanup(func() { _ = l.Close(); running.Wait() })
-	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
 }
 
@@ -50,9 +78,14 @@ func reset(conn net.Conn) {
 }
 
 func TestUpstreamFaults(t *testing.T) {
+	targets := newSpare(t, 40)
 	w := run(t, setup{open: true, manifests: func(w *world) string {
-		return endpoint(w, "web", m{"destinations": []m{{"pattern": `https://[a-z.]*lectern\.test:\d+/.*`}}, "ports": ports(), "timeouts": m{"connect": "500ms", "headers": "200ms", "idle": "200ms"}}) +
-			endpoint(w, "total", m{"origins": []m{{"domain": "example.net"}}, "destinations": []m{{"pattern": `https://.*`}}, "ports": ports(), "timeouts": m{"total": "300ms"}})
+		ports := []json.Number{json.Number(w.plain.port)}
+		for _, port := range targets.ports {
+			ports = append(ports, json.Number(strconv.Itoa(port)))
+		}
+		return endpoint(w, "web", m{"destinations": []m{{"pattern": `https://[a-z.]*lectern\.test:\d+/.*`}}, "ports": ports, "timeouts": m{"connect": "500ms", "headers": "200ms", "idle": "200ms"}}) +
+			endpoint(w, "total", m{"origins": []m{{"domain": "example.net"}}, "destinations": []m{{"pattern": `https://.*`}}, "ports": ports, "timeouts": m{"total": "300ms"}})
 	}})
 	good := &tls.Config{Certificates: []tls.Certificate{w.authority.certificate(t, time.Now().Add(time.Hour), "*.lectern.test")}}
 	expired := &tls.Config{Certificates: []tls.Certificate{w.authority.certificate(t, time.Now().Add(-time.Hour), "*.lectern.test")}}
@@ -64,21 +97,9 @@ func TestUpstreamFaults(t *testing.T) {
 		return func(conn net.Conn) { _, _ = io.WriteString(conn, text) }
 	}
 	secretGarbage := "\x00\x01 " + canary + "\r\n\r\n"
-	closed := func() string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		_, port, _ := net.SplitHostPort(l.Addr().String())
-		return port
-	}()
-	deaf, err := net.Listen("tcp", "127.0.0.1:0") // accepts and never shakes hands
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = deaf.Close() }()
-	_, deafPort, _ := net.SplitHostPort(deaf.Addr().String())
+	refuses, closed := targets.take(t)
+	_ = refuses.Close()
+	_, deafPort := targets.take(t) // accepts and never shakes hands
 	for _, tt := range []struct {
 		name, port string
 		code       string
@@ -86,20 +107,20 @@ func TestUpstreamFaults(t *testing.T) {
 	}{
 		{"refuses", closed, "upstream_unreachable", 502},
 		{"never shakes hands", deafPort, "upstream_timeout", 504},
-		{"expired certificate", rude(t, w, expired, silent), "upstream_unreachable", 502},
-		{"certificate of another name", rude(t, w, wrong, silent), "upstream_unreachable", 502},
-		{"certificate of a stranger", rude(t, w, stranger, silent), "upstream_unreachable", 502},
-		{"old TLS", rude(t, w, old, silent), "upstream_unreachable", 502},
+		{"expired certificate", rude(t, targets, expired, silent), "upstream_unreachable", 502},
+		{"certificate of another name", rude(t, targets, wrong, silent), "upstream_unreachable", 502},
+		{"certificate of a stranger", rude(t, targets, stranger, silent), "upstream_unreachable", 502},
+		{"old TLS", rude(t, targets, old, silent), "upstream_unreachable", 502},
 		{"no TLS", w.plain.port, "upstream_unreachable", 502},
-		{"never answers", rude(t, w, good, silent), "upstream_timeout", 504},
-		{"closes without an answer", rude(t, w, good, func(net.Conn) {}), "upstream_unreachable", 502},
-		{"resets without an answer", rude(t, w, good, reset), "upstream_unreachable", 502},
-		{"resets in the headers", rude(t, w, good, func(c net.Conn) { says("HTTP/1.1 200 OK\r\nX-A")(c); reset(c) }), "upstream_unreachable", 502},
-		{"garbage", rude(t, w, good, says(secretGarbage)), "upstream_unreachable", 502},
-		{"garbage in a header", rude(t, w, good, says("HTTP/1.1 200 OK\r\n"+secretGarbage)), "upstream_unreachable", 502},
-		{"a switch of protocols", rude(t, w, good, says("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")), "upstream_unreachable", 502},
-		{"two lengths", rude(t, w, good, says("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy")), "upstream_unreachable", 502},
-		{"endless headers", rude(t, w, good, func(c net.Conn) {
+		{"never answers", rude(t, targets, good, silent), "upstream_timeout", 504},
+		{"closes without an answer", rude(t, targets, good, func(net.Conn) {}), "upstream_unreachable", 502},
+		{"resets without an answer", rude(t, targets, good, reset), "upstream_unreachable", 502},
+		{"resets in the headers", rude(t, targets, good, func(c net.Conn) { says("HTTP/1.1 200 OK\r\nX-A")(c); reset(c) }), "upstream_unreachable", 502},
+		{"garbage", rude(t, targets, good, says(secretGarbage)), "upstream_unreachable", 502},
+		{"garbage in a header", rude(t, targets, good, says("HTTP/1.1 200 OK\r\n"+secretGarbage)), "upstream_unreachable", 502},
+		{"a switch of protocols", rude(t, targets, good, says("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")), "upstream_unreachable", 502},
+		{"two lengths", rude(t, targets, good, says("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy")), "upstream_unreachable", 502},
+		{"endless headers", rude(t, targets, good, func(c net.Conn) {
 			says("HTTP/1.1 200 OK\r\n")(c)
 			for range 1000 {
 				if _, err := io.WriteString(c, "X-A: "+strings.Repeat("a", 1000)+"\r\n"); err != nil {
@@ -126,7 +147,7 @@ func TestUpstreamFaults(t *testing.T) {
 		}
 	})
 	t.Run("too long in all", func(t *testing.T) {
-		got := w.do(call{target: "https://api.lectern.test:" + rude(t, w, good, silent) + "/"}.from("https://example.net"))
+		got := w.do(call{target: "https://api.lectern.test:" + rude(t, targets, good, silent) + "/"}.from("https://example.net"))
 		if got.code() != "upstream_timeout" {
 			t.Errorf("%d %s", got.StatusCode, got.body)
 		}
@@ -138,7 +159,7 @@ func TestUpstreamFaults(t *testing.T) {
 		"falls silent in a body": func(c net.Conn) { says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")(c); silent(c) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			resp, err := w.client.Do(w.request(call{target: "https://api.lectern.test:" + rude(t, w, good, speak) + "/"}))
+			resp, err := w.client.Do(w.request(call{target: "https://api.lectern.test:" + rude(t, targets, good, speak) + "/"}))
 			if err != nil {
 				return // the connection ended before the headers were sent
 			}
@@ -152,15 +173,6 @@ func TestUpstreamFaults(t *testing.T) {
 	if strings.Contains(w.log.String(), canary) {
 		t.Error("the log shows what the target sent")
 	}
-}
-
-// ports are all that a listener of a test may be given, as far as a manifest can say so.
-func ports() []int {
-	list := make([]int, 0, 65535-1024)
-	for p := 1025; p <= 65535; p++ {
-		list = append(list, p)
-	}
-	return list
 }
 
 func TestLimits(t *testing.T) {
