@@ -70,6 +70,7 @@ func (r *release) testRoutes(t *testing.T) {
 		t.Errorf("differences.txt: %s: no such row", key)
 	}
 	r.upgrade(t)
+	r.awaitRoute(t, strings.TrimPrefix(r.url, "http://"))
 }
 
 // awaitRoute waits until the host is routed.
