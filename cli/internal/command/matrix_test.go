@@ -87,7 +87,8 @@ func checkMatrix(t *testing.T, answers []matrixAnswer, folder string) {
 	}
 }
 
-// servicesByRequest returns which services' logs have a request, by its id, and which services run.
+// servicesByRequest returns which services' logs have a request, by its id, and which services run. The
+// proxy's record of a request is called audit.
 func servicesByRequest(t *testing.T, folder string) (seen map[string][]routes.Service, running []routes.Service) {
 	t.Helper()
 	seen = map[string][]routes.Service{}
@@ -105,7 +106,7 @@ func servicesByRequest(t *testing.T, folder string) (seen map[string][]routes.Se
 				Msg string `json:"msg"`
 				ID  string `json:"request_id"`
 			}
-			if json.Unmarshal(line, &access) == nil && access.Msg == "request" {
+			if json.Unmarshal(line, &access) == nil && (access.Msg == "request" || access.Msg == "audit") {
 				seen[access.ID] = append(seen[access.ID], s)
 			}
 		}

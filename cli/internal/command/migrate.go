@@ -14,6 +14,19 @@ type migrateCommand struct {
 	Worker      []string `help:"Where a worker is reached, with the same user and password; for prepare. Once for each." placeholder:"HOST:PORT"`
 }
 
+// Help is what --help says beyond the options.
+func (migrateCommand) Help() string {
+	return `The steps are taken in this order; each may be repeated, and undo goes back from any but the last. Reads go on throughout; docs/scaling.md tells what each step does, and what to look at before the next.
+
+Examples:
+
+	export LECTERN_ADMIN_DATABASE_URL=postgres://postgres:…@db:5432/entries
+	lectern migrate-to-citus prepare --coordinator db:5432 --worker worker-1:5432 --worker worker-2:5432
+	lectern migrate-to-citus distribute
+	lectern migrate-to-citus finish
+	lectern migrate-to-citus undo`
+}
+
 // Run does one step.
 func (m migrateCommand) Run(s *Session, c *commands) error {
 	d := &distribute.Database{
