@@ -45,7 +45,25 @@ func (r *release) testRoutes(t *testing.T) {
 			for i, row := range rows {
 				got[i].status = r.askRow(t, row, host, fmt.Sprintf("%s-%d-%d", flavour, began.Unix(), i))
 			}
-			seen := r.seenBy(t, began)
+			// Lines reach the logs some time after their answers.
+			last := fmt.Sprintf("%s-%d-last", flavour, began.Unix())
+			r.askRow(t, rows[0], host, last)
+			var seen map[string][]string
+			eventually(t, 30*time.Second, "the logs", func() error {
+				seen = r.seenBy(t, began)
+				missing := 0
+				for i, row := range rows {
+					id := fmt.Sprintf("%s-%d-%d", flavour, began.Unix(), i)
+					_, differs := listed[strings.Join([]string{flavour, row.Key, row.Method, row.Path}, " ")]
+					if row.Service != "" && !differs && len(seen[id]) == 0 {
+						missing++
+					}
+				}
+				if missing > 0 || len(seen[last]) == 0 {
+					return fmt.Errorf("%d requests are in none", missing)
+				}
+				return nil
+			})
 			for i, row := range rows {
 				got[i].service = "-"
 				if by := seen[fmt.Sprintf("%s-%d-%d", flavour, began.Unix(), i)]; len(by) > 0 {
