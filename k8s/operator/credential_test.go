@@ -205,6 +205,7 @@ func TestGrants(t *testing.T) {
 	// Who may not be of the project can not keep an id from those who may.
 	kubetest.Change(t, c, project, func(p *v1alpha1.Project) { p.Spec.AllowedNamespaces = nil })
 	c.AwaitReady(t, stranger, v1alpha1.ReasonNotGranted)
+	kubetest.AwaitYounger(t, stranger)
 	own := newCredential(named("own"), id, "cred_mine", "s")
 	c.Create(t, own)
 	c.AwaitReady(t, own, v1alpha1.ReasonValid)

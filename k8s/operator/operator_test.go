@@ -98,10 +98,8 @@ func TestTwoOperators(t *testing.T) {
 func TestInternalAddress(t *testing.T) {
 	c := kubetest.Start(t)
 	o := start(t, c, map[string]string{"LEADER_ELECTION": "false"}, nil)
-	kubetest.Await(t, "it is ready", func() bool { status, _ := get(t, o.URL+"/readyz"); return status == 200 })
-	if status, body := get(t, o.URL+"/readyz"); status != 200 || body != `{"acting":true,"checks":{"cache":"ok"},"status":"ready"}`+"\n" {
-		t.Errorf("/readyz: %d %s", status, body)
-	}
+	const ready = `{"acting":true,"checks":{"cache":"ok"},"status":"ready"}` + "\n"
+	kubetest.Await(t, "it is ready and acts", func() bool { status, body := get(t, o.URL+"/readyz"); return status == 200 && body == ready })
 	if status, body := get(t, o.URL+"/healthz"); status != 200 || body != `{"status":"ok"}`+"\n" {
 		t.Errorf("/healthz: %d %s", status, body)
 	}

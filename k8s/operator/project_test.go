@@ -172,6 +172,7 @@ func TestProjectConflict(t *testing.T) {
 	older.Spec.DeletionPolicy = v1alpha1.DeleteOnDelete
 	c.Create(t, older)
 	c.AwaitReady(t, older, v1alpha1.ReasonSynced)
+	kubetest.AwaitYounger(t, older)
 	near, far := newProject(named("b"), "pr_two"), newProject(in(other, "c"), "pr_two")
 	near.Spec.Title, near.Spec.DeletionPolicy = "Near", v1alpha1.DeleteOnDelete
 	far.Spec.Title = "Far"

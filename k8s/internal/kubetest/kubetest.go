@@ -248,6 +248,15 @@ func Await(t testing.TB, what string, ok func() bool) {
 	}
 }
 
+// AwaitYounger waits until what is made from now on is younger than o: the API server keeps ages in whole
+// seconds.
+func AwaitYounger(t testing.TB, o client.Object) {
+	t.Helper()
+	Await(t, "the second in which "+o.GetName()+" was made is over", func() bool {
+		return time.Now().Unix() > o.GetCreationTimestamp().Unix()
+	})
+}
+
 // Gone waits until an object is.
 func (c *Cluster) Gone(t testing.TB, o client.Object) {
 	t.Helper()
