@@ -101,7 +101,7 @@ func TestOutOfFiles(t *testing.T) {
 // TestMemoryLimit: sixteen clients export everything at once and read slowly, with the memory limit near
 // what the service needs. It stays within bounds, serves others meanwhile, and every export is whole.
 func TestMemoryLimit(t *testing.T) {
-	p, key := process(t, map[string]string{"GOMEMLIMIT": "80MiB"})
+	p, key := process(t, map[string]string{"GOMEMLIMIT": "80MiB", "PROJECT_MAX_EXPORTS": "32"})
 	whole := p.Get(t, key, "/projects/pr_1/entries?limit=100000")
 	if whole.Err != nil || whole.Status != 200 {
 		t.Fatalf("%d, %v", whole.Status, whole.Err)
