@@ -98,7 +98,7 @@ func TestNeverAboveTheRateOverManyProcesses(t *testing.T) {
 	most := int64(rate.Burst) + int64(took.Seconds()*float64(rate.PerSecond)) + 1
 	if n := allowed.Load(); n > most {
 		t.Errorf("%d allowed in %v, at most %d may be", n, took, most)
-	} else if n < most*8/10 {
+	} else if n < most/2 { // a busy machine hands out less; one token a question would be a tenth
 		t.Errorf("%d allowed in %v of %d: much stricter than the rate", n, took, most)
 	}
 }
