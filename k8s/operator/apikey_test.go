@@ -200,9 +200,13 @@ func TestNoKeyIsTold(t *testing.T) {
 	kubetest.Change(t, c, k, annotated(v1alpha1.AnnotationRotate, "2"))
 	c.AwaitEvent(t, k, "Warning SecretRefused")
 	redis.Kill()
-	if _, err := keys.Revoke(t.Context(), "pr_1", k.Status.KeyID); err != nil {
-		t.Fatal(err)
-	}
+	kubetest.Await(t, "the status names the key that is good, and it is revoked", func() bool {
+		if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(k), k); err != nil {
+			t.Fatal(err)
+		}
+		_, err := keys.Revoke(t.Context(), "pr_1", k.Status.KeyID)
+		return err == nil
+	})
 	c.Delete(t, secret)
 	told = append(told, anotherKey(t, c, k, told[2]))
 	blocked := newKey("blocked")
