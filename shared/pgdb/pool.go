@@ -197,8 +197,8 @@ func (p *Pool) giveBack(l lease, err error) {
 // values, and bytes of RawValues, are valid until the next row. It need neither close the rows nor ask
 // rows.Err; both is done here.
 //
-// When the server has lost the prepared statement, or a migration changed what it gives, read is
-// called a second time; the first saw no row.
+// When the server has lost the prepared statement, a migration changed what it gives, or a table was
+// exchanged for another of its name meanwhile, read is called a second time; the first saw no row.
 func (p *Pool) Query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args ...any) error {
 	return Fault(p.query(ctx, read, sql, args))
 }
@@ -211,12 +211,33 @@ func (p *Pool) query(ctx context.Context, read func(rows pgx.Rows) error, sql st
 	// The outcome of a read that panics is not known.
 	outcome := errPanicked
 	defer func() { p.giveBack(l, outcome) }()
-	tag, err := queryOn(l.ctx, l.conn, read, sql, args)
-	if stalePlan(err) {
+	first := &firstRow{}
+	tag, err := queryOn(l.ctx, l.conn, first.reader(read), sql, args)
+	if !first.seen && (stalePlan(err) || exchanged(err)) {
 		tag, err = queryOn(l.ctx, l.conn, read, sql, args) // pgx prepares anew after any error
 	}
 	outcome = l.meaning(tag, err)
 	return outcome
+}
+
+// firstRow notes whether there was a row: what failed behind one can not be read again.
+type firstRow struct {
+	pgx.Rows
+	seen bool
+}
+
+func (f *firstRow) reader(read func(pgx.Rows) error) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		f.Rows = rows
+		return read(f)
+	}
+}
+
+// Next goes on to the next row.
+func (f *firstRow) Next() bool {
+	next := f.Rows.Next()
+	f.seen = f.seen || next
+	return next
 }
 
 var errPanicked = errors.New("panicked")
@@ -240,6 +261,14 @@ func stalePlan(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	// 0A000 is "cached plan must not change result type" among other things: those fail again.
 	return ok && (pg.Code == "26000" || pg.Code == "0A000")
+}
+
+// exchanged tells whether a statement failed by an internal error of the server (XX000). A statement that
+// was read while a table was about to be exchanged for another of its name, as when it is distributed, looks
+// for the one that is gone: "could not open relation with OID …" has no state of its own.
+func exchanged(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "XX000"
 }
 
 // QueryRow runs sql and scans its first row into dest; [pgx.ErrNoRows] when there is none.
