@@ -207,7 +207,8 @@ func TestLongCitusWorkerFaults(t *testing.T) {
 			}
 			was, is := faulttest.Quantile(quiet.Latencies, 0.99), faulttest.Quantile(others.Latencies, 0.99)
 			t.Logf("others' p99: %v, quiet %v: %.2f times", is, was, float64(is)/float64(was))
-			if is > was*3/2+5*time.Millisecond { // the machine's own noise
+			// Who waits for a worker waits for a time-out of seconds. What a busy machine does is less than that.
+			if is > max(3*was, 500*time.Millisecond) {
 				t.Errorf("others wait: p99 %v, quiet %v", is, was)
 			}
 			if own.Refused == 0 || own.Broken > 0 {
