@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -75,26 +74,13 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.transport.Write(p)
 }
 
-// heldBuffers lends the memory for answers that are held.
-type heldBuffers struct{ sync.Pool }
-
-func (p *heldBuffers) get() *[]byte {
-	if b, ok := p.Pool.Get().(*[]byte); ok {
-		return b
-	}
-	b := make([]byte, 0, 16<<10)
-	return &b
-}
-
-// hold keeps what is written from now on, until release.
-func (c *conn) hold(buffers *heldBuffers) { c.held = buffers.get() }
+// hold keeps what is written from now on in buffer, until release.
+func (c *conn) hold(buffer *[]byte) { c.held = buffer }
 
 // release sends what was held, with one system call and in as few packets as may be.
-func (c *conn) release(buffers *heldBuffers) error {
-	held := c.held
+func (c *conn) release() error {
+	held := *c.held
 	c.held = nil
-	_, err := c.transport.Write(*held)
-	*held = (*held)[:0]
-	buffers.Put(held)
+	_, err := c.transport.Write(held)
 	return err
 }

@@ -139,11 +139,14 @@ func (x *exchange) isWhole(b []byte) bool {
 // writeWhole sends the head and a body that is there as a whole with one system call. net/http alone makes
 // two of them, and so two packets, for which the client is woken twice.
 func (x *exchange) writeWhole(b []byte) (n int, err error) {
-	x.conn.hold(&x.chain.held)
+	buffer := x.chain.held.Get().(*[]byte)
+	*buffer = (*buffer)[:0]
+	x.conn.hold(buffer)
 	defer func() {
-		if released := x.conn.release(&x.chain.held); err == nil {
+		if released := x.conn.release(); err == nil {
 			err = released
 		}
+		x.chain.held.Put(buffer)
 	}()
 	if n, err = x.ResponseWriter.Write(b); err == nil {
 		err = http.NewResponseController(x.ResponseWriter).Flush()

@@ -67,7 +67,8 @@ type Options struct {
 	MaxTemplatedBody int64
 	// TemplatedMemory bounds all bodies that are held at a time to put values into, in bytes. Required.
 	TemplatedMemory int64
-	// Stall is how long a caller may take nothing of an answer. Required.
+	// Stall is how long a caller on HTTP/2 may take nothing of an answer; on HTTP/1 the server keeps that time.
+	// Required.
 	Stall time.Duration
 	// Now is the clock of rates and records. Nil: time.Now.
 	Now func() time.Time
