@@ -223,7 +223,7 @@ func (a *Admin) Expire(ctx context.Context, projectID, keyID string, at time.Tim
 }
 
 // change runs a statement that changes one key at a time, and announces it.
-func (a *Admin) change(ctx context.Context, sql, projectID, keyID string, at time.Time) (auth.Record, error) {
+func (a *Admin) change(ctx context.Context, sql, projectID, keyID string, args ...any) (auth.Record, error) {
 	var (
 		r    auth.Record
 		hash []byte
@@ -231,7 +231,7 @@ func (a *Admin) change(ctx context.Context, sql, projectID, keyID string, at tim
 	err := a.pool.Query(ctx, func(rows pgx.Rows) (err error) {
 		r, err = one(rows, ErrNotFound, &hash)
 		return err
-	}, sql, projectID, keyID, at)
+	}, sql, append([]any{projectID, keyID}, args...)...)
 	if err != nil {
 		return auth.Record{}, err
 	}

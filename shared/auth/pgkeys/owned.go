@@ -216,17 +216,9 @@ func (a *Admin) Amend(ctx context.Context, projectID, keyID string, t Terms) (au
 	if err := o.complete(now); err != nil {
 		return auth.Record{}, fmt.Errorf("amend a key: %w", err)
 	}
-	var (
-		r    auth.Record
-		hash []byte
-	)
-	err := a.pool.Query(ctx, func(rows pgx.Rows) (err error) {
-		r, err = one(rows, ErrNotFound, &hash)
-		return err
-	}, amend, projectID, keyID, o.Name, o.Scopes.Names(), o.Rate, orNull(o.ExpiresAt), now)
+	r, err := a.change(ctx, amend, projectID, keyID, o.Name, o.Scopes.Names(), o.Rate, orNull(o.ExpiresAt), now)
 	if err != nil {
 		return auth.Record{}, fmt.Errorf("amend a key: %w", err)
 	}
-	a.announce(ctx, projectID, keyID, auth.Hash(hash))
 	return r, nil
 }
