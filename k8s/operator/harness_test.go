@@ -1,15 +1,14 @@
 package operator
 
 import (
-	"bytes"
 	"context"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/servicetest"
 )
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
@@ -20,7 +19,7 @@ type running struct {
 	Requests *kubetest.Requests
 
 	t    testing.TB
-	log  *buffer
+	log  *servicetest.Log
 	stop context.CancelFunc
 	done chan error
 }
@@ -40,7 +39,7 @@ func start(t testing.TB, c *kubetest.Cluster, environ map[string]string, change 
 	if err := config.Load(&cfg, all); err != nil {
 		t.Fatal(err)
 	}
-	r := &running{Requests: &kubetest.Requests{}, t: t, log: &buffer{}, done: make(chan error, 1)}
+	r := &running{Requests: &kubetest.Requests{}, t: t, log: &servicetest.Log{}, done: make(chan error, 1)}
 	cfg.REST = c.As(t, "operator") // with the rights that it has in a cluster, and no more
 	r.Requests.Count(cfg.REST)
 	cfg.LogOutput = r.log
@@ -60,16 +59,16 @@ func start(t testing.TB, c *kubetest.Cluster, environ map[string]string, change 
 			t.Errorf("the operator stopped with: %v", err)
 		}
 		if t.Failed() {
-			t.Logf("the operator's log, its end:\n%s", r.log.tail(6000))
+			t.Logf("the operator's log, its end:\n%s", r.log.Tail(6000))
 		}
 	})
 	select {
 	case <-ready:
 	case err := <-r.done:
 		close(r.done)
-		t.Fatalf("the operator did not start: %v\n%s", err, r.log.tail(6000))
+		t.Fatalf("the operator did not start: %v\n%s", err, r.log.Tail(6000))
 	case <-time.After(time.Minute):
-		t.Fatalf("the operator does not start\n%s", r.log.tail(6000))
+		t.Fatalf("the operator does not start\n%s", r.log.Tail(6000))
 	}
 	return r
 }
@@ -97,29 +96,4 @@ func (r *running) quiet(t testing.TB) int {
 		return time.Since(since) > still
 	})
 	return last
-}
-
-// buffer is a log for several goroutines.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write takes a line.
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-// String returns all lines so far.
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-func (b *buffer) tail(n int) string {
-	s := b.String()
-	return s[max(0, len(s)-n):]
 }

@@ -31,7 +31,7 @@ type process struct {
 	URL string
 
 	cmd  *exec.Cmd
-	log  *buffer
+	log  *servicetest.Log
 	dead chan struct{}
 }
 
@@ -60,7 +60,7 @@ func launch(t testing.TB, binary, kubeconfig string, c *kubetest.Cluster, enviro
 	}
 	address := l.Addr().String()
 	_ = l.Close()
-	p := &process{URL: "http://" + address, log: &buffer{}, dead: make(chan struct{}), cmd: exec.Command(binary, "serve")}
+	p := &process{URL: "http://" + address, log: &servicetest.Log{}, dead: make(chan struct{}), cmd: exec.Command(binary, "serve")}
 	p.cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "KUBECONFIG=" + kubeconfig, "WATCH_NAMESPACES=" + c.Namespace,
 		"LEADER_ELECTION=false", "LISTEN_INTERNAL=" + address, "OTEL_TRACES_EXPORTER=none",
@@ -205,7 +205,7 @@ func TestLongOperatorKilled(t *testing.T) {
 	err = conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM api_keys WHERE delivered_at IS NULL AND revoked_at IS NULL),
 		(SELECT count(*) FROM (SELECT FROM api_keys WHERE delivered_at IS NOT NULL GROUP BY owner_id, owner_request HAVING count(*) > 1) d)`).Scan(&lost, &doubled)
 	if err != nil || lost != 0 || doubled != 0 {
-		t.Errorf("%d keys that nobody has, %d rotations done twice, %v\n%s", lost, doubled, err, last.log.tail(4000))
+		t.Errorf("%d keys that nobody has, %d rotations done twice, %v\n%s", lost, doubled, err, last.log.Tail(4000))
 	}
 	t.Logf("killed %d times, with %d keys minted and not noted as delivered", rounds, broken)
 }

@@ -83,7 +83,7 @@ func TestLongScale(t *testing.T) {
 		if _, ready := versions(); ready == 4*each {
 			break
 		} else if time.Now().After(deadline) {
-			t.Fatalf("%d of %d are ready\n%s", ready, 4*each, p.log.tail(4000))
+			t.Fatalf("%d of %d are ready\n%s", ready, 4*each, p.log.Tail(4000))
 		}
 	}
 	took := time.Since(start)
@@ -105,7 +105,7 @@ func TestLongScale(t *testing.T) {
 	proxy := launch(t, buildProxy(t), file, c, environ)
 	for deadline := start.Add(time.Minute); !ready200(proxy.URL); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("the proxy does not become ready\n%s", proxy.log.tail(4000))
+			t.Fatalf("the proxy does not become ready\n%s", proxy.log.Tail(4000))
 		}
 	}
 	proxyReady := time.Since(start)

@@ -53,7 +53,7 @@ func StartProcess(t testing.TB, b *Backing, binary string, environ map[string]st
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p := &Process{Service: Service{Backing: b, t: t, log: &buffer{}}, cmd: cmd, dead: make(chan struct{})}
+	p := &Process{Service: Service{Backing: b, t: t, log: &Log{}}, cmd: cmd, dead: make(chan struct{})}
 	listening := make(chan struct{ Public, Internal string }, 1)
 	go func() {
 		defer close(p.dead)

@@ -77,7 +77,7 @@ type Service struct {
 	InternalURL string // of the internal one
 
 	t    testing.TB
-	log  *buffer
+	log  *Log
 	stop context.CancelFunc
 	done chan error
 }
@@ -92,7 +92,7 @@ func Start[C any](t testing.TB, b *Backing, run func(context.Context, C) error, 
 	if err := config.Load(&cfg, all); err != nil {
 		t.Fatalf("servicetest: %v", err)
 	}
-	s := &Service{Backing: b, t: t, log: &buffer{}, done: make(chan error, 1)}
+	s := &Service{Backing: b, t: t, log: &Log{}, done: make(chan error, 1)}
 	ready := make(chan struct{})
 	c := common(&cfg)
 	c.LogOutput = s.log
@@ -114,7 +114,7 @@ func Start[C any](t testing.TB, b *Backing, run func(context.Context, C) error, 
 			t.Errorf("servicetest: the service stopped with: %v", err)
 		}
 		if t.Failed() {
-			t.Logf("the service's log, its end:\n%s", s.log.tail(4000))
+			t.Logf("the service's log, its end:\n%s", s.log.Tail(4000))
 		}
 	})
 	return s
@@ -292,26 +292,29 @@ func (s *Service) MustIngest(t testing.TB, resource string, lines ...any) Ingest
 	return in
 }
 
-// buffer is a log that may be read while it is written.
-type buffer struct {
+// Log is what a process under test writes, which may be read while it is written. Its zero value is empty.
+type Log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
+// Write takes what is written.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
 }
 
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+// String returns all of it so far.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
-func (b *buffer) tail(n int) string {
-	s := b.String()
+// Tail returns its end, of n bytes at most.
+func (l *Log) Tail(n int) string {
+	s := l.String()
 	if len(s) > n {
 		s = fmt.Sprintf("… %d bytes …%s", len(s)-n, s[len(s)-n:])
 	}
