@@ -3,6 +3,7 @@ package pgdb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,8 @@ import (
 // A part that is down needs nothing: the database says so at once, for its own projects alone. One that
 // hangs would take every connection, as each waits for it. So no part may take more than its share, and
 // one that does not answer is asked for a sign of life on a connection of its own; when none comes,
-// what is under way there is given up, and nobody is let in until it answers.
+// what is under way there is given up, and nobody is let in until it answers. Either is told to the log
+// once, and once when it is over, and shows in the figures.
 type bulkheads struct {
 	placement atomic.Pointer[placement]
 	isCitus   atomic.Bool
@@ -148,26 +150,29 @@ func (p *Pool) relearn(ctx context.Context) {
 	}
 }
 
-// examine asks a cell for a sign of life, and judges it by what comes. Any answer will do, also that its
-// machine is down: that comes quickly, and ends by itself.
+// examine asks a cell for a sign of life, and judges it by what comes.
 func (p *Pool) examine(ctx context.Context, at *placement, c *cell, project string) {
-	alive, known := p.lives(ctx, at.table, project)
-	if ctx.Err() == nil && known {
-		c.judge(!alive)
+	began := time.Now()
+	if is, why := p.lives(ctx, at.table, project); ctx.Err() == nil && is != "" {
+		c.judge(is, began, why)
 	}
 }
 
-// lives asks for a sign of life of the cell that has project. known is false when the question itself
-// could not be put.
-func (p *Pool) lives(ctx context.Context, table, project string) (alive, known bool) {
+// lives asks for a sign of life of the cell that has project, and gives how it does and why that is known;
+// nothing when the question itself could not be put.
+func (p *Pool) lives(ctx context.Context, table, project string) (condition, error) {
 	// Not one of the pool's: those may all be waiting.
 	cfg := p.pool.Config().ConnConfig
 	cfg.ConnectTimeout = lifeLimit
+	if p.options.StatementTimeout > 0 {
+		// A shorter one would end the question with an answer of the coordinator's.
+		cfg.RuntimeParams["statement_timeout"] = fmt.Sprint(2 * lifeLimit.Milliseconds())
+	}
 	connecting, cancel := context.WithTimeout(ctx, lifeLimit)
 	conn, err := pgx.ConnectConfig(connecting, cfg)
 	cancel()
 	if err != nil {
-		return false, false
+		return "", err
 	}
 	asking, cancel := context.WithTimeout(ctx, lifeLimit)
 	defer cancel()
@@ -180,10 +185,20 @@ func (p *Pool) lives(ctx context.Context, table, project string) (alive, known b
 		_ = conn.Close(closing) // nothing is lost with it
 	}()
 	_, err = conn.Exec(asking, "SELECT FROM "+table+" WHERE project_id = $1 LIMIT 1", pgx.QueryExecModeExec, project)
-	if _, answered := errors.AsType[*pgconn.PgError](err); err == nil || answered {
-		return true, true
+	pg, said := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case err == nil:
+		return serving, nil
+	case said && partLost(pg):
+		return down, err
+	case said && pg.Code == "57014": // by the role's own statement_timeout
+		return hanging, err
+	case said && pg.SeverityUnlocalized == "ERROR":
+		return serving, nil
+	case !said && asking.Err() != nil:
+		return hanging, fmt.Errorf("no sign of life within %v", lifeLimit)
 	}
-	return false, asking.Err() != nil
+	return "", err
 }
 
 // enter begins a visit to the cell that has the project, if tables are distributed and it is known.

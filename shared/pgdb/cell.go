@@ -3,6 +3,7 @@ package pgdb
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -17,33 +18,67 @@ var errCrowded = errors.New("the part of the database that has this project is b
 // a worker, with those that replicate it. It bounds how many connections of a pool are taken by visits
 // to it, and takes none while it hangs.
 type cell struct {
-	id int32
+	id  int32
+	log *slog.Logger // hears of each change of its condition
 
-	mu      sync.Mutex
-	most    int // visits at a time
-	visits  map[*visit]struct{}
-	waiting time.Time     // since when there is something to answer and nothing was; zero when there is not
-	project string        // one of those it has
-	hangs   bool          // nobody is let in
-	freed   chan struct{} // closed when a visit ends or the cell answers again
+	mu        sync.Mutex
+	node      string // where it is reached, for an operator to know it by
+	most      int    // visits at a time
+	visits    map[*visit]struct{}
+	waiting   time.Time     // since when there is something to answer and nothing was; zero when there is not
+	project   string        // one of those it has
+	freed     chan struct{} // closed when a visit ends or the cell answers again
+	condition condition
+	since     time.Time // of the condition
+	doubted   bool      // somebody was told that it is out of reach, and nobody has looked
+	examined  time.Time // when its condition was last judged
+	answered  time.Time // when it, or the database for it, last answered
+	served    time.Time // when a statement last succeeded
 }
+
+// condition is how a cell does.
+type condition string
+
+const (
+	serving condition = "serving"
+
+	// down: the database can not reach it, and says so at once. Who asks for it is let in, and told.
+	down condition = "down"
+
+	// hanging: it does not answer. Nobody is let in.
+	hanging condition = "hanging"
+)
+
+// askDown is how often a cell that is down is looked at. Who asks for a project of it looks as well.
+const askDown = time.Second
 
 // visit is a statement or transaction under way in a cell.
 type visit struct {
 	cell   *cell
 	cancel context.CancelFunc
+	began  time.Time
 	cut    bool // ended from outside, because the cell hangs; under cell.mu
 }
 
-func newCell(id int32) *cell {
-	return &cell{id: id, visits: map[*visit]struct{}{}, freed: make(chan struct{})}
+// sign is what the outcome of a visit says of the cell.
+type sign int
+
+const (
+	nothing  sign = iota // it was ended from here, or for its time
+	answered             // the cell, or the database for it, answered
+	served               // a statement succeeded
+	refused              // the database could not reach the cell
+)
+
+func newCell(id int32, log *slog.Logger) *cell {
+	return &cell{id: id, log: log, visits: map[*visit]struct{}{}, freed: make(chan struct{}), condition: serving}
 }
 
-// allow sets how many visits there may be at a time.
-func (c *cell) allow(most int) {
+// allow sets how many visits there may be at a time, and where the cell is reached.
+func (c *cell) allow(most int, node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.most = most
+	c.most, c.node = most, node
 }
 
 // enter begins a visit, when need be after a wait of at most patience. Who finds the cell full and nobody
@@ -53,12 +88,12 @@ func (c *cell) enter(ctx context.Context, project string, patience time.Duration
 	for {
 		c.mu.Lock()
 		now := time.Now()
-		if c.hangs {
+		if c.condition == hanging {
 			c.mu.Unlock()
 			return nil, nil, errHangs
 		}
 		if len(c.visits) < c.most {
-			v := &visit{cell: c}
+			v := &visit{cell: c, began: now}
 			ctx, v.cancel = context.WithCancel(ctx)
 			c.visits[v] = struct{}{}
 			c.project = project
@@ -95,11 +130,11 @@ func (c *cell) quiet(now time.Time) time.Duration {
 	return now.Sub(c.waiting)
 }
 
-// answered notes a sign of life. The caller holds c.mu.
-func (c *cell) answered() {
+// restart begins the time that the cell may take for an answer anew. The caller holds c.mu.
+func (c *cell) restart(now time.Time) {
 	c.waiting = time.Time{}
 	if len(c.visits) > 0 {
-		c.waiting = time.Now()
+		c.waiting = now
 	}
 }
 
@@ -113,15 +148,27 @@ func (v *visit) meaning(err error) error {
 	return err
 }
 
-// leave ends a visit; answered says whether the cell showed life in it.
-func (v *visit) leave(answered bool) {
+// leave ends a visit, whose outcome is a sign of the cell.
+func (v *visit) leave(s sign) {
 	v.cancel()
 	c := v.cell
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.visits, v)
-	if answered {
-		c.answered()
+	now := time.Now()
+	if s != nothing {
+		c.answered = now
+		c.restart(now)
+	}
+	switch s {
+	case served:
+		c.served = now
+		// One that began before it was down says nothing of it since.
+		if c.condition == down && v.began.After(c.since) {
+			c.turn(serving, now, nil)
+		}
+	case refused:
+		c.doubted = c.doubted || c.condition == serving
 	}
 	c.wake()
 }
@@ -132,28 +179,64 @@ func (c *cell) wake() {
 	c.freed = make(chan struct{})
 }
 
-// suspect tells whether the cell has not answered for so long, or is known to hang, and gives a project
-// that it has, to ask for.
+// suspect tells whether the cell is to be examined: it has not answered for so long, somebody was told
+// that it is out of reach, or it is known not to serve. It gives a project that the cell has, to ask for.
 func (c *cell) suspect(silence time.Duration) (project string, suspected bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.project, c.hangs || c.quiet(time.Now()) >= silence
+	now := time.Now()
+	suspected = c.doubted || c.condition == hanging || c.quiet(now) >= silence ||
+		c.condition == down && now.Sub(c.examined) >= askDown
+	return c.project, suspected
 }
 
-// judge says whether the cell hangs. When it begins to, what is under way in it is ended.
-func (c *cell) judge(hangs bool) (changed bool) {
+// judge says how the cell was found to do, by an examination that began at that time, and why. When it
+// hangs, what is under way in it is ended. A verdict that an answer since the beginning belies is void.
+func (c *cell) judge(is condition, began time.Time, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	changed = c.hangs != hangs
-	c.hangs = hangs
-	if hangs {
+	now := time.Now()
+	c.doubted, c.examined = false, now
+	if is == hanging && c.answered.After(began) || is == down && c.served.After(began) {
+		return
+	}
+	c.turn(is, now, why)
+	if is == hanging {
 		for v := range c.visits {
 			v.cut = true
 			v.cancel()
 		}
 	} else {
-		c.answered()
+		c.restart(now)
 	}
 	c.wake()
-	return changed
+}
+
+// turn notes the condition of the cell and tells of it when it is another one. The caller holds c.mu, which
+// keeps the lines in order; there are few.
+func (c *cell) turn(to condition, now time.Time, why error) {
+	if c.condition == to {
+		return
+	}
+	lasted := now.Sub(c.since)
+	c.condition, c.since = to, now
+	cell := []slog.Attr{slog.Int64("group", int64(c.id)), slog.String("node", c.node)}
+	switch to {
+	case serving:
+		c.log.LogAttrs(context.Background(), slog.LevelInfo, "a part of the database serves again",
+			append(cell, slog.Duration("after", lasted.Round(time.Millisecond)))...)
+	case down:
+		c.log.LogAttrs(context.Background(), slog.LevelWarn, "a part of the database is out of reach; its projects are answered 503",
+			append(cell, slog.Any("error", why))...)
+	case hanging:
+		c.log.LogAttrs(context.Background(), slog.LevelWarn, "a part of the database does not answer; its projects are answered 503, unasked",
+			append(cell, slog.Any("error", why))...)
+	}
+}
+
+// does gives the condition of the cell.
+func (c *cell) does() condition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.condition
 }

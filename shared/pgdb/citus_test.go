@@ -166,8 +166,10 @@ func (s *seen) since() (took, faults []time.Duration, other []error) {
 // each time and nobody else anything, and are back by themselves.
 func TestCitusWorkerFaults(t *testing.T) {
 	b := breakable(t)
-	p := open(t, b.db.ReaderURL, pgdb.Options{MaxConns: 8, StatementTimeout: 30 * time.Second})
+	var o operator
+	p := open(t, b.db.ReaderURL, o.watch(pgdb.Options{MaxConns: 8, StatementTimeout: 30 * time.Second}))
 	distributed(t, p)
+	o.sees(t, map[string]int64{"serving": 2})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -196,19 +198,23 @@ func TestCitusWorkerFaults(t *testing.T) {
 		name  string
 		begin func()
 		worst time.Duration // until a refusal
+		state string        // as an operator sees it
 	}{
-		{"down", b.proxy.Refuse, 2 * time.Second},
-		{"does not answer", b.proxy.Silence, 6 * time.Second},
+		{"down", b.proxy.Refuse, 2 * time.Second, "down"},
+		{"does not answer", b.proxy.Silence, 6 * time.Second, "hanging"},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
+			o.log.Reset()
 			fault.begin()
 			during(6 * time.Second)
+			o.sees(t, map[string]int64{"serving": 1, fault.state: 1})
 			took, refused, wrong := fine.since()
 			if len(refused)+len(wrong) > 0 || len(took) < 200 {
 				t.Errorf("others: %d good, %d refused, wrong %v", len(took), len(refused), wrong)
 			}
 			t.Logf("others: p99 %v, quiet %v, worst %v", p99(took), p99(quiet), faulttest.Quantile(took, 1))
-			if worst := faulttest.Quantile(took, 1); worst > time.Second {
+			// What a busy machine does to everybody is no fault of the worker's.
+			if worst := faulttest.Quantile(took, 1); worst > max(time.Second, 3*faulttest.Quantile(quiet, 1)) {
 				t.Errorf("others: the worst took %v", worst)
 			}
 			good, refused, wrong := struck.since()
@@ -216,7 +222,7 @@ func TestCitusWorkerFaults(t *testing.T) {
 				t.Errorf("its own: %d good, %d refused, wrong %v", len(good), len(refused), wrong)
 			}
 			t.Logf("its own: %d refused, median %v, worst %v", len(refused), faulttest.Quantile(refused, 0.5), faulttest.Quantile(refused, 1))
-			if worst := faulttest.Quantile(refused, 1); worst > fault.worst || faulttest.Quantile(refused, 0.5) > 50*time.Millisecond {
+			if worst := faulttest.Quantile(refused, 1); worst > fault.worst || faulttest.Quantile(refused, 0.5) > max(50*time.Millisecond, 3*p99(quiet)) {
 				t.Errorf("its own: refused after %v, at worst %v", faulttest.Quantile(refused, 0.5), worst)
 			}
 			b.proxy.Heal()
@@ -230,6 +236,8 @@ func TestCitusWorkerFaults(t *testing.T) {
 				}
 			}
 			t.Logf("back after %v", time.Since(begin))
+			o.sees(t, map[string]int64{"serving": 2})
+			o.reads(t, b.proxy.Addr(), fault.state)
 			during(time.Second)
 			struck.since()
 			during(time.Second)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -58,6 +59,12 @@ func transient(err error) bool {
 		return true
 	}
 	return pgconn.Timeout(err) || pgconn.SafeToRetry(err)
+}
+
+// partLost tells whether an error of a distributed database (Citus) says that it can not reach the part
+// that the statement was of. What ends the connection is of the database that was asked itself.
+func partLost(pg *pgconn.PgError) bool {
+	return pg.SeverityUnlocalized == "ERROR" && strings.HasPrefix(pg.Code, "08")
 }
 
 // transientState judges a SQLSTATE (PostgreSQL documentation, appendix A).

@@ -3,6 +3,7 @@ package pgdb
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"time"
 
@@ -59,6 +60,10 @@ type Options struct {
 
 	// MeterProvider takes the pool's figures; nil measures nothing.
 	MeterProvider metric.MeterProvider `env:"-"`
+
+	// Log hears when a part of a distributed database does not serve, with the name of its node, and when
+	// it does again. Nil: nothing is logged.
+	Log *slog.Logger `env:"-"`
 }
 
 var execModes = map[string]pgx.QueryExecMode{
@@ -116,6 +121,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Name == "" {
 		o.Name = "lectern"
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return o
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"math/bits"
 	"slices"
 
@@ -37,11 +38,12 @@ var hashProbes = []string{"", "pr_1", "twelve bytes", "a text that is longer tha
 
 // whereProjectsAre reads the ranges of one distributed table. All that a service has are distributed alike.
 const whereProjectsAre = `
-	SELECT t.logicalrelid::text, s.shardmaxvalue::int4, p.groupid,
+	SELECT t.logicalrelid::text, s.shardmaxvalue::int4, p.groupid, coalesce(n.nodename || ':' || n.nodeport, ''),
 	       ARRAY(SELECT hashtext(u COLLATE "C") FROM unnest($1::text[]) u)
 	FROM (SELECT logicalrelid FROM pg_dist_partition WHERE partmethod = 'h' ORDER BY logicalrelid::text LIMIT 1) t
 	JOIN pg_dist_shard s USING (logicalrelid)
 	JOIN pg_dist_placement p USING (shardid)
+	LEFT JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
 	ORDER BY 2`
 
 // errOtherHash says that the database hashes as nothing here does: on another kind of machine.
@@ -50,7 +52,7 @@ var errOtherHash = errors.New("the database hashes text in another way")
 // learn reads the placement; nil when nothing is distributed. Cells that before has are kept.
 func (p *Pool) learn(ctx context.Context, before *placement) (*placement, error) {
 	next := &placement{}
-	cells := map[int32]*cell{}
+	cells, nodes := map[int32]*cell{}, map[int32]string{}
 	if before != nil {
 		for _, c := range before.cells {
 			cells[c.id] = c
@@ -58,9 +60,10 @@ func (p *Pool) learn(ctx context.Context, before *placement) (*placement, error)
 	}
 	err := p.query(ctx, func(rows pgx.Rows) error {
 		var end, id int32
+		var node string
 		var hashes []int32
 		for rows.Next() {
-			if err := rows.Scan(&next.table, &end, &id, &hashes); err != nil {
+			if err := rows.Scan(&next.table, &end, &id, &node, &hashes); err != nil {
 				return err
 			}
 			for i, probe := range hashProbes {
@@ -70,9 +73,10 @@ func (p *Pool) learn(ctx context.Context, before *placement) (*placement, error)
 			}
 			c := cells[id]
 			if c == nil {
-				c = newCell(id)
+				c = newCell(id, p.options.Log.With(slog.String("pool", p.options.Name)))
 				cells[id] = c
 			}
+			nodes[id] = node
 			next.ends, next.at = append(next.ends, end), append(next.at, c)
 			if !slices.Contains(next.cells, c) {
 				next.cells = append(next.cells, c)
@@ -86,7 +90,7 @@ func (p *Pool) learn(ctx context.Context, before *placement) (*placement, error)
 	slices.SortFunc(next.cells, func(a, b *cell) int { return cmp.Compare(a.id, b.id) })
 	most := share(int(p.options.MaxConns), len(next.cells))
 	for _, c := range next.cells {
-		c.allow(most)
+		c.allow(most, nodes[c.id])
 	}
 	return next, nil
 }

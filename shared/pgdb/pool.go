@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/metric"
 	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 
 	"github.com/lectern-dev/lectern/shared/config"
@@ -33,6 +34,7 @@ type Pool struct {
 	done    atomic.Int64 // statements and transactions that succeeded: what Health sees progress by
 
 	bulkheads bulkheads
+	meters    metric.Registration // nil when nothing is measured
 }
 
 // patience is a context for acquiring, shared by the requests of a short while.
@@ -69,6 +71,9 @@ func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
 		err := otelpgx.RecordStats(pool, otelpgx.WithStatsMeterProvider(o.MeterProvider),
 			// The default has host and port in it: one series for each place the database ever stood at.
 			otelpgx.WithStatsAttributes(semconv.DBClientConnectionPoolName(o.Name)))
+		if err == nil {
+			err = p.measure(o.MeterProvider)
+		}
 		if err != nil {
 			pool.Close()
 			return nil, fmt.Errorf("measure the database pool: %w", err)
@@ -84,6 +89,9 @@ var errBadURL = errors.New("the database URL can not be read: want postgres://us
 func (p *Pool) Close() {
 	p.bulkheads.cancel()
 	p.bulkheads.behind.Wait()
+	if p.meters != nil {
+		_ = p.meters.Unregister() // fails on nothing that was registered
+	}
 	p.pool.Close()
 }
 
@@ -145,6 +153,7 @@ type lease struct {
 	ctx   context.Context // of the use
 	conn  *pgxpool.Conn
 	visit *visit // where tables are distributed, else nil
+	whole bool   // the server has given its whole answer, whatever was made of it
 }
 
 // borrow takes a connection for a statement or transaction of a project, empty when it is of none.
@@ -154,7 +163,7 @@ func (p *Pool) borrow(ctx context.Context, project string) (l lease, err error) 
 	}
 	if l.conn, err = p.acquire(l.ctx); err != nil && l.visit != nil {
 		err = l.visit.meaning(err)
-		l.visit.leave(false)
+		l.visit.leave(nothing)
 	}
 	return l, err
 }
@@ -172,16 +181,15 @@ func (l lease) meaning(tag pgconn.CommandTag, err error) error {
 
 // giveBack returns a connection that was used with the outcome err.
 func (p *Pool) giveBack(l lease, err error) {
-	pg, answered := errors.AsType[*pgconn.PgError](err)
+	pg, said := errors.AsType[*pgconn.PgError](err)
 	if err == nil {
 		p.done.Add(1)
-	} else if answered && pg.Code == "25006" {
+	} else if said && pg.Code == "25006" {
 		// Connected to what is a standby now. All connections are: let them find the primary.
 		p.pool.Reset()
 	}
 	if l.visit != nil {
-		// A statement that was ended for its time says nothing of who was asked.
-		l.visit.leave(err == nil || answered && pg.Code != "57014")
+		l.visit.leave(l.sign(err))
 	}
 	if errors.Is(err, errHangs) && l.conn.Conn().IsClosed() {
 		// Its place in the pool is free now, and not when the server has ended what it hangs in.
@@ -191,6 +199,22 @@ func (p *Pool) giveBack(l lease, err error) {
 	forget(l.conn.Conn().PgConn())
 	p.bound(l.conn, false)
 	l.conn.Release()
+}
+
+// sign gives what the outcome err says of the part of the database that was visited.
+func (l lease) sign(err error) sign {
+	pg, said := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case errors.Is(err, errDoubt):
+		return refused
+	case err == nil, l.whole:
+		return served
+	case !said, pg.Code == "57014": // a statement that was ended for its time says nothing of who was asked
+		return nothing
+	case partLost(pg):
+		return refused
+	}
+	return answered
 }
 
 // Query runs sql and gives its rows to read, which loops over rows.Next and takes what it needs: the
@@ -212,10 +236,11 @@ func (p *Pool) query(ctx context.Context, read func(rows pgx.Rows) error, sql st
 	outcome := errPanicked
 	defer func() { p.giveBack(l, outcome) }()
 	first := &firstRow{}
-	tag, err := queryOn(l.ctx, l.conn, first.reader(read), sql, args)
+	tag, whole, err := queryOn(l.ctx, l.conn, first.reader(read), sql, args)
 	if !first.seen && (stalePlan(err) || exchanged(err)) {
-		tag, err = queryOn(l.ctx, l.conn, read, sql, args) // pgx prepares anew after any error
+		tag, whole, err = queryOn(l.ctx, l.conn, read, sql, args) // pgx prepares anew after any error
 	}
+	l.whole = whole
 	outcome = l.meaning(tag, err)
 	return outcome
 }
@@ -242,18 +267,19 @@ func (f *firstRow) Next() bool {
 
 var errPanicked = errors.New("panicked")
 
-func queryOn(ctx context.Context, conn *pgxpool.Conn, read func(rows pgx.Rows) error, sql string, args []any) (pgconn.CommandTag, error) {
+// queryOn runs sql on conn. whole says whether the server gave its whole answer: then err is read's own.
+func queryOn(ctx context.Context, conn *pgxpool.Conn, read func(rows pgx.Rows) error, sql string, args []any) (tag pgconn.CommandTag, whole bool, err error) {
 	rows, err := conn.Query(ctx, sql, args...)
 	if err != nil {
-		return pgconn.CommandTag{}, err
+		return pgconn.CommandTag{}, false, err
 	}
 	defer rows.Close() // also when read panics: the connection goes back in a known state
 	err = read(rows)
 	rows.Close()
 	if rows.Err() != nil {
-		return pgconn.CommandTag{}, rows.Err()
+		return pgconn.CommandTag{}, false, rows.Err()
 	}
-	return rows.CommandTag(), err
+	return rows.CommandTag(), true, err
 }
 
 // stalePlan tells whether a prepared statement failed before its first row for being out of date.

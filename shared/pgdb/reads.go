@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -296,9 +297,8 @@ func lost(err error) bool {
 		return true
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		// What is no more than an error of the statement tells of a part of a distributed database that is
-		// lost to whoever is asked, and of nothing when it is not one.
-		return pg.SeverityUnlocalized != "ERROR" && pg.Code[:min(len(pg.Code), 2)] == "08" || pg.Code[:min(len(pg.Code), 4)] == "57P0"
+		// A part of a distributed database is lost to whoever is asked.
+		return !partLost(pg) && strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "57P0")
 	}
 	return transient(err)
 }

@@ -107,7 +107,7 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 		}
 	}
 	pool := cfg.Pool
-	pool.TracerProvider, pool.MeterProvider = tel.TracerProvider, tel.MeterProvider
+	pool.TracerProvider, pool.MeterProvider, pool.Log = tel.TracerProvider, tel.MeterProvider, tel.Logger
 	open := func(url config.Secret, name string) (*pgdb.Pool, error) {
 		options := pool
 		options.Name = name

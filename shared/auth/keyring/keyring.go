@@ -33,7 +33,7 @@ type Options struct {
 	// Meter takes the figures that [Keyring] lists. Default: nothing is measured.
 	Meter metric.MeterProvider
 
-	// Pool says how the pool to the keys' database behaves. Its name and providers are set here.
+	// Pool says how the pool to the keys' database behaves. Its name, providers and log are set here.
 	Pool pgdb.Options
 
 	// Now is the clock. Default: time.Now.
@@ -56,6 +56,7 @@ func (o *Options) complete() {
 	o.Pool.Name = "auth"
 	o.Pool.TracerProvider = o.Tracer
 	o.Pool.MeterProvider = o.Meter
+	o.Pool.Log = o.Log
 }
 
 // Keyring is key verification, ready for use. It measures:

@@ -1,0 +1,173 @@
+package pgdb
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// told is what an operator reads in the log: of each line its level, and what it is of or how long it lasted.
+func told(t *testing.T, log *bytes.Buffer) []string {
+	t.Helper()
+	var lines []string
+	for text := range strings.Lines(log.String()) {
+		var line struct {
+			Level, Msg, Pool, Node, Error string
+			Group                         int
+		}
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatalf("%v in %q", err, text)
+		}
+		what, _, _ := strings.Cut(line.Msg, ";")
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s: %s: %s, %d, %s %s", line.Level, what, line.Pool, line.Group, line.Node, line.Error)))
+	}
+	return lines
+}
+
+func loggedCell(most int) (*cell, *bytes.Buffer) {
+	var log bytes.Buffer
+	c := newCell(2, slog.New(slog.NewJSONHandler(&log, nil)).With(slog.String("pool", "entries")))
+	c.allow(most, "worker-2:5432")
+	return c, &log
+}
+
+// TestCellCondition: a cell that is out of reach or hangs is told of once, and once when it serves again; and
+// what an answer belies is not believed.
+func TestCellCondition(t *testing.T) {
+	lost, silent := errors.New("no route"), errors.New("no sign of life")
+	const (
+		isDown   = "WARN: a part of the database is out of reach: entries, 2, worker-2:5432 no route"
+		hangs    = "WARN: a part of the database does not answer: entries, 2, worker-2:5432 no sign of life"
+		isServed = "INFO: a part of the database serves again: entries, 2, worker-2:5432"
+	)
+	visit := func(t *testing.T, c *cell, s sign) {
+		t.Helper()
+		_, v, err := c.enter(context.Background(), "pr_1", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.leave(s)
+	}
+	suspected := func(t *testing.T, c *cell, want bool) {
+		t.Helper()
+		if project, got := c.suspect(time.Hour); got != want || got && project != "pr_1" {
+			t.Errorf("suspected %v of %q, want %v", got, project, want)
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		in   func(t *testing.T, c *cell)
+		is   condition
+		want []string
+	}{
+		{"it serves", func(t *testing.T, c *cell) {
+			visit(t, c, served)
+			visit(t, c, answered)
+			visit(t, c, nothing)
+			suspected(t, c, false)
+		}, serving, nil},
+		{"one is told that it is out of reach", func(t *testing.T, c *cell) {
+			visit(t, c, refused)
+			suspected(t, c, true)
+		}, serving, nil},
+		{"and it was for a moment", func(t *testing.T, c *cell) {
+			visit(t, c, refused)
+			c.judge(serving, time.Now(), nil)
+			suspected(t, c, false)
+		}, serving, nil},
+		{"it is down", func(t *testing.T, c *cell) {
+			visit(t, c, refused)
+			for range 3 {
+				c.judge(down, time.Now(), lost)
+				visit(t, c, refused)
+			}
+			suspected(t, c, false) // it was looked at just now
+		}, down, []string{isDown}},
+		{"it is down, and a visit finds it back", func(t *testing.T, c *cell) {
+			c.judge(down, time.Now(), lost)
+			visit(t, c, served)
+			visit(t, c, served)
+		}, serving, []string{isDown, isServed}},
+		{"it is down, and is found back", func(t *testing.T, c *cell) {
+			c.judge(down, time.Now(), lost)
+			c.judge(serving, time.Now(), nil)
+		}, serving, []string{isDown, isServed}},
+		{"it is down since a visit began", func(t *testing.T, c *cell) {
+			_, v, err := c.enter(context.Background(), "pr_1", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.judge(down, time.Now(), lost)
+			v.leave(served)
+		}, down, []string{isDown}},
+		{"it served while it was found down", func(t *testing.T, c *cell) {
+			began := time.Now()
+			visit(t, c, served)
+			c.judge(down, began, lost)
+		}, serving, nil},
+		{"it answered while it was found to hang", func(t *testing.T, c *cell) {
+			began := time.Now()
+			visit(t, c, answered)
+			c.judge(hanging, began, silent)
+		}, serving, nil},
+		{"it hangs, and then is down, and back", func(t *testing.T, c *cell) {
+			c.judge(hanging, time.Now(), silent)
+			c.judge(hanging, time.Now(), silent)
+			if _, _, err := c.enter(context.Background(), "pr_1", 0); !errors.Is(err, errHangs) {
+				t.Errorf("let in where it hangs: %v", err)
+			}
+			c.judge(down, time.Now(), lost)
+			c.judge(serving, time.Now(), nil)
+		}, serving, []string{hangs, isDown, isServed}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, log := loggedCell(1)
+			tt.in(t, c)
+			if is := c.does(); is != tt.is {
+				t.Errorf("is %s, want %s", is, tt.is)
+			}
+			if diff := cmp.Diff(tt.want, told(t, log)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestCellHangs: who is under way in a cell that hangs is sent back, and who waits for a place in it too.
+func TestCellHangs(t *testing.T) {
+	c, _ := loggedCell(1)
+	ctx, v, err := c.enter(context.Background(), "pr_1", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan error)
+	go func() {
+		_, _, err := c.enter(context.Background(), "pr_2", time.Minute)
+		waits <- err
+	}()
+	c.judge(hanging, time.Now(), errors.New("no sign of life"))
+	if err := <-waits; !errors.Is(err, errHangs) {
+		t.Errorf("who waited: %v", err)
+	}
+	if ctx.Err() == nil {
+		t.Error("a visit goes on")
+	}
+	if err := v.meaning(ctx.Err()); !errors.Is(err, errHangs) {
+		t.Errorf("a visit that was ended: %v", err)
+	}
+	v.leave(nothing)
+	c.judge(serving, time.Now(), nil)
+	if _, v, err := c.enter(context.Background(), "pr_1", 0); err != nil {
+		t.Errorf("when it serves again: %v", err)
+	} else {
+		v.leave(served)
+	}
+}

@@ -1,0 +1,149 @@
+package pgdb_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgtest"
+)
+
+// operator is who looks after a pool: by its log, and by how many of its parts do how.
+type operator struct {
+	log     log
+	figures *sdkmetric.ManualReader
+}
+
+// log is what a pool has said, which may be read while it is written.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// Reset forgets what was said.
+func (l *log) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (o *operator) watch(options pgdb.Options) pgdb.Options {
+	o.figures = sdkmetric.NewManualReader()
+	options.Name = "shelves"
+	options.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(o.figures))
+	options.Log = slog.New(slog.NewJSONHandler(&o.log, nil))
+	return options
+}
+
+// sees waits until so many parts are in these states, and none in others.
+func (o *operator) sees(t *testing.T, want map[string]int64) {
+	t.Helper()
+	var got map[string]int64
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if got = cells(t, o.figures); maps.Equal(got, want) {
+			return
+		}
+	}
+	t.Errorf("parts by state: %v, want %v", got, want)
+}
+
+// cells gives how many parts are in which state, by the figures; a state that none is in is left out.
+func cells(t *testing.T, figures *sdkmetric.ManualReader) map[string]int64 {
+	t.Helper()
+	var rm metricdata.ResourceMetrics
+	if err := figures.Collect(t.Context(), &rm); err != nil {
+		t.Fatal(err)
+	}
+	states, points := map[string]int64{}, 0
+	for _, scope := range rm.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			gauge, ok := m.Data.(metricdata.Gauge[int64])
+			if m.Name != "lectern.database.cells" || !ok {
+				continue
+			}
+			for _, p := range gauge.DataPoints {
+				points++
+				state, _ := p.Attributes.Value("state")
+				pool, _ := p.Attributes.Value("db.client.connection.pool.name")
+				if pool.AsString() != "shelves" {
+					t.Errorf("cells of the pool %q", pool.AsString())
+				}
+				if p.Value != 0 {
+					states[state.AsString()] = p.Value
+				}
+			}
+		}
+	}
+	if points != 3 {
+		t.Errorf("%d series of cells, want one for each of three states", points)
+	}
+	return states
+}
+
+// reads looks for what was said of the node: when it began to be in that state, and when it was over. On a busy
+// machine either may be more than once, and never twice in a row.
+func (o *operator) reads(t *testing.T, node, state string) {
+	t.Helper()
+	messages := map[string]string{"down": "is out of reach", "hanging": "does not answer", "serving": "serves again"}
+	var last, all string
+	for text := range strings.Lines(o.log.String()) {
+		var line struct {
+			Msg, Pool, Node, Error string
+			Group                  int
+		}
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatalf("%v in %q", err, text)
+		}
+		if line.Node != node || line.Pool != "shelves" || line.Group == 0 {
+			t.Errorf("not of %s: %s", node, text)
+		}
+		said := ""
+		for is, message := range messages {
+			if strings.Contains(line.Msg, message) {
+				said = is
+			}
+		}
+		if said == "" || said == last || said != "serving" && line.Error == "" {
+			t.Errorf("after %q: %s", last, text)
+		}
+		last, all = said, all+" "+said
+	}
+	if !strings.Contains(all, state) || last != "serving" {
+		t.Errorf("was told%s, want %s, and then serving", all, state)
+	}
+	t.Logf("was told%s", all)
+}
+
+// TestCellsOfOneMachine: where tables are not distributed there are no parts, and the figures say so.
+func TestCellsOfOneMachine(t *testing.T) {
+	var o operator
+	p := open(t, pgtest.Database(t, notes()).ReaderURL, o.watch(pgdb.Options{MaxConns: 1}))
+	if err := p.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.sees(t, map[string]int64{})
+	if said := o.log.String(); said != "" {
+		t.Errorf("was told %s", said)
+	}
+}
