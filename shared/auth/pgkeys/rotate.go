@@ -14,6 +14,8 @@ import (
 
 const getForUpdate = `SELECT ` + columns + `, key_hash, scopes, lifetime_ms FROM api_keys WHERE project_id = $1 AND key_id = $2 FOR UPDATE`
 
+const expireOld = `UPDATE api_keys SET expires_at = least(expires_at, $3) WHERE project_id = $1 AND key_id = $2`
+
 // Rotate mints a new key with the old one's name, scopes and rate, and has the old one end after the
 // overlap, or at its own expiry when that is sooner. A key that was minted for a time gives one for
 // as long a time from now. [ErrNotFound] when the project has no such key, [ErrInactive] when it has
@@ -38,7 +40,7 @@ func (a *Admin) rotate(ctx context.Context, projectID, keyID string, overlap tim
 		scopes   []string // as stored: also those that only a newer version knows
 		lifetime *int64
 	)
-	err := a.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := a.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
 		old, err := scan(tx.QueryRow(ctx, getForUpdate, projectID, keyID), &oldHash, &scopes, &lifetime)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
@@ -58,8 +60,7 @@ func (a *Admin) rotate(ctx context.Context, projectID, keyID string, overlap tim
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `UPDATE api_keys SET expires_at = least(expires_at, $3) WHERE project_id = $1 AND key_id = $2`,
-			projectID, keyID, now.Add(overlap))
+		_, err = tx.Exec(ctx, expireOld, projectID, keyID, now.Add(overlap))
 		return err
 	})
 	if err != nil {

@@ -64,10 +64,12 @@ func (s *Store) Tally() *auth.Tally { return &s.tally }
 const foreign = `SELECT key_hash FROM api_keys
 	WHERE is_foreign AND created_at >= $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`
 
+const clock = `SELECT now()`
+
 // ForeignHashes does what [auth.ForeignSource] says.
 func (s *Store) ForeignHashes(ctx context.Context, since time.Time, add func(auth.Hash)) (time.Time, error) {
 	var upTo time.Time
-	if err := s.pool.QueryRow(ctx, []any{&upTo}, `SELECT now()`); err != nil {
+	if err := s.pool.QueryRow(ctx, []any{&upTo}, clock); err != nil {
 		return time.Time{}, fmt.Errorf("read foreign keys: %w", err)
 	}
 	err := s.pool.Query(ctx, func(rows pgx.Rows) error {

@@ -39,7 +39,7 @@ func (w *Writer) Get(ctx context.Context, id string) (project.Project, error) {
 // DeleteProject forgets a project, and tells whether it was known. It may be repeated. It is announced with
 // the commit, as a change is.
 func (w *Writer) DeleteProject(ctx context.Context, id string) (deleted bool, err error) {
-	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = w.pool.InProjectTx(ctx, id, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, deleteProject, id)
 		if err != nil {
 			return err
