@@ -9,7 +9,9 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -29,21 +31,75 @@ func Statements(t testing.TB, file string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	statements := statementsOf(pkg)
+	if len(statements) == 0 {
+		t.Fatalf("%s has no statements", file)
+	}
+	return statements
+}
+
+// PackageStatements returns the SQL statements among the string constants of the Go package in a folder, by
+// name. It fails t for one that stands in a function without a name of its own, which would be overlooked.
+func PackageStatements(t testing.TB, folder string) map[string]string {
+	t.Helper()
+	fset := token.NewFileSet()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []*ast.File
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(fset, path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+		for _, d := range f.Decls {
+			function, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			ast.Inspect(function, func(n ast.Node) bool {
+				if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
+					if sql, err := strconv.Unquote(text.Value); err == nil && isStatement(strings.TrimSpace(sql)) {
+						t.Errorf("%s: a statement that is no constant: %s", fset.Position(text.Pos()), sql)
+					}
+				}
+				return true
+			})
+		}
+	}
+	// Constants of text need nothing of what is imported, and that is not looked for.
+	lenient := &types.Config{IgnoreFuncBodies: true, Error: func(error) {}}
+	pkg, _ := lenient.Check("statements", fset, files, nil)
+	statements := statementsOf(pkg)
+	if len(statements) == 0 {
+		t.Fatalf("%s has no statements", folder)
+	}
+	return statements
+}
+
+func statementsOf(pkg *types.Package) map[string]string {
 	statements := map[string]string{}
 	for _, name := range pkg.Scope().Names() {
 		c, ok := pkg.Scope().Lookup(name).(*types.Const)
 		if !ok || c.Val().Kind() != constant.String {
 			continue
 		}
-		sql := strings.TrimSpace(constant.StringVal(c.Val()))
-		if verb, rest, ok := strings.Cut(sql, " "); ok && strings.Contains(" SELECT INSERT UPDATE DELETE ", " "+verb+" ") && complete(rest) {
+		if sql := strings.TrimSpace(constant.StringVal(c.Val())); isStatement(sql) {
 			statements[name] = sql
 		}
 	}
-	if len(statements) == 0 {
-		t.Fatalf("%s has no statements", file)
-	}
 	return statements
+}
+
+// isStatement tells a whole statement from other text, such as what is granted on a table.
+func isStatement(text string) bool {
+	verb, rest, ok := strings.Cut(text, " ")
+	return ok && !strings.HasPrefix(rest, "ON ") && strings.Contains(" SELECT INSERT UPDATE DELETE ", " "+verb+" ") && complete(rest)
 }
 
 // complete tells a statement from the beginning of one.

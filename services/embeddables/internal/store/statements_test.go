@@ -12,7 +12,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // Every statement says its project in each table that it touches, and reaches it by an index that leads
 // with it.
 func TestEveryStatementIsOfOneProject(t *testing.T) {
-	statements := pgtest.Statements(t, "statements.go")
+	statements := pgtest.PackageStatements(t, ".")
 	if len(statements) < 15 {
 		t.Errorf("only %d statements were found", len(statements))
 	}
@@ -25,9 +25,9 @@ func TestEveryStatementIsOfOneProject(t *testing.T) {
 // Where tables are distributed every statement is one task of one machine.
 func TestEveryStatementIsOneTask(t *testing.T) {
 	pgtest.NeedCitus(t)
-	statements := pgtest.Statements(t, "statements.go")
+	statements := pgtest.PackageStatements(t, ".")
 	for name, sql := range map[string]string{"putEmbeddable": putEmbeddable, "putVersion": putVersion, "putDefinition": putDefinition} {
 		statements[name+" of three"] = pgrecord.Rows(sql, 3)
 	}
-	pgtest.CheckOneTask(t, pgtest.Database(t, Schema()), statements)
+	pgtest.CheckOneTask(t, pgtest.Database(t, Schema()), statements, nil)
 }

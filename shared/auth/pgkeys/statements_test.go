@@ -1,0 +1,22 @@
+package pgkeys_test
+
+import (
+	"testing"
+
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/pgtest"
+)
+
+// Where tables are distributed every statement is one task of one machine, but for those over all projects.
+func TestEveryStatementIsOneTask(t *testing.T) {
+	pgtest.NeedCitus(t)
+	statements := pgtest.PackageStatements(t, ".")
+	if len(statements) < 14 {
+		t.Errorf("only %d statements were found", len(statements))
+	}
+	pgtest.CheckOneTask(t, pgtest.Database(t, pgkeys.Schema()), statements, map[string]pgtest.NotOneTask{
+		"foreign": {Why: "a process holds the hashes of all projects' foreign keys, so that random keys ask no database"},
+		"realm":   {Why: "the operator looks for keys whose objects are gone, and whose project nobody can name any more"},
+		"clock":   {NoTable: true, Why: "the time is the coordinator's, as that of created_at is"},
+	})
+}
