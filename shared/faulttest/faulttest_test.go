@@ -111,6 +111,11 @@ func TestLoadSeesWhatIsWrong(t *testing.T) {
 			w.WriteHeader(503)
 			_, _ = io.WriteString(w, refusal)
 		}, false, true, false},
+		{"503 that names an address", func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(503)
+			_, _ = io.WriteString(w, `{"error":{"code":"unavailable","message":"127.0.0.1:5432 is away."}}`)
+		}, true, false, false},
 		{"503 without Retry-After", func(w http.ResponseWriter) { w.WriteHeader(503); _, _ = io.WriteString(w, refusal) }, true, false, false},
 		{"503 of somebody else", func(w http.ResponseWriter) {
 			w.Header().Set("Retry-After", "1")
@@ -149,5 +154,24 @@ func TestLoadSeesWhatIsWrong(t *testing.T) {
 				t.Errorf("%d good answers", r.Good)
 			}
 		})
+	}
+}
+
+// TestLoadOfBodies: a load may send a body, and reports are told together.
+func TestLoadOfBodies(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = io.WriteString(w, r.Method+" "+r.Header.Get("Content-Type")+" "+string(body))
+	}))
+	defer server.Close()
+	load := faulttest.Start(t, server.URL, faulttest.LoadOptions{Paths: []string{"/x"}, Method: "POST", Body: "{}", Clients: 1})
+	load.Await(3, 10*time.Second)
+	one := load.Stop()
+	another := faulttest.Report{Good: 1, Refused: 2, Broken: 3, Wrong: []string{"w"}, Statuses: map[int]int{200: 1, 503: 2},
+		Gap: time.Hour, Latencies: []time.Duration{0}, Refusals: []time.Duration{2, 1}}
+	all := faulttest.Merge(one, another)
+	if one.Good < 3 || len(one.Wrong) > 0 || all.Good != one.Good+1 || all.Refused != 2 || all.Broken != 3 || len(all.Wrong) != 1 ||
+		all.Statuses[200] != one.Good+1 || all.Gap != time.Hour || all.Latencies[0] != 0 || all.Refusals[0] != 1 {
+		t.Errorf("%+v and %+v are %+v", one, another, all)
 	}
 }

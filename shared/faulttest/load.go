@@ -19,7 +19,7 @@ import (
 // against what the service answered when all was well.
 //
 // An answer is good when it is 200 with that very body; refused when it is 503 or 429 in the API's error
-// shape with Retry-After; broken when the connection ended, or none was to be had, before the answer was
+// shape with Retry-After, and names no address; broken when the connection ended, or none was to be had, before the answer was
 // whole. All else is wrong: another status, another body, half a body that looked whole.
 type Load struct {
 	t      testing.TB
@@ -41,6 +41,8 @@ type Load struct {
 type LoadOptions struct {
 	Key     string
 	Paths   []string
+	Method  string        // GET when empty
+	Body    string        // of each request; JSON
 	Clients int           // at once; 4 when 0
 	Pause   time.Duration // of each client between answers; 2 ms when 0, none when negative
 	Timeout time.Duration // of a client; one that runs out is wrong, as every wait is to be bounded. 20 s when 0
@@ -71,9 +73,15 @@ func (r Report) String() string {
 		r.Refused, Quantile(r.Refusals, 1), r.Broken, r.Statuses, r.Gap)
 }
 
+// loopback is where all servers of tests are, which no client is to learn of.
+const loopback = "127.0.0.1"
+
 // Start asks each path once, which must succeed, and then all of them until [Load.Stop].
 func Start(t testing.TB, url string, o LoadOptions) *Load {
 	t.Helper()
+	if o.Method == "" {
+		o.Method = http.MethodGet
+	}
 	if o.Clients == 0 {
 		o.Clients = 4
 	}
@@ -206,6 +214,10 @@ func (l *Load) ask(path string) {
 			wrong("%d without Retry-After or the error shape: %.200q", status, body)
 			return
 		}
+		if bytes.Contains(body, []byte(loopback)) {
+			wrong("%d says too much: %.200q", status, body)
+			return
+		}
 		r.Refused++
 		l.marks = 0
 		r.Refusals = append(r.Refusals, took)
@@ -215,11 +227,14 @@ func (l *Load) ask(path string) {
 }
 
 func (l *Load) get(ctx context.Context, path string) (status int, header http.Header, body []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url+path, nil)
+	req, err := http.NewRequestWithContext(ctx, l.o.Method, l.url+path, strings.NewReader(l.o.Body))
 	if err != nil {
 		return 0, nil, nil, err
 	}
 	req.Header.Set("X-Api-Key", l.o.Key)
+	if l.o.Body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	resp, err := l.client.Do(req)
 	if err != nil {
 		return 0, nil, nil, err
@@ -227,6 +242,23 @@ func (l *Load) get(ctx context.Context, path string) (status int, header http.He
 	defer resp.Body.Close()
 	body, err = io.ReadAll(resp.Body)
 	return resp.StatusCode, resp.Header, body, err
+}
+
+// Merge gives one report of several loads that ran at the same time. Its gap is the longest of any.
+func Merge(reports ...Report) Report {
+	all := Report{Statuses: map[int]int{}}
+	for _, r := range reports {
+		all.Good, all.Refused, all.Broken = all.Good+r.Good, all.Refused+r.Refused, all.Broken+r.Broken
+		all.Wrong = append(all.Wrong, r.Wrong...)
+		all.Gap = max(all.Gap, r.Gap)
+		all.Latencies, all.Refusals = append(all.Latencies, r.Latencies...), append(all.Refusals, r.Refusals...)
+		for status, n := range r.Statuses {
+			all.Statuses[status] += n
+		}
+	}
+	slices.Sort(all.Latencies)
+	slices.Sort(all.Refusals)
+	return all
 }
 
 // Check fails t for everything that no fault excuses, and logs the rest.

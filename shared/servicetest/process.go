@@ -26,11 +26,19 @@ type Process struct {
 // Build compiles the command in the folder pkg of the module that the test is in, and returns its path.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
+	return BuildOf(t, ".", pkg)
+}
+
+// BuildOf compiles the command in the folder pkg of the module in another folder, both as "./…" or "../…", and
+// returns its path.
+func BuildOf(t testing.TB, module, pkg string) string {
+	t.Helper()
 	binary := filepath.Join(t.TempDir(), filepath.Base(pkg))
 	cmd := exec.Command("go", "build", "-o", binary, pkg)
+	cmd.Dir = module
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+		t.Fatalf("build %s of %s: %v\n%s", pkg, module, err, out)
 	}
 	return binary
 }

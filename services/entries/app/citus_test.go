@@ -2,10 +2,8 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -94,137 +92,15 @@ func (s *sharded) load(t *testing.T, projects []string) (stop func() faulttest.R
 		for _, path := range []string{"entries", "entries?limit=100&direction=ASC", "entries/en_0000007", "entries/en_0000007/events", "entries-page-views"} {
 			paths = append(paths, "/projects/"+p+"/"+path)
 		}
-		// Records that are added meanwhile are newer than those and would change the first and the last.
-		paths = paths[1:4]
 		loads = append(loads, faulttest.Start(t, s.URL, faulttest.LoadOptions{Key: s.keys[p], Paths: paths, Clients: 2, Pause: 5 * time.Millisecond}))
 	}
-	return func() (all faulttest.Report) {
-		all.Statuses = map[int]int{}
+	return func() faulttest.Report {
+		var all []faulttest.Report
 		for _, l := range loads {
-			r := l.Stop()
-			all.Good, all.Refused, all.Broken = all.Good+r.Good, all.Refused+r.Refused, all.Broken+r.Broken
-			all.Wrong = append(all.Wrong, r.Wrong...)
-			all.Gap = max(all.Gap, r.Gap)
-			all.Latencies, all.Refusals = append(all.Latencies, r.Latencies...), append(all.Refusals, r.Refusals...)
-			for status, n := range r.Statuses {
-				all.Statuses[status] += n
-			}
+			all = append(all, l.Stop())
 		}
-		slices.Sort(all.Latencies)
-		slices.Sort(all.Refusals)
-		return all
+		return faulttest.Merge(all...)
 	}
-}
-
-// write stores entries in projects until ctx ends, each read back as soon as it is acknowledged, and gives the
-// paths of those that were.
-func (s *sharded) write(ctx context.Context, t *testing.T, projects []string, refusedToo bool) (acknowledged []string) {
-	for n := 0; ctx.Err() == nil; n++ {
-		project := projects[n%len(projects)]
-		id := fmt.Sprintf("new_%06d", n)
-		line, err := json.Marshal(newEntry(project, id, at(2_000_000+n)))
-		if err != nil {
-			t.Error(err)
-			return nil
-		}
-		a := s.DoInternal(t, servicetest.Request{Method: "POST", Path: "/internal/entries", Key: servicetest.IngestKey, Body: strings.NewReader(string(line))})
-		switch {
-		case a.Status == 200:
-			path := "/projects/" + project + "/entries/" + id
-			acknowledged = append(acknowledged, path)
-			if a := s.Get(t, s.keys[project], path); a.Status != 200 && (a.Status != 503 || !refusedToo) {
-				t.Errorf("%s was acknowledged; the next read is %d", path, a.Status)
-			}
-		case a.Status != 503 || !refusedToo:
-			t.Errorf("ingest into %s: %d %s", project, a.Status, a.Body)
-		}
-	}
-	return acknowledged
-}
-
-// TestLongCitusWorkerFaults: a worker is killed, and one is stopped, under reads and writes. Projects elsewhere
-// see no error and are served as fast as before; its own see 503 alone, and are back by themselves; what
-// was acknowledged is there, for the very next read.
-func TestLongCitusWorkerFaults(t *testing.T) {
-	s := startSharded(t)
-	run := func(d time.Duration, fault func()) (others, own faulttest.Report) {
-		t.Helper()
-		stopOthers, stopOwn := s.load(t, s.fine), s.load(t, s.struck)
-		ctx, cancel := context.WithTimeout(context.Background(), d)
-		defer cancel()
-		var writing sync.WaitGroup
-		var there, here []string
-		writing.Go(func() { there = s.write(ctx, t, s.fine[3:4], false) })
-		writing.Go(func() { here = s.write(ctx, t, s.struck[3:4], fault != nil) })
-		if fault != nil {
-			fault()
-		}
-		writing.Wait()
-		others, own = stopOthers(), stopOwn()
-		for i, path := range append(there, here...) {
-			if i%7 == 0 || i > len(there) { // those of the struck worker all
-				if a := s.Get(t, s.keys[strings.Split(path, "/")[2]], path); a.Status != 200 {
-					t.Errorf("%s was acknowledged and is %d", path, a.Status)
-				}
-			}
-		}
-		t.Logf("%d and %d writes were acknowledged", len(there), len(here))
-		return others, own
-	}
-	run(3*time.Second, nil) // warms
-	quiet, _ := run(10*time.Second, nil)
-	t.Logf("quiet: %v", quiet)
-	for _, tt := range []struct {
-		name       string
-		begin, end func()
-		lasts      time.Duration
-	}{
-		{"killed", func() { s.cluster.Kill(t, 2) }, func() { s.cluster.Start(t, 2) }, 10 * time.Second},
-		{"stopped", func() { s.cluster.Pause(t, 2) }, func() { s.cluster.Resume(t, 2) }, 30 * time.Second},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			const before, after = 2 * time.Second, 12 * time.Second
-			var back time.Duration
-			others, own := run(before+tt.lasts+after, func() {
-				wait(before)
-				tt.begin()
-				wait(tt.lasts)
-				tt.end()
-				back = eventually(t, after, "its projects are back", func() bool {
-					for _, p := range s.struck {
-						if s.Get(t, s.keys[p], "/projects/"+p+"/entries?limit=1").Status != 200 {
-							return false
-						}
-					}
-					return true
-				})
-			})
-			others.Check(t, "others")
-			own.Check(t, "its own")
-			t.Logf("its own: refused at the median after %v; back after %v", faulttest.Quantile(own.Refusals, 0.5), back)
-			if others.Refused+others.Broken > 0 {
-				t.Errorf("others noticed: %v", others)
-			}
-			was, is := faulttest.Quantile(quiet.Latencies, 0.99), faulttest.Quantile(others.Latencies, 0.99)
-			t.Logf("others' p99: %v, quiet %v: %.2f times", is, was, float64(is)/float64(was))
-			// Who waits for a worker waits for a time-out of seconds. What a busy machine does is less than that.
-			if is > max(3*was, 500*time.Millisecond) {
-				t.Errorf("others wait: p99 %v, quiet %v", is, was)
-			}
-			if own.Refused == 0 || own.Broken > 0 {
-				t.Errorf("its own: %v", own)
-			}
-			if median := faulttest.Quantile(own.Refusals, 0.5); median > 100*time.Millisecond {
-				t.Errorf("its own are refused after %v", median)
-			}
-		})
-	}
-}
-
-// wait is how long a fault lasts.
-func wait(d time.Duration) {
-	timer := time.NewTimer(d)
-	<-timer.C
 }
 
 // TestLongCitusRebalance: a third worker is added, shards are moved to it, and a large project is moved to a

@@ -1,0 +1,219 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/faulttest"
+	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/servicetest"
+)
+
+// seen is what clients saw of a fleet at the same time.
+type seen struct {
+	others, own map[string]faulttest.Report
+	control     faulttest.Report // others, of a process that has nothing to do with the second worker
+}
+
+// all is the report of all loads of one side.
+func all(reports map[string]faulttest.Report) faulttest.Report {
+	return faulttest.Merge(slices.Collect(maps.Values(reports))...)
+}
+
+// run has everything read and written for so long, and during is called meanwhile; nil: all is well. What was
+// acknowledged is read again at the end.
+func (f *fleet) run(t *testing.T, d time.Duration, during func()) (s seen) {
+	t.Helper()
+	stopOthers := f.load(t, f.fine, 1, 30*time.Millisecond)
+	stopOwn := f.load(t, f.struck, 3, 60*time.Millisecond)
+	var control []*faulttest.Load
+	for _, project := range f.fine.read {
+		r := f.fine.requests(project)[0]
+		control = append(control, faulttest.Start(t, f.control.URL, faulttest.LoadOptions{Key: r.key, Paths: r.paths, Clients: 1, Pause: 30 * time.Millisecond}))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	var writing sync.WaitGroup
+	var there, here []record
+	writing.Go(func() { there = f.write(ctx, t, f.fine, false) })
+	writing.Go(func() { here = f.write(ctx, t, f.struck, during != nil) })
+	if during != nil {
+		during()
+	}
+	writing.Wait()
+	s.others, s.own = stopOthers(), stopOwn()
+	s.control = faulttest.Merge(control[0].Stop(), control[1].Stop())
+	for i, r := range there {
+		if i%7 == 0 {
+			f.find(t, f.fine, r, false)
+		}
+	}
+	for _, r := range here {
+		f.find(t, f.struck, r, false)
+	}
+	if len(there) == 0 || len(here) == 0 {
+		t.Errorf("%d and %d writes were acknowledged", len(there), len(here))
+	}
+	t.Logf("%d and %d writes were acknowledged", len(there), len(here))
+	return s
+}
+
+// TestFleetAsksForEverything: no operation is left out of the load.
+func TestFleetAsksForEverything(t *testing.T) {
+	s := &side{write: "pr_1", fresh: []string{"pr_2"}}
+	asked := map[string]bool{}
+	for _, r := range s.requests("pr_1") {
+		for _, path := range r.paths {
+			table := routes.Public()
+			if r.internal {
+				table = routes.Internal()
+			}
+			path, _, _ = strings.Cut(path, "?")
+			if route, ok := routes.Table(table).Find(path); ok && route.Service == r.service && route.Allows(r.method) {
+				asked[route.Operation] = true
+			} else {
+				t.Errorf("%s %s is no operation of %s", r.method, path, r.service)
+			}
+		}
+	}
+	for range 6 {
+		r := s.record()
+		if route, ok := routes.Table(routes.Internal()).Find("/internal/" + r.resource); ok && route.Service == r.service {
+			asked[route.Operation] = true
+		}
+	}
+	for _, route := range append(routes.Public(), routes.Internal()...) {
+		asksNoDatabase := route.Service == routes.Proxy || strings.HasPrefix(route.Operation, "getDescription") || strings.HasPrefix(route.Operation, "getReference")
+		if !asked[route.Operation] && !asksNoDatabase {
+			t.Errorf("%s is not asked for", route.Operation)
+		}
+	}
+}
+
+// slow is what a busy machine does to anybody at times. Who waits for a worker waits for a time-out, of a second
+// or more.
+const slow = 500 * time.Millisecond
+
+// TestLongCitusWorkerFaults: a worker is killed, and one is stopped, under all operations of all services and all
+// that they take in, with more clients of its projects than a service has connections. Projects elsewhere see no error
+// and are served as fast as before; its own see 503 alone, and are back by themselves; what was acknowledged is
+// there, for the very next read; and operators see it, in the figures and in the log.
+func TestLongCitusWorkerFaults(t *testing.T) {
+	f := startFleet(t)
+	f.run(t, 3*time.Second, nil) // warms
+	for service := range f.of {
+		f.await(t, service, map[string]string{"serving": "2", "down": "0", "hanging": "0"})
+	}
+	quiet := f.run(t, 10*time.Second, nil)
+	for _, name := range slices.Sorted(maps.Keys(quiet.others)) {
+		quiet.others[name].Check(t, "quiet: "+name)
+	}
+	t.Logf("quiet: %v", all(quiet.others))
+	if own := all(quiet.own); own.Refused+own.Broken+len(own.Wrong) > 0 {
+		t.Errorf("before any fault: %v, wrong %q", own, own.Wrong)
+	}
+	for _, tt := range []struct {
+		name, state string
+		begin, end  func()
+		lasts       time.Duration
+	}{
+		{"killed", "down", func() { f.cluster.Kill(t, 2) }, func() { f.cluster.Start(t, 2) }, 10 * time.Second},
+		{"stopped", "hanging", func() { f.cluster.Pause(t, 2) }, func() { f.cluster.Resume(t, 2) }, 30 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			const before, after = 2 * time.Second, 10 * time.Second
+			var back time.Duration
+			s := f.run(t, before+tt.lasts+after, func() {
+				wait(before)
+				begun := time.Now()
+				tt.begin()
+				for service := range f.of {
+					f.await(t, service, map[string]string{"serving": "1", "down": "0", "hanging": "0", tt.state: "1"})
+				}
+				wait(tt.lasts - time.Since(begun))
+				tt.end()
+				back = servicetest.Eventually(t, after, "its projects are back", func() bool { return f.serve(t, f.struck) })
+			})
+			f.judge(t, s, quiet)
+			t.Logf("its own are back after %v", back)
+			for service, p := range f.of {
+				f.await(t, service, map[string]string{"serving": "2", "down": "0", "hanging": "0"})
+				for _, line := range []string{"a part of the database", f.cluster.Member(2), "serves again"} {
+					if !strings.Contains(p.Log(), line) {
+						t.Errorf("the log of %s does not say %q", service, line)
+					}
+				}
+			}
+		})
+	}
+}
+
+// await waits until a service has so many workers in each state.
+func (f *fleet) await(t *testing.T, service routes.Service, want map[string]string) {
+	t.Helper()
+	servicetest.Eventually(t, 15*time.Second, fmt.Sprintf("%s has workers %v", service, want), func() bool {
+		return maps.Equal(f.cells(t, service), want)
+	})
+}
+
+// serve tells whether everything is answered of a side.
+func (f *fleet) serve(t *testing.T, s *side) bool {
+	t.Helper()
+	for _, project := range s.read {
+		for _, r := range s.requests(project) {
+			if r.internal || r.method != http.MethodGet {
+				continue
+			}
+			for _, path := range r.paths {
+				if f.of[r.service].Get(t, r.key, path).Status != http.StatusOK {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// judge holds what was seen of a fault against a time without.
+func (f *fleet) judge(t *testing.T, s, quiet seen) {
+	t.Helper()
+	p99 := func(r faulttest.Report) time.Duration { return faulttest.Quantile(r.Latencies, 0.99) }
+	for _, name := range slices.Sorted(maps.Keys(s.others)) {
+		others, own := s.others[name], s.own[name]
+		others.Check(t, "others: "+name)
+		own.Check(t, "its own: "+name)
+		if others.Refused+others.Broken > 0 {
+			t.Errorf("others noticed: %s: %v", name, others)
+		}
+		// What a process remembers is answered all the same.
+		if own.Refused == 0 && name != lookUps || own.Broken > 0 || own.Statuses[http.StatusOK]+own.Statuses[http.StatusServiceUnavailable] != own.Good+own.Refused {
+			t.Errorf("its own: %s: %v", name, own)
+		}
+	}
+	others, own, was := all(s.others), all(s.own), all(quiet.others)
+	t.Logf("others: %v", others)
+	t.Logf("others' p99 %v: %.2f times that of a quiet time (%v); beside it entries %v and a process that has nothing to do with it %v (quiet: %v)",
+		p99(others), float64(p99(others))/float64(p99(was)), p99(was), p99(s.others["entries"]), p99(s.control), p99(quiet.control))
+	// The machine may be busier than it was, for everybody.
+	if limit := max(slow, 3*max(p99(was), p99(s.control))/2); p99(others) > limit {
+		t.Errorf("others wait: p99 %v, quiet %v, elsewhere at the same time %v", p99(others), p99(was), p99(s.control))
+	}
+	median := faulttest.Quantile(own.Refusals, 0.5)
+	t.Logf("its own are refused at the median after %v, at worst after %v", median, faulttest.Quantile(own.Refusals, 1))
+	if median > max(100*time.Millisecond, p99(was)) {
+		t.Errorf("its own are refused after %v", median)
+	}
+}
+
+// wait is how long a fault lasts.
+func wait(d time.Duration) {
+	timer := time.NewTimer(d)
+	<-timer.C
+}

@@ -1,0 +1,339 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/authtest"
+	"github.com/lectern-dev/lectern/shared/faulttest"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/redistest"
+	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/servicetest"
+)
+
+// fleet is every service as a process of its own, each with a database of its own on one Citus cluster of two
+// workers, where the keys are too.
+type fleet struct {
+	cluster *pgtest.Cluster
+	redis   *redistest.Server
+	keys    *authtest.Keys
+	of      map[routes.Service]*servicetest.Process
+	control *servicetest.Process // entries once more; nobody asks it for a project of the second worker
+	fine    *side                // of the first worker
+	struck  *side                // of the second
+}
+
+// side are projects that have all that is theirs on one worker.
+type side struct {
+	read  []string // are asked for
+	write string   // takes records in
+	fresh []string // are not known yet
+	next  int      // record to take in
+	key   map[string]string
+}
+
+// poolConns is how many connections each pool of a service has: fewer than there are clients of projects on the
+// worker that fails, so that they could take them all.
+const poolConns = 4
+
+func startFleet(t *testing.T) *fleet {
+	t.Helper()
+	if os.Getenv("LECTERN_LONG") == "" {
+		t.Skip("long: run by make test-long")
+	}
+	f := &fleet{
+		cluster: pgtest.NewCluster(t, 2, "citus.recover_2pc_interval = '3s'"), redis: redistest.Start(t),
+		of: map[routes.Service]*servicetest.Process{},
+	}
+	keys := f.cluster.Database(t, pgkeys.Schema())
+	f.keys = authtest.On(t, keys, f.redis.URL)
+	environ := map[string]string{
+		"MIGRATE_ON_START": "true", "DATABASE_MAX_CONNS": strconv.Itoa(poolConns), "INGEST_RETRY_TIME": "1s", "LOG_LEVEL": "info",
+	}
+	tables := map[string]string{f.cluster.Superuser(keys): "api_keys"} // one of each database
+	for service, table := range map[routes.Service]string{
+		routes.Entries: "entries", routes.Embeddables: "embeddables", routes.Experiments: "experiments", routes.Region: "projects",
+	} {
+		name := string(service)
+		b := &servicetest.Backing{Redis: f.redis, Keys: f.keys, DB: f.cluster.Database(t, pgdb.Schema{
+			// The service makes its tables itself.
+			Name: name, Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nDROP TABLE IF EXISTS nothing;\n")}},
+		})}
+		(&servicetest.Service{Backing: b}).Exec(t, "DROP TABLE "+name+"_migrations")
+		binary := servicetest.BuildOf(t, "../../"+name, "./cmd/"+name)
+		f.of[service] = servicetest.StartProcess(t, b, binary, environ)
+		tables[f.cluster.Superuser(b.DB)] = table
+		if service == routes.Entries {
+			f.control = servicetest.StartProcess(t, b, binary, environ)
+		}
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("the log of %s, its end:\n%s", name, tail(f.of[service].Log(), 4000))
+			}
+		})
+	}
+	f.divide(t, tables)
+	for _, s := range []*side{f.fine, f.struck} {
+		for _, project := range append([]string{s.write}, s.read...) {
+			s.key[project] = f.keys.Key(project)
+			f.fill(t, project)
+		}
+	}
+	return f
+}
+
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }
+
+// divide finds projects that have everything on one worker, by a table of each database, by its URL.
+func (f *fleet) divide(t *testing.T, tables map[string]string) {
+	t.Helper()
+	var all []string
+	for i := range 2000 {
+		all = append(all, fmt.Sprintf("pr_%d", i))
+	}
+	on := map[string]map[string]int{} // worker, project: in how many databases
+	for url, table := range tables {
+		conn, err := pgx.Connect(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.Background())
+		rows, err := conn.Query(t.Context(), `
+			SELECT u.project, n.nodename || ':' || n.nodeport
+			FROM (SELECT project, get_shard_id_for_distribution_column($2::text::regclass, project) AS shardid FROM unnest($1::text[]) project) u
+			JOIN pg_dist_placement USING (shardid) JOIN pg_dist_node n USING (groupid)`, all, table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var project, worker string
+		if _, err := pgx.ForEachRow(rows, []any{&project, &worker}, func() error {
+			if on[worker] == nil {
+				on[worker] = map[string]int{}
+			}
+			on[worker][project]++
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sideOf := func(worker int) *side {
+		s := &side{key: map[string]string{}}
+		for _, project := range all {
+			if on[f.cluster.Member(worker)][project] == len(tables) {
+				s.fresh = append(s.fresh, project)
+			}
+		}
+		if len(s.fresh) < 300 {
+			t.Fatalf("only %d projects have everything on worker %d", len(s.fresh), worker)
+		}
+		s.read, s.write, s.fresh = s.fresh[:2], s.fresh[2], s.fresh[3:]
+		return s
+	}
+	f.fine, f.struck = sideOf(1), sideOf(2)
+}
+
+// fill has the services take in something of all that a project may have.
+func (f *fleet) fill(t *testing.T, project string) {
+	t.Helper()
+	var entries, events, embeddables, versions, experiments []any
+	for i := range rowsEach {
+		entries = append(entries, newEntry(project, fmt.Sprintf("en_%d", i), at(i)))
+		events = append(events, pageView(project, fmt.Sprintf("en_%d", i), 1, at(i)))
+	}
+	for i := range 20 {
+		embeddables = append(embeddables, newEmbeddable(project, fmt.Sprintf("emb_%d", i)))
+		versions = append(versions, newVersion(project, "emb_1", i))
+		experiments = append(experiments, newExperiment(project, fmt.Sprintf("ex_%d", i), i))
+	}
+	f.of[routes.Entries].MustIngest(t, "entries", entries...)
+	f.of[routes.Entries].MustIngest(t, "events", events...)
+	f.of[routes.Embeddables].MustIngest(t, "embeddables", embeddables...)
+	f.of[routes.Embeddables].MustIngest(t, "embeddable-versions", versions...)
+	f.of[routes.Experiments].MustIngest(t, "experiments", experiments...)
+	f.of[routes.Region].MustIngest(t, "projects", newProject(project))
+}
+
+func newEmbeddable(project, id string) object {
+	return object{"embeddable_id": id, "title": "Title of " + id, "group_id": "gr_1", "project_id": project, "json_string_prod": `{"flow":"` + id + `"}`}
+}
+
+func newVersion(project, embeddable string, number int) object {
+	return object{"embeddable_id": embeddable, "project_id": project, "version_number": number,
+		"saved_at": at(number).Format(time.RFC3339), "json_string": fmt.Sprintf(`{"version":%d}`, number)}
+}
+
+func newExperiment(project, id string, created int) object {
+	moment := at(created).Format(time.RFC3339)
+	return object{
+		"project_id": project, "id": id, "experimentId": id, "flowId": "emb_1", "name": "Name of " + id, "hypothesis": nil,
+		"impact_metrics": nil, "no_impact_metrics": nil, "created_at": moment, "updated_at": moment, "observations": nil, "outcome": nil,
+		"attachments": nil, "variants": nil, "flow_ids": nil, "paused_showing_variant": nil, "winner_variant": nil, "status": "running",
+	}
+}
+
+func newProject(id string) object {
+	return object{"id": id, "title": "Title of " + id, "region": "Europe/Berlin"}
+}
+
+// request is something to ask for over and over.
+type request struct {
+	name     string // of its report
+	service  routes.Service
+	internal bool // at the internal listener
+	method   string
+	paths    []string
+	body     string
+	key      string
+}
+
+// requests are every operation that reads, of one project.
+func (s *side) requests(project string) []request {
+	under := func(paths ...string) []string {
+		for i := range paths {
+			paths[i] = "/projects/" + project + paths[i]
+		}
+		return paths
+	}
+	key := s.key[project]
+	return []request{
+		{"entries", routes.Entries, false, http.MethodGet, under("/entries", "/entries?limit=100&direction=ASC", "/entries/en_7", "/entries/en_7/events",
+			"/entries-page-views?include_urls=true"), "", key},
+		{"embeddables", routes.Embeddables, false, http.MethodGet, under("/embeddables", "/embeddables/emb_1", "/embeddables/emb_1/versions",
+			"/embeddables/emb_1/versions/7"), "", key},
+		{"experiments", routes.Experiments, false, http.MethodGet, under("/experiments", "/experiments/ex_7"), "", key},
+		{"history", routes.Experiments, true, http.MethodGet, []string{"/internal/projects/" + project + "/experiments/ex_7/history"}, "", servicetest.IngestKey},
+		{"projects", routes.Region, false, http.MethodGet, under(""), "", ""},
+		{lookUps, routes.Region, false, http.MethodPost, []string{"/api/projects/region"}, `{"projectId":"` + project + `","at":"2022-01-01"}`, servicetest.InternalKey},
+	}
+}
+
+// lookUps names the look-ups of regions, which are answered from memory while the database is away.
+const lookUps = "look-ups"
+
+// load asks for all that the projects of a side have, from so many clients each, with a pause between.
+func (f *fleet) load(t *testing.T, s *side, clients int, pause time.Duration) (stop func() map[string]faulttest.Report) {
+	t.Helper()
+	loads := map[string][]*faulttest.Load{}
+	for _, project := range s.read {
+		for _, r := range s.requests(project) {
+			at := f.of[r.service].URL
+			if r.internal {
+				at = f.of[r.service].InternalURL
+			}
+			loads[r.name] = append(loads[r.name], faulttest.Start(t, at, faulttest.LoadOptions{
+				Key: r.key, Paths: r.paths, Method: r.method, Body: r.body, Clients: clients, Pause: pause,
+			}))
+		}
+	}
+	return func() map[string]faulttest.Report {
+		reports := map[string]faulttest.Report{}
+		for name, of := range loads {
+			var all []faulttest.Report
+			for _, l := range of {
+				all = append(all, l.Stop())
+			}
+			reports[name] = faulttest.Merge(all...)
+		}
+		return reports
+	}
+}
+
+// record is one that is taken in, and where it is to be read and what is said there.
+type record struct {
+	service    routes.Service
+	resource   string
+	line       object
+	path, says string
+}
+
+// record gives the next record of a side: each resource in turn.
+func (s *side) record() record {
+	n, p := s.next, s.write
+	s.next++
+	under := "/projects/" + p
+	switch n % 6 {
+	case 0:
+		id := fmt.Sprintf("new_%d", n)
+		return record{routes.Entries, "entries", newEntry(p, id, at(1_000_000+n)), under + "/entries/" + id, `"` + id + `"`}
+	case 1:
+		of, page := fmt.Sprintf("en_%d", n%rowsEach), 1000+n
+		return record{routes.Entries, "events", pageView(p, of, page, at(1_000_000+n)), under + "/entries/" + of + "/events?limit=100", fmt.Sprintf(`"pg_%d"`, page)}
+	case 2:
+		id := fmt.Sprintf("new_%d", n)
+		return record{routes.Embeddables, "embeddables", newEmbeddable(p, id), under + "/embeddables/" + id, `"Title of ` + id + `"`}
+	case 3:
+		number := 1000 + n
+		return record{routes.Embeddables, "embeddable-versions", newVersion(p, "emb_1", number), fmt.Sprintf("%s/embeddables/emb_1/versions/%d", under, number), fmt.Sprintf(`\"version\":%d}`, number)}
+	case 4:
+		id := fmt.Sprintf("new_%d", n)
+		return record{routes.Experiments, "experiments", newExperiment(p, id, n), under + "/experiments/" + id, `"Name of ` + id + `"`}
+	}
+	id := s.fresh[n/6%len(s.fresh)]
+	return record{routes.Region, "projects", newProject(id), "/projects/" + id, `"Title of ` + id + `"`}
+}
+
+// write has records of a side taken in until ctx ends, each read as soon as it is acknowledged, and gives those
+// that were. Where the side may be refused, either may be 503.
+func (f *fleet) write(ctx context.Context, t *testing.T, s *side, refused bool) (acknowledged []record) {
+	pause := time.NewTicker(20 * time.Millisecond)
+	defer pause.Stop()
+	for ; ctx.Err() == nil; <-pause.C {
+		r := s.record()
+		line, err := json.Marshal(r.line)
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		a := f.of[r.service].DoInternal(t, servicetest.Request{
+			Method: http.MethodPost, Path: "/internal/" + r.resource, Key: servicetest.IngestKey, Body: strings.NewReader(string(line)),
+		})
+		switch {
+		case a.Status == http.StatusOK && strings.Contains(string(a.Body), `"rejected":0`):
+			acknowledged = append(acknowledged, r)
+			f.find(t, s, r, refused)
+		case a.Status != http.StatusServiceUnavailable || !refused:
+			t.Errorf("ingest of %s into %s: %d %s", r.resource, s.write, a.Status, a.Body)
+		}
+	}
+	return acknowledged
+}
+
+// find reads a record that was acknowledged.
+func (f *fleet) find(t *testing.T, s *side, r record, refused bool) {
+	a := f.of[r.service].Get(t, s.key[s.write], r.path)
+	if a.Status == http.StatusServiceUnavailable && refused {
+		return
+	}
+	if a.Status != http.StatusOK || !strings.Contains(string(a.Body), r.says) {
+		t.Errorf("%s was acknowledged and is %d %.300s", r.path, a.Status, a.Body)
+	}
+}
+
+var cellsOf = regexp.MustCompile(`(?m)^lectern_database_cells\{[^}]*db_client_connection_pool_name="([^"]+)"[^}]*state="([a-z]+)"[^}]*\} (\d+)$`)
+
+// cells gives how many workers of the pool that reads are in which state, as an operator sees it.
+func (f *fleet) cells(t *testing.T, service routes.Service) map[string]string {
+	t.Helper()
+	a := f.of[service].DoInternal(t, servicetest.Request{Path: "/metrics"})
+	states := map[string]string{}
+	for _, m := range cellsOf.FindAllStringSubmatch(string(a.Body), -1) {
+		if m[1] == string(service) {
+			states[m[2]] = m[3]
+		}
+	}
+	return states
+}
