@@ -42,9 +42,9 @@ generate: ## bring generated files and tables up to date
 	@go run ./shared/config/configdoc $(wildcard docs/*.md)
 	@GOWORK=off go -C charts run ./generate -root ..
 
-bench: ## measure the services beside their limits (NAME=list_10 for some, COMPARE=FILE, GROW=100, PEERS=1)
+bench: ## measure the services beside their limits (NAME=list_10 for some, COMPARE=FILE, GROW=100, PEERS=1; CITUS=1 for those of a Citus cluster, with CITUS_KIT)
 	@scripts/setup postgres redis wrk nginx
-	@go run ./bench $(if $(COMPARE),-compare '$(COMPARE)') $(if $(GROW),-grow $(GROW)) $(if $(filter 1,$(PEERS)),-peers) $(NAME)
+	@go run ./bench $(if $(COMPARE),-compare '$(COMPARE)') $(if $(GROW),-grow $(GROW)) $(if $(filter 1,$(PEERS)),-peers) $(if $(filter 1,$(CITUS)),-citus) $(NAME)
 
 bench-go: ## run the Go benchmarks of every module (NAME=Chain for some)
 	@scripts/modules | sed 's|$$|/...|' | xargs go test -run '^$$' -bench '$(or $(NAME),.)' -benchmem

@@ -2,6 +2,7 @@
 // rounds that alternate with what Postgres and a bare handler do in the same seconds.
 //
 //	go run ./bench [-compare FILE] [-grow N] [-peers] [NAME…]
+//	CITUS_KIT=FOLDER go run ./bench -citus [-compare FILE] [NAME…]
 //	go run ./bench -hold
 //
 // It writes a table to standard output and bench/results.json; with -hold it measures nothing and leaves
@@ -50,6 +51,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	flags.DurationVar(&options.Round, "round", 2*time.Second, "how long a load runs each time, in whole seconds")
 	flags.IntVar(&options.Grow, "grow", 10, "how many `times` the rows grow_10x has")
 	flags.BoolVar(&options.Peers, "peers", false, "measure also other servers of the same job that are installed")
+	citus := flags.Bool("citus", false, "measure the rows of a Citus cluster, and those alone; CITUS_KIT names the folder of a program citus that starts one")
 	hold := flags.Bool("hold", false, "start everything with data, say how it is reached, and measure nothing until interrupted")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -59,6 +61,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	}
 	if options.Rounds < 1 || options.Round < time.Second || options.Grow < 1 {
 		return errors.New("-rounds and -grow take 1 or more, -round a second or more")
+	}
+	if *citus {
+		if options.Citus = os.Getenv("CITUS_KIT"); options.Citus == "" {
+			return errors.New("-citus: CITUS_KIT is not set: it names the folder of a program citus that starts a cluster")
+		}
 	}
 	var before []report.Result
 	if *compare != "" {

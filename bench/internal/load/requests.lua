@@ -1,8 +1,9 @@
--- Sends the requests of a file in turn. Each line is a path, a key and the JSON to POST, with tabs
+-- Sends the requests of a file in turn, from the given number on. Each line is a path, a key and the JSON to POST, with tabs
 -- between them; without JSON it is a GET.
 local requests, n = {}, 0
 
 function init(args)
+  n = tonumber(args[2])
   for line in io.lines(args[1]) do
     local path, key, body = line:match("^([^\t]+)\t([^\t]*)\t(.*)$")
     wrk.headers["X-Api-Key"] = key

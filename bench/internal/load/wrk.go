@@ -44,6 +44,7 @@ type HTTP struct {
 	Header []string
 
 	script, requests string
+	next             int64 // request: a round goes on where the one before has ended
 }
 
 // NewHTTP prepares a load, with its files in folder under that name.
@@ -65,7 +66,7 @@ func (h *HTTP) Run(ctx context.Context, base string, connections int, d time.Dur
 	for _, line := range h.Header {
 		args = append(args, "-H", line)
 	}
-	cmd := exec.CommandContext(ctx, "wrk", append(args, base, "--", h.requests)...)
+	cmd := exec.CommandContext(ctx, "wrk", append(args, base, "--", h.requests, strconv.FormatInt(h.next, 10))...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return Rate{}, fmt.Errorf("wrk: %w\n%s", err, out)
@@ -78,6 +79,7 @@ func (h *HTTP) Run(ctx context.Context, base string, connections int, d time.Dur
 	if status > 0 || broken > 0 || count == 0 {
 		return Rate{}, fmt.Errorf("wrk: of %d requests, %d were not answered 2xx and %d had no answer", count, status, broken)
 	}
+	h.next += count
 	return Rate{
 		PerSecond: float64(count) / (float64(micros) / 1e6),
 		Count:     count,

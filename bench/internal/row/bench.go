@@ -23,6 +23,9 @@ type Options struct {
 	Grow int
 	// Peers has other servers of the same job measured too. They are installed for the run.
 	Peers bool
+	// Citus is the folder of a program citus that starts a cluster: the rows of one are measured, and those
+	// alone. Empty: the others are.
+	Citus string
 	// Note is told what is being done. Required.
 	Note func(format string, args ...any)
 }
@@ -34,6 +37,8 @@ type Bench struct {
 
 	small, large made[*entries]
 	siblings     map[string]*made[*filled] // by service
+	cluster      made[*stage.Citus]
+	distributed  map[string]*made[*entries] // by database
 }
 
 // made is something that is made when it is first asked for, well or not.
@@ -53,7 +58,7 @@ func (m *made[T]) once(do func() (T, error)) (T, error) {
 
 // New returns a Bench.
 func New(s *stage.Stage, o Options) *Bench {
-	return &Bench{Options: o, stage: s, siblings: map[string]*made[*filled]{}}
+	return &Bench{Options: o, stage: s, siblings: map[string]*made[*filled]{}, distributed: map[string]*made[*entries]{}}
 }
 
 // Group is rows that are measured together.
@@ -66,6 +71,9 @@ type Group struct {
 
 // Groups lists everything that can be measured. Those that change the data of others come last.
 func (b *Bench) Groups() []Group {
+	if b.Citus != "" {
+		return b.citusGroups()
+	}
 	groups := []Group{
 		{[]string{"key_check", "key_check_allocs"}, b.keyCheck},
 		{[]string{"cold_start"}, b.coldStart},

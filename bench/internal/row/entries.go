@@ -32,19 +32,28 @@ const (
 
 func projectID(n int) string { return strconv.Itoa(firstProject + n) }
 
+// shape says which entries there are.
+type shape struct {
+	projects, each int    // so many projects have so many entries each
+	events         bool   // and their events
+	big            string // a project that has bigEntries besides, without events; empty: there is none
+	bigEntries     int
+}
+
 // entries is the service entries with data.
 type entries struct {
 	*stage.Service
+	shape
 	bare       *stage.Service
 	statements statement.Set
-	perProject int
 	keys       map[string]string // by project
 }
 
 // entries returns the service over 100,000 entries in 50 projects with their events, and a big project.
 func (b *Bench) entries(ctx context.Context) (*entries, error) {
 	return b.small.once(func() (*entries, error) {
-		return b.makeEntries(ctx, stage.Definition{Name: "entries"}, perProject, true, bigProject, bigEntries)
+		return b.makeEntries(ctx, stage.Definition{Name: "entries"},
+			shape{projects: projects, each: perProject, events: true, big: bigProject, bigEntries: bigEntries})
 	})
 }
 
@@ -53,12 +62,12 @@ func (b *Bench) entries(ctx context.Context) (*entries, error) {
 func (b *Bench) grown(ctx context.Context) (*entries, error) {
 	return b.large.once(func() (*entries, error) {
 		return b.makeEntries(ctx, stage.Definition{Name: "entries", Database: "entries_grown"},
-			perProject*b.Grow, false, hugeProject, hugeEntries)
+			shape{projects: projects, each: perProject * b.Grow, big: hugeProject, bigEntries: hugeEntries})
 	})
 }
 
-func (b *Bench) makeEntries(ctx context.Context, d stage.Definition, each int, events bool, big string, bigCount int) (*entries, error) {
-	b.Note("making %d entries in %d projects, and %d in one", projects*each, projects, bigCount)
+func (b *Bench) makeEntries(ctx context.Context, d stage.Definition, s shape) (*entries, error) {
+	b.Note("making %d entries in %d projects, and %d in one", s.projects*s.each, s.projects, s.bigEntries)
 	set, err := statement.Read(filepath.Join(b.stage.Root, "services/entries/internal/store/statements.go"))
 	if err != nil {
 		return nil, err
@@ -67,17 +76,23 @@ func (b *Bench) makeEntries(ctx context.Context, d stage.Definition, each int, e
 	if err != nil {
 		return nil, err
 	}
-	if err := b.fill(ctx, db, each, events, big, bigCount); err != nil {
+	if err := b.fill(ctx, db, s); err != nil {
 		return nil, err
 	}
-	e := &entries{statements: set, perProject: each, keys: map[string]string{}}
-	for n := range projects {
-		if e.keys[projectID(1+n)], err = b.stage.Key(ctx, projectID(1+n)); err != nil {
-			return nil, err
-		}
+	ids := make([]string, s.projects)
+	for n := range ids {
+		ids[n] = projectID(1 + n)
 	}
-	if e.keys[big], err = b.stage.Key(ctx, big); err != nil {
+	if s.big != "" {
+		ids = append(ids, s.big)
+	}
+	keys, err := b.stage.Keys(ctx, ids)
+	if err != nil {
 		return nil, err
+	}
+	e := &entries{shape: s, statements: set, keys: make(map[string]string, len(keys))}
+	for i, key := range keys {
+		e.keys[ids[i]] = key
 	}
 	if e.Service, err = b.stage.Start(ctx, d); err != nil {
 		return nil, err
@@ -86,30 +101,30 @@ func (b *Bench) makeEntries(ctx context.Context, d stage.Definition, each int, e
 	return e, err
 }
 
-// fill puts entries into the tables, and their events where events is set.
-func (b *Bench) fill(ctx context.Context, db stage.Database, each int, events bool, big string, bigCount int) error {
-	many := projects * each
+// fill puts entries into the tables, and events.
+func (b *Bench) fill(ctx context.Context, db stage.Database, s shape) error {
+	many := s.projects * s.each
 	err := db.WithoutIndexes(ctx, "entries", func() error {
-		return db.Load(ctx, "entries", sample.EntryColumns(), many+bigCount, func(i int) []any {
+		return db.Load(ctx, "entries", sample.EntryColumns(), many+s.bigEntries, func(i int) []any {
 			if i < many {
-				return sample.EntryOf(projectID(1+i%projects), 1+i/projects, each).Row()
+				return sample.EntryOf(projectID(1+i%s.projects), 1+i/s.projects, s.each).Row()
 			}
-			return sample.EntryOf(big, 1+i-many, bigCount).Row()
+			return sample.EntryOf(s.big, 1+i-many, s.bigEntries).Row()
 		})
 	})
-	if err == nil && events {
+	if err == nil && s.events {
 		err = db.WithoutIndexes(ctx, "events", func() error {
 			return db.Load(ctx, "events", sample.EventColumns(), many*sample.EventsOf, func(i int) []any {
 				// As they happen: one page after the other, of many visitors at a time.
 				visit := i % many
-				return sample.EntryOf(projectID(1+visit%projects), 1+visit/projects, each).Event(i / many)
+				return sample.EntryOf(projectID(1+visit%s.projects), 1+visit/s.projects, s.each).Event(i / many)
 			})
 		})
 	}
 	if err == nil {
 		err = db.Run(ctx, "VACUUM (ANALYZE) entries", "VACUUM (ANALYZE) events")
 	}
-	return errors.Join(err, b.stage.Checkpoint(ctx))
+	return errors.Join(err, db.Checkpoint(ctx))
 }
 
 func (b *Bench) startBare(ctx context.Context, db stage.Database, set statement.Set) (*stage.Service, error) {
@@ -136,9 +151,9 @@ func (e *entries) requests(folder, name, template string) (*load.HTTP, error) {
 	random := rand.New(rand.NewPCG(1, 2))
 	list := make([]load.Request, variety)
 	for i := range list {
-		project := projectID(1 + random.IntN(projects))
+		project := projectID(1 + random.IntN(e.projects))
 		list[i] = load.Request{
-			Path: fmt.Sprintf(template, project, sample.EntryID(1+random.IntN(e.perProject))),
+			Path: fmt.Sprintf(template, project, sample.EntryID(1+random.IntN(e.each))),
 			Key:  e.keys[project],
 		}
 	}

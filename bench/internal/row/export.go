@@ -89,26 +89,31 @@ func (b *Bench) export(ctx context.Context) ([]report.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	return b.exportOf(ctx, e, "export")
+}
+
+// exportOf measures an export of e's big project under a row's name.
+func (b *Bench) exportOf(ctx context.Context, e *entries, name string) ([]report.Result, error) {
 	query := `SELECT row_to_json(e) FROM (
 		SELECT entry_id, group_id, project_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-		FROM entries WHERE project_id = '` + bigProject + `' ORDER BY updated_at DESC, entry_id DESC) e`
+		FROM entries WHERE project_id = '` + e.big + `' ORDER BY updated_at DESC, entry_id DESC) e`
 	v, err := rounds(ctx, max(b.Rounds, 7),
 		func(ctx context.Context) (float64, error) {
-			a, err := exported(ctx, e.Service, bigProject, e.keys[bigProject], bigEntries)
+			a, err := exported(ctx, e.Service, e.big, e.keys[e.big], e.bigEntries)
 			return float64(a.rows) / a.whole.Seconds(), err
 		},
 		func(ctx context.Context) (float64, error) {
 			begin := time.Now()
 			n, err := e.Database.Dump(ctx, query)
-			if err == nil && n != bigEntries {
-				err = fmt.Errorf("COPY of %d entries gave %d", bigEntries, n)
+			if err == nil && n != int64(e.bigEntries) {
+				err = fmt.Errorf("COPY of %d entries gave %d", e.bigEntries, n)
 			}
 			return float64(n) / time.Since(begin).Seconds(), err
 		})
 	if err != nil {
 		return nil, err
 	}
-	return []report.Result{report.Ratios("export", report.RowsRate, report.AtLeast(0.7), v[0], "COPY (row_to_json)", v[1])}, nil
+	return []report.Result{report.Ratios(name, report.RowsRate, report.AtLeast(0.7), v[0], "COPY (row_to_json)", v[1])}, nil
 }
 
 // firstByte measures how soon an export begins: after VACUUM, and after a tenth of the rows was updated.

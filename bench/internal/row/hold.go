@@ -19,7 +19,7 @@ func (b *Bench) Hold(ctx context.Context, out io.Writer) error {
 		if _, err := e.requests(b.stage.Folder, r.name, r.path+"%.0[2]s"); err != nil {
 			return err
 		}
-		if _, err := b.pgbench(e.statements, r); err != nil {
+		if _, err := b.pgbench(e, r, r.name); err != nil {
 			return err
 		}
 	}

@@ -27,56 +27,76 @@ func (b *Bench) ingest(ctx context.Context) ([]report.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = e.Database.Run(ctx, `DROP TABLE IF EXISTS reference`, `CREATE TABLE reference (LIKE entries INCLUDING ALL)`,
-		`INSERT INTO reference TABLE entries`, `VACUUM (ANALYZE) reference`)
+	v, err := b.takeIn(ctx, e, firstIngested, 1, ingestEntries)
 	if err != nil {
 		return nil, err
 	}
-	var fresh, repeated, copied []float64
+	return []report.Result{
+		report.Ratios("ingest", report.RowsRate, report.AtLeast(0.4), v.fresh, "COPY", v.copied),
+		report.Ratios("ingest_repeated", report.RowsRate, report.AtLeast(0.4), v.repeated, "COPY", v.copied),
+	}, nil
+}
+
+// distributeReference has COPY's table be on the machines where entries is.
+const distributeReference = `
+DO $$ BEGIN
+    IF EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN
+        PERFORM create_distributed_table('reference', 'project_id', colocate_with => 'entries');
+    END IF;
+END $$`
+
+// takenIn is how many rows a second were taken in, in each round.
+type takenIn struct{ fresh, repeated, copied []float64 }
+
+// takeIn has e take in entries, all in one body, of so many projects in turn. Projects have ids behind that of
+// before; each round has its own.
+func (b *Bench) takeIn(ctx context.Context, e *entries, before, projects, count int) (v takenIn, err error) {
+	err = e.Database.Run(ctx, `DROP TABLE IF EXISTS reference`, `CREATE TABLE reference (LIKE entries INCLUDING ALL)`,
+		distributeReference, `INSERT INTO reference TABLE entries`, `VACUUM (ANALYZE) reference`)
+	if err != nil {
+		return v, err
+	}
 	for round := range max(3, b.Rounds/2) {
 		// The next checkpoint would write what this round dirties during another's turn.
-		if err := b.stage.Checkpoint(ctx); err != nil {
-			return nil, err
+		if err := e.Database.Checkpoint(ctx); err != nil {
+			return v, err
 		}
-		project := strconv.Itoa(firstIngested + 1 + round)
-		all := make([]sample.Entry, ingestEntries)
+		all := make([]sample.Entry, count)
 		for i := range all {
-			all[i] = sample.EntryOf(project, 1+i, ingestEntries)
+			project := strconv.Itoa(before + 1 + round*projects + i%projects)
+			all[i] = sample.EntryOf(project, 1+i/projects, count/projects)
 		}
 		text, lines := string(sample.CopyText(all)), sample.NDJSON(all)
 		copyIn := func() error {
 			begin := time.Now()
 			n, err := e.Database.LoadText(ctx, "reference", sample.EntryColumns(), text)
-			copied = append(copied, float64(n)/time.Since(begin).Seconds())
+			v.copied = append(v.copied, float64(n)/time.Since(begin).Seconds())
 			return err
 		}
 		post := func(rates *[]float64, want summary) error {
 			begin := time.Now()
 			got, err := postEntries(ctx, e.Service, lines)
 			if err == nil && got != want {
-				err = fmt.Errorf("ingest of %d entries said %+v, want %+v", ingestEntries, got, want)
+				err = fmt.Errorf("ingest of %d entries said %+v, want %+v", count, got, want)
 			}
-			*rates = append(*rates, ingestEntries/time.Since(begin).Seconds())
+			*rates = append(*rates, float64(count)/time.Since(begin).Seconds())
 			return err
 		}
 		steps := []func() error{
 			copyIn,
-			func() error { return post(&fresh, summary{Stored: ingestEntries}) },
-			func() error { return post(&repeated, summary{Existing: ingestEntries}) },
+			func() error { return post(&v.fresh, summary{Stored: count}) },
+			func() error { return post(&v.repeated, summary{Existing: count}) },
 		}
 		if round%2 == 1 {
 			steps = append(steps[1:], steps[0])
 		}
 		for _, step := range steps {
 			if err := step(); err != nil {
-				return nil, err
+				return v, err
 			}
 		}
 	}
-	return []report.Result{
-		report.Ratios("ingest", report.RowsRate, report.AtLeast(0.4), fresh, "COPY", copied),
-		report.Ratios("ingest_repeated", report.RowsRate, report.AtLeast(0.4), repeated, "COPY", copied),
-	}, nil
+	return v, nil
 }
 
 // summary is what the ingest answers, as far as it is looked at.

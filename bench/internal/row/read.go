@@ -43,17 +43,22 @@ func (b *Bench) read(ctx context.Context, r read) ([]report.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	return b.readOf(ctx, e, r, r.name)
+}
+
+// readOf measures a read of e under a row's name.
+func (b *Bench) readOf(ctx context.Context, e *entries, r read, name string) ([]report.Result, error) {
 	// The %[2]s of the paths that name no entry has nothing to say.
-	requests, err := e.requests(b.stage.Folder, r.name, r.path+"%.0[2]s")
+	requests, err := e.requests(b.stage.Folder, name, r.path+"%.0[2]s")
 	if err != nil {
 		return nil, err
 	}
-	sql, err := b.pgbench(e.statements, r)
+	sql, err := b.pgbench(e, r, name)
 	if err != nil {
 		return nil, err
 	}
 	served, bare := &driven{of: e.Service}, &driven{of: e.bare}
-	for _, d := range []*driven{served, bare} {
+	for _, d := range []*driven{bare, served} {
 		if _, err := requests.Run(ctx, d.of.URL, connections, time.Second); err != nil {
 			return nil, err
 		}
@@ -66,9 +71,9 @@ func (b *Bench) read(ctx context.Context, r read) ([]report.Result, error) {
 		return nil, err
 	}
 	return []report.Result{
-		report.Ratios(r.name, report.RequestsRate, report.AtLeast(0.2), v[0], "pgbench", v[2]),
-		report.Ratios(r.name+"_bare", report.RequestsRate, report.AtLeast(0.85), v[0], "bare handler", v[1]),
-		report.Ratios(r.name+"_cpu", report.Nanoseconds, report.Floor{}, served.cpu, "bare handler", bare.cpu),
+		report.Ratios(name, report.RequestsRate, report.AtLeast(0.2), v[0], "pgbench", v[2]),
+		report.Ratios(name+"_bare", report.RequestsRate, report.AtLeast(0.85), v[0], "bare handler", v[1]),
+		report.Ratios(name+"_cpu", report.Nanoseconds, report.Floor{}, served.cpu, "bare handler", bare.cpu),
 	}, nil
 }
 
@@ -95,8 +100,9 @@ func (d *driven) by(requests *load.HTTP, round time.Duration) contender {
 	}
 }
 
-func (b *Bench) pgbench(set statement.Set, r read) (*load.SQL, error) {
-	sql, err := set.Get(r.statement)
+// pgbench prepares the statement of a read as a load, whose file has that name.
+func (b *Bench) pgbench(e *entries, r read, name string) (*load.SQL, error) {
+	sql, err := e.statements.Get(r.statement)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +110,8 @@ func (b *Bench) pgbench(set statement.Set, r read) (*load.SQL, error) {
 		return nil, err
 	}
 	script := fmt.Sprintf("\\set project %d + random(1, %d)\n\\set number random(1, %d)\n\\set entry %s\n%s;\n",
-		firstProject, projects, perProject, sample.PgbenchEntryID("number"), sql)
-	return load.NewSQL(b.stage.Folder, r.name, script, map[string]string{
+		firstProject, e.projects, e.each, sample.PgbenchEntryID("number"), sql)
+	return load.NewSQL(b.stage.Folder, name, script, map[string]string{
 		"first": "-infinity", "last": "infinity", "none": "0", "rows": "11", "view_rows": strconv.Itoa(5000),
 	})
 }

@@ -50,7 +50,7 @@ func (b *Bench) tenants(ctx context.Context) ([]report.Result, error) {
 	if err == nil {
 		err = db.Run(ctx, "VACUUM (ANALYZE) entries")
 	}
-	if err = errors.Join(err, b.stage.Checkpoint(ctx)); err != nil {
+	if err = errors.Join(err, db.Checkpoint(ctx)); err != nil {
 		return nil, err
 	}
 	svc, err := b.stage.Start(ctx, d)

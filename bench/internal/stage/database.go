@@ -12,6 +12,8 @@ import (
 // Database is one database of a stage: its URLs over TCP, by role.
 type Database struct {
 	Owner, Reader, Ingest string
+
+	servers []string // that have a part of it: the superuser's URLs
 }
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -29,7 +31,18 @@ func (s *Stage) Database(ctx context.Context, name string) (Database, error) {
 	}
 	return Database{
 		Owner: s.Postgres.TCPURL(owner, name), Reader: s.Postgres.TCPURL(reader, name), Ingest: s.Postgres.TCPURL(ingest, name),
+		servers: []string{s.Postgres.AdminURL()},
 	}, nil
+}
+
+// Checkpoint has its servers write now what they would else write during a round.
+func (d Database) Checkpoint(ctx context.Context) error {
+	for _, url := range d.servers {
+		if err := (Database{Owner: url}).Run(ctx, "CHECKPOINT"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Run runs statements one after the other, as the owner.

@@ -26,6 +26,8 @@ type Service struct {
 type Definition struct {
 	Name     string
 	Database string
+	// On is the database itself where it is not one of the stage's Postgres.
+	On *Database
 	// Environ adds to the configuration, or overrides it.
 	Environ []string
 }
@@ -38,7 +40,7 @@ func (s *Stage) Migrated(ctx context.Context, d Definition) (Database, error) {
 	if err != nil {
 		return Database{}, err
 	}
-	db, err := s.Database(ctx, d.database())
+	db, err := s.databaseOf(ctx, d)
 	if err != nil {
 		return db, err
 	}
@@ -50,11 +52,14 @@ func (s *Stage) Migrated(ctx context.Context, d Definition) (Database, error) {
 	return db, nil
 }
 
-func (d Definition) database() string {
-	if d.Database != "" {
-		return d.Database
+func (s *Stage) databaseOf(ctx context.Context, d Definition) (Database, error) {
+	switch {
+	case d.On != nil:
+		return *d.On, nil
+	case d.Database != "":
+		return s.Database(ctx, d.Database)
 	}
-	return d.Name
+	return s.Database(ctx, d.Name)
 }
 
 // Start runs a service whose database is migrated and waits until it is ready. It runs until it is
@@ -64,7 +69,7 @@ func (s *Stage) Start(ctx context.Context, d Definition) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := s.Database(ctx, d.database())
+	db, err := s.databaseOf(ctx, d)
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,7 @@ type Stage struct {
 
 	redisURL string
 	redis    *Process
+	auth     Database
 	admin    *keyring.Admin
 	stops    []func() error
 	built    map[string]string
@@ -81,7 +82,22 @@ func (s *Stage) onClose(stop func() error) { s.stops = append(s.stops, stop) }
 
 func (s *Stage) startPostgres(ctx context.Context) error {
 	folder := filepath.Join(s.Folder, "postgres")
-	pg, err := pglocal.Start(ctx, pglocal.Options{Dir: folder, Port: pglocal.FreePort, Settings: map[string]string{
+	pg, err := pglocal.Start(ctx, pglocal.Options{Dir: folder, Port: pglocal.FreePort, Settings: settings()})
+	if err != nil {
+		return err
+	}
+	s.Postgres = pg
+	s.onClose(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		return errors.Join(pg.Stop(ctx), pglocal.Remove(folder))
+	})
+	return nil
+}
+
+// settings are those of every Postgres server of a stage.
+func settings() map[string]string {
+	return map[string]string{
 		"shared_buffers":                      "1GB",
 		"max_connections":                     "200",
 		"max_wal_size":                        "8GB", // no checkpoint falls into a round
@@ -96,17 +112,7 @@ func (s *Stage) startPostgres(ctx context.Context) error {
 		"password_encryption":                 "scram-sha-256",
 		"track_io_timing":                     "off",
 		"idle_in_transaction_session_timeout": "60000",
-	}})
-	if err != nil {
-		return err
 	}
-	s.Postgres = pg
-	s.onClose(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		return errors.Join(pg.Stop(ctx), pglocal.Remove(folder))
-	})
-	return nil
 }
 
 func (s *Stage) startRedis(ctx context.Context) error {
@@ -137,6 +143,7 @@ func (s *Stage) openAuth(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.auth = db
 	cfg := auth.Config{DatabaseURL: config.Secret(db.Reader), MigrateURL: config.Secret(db.Owner), CacheTTL: 5 * time.Second}
 	if err := keyring.Migrate(ctx, cfg, discard()); err != nil {
 		return err
@@ -154,9 +161,19 @@ func (s *Stage) Key(ctx context.Context, project string) (string, error) {
 	return key.Reveal(), err
 }
 
-// Checkpoint has Postgres write now what it would else write during a round.
-func (s *Stage) Checkpoint(ctx context.Context) error {
-	return Database{Owner: s.Postgres.AdminURL()}.Run(ctx, "CHECKPOINT")
+// Keys mints a key of each of the projects as [Stage.Key] does, all at once.
+func (s *Stage) Keys(ctx context.Context, projects []string) ([]string, error) {
+	keys := make([]string, len(projects))
+	columns := []string{"project_id", "key_hash", "key_id", "scopes"}
+	err := s.auth.Load(ctx, "api_keys", columns, len(keys), func(i int) []any {
+		key, hash := auth.Mint()
+		keys[i] = key.Reveal()
+		return []any{projects[i], hash[:], auth.NewKeyID(), auth.DefaultScopes.Names()}
+	})
+	if err == nil {
+		err = s.auth.Run(ctx, "VACUUM (ANALYZE) api_keys")
+	}
+	return keys, err
 }
 
 // Build compiles the command in a folder of the source as it is released, once, and returns its path.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,32 +18,76 @@ type Usage struct {
 
 // Usage returns what Postgres, all of its processes together, and Redis have used.
 func (s *Stage) Usage() (Usage, error) {
-	postmaster := s.Postgres.PID()
-	// Backends that have ended count among what their parent has waited for.
-	own, waited, err := processorTime(postmaster)
+	postgres, err := serversTime(s.Postgres.PID())
 	if err != nil {
 		return Usage{}, err
 	}
-	all := own + waited
+	redis, err := s.redis.CPU()
+	return Usage{Postgres: postgres, Redis: redis}, err
+}
+
+// serversTime returns what Postgres servers, with all of their processes, have used.
+func serversTime(postmasters ...int) (time.Duration, error) {
+	for {
+		before, err := mastersTime(postmasters)
+		if err != nil {
+			return 0, err
+		}
+		backends, err := childrenTime(postmasters)
+		if err != nil {
+			return 0, err
+		}
+		after, err := mastersTime(postmasters)
+		if err != nil {
+			return 0, err
+		}
+		// One that was waited for meanwhile may be in both or in neither.
+		if before.waited == after.waited {
+			return after.own + after.waited + backends, nil
+		}
+	}
+}
+
+// spent is processor time of processes, and of those of their children that they have waited for.
+type spent struct{ own, waited time.Duration }
+
+func mastersTime(pids []int) (all spent, err error) {
+	for _, pid := range pids {
+		own, waited, err := processorTime(pid)
+		if err != nil {
+			return all, err
+		}
+		all.own += own
+		all.waited += waited
+	}
+	return all, nil
+}
+
+// childrenTime returns what the children of processes have used that run, or have not been waited for.
+func childrenTime(of []int) (all time.Duration, err error) {
 	processes, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
-		return Usage{}, err
+		return 0, err
 	}
 	for _, path := range processes {
 		stat, err := os.ReadFile(path)
 		if err != nil {
 			continue // it has ended
 		}
-		if fields := statFields(stat); len(fields) > 1 && fields[1] == strconv.Itoa(postmaster) {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
-				if own, _, err := processorTime(pid); err == nil {
-					all += own
-				}
+		fields := statFields(stat)
+		if len(fields) < 2 {
+			continue
+		}
+		if parent, err := strconv.Atoi(fields[1]); err != nil || !slices.Contains(of, parent) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			if own, _, err := processorTime(pid); err == nil {
+				all += own
 			}
 		}
 	}
-	redis, err := s.redis.CPU()
-	return Usage{Postgres: all, Redis: redis}, err
+	return all, nil
 }
 
 // statFields gives what stands behind a process's name in /proc/…/stat. The name, in parentheses, may hold

@@ -1,0 +1,168 @@
+package row
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lectern-dev/lectern/bench/internal/load"
+	"github.com/lectern-dev/lectern/bench/internal/report"
+	"github.com/lectern-dev/lectern/bench/internal/stage"
+)
+
+// burden is a service under a load, with what a request took of the processors in each round: in the service,
+// in every server of the cluster, and in the Postgres and the Redis that are asked about its key.
+type burden struct {
+	name     string
+	of       *entries
+	requests *load.HTTP
+	floor    report.Floor // of its time beside that of the first
+	cpu      []float64    // µs
+	sum      share        // over all rounds
+}
+
+// workers measures the latest ten entries with one, two and three workers, of the same rows.
+func (b *Bench) workers(ctx context.Context) ([]report.Result, error) {
+	var all []*burden
+	for n := range mostWorkers {
+		e, err := b.evenly(ctx, 1+n, 1)
+		if err != nil {
+			return nil, err
+		}
+		name := fmt.Sprintf("%sworkers_%d", onCitus, 1+n)
+		requests, err := e.requests(b.stage.Folder, name, "/projects/%[1]s/entries%.0[2]s")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &burden{name: name, of: e, requests: requests, floor: report.AtMost(1.2)})
+	}
+	return b.weigh(ctx, "1 worker", all)
+}
+
+// evenly returns the service over the 100,000 entries of the 50 projects, or of so many times the projects with
+// fewer entries each, without events, on so many workers.
+func (b *Bench) evenly(ctx context.Context, workers, times int) (*entries, error) {
+	return b.spread(ctx, fmt.Sprintf("entries_%d_%d", workers, times), workers, shape{projects: projects * times, each: perProject / times})
+}
+
+// manyProjects measures a list of one entry among 50 projects, and among ten and a thousand times as many, of the same
+// rows in all. What a request reads and gives is then the same. Of the thousandfold there are three: its first 50
+// projects are asked, so that what is stored is all that has grown; all of them are; and the 50 are asked by as many
+// keys as a thousandfold has, so that all that has grown are the keys.
+func (b *Bench) manyProjects(ctx context.Context) ([]report.Result, error) {
+	base, err := b.evenly(ctx, usualWorkers, 1)
+	if err != nil {
+		return nil, err
+	}
+	ten, err := b.evenly(ctx, usualWorkers, 10)
+	if err != nil {
+		return nil, err
+	}
+	thousand, err := b.evenly(ctx, usualWorkers, 1000)
+	if err != nil {
+		return nil, err
+	}
+	owners := make([]string, thousand.projects)
+	for i := range owners {
+		owners[i] = projectID(1 + i%projects)
+	}
+	further, err := b.stage.Keys(ctx, owners)
+	if err != nil {
+		return nil, err
+	}
+	one := func(project, key string) load.Request {
+		return load.Request{Path: "/projects/" + project + "/entries?limit=1", Key: key}
+	}
+	among := func(e *entries, first int) []load.Request {
+		list := make([]load.Request, max(variety, first))
+		for i := range list {
+			project := projectID(1 + i%first)
+			list[i] = one(project, e.keys[project])
+		}
+		return list
+	}
+	byFurther := make([]load.Request, len(further))
+	for i, key := range further {
+		byFurther[i] = one(owners[i], key)
+	}
+	var all []*burden
+	for _, w := range []struct {
+		name string
+		of   *entries
+		list []load.Request
+		most report.Floor
+	}{
+		{"projects_1x", base, among(base, projects), report.Floor{}},
+		{"projects_10x", ten, among(ten, ten.projects), report.AtMost(1.2)},
+		{"projects_1000x_same", thousand, among(thousand, projects), report.AtMost(1.2)},
+		{"projects_1000x", thousand, among(thousand, thousand.projects), report.AtMost(1.2)},
+		{"keys_1000x", base, byFurther, report.Floor{}},
+	} {
+		rand.New(rand.NewPCG(1, 2)).Shuffle(len(w.list), func(i, j int) { w.list[i], w.list[j] = w.list[j], w.list[i] })
+		requests, err := load.NewHTTP(b.stage.Folder, onCitus+w.name, w.list)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &burden{name: onCitus + w.name, of: w.of, requests: requests, floor: w.most})
+	}
+	return b.weigh(ctx, "50 projects", all)
+}
+
+// weigh measures the time and the processor time of a request under each burden beside those under the first.
+func (b *Bench) weigh(ctx context.Context, first string, all []*burden) ([]report.Result, error) {
+	var contenders []contender
+	for _, w := range all {
+		if _, err := w.requests.Run(ctx, w.of.URL, connections, time.Second); err != nil {
+			return nil, err
+		}
+		contenders = append(contenders, func(ctx context.Context) (float64, error) { return b.carry(ctx, w) })
+	}
+	took, err := rounds(ctx, b.Rounds, contenders...)
+	if err != nil {
+		return nil, err
+	}
+	var results []report.Result
+	for i, w := range all {
+		b.Note("%s, µs of a request: %v", w.name, w.sum)
+		if i == 0 {
+			results = append(results, report.Values(w.name, report.Milliseconds, report.Floor{}, took[0]),
+				report.Values(w.name+"_cpu", report.Microseconds, report.Floor{}, w.cpu))
+			continue
+		}
+		results = append(results, report.Ratios(w.name, report.Milliseconds, w.floor, took[i], first, took[0]),
+			report.Ratios(w.name+"_cpu", report.Microseconds, report.Floor{}, w.cpu, first, all[0].cpu))
+	}
+	return results, nil
+}
+
+// carry runs a load for a round, notes the processor time of a request and returns its time in milliseconds.
+func (b *Bench) carry(ctx context.Context, w *burden) (float64, error) {
+	before, err := b.used(ctx, w.of.Service)
+	if err != nil {
+		return 0, err
+	}
+	rate, err := w.requests.Run(ctx, w.of.URL, connections, b.Round)
+	if err != nil {
+		return 0, err
+	}
+	after, err := b.used(ctx, w.of.Service)
+	spent := after.less(before)
+	w.cpu = append(w.cpu, float64(spent.all().Microseconds())/float64(rate.Count))
+	w.sum.requests += rate.Count
+	w.sum.parts = w.sum.parts.plus(spent)
+	return milliseconds(rate.Time(connections)), err
+}
+
+// used returns what the service and all that it asks have used of the processors.
+func (b *Bench) used(ctx context.Context, svc *stage.Service) (parts, error) {
+	cluster, err := b.startCluster(ctx)
+	if err != nil {
+		return parts{}, err
+	}
+	own, err1 := svc.CPU()
+	coordinator, workers, err2 := cluster.CPU()
+	keys, err3 := b.stage.Usage()
+	return parts{own, coordinator, workers, keys.Postgres, keys.Redis}, errors.Join(err1, err2, err3)
+}
