@@ -60,26 +60,15 @@ func exposed(t *testing.T) map[string][]string {
 	}})
 	add(entriesMetrics(t, backing))
 	add(proxyMetrics(t, backing))
-	add(operatorMetrics(t, backing))
+	kubeconfig := startCluster(t)
+	add(operatorMetrics(t, backing, kubeconfig))
+	add(policyMetrics(t, backing, kubeconfig))
 	return all
-}
-
-// build compiles a program of another module of the project.
-func build(t *testing.T, module, program string) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), filepath.Base(program))
-	cmd := exec.Command("go", "build", "-o", binary, "./"+program)
-	cmd.Dir = filepath.Join("..", "..", module)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", program, err, out)
-	}
-	return binary
 }
 
 func entriesMetrics(t *testing.T, backing *servicetest.Backing) map[string]*dto.MetricFamily {
 	t.Helper()
-	binary := build(t, "services/entries", "cmd/entries")
+	binary := servicetest.BuildOf(t, "../../services/entries", "./cmd/entries")
 	migrate := exec.Command(binary, "migrate")
 	for name, value := range backing.Environ() {
 		migrate.Env = append(migrate.Env, name+"="+value)
@@ -135,7 +124,7 @@ func proxyMetrics(t *testing.T, backing *servicetest.Backing) map[string]*dto.Me
 	if err := os.WriteFile(filepath.Join(folder, "echo.yaml"), fmt.Appendf(nil, proxyManifests, at.Port()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	proxy := servicetest.StartProcess(t, backing, build(t, "proxy", "cmd/proxy"), map[string]string{
+	proxy := servicetest.StartProcess(t, backing, servicetest.BuildOf(t, "../../proxy", "./cmd/proxy"), map[string]string{
 		"PROXY_MANIFESTS": folder, "PROXY_ALLOWED_RANGES": "127.0.0.0/8",
 	})
 	req, err := http.NewRequest(http.MethodGet, proxy.URL+"/proxy?url="+url.QueryEscape(target.URL+"/"), nil)
@@ -177,8 +166,9 @@ func scrape(t *testing.T, internal string) map[string]*dto.MetricFamily {
 // assets names the folder of kube-apiserver and etcd.
 const assets = "KUBEBUILDER_ASSETS"
 
-// operatorMetrics are those of an operator that has looked at an object.
-func operatorMetrics(t *testing.T, backing *servicetest.Backing) map[string]*dto.MetricFamily {
+// startCluster starts an API server with the custom resources and one object, and returns the file that says how
+// to reach it.
+func startCluster(t *testing.T) (kubeconfig string) {
 	t.Helper()
 	if os.Getenv(assets) == "" {
 		const missing = assets + " is not set: there is no API server for the operator (scripts/test-long sets it by CLUSTER_KIT)"
@@ -203,12 +193,12 @@ func operatorMetrics(t *testing.T, backing *servicetest.Backing) map[string]*dto
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig, err := user.KubeConfig()
+	text, err := user.KubeConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	admin, err := client.New(config, client.Options{})
@@ -225,6 +215,19 @@ func operatorMetrics(t *testing.T, backing *servicetest.Backing) map[string]*dto
 	if err := admin.Create(t.Context(), credential); err != nil {
 		t.Fatal(err)
 	}
+	return kubeconfig
+}
+
+// policyMetrics are those of a proxy whose policy is in the cluster.
+func policyMetrics(t *testing.T, backing *servicetest.Backing, kubeconfig string) map[string]*dto.MetricFamily {
+	t.Helper()
+	proxy := servicetest.StartProcess(t, backing, servicetest.BuildOf(t, "../../proxy/kubestore", "./cmd/proxy"), map[string]string{"KUBECONFIG": kubeconfig})
+	return scrape(t, proxy.InternalURL)
+}
+
+// operatorMetrics are those of an operator that has looked at an object.
+func operatorMetrics(t *testing.T, backing *servicetest.Backing, kubeconfig string) map[string]*dto.MetricFamily {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -233,9 +236,9 @@ func operatorMetrics(t *testing.T, backing *servicetest.Backing) map[string]*dto
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	operator := exec.Command(build(t, "k8s", "cmd/operator"), "serve")
+	operator := exec.Command(servicetest.BuildOf(t, "../../k8s", "./cmd/operator"), "serve")
 	operator.Env = []string{
-		"KUBECONFIG=" + file, "LEASE_NAMESPACE=default", "LISTEN_INTERNAL=" + address,
+		"KUBECONFIG=" + kubeconfig, "LEASE_NAMESPACE=default", "LISTEN_INTERNAL=" + address,
 		"AUTH_MIGRATE_DATABASE_URL=" + backing.Keys.Config.MigrateURL.Reveal(),
 	}
 	var log bytes.Buffer

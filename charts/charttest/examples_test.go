@@ -1,0 +1,144 @@
+package charttest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	apps "k8s.io/api/apps/v1"
+	autoscaling "k8s.io/api/autoscaling/v2"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// manifest is what is looked at of a manifest of any kind.
+type manifest struct {
+	meta.TypeMeta
+	Metadata   struct{ Name, Namespace string }
+	StringData map[string]string
+}
+
+// host finds the hosts of URLs with credentials.
+var host = regexp.MustCompile(`@([^:/\s]+):\d+/`)
+
+// TestExampleManifests: each object says what it is, none is there twice, hosts in Secrets are those of databases
+// beside them, and Secrets that the chart reads have the keys that it asks for, and no others.
+func TestExampleManifests(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(chartFolder, "examples", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = slices.DeleteFunc(files, func(f string) bool { return strings.HasPrefix(filepath.Base(f), "values-") })
+	if len(files) < 5 {
+		t.Fatalf("%d examples of manifests; want 5 or more", len(files))
+	}
+	asked := secretsAskedFor(t)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			there, services := map[string]bool{}, map[string]bool{}
+			var secrets []manifest
+			for document := range strings.SplitSeq("\n"+string(text), "\n---") {
+				var m manifest
+				if err := yaml.Unmarshal([]byte(document), &m); err != nil {
+					t.Fatalf("%v in:\n%s", err, document)
+				}
+				id := fmt.Sprintf("%s %s/%s", m.Kind, m.Metadata.Namespace, m.Metadata.Name)
+				if m.APIVersion == "" || m.Kind == "" || m.Metadata.Name == "" || there[id] {
+					t.Errorf("says not what it is, or is there twice: %s", id)
+				}
+				there[id] = true
+				switch m.Kind {
+				case "Cluster": // CloudNativePG makes a service for each way in
+					for _, way := range []string{"-rw", "-ro", "-r"} {
+						services[m.Metadata.Name+way] = true
+					}
+				case "Pooler":
+					services[m.Metadata.Name] = true
+				case "Secret":
+					secrets = append(secrets, m)
+				}
+			}
+			for _, s := range secrets {
+				for key, value := range s.StringData {
+					if keys, ok := asked[s.Metadata.Name]; ok {
+						if _, ok := keys[key]; !ok {
+							t.Errorf("%s has %s, which nothing asks for", s.Metadata.Name, key)
+						}
+					}
+					for _, m := range host.FindAllStringSubmatch(value, -1) {
+						if len(services) > 0 && !services[m[1]] {
+							t.Errorf("%s: %s names %s, which no database beside it is called", s.Metadata.Name, key, m[1])
+						}
+					}
+				}
+				for key, optional := range asked[s.Metadata.Name] {
+					if !optional && s.StringData[key] == "" {
+						t.Errorf("%s lacks %s", s.Metadata.Name, key)
+					}
+				}
+			}
+		})
+	}
+}
+
+// secretsAskedFor gives the keys of each Secret that the chart reads, and whether each may be absent.
+func secretsAskedFor(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	asked := map[string]map[string]bool{}
+	for _, d := range of[*apps.Deployment](render(t, "")) {
+		for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
+			for _, e := range c.Env {
+				if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil {
+					continue
+				}
+				ref := e.ValueFrom.SecretKeyRef
+				if asked[ref.Name] == nil {
+					asked[ref.Name] = map[string]bool{}
+				}
+				optional, known := asked[ref.Name][ref.Key]
+				asked[ref.Name][ref.Key] = (optional || !known) && ref.Optional != nil && *ref.Optional
+			}
+		}
+	}
+	return asked
+}
+
+// TestCitusExample: the coordinator's URLs, the nodes' that are read through, and what bounds long lists come to the
+// service, which is scaled by its CPU; the others are as they were.
+func TestCitusExample(t *testing.T) {
+	values, err := os.ReadFile(filepath.Join(chartFolder, "examples", "values-citus.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := render(t, string(values))
+	entries := container(t, one[*apps.Deployment](t, r, "lectern-entries"), "entries")
+	for name, want := range map[string]string{
+		"PROJECT_MAX_EXPORTS": "8", "PROJECT_EXPORT_WAIT": "5s", "PROJECT_MAX_READS": "1", "MAX_EXPORT_READS": "2", "DATABASE_MAX_CONNS": "8",
+	} {
+		if got, _ := variable(entries, name); got.Value != want {
+			t.Errorf("entries has %s=%q; want %q", name, got.Value, want)
+		}
+		if got, ok := variable(container(t, one[*apps.Deployment](t, r, "lectern-region"), "region"), name); ok {
+			t.Errorf("region has %s=%q; want its own default", name, got.Value)
+		}
+	}
+	for _, name := range []string{"DATABASE_URL", "READ_DATABASE_URL", "INGEST_DATABASE_URL"} {
+		v, _ := variable(entries, name)
+		if v.ValueFrom == nil || v.ValueFrom.SecretKeyRef == nil || v.ValueFrom.SecretKeyRef.Name != "lectern-entries-database" || v.ValueFrom.SecretKeyRef.Key != name {
+			t.Errorf("%s is from %v; want the Secret lectern-entries-database", name, v.ValueFrom)
+		}
+	}
+	metrics := one[*autoscaling.HorizontalPodAutoscaler](t, r, "lectern-entries").Spec.Metrics
+	if len(metrics) != 1 || metrics[0].Resource == nil || metrics[0].Resource.Name != core.ResourceCPU {
+		t.Errorf("entries is scaled by %v; want its CPU", metrics)
+	}
+}
