@@ -3,7 +3,7 @@
 //
 //	go run ./bench [-compare FILE] [-grow N] [-peers] [NAME…]
 //	CITUS_KIT=FOLDER go run ./bench -citus [-compare FILE] [NAME…]
-//	go run ./bench -hold
+//	go run ./bench -hold [-citus]
 //
 // It writes a table to standard output and bench/results.json; with -hold it measures nothing and leaves
 // everything running, with profiles.

@@ -9,9 +9,13 @@ import (
 )
 
 // Hold makes the data, starts the service and the bare handler, writes to out how they are reached, and
-// leaves them running until ctx ends: for profiles and for loads by hand.
+// leaves them running until ctx ends: for profiles and for loads by hand. With Citus they are over a cluster.
 func (b *Bench) Hold(ctx context.Context, out io.Writer) error {
-	e, err := b.entries(ctx)
+	data := b.entries
+	if b.Citus != "" {
+		data = b.onCluster
+	}
+	e, err := data(ctx)
 	if err != nil {
 		return err
 	}
