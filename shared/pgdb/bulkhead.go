@@ -45,6 +45,9 @@ const (
 
 	// lifeLimit is how long a cell that is suspected may take for a sign of life.
 	lifeLimit = 1500 * time.Millisecond
+
+	// linger is how long one is waited for that does not come. The machine may be another one by then.
+	linger = 5 * time.Second
 )
 
 // Distributed tells whether the tables are distributed over several machines (Citus), as far as is known:
@@ -150,55 +153,68 @@ func (p *Pool) relearn(ctx context.Context) {
 	}
 }
 
-// examine asks a cell for a sign of life, and judges it by what comes.
+// examine asks a cell for a sign of life on a connection of its own, not one of the pool's, which may all be
+// waiting, and judges it by what comes. One that does not come within lifeLimit says that the cell hangs; it is
+// waited for a while longer, as what hangs answers that first when it goes on, and is not to find a crowd then.
 func (p *Pool) examine(ctx context.Context, at *placement, c *cell, project string) {
-	began := time.Now()
-	if is, why := p.lives(ctx, at.table, project); ctx.Err() == nil && is != "" {
-		c.judge(is, began, why)
+	conn, err := p.connectApart(ctx)
+	if err != nil {
+		return // says nothing of the cell
+	}
+	asking, cancel := context.WithTimeout(ctx, linger)
+	defer cancel()
+	began, answer := time.Now(), make(chan error, 1)
+	go func() {
+		_, err := conn.Exec(asking, "SELECT FROM "+at.table+" WHERE project_id = $1 LIMIT 1", pgx.QueryExecModeExec, project)
+		answer <- err
+	}()
+	patience := time.NewTimer(lifeLimit)
+	defer patience.Stop()
+	select {
+	case err = <-answer:
+	case <-patience.C:
+		c.judge(hanging, began, fmt.Errorf("no sign of life within %v", lifeLimit))
+		err = <-answer
+	}
+	if is := verdict(err); is != "" {
+		c.judge(is, began, err)
+	}
+	if !conn.IsClosed() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), lifeLimit)
+		defer cancel()
+		_ = conn.Close(closing) // nothing is lost with it
 	}
 }
 
-// lives asks for a sign of life of the cell that has project, and gives how it does and why that is known;
-// nothing when the question itself could not be put.
-func (p *Pool) lives(ctx context.Context, table, project string) (condition, error) {
-	// Not one of the pool's: those may all be waiting.
+// connectApart makes a connection that is none of the pool's.
+func (p *Pool) connectApart(ctx context.Context) (*pgx.Conn, error) {
 	cfg := p.pool.Config().ConnConfig
 	cfg.ConnectTimeout = lifeLimit
 	if p.options.StatementTimeout > 0 {
 		// A shorter one would end the question with an answer of the coordinator's.
-		cfg.RuntimeParams["statement_timeout"] = fmt.Sprint(2 * lifeLimit.Milliseconds())
+		cfg.RuntimeParams["statement_timeout"] = fmt.Sprint(2 * linger.Milliseconds())
 	}
-	connecting, cancel := context.WithTimeout(ctx, lifeLimit)
-	conn, err := pgx.ConnectConfig(connecting, cfg)
-	cancel()
-	if err != nil {
-		return "", err
-	}
-	asking, cancel := context.WithTimeout(ctx, lifeLimit)
+	ctx, cancel := context.WithTimeout(ctx, lifeLimit)
 	defer cancel()
-	defer func() {
-		if conn.IsClosed() {
-			return
-		}
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), lifeLimit)
-		defer cancel()
-		_ = conn.Close(closing) // nothing is lost with it
-	}()
-	_, err = conn.Exec(asking, "SELECT FROM "+table+" WHERE project_id = $1 LIMIT 1", pgx.QueryExecModeExec, project)
+	return pgx.ConnectConfig(ctx, cfg)
+}
+
+// verdict tells how a cell does by the outcome of a question to it; empty when it does not say.
+func verdict(err error) condition {
 	pg, said := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case err == nil:
-		return serving, nil
-	case said && partLost(pg):
-		return down, err
-	case said && pg.Code == "57014": // by the role's own statement_timeout
-		return hanging, err
-	case said && pg.SeverityUnlocalized == "ERROR":
-		return serving, nil
-	case !said && asking.Err() != nil:
-		return hanging, fmt.Errorf("no sign of life within %v", lifeLimit)
+		return serving
+	case !said:
+		return ""
+	case partLost(pg):
+		return down
+	case pg.Code == "57014": // by the role's own statement_timeout
+		return hanging
+	case pg.SeverityUnlocalized == "ERROR":
+		return serving
 	}
-	return "", err
+	return ""
 }
 
 // enter begins a visit to the cell that has the project, if tables are distributed and it is known.

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // told is what an operator reads in the log: of each line its level, and what it is of or how long it lasted.
@@ -169,5 +171,26 @@ func TestCellHangs(t *testing.T) {
 		t.Errorf("when it serves again: %v", err)
 	} else {
 		v.leave(served)
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		in   error
+		want condition
+	}{
+		{"an answer", nil, serving},
+		{"a fault of the question", &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "42501"}, serving},
+		{"no way to the worker", &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "08006"}, down},
+		{"the role's statement_timeout", &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "57014"}, hanging},
+		{"the coordinator shuts down", &pgconn.PgError{SeverityUnlocalized: "FATAL", Code: "57P01"}, ""},
+		{"the coordinator's own protocol", &pgconn.PgError{SeverityUnlocalized: "FATAL", Code: "08P01"}, ""},
+		{"the connection to the coordinator is lost", io.ErrUnexpectedEOF, ""},
+		{"nobody waits any more", context.Canceled, ""},
+	} {
+		if got := verdict(tt.in); got != tt.want {
+			t.Errorf("%s is %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }

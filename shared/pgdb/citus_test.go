@@ -2,6 +2,7 @@ package pgdb_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -135,6 +136,7 @@ type seen struct {
 	mu     sync.Mutex
 	took   []time.Duration // of good answers
 	faults []time.Duration // of 503
+	why    error           // of the first of them
 	other  []error
 }
 
@@ -145,6 +147,9 @@ func (s *seen) note(took time.Duration, err error) {
 	case err == nil:
 		s.took = append(s.took, took)
 	case isUnavailable(err):
+		if len(s.faults) == 0 {
+			s.why = errors.Unwrap(err)
+		}
 		s.faults = append(s.faults, took)
 	default:
 		s.other = append(s.other, err)
@@ -170,12 +175,14 @@ func TestCitusWorkerFaults(t *testing.T) {
 	p := open(t, b.db.ReaderURL, o.watch(pgdb.Options{MaxConns: 8, StatementTimeout: 30 * time.Second}))
 	distributed(t, p)
 	o.sees(t, map[string]int64{"serving": 2})
+	// What nobody asks for the projects of that worker tells what the machine does meanwhile.
+	apart := open(t, b.db.ReaderURL, pgdb.Options{MaxConns: 8, StatementTimeout: 30 * time.Second})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	var fine, struck seen
-	ask := func(s *seen, projects []string, n int) {
+	var fine, struck, control seen
+	ask := func(p *pgdb.Pool, s *seen, projects []string, n int) {
 		for i := range n {
 			running.Go(func() {
 				for j := i; ctx.Err() == nil; j++ {
@@ -187,12 +194,22 @@ func TestCitusWorkerFaults(t *testing.T) {
 			})
 		}
 	}
-	ask(&fine, b.fine, 4)
-	ask(&struck, b.struck, 16) // more than there are connections
+	ask(p, &fine, b.fine, 4)
+	ask(p, &struck, b.struck, 16) // more than there are connections
+	ask(apart, &control, b.fine, 2)
 	during := func(d time.Duration) { time.Sleep(d) }
 	during(2 * time.Second)
 	quiet, _, _ := fine.since()
 	struck.since()
+	control.since()
+	// tolerance is how many of n may be refused for the machine's sake: nobody, but on one so busy that nearly a
+	// second, which a request waits at most, passes for nothing.
+	tolerance := func(n int, calm []time.Duration) int {
+		if faulttest.Quantile(calm, 1) > 300*time.Millisecond {
+			return 1 + n/50
+		}
+		return 0
+	}
 	p99 := func(d []time.Duration) time.Duration { return faulttest.Quantile(d, 0.99) }
 	for _, fault := range []struct {
 		name  string
@@ -209,20 +226,21 @@ func TestCitusWorkerFaults(t *testing.T) {
 			during(6 * time.Second)
 			o.sees(t, map[string]int64{"serving": 1, fault.state: 1})
 			took, refused, wrong := fine.since()
-			if len(refused)+len(wrong) > 0 || len(took) < 200 {
-				t.Errorf("others: %d good, %d refused, wrong %v", len(took), len(refused), wrong)
+			calm, _, _ := control.since()
+			if len(refused) > tolerance(len(took), calm) || len(wrong) > 0 || len(took) < 200 {
+				t.Errorf("others: %d good, %d refused (%v), wrong %v; apart the worst took %v", len(took), len(refused), fine.why, wrong, faulttest.Quantile(calm, 1))
 			}
 			t.Logf("others: p99 %v, quiet %v, worst %v", p99(took), p99(quiet), faulttest.Quantile(took, 1))
 			// What a busy machine does to everybody is no fault of the worker's.
-			if worst := faulttest.Quantile(took, 1); worst > max(time.Second, 3*faulttest.Quantile(quiet, 1)) {
-				t.Errorf("others: the worst took %v", worst)
+			if worst := faulttest.Quantile(took, 1); worst > max(time.Second, 3*faulttest.Quantile(quiet, 1), 3*faulttest.Quantile(calm, 1)) {
+				t.Errorf("others: the worst took %v, apart %v", worst, faulttest.Quantile(calm, 1))
 			}
 			good, refused, wrong := struck.since()
 			if len(refused) < 100 || len(wrong) > 0 {
 				t.Errorf("its own: %d good, %d refused, wrong %v", len(good), len(refused), wrong)
 			}
 			t.Logf("its own: %d refused, median %v, worst %v", len(refused), faulttest.Quantile(refused, 0.5), faulttest.Quantile(refused, 1))
-			if worst := faulttest.Quantile(refused, 1); worst > fault.worst || faulttest.Quantile(refused, 0.5) > max(50*time.Millisecond, 3*p99(quiet)) {
+			if worst := faulttest.Quantile(refused, 1); worst > fault.worst+3*faulttest.Quantile(calm, 1) || faulttest.Quantile(refused, 0.5) > max(50*time.Millisecond, 3*p99(quiet)) {
 				t.Errorf("its own: refused after %v, at worst %v", faulttest.Quantile(refused, 0.5), worst)
 			}
 			b.proxy.Heal()
@@ -240,9 +258,12 @@ func TestCitusWorkerFaults(t *testing.T) {
 			o.reads(t, b.proxy.Addr(), fault.state)
 			during(time.Second)
 			struck.since()
+			control.since()
 			during(time.Second)
-			if _, refused, wrong := struck.since(); len(refused)+len(wrong) > 0 {
-				t.Errorf("when it was over: %d refused, wrong %v", len(refused), wrong)
+			good, refused, wrong = struck.since()
+			calm, _, _ = control.since()
+			if len(refused) > tolerance(len(good), calm) || len(wrong) > 0 {
+				t.Errorf("when it was over: %d good, %d refused (%v), wrong %v; apart the worst took %v", len(good), len(refused), struck.why, wrong, faulttest.Quantile(calm, 1))
 			}
 			fine.since()
 		})
