@@ -20,6 +20,7 @@ import (
 type seen struct {
 	others, own map[string]faulttest.Report
 	control     faulttest.Report // others, of a process that has nothing to do with the second worker
+	writes      faulttest.Report // of others: how many were acknowledged and how many refused
 }
 
 // all is the report of all loads of one side.
@@ -27,8 +28,8 @@ func all(reports map[string]faulttest.Report) faulttest.Report {
 	return faulttest.Merge(slices.Collect(maps.Values(reports))...)
 }
 
-// run has everything read and written for so long, and during is called meanwhile; nil: all is well. What was
-// acknowledged is read again at the end.
+// run has everything read and written for so long, and during is called meanwhile, if there is any. What was
+// acknowledged is read again at the end, when all is well.
 func (f *fleet) run(t *testing.T, d time.Duration, during func()) (s seen) {
 	t.Helper()
 	stopOthers := f.load(t, f.fine, 1, 30*time.Millisecond)
@@ -42,22 +43,26 @@ func (f *fleet) run(t *testing.T, d time.Duration, during func()) (s seen) {
 	defer cancel()
 	var writing sync.WaitGroup
 	var there, here []record
-	writing.Go(func() { there = f.write(ctx, t, f.fine, false) })
-	writing.Go(func() { here = f.write(ctx, t, f.struck, during != nil) })
+	writing.Go(func() { there, s.writes.Refused = f.write(ctx, t, f.fine) })
+	writing.Go(func() { here, _ = f.write(ctx, t, f.struck) })
 	if during != nil {
 		during()
 	}
 	writing.Wait()
 	s.others, s.own = stopOthers(), stopOwn()
 	s.control = faulttest.Merge(control[0].Stop(), control[1].Stop())
+	again := func(s *side, r record) {
+		servicetest.Eventually(t, patience, r.path+" is answered", func() bool { return f.find(t, s, r) })
+	}
 	for i, r := range there {
 		if i%7 == 0 {
-			f.find(t, f.fine, r, false)
+			again(f.fine, r)
 		}
 	}
 	for _, r := range here {
-		f.find(t, f.struck, r, false)
+		again(f.struck, r)
 	}
+	s.writes.Good = len(there)
 	if len(there) == 0 || len(here) == 0 {
 		t.Errorf("%d and %d writes were acknowledged", len(there), len(here))
 	}
@@ -101,6 +106,18 @@ func TestFleetAsksForEverything(t *testing.T) {
 // or more.
 const slow = 500 * time.Millisecond
 
+// tolerance is how many of those who asked may be refused for the machine's sake: nobody, but on one so busy that a
+// second, which a request waits at most, passes for nothing, as a time or a process without any fault tells. A worker
+// that takes others along refuses most of them.
+func tolerance(r faulttest.Report, calm ...seen) int {
+	for _, s := range calm {
+		if faulttest.Quantile(all(s.others).Latencies, 0.99) > slow || faulttest.Quantile(s.control.Latencies, 0.99) > slow {
+			return 1 + (r.Good+r.Refused)/50
+		}
+	}
+	return 0
+}
+
 // TestLongCitusWorkerFaults: a worker is killed, and one is stopped, under all operations of all services and all
 // that they take in, with more clients of its projects than a service has connections. Projects elsewhere see no error
 // and are served as fast as before; its own see 503 alone, and are back by themselves; what was acknowledged is
@@ -116,8 +133,8 @@ func TestLongCitusWorkerFaults(t *testing.T) {
 		quiet.others[name].Check(t, "quiet: "+name)
 	}
 	t.Logf("quiet: %v", all(quiet.others))
-	if own := all(quiet.own); own.Refused+own.Broken+len(own.Wrong) > 0 {
-		t.Errorf("before any fault: %v, wrong %q", own, own.Wrong)
+	if both := faulttest.Merge(all(quiet.others), all(quiet.own)); both.Refused > tolerance(both, quiet) || both.Broken+len(both.Wrong) > 0 {
+		t.Errorf("before any fault: %v, wrong %q", both, both.Wrong)
 	}
 	for _, tt := range []struct {
 		name, state string
@@ -137,9 +154,9 @@ func TestLongCitusWorkerFaults(t *testing.T) {
 				for service := range f.of {
 					f.await(t, service, map[string]string{"serving": "1", "down": "0", "hanging": "0", tt.state: "1"})
 				}
-				wait(tt.lasts - time.Since(begun))
+				wait(max(0, tt.lasts-time.Since(begun)))
 				tt.end()
-				back = servicetest.Eventually(t, after, "its projects are back", func() bool { return f.serve(t, f.struck) })
+				back = servicetest.Eventually(t, patience, "its projects are back", func() bool { return f.serve(t, f.struck) })
 			})
 			f.judge(t, s, quiet)
 			t.Logf("its own are back after %v", back)
@@ -155,10 +172,13 @@ func TestLongCitusWorkerFaults(t *testing.T) {
 	}
 }
 
+// patience is how long what comes by itself may take on a busy machine.
+const patience = 40 * time.Second
+
 // await waits until a service has so many workers in each state.
 func (f *fleet) await(t *testing.T, service routes.Service, want map[string]string) {
 	t.Helper()
-	servicetest.Eventually(t, 15*time.Second, fmt.Sprintf("%s has workers %v", service, want), func() bool {
+	servicetest.Eventually(t, patience, fmt.Sprintf("%s has workers %v", service, want), func() bool {
 		return maps.Equal(f.cells(t, service), want)
 	})
 }
@@ -189,13 +209,16 @@ func (f *fleet) judge(t *testing.T, s, quiet seen) {
 		others, own := s.others[name], s.own[name]
 		others.Check(t, "others: "+name)
 		own.Check(t, "its own: "+name)
-		if others.Refused+others.Broken > 0 {
+		if others.Refused > tolerance(others, quiet, seen{control: s.control}) || others.Broken > 0 {
 			t.Errorf("others noticed: %s: %v", name, others)
 		}
 		// What a process remembers is answered all the same.
 		if own.Refused == 0 && name != lookUps || own.Broken > 0 || own.Statuses[http.StatusOK]+own.Statuses[http.StatusServiceUnavailable] != own.Good+own.Refused {
 			t.Errorf("its own: %s: %v", name, own)
 		}
+	}
+	if s.writes.Refused > tolerance(s.writes, quiet, seen{control: s.control}) {
+		t.Errorf("others noticed: %d of their writes were refused, %d acknowledged", s.writes.Refused, s.writes.Good)
 	}
 	others, own, was := all(s.others), all(s.own), all(quiet.others)
 	t.Logf("others: %v", others)

@@ -82,7 +82,7 @@ func startFleet(t *testing.T) *fleet {
 		}
 		t.Cleanup(func() {
 			if t.Failed() {
-				t.Logf("the log of %s, its end:\n%s", name, tail(f.of[service].Log(), 4000))
+				t.Logf("what %s says of its database:\n%s", name, f.told(service))
 			}
 		})
 	}
@@ -96,7 +96,16 @@ func startFleet(t *testing.T) *fleet {
 	return f
 }
 
-func tail(s string, n int) string { return s[max(0, len(s)-n):] }
+// told gives what a service has logged of parts of its databases, 20 lines at most.
+func (f *fleet) told(service routes.Service) string {
+	var lines []string
+	for line := range strings.Lines(f.of[service].Log()) {
+		if strings.Contains(line, "a part of the database") && len(lines) < 20 {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
 
 // divide finds projects that have everything on one worker, by a table of each database, by its URL.
 func (f *fleet) divide(t *testing.T, tables map[string]string) {
@@ -287,8 +296,8 @@ func (s *side) record() record {
 }
 
 // write has records of a side taken in until ctx ends, each read as soon as it is acknowledged, and gives those
-// that were. Where the side may be refused, either may be 503.
-func (f *fleet) write(ctx context.Context, t *testing.T, s *side, refused bool) (acknowledged []record) {
+// that were, and how often one or the other was 503.
+func (f *fleet) write(ctx context.Context, t *testing.T, s *side) (acknowledged []record, refused int) {
 	pause := time.NewTicker(20 * time.Millisecond)
 	defer pause.Stop()
 	for ; ctx.Err() == nil; <-pause.C {
@@ -296,7 +305,7 @@ func (f *fleet) write(ctx context.Context, t *testing.T, s *side, refused bool) 
 		line, err := json.Marshal(r.line)
 		if err != nil {
 			t.Error(err)
-			return nil
+			return nil, 0
 		}
 		a := f.of[r.service].DoInternal(t, servicetest.Request{
 			Method: http.MethodPost, Path: "/internal/" + r.resource, Key: servicetest.IngestKey, Body: strings.NewReader(string(line)),
@@ -304,23 +313,28 @@ func (f *fleet) write(ctx context.Context, t *testing.T, s *side, refused bool) 
 		switch {
 		case a.Status == http.StatusOK && strings.Contains(string(a.Body), `"rejected":0`):
 			acknowledged = append(acknowledged, r)
-			f.find(t, s, r, refused)
-		case a.Status != http.StatusServiceUnavailable || !refused:
+			if !f.find(t, s, r) {
+				refused++
+			}
+		case a.Status == http.StatusServiceUnavailable:
+			refused++
+		default:
 			t.Errorf("ingest of %s into %s: %d %s", r.resource, s.write, a.Status, a.Body)
 		}
 	}
-	return acknowledged
+	return acknowledged, refused
 }
 
-// find reads a record that was acknowledged.
-func (f *fleet) find(t *testing.T, s *side, r record, refused bool) {
+// find reads a record that was acknowledged, and fails t unless it is there. It is false for a 503.
+func (f *fleet) find(t *testing.T, s *side, r record) bool {
 	a := f.of[r.service].Get(t, s.key[s.write], r.path)
-	if a.Status == http.StatusServiceUnavailable && refused {
-		return
+	if a.Status == http.StatusServiceUnavailable {
+		return false
 	}
 	if a.Status != http.StatusOK || !strings.Contains(string(a.Body), r.says) {
 		t.Errorf("%s was acknowledged and is %d %.300s", r.path, a.Status, a.Body)
 	}
+	return true
 }
 
 var cellsOf = regexp.MustCompile(`(?m)^lectern_database_cells\{[^}]*db_client_connection_pool_name="([^"]+)"[^}]*state="([a-z]+)"[^}]*\} (\d+)$`)
