@@ -256,15 +256,20 @@ func TestCitusWorkerFaults(t *testing.T) {
 			t.Logf("back after %v", time.Since(begin))
 			o.sees(t, map[string]int64{"serving": 2})
 			o.reads(t, b.proxy.Addr(), fault.state)
-			during(time.Second)
-			struck.since()
-			control.since()
-			during(time.Second)
-			good, refused, wrong = struck.since()
-			calm, _, _ = control.since()
-			if len(refused) > tolerance(len(good), calm) || len(wrong) > 0 {
-				t.Errorf("when it was over: %d good, %d refused (%v), wrong %v; apart the worst took %v", len(good), len(refused), struck.why, wrong, faulttest.Quantile(calm, 1))
+			// What waited in the clients' queue comes first, and a busy machine takes its time for it.
+			for window := 1; ; window++ {
+				struck.since()
+				during(time.Second)
+				good, refused, wrong = struck.since()
+				if len(wrong) > 0 || window == 20 {
+					t.Errorf("when it was over: %d good, %d refused (%v), wrong %v", len(good), len(refused), struck.why, wrong)
+				}
+				if len(refused) == 0 && len(good) > 0 || window == 20 {
+					t.Logf("nobody is refused after %d s", window)
+					break
+				}
 			}
+			control.since()
 			fine.since()
 		})
 	}
