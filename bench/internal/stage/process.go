@@ -14,7 +14,7 @@ import (
 )
 
 // stopWithin is how long a process may take to end when it is asked to.
-const stopWithin = 10 * time.Second
+const stopWithin = 20 * time.Second
 
 // Process is a program that runs for the benchmarks. Its output goes into a file.
 type Process struct {
