@@ -12,8 +12,9 @@ import (
 // measure has provider collect
 //
 //	lectern.database.cells{db.client.connection.pool.name, state=serving|down|hanging}   workers with projects, by how they do
+//	lectern.database.joined{db.client.connection.pool.name}   statements that went over another one's connection
 //
-// all of which are 0 where tables are not distributed.
+// The first are all 0 where tables are not distributed.
 func (p *Pool) measure(provider metric.MeterProvider) error {
 	m := provider.Meter("github.com/lectern-dev/lectern/shared/pgdb")
 	cells, err := m.Int64ObservableGauge("lectern.database.cells",
@@ -21,6 +22,12 @@ func (p *Pool) measure(provider metric.MeterProvider) error {
 	if err != nil {
 		return err
 	}
+	joined, err := m.Int64ObservableCounter("lectern.database.joined", metric.WithUnit("{statement}"),
+		metric.WithDescription("Statements that went over another one's connection, in one round trip with it."))
+	if err != nil {
+		return err
+	}
+	pool := metric.WithAttributeSet(attribute.NewSet(semconv.DBClientConnectionPoolName(p.options.Name)))
 	conditions := [...]condition{serving, down, hanging}
 	var states [len(conditions)]metric.MeasurementOption
 	for i, c := range conditions {
@@ -37,7 +44,8 @@ func (p *Pool) measure(provider metric.MeterProvider) error {
 		for i := range conditions {
 			o.ObserveInt64(cells, n[i], states[i])
 		}
+		o.ObserveInt64(joined, p.briefs.joined.Load(), pool)
 		return nil
-	}, cells)
+	}, cells, joined)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,7 @@ type Pool struct {
 	done    atomic.Int64 // statements and transactions that succeeded: what Health sees progress by
 
 	bulkheads bulkheads
+	briefs    briefs
 	meters    metric.Registration // nil when nothing is measured
 }
 
@@ -60,6 +62,7 @@ func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
 	}
 	o.configure(cfg)
 	p := &Pool{options: o, traced: cfg.ConnConfig.Tracer != nil}
+	p.briefs.choice = choice{few: min(runtime.GOMAXPROCS(0), int(o.MaxConns)), all: int(o.MaxConns)}
 	p.bulkheads.ctx, p.bulkheads.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	cfg.AfterConnect = p.afterConnect
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
@@ -228,10 +231,24 @@ func (p *Pool) Query(ctx context.Context, read func(rows pgx.Rows) error, sql st
 }
 
 func (p *Pool) query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args []any) error {
+	brief, args := hinted(args)
+	if brief && p.together(ctx) {
+		return p.queryBriefly(ctx, read, sql, args)
+	}
+	return p.queryAlone(ctx, read, sql, args)
+}
+
+// queryAlone runs a statement over a connection that it waits for.
+func (p *Pool) queryAlone(ctx context.Context, read func(rows pgx.Rows) error, sql string, args []any) error {
 	l, err := p.borrow(ctx, projectOf(args))
 	if err != nil {
 		return err
 	}
+	return p.queryOver(l, read, sql, args)
+}
+
+// queryOver runs a statement over a connection, and gives that back.
+func (p *Pool) queryOver(l lease, read func(rows pgx.Rows) error, sql string, args []any) error {
 	// The outcome of a read that panics is not known.
 	outcome := errPanicked
 	defer func() { p.giveBack(l, outcome) }()

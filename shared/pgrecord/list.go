@@ -69,6 +69,10 @@ func (l *List) Chunk(ctx context.Context, sink *keyset.Sink, after, end keyset.P
 	if asks {
 		sql = l.SQL.First
 	}
+	args := l.Arguments(after, end, limit)
+	if limit <= briefRows {
+		args = append(args, pgdb.Brief)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	left, taken := false, 0
@@ -95,7 +99,7 @@ func (l *List) Chunk(ctx context.Context, sink *keyset.Sink, after, end keyset.P
 			taken++
 		}
 		return nil
-	}, sql, l.Arguments(after, end, limit)...)
+	}, sql, args...)
 	switch {
 	case left && errors.Is(err, context.Canceled):
 		return nil // it was us
@@ -107,6 +111,9 @@ func (l *List) Chunk(ctx context.Context, sink *keyset.Sink, after, end keyset.P
 	}
 	return err
 }
+
+// briefRows is how many rows at most are a page that shares a connection with others.
+const briefRows = 128
 
 // Passes tells whether what failed with err may work when asked for again. A list that has come to a
 // record can go on behind it.
