@@ -50,7 +50,8 @@ func (b *Bench) evenly(ctx context.Context, workers, times int) (*entries, error
 // manyProjects measures a list of one entry among 50 projects, and among ten and a thousand times as many, of the same
 // rows in all. What a request reads and gives is then the same. Of the thousandfold there are three: its first 50
 // projects are asked, so that what is stored is all that has grown; all of them are; and the 50 are asked by as many
-// keys as a thousandfold has, so that all that has grown are the keys.
+// keys as a thousandfold has, so that all that has grown are the keys. When a key was last used is written behind
+// the requests, for many keys for as long as it takes; so what uses many comes last, with the 50 beside it once more.
 func (b *Bench) manyProjects(ctx context.Context) ([]report.Result, error) {
 	base, err := b.evenly(ctx, usualWorkers, 1)
 	if err != nil {
@@ -64,50 +65,80 @@ func (b *Bench) manyProjects(ctx context.Context) ([]report.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	owners := make([]string, thousand.projects)
+	further := make([]holder, thousand.projects)
+	owners := make([]string, len(further))
 	for i := range owners {
 		owners[i] = projectID(1 + i%projects)
 	}
-	further, err := b.stage.Keys(ctx, owners)
+	keys, err := b.stage.Keys(ctx, owners)
 	if err != nil {
 		return nil, err
 	}
-	one := func(project, key string) load.Request {
-		return load.Request{Path: "/projects/" + project + "/entries?limit=1", Key: key}
+	for i := range further {
+		further[i] = holder{owners[i], keys[i]}
 	}
-	among := func(e *entries, first int) []load.Request {
-		list := make([]load.Request, max(variety, first))
-		for i := range list {
-			project := projectID(1 + i%first)
-			list[i] = one(project, e.keys[project])
+	few, err := b.asked([]asking{
+		{"projects_1x", base, base.holders(projects), report.Floor{}},
+		{"projects_10x", ten, ten.holders(ten.projects), report.AtMost(1.2)},
+		{"projects_1000x_same", thousand, thousand.holders(projects), report.AtMost(1.2)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	many, err := b.asked([]asking{
+		{"projects_1x_again", base, base.holders(projects), report.Floor{}},
+		{"projects_1000x", thousand, thousand.holders(thousand.projects), report.AtMost(1.2)},
+		{"keys_1000x", base, further, report.Floor{}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	first, err := b.weigh(ctx, "50 projects", few)
+	if err != nil {
+		return nil, err
+	}
+	then, err := b.weigh(ctx, "50 projects", many)
+	return append(first, then...), err
+}
+
+// holder is a project and a key of it.
+type holder struct{ project, key string }
+
+// holders gives the first projects, so many of them, with their keys.
+func (e *entries) holders(n int) []holder {
+	all := make([]holder, n)
+	for i := range all {
+		all[i].project = projectID(1 + i)
+		all[i].key = e.keys[all[i].project]
+	}
+	return all
+}
+
+// asking is a burden that is not yet prepared: a list of one entry of each of the holders.
+type asking struct {
+	name  string
+	of    *entries
+	by    []holder
+	floor report.Floor
+}
+
+// asked prepares them. Each goes through its holders in an order that is no order of theirs.
+func (b *Bench) asked(all []asking) ([]*burden, error) {
+	burdens := make([]*burden, len(all))
+	for i, a := range all {
+		requests := make([]load.Request, max(variety, len(a.by)))
+		for n := range requests {
+			h := a.by[n%len(a.by)]
+			requests[n] = load.Request{Path: "/projects/" + h.project + "/entries?limit=1", Key: h.key}
 		}
-		return list
-	}
-	byFurther := make([]load.Request, len(further))
-	for i, key := range further {
-		byFurther[i] = one(owners[i], key)
-	}
-	var all []*burden
-	for _, w := range []struct {
-		name string
-		of   *entries
-		list []load.Request
-		most report.Floor
-	}{
-		{"projects_1x", base, among(base, projects), report.Floor{}},
-		{"projects_10x", ten, among(ten, ten.projects), report.AtMost(1.2)},
-		{"projects_1000x_same", thousand, among(thousand, projects), report.AtMost(1.2)},
-		{"projects_1000x", thousand, among(thousand, thousand.projects), report.AtMost(1.2)},
-		{"keys_1000x", base, byFurther, report.Floor{}},
-	} {
-		rand.New(rand.NewPCG(1, 2)).Shuffle(len(w.list), func(i, j int) { w.list[i], w.list[j] = w.list[j], w.list[i] })
-		requests, err := load.NewHTTP(b.stage.Folder, onCitus+w.name, w.list)
+		rand.New(rand.NewPCG(1, 2)).Shuffle(len(requests), func(i, j int) { requests[i], requests[j] = requests[j], requests[i] })
+		web, err := load.NewHTTP(b.stage.Folder, onCitus+a.name, requests)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, &burden{name: onCitus + w.name, of: w.of, requests: requests, floor: w.most})
+		burdens[i] = &burden{name: onCitus + a.name, of: a.of, requests: web, floor: a.floor}
 	}
-	return b.weigh(ctx, "50 projects", all)
+	return burdens, nil
 }
 
 // weigh measures the time and the processor time of a request under each burden beside those under the first.
