@@ -62,7 +62,7 @@ func TestHostileClients(t *testing.T) {
 			} else {
 				ending.Wait()
 			}
-			load.Await(20, 10*time.Second)
+			load.Await(20, 30*time.Second)
 			report := load.Stop()
 			report.Check(t, tt.name)
 			t.Logf("%d connections were ended within %v", tt.conns, time.Since(begin))

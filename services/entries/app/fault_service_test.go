@@ -27,7 +27,7 @@ func process(t *testing.T, environ map[string]string) (*servicetest.Process, str
 func TestTerminateUnderLoad(t *testing.T) {
 	p, key := process(t, map[string]string{"DRAIN_DELAY": "1s", "DRAIN_TIMEOUT": "20s"})
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad})
-	load.Await(20, 10*time.Second)
+	load.Await(20, 30*time.Second)
 	slow := faulttest.Dial(t, p.URL)
 	_ = slow.SetReadBuffer(64 << 10)
 	slow.Say("GET /projects/pr_1/entries?limit=20000 HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key + "\r\n\r\n")
@@ -40,7 +40,7 @@ func TestTerminateUnderLoad(t *testing.T) {
 	servicetest.Eventually(t, 5*time.Second, "it says that it is draining", func() bool {
 		return p.DoInternal(t, servicetest.Request{Path: "/readyz"}).Status == 503
 	})
-	load.Await(20, 5*time.Second) // who has not been led elsewhere yet is served
+	load.Await(20, 20*time.Second) // who has not been led elsewhere yet is served
 	report := load.Stop()
 	report.Check(t, "SIGTERM")
 	if report.Broken > 0 || report.Refused > 0 {
@@ -73,7 +73,7 @@ func answers(url string) bool {
 func TestOutOfFiles(t *testing.T) {
 	p, key := process(t, map[string]string{"READ_HEADER_TIMEOUT": "60s"})
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad, Clients: 2})
-	load.Await(50, 10*time.Second)
+	load.Await(50, 30*time.Second)
 	undo := faulttest.LimitFiles(t, p.PID(), uint64(faulttest.OpenFiles(t, p.PID())+10))
 	var idle []*faulttest.Raw
 	for range 40 { // the kernel accepts them; the service can not
@@ -82,7 +82,7 @@ func TestOutOfFiles(t *testing.T) {
 	servicetest.Eventually(t, 10*time.Second, "it runs out of files", func() bool {
 		return strings.Contains(p.Log(), "too many open files")
 	})
-	load.Await(50, 10*time.Second)
+	load.Await(50, 30*time.Second)
 	for _, c := range idle {
 		c.Close()
 	}
@@ -114,7 +114,7 @@ func TestMemoryLimit(t *testing.T) {
 		exports[i].Say("GET /projects/pr_1/entries?limit=100000 HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key + "\r\n\r\n")
 	}
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad, Clients: 2})
-	load.Await(100, 20*time.Second)
+	load.Await(100, time.Minute)
 	var reading sync.WaitGroup
 	for i, c := range exports {
 		reading.Go(func() {
@@ -144,7 +144,7 @@ func TestOverload(t *testing.T) {
 	p, key := process(t, map[string]string{"MAX_IN_FLIGHT": fmt.Sprint(slots), "DATABASE_MAX_CONNS": "4"})
 	paths := underLoad[:4]
 	before := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: paths, Clients: slots, Pause: -1})
-	before.Await(500, 20*time.Second)
+	before.Await(500, time.Minute)
 	calm := before.Stop()
 	calm.Check(t, "as much as it can take")
 	if calm.Refused > 0 {
@@ -170,7 +170,7 @@ func TestOverload(t *testing.T) {
 		t.Errorf("%d were broken off", report.Broken)
 	}
 	after := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: paths, Clients: 4})
-	took := after.Await(100, 5*time.Second)
+	took := after.Await(100, 20*time.Second)
 	again := after.Stop()
 	again.Check(t, "afterwards")
 	if again.Refused > 0 || again.Broken > 0 {
