@@ -111,9 +111,13 @@ func (b *Bench) pgbench(e *entries, r read, name string) (*load.SQL, error) {
 	}
 	script := fmt.Sprintf("\\set project %d + random(1, %d)\n\\set number random(1, %d)\n\\set entry %s\n%s;\n",
 		firstProject, e.projects, e.each, sample.PgbenchEntryID("number"), sql)
-	return load.NewSQL(b.stage.Folder, name, script, map[string]string{
+	reference, err := load.NewSQL(b.stage.Folder, name, script, map[string]string{
 		"first": "-infinity", "last": "infinity", "none": "0", "rows": "11", "view_rows": strconv.Itoa(5000),
 	})
+	if err == nil && b.Citus != "" {
+		reference.WarmUp = time.Second
+	}
+	return reference, err
 }
 
 // deepPage measures the page at nine tenths of a list beside its first one, one request at a time.
