@@ -297,7 +297,7 @@ func (s *brief) answer(results pgx.BatchResults, leads bool) bool {
 	if leads {
 		s.err = read(rows)
 	} else {
-		s.err, s.panicked = guarded(read, rows)
+		s.panicked, s.err = guarded(read, rows)
 	}
 	rows.Close()
 	failed := rows.Err() != nil
@@ -317,7 +317,7 @@ func (s *brief) answer(results pgx.BatchResults, leads bool) bool {
 }
 
 // guarded runs read for another goroutine, which gets its panic.
-func guarded(read func(pgx.Rows) error, rows pgx.Rows) (err error, panicked any) {
+func guarded(read func(pgx.Rows) error, rows pgx.Rows) (panicked any, err error) {
 	defer func() { panicked = recover() }()
-	return read(rows), nil
+	return nil, read(rows)
 }

@@ -82,9 +82,9 @@ func TestBriefStatementsKeepApart(t *testing.T) {
 		case 7: // ends its connection, and that of those it is with
 			sql = `SELECT pg_terminate_backend(pg_backend_pid())::text FROM notes WHERE id = $1`
 		}
-		err, panicked := func() (err error, panicked any) {
+		panicked, err := func() (panicked any, err error) {
 			defer func() { panicked = recover() }()
-			return p.Query(ctx, read, sql, id, pgdb.Brief), nil
+			return nil, p.Query(ctx, read, sql, id, pgdb.Brief)
 		}()
 		pg, _ := errors.AsType[*pgconn.PgError](err)
 		is := fmt.Sprint(got)
@@ -99,7 +99,7 @@ func TestBriefStatementsKeepApart(t *testing.T) {
 			kind == 5 && panicked != id,
 			kind == 7 && err == nil,
 			(kind == 6 || kind > 7) && (is != want || err != nil) && !isUnavailable(err): // one that ended a connection was there
-			return fmt.Errorf("kind %d, id %d: %v, %v, %v", kind, id, is, err, panicked)
+			return fmt.Errorf("kind %d, id %d: %v, panic %v: %w", kind, id, is, panicked, err)
 		}
 		return nil
 	}
