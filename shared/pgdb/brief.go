@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Hint, behind the last parameter of a statement, tells what a [Pool] may do with it.
+// Hint tells what a [Pool] may do with a statement. It stands behind the last parameter.
 type Hint uint8
 
 // Brief says of a statement that it reads, and gives little and soon: a record, or a page of them. Brief
