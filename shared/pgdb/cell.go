@@ -93,13 +93,13 @@ func (c *cell) enter(ctx context.Context, project string, patience time.Duration
 			return nil, nil, errHangs
 		}
 		if len(c.visits) < c.most {
+			if len(c.visits) == 0 { // what visitors did not wait for it does not owe
+				c.waiting = now
+			}
 			v := &visit{cell: c, began: now}
 			ctx, v.cancel = context.WithCancel(ctx)
 			c.visits[v] = struct{}{}
 			c.project = project
-			if c.waiting.IsZero() {
-				c.waiting = now
-			}
 			c.mu.Unlock()
 			return ctx, v, nil
 		}

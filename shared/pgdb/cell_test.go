@@ -194,3 +194,27 @@ func TestVerdict(t *testing.T) {
 		}
 	}
 }
+
+// Visitors who did not wait for their answer leave a cell that owes nothing: who comes next and finds it full
+// is not turned away unheard.
+func TestCellThatWasLeft(t *testing.T) {
+	c := newCell(1, slog.New(slog.DiscardHandler))
+	c.allow(1, "")
+	ctx := context.Background()
+	_, impatient, err := c.enter(ctx, "pr_1", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	impatient.leave(nothing)
+	c.waiting = time.Now().Add(-time.Hour)
+	_, first, err := c.enter(ctx, "pr_1", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(10*time.Millisecond, func() { first.leave(served) })
+	_, second, err := c.enter(ctx, "pr_1", time.Minute)
+	if err != nil {
+		t.Fatalf("the second visitor: %v", err)
+	}
+	second.leave(served)
+}
