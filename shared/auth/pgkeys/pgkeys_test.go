@@ -2,6 +2,8 @@ package pgkeys_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -317,6 +319,44 @@ func TestWriteUses(t *testing.T) {
 		if r, err := b.Get(t.Context(), tt.project, tt.id); err != nil || !r.LastUsedAt.Equal(tt.want) {
 			t.Errorf("%s last used at %v, %v; want %v", tt.id, r.LastUsedAt, err, tt.want)
 		}
+	}
+}
+
+// Uses of more projects than one transaction takes are all written, and a fault of one transaction keeps no
+// other from being written.
+func TestWriteUsesOfManyProjects(t *testing.T) {
+	b := setup(t)
+	const projects = 450
+	uses := make([]auth.Use, projects)
+	for i := range uses {
+		_, key := b.mint(t, pgkeys.MintOptions{ProjectID: fmt.Sprintf("many%03d", i)})
+		uses[i] = auth.Use{ProjectID: key.ProjectID, KeyID: key.ID, At: b.now}
+	}
+	written := func() (n int) {
+		for _, u := range uses {
+			r, err := b.Get(t.Context(), u.ProjectID, u.KeyID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.LastUsedAt.Equal(b.now) {
+				n++
+			}
+		}
+		return n
+	}
+	faulty := slices.Clone(uses)
+	faulty[3].KeyID = "\x00" // no text that Postgres takes
+	if err := b.store.WriteUses(t.Context(), faulty); err == nil {
+		t.Error("a fault was not told")
+	}
+	if n := written(); n < projects/2 || n == projects {
+		t.Errorf("with a fault in one transaction, %d of %d are written", n, projects)
+	}
+	if err := b.store.WriteUses(t.Context(), uses); err != nil {
+		t.Fatal(err)
+	}
+	if n := written(); n != projects {
+		t.Errorf("%d of %d are written", n, projects)
 	}
 }
 

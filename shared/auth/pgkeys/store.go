@@ -91,29 +91,40 @@ func (s *Store) ForeignHashes(ctx context.Context, since time.Time, add func(aut
 const use = `UPDATE api_keys SET last_used_at = $3
 	WHERE project_id = $1 AND key_id = ANY($2) AND (last_used_at IS NULL OR last_used_at < $3)`
 
+// usesTogether is how many projects' uses are written in one transaction, where one machine has all of them:
+// thousands of commits would take longer than the time between two flushes.
+const usesTogether = 200
+
 // WriteUses does what [auth.UseWriter] says, one statement a project, with the latest use of any of
-// its keys for all of them: they are no more than a flush apart.
+// its keys for all of them: they are no more than a flush apart. Where tables are distributed each is a
+// transaction of its own.
 func (s *Store) WriteUses(ctx context.Context, uses []auth.Use) error {
-	var errs []error
-	for len(uses) > 0 {
-		n := 1
-		for n < len(uses) && uses[n].ProjectID == uses[0].ProjectID {
-			n++
-		}
-		keys, latest := make([]string, n), time.Time{}
-		for i, u := range uses[:n] {
-			keys[i] = u.KeyID
-			if u.At.After(latest) {
-				latest = u.At
-			}
-		}
-		if _, err := s.pool.Exec(ctx, use, uses[0].ProjectID, keys, latest); err != nil {
-			errs = append(errs, err)
-			if ctx.Err() != nil {
-				break
-			}
-		}
-		uses = uses[n:]
+	together := usesTogether
+	if s.pool.Distributed() {
+		together = 1
 	}
-	return errors.Join(errs...)
+	var errs []error
+	for len(uses) > 0 && ctx.Err() == nil {
+		batch, first := &pgx.Batch{}, uses[0].ProjectID
+		for len(uses) > 0 && batch.Len() < together {
+			n := 1
+			for n < len(uses) && uses[n].ProjectID == uses[0].ProjectID {
+				n++
+			}
+			keys, latest := make([]string, n), time.Time{}
+			for i, u := range uses[:n] {
+				keys[i] = u.KeyID
+				if u.At.After(latest) {
+					latest = u.At
+				}
+			}
+			batch.Queue(use, uses[0].ProjectID, keys, latest)
+			uses = uses[n:]
+		}
+		// The first project stands for all: there is no other where they could fail apart.
+		errs = append(errs, s.pool.InProjectTx(ctx, first, func(ctx context.Context, tx pgx.Tx) error {
+			return tx.SendBatch(ctx, batch).Close()
+		}))
+	}
+	return errors.Join(append(errs, ctx.Err())...)
 }
