@@ -2,11 +2,13 @@ package pgdb
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -182,7 +184,7 @@ func (b *briefs) drop(n int) {
 	b.waiting = b.waiting[:rest]
 }
 
-// await waits for what becomes of s, no longer than for a connection while nobody has taken it along.
+// await waits for what becomes of s, no longer than for a connection until its rows are read.
 func (p *Pool) await(s *brief) (word, error) {
 	patience := p.patience().Done()
 	ended := s.ctx.Done()
@@ -191,7 +193,7 @@ func (p *Pool) await(s *brief) (word, error) {
 		case told := <-s.word:
 			return told, nil
 		case <-patience:
-			if s.stage.CompareAndSwap(waiting, gone) {
+			if s.leave() {
 				return 0, errNoConnection
 			}
 			patience = nil
@@ -284,36 +286,45 @@ func (p *Pool) travel(l lease, with *party) {
 // answer has the next of results read by s. It tells whether the one behind can be read.
 func (s *brief) answer(results pgx.BatchResults, leads bool) bool {
 	rows, err := results.Query()
-	if err != nil {
-		return false
-	}
 	defer rows.Close() // also when read panics
 	if !s.stage.CompareAndSwap(taken, reading) {
 		rows.Close()
 		return rows.Err() == nil
 	}
 	first := &firstRow{}
-	read := first.reader(s.read)
-	if leads {
-		s.err = read(rows)
-	} else {
-		s.panicked, s.err = guarded(read, rows)
+	if err == nil {
+		read := first.reader(s.read)
+		if leads {
+			s.err = read(rows)
+		} else {
+			s.panicked, s.err = guarded(read, rows)
+		}
+		rows.Close()
+		err = rows.Err()
 	}
-	rows.Close()
-	failed := rows.Err() != nil
-	if failed {
-		if !first.seen && s.panicked == nil {
-			s.stage.Store(taken) // it will be read again
+	if err != nil {
+		if !first.seen && s.panicked == nil && again(err, leads) {
+			s.stage.Store(taken)
 			return false
 		}
-		s.err = rows.Err()
+		s.err = err
 	}
 	s.took = time.Since(s.came)
 	s.stage.Store(through)
 	if !leads {
 		s.word <- done
 	}
-	return !failed
+	return err == nil
+}
+
+// again tells whether a statement that failed with err before its first row is worth asking for alone: what is
+// not its own fault, but that of those before it or of the connection. Who led got the connection for itself.
+func again(err error, leads bool) bool {
+	if stalePlan(err) || exchanged(err) {
+		return true
+	}
+	_, own := errors.AsType[*pgconn.PgError](err)
+	return !own && !leads
 }
 
 // guarded runs read for another goroutine, which gets its panic.

@@ -250,3 +250,59 @@ func TestBriefStatementsWaitNoLongerThanForAConnection(t *testing.T) {
 	}
 	holder.Wait()
 }
+
+// One that is taken along by a statement that hangs waits no longer either, and is not asked for again behind
+// the time-out of that one, which has its own.
+func TestBriefStatementsOfAPartyThatHangs(t *testing.T) {
+	db := pgtest.Database(t, notes())
+	p := open(t, db.IngestURL, pgdb.Options{MaxConns: 1, AcquireTimeout: 2 * time.Second, StatementTimeout: 4 * time.Second})
+	owner := open(t, db.OwnerURL, pgdb.Options{})
+	taken, enough := make(chan struct{}), make(chan struct{})
+	var others, all sync.WaitGroup
+	others.Go(func() { // has the connection until all wait for it
+		err := p.Query(t.Context(), func(pgx.Rows) error { close(taken); <-enough; return nil }, `SELECT 1`)
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-taken
+	err := owner.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `LOCK TABLE notes`); err != nil {
+			return err
+		}
+		const callers = 4
+		took, lead := make(chan time.Duration, callers), make(chan struct{})
+		for i := range callers {
+			all.Go(func() {
+				if i > 0 {
+					<-lead
+				}
+				begin := time.Now()
+				time.AfterFunc(100*time.Millisecond, sync.OnceFunc(func() {
+					if i == 0 {
+						close(lead)
+					}
+				}))
+				err := p.Query(t.Context(), func(pgx.Rows) error { return nil }, `SELECT body FROM notes`, pgdb.Brief)
+				if !isUnavailable(err) {
+					t.Errorf("%v, want Unavailable", err)
+				}
+				took <- time.Since(begin)
+			})
+		}
+		<-lead
+		time.AfterFunc(200*time.Millisecond, func() { close(enough) })
+		all.Wait()
+		close(took)
+		for d := range took {
+			if d > 7*time.Second {
+				t.Errorf("answered after %v", d)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	others.Wait()
+}
