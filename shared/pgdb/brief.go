@@ -286,10 +286,15 @@ func (p *Pool) travel(l lease, with *party) {
 // answer has the next of results read by s. It tells whether the one behind can be read.
 func (s *brief) answer(results pgx.BatchResults, leads bool) bool {
 	rows, err := results.Query()
-	defer rows.Close() // also when read panics
+	if err == nil {
+		defer rows.Close() // also when read panics
+	}
 	if !s.stage.CompareAndSwap(taken, reading) {
-		rows.Close()
-		return rows.Err() == nil
+		if err == nil {
+			rows.Close()
+			err = rows.Err()
+		}
+		return err == nil
 	}
 	first := &firstRow{}
 	if err == nil {
