@@ -18,7 +18,6 @@ import (
 	"iter"
 	"math"
 	"sync"
-	"time"
 )
 
 // Position is a place in an ordered list: the sort key of a record, with its id to break ties.
@@ -62,9 +61,6 @@ const (
 
 	settleRecords = 50_000 // of an index, passed by one statement on the way to a page's end
 )
-
-// lastChunk is how long a chunk may take that nobody waits for any more.
-const lastChunk = 200 * time.Millisecond
 
 // List is a page being read. Its first chunk is in memory: what fits there needs no further reading.
 type List struct {
@@ -177,11 +173,7 @@ func (l *List) Chunks() iter.Seq2[[]byte, error] {
 			yield(l.sink.buf, nil)
 			return
 		}
-		// A chunk that is being read when the caller leaves is read to its end, if that is soon: ended in its
-		// middle it takes its connection with it, and who comes next waits for another one.
-		ctx, cancel := context.WithCancel(context.WithoutCancel(l.ctx))
-		left, leave := context.WithCancel(l.ctx)
-		defer context.AfterFunc(left, func() { time.AfterFunc(lastChunk, cancel) })()
+		ctx, cancel := context.WithCancel(l.ctx)
 		type chunk struct {
 			buf  *[]byte
 			err  error
@@ -189,20 +181,19 @@ func (l *List) Chunks() iter.Seq2[[]byte, error] {
 		}
 		ahead := make(chan chunk)
 		var reader sync.WaitGroup
-		defer cancel()
 		defer reader.Wait()
-		defer leave()
+		defer cancel()
 		size := len(l.sink.buf) / max(l.sink.taken, 1)
 		first := l.sink.detach()
 		reader.Go(func() {
 			limit := grow(firstRecords, size)
 			for {
-				last, err := l.read(ctx, left, limit)
+				last, err := l.read(ctx, limit)
 				size = len(l.sink.buf) / max(l.sink.rows, 1)
 				limit = grow(limit, size)
 				select {
 				case ahead <- chunk{l.sink.detach(), err, last}:
-				case <-left.Done():
+				case <-ctx.Done():
 					return
 				}
 				if err != nil || last {
@@ -230,10 +221,10 @@ func (l *List) Chunks() iter.Seq2[[]byte, error] {
 	}
 }
 
-// read fills the sink with the next chunk, when it is its turn before wait ends, and tells whether it is the last.
-func (l *List) read(ctx, wait context.Context, limit int) (last bool, err error) {
+// read fills the sink with the next chunk and tells whether it is the last.
+func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
 	l.sink.begin()
-	err = l.inTurn(wait, false, func() error { return l.src.Chunk(ctx, l.sink, l.after, l.end, limit) })
+	err = l.inTurn(ctx, false, func() error { return l.src.Chunk(ctx, l.sink, l.after, l.end, limit) })
 	if err != nil {
 		return false, err
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
@@ -270,68 +269,6 @@ func TestLeave(t *testing.T) {
 	l.Close()
 	if !errors.Is(last, context.Canceled) {
 		t.Errorf("a list of an ended request ended with %v", last)
-	}
-}
-
-// slow is a source whose second chunk takes as long as ends says, or until it is given up.
-type slow struct {
-	*table
-	begun, ends, givenUp chan struct{}
-}
-
-func (s *slow) Chunk(ctx context.Context, sink *Sink, after, end Position, limit int) error {
-	if s.chunks == 1 {
-		close(s.begun)
-		select {
-		case <-s.ends:
-		case <-ctx.Done():
-			close(s.givenUp)
-			return ctx.Err()
-		}
-	}
-	return s.table.Chunk(ctx, sink, after, end, limit)
-}
-
-// A chunk that is being read when the reader leaves is read to its end when that is soon, and given up when
-// it is not.
-func TestLeaveInTheMiddleOfAChunk(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		soon bool
-	}{{"soon", true}, {"not soon", false}} {
-		t.Run(tt.name, func(t *testing.T) {
-			src := &slow{&table{rows: map[string]int64{}}, make(chan struct{}), make(chan struct{}), make(chan struct{})}
-			for i := range 20000 {
-				src.rows[fmt.Sprintf("%05d", i)] = 1
-			}
-			page := whole
-			page.Limit = 20000
-			l, err := Open(t.Context(), src, page)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			for _, err := range l.Chunks() {
-				if err != nil {
-					t.Fatal(err)
-				}
-				<-src.begun
-				if tt.soon {
-					time.AfterFunc(time.Millisecond, func() { close(src.ends) })
-				}
-				break
-			}
-			select {
-			case <-src.givenUp:
-				if tt.soon {
-					t.Error("the chunk was given up")
-				}
-			default:
-				if !tt.soon {
-					t.Error("the list was left before its chunk was given up")
-				}
-			}
-		})
 	}
 }
 
