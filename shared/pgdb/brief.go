@@ -201,6 +201,9 @@ func (p *Pool) await(s *brief) (word, error) {
 			if s.leave() {
 				return 0, s.ctx.Err()
 			}
+			if s.stage.Load() == reading {
+				s.party.left() // it waits for what it gave to be let go, and for no rows
+			}
 			ended = nil
 		}
 	}
@@ -212,11 +215,11 @@ func (s *brief) leave() bool {
 	if s.stage.CompareAndSwap(waiting, gone) {
 		return true
 	}
-	before := s.stage.CompareAndSwap(taken, gone)
-	if before || s.stage.Load() == reading {
+	if s.stage.CompareAndSwap(taken, gone) {
 		s.party.left()
+		return true
 	}
-	return before
+	return false
 }
 
 // party are brief statements on their way together. The first leads.
