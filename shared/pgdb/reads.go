@@ -263,11 +263,10 @@ func (s *standby) query(ctx context.Context, r *Reads, read func(rows pgx.Rows) 
 	bounded, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(serving.ctx, cancel)()
-	var seen watched
+	first := &firstRow{}
 	var own error
 	err := s.pool.Query(bounded, func(rows pgx.Rows) error {
-		seen.Rows = rows
-		own = read(&seen)
+		own = first.reader(read)(rows)
 		return own
 	}, sql, args...)
 	switch {
@@ -283,7 +282,7 @@ func (s *standby) query(ctx context.Context, r *Reads, read func(rows pgx.Rows) 
 	}
 	state, _ := errors.AsType[*pgconn.PgError](err)
 	switch {
-	case seen.any, state != nil && state.Code == "57014": // a time-out: it would take as long elsewhere
+	case first.seen, state != nil && state.Code == "57014": // a time-out: it would take as long elsewhere
 		return no, err
 	case state != nil: // a conflict with replication, or a migration that has not arrived
 		return primary, err
@@ -301,17 +300,4 @@ func lost(err error) bool {
 		return !partLost(pg) && strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "57P0")
 	}
 	return transient(err)
-}
-
-// watched notes whether a row was seen.
-type watched struct {
-	pgx.Rows
-	any bool
-}
-
-// Next goes to the next row.
-func (w *watched) Next() bool {
-	ok := w.Rows.Next()
-	w.any = w.any || ok
-	return ok
 }
