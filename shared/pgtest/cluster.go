@@ -28,10 +28,9 @@ type Cluster struct {
 	spare member // a worker that no database knows yet
 }
 
-// NewCluster starts a coordinator and workers with the program citus in the folder that CITUS_KIT names,
-// each node with the lines of settings beside the usual ones. It is stopped and removed when t ends, or
-// when the process does. t is skipped where CITUS_KIT is not set, and fails there when CI=true.
-func NewCluster(t testing.TB, workers int, settings ...string) *Cluster {
+// Kit gives the folder that CITUS_KIT names, of a program citus that starts a cluster. t is skipped where it is
+// not set, and fails there when CI=true.
+func Kit(t testing.TB) string {
 	t.Helper()
 	kit := os.Getenv("CITUS_KIT")
 	if kit == "" {
@@ -41,7 +40,15 @@ func NewCluster(t testing.TB, workers int, settings ...string) *Cluster {
 		}
 		t.Skip(why)
 	}
-	c := &Cluster{kit: filepath.Join(kit, "citus")}
+	return kit
+}
+
+// NewCluster starts a coordinator and workers with the program citus in the folder that CITUS_KIT names,
+// each node with the lines of settings beside the usual ones. It is stopped and removed when t ends, or
+// when the process does. Without CITUS_KIT it does as [Kit].
+func NewCluster(t testing.TB, workers int, settings ...string) *Cluster {
+	t.Helper()
+	c := &Cluster{kit: filepath.Join(Kit(t), "citus")}
 	dir, err := os.MkdirTemp("", "lectern-citus-")
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)

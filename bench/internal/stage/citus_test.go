@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/bench/internal/stage"
+	"github.com/lectern-dev/lectern/shared/pgtest"
 )
 
 // asChild names the variable that has the test binary be the process that is killed: its stage's folder.
@@ -25,20 +26,6 @@ func TestMain(m *testing.M) {
 		select {} // until it is killed
 	}
 	os.Exit(m.Run())
-}
-
-// kit gives the folder of what starts a cluster.
-func kit(t *testing.T) string {
-	t.Helper()
-	folder := os.Getenv("CITUS_KIT")
-	if folder == "" {
-		const why = "needs CITUS_KIT to name the folder of a program citus that starts a cluster"
-		if os.Getenv("CI") == "true" {
-			t.Fatal(why)
-		}
-		t.Skip(why)
-	}
-	return folder
 }
 
 // folder makes one for a stage. Those of a test may be entered by nobody else, and servers run as another user.
@@ -77,7 +64,7 @@ func TestCitus(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	c, err := s.StartCitus(ctx, kit(t), 2)
+	c, err := s.StartCitus(ctx, pgtest.Kit(t), 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +109,7 @@ func TestCitus(t *testing.T) {
 
 // What started a cluster is killed, and the cluster ends all the same.
 func TestCitusEndsWithItsProcess(t *testing.T) {
-	kit(t)
+	pgtest.Kit(t)
 	dir := folder(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), asChild+"="+dir)
