@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +51,7 @@ func Roles(t testing.TB, component string) (cluster *rbacv1.ClusterRole, own *rb
 }
 
 // grant gives the service account of a component in the test's namespace its roles, and returns its name as a
-// user.
+// user once the server acts on them.
 func (c *Cluster) grant(t testing.TB, component string) string {
 	t.Helper()
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: c.Namespace, Name: component}
@@ -73,5 +76,39 @@ func (c *Cluster) grant(t testing.TB, component string) string {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: own.Name}, Subjects: []rbacv1.Subject{subject},
 		})
 	}
-	return "system:serviceaccount:" + c.Namespace + ":" + component
+	user := "system:serviceaccount:" + c.Namespace + ":" + component
+	if cluster != nil {
+		c.awaitRule(t, user, "", cluster.Rules[0])
+	}
+	if own != nil {
+		c.awaitRule(t, user, c.Namespace, own.Rules[0])
+	}
+	return user
+}
+
+// awaitRule waits until the server lets a user do what a rule says: it learns of roles and of who has them by
+// watching them, a moment after each was written.
+func (c *Cluster) awaitRule(t testing.TB, user, namespace string, rule rbacv1.PolicyRule) {
+	t.Helper()
+	may := &authorizationv1.ResourceAttributes{
+		Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: rule.Resources[0], Namespace: namespace,
+	}
+	may.Resource, may.Subresource, _ = strings.Cut(may.Resource, "/")
+	if len(rule.ResourceNames) > 0 {
+		may.Name = rule.ResourceNames[0]
+	}
+	for deadline := time.Now().Add(eventually); ; time.Sleep(5 * time.Millisecond) {
+		review := &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: may},
+		}
+		if err := c.Client.Create(t.Context(), review); err != nil {
+			t.Fatal(err)
+		}
+		if review.Status.Allowed {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: waited in vain for the right to %s %s: %s", user, may.Verb, rule.Resources[0], review.Status.Reason)
+		}
+	}
 }
