@@ -18,7 +18,7 @@ type bucket struct {
 	queued int           // requests that wait for it
 
 	remaining int       // in Redis, when last asked
-	reset     time.Time // when the whole burst is there again
+	reset     time.Time // when the whole burst is there again, as far as this process knows
 
 	asked time.Time // when Redis was last asked
 	spent int       // tokens handed out since
@@ -35,7 +35,7 @@ func (b *bucket) take(ctx context.Context, l *Limiter, rate Rate) Result {
 		case b.tokens > 0 && now.Before(b.lapses):
 			b.tokens--
 			b.spent++
-			return Result{Rate: rate, Allowed: true, Remaining: b.remaining + b.tokens, ResetAfter: max(0, b.reset.Sub(now))}
+			return b.allowed(rate, now)
 		case now.Before(b.none):
 			return Result{Rate: rate, ResetAfter: max(0, b.reset.Sub(now)), RetryAfter: b.none.Sub(now)}
 		case b.asking != nil:
@@ -46,6 +46,13 @@ func (b *bucket) take(ctx context.Context, l *Limiter, rate Rate) Result {
 			return open(rate)
 		}
 	}
+}
+
+// allowed is the answer to a request that got a token. What Redis had left when it was asked has grown since.
+func (b *bucket) allowed(rate Rate, now time.Time) Result {
+	full := max(b.reset.Sub(now), time.Second/time.Duration(rate.PerSecond)) // this one's token is to be earned, too
+	left := rate.Burst - int((int64(full/time.Microsecond)*int64(rate.PerSecond)+999_999)/1_000_000)
+	return Result{Rate: rate, Allowed: true, Remaining: min(max(b.remaining, left)+b.tokens, rate.Burst-1), ResetAfter: full}
 }
 
 // wait lets go of the lock until the question under way is answered. False: ctx ended first.
@@ -68,7 +75,11 @@ func (b *bucket) wait(ctx context.Context) bool {
 // refill asks Redis, without the lock, for as many tokens as requests wait for and as recent use makes
 // likely to be wanted soon. False: Redis could not say.
 func (b *bucket) refill(ctx context.Context, l *Limiter, rate Rate, now time.Time) bool {
-	want, unused := 1+b.queued+b.likely(now, rate), b.tokens
+	further, lease := b.likely(now, rate), l.o.Lease
+	if few := min(rate.Burst/fewOf, mostFew); few > 0 && further <= few {
+		further, lease = few, fewFor
+	}
+	want, unused := 1+b.queued+further, b.tokens
 	asking := make(chan struct{})
 	b.asking = asking
 	b.mu.Unlock()
@@ -78,7 +89,7 @@ func (b *bucket) refill(ctx context.Context, l *Limiter, rate Rate, now time.Tim
 	b.asking = nil
 	b.tokens, b.spent = g.tokens, 0
 	// Counted from before the question, so that a slow answer does not make tokens live longer.
-	b.asked, b.lapses = now, now.Add(l.o.Lease)
+	b.asked, b.lapses = now, now.Add(lease)
 	if !ok {
 		return false
 	}

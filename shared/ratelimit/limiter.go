@@ -7,7 +7,8 @@
 // A process takes several tokens at once when a key is busy and hands them out itself, which spares
 // most requests the round trip. Tokens that it took count as used, so all processes together never
 // give more than the rate and the burst; those not used within [Options].Lease are given back with the
-// next question.
+// next question. Of a key that is not busy it takes a hundredth of the burst, at most fifty, and keeps them for
+// minutes: where many keys are used seldom, each request would else cost a round trip.
 //
 // Without Redis, or while it is down, every request is allowed: a rate is a courtesy among clients,
 // and being unreachable is worse.
@@ -50,7 +51,7 @@ type Options struct {
 	// logged.
 	Log *slog.Logger
 
-	// Lease is how long tokens that were taken ahead may be handed out. Default: 500 ms.
+	// Lease is how long tokens of a busy key that were taken ahead may be handed out. Default: 500 ms.
 	Lease time.Duration
 
 	// Now is the process's clock, for leases only. Default: time.Now.
@@ -62,6 +63,12 @@ const (
 	// lease, so that hardly a token lapses, and enough that a key of a hundred requests a second asks
 	// for one in twenty-five.
 	ahead = 250 * time.Millisecond
+
+	// fewOf is the part of a burst that is too little to be missed by the other processes, or to be noticed
+	// when it is used late; it may be kept for fewFor. It is at most mostFew.
+	fewOf   = 100
+	mostFew = 50
+	fewFor  = 5 * time.Minute
 
 	// steady is for how long every key's rate must have been kept before it is said that they are again: of
 	// a cluster, a part may be down.

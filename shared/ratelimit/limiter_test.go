@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -135,20 +136,69 @@ func TestRefusedFloodSparesRoundTrips(t *testing.T) {
 
 // Unused tokens lapse: another process may then use what the rate gives, and no more.
 func TestLeasesLapse(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		rate  ratelimit.Rate
+		use   int           // requests, 100 µs apart
+		lease time.Duration // of the tokens that are then held
+	}{
+		{"busy", ratelimit.Rate{PerSecond: 1000, Burst: 1000}, 40, 500 * time.Millisecond},
+		{"of a small burst", ratelimit.Rate{PerSecond: 20, Burst: 50}, 2, 500 * time.Millisecond},
+		{"seldom used", ratelimit.Rate{PerSecond: 1000, Burst: 1000}, 2, 5 * time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := redistest.Start(t)
+			now := time.Now()
+			client := &counted{Scripter: server.Client()}
+			l := ratelimit.New(client, ratelimit.Options{Now: func() time.Time { return now }})
+			allow := func() int64 {
+				before := client.trips.Load()
+				if r := l.Allow(t.Context(), "key", tt.rate); !r.Allowed {
+					t.Fatalf("refused: %+v", r)
+				}
+				return client.trips.Load() - before
+			}
+			for range tt.use {
+				allow()
+				now = now.Add(100 * time.Microsecond)
+			}
+			for allow() > 0 { // until there are some that were taken ahead
+				now = now.Add(100 * time.Microsecond)
+			}
+			now = now.Add(tt.lease - 5*time.Millisecond)
+			if allow() > 0 {
+				t.Error("Redis was asked though tokens were held")
+			}
+			now = now.Add(5 * time.Millisecond)
+			if allow() == 0 {
+				t.Error("a token is handed out after its time")
+			}
+		})
+	}
+}
+
+// A thousand keys, each used now and then, cost a round trip for many requests together.
+func TestSeldomUsedKeysSpareRoundTrips(t *testing.T) {
 	server := redistest.Start(t)
 	now := time.Now()
-	l := ratelimit.New(server.Client(), ratelimit.Options{Now: func() time.Time { return now }})
-	rate := ratelimit.Rate{PerSecond: 1000, Burst: 1000}
-	l.Allow(t.Context(), "key", rate)
-	now = now.Add(100 * time.Microsecond) // busy: the next question takes some ahead
-	r := l.Allow(t.Context(), "key", rate)
-	after := server.Client().Get(t.Context(), "lectern:rate:{key}").Val()
-	if l.Allow(t.Context(), "key", rate); server.Client().Get(t.Context(), "lectern:rate:{key}").Val() != after {
-		t.Fatalf("no token was taken ahead: %+v", r)
+	client := &counted{Scripter: server.Client()}
+	l := ratelimit.New(client, ratelimit.Options{Now: func() time.Time { return now }})
+	rate := ratelimit.Rate{PerSecond: 1000, Burst: 2000}
+	const keys, rounds = 1000, 16
+	for round := range rounds {
+		for key := range keys {
+			r := l.Allow(t.Context(), strconv.Itoa(key), rate)
+			if !r.Allowed || r.Remaining >= rate.Burst || r.Remaining < rate.Burst-21 || r.ResetAfter <= 0 {
+				t.Fatalf("round %d: %+v", round, r)
+			}
+			if round > 0 && r.Remaining != rate.Burst-1 {
+				t.Fatalf("round %d: %d remain, though all were earned back", round, r.Remaining)
+			}
+		}
+		now = now.Add(17 * time.Second)
 	}
-	now = now.Add(500 * time.Millisecond)
-	if l.Allow(t.Context(), "key", rate); server.Client().Get(t.Context(), "lectern:rate:{key}").Val() == after {
-		t.Error("a token is handed out after its time")
+	if trips := client.trips.Load(); trips > keys*rounds/10 {
+		t.Errorf("%d round trips for %d requests", trips, keys*rounds)
 	}
 }
 
