@@ -54,7 +54,7 @@ func run(args []string, out io.Writer) error {
 		{&d.ExportRows, "export-rows", 50_000, "entries a second in long lists"},
 		{&d.IngestEntries, "ingest-entries", 500, "entries a second that come in"},
 		{&d.IngestEvents, "ingest-events", 5000, "events a second that come in"},
-		{&d.ActiveKeys, "keys", 1000, "keys that are used within the same second"},
+		{&d.ActiveKeys, "keys", 1000, "keys that are used within the same minutes"},
 		{&d.Hot, "hot", 0.1, "part of the data that should be in memory"},
 		{&d.Copies, "copies", 1, "standbys of each database"},
 	} {
@@ -150,7 +150,7 @@ func size(out io.Writer, n capacity.Need, d capacity.Demand, on capacity.Machine
 	}
 	line("Connections", "%s to the data, %s to the keys", count(n.Connections), count(n.KeyConnections))
 	line("Redis", "%.2f cores", n.RedisCores)
-	line("Key look-ups", "%s a second in Postgres; without Redis %s", count(n.KeyLookups), count(n.WithoutRedis))
+	line("Changes of keys", "are asked for %s times a second", count(n.KeyQuestions))
 	if d.Events > 0 && d.IngestEvents > 0 {
 		line("Time", "%s events come in within %.0f days at the peak's rate", count(d.Events), d.Events/d.IngestEvents/86400)
 	}

@@ -115,6 +115,7 @@ func (v *Verifier) settle(about subject, f *flight, rec Record, err error, gener
 		expires:    rec.ExpiresAt,
 		generation: generation,
 		asked:      asked,
+		readAt:     asked.Add(-age),
 		deadline:   asked.Add(v.o.TTL - age),
 	}
 	v.known.Set(about, f.found)

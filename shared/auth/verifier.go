@@ -63,6 +63,7 @@ type Verifier struct {
 	unknown *otter.Cache[subject, refused]
 	changes generations
 	doubted atomic.Pointer[time.Time] // copies asked for before it must be asked for again
+	account atomic.Pointer[account]   // nil: no change is told
 
 	flights flights
 	ctx     context.Context // of the loads; ends with Close
@@ -84,7 +85,8 @@ type verdict struct {
 	expires    time.Time // zero: never
 	generation uint64
 	asked      time.Time // when the load began
-	deadline   time.Time // TTL after the store of record was read
+	readAt     time.Time // when the store of record was read, at most asked
+	deadline   time.Time // TTL after that
 
 	noted      atomic.Bool  // its use was reported
 	refreshing atomic.Bool  // a load that will replace it has begun
@@ -138,23 +140,27 @@ func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal
 	now := v.o.Now()
 
 	held, ok := v.known.GetIfPresent(about)
-	if ok && held.generation == generation && now.Before(held.deadline) {
-		age := now.Sub(held.asked)
+	if ok && held.generation == generation {
+		known, deadline := v.standing(held)
+		age := now.Sub(known)
 		switch {
-		case age < v.fresh && held.asked.After(*v.doubted.Load()):
+		case !now.Before(deadline):
+			// As if it were not held.
+		case age < v.fresh && known.After(*v.doubted.Load()):
 			// Asked again well before it must be, so that no request of a busy key waits.
 			if age > v.fresh/2 {
-				v.refresh(ctx, about, held, age)
+				v.refresh(ctx, about, held, now)
 			}
 			v.tally.Hit()
 			return v.grant(held, now)
 		case held.failedAt.Load() != 0:
-			v.refresh(ctx, about, held, age)
+			v.refresh(ctx, about, held, now)
 			v.tally.Hit()
 			return v.grant(held, now)
+		default:
+			v.tally.Miss()
+			return v.ask(ctx, about, held)
 		}
-		v.tally.Miss()
-		return v.ask(ctx, about, held)
 	}
 
 	if no, ok := v.unknown.GetIfPresent(about); ok && no.generation == generation && now.Sub(no.asked) < unknownFor {
@@ -199,8 +205,8 @@ func (v *Verifier) grant(held *verdict, now time.Time) (Principal, error) {
 }
 
 // refresh has held replaced in the background, once; after a failure not again for a moment.
-func (v *Verifier) refresh(ctx context.Context, about subject, held *verdict, age time.Duration) {
-	if failed := held.failedAt.Load(); failed != 0 && age < time.Duration(failed)+retryAfter {
+func (v *Verifier) refresh(ctx context.Context, about subject, held *verdict, now time.Time) {
+	if failed := held.failedAt.Load(); failed != 0 && now.Sub(held.asked) < time.Duration(failed)+retryAfter {
 		return
 	}
 	if held.refreshing.CompareAndSwap(false, true) {
@@ -250,7 +256,8 @@ func (v *Verifier) ask(ctx context.Context, about subject, held *verdict) (Princ
 
 // usable tells whether held may serve while the store is out of reach.
 func (v *Verifier) usable(about subject, held *verdict) bool {
-	return held.generation == v.changes.current(about.hash.Shard()) && v.o.Now().Before(held.deadline)
+	_, deadline := v.standing(held)
+	return held.generation == v.changes.current(about.hash.Shard()) && v.o.Now().Before(deadline)
 }
 
 // fail notes that asking failed, so that for a moment nobody waits for it again.

@@ -18,7 +18,7 @@ type Demand struct {
 	ExportRows float64
 	// IngestEntries and IngestEvents are records a second that come in.
 	IngestEntries, IngestEvents float64
-	// ActiveKeys are the keys that are used within the same second.
+	// ActiveKeys are the keys that are used within the same minutes.
 	ActiveKeys float64
 
 	// Hot is the part of the data that is read day by day, and should be in memory.
@@ -46,8 +46,9 @@ type Need struct {
 	ServiceReplicas, ServiceMiB float64
 	// Connections that all replicas together may open to a database, and to the one of keys.
 	Connections, KeyConnections float64
-	// KeyLookups are statements a second on the database of keys while Redis is up, and WithoutRedis while it is not.
-	KeyLookups, WithoutRedis float64
+	// KeyQuestions are the times a second that the database of keys is asked which of them have changed, however
+	// many are in use.
+	KeyQuestions float64
 	// Workers by what asks for them, each without its standbys; Binding names the greatest.
 	WorkersByCores, WorkersByDisk, WorkersByMemory float64
 	Binding                                        string
@@ -70,10 +71,8 @@ const (
 	listsAtOnce = 16
 	// keyMiB is what a key takes in process.
 	keyMiB = 300.0 / mib
-	// freshPerSecond is how often a key in use is asked for anew by each process: at half of 900 ms.
-	freshPerSecond = 1 / 0.45
-	// keyTTL is AUTH_CACHE_TTL: how often, in seconds, Postgres is asked about a key in use.
-	keyTTL = 5
+	// questionsPerSecond is how often each process asks which keys have changed: every 300 ms.
+	questionsPerSecond = 1 / 0.3
 	// shardGiB is how large a shard may grow and still be moved within the hour.
 	shardGiB = 50
 	// leastShards are Citus' own number.
@@ -110,9 +109,7 @@ func (m Model) Need(d Demand, on Machine, p Points) Need {
 	pool := math.Max(leastPool, poolPerCore*ReplicaCores)
 	n.Connections = n.ServiceReplicas * pool * 2 // the reader's and the ingest's
 	n.KeyConnections = n.ServiceReplicas * pool
-	// Each replica sees each key where the load balancer sends keys anywhere.
-	n.KeyLookups = d.ActiveKeys / keyTTL
-	n.WithoutRedis = d.ActiveKeys * n.ServiceReplicas * freshPerSecond
+	n.KeyQuestions = n.ServiceReplicas * questionsPerSecond
 
 	n.WorkersByCores = math.Ceil(n.PostgresCores / on.Cores)
 	n.WorkersByDisk = math.Ceil(n.DiskGiB / (on.DiskGiB * on.Fill))

@@ -2,6 +2,7 @@ package distribute_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/authtest"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/faulttest"
@@ -37,6 +40,59 @@ func TestLongCitusInPlace(t *testing.T) {
 		t.Skip("long: run by make test-long")
 	}
 	inPlace(t, pgtest.NewCluster(t, 2).Instance, 1_000_000)
+}
+
+// The keys' database has triggers, which distributed tables can not have: they go, and are there as before when
+// it is not distributed after all.
+func TestCitusKeysInPlace(t *testing.T) {
+	server := pgtest.NeedCitus(t)
+	db := server.PlainDatabase(t, pgkeys.Schema())
+	keys := authtest.On(t, db, "")
+	key := keys.Key("p")
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	d := &distribute.Database{
+		URL: config.Secret(server.Superuser(db)), Coordinator: server.Member(0), Workers: []string{server.Member(1), server.Member(2)},
+		Say: t.Logf,
+	}
+	pool, err := pgdb.Open(ctx, config.Secret(db.ReaderURL), pgdb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	noted := func(want bool) {
+		t.Helper()
+		_, err := pgkeys.NewChanges(pool).Next(ctx)
+		if want && err != nil || !want && !errors.Is(err, auth.ErrNoFeed) {
+			t.Errorf("changes are noted: %v, want %v", err, want)
+		}
+		if _, err := pgkeys.NewStore(pool, time.Now).Lookup(ctx, "p", auth.HashKey(key)); err != nil {
+			t.Error(err)
+		}
+	}
+	noted(true)
+	if err := d.Prepare(ctx); err != nil {
+		t.Fatal(err)
+	}
+	noted(true)
+
+	exec(t, db.OwnerURL, `CREATE TABLE odd (project_id text, id text UNIQUE, PRIMARY KEY (project_id, id))`)
+	if _, err := d.Distribute(ctx); err == nil {
+		t.Fatal("a table with a constraint over all projects is distributed")
+	}
+	noted(true)
+	exec(t, db.OwnerURL, `DROP TABLE odd`)
+
+	if _, err := d.Distribute(ctx); err != nil {
+		t.Fatal(err)
+	}
+	noted(false)
+	if _, err := d.Undo(ctx); err != nil {
+		t.Fatal(err)
+	}
+	noted(false)
+	exec(t, db.OwnerURL, `SELECT note_api_key_changes()`) // as docs/scaling.md says
+	noted(true)
 }
 
 func inPlace(t *testing.T, server *pgtest.Instance, n int) {

@@ -141,23 +141,25 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Keyring, err erro
 	if verifierOptions.Foreign != nil {
 		k.behind.Go(func() { verifierOptions.Foreign.Run(background) })
 	}
+	l := listener{shared, k.Verifier, verifierOptions.Foreign}
+	k.behind.Go(func() { k.Verifier.Watch(background, pgkeys.NewChanges(k.pool), l.Changed, o.Log) })
 	if k.Redis != nil {
-		k.behind.Go(func() {
-			rediskeys.Listen(background, k.Redis, listener{shared, k.Verifier, verifierOptions.Foreign}, o.Log)
-		})
+		k.behind.Go(func() { rediskeys.Listen(background, k.Redis, l, o.Log) })
 	}
 	return k, nil
 }
 
 // listener passes on what is heard of changes.
 type listener struct {
-	shared   *rediskeys.Keys
+	shared   *rediskeys.Keys // nil: there is no Redis
 	verifier *auth.Verifier
 	foreign  *auth.ForeignKeys // nil: not used
 }
 
 func (l listener) Changed(shard byte) {
-	l.shared.Changed(shard) // first: what the verifier asks for anew is to be new
+	if l.shared != nil {
+		l.shared.Changed(shard) // first: what the verifier asks for anew is to be new
+	}
 	l.verifier.Changed(shard)
 	if l.foreign != nil {
 		l.foreign.Refresh()

@@ -304,7 +304,7 @@ func TestMigrate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer owner.Close(context.Background())
-	for _, sql := range []string{`DROP TABLE api_keys`, `DROP TABLE auth_migrations`} {
+	for _, sql := range []string{`DROP TABLE api_keys, api_key_changes, auth_migrations`} {
 		if _, err := owner.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func Schema() pgdb.Schema {
 		Name:       "auth",
 		Migrations: files,
 		Grants: map[pgdb.Role][]string{
-			pgdb.Reader: {"SELECT, UPDATE (last_used_at) ON api_keys"},
+			pgdb.Reader: {"SELECT, UPDATE (last_used_at) ON api_keys", "SELECT ON api_key_changes"},
 		},
 	}
 }
