@@ -44,12 +44,16 @@ type HTTP struct {
 	Header []string
 
 	script, requests string
+	many             int
 	next             int64 // request: a round goes on where the one before has ended
 }
 
+// Many is how many different requests there are.
+func (h *HTTP) Many() int { return h.many }
+
 // NewHTTP prepares a load, with its files in folder under that name.
 func NewHTTP(folder, name string, requests []Request) (*HTTP, error) {
-	h := &HTTP{script: filepath.Join(folder, name+".lua"), requests: filepath.Join(folder, name+".requests")}
+	h := &HTTP{many: len(requests), script: filepath.Join(folder, name+".lua"), requests: filepath.Join(folder, name+".requests")}
 	var b strings.Builder
 	for _, r := range requests {
 		fmt.Fprintf(&b, "%s\t%s\t%s\n", r.Path, r.Key, r.Body)

@@ -141,11 +141,12 @@ func (b *Bench) asked(all []asking) ([]*burden, error) {
 	return burdens, nil
 }
 
-// weigh measures the time and the processor time of a request under each burden beside those under the first.
+// weigh measures the time and the processor time of a request under each burden beside those under the first, when
+// each request has been made before: a key is read once, when it is new to the service.
 func (b *Bench) weigh(ctx context.Context, first string, all []*burden) ([]report.Result, error) {
 	var contenders []contender
 	for _, w := range all {
-		if _, err := w.requests.Run(ctx, w.of.URL, connections, time.Second); err != nil {
+		if err := b.begin(ctx, w); err != nil {
 			return nil, err
 		}
 		contenders = append(contenders, func(ctx context.Context) (float64, error) { return b.carry(ctx, w) })
@@ -166,6 +167,22 @@ func (b *Bench) weigh(ctx context.Context, first string, all []*burden) ([]repor
 			report.Ratios(w.name+"_cpu", report.Microseconds, report.Floor{}, w.cpu, first, all[0].cpu))
 	}
 	return results, nil
+}
+
+// begin makes each request of a load once.
+func (b *Bench) begin(ctx context.Context, w *burden) error {
+	var made int64
+	var took time.Duration
+	for made < int64(w.requests.Many()) {
+		rate, err := w.requests.Run(ctx, w.of.URL, connections, time.Second)
+		if err != nil {
+			return err
+		}
+		made += rate.Count
+		took += time.Duration(float64(rate.Count) * float64(rate.Time(connections)))
+	}
+	b.Note("%s, the first %d requests: %v each", w.name, made, (took / time.Duration(made)).Round(time.Microsecond))
+	return nil
 }
 
 // carry runs a load for a round, notes the processor time of a request and returns its time in milliseconds.
