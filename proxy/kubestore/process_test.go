@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lectern-dev/lectern/shared/logtest"
 )
 
 // process is a proxy that runs by itself, for figures of memory.
@@ -42,7 +44,7 @@ func launch(t testing.TB, p *proxy, binary string, environ map[string]string) *p
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.log = &buffer{}
+	p.log = &logtest.Buffer{}
 	dead := make(chan struct{})
 	listening := make(chan struct{ Public, Internal string }, 1)
 	go func() {

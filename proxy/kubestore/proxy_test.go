@@ -1,7 +1,6 @@
 package kubestore_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -23,6 +21,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/proxy/kubestore"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/logtest"
 )
 
 // third is a third party on loopback, which remembers the last credential that it was sent.
@@ -85,14 +84,14 @@ type proxy struct {
 	base, internal string
 	third          *third
 	project        string
-	log            *buffer
+	log            *logtest.Buffer
 	client         *http.Client
 }
 
 // startProxy runs a proxy that asks the API server of kube.
 func startProxy(t testing.TB, c *cluster, kube *rest.Config, environ map[string]string) *proxy {
 	t.Helper()
-	p := &proxy{third: newThird(t), project: "pr_" + c.namespace, log: &buffer{}}
+	p := &proxy{third: newThird(t), project: "pr_" + c.namespace, log: &logtest.Buffer{}}
 	all := map[string]string{
 		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug",
 		"PROXY_ALLOWED_RANGES": "127.0.0.0/8", "ANON_RATE_LIMIT": "0",
@@ -243,22 +242,4 @@ func (p *proxy) awaitRefused(t testing.TB, path, id, code string) {
 		}
 		return got == code
 	})
-}
-
-// buffer is one for several goroutines.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }

@@ -1,7 +1,6 @@
 package auth_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/logtest"
 )
 
 // feed is a ChangeFeed of which a test says what it answers.
@@ -54,35 +54,17 @@ func (f *feed) calls() int {
 	return f.asked
 }
 
-// lines is a log that may be read while it is written.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // watched is a verifier that watches a feed, on synctest's clock.
 type watched struct {
 	*auth.Verifier
 	store *store
 	feed  *feed
-	log   *lines
+	log   *logtest.Buffer
 }
 
 func watch(t *testing.T, f *feed) *watched {
 	t.Helper()
-	w := &watched{store: newStore(time.Now), feed: f, log: &lines{}}
+	w := &watched{store: newStore(time.Now), feed: f, log: &logtest.Buffer{}}
 	w.Verifier = auth.NewVerifier(w.store, auth.VerifierOptions{TTL: ttl, Now: time.Now})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

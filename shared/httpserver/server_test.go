@@ -2,7 +2,6 @@ package httpserver_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
@@ -32,7 +32,7 @@ const patience = 20 * time.Second
 // running is a server that serves, and what it says.
 type running struct {
 	public, internal string // base URLs
-	log              *syncBuffer
+	log              *logtest.Buffer
 	telemetry        *telemetry.Telemetry
 	client           *http.Client
 	stop             func() error // tells it to stop, and waits
@@ -64,7 +64,7 @@ func serve(t *testing.T, s setup) *running {
 	if err := config.Load(&c, environ); err != nil {
 		t.Fatal(err)
 	}
-	out := &syncBuffer{}
+	out := &logtest.Buffer{}
 	tel, err := telemetry.Start(t.Context(), telemetry.Options{
 		Service: "test", Config: c.Telemetry, LogOutput: out, SpanExporter: s.spans,
 	})
@@ -188,24 +188,6 @@ func dial(t *testing.T, url string) net.Conn {
 		t.Fatal(err)
 	}
 	return conn
-}
-
-// syncBuffer is a bytes.Buffer that may be read while it is written.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 func hello(w http.ResponseWriter, r *http.Request) error {

@@ -1,7 +1,6 @@
 package ratelimit_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/ratelimit"
 	"github.com/lectern-dev/lectern/shared/redisdb"
 	"github.com/lectern-dev/lectern/shared/redistest"
@@ -326,7 +326,7 @@ func TestOpenWhileRedisIsDown(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			server := redistest.Start(t)
-			var log syncBuffer
+			var log logtest.Buffer
 			client, err := redisdb.Open(redisdb.Config{URL: server.URL}, redisdb.Options{Rest: 20 * time.Millisecond})
 			if err != nil {
 				t.Fatal(err)
@@ -421,23 +421,6 @@ func TestHeaders(t *testing.T) {
 			}
 		})
 	}
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 func BenchmarkAllowBusy(b *testing.B) {

@@ -1,12 +1,10 @@
 package redisdb_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.uber.org/goleak"
 
+	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/redisdb"
 	"github.com/lectern-dev/lectern/shared/redistest"
 )
@@ -54,7 +53,7 @@ func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			server := redistest.Start(t)
-			var log buffer
+			var log logtest.Buffer
 			c := open(t, server, slog.New(slog.NewTextHandler(&log, nil)))
 			ctx := t.Context()
 			if err := c.Set(ctx, "k", "v", 0).Err(); err != nil || !c.Up() {
@@ -196,21 +195,4 @@ func TestSpansHoldNoArguments(t *testing.T) {
 	if !found {
 		t.Errorf("no span of the command among %d", len(spans.GetSpans()))
 	}
-}
-
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *buffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *buffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }

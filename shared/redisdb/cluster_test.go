@@ -13,11 +13,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/redisdb"
 	"github.com/lectern-dev/lectern/shared/redistest"
 )
 
-func openURL(t *testing.T, url config.Secret, log *buffer) *redisdb.Client {
+func openURL(t *testing.T, url config.Secret, log *logtest.Buffer) *redisdb.Client {
 	t.Helper()
 	c, err := redisdb.Open(redisdb.Config{URL: url}, redisdb.Options{Log: slog.New(slog.NewTextHandler(log, nil)), Rest: rest})
 	if err != nil {
@@ -65,7 +66,7 @@ func TestClusterGoesOnWithoutAMaster(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cluster := redistest.StartCluster(t)
-			var log buffer
+			var log logtest.Buffer
 			c := openURL(t, cluster.URL, &log)
 			ctx := t.Context()
 			keys := keysOf()
@@ -125,7 +126,7 @@ func publishes(ctx context.Context, c *redisdb.Client) (int64, error) {
 // again at a node that lives.
 func TestClusterPassesMessagesOn(t *testing.T) {
 	cluster := redistest.StartCluster(t)
-	c := openURL(t, cluster.URL, &buffer{})
+	c := openURL(t, cluster.URL, &logtest.Buffer{})
 	hears := func(ps *redis.PubSub) bool {
 		t.Helper()
 		if _, err := publishes(t.Context(), c); err != nil {
@@ -162,7 +163,7 @@ func TestClusterPassesMessagesOn(t *testing.T) {
 // A cluster that serves nobody is left alone as a node that fails is.
 func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 	cluster := redistest.StartCluster(t)
-	c := openURL(t, cluster.URL, &buffer{})
+	c := openURL(t, cluster.URL, &logtest.Buffer{})
 	keys := keysOf()
 	if err := c.Set(t.Context(), keys[0], "v", 0).Err(); err != nil {
 		t.Fatal(err)
@@ -197,7 +198,7 @@ func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 // Keys move from master to master while they are used, and no command fails.
 func TestClusterIsReshardedWhileItServes(t *testing.T) {
 	cluster := redistest.StartCluster(t)
-	c := openURL(t, cluster.URL, &buffer{})
+	c := openURL(t, cluster.URL, &logtest.Buffer{})
 	const n = 300
 	script := redis.NewScript(`return redis.call('INCR', KEYS[1])`)
 	name := func(i int) string { return fmt.Sprintf("moved-%d", i) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/redistest"
 )
 
@@ -26,7 +27,7 @@ func TestSentinelNamesAnotherMaster(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.StartSentinel(t)
-			c := openURL(t, s.URL, &buffer{})
+			c := openURL(t, s.URL, &logtest.Buffer{})
 			ctx := t.Context()
 			if err := c.Set(ctx, "k", "v", 0).Err(); err != nil {
 				t.Fatal(err)

@@ -1,7 +1,6 @@
 package apikey
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +29,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgtest"
 )
@@ -72,24 +72,6 @@ func (e *told) has(text string) bool {
 	return slices.ContainsFunc(e.all, func(s string) bool { return strings.Contains(s, text) })
 }
 
-// lines is a log that may be read while it is written.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // bench is a controller without a manager: it runs when a test says so, on the test's clock, over a real API
 // server and a real database of keys.
 type bench struct {
@@ -101,7 +83,7 @@ type bench struct {
 	db      *pgx.Conn
 	clock   *clock
 	events  *told
-	log     *lines
+	log     *logtest.Buffer
 	realm   string
 	project string
 }
@@ -109,7 +91,7 @@ type bench struct {
 func setup(t testing.TB) *bench {
 	t.Helper()
 	b := &bench{
-		Cluster: kubetest.Start(t), t: t, events: &told{}, log: &lines{}, realm: "test/cluster", project: "pr_1",
+		Cluster: kubetest.Start(t), t: t, events: &told{}, log: &logtest.Buffer{}, realm: "test/cluster", project: "pr_1",
 		clock: &clock{at: time.Now().UTC().Truncate(time.Second)},
 	}
 	var err error

@@ -18,6 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/logtest"
 )
 
 // world is an object that people, other programs, faults and crashes are at, and what may be expected of it.
@@ -371,7 +372,7 @@ func property(t *testing.T, checks int) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := worlds.Add(1)
 		one := *b
-		one.realm, one.log, one.events = fmt.Sprintf("test/%d", n), &lines{}, &told{}
+		one.realm, one.log, one.events = fmt.Sprintf("test/%d", n), &logtest.Buffer{}, &told{}
 		one.clock = &clock{at: b.clock.now()}
 		w := &world{bench: &one, rt: rt, name: fmt.Sprintf("world-%d", n)}
 		one.admin = b.adminAt(one.clock)

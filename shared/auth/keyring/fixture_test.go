@@ -1,10 +1,8 @@
 package keyring_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -44,21 +42,4 @@ func until(t *testing.T, what string, is func() bool) time.Duration {
 		time.Sleep(2 * time.Millisecond)
 	}
 	return time.Since(start)
-}
-
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *buffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *buffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }

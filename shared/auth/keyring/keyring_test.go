@@ -22,6 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/authtest"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/pgtest"
 	"github.com/lectern-dev/lectern/shared/redistest"
 )
@@ -163,7 +164,7 @@ func TestTelemetryHoldsNoKey(t *testing.T) {
 	redis := redistest.Start(t)
 	k := authtest.New(t, redis.URL)
 	k.Config.RateLimit, k.Config.RateBurst = 1, 2
-	var logs buffer
+	var logs logtest.Buffer
 	reader := metric.NewManualReader()
 	spans := tracetest.NewInMemoryExporter()
 	ring := k.Keyring(keyring.Options{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
+	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/redisdb"
 	"github.com/lectern-dev/lectern/shared/redistest"
 )
@@ -55,7 +56,7 @@ func TestListen(t *testing.T) {
 			defer client.Close()
 			var (
 				e    ear
-				logs buffer
+				logs logtest.Buffer
 				wg   sync.WaitGroup
 			)
 			ctx, cancel := context.WithCancel(t.Context())
