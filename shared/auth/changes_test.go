@@ -64,8 +64,14 @@ type watched struct {
 
 func watch(t *testing.T, f *feed) *watched {
 	t.Helper()
+	return watchWith(t, f, auth.VerifierOptions{})
+}
+
+func watchWith(t *testing.T, f *feed, o auth.VerifierOptions) *watched {
+	t.Helper()
+	o.TTL, o.Now = ttl, time.Now
 	w := &watched{store: newStore(time.Now), feed: f, log: &logtest.Buffer{}}
-	w.Verifier = auth.NewVerifier(w.store, auth.VerifierOptions{TTL: ttl, Now: time.Now})
+	w.Verifier = auth.NewVerifier(w.store, o)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -115,6 +121,54 @@ func TestAFeedStandsForAllKeys(t *testing.T) {
 		}
 		if got := w.feed.calls() - asked; got < 180 || got > 220 {
 			t.Errorf("the feed was asked %d times in a minute", got)
+		}
+	})
+}
+
+// uses is a UseWriter that keeps the latest.
+type uses struct {
+	mu   sync.Mutex
+	last auth.Use
+}
+
+func (u *uses) WriteUses(_ context.Context, all []auth.Use) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.last = all[len(all)-1]
+	return nil
+}
+
+func (u *uses) latest() auth.Use {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.last
+}
+
+// That a key is read once does not mean that it is used once: its last use is exact to a minute.
+func TestTheLastUseOfAKeyThatIsReadOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := &uses{}
+		last := auth.NewLastUse(kept, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			last.Run(ctx, 30*time.Second)
+		}()
+		defer func() { cancel(); <-ended }()
+		w := watchWith(t, &feed{}, auth.VerifierOptions{Uses: last})
+		key, _ := w.key()
+		for range 300 {
+			if err := w.verify(key); err != nil {
+				t.Fatal(err)
+			}
+			if used := kept.latest(); used.KeyID != "" && time.Since(used.At) > time.Minute {
+				t.Fatalf("%v after a use that is noted, though it is used every second", time.Since(used.At))
+			}
+			time.Sleep(time.Second)
+		}
+		if kept.latest().KeyID == "" || w.store.asked.Load() != 1 {
+			t.Errorf("noted %+v, %d look-ups", kept.latest(), w.store.asked.Load())
 		}
 	})
 }

@@ -22,6 +22,9 @@ const (
 	// unknownFor is how long a key that was not found is remembered as such.
 	unknownFor = time.Second
 
+	// noteEvery is how often the use of a key that is held is reported.
+	noteEvery = 30 * time.Second
+
 	// patience is how long a request that has a usable copy waits for a store that does not answer.
 	patience = 200 * time.Millisecond
 
@@ -88,7 +91,7 @@ type verdict struct {
 	readAt     time.Time // when the store of record was read, at most asked
 	deadline   time.Time // TTL after that
 
-	noted      atomic.Bool  // its use was reported
+	notedAt    atomic.Int64 // when its use was reported last, as nanoseconds after asked; 0: it was not
 	refreshing atomic.Bool  // a load that will replace it has begun
 	failedAt   atomic.Int64 // when asking failed, as nanoseconds after asked; 0: it did not
 }
@@ -198,10 +201,18 @@ func (v *Verifier) grant(held *verdict, now time.Time) (Principal, error) {
 	if !held.expires.IsZero() && !now.Before(held.expires) {
 		return Principal{}, ErrExpired
 	}
-	if v.o.Uses != nil && !held.noted.Swap(true) {
-		v.o.Uses.note(held.principal.ProjectID, held.principal.KeyID, now)
+	if v.o.Uses != nil {
+		held.note(v.o.Uses, now)
 	}
 	return held.principal, nil
+}
+
+// note reports a use, unless one was reported lately.
+func (d *verdict) note(uses *LastUse, now time.Time) {
+	last, since := d.notedAt.Load(), max(1, int64(now.Sub(d.asked)))
+	if (last == 0 || since-last >= int64(noteEvery)) && d.notedAt.CompareAndSwap(last, since) {
+		uses.note(d.principal.ProjectID, d.principal.KeyID, now)
+	}
 }
 
 // refresh has held replaced in the background, once; after a failure not again for a moment.
