@@ -141,7 +141,8 @@ func TestMemoryLimit(t *testing.T) {
 // rest is refused quickly, the sign of life is given, and when they leave all is as before.
 func TestOverload(t *testing.T) {
 	const slots = 16
-	p, key := process(t, map[string]string{"MAX_IN_FLIGHT": fmt.Sprint(slots), "DATABASE_MAX_CONNS": "4"})
+	// What is let in is to be served, also where the machine stands still for a second.
+	p, key := process(t, map[string]string{"MAX_IN_FLIGHT": fmt.Sprint(slots), "DATABASE_MAX_CONNS": "4", "DATABASE_ACQUIRE_TIMEOUT": "10s"})
 	paths := underLoad[:4]
 	before := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: paths, Clients: slots, Pause: -1})
 	before.Await(500, time.Minute)
