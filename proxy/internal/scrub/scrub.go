@@ -148,17 +148,27 @@ func (m *Matcher) match(text []byte, atEOF bool) (int, outcome) {
 
 // String returns text without the secrets, and whether there were any.
 func (m *Matcher) String(text string) (string, bool) {
-	b := []byte(text)
-	for at := m.next(b, 0); at < len(b); at = m.next(b, at+1) {
-		if _, o := m.match(b[at:], true); o == yes {
-			clean, _, err := transform.Bytes(NewStream(m), b)
+	clean, found := m.Bytes([]byte(text))
+	if found == 0 {
+		return text, false
+	}
+	return string(clean), true
+}
+
+// Bytes returns a whole text without the secrets, and how many stretches were replaced: text itself when none
+// was.
+func (m *Matcher) Bytes(text []byte) (clean []byte, found int) {
+	for at := m.next(text, 0); at < len(text); at = m.next(text, at+1) {
+		if _, o := m.match(text[at:], true); o == yes {
+			s := NewStream(m)
+			clean, _, err := transform.Bytes(s, text)
 			if err != nil {
-				return secret.Redacted, true
+				return []byte(secret.Redacted), 1 // can not be: at its end a text is not too short
 			}
-			return string(clean), true
+			return clean, s.Found()
 		}
 	}
-	return text, false
+	return text, 0
 }
 
 // Stream replaces the secrets in one text as it streams by. It is a transform.Transformer and holds back

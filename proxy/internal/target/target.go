@@ -32,8 +32,9 @@ type Target struct {
 	Host   string // lower-case ASCII, or an IP address without brackets; no trailing dot
 	Port   uint16
 
-	path, query mold
-	hasQuery    bool
+	address, authority string // see the methods
+	path, query        mold
+	hasQuery           bool
 }
 
 // mold is text with holes where placeholders stood.
@@ -81,6 +82,7 @@ func Parse(raw string) (*Target, error) {
 	if err := t.readAuthority(rest[:end]); err != nil {
 		return nil, err
 	}
+	t.spell()
 	path, query, hasQuery := strings.Cut(rest[end:], "?")
 	t.hasQuery = hasQuery
 	t.query = newMold(query)
@@ -146,7 +148,7 @@ func DefaultPort(scheme string) uint16 {
 // given in brackets, in RFC 5952's form and without them; a name in lower-case ASCII, mapped and checked as
 // UTS #46 has it, without a trailing dot.
 func NormalHost(host string) (string, error) {
-	bad := refuse("has a host that is no name and no address")
+	const bad fault = "has a host that is no name and no address"
 	if inside, ok := strings.CutPrefix(host, "["); ok {
 		inside, closed := strings.CutSuffix(inside, "]")
 		ip, err := netip.ParseAddr(inside)
@@ -229,23 +231,21 @@ func (t *Target) IsIP() bool {
 }
 
 // Address returns host:port, to dial.
-func (t *Target) Address() string {
-	return t.bracketed() + ":" + strconv.Itoa(int(t.Port))
-}
+func (t *Target) Address() string { return t.address }
 
 // Authority returns the host, with the port where it is not the scheme's: the Host header.
-func (t *Target) Authority() string {
-	if t.Port == DefaultPort(t.Scheme) {
-		return t.bracketed()
-	}
-	return t.Address()
-}
+func (t *Target) Authority() string { return t.authority }
 
-func (t *Target) bracketed() string {
-	if strings.Contains(t.Host, ":") {
-		return "[" + t.Host + "]"
+// spell makes the address and the authority.
+func (t *Target) spell() {
+	host := t.Host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
 	}
-	return t.Host
+	t.address, t.authority = host+":"+strconv.Itoa(int(t.Port)), host
+	if t.Port != DefaultPort(t.Scheme) {
+		t.authority = t.address
+	}
 }
 
 // Origin returns scheme://host[:port].

@@ -9,7 +9,10 @@
 // Other text in double braces is left as it is.
 package template
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 const (
 	idPrefix   = "cred_"
@@ -109,10 +112,10 @@ func Find(b []byte) (from, to int, id []byte, ok bool) {
 
 // Each calls yield with the id of each placeholder in text, in order.
 func Each(text string, yield func(id string)) {
-	rest := []byte(text)
-	if !bytes.Contains(rest, []byte("{{")) {
+	if !strings.Contains(text, "{{") {
 		return
 	}
+	rest := []byte(text)
 	for {
 		_, to, id, ok := Find(rest)
 		if !ok {
@@ -125,6 +128,9 @@ func Each(text string, yield func(id string)) {
 
 // Replace returns text with each placeholder replaced by what value appends for its id.
 func Replace(text string, value func(dst []byte, id string) []byte) string {
+	if !strings.Contains(text, "{{") {
+		return text
+	}
 	rest := []byte(text)
 	var out []byte
 	for {
