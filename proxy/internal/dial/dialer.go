@@ -1,12 +1,14 @@
 package dial
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
-	"net/http"
 	"sync"
 	"time"
+
+	"github.com/lectern-dev/lectern/proxy/internal/h1"
 )
 
 // Options is what connections are made with.
@@ -25,40 +27,41 @@ type Options struct {
 // their own.
 const connectWithin = time.Minute
 
-// newTransport returns a transport that goes straight to its targets, by the guard, and verifies whom it
-// speaks with.
-func newTransport(o Options, roots *x509.CertPool) *http.Transport {
-	dialer := &net.Dialer{
-		Timeout:        connectWithin,
-		KeepAlive:      30 * time.Second,
-		Resolver:       o.Resolver,
-		ControlContext: o.Guard.Control,
+// dialer goes straight to its targets, by the guard, and verifies whom it speaks with.
+type dialer struct {
+	net.Dialer
+	config *tls.Config
+}
+
+func newDialer(o Options, roots *x509.CertPool) *dialer {
+	return &dialer{
+		net.Dialer{
+			Timeout:        connectWithin,
+			KeepAlive:      30 * time.Second,
+			Resolver:       o.Resolver,
+			ControlContext: o.Guard.Control,
+		},
+		&tls.Config{
+			MinVersion: tls.VersionTLS12, RootCAs: roots, NextProtos: []string{"h2", "http/1.1"},
+			DynamicRecordSizingDisabled: true, // small records only help who shows a page while it comes
+		},
 	}
-	if o.MaxHeaderBytes == 0 {
-		o.MaxHeaderBytes = 256 << 10
+}
+
+// connect connects to an address, host:port: over TLS where the scheme is https.
+func (d *dialer) connect(ctx context.Context, scheme, address string) (*h1.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectWithin)
+	defer cancel()
+	plain, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
 	}
-	if o.IdleTimeout == 0 {
-		o.IdleTimeout = 90 * time.Second
+	if scheme != "https" {
+		return h1.NewConn(ctx, plain, nil)
 	}
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	return &http.Transport{
-		Proxy:                  nil, // the environment has no say in where credentials go
-		DialContext:            dialer.DialContext,
-		Protocols:              protocols,
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
-		TLSHandshakeTimeout:    connectWithin,
-		DisableCompression:     true, // encodings are between caller and target
-		MaxIdleConns:           1024,
-		MaxIdleConnsPerHost:    64,
-		IdleConnTimeout:        o.IdleTimeout,
-		MaxResponseHeaderBytes: o.MaxHeaderBytes,
-		ExpectContinueTimeout:  time.Second,
-		WriteBufferSize:        32 << 10,
-		ReadBufferSize:         32 << 10,
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
-	}
+	config := d.config.Clone()
+	config.ServerName, _, _ = net.SplitHostPort(address) // it was just connected to
+	return h1.NewConn(ctx, plain, config)
 }
 
 // Pool keeps a transport for each endpoint: no two share connections, as targets are known that take a
@@ -67,17 +70,25 @@ type Pool struct {
 	o Options
 
 	mu         sync.Mutex
-	transports map[Key]*http.Transport
+	transports map[Key]*Transport
 }
 
 // Key tells endpoints, and their authorities, apart.
 type Key struct{ Endpoint, Roots string }
 
 // NewPool returns an empty Pool.
-func NewPool(o Options) *Pool { return &Pool{o: o, transports: map[Key]*http.Transport{}} }
+func NewPool(o Options) *Pool {
+	if o.MaxHeaderBytes == 0 {
+		o.MaxHeaderBytes = 256 << 10
+	}
+	if o.IdleTimeout == 0 {
+		o.IdleTimeout = 90 * time.Second
+	}
+	return &Pool{o: o, transports: map[Key]*Transport{}}
+}
 
 // Transport returns the transport of an endpoint, which trusts roots, nil for the system's.
-func (p *Pool) Transport(key Key, roots *x509.CertPool) *http.Transport {
+func (p *Pool) Transport(key Key, roots *x509.CertPool) *Transport {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.transports[key]
@@ -95,7 +106,7 @@ func (p *Pool) Keep(keys map[Key]bool) {
 	for key, t := range p.transports {
 		if !keys[key] {
 			delete(p.transports, key)
-			t.CloseIdleConnections()
+			t.close()
 		}
 	}
 }

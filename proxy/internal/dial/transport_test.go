@@ -1,0 +1,308 @@
+package dial_test
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lectern-dev/lectern/proxy/internal/dial"
+	"github.com/lectern-dev/lectern/proxy/internal/h1"
+)
+
+// patience is how long a test waits for what should happen at once.
+const patience = 20 * time.Second
+
+// target is a third party on loopback.
+type target struct {
+	*httptest.Server
+	accepted atomic.Int64
+}
+
+// counting counts what a listener accepts.
+type counting struct {
+	net.Listener
+	n *atomic.Int64
+}
+
+// Accept waits for a connection.
+func (c counting) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err == nil {
+		c.n.Add(1)
+	}
+	return conn, err
+}
+
+// newTarget starts one at an address, over TLS, that speaks HTTP/2 where second is set.
+func newTarget(t *testing.T, address string, second bool) *target {
+	t.Helper()
+	s := &target{Server: httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = fmt.Fprintf(w, "%s %s %s", r.Proto, r.Method, body)
+	}))}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Listener.Close()
+	s.Listener = counting{l, &s.accepted}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.EnableHTTP2 = second
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// to returns a transport to targets.
+func to(t *testing.T, targets ...*target) *dial.Transport {
+	t.Helper()
+	roots := x509.NewCertPool()
+	for _, s := range targets {
+		roots.AddCert(s.Certificate())
+	}
+	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
+	t.Cleanup(pool.Close)
+	return pool.Transport(dial.Key{Endpoint: "e"}, roots)
+}
+
+// held is a request with a held body.
+func held(t *testing.T, address, body string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.ContentLength = int64(len(body))
+	r.GetBody = func() (io.ReadCloser, error) { return h1.Held{ReadCloser: io.NopCloser(strings.NewReader(body))}, nil }
+	r.Body, _ = r.GetBody()
+	return r
+}
+
+// streamed is a request with a body that comes by and by.
+func streamed(t *testing.T, address, body string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, address, struct{ io.Reader }{strings.NewReader(body)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func get(t *testing.T, address string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func said(tr *dial.Transport, r *http.Request) (string, error) {
+	res, err := tr.RoundTrip(r)
+	if err != nil {
+		return "", err
+	}
+	body, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	return string(body), err
+}
+
+func expect(t *testing.T, tr *dial.Transport, r *http.Request, want string) {
+	t.Helper()
+	if got, err := said(tr, r); err != nil || got != want {
+		t.Errorf("%q %v, want %q", got, err, want)
+	}
+}
+
+// leakless fails a test that leaves goroutines behind.
+func leakless(t *testing.T) {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+}
+
+func TestTargetOfHTTP2(t *testing.T) {
+	leakless(t)
+	for _, first := range []func(*testing.T, string) *http.Request{
+		get,
+		func(t *testing.T, u string) *http.Request { return held(t, u, "body") },
+		func(t *testing.T, u string) *http.Request { return streamed(t, u, "body") },
+	} {
+		s := newTarget(t, "127.0.0.1:0", true)
+		tr := to(t, s)
+		r := first(t, s.URL)
+		want := "HTTP/2.0 GET "
+		if r.Method == http.MethodPost {
+			want = "HTTP/2.0 POST body"
+		}
+		expect(t, tr, r, want)
+		expect(t, tr, get(t, s.URL), "HTTP/2.0 GET ")
+		expect(t, tr, held(t, s.URL, "held"), "HTTP/2.0 POST held")
+		expect(t, tr, streamed(t, s.URL, "streamed"), "HTTP/2.0 POST streamed")
+		if n := s.accepted.Load(); n != 1 {
+			t.Errorf("%s first: %d connections, want 1", r.Method, n)
+		}
+	}
+}
+
+func TestTargetOfHTTP1(t *testing.T) {
+	leakless(t)
+	s := newTarget(t, "127.0.0.1:0", false)
+	tr := to(t, s)
+	for range 3 {
+		expect(t, tr, get(t, s.URL), "HTTP/1.1 GET ")
+		expect(t, tr, held(t, s.URL, "held"), "HTTP/1.1 POST held")
+	}
+	if n := s.accepted.Load(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+	expect(t, tr, streamed(t, s.URL, "streamed"), "HTTP/1.1 POST streamed")
+	expect(t, tr, get(t, s.URL), "HTTP/1.1 GET ")
+	if n := s.accepted.Load(); n != 2 {
+		t.Errorf("%d connections, want another one for bodies that stream", n)
+	}
+}
+
+// TestTargetThatChanges has a target come back with another protocol.
+func TestTargetThatChanges(t *testing.T) {
+	leakless(t)
+	for _, second := range []bool{true, false} {
+		was, is := "HTTP/1.1", "HTTP/2.0"
+		if second {
+			was, is = is, was
+		}
+		before := newTarget(t, "127.0.0.1:0", second)
+		tr := to(t, before) // the certificate is the same
+		expect(t, tr, get(t, before.URL), was+" GET ")
+		before.CloseClientConnections()
+		before.Close()
+		after := newTarget(t, before.Listener.Addr().String(), !second)
+		// Until net/http has seen the connection end, requests over HTTP/2 fail on it.
+		for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+			if _, err := said(tr, get(t, after.URL)); err == nil {
+				break
+			}
+		}
+		for range 3 {
+			expect(t, tr, get(t, after.URL), is+" GET ")
+		}
+		expect(t, tr, streamed(t, after.URL, "x"), is+" POST x")
+		if n := after.accepted.Load(); n > 2 {
+			t.Errorf("%d connections", n)
+		}
+	}
+}
+
+// TestManyAreFirst has many requests find out at once what a target speaks.
+func TestManyAreFirst(t *testing.T) {
+	leakless(t)
+	for _, second := range []bool{true, false} {
+		s := newTarget(t, "127.0.0.1:0", second)
+		tr := to(t, s)
+		want := "HTTP/1.1 GET "
+		if second {
+			want = "HTTP/2.0 GET "
+		}
+		var running sync.WaitGroup
+		for range 32 {
+			running.Go(func() { expect(t, tr, get(t, s.URL), want) })
+		}
+		running.Wait()
+		before := s.accepted.Load()
+		expect(t, tr, get(t, s.URL), want)
+		if n := s.accepted.Load(); n > 32 || n != before {
+			t.Errorf("%d connections, of which %d were made at first", n, before)
+		}
+	}
+}
+
+func TestTargetOfAnAddressThatIsForbidden(t *testing.T) {
+	leakless(t)
+	s := newTarget(t, "127.0.0.1:0", false)
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard(nil)})
+	defer pool.Close()
+	tr := pool.Transport(dial.Key{Endpoint: "e"}, roots)
+	for _, r := range []*http.Request{get(t, s.URL), held(t, s.URL, "x"), streamed(t, s.URL, "x"), get(t, strings.Replace(s.URL, "https", "http", 1))} {
+		if _, err := said(tr, r); err == nil || !strings.Contains(err.Error(), dial.ErrForbidden.Error()) {
+			t.Errorf("%s %s: %v", r.Method, r.URL, err)
+		}
+	}
+	if n := s.accepted.Load(); n != 0 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+func TestTargetThatNobodyVouchesFor(t *testing.T) {
+	leakless(t)
+	s := newTarget(t, "127.0.0.1:0", false)
+	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
+	defer pool.Close()
+	tr := pool.Transport(dial.Key{Endpoint: "e"}, x509.NewCertPool())
+	for _, r := range []*http.Request{get(t, s.URL), streamed(t, s.URL, "x")} {
+		if got, err := said(tr, r); err == nil {
+			t.Errorf("%s: %q", r.Method, got)
+		}
+	}
+}
+
+// TestKeptByEndpoint has two endpoints use a target: no connection is of both, and none outlives its endpoint.
+func TestKeptByEndpoint(t *testing.T) {
+	leakless(t)
+	s := newTarget(t, "127.0.0.1:0", false)
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
+	defer pool.Close()
+	one, other := dial.Key{Endpoint: "one"}, dial.Key{Endpoint: "other"}
+	for range 2 {
+		expect(t, pool.Transport(one, roots), get(t, s.URL), "HTTP/1.1 GET ")
+		expect(t, pool.Transport(other, roots), get(t, s.URL), "HTTP/1.1 GET ")
+	}
+	if n := s.accepted.Load(); n != 2 {
+		t.Errorf("%d connections, want 2", n)
+	}
+	pool.Keep(map[dial.Key]bool{one: true})
+	expect(t, pool.Transport(one, roots), get(t, s.URL), "HTTP/1.1 GET ")
+	expect(t, pool.Transport(other, roots), get(t, s.URL), "HTTP/1.1 GET ")
+	if n := s.accepted.Load(); n != 3 {
+		t.Errorf("%d connections, want 3", n)
+	}
+}
+
+// TestConnectingIsGivenUp has a target that never shakes hands, and a caller who leaves.
+func TestConnectingIsGivenUp(t *testing.T) {
+	leakless(t)
+	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = deaf.Close() }()
+	tr := to(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, err := said(tr, get(t, "https://"+deaf.Addr().String()).WithContext(ctx)); err == nil {
+		t.Error("an answer")
+	}
+	if took := time.Since(began); took > patience {
+		t.Errorf("it took %s", took)
+	}
+}
