@@ -120,6 +120,9 @@ func TestUpstreamFaults(t *testing.T) {
 		{"garbage in a header", rude(t, targets, good, says("HTTP/1.1 200 OK\r\n"+secretGarbage)), "upstream_unreachable", 502},
 		{"a switch of protocols", rude(t, targets, good, says("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")), "upstream_unreachable", 502},
 		{"two lengths", rude(t, targets, good, says("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy")), "upstream_unreachable", 502},
+		{"a status below 100", rude(t, targets, good, says("HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n")), "upstream_unreachable", 502},
+		{"too many headers", rude(t, targets, good, says("HTTP/1.1 200 OK\r\n"+strings.Repeat("X-A: b\r\n", 1001)+"\r\n")), "upstream_unreachable", 502},
+		{"too many interim answers", rude(t, targets, good, says(strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 65)+"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")), "upstream_unreachable", 502},
 		{"endless headers", rude(t, targets, good, func(c net.Conn) {
 			says("HTTP/1.1 200 OK\r\n")(c)
 			for range 1000 {
@@ -150,6 +153,13 @@ func TestUpstreamFaults(t *testing.T) {
 		got := w.do(call{target: "https://api.lectern.test:" + rude(t, targets, good, silent) + "/"}.from("https://example.net"))
 		if got.code() != "upstream_timeout" {
 			t.Errorf("%d %s", got.StatusCode, got.body)
+		}
+	})
+	t.Run("as many headers and interim answers as may be", func(t *testing.T) {
+		speak := says(strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 64) + "HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: b\r\n", 999) + "Content-Length: 2\r\n\r\nok")
+		got := w.do(call{target: "https://api.lectern.test:" + rude(t, targets, good, speak) + "/", headers: []string{"X-K", "{{cred_main}}"}})
+		if got.StatusCode != 200 || got.body != "ok" || len(got.Header["X-A"]) != 999 {
+			t.Errorf("%d %s, %d headers", got.StatusCode, got.body, len(got.Header["X-A"]))
 		}
 	})
 	for name, speak := range map[string]func(net.Conn){

@@ -108,8 +108,9 @@ func run(t testing.TB, s setup) *world {
 	if s.handler == nil {
 		s.handler = http.HandlerFunc(echo)
 	}
-	w.target = newTarget(t, w.authority, true, s.handler)
-	w.plain = newTarget(t, w.authority, false, s.handler)
+	second := !strings.HasPrefix(t.Name(), overHTTP1+"/")
+	w.target = newTarget(t, w.authority, true, second, s.handler)
+	w.plain = newTarget(t, w.authority, false, second, s.handler)
 	w.names.set("api.lectern.test", "127.0.0.1")
 	w.names.set("allowed.test", "127.0.0.1")
 	if s.manifests == nil {

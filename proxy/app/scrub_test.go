@@ -103,6 +103,11 @@ func TestEchoedSecretsAreScrubbed(t *testing.T) {
 			_, _ = io.WriteString(w, "body")
 			w.Header().Set("X-Echo", canary)
 		},
+		"name of a trailer": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Trailer", "X-"+canary)
+			_, _ = io.WriteString(w, "body")
+			w.Header().Set("X-"+canary, "v")
+		},
 		"early hints": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Link", "<https://x.test/"+canary+">")
 			w.WriteHeader(http.StatusEarlyHints)
@@ -152,7 +157,7 @@ func TestEchoedSecretsAreScrubbed(t *testing.T) {
 				}
 			}
 			switch name {
-			case "name of a header", "early hints", "wrong encoding":
+			case "name of a header", "name of a trailer", "early hints", "wrong encoding":
 			case "encoding that can not be read", "two encodings":
 				if (answer{resp, string(body)}).code() != "upstream_unreachable" {
 					t.Errorf("%d %s", resp.StatusCode, body)

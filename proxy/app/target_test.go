@@ -88,13 +88,13 @@ func (l counting) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// newTarget starts one with a certificate for *.lectern.test.
-func newTarget(t testing.TB, a *authority, secure bool, h http.Handler) *target {
+// newTarget starts one with a certificate for *.lectern.test, that speaks HTTP/2 where second is set.
+func newTarget(t testing.TB, a *authority, secure, second bool, h http.Handler) *target {
 	t.Helper()
 	s := &target{Server: httptest.NewUnstartedServer(h)}
 	s.Listener = counting{s.Listener, &s.accepted}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.EnableHTTP2 = true
+	s.EnableHTTP2 = second
 	if secure {
 		s.TLS = &tls.Config{Certificates: []tls.Certificate{a.certificate(t, time.Now().Add(time.Hour), "*.lectern.test", "lectern.test")}}
 		s.StartTLS()

@@ -37,11 +37,52 @@ func drop(h http.Header) {
 	}
 }
 
+// Values of headers that all answers share: whoever changes one of them sets a new slice.
+var (
+	succeeded = []string{"true"}
+	noSniff   = []string{"nosniff"}
+	sandbox   = []string{"sandbox"}
+	exposed   = []string{"*"}
+)
+
+// hop are the headers that are of the connection to the target (RFC 9110, section 7.6.1).
+var hop = []string{
+	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+func dropHop(h http.Header) {
+	for _, line := range h["Connection"] {
+		for name := range strings.SplitSeq(line, ",") {
+			h.Del(strings.TrimSpace(name))
+		}
+	}
+	for _, name := range hop {
+		delete(h, name)
+	}
+}
+
+// maxFields bounds an answer's headers in number: each is searched, and takes more memory than its bytes.
+const maxFields = 1000
+
+func fields(h http.Header) (n int) {
+	for _, values := range h {
+		n += len(values)
+	}
+	return n
+}
+
 // answer makes the target's answer the caller's. It changes what is told in the contract and nothing else.
 func (c *call) answer(res *http.Response) error {
 	c.watch.enter(c.x.verdict.Endpoint.Timeouts.Idle, true, errIdle)
 	c.answered.Store(true)
 	c.span.answered(res)
+	switch {
+	case res.StatusCode < 200 || res.StatusCode > 999:
+		return errStatus // also a switch of protocols, which was not asked for
+	case fields(res.Header) > maxFields:
+		return errFields
+	}
+	dropHop(res.Header)
 	drop(res.Header)
 	drop(res.Trailer)
 	if len(res.Trailer) > 0 && c.x.r.ProtoMajor == 1 {
@@ -49,10 +90,11 @@ func (c *call) answer(res *http.Response) error {
 		delete(res.Header, "Content-Length")
 		res.ContentLength = -1
 	}
-	announced := maps.Clone(res.Trailer)
 	if c.matcher != nil {
 		c.scrubHeader(res.Header)
+		c.scrubHeader(res.Trailer) // names, as yet
 	}
+	announced := maps.Clone(res.Trailer)
 	coding := strings.ToLower(strings.TrimSpace(strings.Join(res.Header["Content-Encoding"], ",")))
 	whole := hasBody(res) && len(announced) == 0 && (c.matcher == nil || coding == "" || coding == "identity") && c.readWhole(res)
 	body := res.Body
@@ -73,14 +115,20 @@ func (c *call) answer(res *http.Response) error {
 			delete(res.Header, "Content-Length") // GET's body may be of another length
 		}
 	}
-	res.Body = &answerBody{
-		ReadCloser: body, watch: c.watch, most: c.x.verdict.Endpoint.Limits.ResponseBytes,
-		ended: func() { c.trailers(res, announced) },
+	if !whole && res.Body != http.NoBody {
+		res.Body = &answerBody{
+			ReadCloser: body, watch: c.watch, most: c.x.verdict.Endpoint.Limits.ResponseBytes,
+			ended: func() { c.trailers(res, announced) },
+		}
 	}
 	h := res.Header
-	h[SuccessHeader] = []string{"true"}
-	h["X-Content-Type-Options"] = []string{"nosniff"}
-	h.Add("Content-Security-Policy", "sandbox")
+	h[SuccessHeader] = succeeded
+	h["X-Content-Type-Options"] = noSniff
+	if policies := h["Content-Security-Policy"]; len(policies) > 0 {
+		h["Content-Security-Policy"] = append(policies, sandbox[0])
+	} else {
+		h["Content-Security-Policy"] = sandbox
+	}
 	if c.x.cors {
 		c.x.allowOrigin(h)
 	}
@@ -94,8 +142,8 @@ const wholeTo = 16 << 10
 // takes the credentials out. It then keeps a length, and goes out together with the headers. Else the body
 // is streamed, beginning with what was read.
 func (c *call) readWhole(res *http.Response) bool {
-	length := res.ContentLength
-	if length <= 0 || length > wholeTo {
+	length, most := res.ContentLength, c.x.verdict.Endpoint.Limits.ResponseBytes
+	if length <= 0 || length > wholeTo || most > 0 && length > most {
 		return false
 	}
 	body := res.Body
@@ -110,23 +158,16 @@ func (c *call) readWhole(res *http.Response) bool {
 		return false
 	}
 	if c.matcher != nil {
-		scrubbed := c.scrubBody(io.NopCloser(bytes.NewReader(first)), "")
-		clean, err := io.ReadAll(scrubbed)
-		_ = scrubbed.Close() // it only overwrites what it held
-		clear(first)
-		if err != nil {
-			res.Body = withCloser{failed{err}, body}
-			return false
+		clean, found := c.matcher.Bytes(first)
+		if found > 0 {
+			clear(first)
+			first = clean
+			c.x.record.scrubbed += found
 		}
-		first = clean
-	}
-	res.Body = withCloser{bytes.NewReader(first), body}
-	res.ContentLength = int64(len(first))
-	res.Header["Content-Length"] = []string{strconv.Itoa(len(first))}
-	if c.matcher != nil {
 		delete(res.Header, "Content-Encoding") // identity
 	}
-	c.x.entire = true
+	res.Header["Content-Length"] = []string{strconv.Itoa(len(first))}
+	c.whole = first
 	return true
 }
 
@@ -148,8 +189,8 @@ func hasBody(res *http.Response) bool {
 		res.StatusCode != http.StatusNotModified && res.Body != http.NoBody
 }
 
-// trailers does with trailers what was done with headers. The reverse proxy tells those that were not
-// announced by their number, which has changed here; so they are passed on here.
+// trailers does with trailers what was done with headers. Those that were announced are told by deliver, the
+// others here.
 func (c *call) trailers(res *http.Response, announced http.Header) {
 	drop(res.Trailer)
 	if c.matcher != nil {

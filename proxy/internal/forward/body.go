@@ -14,10 +14,10 @@ import (
 
 // sentBody is the caller's body on its way to the target.
 type sentBody struct {
-	io.ReadCloser
-	x     *exchange
-	most  int64 // 0: any size
-	watch *watch
+	source io.Reader
+	x      *exchange
+	most   int64  // 0: any size
+	watch  *watch // nil: none
 	// trailer takes the caller's trailers when the body has ended; nil: there are none.
 	trailer http.Header
 
@@ -34,7 +34,7 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	if b.closed.Load() {
 		return 0, http.ErrBodyReadAfterClose
 	}
-	n, err := b.ReadCloser.Read(p)
+	n, err := b.source.Read(p)
 	if n > 0 {
 		b.n += int64(n)
 		b.x.record.bytesIn.Add(int64(n))
@@ -56,6 +56,10 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	b.fault.Store(&err)
 	return n, err
 }
+
+// Close does nothing. The transport closes what it does not want any more of; closing the server's body would
+// read on in it, for as long as the caller likes.
+func (*sentBody) Close() error { return nil }
 
 // unfinished tells whether the caller has more to send.
 func (b *sentBody) unfinished() bool { return b != nil && !b.ended.Load() }
@@ -92,13 +96,13 @@ func (b *sentBody) again() (io.ReadCloser, error) {
 }
 
 // heldBody returns a held body, values put in, as often as it is asked for.
-func (o *outgoing) heldBody() (io.ReadCloser, error) {
+func (o *outgoing) heldBody() io.ReadCloser {
 	if o.filled == nil {
-		return io.NopCloser(bytes.NewReader(o.held)), nil
+		return io.NopCloser(bytes.NewReader(o.held))
 	}
 	fresh := *o.filled
 	fresh.Reset()
-	return stream.NewReader(bytes.NewReader(o.held), &fresh), nil
+	return stream.NewReader(bytes.NewReader(o.held), &fresh)
 }
 
 // answerBody is the target's body on its way to the caller.

@@ -61,6 +61,6 @@ func (x *exchange) preflight() error {
 // allowOrigin lets the page of the request's origin read the answer.
 func (x *exchange) allowOrigin(h http.Header) {
 	h["Access-Control-Allow-Origin"] = []string{x.origin}
-	h["Access-Control-Expose-Headers"] = []string{"*"}
+	h["Access-Control-Expose-Headers"] = exposed
 	h.Add("Vary", "Origin")
 }

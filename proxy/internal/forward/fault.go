@@ -31,6 +31,9 @@ const (
 	errTooLarge   fault = "the body is over its limit"
 	errUnreadable fault = "the answer's encoding can not be searched for credentials"
 	errLong       fault = "the answer is over the endpoint's limit"
+	errFields     fault = "the answer has too many headers"
+	errInterim    fault = "too many interim answers came"
+	errStatus     fault = "the answer's status is not one of an answer"
 
 	errConnect fault = "connecting took too long"
 	errHeaders fault = "the answer did not begin in time"

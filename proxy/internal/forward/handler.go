@@ -81,7 +81,7 @@ type Handler struct {
 	metrics *metrics
 	gates   gates
 	memory  atomic.Int64 // held by bodies that values are put into
-	reverse *reverse
+	copies  *copies
 }
 
 // New returns a Handler.
@@ -97,7 +97,7 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{o: o, tracer: o.Tracer.Tracer("github.com/lectern-dev/lectern/proxy"), metrics: m}
-	h.reverse = newReverse()
+	h.copies = newCopies()
 	o.Store.OnReplace(h.forget)
 	return h, nil
 }
@@ -129,7 +129,6 @@ type exchange struct {
 	verdict  policy.Verdict
 	request  *policy.Request // what it is about
 	keyed    bool
-	entire   bool      // the answer's body is there, and goes out as one piece
 	complete bool      // it was answered whole
 	sending  *sentBody // the caller's body that streams to the target; nil: none
 

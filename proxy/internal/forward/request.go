@@ -81,7 +81,10 @@ type outgoing struct {
 // newOutgoing prepares the headers, values not yet in them.
 func newOutgoing(r *http.Request) *outgoing {
 	o := &outgoing{header: make(http.Header, len(r.Header))}
-	listed := map[string]bool{} // by Connection, as of this hop (RFC 9110, section 7.6.1)
+	var listed map[string]bool // by Connection, as of this hop (RFC 9110, section 7.6.1)
+	if len(r.Header["Connection"]) > 0 {
+		listed = map[string]bool{}
+	}
 	for _, line := range r.Header["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
 			listed[textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name))] = true
@@ -140,7 +143,7 @@ func (x *exchange) holdBody(o *outgoing) error {
 // readHeld reads the body into memory, of which all requests together have only so much.
 func (x *exchange) readHeld(o *outgoing, most int64) error {
 	var b bytes.Buffer
-	body := &sentBody{ReadCloser: x.r.Body, x: x}
+	body := &sentBody{source: x.r.Body, x: x}
 	for {
 		const step = 64 << 10
 		if int64(b.Cap()-b.Len()) < step {

@@ -3,15 +3,16 @@ package forward
 import (
 	"context"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptrace"
-	"net/http/httputil"
+	"net/textproto"
 	"net/url"
-	"sync"
 	"sync/atomic"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
+	"github.com/lectern-dev/lectern/proxy/internal/h1"
 	"github.com/lectern-dev/lectern/proxy/internal/scrub"
 )
 
@@ -19,59 +20,13 @@ import (
 type call struct {
 	x        *exchange
 	out      *outgoing
-	body     *sentBody // nil: a held one
+	body     *sentBody // nil: there is none, or a held one
 	watch    *watch
 	span     *span
 	matcher  *scrub.Matcher // nil: the answer is not searched
 	answered atomic.Bool
-	failure  error
-}
-
-type callKey struct{}
-
-// reverse is the standard library's reverse proxy, told about each call by its request's context.
-type reverse struct{ httputil.ReverseProxy }
-
-func newReverse() *reverse {
-	r := &reverse{}
-	r.ReverseProxy = httputil.ReverseProxy{
-		Rewrite: func(p *httputil.ProxyRequest) { callOf(p.Out).rewrite(p.Out) },
-		ModifyResponse: func(res *http.Response) error {
-			return callOf(res.Request).answer(res)
-		},
-		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
-			callOf(r).failure = err
-		},
-		Transport:     byCall{},
-		FlushInterval: -1,
-		BufferPool:    &copyBuffers{sync.Pool{New: func() any { return new([32 << 10]byte) }}},
-		ErrorLog:      log.New(io.Discard, "", 0), // it may quote what a target sent
-	}
-	return r
-}
-
-func callOf(r *http.Request) *call { return r.Context().Value(callKey{}).(*call) }
-
-// byCall sends each request by its endpoint's transport.
-type byCall struct{}
-
-// RoundTrip does what http.RoundTripper says.
-func (byCall) RoundTrip(r *http.Request) (*http.Response, error) {
-	x := callOf(r).x
-	e := x.verdict.Endpoint
-	return x.h.o.Pool.Transport(dial.Key{Endpoint: e.Name, Roots: e.RootsID}, e.Roots).RoundTrip(r)
-}
-
-// copyBuffers spares an allocation an answer.
-type copyBuffers struct{ sync.Pool }
-
-// Get returns a buffer.
-func (b *copyBuffers) Get() []byte { return b.Pool.Get().(*[32 << 10]byte)[:] }
-
-// Put takes it back, overwritten.
-func (b *copyBuffers) Put(buf []byte) {
-	clear(buf)
-	b.Pool.Put((*[32 << 10]byte)(buf))
+	interim  atomic.Int32
+	whole    []byte // the answer's body, when all of it came with the headers; nil: it streams
 }
 
 // forward sends the request and gives the answer back.
@@ -94,25 +49,20 @@ func (x *exchange) forward(out *outgoing) error {
 	ctx, c.span = x.h.startSpan(ctx, x)
 	defer c.span.end(x)
 
-	r := x.r.WithContext(context.WithValue(httptrace.WithClientTrace(ctx, c.trace()), callKey{}, c))
-	r.URL = &url.URL{}
-	r.Header = out.header
-	if out.held == nil {
-		c.body = &sentBody{ReadCloser: x.r.Body, x: x, most: e.Limits.RequestBytes, watch: c.watch}
-		r.Body = c.body
-		if r.ContentLength != 0 {
-			x.sending = c.body
-			defer c.body.end()
-			_ = http.NewResponseController(x.w).EnableFullDuplex() // HTTP/2 always is
-		}
-	} else {
-		r.ContentLength = int64(len(out.held)) // not 0 where there is a body
+	r := c.request(httptrace.WithClientTrace(ctx, c.trace()))
+	if c.body != nil {
+		x.sending = c.body
+		defer c.body.end()
+		_ = http.NewResponseController(x.w).EnableFullDuplex() // HTTP/2 always is
 	}
 	c.watch.enter(e.Timeouts.Connect, false, errConnect)
-	w := x.newWriter()
-	x.h.reverse.ServeHTTP(w, r)
-	if c.failure == nil {
-		return nil
+	res, err := x.h.o.Pool.Transport(dial.Key{Endpoint: e.Name, Roots: e.RootsID}, e.Roots).RoundTrip(r)
+	if err == nil {
+		if err = c.answer(res); err == nil {
+			c.deliver(res)
+			return nil
+		}
+		_ = res.Body.Close() // why the answer is not given on says more
 	}
 	if c.body != nil {
 		if fault := c.body.fault.Load(); fault != nil && context.Cause(ctx) == nil {
@@ -122,7 +72,7 @@ func (x *exchange) forward(out *outgoing) error {
 			return bodyFault(*fault)
 		}
 	}
-	return upstreamFault(ctx, c.failure)
+	return upstreamFault(ctx, err)
 }
 
 // searchFor has the answer searched for the credentials of the request. What it returns, if anything, is to
@@ -144,6 +94,9 @@ func (c *call) searchFor() (forget func()) {
 	return c.matcher.Zero
 }
 
+// maxInterim bounds the interim answers to a request.
+const maxInterim = 64
+
 // trace follows the phases of the request.
 func (c *call) trace() *httptrace.ClientTrace {
 	t := &c.x.verdict.Endpoint.Timeouts
@@ -158,59 +111,84 @@ func (c *call) trace() *httptrace.ClientTrace {
 				c.watch.enter(t.Headers, false, errHeaders)
 			}
 		},
+		Got1xxResponse: func(int, textproto.MIMEHeader) error {
+			if c.interim.Add(1) > maxInterim {
+				return errInterim
+			}
+			return nil
+		},
 	}
 }
 
-// rewrite makes the request that goes out: to the host and port that were decided on, with the path and
-// query that were matched. Out is the reverse proxy's copy, rid of what belongs to a hop.
-func (c *call) rewrite(out *http.Request) {
+// request makes the request that goes out: to the host and port that were decided on, with the path and
+// query that were matched.
+func (c *call) request(ctx context.Context) *http.Request {
 	t, final := c.x.target, c.out.final
 	path, err := url.PathUnescape(final.Path)
 	if err != nil {
 		path = final.Path // can not be: it was read and written by package target
 	}
-	out.URL = &url.URL{
+	r := c.x.r.WithContext(ctx)
+	r.URL = &url.URL{
 		Scheme: t.Scheme, Host: t.Address(), Path: path, RawPath: final.Path,
 		RawQuery: final.Query, ForceQuery: final.HasQuery,
 	}
-	out.Host = t.Authority()
-	out.Trailer = nil
-	if c.out.held != nil {
-		c.rewriteHeld(out)
-		return
+	r.Host, r.RequestURI, r.Close = t.Authority(), "", false
+	r.Header, r.Trailer = c.header(), nil
+	switch {
+	case c.out.held != nil:
+		c.sendHeld(r)
+	case r.ContentLength == 0:
+		r.Body = nil // then it may be sent again
+	default:
+		c.stream(r)
 	}
-	if out.Body == nil {
-		return
+	return r
+}
+
+// nobody names no program: net/http would name itself.
+var nobody = []string{""}
+
+// header returns the headers that go out.
+func (c *call) header() http.Header {
+	h := c.out.header
+	if httpguts.HeaderValuesContainsToken(c.x.r.Header["Te"], "trailers") {
+		h["Te"] = []string{"trailers"} // we pass them on; what else it says is of the hop before
+	} else {
+		delete(h, "Te")
 	}
+	if _, named := h["User-Agent"]; !named {
+		h["User-Agent"] = nobody
+	}
+	return h
+}
+
+// stream sends the caller's body as it comes, and its trailers.
+func (c *call) stream(r *http.Request) {
+	c.body = &sentBody{source: c.x.r.Body, x: c.x, most: c.x.verdict.Endpoint.Limits.RequestBytes, watch: c.watch}
+	r.Body, r.GetBody = c.body, c.body.again
 	if n := len(c.x.r.Trailer); n > 0 {
-		out.Trailer = make(http.Header, n)
+		r.Trailer = make(http.Header, n)
 		for name := range c.x.r.Trailer {
 			if !isRemoved(name) {
-				out.Trailer[name] = nil
+				r.Trailer[name] = nil
 			}
 		}
-		c.body.trailer = out.Trailer
-	}
-	body := out.Body
-	out.GetBody = func() (io.ReadCloser, error) {
-		if _, err := c.body.again(); err != nil {
-			return nil, err
-		}
-		return body, nil
+		c.body.trailer = r.Trailer
 	}
 }
 
-// rewriteHeld sends a held body, of known length.
-func (c *call) rewriteHeld(out *http.Request) {
-	out.TransferEncoding = nil
-	out.ContentLength = int64(len(c.out.held))
+// sendHeld sends a held body, of known length.
+func (c *call) sendHeld(r *http.Request) {
+	r.TransferEncoding = nil
+	r.ContentLength = int64(len(c.out.held))
 	if c.out.filled != nil {
-		out.ContentLength = c.out.body.Size(c.out.filled)
+		r.ContentLength = c.out.body.Size(c.out.filled)
 	}
-	if out.ContentLength == 0 {
-		out.Body, out.GetBody = http.NoBody, nil
+	if r.ContentLength == 0 {
+		r.Body = nil
 		return
 	}
-	out.GetBody = c.out.heldBody
-	out.Body, _ = c.out.heldBody() // never fails
+	r.GetBody = func() (io.ReadCloser, error) { return h1.Held{ReadCloser: c.out.heldBody()}, nil }
+	r.Body, _ = r.GetBody() // never fails
 }

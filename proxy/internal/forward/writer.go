@@ -13,28 +13,14 @@ type writer struct {
 	x          *exchange
 	controller *http.ResponseController
 	headers    http.Header // of the target
-	status     int
 }
 
-func (x *exchange) newWriter() *writer {
-	return &writer{ResponseWriter: x.w, x: x, controller: http.NewResponseController(x.w), headers: http.Header{}}
+func (x *exchange) newWriter(headers http.Header) *writer {
+	return &writer{ResponseWriter: x.w, x: x, controller: http.NewResponseController(x.w), headers: headers}
 }
 
-// Header returns the target's headers, and once the answer has begun those that trailers are added to.
-func (w *writer) Header() http.Header {
-	if w.status != 0 {
-		return w.ResponseWriter.Header()
-	}
-	return w.headers
-}
-
-// WriteHeader begins the answer. Interim ones are not passed on: the server says "100 Continue" by itself
-// when the target wants the body, and what others say is said again by the answer.
+// WriteHeader begins the answer.
 func (w *writer) WriteHeader(status int) {
-	if status < 200 || w.status != 0 {
-		return
-	}
-	w.status = status
 	w.x.record.status = status
 	h := w.ResponseWriter.Header()
 	for name := range h {
@@ -70,27 +56,15 @@ func (w *writer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// FlushError sends what is buffered. The caller then has no deadline until there is more to take: an HTTP/2
+// flush sends what is buffered. The caller then has no deadline until there is more to take: an HTTP/2
 // stream would be ended by one while it waits.
-func (w *writer) FlushError() error {
-	if w.status == 0 {
-		return nil
-	}
-	if w.x.entire {
-		return nil // the end of the body is about to be written, and sends all of it
-	}
+func (w *writer) flush() error {
 	err := w.controller.Flush()
 	if w.x.r.ProtoMajor != 1 {
 		_ = w.controller.SetWriteDeadline(time.Time{})
 	}
 	return err
 }
-
-// Flush is FlushError for callers that take no error.
-func (w *writer) Flush() { _ = w.FlushError() }
-
-// Unwrap gives http.ResponseController the rest.
-func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // deadline gives the caller its time to take what comes next. On HTTP/1 the server does.
 func (w *writer) deadline() {

@@ -1,0 +1,39 @@
+package app_test
+
+import "testing"
+
+// overHTTP1 is the name of the test whose targets speak no HTTP/2.
+const overHTTP1 = "TestTargetsOfHTTP1"
+
+// TestTargetsOfHTTP1 does with targets of HTTP/1.1, to which requests go another way, what the other tests do
+// with those of HTTP/2.
+func TestTargetsOfHTTP1(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"forwarding", TestForwards},
+		{"headers of requests", TestNothingIsAddedAndWhatIsOursIsRemoved},
+		{"templating", TestTemplating},
+		{"answer headers", TestAnswerHeaders},
+		{"bodies at their limit", TestBodyAtItsLimit},
+		{"limits", TestLimits},
+		{"redirects", TestRedirectsAreNotFollowed},
+		{"other spellings", TestSameDestinationInOtherSpelling},
+		{"rebinding", TestRebindingOfAnAllowedName},
+		{"smuggling", TestSmuggling},
+		{"echoed secrets", TestEchoedSecretsAreScrubbed},
+		{"secrets that may come back", TestScrubbingCanBeOff},
+		{"unused secrets", TestUnusedSecretsAreLeft},
+		{"changes of the policy", TestPolicyChangesTakeEffect},
+		{"events", TestEventsArriveOneByOne},
+		{"trailers", TestTrailersBothWays},
+		{"continue", TestContinueComesFromTheTarget},
+		{"early answer", TestEarlyAnswer},
+		{"conversation", TestConversation},
+		{"caller gone", TestCallerGoneCancelsTheTarget},
+		{"exact bytes", TestBytesAreExact},
+	} {
+		t.Run(tt.name, tt.test)
+	}
+}
