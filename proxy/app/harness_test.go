@@ -108,7 +108,7 @@ func run(t testing.TB, s setup) *world {
 	if s.handler == nil {
 		s.handler = http.HandlerFunc(echo)
 	}
-	second := !strings.HasPrefix(t.Name(), overHTTP1+"/")
+	second := !strings.Contains(t.Name(), overHTTP1)
 	w.target = newTarget(t, w.authority, true, second, s.handler)
 	w.plain = newTarget(t, w.authority, false, second, s.handler)
 	w.names.set("api.lectern.test", "127.0.0.1")

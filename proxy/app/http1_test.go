@@ -2,7 +2,7 @@ package app_test
 
 import "testing"
 
-// overHTTP1 is the name of the test whose targets speak no HTTP/2.
+// overHTTP1 is in the names of the tests whose targets speak no HTTP/2.
 const overHTTP1 = "TestTargetsOfHTTP1"
 
 // TestTargetsOfHTTP1 does with targets of HTTP/1.1, to which requests go another way, what the other tests do

@@ -271,12 +271,8 @@ func exact(t *testing.T, size int64) {
 		return fmt.Sprintf("%d %x", n, h.Sum(nil))
 	}
 	up, down := sum(1), sum(2)
-	for _, chunked := range []bool{false, true} {
-		r := w.request(call{method: "POST", target: w.url("/")})
-		r.Body, r.ContentLength = io.NopCloser(io.LimitReader(rand.NewChaCha8([32]byte{1}), size)), size
-		if chunked {
-			r.ContentLength = -1
-		}
+	check := func(r *http.Request, up string) {
+		t.Helper()
 		resp, err := w.client.Do(r)
 		if err != nil {
 			t.Fatal(err)
@@ -285,12 +281,18 @@ func exact(t *testing.T, size int64) {
 		n, err := io.Copy(h, resp.Body)
 		_ = resp.Body.Close()
 		if got := fmt.Sprintf("%d %x", n, h.Sum(nil)); got != down || err != nil {
-			t.Errorf("down: %s %v, want %s", got, err, down)
+			t.Errorf("%s, down: %s %v, want %s", r.Method, got, err, down)
 		}
 		if got := resp.Header.Get("X-Sum"); got != up {
-			t.Errorf("up: %s, want %s", got, up)
+			t.Errorf("%s, up: %s, want %s", r.Method, got, up)
 		}
 	}
+	for _, length := range []int64{size, -1} {
+		r := w.request(call{method: "POST", target: w.url("/")})
+		r.Body, r.ContentLength = io.NopCloser(io.LimitReader(rand.NewChaCha8([32]byte{1}), size)), length
+		check(r, up)
+	}
+	check(w.request(call{target: w.url("/")}), fmt.Sprintf("0 %x", sha256.Sum256(nil)))
 }
 
 // TestLongBytesAreExact sends 1 GiB each way, and holds the process to 64 MiB: of both ends and the proxy
@@ -300,6 +302,7 @@ func TestLongBytesAreExact(t *testing.T) {
 		t.Skip("set LECTERN_LONG=1")
 	}
 	exact(t, 1<<30)
+	t.Run(overHTTP1, func(t *testing.T) { exact(t, 1<<30) })
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		t.Skip("no /proc")
