@@ -11,6 +11,7 @@ type bucket struct {
 	name string // of the key in Redis
 
 	mu     sync.Mutex
+	rate   Rate          // at which they were taken
 	tokens int           // taken and not handed out
 	lapses time.Time     // when they may no more be handed out
 	none   time.Time     // until then Redis has no token, whoever asks
@@ -32,11 +33,11 @@ func (b *bucket) take(ctx context.Context, l *Limiter, rate Rate) Result {
 	for {
 		now := l.o.Now()
 		switch {
-		case b.tokens > 0 && now.Before(b.lapses):
+		case b.tokens > 0 && now.Before(b.lapses) && b.rate == rate:
 			b.tokens--
 			b.spent++
 			return b.allowed(rate, now)
-		case now.Before(b.none):
+		case now.Before(b.none) && b.rate == rate:
 			return Result{Rate: rate, ResetAfter: max(0, b.reset.Sub(now)), RetryAfter: b.none.Sub(now)}
 		case b.asking != nil:
 			if !b.wait(ctx) {
@@ -72,21 +73,21 @@ func (b *bucket) wait(ctx context.Context) bool {
 	}
 }
 
-// refill asks Redis, without the lock, for as many tokens as requests wait for and as recent use makes
-// likely to be wanted soon. False: Redis could not say.
+// refill asks Redis, without the lock, for as many tokens as requests wait for, and further ones: as many as recent
+// use makes likely to be wanted soon, or few. False: Redis could not say.
 func (b *bucket) refill(ctx context.Context, l *Limiter, rate Rate, now time.Time) bool {
 	further, lease := b.likely(now, rate), l.o.Lease
 	if few := min(rate.Burst/fewOf, mostFew); few > 0 && further <= few {
 		further, lease = few, fewFor
 	}
-	want, unused := 1+b.queued+further, b.tokens
+	need, unused := 1+b.queued, b.tokens
 	asking := make(chan struct{})
 	b.asking = asking
 	b.mu.Unlock()
 	defer close(asking)
-	g, ok := l.ask(ctx, b.name, rate, want, unused)
+	g, ok := l.ask(ctx, b.name, rate, need, further, unused)
 	b.mu.Lock()
-	b.asking = nil
+	b.asking, b.rate = nil, rate
 	b.tokens, b.spent = g.tokens, 0
 	// Counted from before the question, so that a slow answer does not make tokens live longer.
 	b.asked, b.lapses = now, now.Add(lease)

@@ -5,10 +5,13 @@
 // counts in millionths of a token, so all of its numbers are integers and no rate is rounded.
 //
 // A process takes several tokens at once when a key is busy and hands them out itself, which spares
-// most requests the round trip. Tokens that it took count as used, so all processes together never
-// give more than the rate and the burst; those not used within [Options].Lease are given back with the
-// next question. Of a key that is not busy it takes a hundredth of the burst, at most fifty, and keeps them for
-// minutes: where many keys are used seldom, each request would else cost a round trip.
+// most requests the round trip. Tokens that it took count as used from then on; those not used within
+// [Options].Lease are given back with the next question. Of a key that is not busy it takes a hundredth of the burst, at
+// most fifty, and keeps them for minutes: where many keys are used seldom, each request would else cost a round
+// trip. What is taken ahead leaves half of the burst to those who need it now.
+//
+// So all processes together give in any time at most the burst, what the rate earns in that time, and the few tokens
+// that each of them kept from before; over a long time, the rate.
 //
 // Without Redis, or while it is down, every request is allowed: a rate is a courtesy among clients,
 // and being unreachable is worse.
@@ -139,16 +142,16 @@ func open(rate Rate) Result { return Result{Rate: rate, Allowed: true, Remaining
 
 // grant is what the script answers.
 type grant struct {
-	tokens     int           // taken, at most as many as wanted
+	tokens     int           // taken, at most as many as needed and wanted
 	remaining  int           // still to be had
 	retryAfter time.Duration // when none was to be had
 	resetAfter time.Duration
 }
 
-// ask gives unused tokens back to Redis and takes up to want. It does not end with ctx: others wait for
-// its answer, and the client bounds it.
-func (l *Limiter) ask(ctx context.Context, name string, rate Rate, want, unused int) (grant, bool) {
-	n, err := l.script.Run(context.WithoutCancel(ctx), l.redis, []string{name}, rate.PerSecond, rate.Burst, want, unused).Int64Slice()
+// ask gives unused tokens back to Redis, and takes up to need and then up to further ones. It does not end with
+// ctx: others wait for its answer, and the client bounds it.
+func (l *Limiter) ask(ctx context.Context, name string, rate Rate, need, further, unused int) (grant, bool) {
+	n, err := l.script.Run(context.WithoutCancel(ctx), l.redis, []string{name}, rate.PerSecond, rate.Burst, need, further, unused).Int64Slice()
 	if err != nil || len(n) != 4 {
 		l.failed.Store(l.o.Now().UnixNano())
 		if !l.failing.Swap(true) {
@@ -168,17 +171,17 @@ func (l *Limiter) ask(ctx context.Context, name string, rate Rate, want, unused 
 }
 
 // take is the script. KEYS[1] holds "debt:at": the tokens that are used and not yet earned back, in
-// millionths, at a moment in microseconds of Redis' clock. ARGV: rate, burst, wanted, given back. At a rate of r
+// millionths, at a moment in microseconds of Redis' clock. ARGV: rate, burst, needed, wanted besides, given back. At a rate of r
 // tokens a second, r millionths are earned back each microsecond. It answers how many tokens were
 // taken, how many remain, and microseconds until the next one and until all are there.
 //
-// Tokens that are given back count as never taken. With them, what was taken since the bucket was full
-// is at most the burst, what the rate gave, and what was given back: so what was used is at most the
-// first two.
+// What is wanted besides comes out of the half of the burst that is used first. Tokens that are given back count as
+// never taken: what was taken since a moment is at most the burst, what the rate gave, and what was given back; so
+// what was used of it is at most the first two.
 const take = `
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local rate, burst, want, unused = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local rate, burst, need, further, unused = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local full = burst * 1000000
 local debt, at = 0, now
 local held = redis.call('GET', KEYS[1])
@@ -190,7 +193,8 @@ local earned = math.max(0, now - at) * rate + unused * 1000000
 if earned >= debt then debt = 0 else debt = debt - earned end
 if debt > full then debt = full end
 local free = math.floor((full - debt) / 1000000)
-local taken = math.min(want, free)
+local taken = math.min(need, free)
+taken = taken + math.max(0, math.min(further, free - taken - math.ceil(burst / 2)))
 local wait = 0
 if taken > 0 then
   debt = debt + taken * 1000000

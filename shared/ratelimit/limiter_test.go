@@ -202,6 +202,49 @@ func TestSeldomUsedKeysSpareRoundTrips(t *testing.T) {
 	}
 }
 
+// What many processes take ahead of a key that each of them sees once leaves enough for all of them.
+func TestManyProcessesDoNotStarveEachOther(t *testing.T) {
+	server := redistest.Start(t)
+	rate := ratelimit.Rate{PerSecond: 1, Burst: 2000}
+	const processes = 200
+	for i := range processes {
+		l := ratelimit.New(server.Client(), ratelimit.Options{})
+		for range 4 {
+			if r := l.Allow(t.Context(), "key", rate); !r.Allowed {
+				t.Fatalf("process %d: refused after %d of a burst of %d", i, 4*i, rate.Burst)
+			}
+		}
+	}
+}
+
+// Tokens that were taken at another rate are not handed out.
+func TestAnotherRate(t *testing.T) {
+	server := redistest.Start(t)
+	var limiters []*ratelimit.Limiter
+	for range 10 {
+		l := ratelimit.New(server.Client(), ratelimit.Options{})
+		if r := l.Allow(t.Context(), "key", ratelimit.Rate{PerSecond: 1000, Burst: 5000}); !r.Allowed {
+			t.Fatal("refused")
+		}
+		limiters = append(limiters, l)
+	}
+	lower, allowed := ratelimit.Rate{PerSecond: 1, Burst: 2}, 0
+	for range 10 {
+		for _, l := range limiters {
+			r := l.Allow(t.Context(), "key", lower)
+			if r.Allowed {
+				allowed++
+			}
+			if r.ResetAfter > 2*time.Second || r.Remaining >= lower.Burst {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+	if allowed > lower.Burst+2 { // and what a slow machine lets it earn
+		t.Errorf("%d allowed, of a burst of %d", allowed, lower.Burst)
+	}
+}
+
 // model is the algorithm in the words of the standard, on exact integers: a bucket that leaks.
 type model struct {
 	rate  ratelimit.Rate
