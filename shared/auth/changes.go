@@ -21,8 +21,8 @@ type ChangeFeed interface {
 type Changes struct {
 	// Shards are those in which a key has changed (see [Hash.Shard]), in no order.
 	Shards []byte
-	// Continues says that nothing was left out since the call before. It is not so at the first, after an
-	// error, and when another server answers.
+	// Continues says that nothing was left out since the call before that had no error. It is not so at the
+	// first, after most errors, and when another server answers.
 	Continues bool
 }
 
@@ -37,6 +37,11 @@ const (
 	// watchAgain is how long a feed is left alone when it failed, and watchSeldom when there is none.
 	watchAgain  = time.Second
 	watchSeldom = 30 * time.Second
+
+	// standFor is how long a reading may stand by what a feed tells, whatever that is, and renewAfter from
+	// when on it is renewed behind the requests.
+	standFor   = 10 * time.Minute
+	renewAfter = 8 * time.Minute
 
 	// clockSkew is how far apart the clocks of two processes may be.
 	clockSkew = time.Second
@@ -54,8 +59,9 @@ type account struct {
 func (v *Verifier) Watch(ctx context.Context, feed ChangeFeed, changed func(shard byte), log *slog.Logger) {
 	var failed error
 	for {
+		begin := v.o.Now()
 		err := v.look(ctx, feed, changed)
-		wait := watchEvery
+		wait := max(watchEvery-v.o.Now().Sub(begin), watchEvery/10)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -94,19 +100,36 @@ func (v *Verifier) look(ctx context.Context, feed ChangeFeed, changed func(shard
 	for _, shard := range c.Shards {
 		changed(shard)
 	}
-	// The moment of a reading may be told by another machine's clock.
-	since := at.Add(clockSkew)
-	if before := v.account.Load(); before != nil && c.Continues && at.Sub(before.at) < v.o.TTL {
+	// An account that begins anew knows of no change before this answer. The moment of a reading may be told by
+	// another machine's clock.
+	since := v.o.Now().Add(clockSkew)
+	if before := v.account.Load(); before != nil && c.Continues {
 		since = before.since
 	}
 	v.account.Store(&account{since: since, at: at})
 	return nil
 }
 
-// standing is when d was last known to be what the store of record has, and until when it may be believed.
-func (v *Verifier) standing(d *verdict) (known, deadline time.Time) {
-	if a := v.account.Load(); a != nil && d.readAt.After(a.since) && a.at.After(d.asked) {
-		return a.at, a.at.Add(v.o.TTL)
+// standing is when d was last known to be what the store of record has, and until when it may be believed. told says
+// that it is by the feed.
+func (v *Verifier) standing(d *verdict) (known, deadline time.Time, told bool) {
+	if a := v.account.Load(); a != nil && d.readAt.After(a.since) && a.at.After(d.asked) && a.at.Sub(d.readAt) < standFor {
+		return a.at, a.at.Add(v.o.TTL), true
 	}
-	return d.asked, d.deadline
+	return d.asked, d.deadline, false
+}
+
+// renewable tells whether d is to be asked for again behind the requests, well before it must be, so that no
+// request of a busy key waits.
+func (v *Verifier) renewable(d *verdict, age time.Duration, told bool, now time.Time) bool {
+	if told {
+		return age > v.fresh*3/4 || now.Sub(d.readAt) > renewAfter
+	}
+	return age > v.fresh/2
+}
+
+// Told tells whether a feed has told of every change until a moment ago.
+func (v *Verifier) Told() bool {
+	a := v.account.Load()
+	return a != nil && v.o.Now().Sub(a.at) < v.fresh
 }

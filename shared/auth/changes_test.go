@@ -19,6 +19,9 @@ import (
 
 // feed is a ChangeFeed of which a test says what it answers.
 type feed struct {
+	takes time.Duration // each answer
+	first time.Duration // the first one besides
+
 	mu     sync.Mutex
 	shards []byte
 	fault  error
@@ -29,6 +32,10 @@ type feed struct {
 }
 
 func (f *feed) Next(context.Context) (auth.Changes, error) {
+	time.Sleep(f.takes)
+	if f.calls() == 0 {
+		time.Sleep(f.first)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
@@ -298,6 +305,96 @@ func TestAGapInAFeed(t *testing.T) {
 		synctest.Wait()
 		if err := w.verify(key); !errors.Is(err, auth.ErrRevoked) {
 			t.Errorf("after the gap: %v", err)
+		}
+	})
+}
+
+// An account that begins with an answer that took long knows of nothing before it.
+func TestAFeedThatBeginsSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &feed{first: 1400 * time.Millisecond}
+		w := watchWith(t, f, auth.VerifierOptions{}) // 1.1 s have passed
+		time.Sleep(100 * time.Millisecond)
+		key, r := w.key()
+		if err := w.verify(key); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+		r.RevokedAt = time.Now() // which the answer under way is too late to tell, and later ones do not
+		w.store.put(r, key)
+		time.Sleep(ttl)
+		if err := w.verify(key); !errors.Is(err, auth.ErrRevoked) {
+			t.Errorf("a TTL after it was revoked: %v", err)
+		}
+	})
+}
+
+// Answers that take a quarter of a second are soon enough.
+func TestASlowFeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &feed{takes: 250 * time.Millisecond})
+		time.Sleep(2 * time.Second)
+		key, _ := w.key()
+		for range 600 {
+			if err := w.verify(key); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := w.store.asked.Load(); n != 1 {
+			t.Errorf("%d look-ups", n)
+		}
+	})
+}
+
+// A change that nobody told of is seen in the end: no reading stands for ever.
+func TestWhatTheFeedMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &feed{})
+		key, r := w.key()
+		if err := w.verify(key); err != nil {
+			t.Fatal(err)
+		}
+		r.RevokedAt = time.Now()
+		w.store.put(r, key)
+		for time.Since(r.RevokedAt) < 10*time.Minute {
+			if err := w.verify(key); errors.Is(err, auth.ErrRevoked) {
+				return
+			}
+			time.Sleep(time.Second)
+		}
+		t.Error("accepted for ten minutes")
+	})
+}
+
+// That asking failed once does not count when the feed has told since.
+func TestAFailureOfLongAgo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &feed{}
+		w := watch(t, f)
+		key, r := w.key()
+		if err := w.verify(key); err != nil {
+			t.Fatal(err)
+		}
+		f.set(errors.New("out of reach"), false)
+		w.store.set(errors.New("out of reach"), nil)
+		for range 10 {
+			time.Sleep(200 * time.Millisecond)
+			if err := w.verify(key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.store.set(nil, nil)
+		f.mu.Lock()
+		f.fault, f.begun = nil, true // as if nothing was missed
+		f.mu.Unlock()
+		time.Sleep(time.Minute)
+		f.set(errors.New("out of reach"), false)
+		time.Sleep(time.Second)
+		r.RevokedAt = time.Now()
+		w.store.put(r, key)
+		if err := w.verify(key); !errors.Is(err, auth.ErrRevoked) {
+			t.Errorf("a key that was revoked, when the feed fails: %v", err)
 		}
 	})
 }

@@ -144,19 +144,18 @@ func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal
 
 	held, ok := v.known.GetIfPresent(about)
 	if ok && held.generation == generation {
-		known, deadline := v.standing(held)
+		known, deadline, told := v.standing(held)
 		age := now.Sub(known)
 		switch {
 		case !now.Before(deadline):
 			// As if it were not held.
 		case age < v.fresh && known.After(*v.doubted.Load()):
-			// Asked again well before it must be, so that no request of a busy key waits.
-			if age > v.fresh/2 {
+			if v.renewable(held, age, told, now) {
 				v.refresh(ctx, about, held, now)
 			}
 			v.tally.Hit()
 			return v.grant(held, now)
-		case held.failedAt.Load() != 0:
+		case held.failedSince(known):
 			v.refresh(ctx, about, held, now)
 			v.tally.Hit()
 			return v.grant(held, now)
@@ -267,8 +266,14 @@ func (v *Verifier) ask(ctx context.Context, about subject, held *verdict) (Princ
 
 // usable tells whether held may serve while the store is out of reach.
 func (v *Verifier) usable(about subject, held *verdict) bool {
-	_, deadline := v.standing(held)
+	_, deadline, _ := v.standing(held)
 	return held.generation == v.changes.current(about.hash.Shard()) && v.o.Now().Before(deadline)
+}
+
+// failedSince tells whether asking failed after a moment.
+func (d *verdict) failedSince(known time.Time) bool {
+	failed := d.failedAt.Load()
+	return failed != 0 && !d.asked.Add(time.Duration(failed)).Before(known)
 }
 
 // fail notes that asking failed, so that for a moment nobody waits for it again.

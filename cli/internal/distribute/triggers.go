@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // trigger is one of a table of projects.
@@ -15,7 +17,7 @@ type trigger struct {
 }
 
 // dropTriggers drops the triggers of the tables that are not distributed yet, each by itself, so that nobody who
-// reads waits for longer than that takes. After an error all are there.
+// reads waits for longer than [lockLimit]. After an error all are there.
 func (d *Database) dropTriggers(ctx context.Context) (dropped []trigger, err error) {
 	err = d.connect(ctx, "", "", func(conn *pgx.Conn) error {
 		f, err := look(ctx, conn)
@@ -32,7 +34,7 @@ func (d *Database) dropTriggers(ctx context.Context) (dropped []trigger, err err
 				return fmt.Errorf("read the triggers of %s: %w", t.name, err)
 			}
 			for _, g := range all {
-				if _, err := conn.Exec(ctx, "DROP TRIGGER "+g.name+" ON "+g.table); err != nil {
+				if err := g.drop(ctx, conn); err != nil {
 					return fmt.Errorf("drop the trigger %s of %s: %w", g.name, g.table, err)
 				}
 				dropped = append(dropped, g)
@@ -45,6 +47,35 @@ func (d *Database) dropTriggers(ctx context.Context) (dropped []trigger, err err
 		return nil, errors.Join(err, d.makeTriggers(context.WithoutCancel(ctx), dropped))
 	}
 	return dropped, nil
+}
+
+// lockLimit is how long others may queue behind a trigger that is to be dropped, and lockTries how often that is
+// tried again, a little later, when somebody holds the table for longer.
+const (
+	lockLimit = 500 * time.Millisecond
+	lockPause = 2 * time.Second
+	lockTries = 30
+)
+
+func (g trigger) drop(ctx context.Context, conn *pgx.Conn) error {
+	for try := 1; ; try++ {
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", lockLimit.Milliseconds())); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, "DROP TRIGGER "+g.name+" ON "+g.table)
+			return err
+		})
+		pg, ok := errors.AsType[*pgconn.PgError](err)
+		if !ok || pg.Code != "55P03" || try == lockTries { // lock_not_available
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lockPause):
+		}
+	}
 }
 
 // makeTriggers makes dropped triggers again.

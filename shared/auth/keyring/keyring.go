@@ -63,6 +63,7 @@ func (o *Options) complete() {
 //
 //	lectern.key.lookups{layer=process|redis|postgres, outcome=hit|miss|error}   look-ups of keys
 //	lectern.rate.limited                                                        requests over their rate
+//	lectern.key.changes.told                                                    1 while the keys' database tells of changes, else 0
 //	lectern.redis.up                                                            1 when Redis answers, else 0
 type Keyring struct {
 	// Guard stands before operations.

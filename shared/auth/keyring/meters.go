@@ -23,7 +23,9 @@ func (k *Keyring) measure(provider metric.MeterProvider, layers map[string]*auth
 		metric.WithDescription("Requests that were over their rate."), metric.WithUnit("{request}"))
 	up, err3 := meter.Int64ObservableGauge("lectern.redis.up",
 		metric.WithDescription("1 when Redis answers, 0 when it is left alone."))
-	if err := errors.Join(err1, err2, err3); err != nil {
+	told, err4 := meter.Int64ObservableGauge("lectern.key.changes.told",
+		metric.WithDescription("1 while the keys' database tells which keys change, 0 while each key in use is asked for anew."))
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
 
@@ -46,13 +48,17 @@ func (k *Keyring) measure(provider metric.MeterProvider, layers map[string]*auth
 			o.ObserveInt64(lookups, faults, s.errs)
 		}
 		o.ObserveInt64(limited, k.Limiter.Refused())
+		o.ObserveInt64(told, one(k.Verifier.Told()))
 		if k.Redis != nil {
-			value := int64(0)
-			if k.Redis.Up() {
-				value = 1
-			}
-			o.ObserveInt64(up, value)
+			o.ObserveInt64(up, one(k.Redis.Up()))
 		}
 		return nil
-	}, lookups, limited, up)
+	}, lookups, limited, told, up)
+}
+
+func one(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
 }

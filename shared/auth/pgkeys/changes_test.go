@@ -289,13 +289,17 @@ func TestNotesAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	exec(t, owner, `UPDATE api_key_changes SET noted = now() - interval '61 minutes' WHERE shard = $1`, oldShard)
+	exec(t, owner, `UPDATE api_key_changes SET noted = now() - interval '62 minutes' WHERE shard = $1`, oldShard)
 	exec(t, owner, `UPDATE api_key_changes SET noted = now() - interval '59 minutes' WHERE shard = $1`, recentShard)
+	// Of something else, an hour ago: by then the first was over, and the second was not.
+	exec(t, owner, `INSERT INTO api_key_changes (xid, shard, noted, horizon)
+		SELECT xid, 0, now() - interval '61 minutes', xid FROM api_key_changes WHERE shard = $1`, recentShard)
 	last, lastShard := b.keyIn(t, oldShard, recentShard)
 	if _, err := b.Revoke(t.Context(), "p", last.ID); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := owner.Query(t.Context(), `SELECT shard FROM api_key_changes ORDER BY xid`)
+	rows, err := owner.Query(t.Context(), `SELECT shard FROM api_key_changes 
+		WHERE noted NOT BETWEEN now() - interval '61.5 minutes' AND now() - interval '60.5 minutes' ORDER BY xid`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +314,8 @@ func TestWithoutNotesThereIsNoFeed(t *testing.T) {
 	for _, tt := range []struct{ name, sql, back string }{
 		{"the trigger is disabled", `ALTER TABLE api_keys DISABLE TRIGGER changed`, `ALTER TABLE api_keys ENABLE ALWAYS TRIGGER changed`},
 		{"the trigger passes replicated changes by", `ALTER TABLE api_keys ENABLE TRIGGER changed`, `SELECT note_api_key_changes()`},
-		{"there is no trigger", `DROP TRIGGER changed ON api_keys`, `SELECT note_api_key_changes()`},
+		{"there is no trigger", `DROP TRIGGER deleted ON api_keys`, `SELECT note_api_key_changes()`},
+		{"there is no trigger for all at once", `DROP TRIGGER emptied ON api_keys`, `SELECT note_api_key_changes()`},
 		{"the notes may not be read", `REVOKE ALL ON api_key_changes FROM PUBLIC, CURRENT_USER`, `GRANT ALL ON api_key_changes TO CURRENT_USER`},
 		{"the notes are elsewhere", `ALTER TABLE api_key_changes RENAME TO others`, `ALTER TABLE others RENAME TO api_key_changes`},
 	} {
@@ -347,6 +352,92 @@ func TestAFeedBeginsAnewAfterAnError(t *testing.T) {
 		t.Errorf("%+v, %v", next, err)
 	}
 	tells(t, feed)
+}
+
+// An answer that did not come in time is told later.
+func TestAFeedGoesOnAfterAnAnswerThatDidNotCome(t *testing.T) {
+	b := plain(t)
+	r, shard := b.keyIn(t)
+	feed := b.feed(t)
+	if _, err := b.Revoke(t.Context(), "p", r.ID); err != nil {
+		t.Fatal(err)
+	}
+	late, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	if _, err := feed.Next(late); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	tells(t, feed, shard)
+}
+
+// What might have been missed between two answers is not vouched for, however soon the second comes.
+func TestAFeedThatIsAnother(t *testing.T) {
+	for _, tt := range []struct{ name, sql string }{
+		{"a trigger was off", `ALTER TABLE api_keys DISABLE TRIGGER changed; DELETE FROM api_keys; ALTER TABLE api_keys ENABLE ALWAYS TRIGGER changed`},
+		{"a trigger was away", `DROP TRIGGER deleted ON api_keys; DELETE FROM api_keys; SELECT note_api_key_changes()`},
+		{"another table", `BEGIN; CREATE TABLE others (LIKE api_keys INCLUDING ALL); DROP TABLE api_keys;
+			ALTER TABLE others RENAME TO api_keys; SELECT note_api_key_changes(); COMMIT`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := plain(t)
+			b.keyIn(t)
+			feed := pgkeys.NewChanges(pool(t, b.db.OwnerURL))
+			if _, err := feed.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			exec(t, connect(t, b.db.OwnerURL), tt.sql)
+			if next, err := feed.Next(t.Context()); err != nil || next.Continues {
+				t.Errorf("%+v, %v", next, err)
+			}
+			tells(t, feed)
+		})
+	}
+}
+
+// Notes that were written long ago and could be seen a moment ago are kept.
+func TestNotesOfALongTransactionAreKept(t *testing.T) {
+	b := plain(t)
+	early, earlyShard := b.keyIn(t)
+	late, lateShard := b.keyIn(t, earlyShard)
+	other, otherShard := b.keyIn(t, earlyShard, lateShard)
+	feed := b.feed(t)
+	tx, err := connect(t, b.db.OwnerURL).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background()) //nolint:errcheck // of a test that failed
+	const revoke = `UPDATE api_keys SET revoked_at = now() WHERE key_id = $1`
+	exec(t, tx, revoke, early.ID)
+	exec(t, tx, `UPDATE api_key_changes SET noted = now() - interval '2 hours'`)
+	exec(t, tx, revoke, late.ID)
+	owner := connect(t, b.db.OwnerURL)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, owner, revoke, other.ID)
+	tells(t, feed, earlyShard, lateShard, otherShard)
+}
+
+// Who may read keys can not note changes, nor make keys, by way of the functions that do; and a table of a session's
+// own does not take the notes.
+func TestNotesAreTheOwnersAlone(t *testing.T) {
+	b := plain(t)
+	r, shard := b.keyIn(t)
+	feed := b.feed(t)
+	const trap = `
+		CREATE TEMP TABLE api_key_changes (xid xid8, shard int, began timestamptz, noted timestamptz, horizon xid8);
+		CREATE TEMP TABLE mine (key_hash bytea);
+		INSERT INTO mine VALUES ('\x00');
+		CREATE TRIGGER mine AFTER UPDATE ON mine FOR EACH ROW EXECUTE FUNCTION note_api_key_change()`
+	reader := connect(t, b.db.ReaderURL)
+	exec(t, reader, trap)
+	if _, err := reader.Exec(t.Context(), `UPDATE mine SET key_hash = '\x01'`); err == nil {
+		t.Error("who may read keys notes a change")
+	}
+	owner := connect(t, b.db.OwnerURL)
+	exec(t, owner, trap)
+	exec(t, owner, `UPDATE api_keys SET revoked_at = now() WHERE key_id = $1`, r.ID)
+	tells(t, feed, shard)
 }
 
 // Distributed tables note nothing.

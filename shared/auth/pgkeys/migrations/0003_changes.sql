@@ -2,20 +2,24 @@
 
 -- Which shards of the keys (the first byte of their hash) changed what a copy of them must not outlive, by
 -- which transaction: so that a process learns of every change by one question, however many keys it holds. A
--- change that no snapshot could show yet is of a transaction that pg_snapshot_xmin does not exceed.
+-- change that no snapshot could show yet is of a transaction that is not before the snapshot's xmin.
 CREATE TABLE api_key_changes (
-    xid   xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    shard smallint NOT NULL CHECK (shard BETWEEN 0 AND 255),
+    xid     xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    shard   smallint NOT NULL CHECK (shard BETWEEN 0 AND 255),
     -- Of the transaction: numbers come again where a dump is restored.
-    began timestamptz NOT NULL DEFAULT now(),
-    noted timestamptz NOT NULL DEFAULT clock_timestamp(),
+    began   timestamptz NOT NULL DEFAULT now(),
+    noted   timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- Transactions before it were over when this was noted.
+    horizon xid8 NOT NULL DEFAULT pg_snapshot_xmin(pg_current_snapshot()),
     PRIMARY KEY (xid, shard, began)
 );
 CREATE INDEX api_key_changes_noted ON api_key_changes (noted);
 
+-- The functions run as who changes a key, and find the tables here and nowhere else.
 -- +goose StatementBegin
-CREATE OR REPLACE FUNCTION note_api_key_change() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DO $outer$ BEGIN
+    EXECUTE format($format$
+CREATE OR REPLACE FUNCTION note_api_key_change() RETURNS trigger LANGUAGE plpgsql SET search_path = %1$I, pg_temp AS $$
 BEGIN
     IF TG_OP = 'TRUNCATE' THEN
         INSERT INTO api_key_changes (shard) SELECT generate_series(0, 255) ON CONFLICT DO NOTHING;
@@ -26,41 +30,36 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
--- +goose StatementEnd
 
--- Whoever has not asked for an hour begins anew.
--- +goose StatementBegin
-CREATE OR REPLACE FUNCTION forget_api_key_changes() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+-- What could be seen for an hour is forgotten: who has not asked since begins anew.
+CREATE OR REPLACE FUNCTION forget_api_key_changes() RETURNS trigger LANGUAGE plpgsql SET search_path = %1$I, pg_temp AS $$
 BEGIN
     DELETE FROM api_key_changes WHERE (xid, shard, began) IN (
-        SELECT xid, shard, began FROM api_key_changes WHERE noted < clock_timestamp() - interval '1 hour'
+        SELECT xid, shard, began FROM api_key_changes
+        WHERE xid < (SELECT max(horizon) FROM api_key_changes WHERE noted < clock_timestamp() - interval '1 hour')
         FOR UPDATE SKIP LOCKED);
     RETURN NULL;
 END $$;
--- +goose StatementEnd
 
 -- Notes changes from then on. Distributed tables take no triggers: without them nobody relies on the notes.
--- +goose StatementBegin
-CREATE OR REPLACE FUNCTION note_api_key_changes() RETURNS void
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE OR REPLACE FUNCTION note_api_key_changes() RETURNS void LANGUAGE plpgsql SET search_path = %1$I, pg_temp AS $$
 BEGIN
-    CREATE OR REPLACE TRIGGER changed AFTER UPDATE OF project_id, key_hash, key_id, scopes, rate, expires_at, revoked_at OR DELETE ON api_keys
-        FOR EACH ROW EXECUTE FUNCTION note_api_key_change();
-    CREATE OR REPLACE TRIGGER emptied AFTER TRUNCATE ON api_keys
-        FOR EACH STATEMENT EXECUTE FUNCTION note_api_key_change();
-    CREATE OR REPLACE TRIGGER forget AFTER UPDATE OF project_id, key_hash, key_id, scopes, rate, expires_at, revoked_at OR DELETE ON api_keys
+    CREATE OR REPLACE TRIGGER changed AFTER UPDATE ON api_keys FOR EACH ROW
+        WHEN ((OLD.project_id, OLD.key_hash, OLD.key_id, OLD.scopes, OLD.rate, OLD.expires_at, OLD.revoked_at)
+            IS DISTINCT FROM (NEW.project_id, NEW.key_hash, NEW.key_id, NEW.scopes, NEW.rate, NEW.expires_at, NEW.revoked_at))
+        EXECUTE FUNCTION note_api_key_change();
+    CREATE OR REPLACE TRIGGER deleted AFTER DELETE ON api_keys FOR EACH ROW EXECUTE FUNCTION note_api_key_change();
+    CREATE OR REPLACE TRIGGER emptied AFTER TRUNCATE ON api_keys FOR EACH STATEMENT EXECUTE FUNCTION note_api_key_change();
+    CREATE OR REPLACE TRIGGER forget AFTER UPDATE OF scopes, rate, expires_at, revoked_at OR DELETE ON api_keys
         FOR EACH STATEMENT EXECUTE FUNCTION forget_api_key_changes();
     -- Also for changes that replication brings.
     ALTER TABLE api_keys ENABLE ALWAYS TRIGGER changed;
+    ALTER TABLE api_keys ENABLE ALWAYS TRIGGER deleted;
     ALTER TABLE api_keys ENABLE ALWAYS TRIGGER emptied;
 END $$;
--- +goose StatementEnd
-
--- +goose StatementBegin
-DO $$ BEGIN
+$format$, current_schema());
     IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN
         PERFORM note_api_key_changes();
     END IF;
-END $$;
+END $outer$;
 -- +goose StatementEnd
