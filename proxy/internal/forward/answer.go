@@ -98,6 +98,9 @@ func (c *call) answer(res *http.Response) error {
 	coding := strings.ToLower(strings.TrimSpace(strings.Join(res.Header["Content-Encoding"], ",")))
 	whole := hasBody(res) && len(announced) == 0 && (c.matcher == nil || coding == "" || coding == "identity") && c.readWhole(res)
 	body := res.Body
+	if b, ok := body.(interface{ Flowing() bool }); ok && c.matcher == nil {
+		c.flowing = b.Flowing // what is searched may be held back
+	}
 	if c.matcher != nil && !whole {
 		if hasBody(res) {
 			switch coding {

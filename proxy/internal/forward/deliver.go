@@ -27,7 +27,7 @@ func (c *call) deliver(res *http.Response) {
 	case c.whole != nil:
 		_, err = w.Write(c.whole)
 	case res.Body != http.NoBody:
-		err = c.x.h.copies.copy(w, res.Body)
+		err = c.x.h.copies.copy(w, res.Body, c.flowing)
 	}
 	_ = res.Body.Close() // it was read to its end, or why not is known; now its trailers are there
 	if err == nil {
@@ -51,8 +51,9 @@ func newCopies() *copies {
 	return &copies{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
 }
 
-// copy passes a body on, each part as soon as it has come.
-func (c *copies) copy(w *writer, body io.Reader) error {
+// copy passes a body on, each part as soon as it has come. Flowing tells whether a read does not wait; then parts
+// go on together. Nil: that is not known.
+func (c *copies) copy(w *writer, body io.Reader, flowing func() bool) error {
 	buffer := c.buffers.Get().(*[32 << 10]byte)
 	most := 0
 	defer func() {
@@ -64,6 +65,11 @@ func (c *copies) copy(w *writer, body io.Reader) error {
 	}
 	for {
 		n, err := body.Read(buffer[:])
+		for n > 0 && n < len(buffer) && err == nil && flowing != nil && flowing() {
+			var more int
+			more, err = body.Read(buffer[n:])
+			n += more
+		}
 		most = max(most, n)
 		if n > 0 {
 			if _, err := w.Write(buffer[:n]); err != nil {

@@ -26,7 +26,8 @@ type call struct {
 	matcher  *scrub.Matcher // nil: the answer is not searched
 	answered atomic.Bool
 	interim  atomic.Int32
-	whole    []byte // the answer's body, when all of it came with the headers; nil: it streams
+	whole    []byte      // the answer's body, when all of it came with the headers; nil: it streams
+	flowing  func() bool // whether reading it does not wait; nil: that is not known
 }
 
 // forward sends the request and gives the answer back.

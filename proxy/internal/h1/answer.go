@@ -111,6 +111,12 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// record is more than a TLS record takes at most (RFC 8446, section 5.2; RFC 5246, section 6.2.3), in bytes.
+const record = 5 + 16<<10 + 2<<10
+
+// Flowing tells whether so much has arrived that a read does not wait.
+func (b *body) Flowing() bool { return !b.ended.Load() && b.c.socket.prober.arrived() >= record }
+
 // Close ends the body.
 func (b *body) Close() error {
 	if !b.ended.Swap(true) {
