@@ -282,7 +282,7 @@ func (s *Share) release(p *project) {
 }
 
 // Give ends the list's turn, and when others came meanwhile keeps the next one waiting: not after a light one, of
-// which a long page has a few before its first byte and none behind.
+// which a long page has a few before its first byte and one behind at most, when it is left.
 func (l *place) Give(light bool) {
 	s := l.share
 	used := s.o.Now().Sub(l.since)

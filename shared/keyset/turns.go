@@ -14,7 +14,7 @@ type Turn interface {
 	// Take waits until the list may run a statement. The error is that of a ctx that ended first.
 	Take(ctx context.Context) error
 
-	// Give says that the statement is over. A light one read an index alone.
+	// Give says that the statement is over. A light one read an index alone, or was left in its middle.
 	Give(light bool)
 
 	// Leave says that there will be no more.
@@ -50,6 +50,7 @@ func (l *List) inTurn(ctx context.Context, light bool, run func() error) error {
 	if err := l.turn.Take(ctx); err != nil {
 		return err
 	}
-	defer l.turn.Give(light)
+	// Who has left asks for nothing more: who comes next is kept from nobody by going on at once.
+	defer func() { l.turn.Give(light || ctx.Err() != nil) }()
 	return run()
 }

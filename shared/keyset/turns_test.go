@@ -120,6 +120,44 @@ func TestOnlyListsOfManyChunksAskForTurns(t *testing.T) {
 	}
 }
 
+// endless is a list whose second chunk takes until it is left.
+type endless struct {
+	*table
+	begun chan struct{}
+}
+
+func (e endless) Chunk(ctx context.Context, sink *Sink, after, end Position, limit int) error {
+	if e.chunks == 0 {
+		return e.table.Chunk(ctx, sink, after, end, limit)
+	}
+	close(e.begun)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A list that is left in the middle of a statement keeps nobody waiting for it.
+func TestALeftTurnIsLight(t *testing.T) {
+	var s turnstile
+	page := whole
+	page.Limit = 3000
+	src := endless{rows(3000), make(chan struct{})}
+	list, err := Open(WithTurns(t.Context(), &s), src, page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range list.Chunks() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-src.begun
+		break
+	}
+	list.Close()
+	if s.taken != 2 || s.given != 2 || s.light != 2 { // the page's end, and the chunk
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestTurnsThatDoNotCome(t *testing.T) {
 	page := whole
 	page.Limit = 3000
