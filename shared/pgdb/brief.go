@@ -138,7 +138,7 @@ func (b *briefs) gather(leader *brief) *party {
 	if b.choice.alone || len(b.waiting) == 0 {
 		return p
 	}
-	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(leader.ctx))
+	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(leader.ctx))
 	p.stay.Store(mostTogether)
 	n := 0
 	for n < len(b.waiting) && len(p.of) < mostTogether {
@@ -193,30 +193,30 @@ func (p *Pool) await(s *brief) (word, error) {
 		case told := <-s.word:
 			return told, nil
 		case <-patience:
-			if s.leave() {
+			if s.leave(errNoConnection) {
 				return 0, errNoConnection
 			}
 			patience = nil
 		case <-ended:
-			if s.leave() {
+			if s.leave(context.Cause(s.ctx)) {
 				return 0, s.ctx.Err()
 			}
 			if s.stage.Load() == reading {
-				s.party.left() // it waits for what it gave to be let go, and for no rows
+				s.party.left(context.Cause(s.ctx)) // it waits for what it gave to be let go, and for no rows
 			}
 			ended = nil
 		}
 	}
 }
 
-// leave tells whether the caller may go: nobody will use what it gave any more. Otherwise its rows are
-// being read, or it leads, and it will soon be told.
-func (s *brief) leave() bool {
+// leave tells whether the caller may go, for a cause: nobody will use what it gave any more. Otherwise its rows
+// are being read, or it leads, and it will soon be told.
+func (s *brief) leave(why error) bool {
 	if s.stage.CompareAndSwap(waiting, gone) {
 		return true
 	}
 	if s.stage.CompareAndSwap(taken, gone) {
-		s.party.left()
+		s.party.left(why)
 		return true
 	}
 	return false
@@ -226,14 +226,14 @@ func (s *brief) leave() bool {
 type party struct {
 	of     []*brief
 	ctx    context.Context
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	stay   atomic.Int32 // callers that wait for it
 }
 
-// left notes that a caller does not wait any more. When none does, the statements are ended.
-func (p *party) left() {
+// left notes that a caller does not wait any more, and why. When none does, the statements are ended for that.
+func (p *party) left(why error) {
 	if p.stay.Add(-1) == 0 {
-		p.cancel()
+		p.cancel(why)
 	}
 }
 
@@ -259,10 +259,10 @@ func (p *Pool) lead(s *brief) error {
 
 // travel has a party's statements run over l, and tells each caller what became of its own.
 func (p *Pool) travel(l lease, with *party) {
-	defer with.cancel()
+	defer with.cancel(nil)
 	leader := with.of[0]
 	leader.stage.Store(taken)
-	defer context.AfterFunc(leader.ctx, with.left)()
+	defer context.AfterFunc(leader.ctx, func() { with.left(context.Cause(leader.ctx)) })()
 	p.briefs.joined.Add(int64(len(with.of) - 1))
 
 	batch := &pgx.Batch{}
@@ -315,7 +315,7 @@ func (s *brief) answer(results pgx.BatchResults, leads bool) bool {
 			s.stage.Store(taken)
 			return false
 		}
-		s.err = err
+		s.err = left(s.ctx, err)
 	}
 	s.took = time.Since(s.came)
 	s.stage.Store(through)

@@ -55,7 +55,7 @@ const askDown = time.Second
 // visit is a statement or transaction under way in a cell.
 type visit struct {
 	cell   *cell
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	began  time.Time
 	cut    bool // ended from outside, because the cell hangs; under cell.mu
 }
@@ -97,7 +97,7 @@ func (c *cell) enter(ctx context.Context, project string, patience time.Duration
 				c.waiting = now
 			}
 			v := &visit{cell: c, began: now}
-			ctx, v.cancel = context.WithCancel(ctx)
+			ctx, v.cancel = context.WithCancelCause(ctx)
 			c.visits[v] = struct{}{}
 			c.project = project
 			c.mu.Unlock()
@@ -150,7 +150,7 @@ func (v *visit) meaning(err error) error {
 
 // leave ends a visit, whose outcome is a sign of the cell.
 func (v *visit) leave(s sign) {
-	v.cancel()
+	v.cancel(nil)
 	c := v.cell
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,7 +204,7 @@ func (c *cell) judge(is condition, began time.Time, why error) {
 	if is == hanging {
 		for v := range c.visits {
 			v.cut = true
-			v.cancel()
+			v.cancel(errHangs)
 		}
 	} else {
 		c.restart(now)

@@ -14,31 +14,20 @@ import (
 // answered when it can be seen.
 var errDoubt = errors.New("written, but not everywhere to be seen yet")
 
-// warned is the key under which a connection keeps the SQLSTATE of a warning.
-const warned = "lectern warned"
-
 // noteWarning remembers a warning that the server, or a part of it, was lost.
 func noteWarning(conn *pgconn.PgConn, n *pgconn.Notice) {
-	if n.SeverityUnlocalized == "WARNING" && transientState(n.Code) {
-		conn.CustomData()[warned] = n.Code
+	if s := sessionOf(conn); s != nil && n.SeverityUnlocalized == "WARNING" && transientState(n.Code) {
+		s.warned = n.Code
 	}
 }
 
 // doubt gives errDoubt when a write that was acknowledged with tag came with a warning.
 func doubt(conn *pgconn.PgConn, tag pgconn.CommandTag) error {
-	data := conn.CustomData()
-	if len(data) == 0 || tag.Select() {
+	if tag.Select() {
 		return nil
 	}
-	if code, ok := data[warned]; ok {
-		return fmt.Errorf("%w (SQLSTATE %s)", errDoubt, code)
+	if s := sessionOf(conn); s.warned != "" {
+		return fmt.Errorf("%w (SQLSTATE %s)", errDoubt, s.warned)
 	}
 	return nil
-}
-
-// forget drops what was noted of a connection's last use.
-func forget(conn *pgconn.PgConn) {
-	if data := conn.CustomData(); len(data) > 0 {
-		delete(data, warned)
-	}
 }

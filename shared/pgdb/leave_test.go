@@ -10,7 +10,7 @@ import (
 // meanwhile counts once as gone.
 func TestAwaitWhileRowsAreRead(t *testing.T) {
 	p := &Pool{options: Options{AcquireTimeout: 10 * time.Millisecond}}
-	over, cancel := context.WithCancel(t.Context())
+	over, cancel := context.WithCancelCause(t.Context())
 	with := &party{ctx: over, cancel: cancel}
 	with.stay.Store(2)
 	ctx, end := context.WithCancel(t.Context())

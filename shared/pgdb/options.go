@@ -139,6 +139,7 @@ func (o Options) configure(cfg *pgxpool.Config) {
 	conn.ConnectTimeout = o.ConnectTimeout
 	conn.DefaultQueryExecMode = execModes[o.ExecMode]
 	conn.OnNotice = noteWarning
+	conn.BuildContextWatcherHandler = newSession
 	conn.RuntimeParams["application_name"] = o.Name
 	conn.RuntimeParams["timezone"] = "UTC" // times that come as text are read as such
 	if o.StatementTimeout > 0 {

@@ -132,8 +132,8 @@ func (p *Pool) patience() context.Context {
 		return c
 	}
 	slack := p.options.AcquireTimeout / 4
-	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(p.options.AcquireTimeout+slack, cancel)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	time.AfterFunc(p.options.AcquireTimeout+slack, func() { cancel(errNoConnection) })
 	c := &patience{Context: ctx, fresh: now.Add(slack)}
 	p.current.Store(c)
 	return c
@@ -148,7 +148,7 @@ func (p *Pool) bound(conn *pgxpool.Conn, on bool) {
 	if on {
 		deadline = time.Now().Add(p.options.StatementTimeout + grace)
 	}
-	_ = conn.Conn().PgConn().Conn().SetDeadline(deadline) // fails on a dead connection, as its use will
+	sessionOf(conn.Conn().PgConn()).bound(deadline)
 }
 
 // lease is a connection that is in use.
@@ -176,6 +176,7 @@ func (l lease) meaning(tag pgconn.CommandTag, err error) error {
 	if err == nil {
 		return doubt(l.conn.Conn().PgConn(), tag)
 	}
+	err = left(l.ctx, err)
 	if l.visit != nil {
 		return l.visit.meaning(err)
 	}
@@ -199,8 +200,14 @@ func (p *Pool) giveBack(l lease, err error) {
 		l.conn.Hijack()
 		return
 	}
-	forget(l.conn.Conn().PgConn())
+	s := sessionOf(l.conn.Conn().PgConn())
+	s.warned = ""
 	p.bound(l.conn, false)
+	if s.astray {
+		ctx, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
+		_ = l.conn.Conn().Close(ctx) // nothing is lost with it
+	}
 	l.conn.Release()
 }
 

@@ -260,9 +260,9 @@ func (s *standby) query(ctx context.Context, r *Reads, read func(rows pgx.Rows) 
 	}
 	s.reads.Add(1)
 	// A standby that hangs would hold the statement until its time-out, long after the checks saw it.
-	bounded, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(serving.ctx, cancel)()
+	bounded, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(serving.ctx, func() { cancel(errLeftOut) })()
 	first := &firstRow{}
 	var own error
 	err := s.pool.Query(bounded, func(rows pgx.Rows) error {
@@ -289,6 +289,9 @@ func (s *standby) query(ctx context.Context, r *Reads, read func(rows pgx.Rows) 
 	}
 	return anywhere, err
 }
+
+// errLeftOut is why a statement ends on a standby that fails.
+var errLeftOut = errors.New("the standby fails")
 
 // lost tells whether err says that the database, and not the statement, failed.
 func lost(err error) bool {
