@@ -110,6 +110,57 @@ func TestEndOfAStatement(t *testing.T) {
 	}
 }
 
+// Who leaves a statement that is over at once asks the server nothing for it.
+func TestLeavingWhatIsSoonOver(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	conn := constructed(t, func(context.Context, string, string) (net.Conn, error) {
+		asked <- struct{}{}
+		return nil, net.ErrClosed
+	})
+	s := sessionOf(conn)
+	for range 100 { // a busy machine may take longer than soon for one
+		begin := time.Now()
+		s.HandleCancel(leaves(t.Context()))
+		s.HandleUnwatchAfterCancel()
+		if took := time.Since(begin); took >= soon {
+			select {
+			case <-asked:
+			default:
+			}
+		} else if len(asked) > 0 || s.astray {
+			t.Fatalf("after %v: asked %d times; a request may be on its way: %v", took, len(asked), s.astray)
+		} else {
+			return
+		}
+	}
+	t.Error("this machine is too busy to tell")
+}
+
+// constructed is a connection to a server that says nothing, which asks it to cancel over what dial gives.
+func constructed(t *testing.T, dial pgconn.DialFunc) *pgconn.PgConn {
+	t.Helper()
+	near, far := net.Pipe()
+	t.Cleanup(func() { near.Close(); far.Close() })
+	cfg, err := pgconn.ParseConfig("postgres://u@127.0.0.1/db?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.BuildContextWatcherHandler = newSession
+	cfg.DialFunc = dial
+	conn, err := pgconn.Construct(&pgconn.HijackedConn{
+		Conn: addressed{near}, PID: 7, SecretKey: []byte("1234"), TxStatus: 'I', Config: cfg, CustomData: map[string]any{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// addressed is a connection whose other end is at an address.
+type addressed struct{ net.Conn }
+
+func (addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
 func leaves(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()

@@ -13,10 +13,14 @@ import (
 // parting is how long a statement may take to end whose caller has left. Then its connection is given up with it.
 const parting = 500 * time.Millisecond
 
+// soon is how long a statement is waited for whose caller has left before the server is asked to cancel it: about
+// as long as that takes, which is a process of the server, and the statement prepared anew.
+const soon = 4 * time.Millisecond
+
 // session is what a pool keeps of one of its connections. It ends the statement there when its context does.
 //
-// A caller that leaves has its statement cancelled by the server (PostgreSQL documentation, 55.2.8), and the
-// connection is as good as before: a new one costs the server a process, a log-in and its caches, and who comes
+// A caller that leaves has its statement cancelled by the server (PostgreSQL documentation, 55.2.8), unless it is
+// over soon, and the connection is as good as before: a new one costs the server a process, a log-in and its caches, and who comes
 // next the wait for it. A context that ends by its deadline, or for a cause of its own, says that the server is
 // too slow or hangs: nothing more is waited for, and the connection is given up at once.
 //
@@ -28,8 +32,9 @@ type session struct {
 	until  time.Time // when its use ends at the latest; zero: nothing bounds it
 	warned string    // SQLSTATE of a warning that came meanwhile
 
-	cancelled chan error // gets the outcome of a request to cancel; nil while there is none
-	astray    bool       // a request to cancel may still be on its way
+	over      chan struct{} // closed when the statement is that whose caller has left
+	cancelled chan error    // gets the outcome of a request to cancel it; nil while nobody has left
+	astray    bool          // a request to cancel may still be on its way
 }
 
 var _ ctxwatch.Handler = (*session)(nil)
@@ -64,8 +69,16 @@ func (s *session) HandleCancel(ctx context.Context) {
 	}
 	until := time.Now().Add(parting)
 	_ = s.conn.Conn().SetDeadline(until)
-	s.cancelled = make(chan error, 1)
-	go func(outcome chan<- error) {
+	s.over, s.cancelled = make(chan struct{}), make(chan error, 1)
+	go func(over <-chan struct{}, outcome chan<- error) {
+		patience := time.NewTimer(soon)
+		defer patience.Stop()
+		select {
+		case <-over:
+			outcome <- nil
+			return
+		case <-patience.C:
+		}
 		ctx, end := context.WithDeadline(context.WithoutCancel(ctx), until)
 		defer end()
 		err := s.conn.CancelRequest(ctx)
@@ -73,13 +86,14 @@ func (s *session) HandleCancel(ctx context.Context) {
 			err = ctx.Err() // it does not say that it waited in vain
 		}
 		outcome <- err
-	}(s.cancelled)
+	}(s.over, s.cancelled)
 }
 
 // HandleUnwatchAfterCancel waits until nothing is on its way any more that would end another statement. It is
 // called behind HandleCancel, when the statement is over.
 func (s *session) HandleUnwatchAfterCancel() {
 	if s.cancelled != nil {
+		close(s.over)
 		s.astray = <-s.cancelled != nil
 		s.cancelled = nil
 	}
