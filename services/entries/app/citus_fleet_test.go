@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -52,9 +51,7 @@ const poolConns = 4
 
 func startFleet(t *testing.T) *fleet {
 	t.Helper()
-	if os.Getenv("LECTERN_LONG") == "" {
-		t.Skip("long: run by make test-long")
-	}
+	long(t)
 	f := &fleet{
 		cluster: pgtest.NewCluster(t, 2, "citus.recover_2pc_interval = '3s'"), redis: redistest.Start(t),
 		of: map[routes.Service]*servicetest.Process{},

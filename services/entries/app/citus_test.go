@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -34,9 +33,7 @@ const rowsEach = 300
 
 func startSharded(t *testing.T) *sharded {
 	t.Helper()
-	if os.Getenv("LECTERN_LONG") == "" {
-		t.Skip("long: run by make test-long")
-	}
+	long(t)
 	c := pgtest.NewCluster(t, 2, "citus.recover_2pc_interval = '3s'")
 	redis := redistest.Start(t)
 	b := &servicetest.Backing{DB: c.Database(t, store.Schema()), Redis: redis, Keys: authtest.New(t, redis.URL)}

@@ -16,9 +16,10 @@ func dialOnce(url string) (net.Conn, error) {
 	return net.DialTimeout("tcp", strings.TrimPrefix(url, "http://"), time.Second)
 }
 
-// TestHostileClients: clients that hold connections without using them well are cut off in their time, and
+// TestLongHostileClients: clients that hold connections without using them well are cut off in their time, and
 // nobody else notices.
-func TestHostileClients(t *testing.T) {
+func TestLongHostileClients(t *testing.T) {
+	long(t)
 	p, key := process(t, map[string]string{"READ_HEADER_TIMEOUT": "1s", "IDLE_TIMEOUT": "2s", "WRITE_TIMEOUT": "1s", "READ_TIMEOUT": "1s"})
 	get := "GET /projects/pr_1/entries HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key + "\r\n"
 	for _, tt := range []struct {

@@ -8,8 +8,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/servicetest"
 )
 
-// TestRedisFaultsUnderLoad: whatever happens to Redis, no client sees anything of it but a moment's delay.
-func TestRedisFaultsUnderLoad(t *testing.T) {
+// TestLongRedisFaultsUnderLoad: whatever happens to Redis, no client sees anything of it but a moment's delay.
+func TestLongRedisFaultsUnderLoad(t *testing.T) {
+	long(t)
 	// Postgres is well here, and is given the time that it needs on a busy machine.
 	f := startBreakable(t, map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "10s", "DATABASE_CONNECT_TIMEOUT": "10s", "STATEMENT_TIMEOUT": "30s"})
 	command := func(args ...any) func(*testing.T) {

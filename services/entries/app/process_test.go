@@ -127,12 +127,18 @@ func TestKilledIngest(t *testing.T) {
 	killed(t, servicetest.NewBacking(t, store.Schema()), servicetest.Build(t, "../cmd/entries"), 30_000)
 }
 
+// long skips a test that takes over 20 s, unless such are asked for.
+func long(t testing.TB) {
+	t.Helper()
+	if os.Getenv("LECTERN_LONG") == "" {
+		t.Skip("takes long; LECTERN_LONG=1 runs it, as make test-long does")
+	}
+}
+
 // TestLongMillionLines does the same with a million, whose memory stays where that of a thousand was;
 // and exports them all again, as one request.
 func TestLongMillionLines(t *testing.T) {
-	if os.Getenv("LECTERN_LONG") == "" {
-		t.Skip("long: run by make test-long")
-	}
+	long(t)
 	b := servicetest.NewBacking(t, store.Schema())
 	binary := servicetest.Build(t, "../cmd/entries")
 	small := servicetest.StartProcess(t, b, binary, nil)
