@@ -34,7 +34,9 @@ func (h HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	info := InfoFrom(r.Context())
 	info.Err = err
-	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+	// An [apierr.Error] is an answer, whatever was cancelled on the way to it: who takes a body in ends its reading,
+	// which looks like the client's end.
+	if _, answer := errors.AsType[*apierr.Error](err); !answer && r.Context().Err() != nil && errors.Is(err, context.Canceled) {
 		Abort(w, r)
 	}
 	e := apierr.From(err)
