@@ -42,10 +42,10 @@ const (
 	// when on it is renewed behind the requests.
 	standFor   = 10 * time.Minute
 	renewAfter = 8 * time.Minute
-
-	// clockSkew is how far apart the clocks of two processes may be.
-	clockSkew = time.Second
 )
+
+// ClockSkew is how far apart the clocks of two processes may be.
+const ClockSkew = time.Second
 
 // account is up to when every change is known.
 type account struct {
@@ -102,7 +102,7 @@ func (v *Verifier) look(ctx context.Context, feed ChangeFeed, changed func(shard
 	}
 	// An account that begins anew knows of no change before this answer. The moment of a reading may be told by
 	// another machine's clock.
-	since := v.o.Now().Add(clockSkew)
+	since := v.o.Now().Add(ClockSkew)
 	if before := v.account.Load(); before != nil && c.Continues {
 		since = before.since
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// freshFor bounds how long a local copy is used without asking, so that a revocation whose
-	// broadcast was missed is seen within a second.
+	// freshFor bounds how long a local copy is used without asking, or being told of all changes, so that
+	// a revocation whose broadcast was missed is seen within a second.
 	freshFor = 900 * time.Millisecond
 
 	// unknownFor is how long a key that was not found is remembered as such.

@@ -36,9 +36,9 @@ const (
 	// channel carries the shard of each key that changes, in hexadecimal.
 	channel = "lectern:keys:changed"
 
-	// skew is how far apart the clocks of two processes may be. A copy from further in the future is
-	// ignored, as is one from less than that after a change, and a tombstone outlives the TTL by twice that.
-	skew = time.Second
+	// A copy from further in the future is ignored, as is one from less than that after a change, and a
+	// tombstone outlives the TTL by twice that.
+	skew = auth.ClockSkew
 )
 
 // Keys is a store over another one that keeps copies in Redis.

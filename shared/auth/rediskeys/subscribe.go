@@ -30,7 +30,8 @@ const (
 
 // Listen tells listener of every change that is announced, until ctx ends. When the subscription
 // breaks it is made again, and what came in between is in doubt. That a connection is dead is noticed
-// within two seconds; until then, copies that are asked for anew every 900 ms bound what is missed.
+// within two seconds; until then, what the store of record tells of changes bounds what is missed, or that copies are
+// asked for anew every 900 ms.
 func Listen(ctx context.Context, client redis.UniversalClient, listener Listener, log *slog.Logger) {
 	broken := false
 	for ctx.Err() == nil {
