@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/app"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/pgtest"
 )
 
@@ -67,7 +67,7 @@ type world struct {
 	target    *target
 	plain     *target // without TLS
 	names     *names
-	log       *syncBuffer
+	log       *logtest.Buffer
 	client    *http.Client
 	stop      func() error
 }
@@ -104,7 +104,7 @@ func run(t testing.TB, s setup) *world {
 		before := goleak.IgnoreCurrent()
 		t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	}
-	w := &world{t: t, authority: newAuthority(t), names: newNames(t), log: &syncBuffer{}, folder: t.TempDir()}
+	w := &world{t: t, authority: newAuthority(t), names: newNames(t), log: &logtest.Buffer{}, folder: t.TempDir()}
 	if s.handler == nil {
 		s.handler = http.HandlerFunc(echo)
 	}
@@ -350,22 +350,4 @@ func eventually(t testing.TB, what string, done func() bool) {
 			t.Fatalf("never: %s", what)
 		}
 	}
-}
-
-// syncBuffer is a buffer for several goroutines.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }

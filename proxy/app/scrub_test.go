@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/lectern-dev/lectern/shared/logtest"
 )
 
 // reveals tells whether text shows the canary, in any spelling that this test can undo.
@@ -208,7 +210,7 @@ func TestUnusedSecretsAreLeft(t *testing.T) {
 
 // TestCanaryIsNowhere looks for the values in all that the proxy says: log, metrics, profiles, health.
 func TestCanaryIsNowhere(t *testing.T) {
-	spans := &syncBuffer{} // what a collector is sent
+	spans := &logtest.Buffer{} // what a collector is sent
 	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(spans, r.Body)
 		w.Header().Set("Content-Type", "application/x-protobuf")

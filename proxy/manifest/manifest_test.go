@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +14,8 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/manifest"
 	"github.com/lectern-dev/lectern/proxy/policy"
+
+	"github.com/lectern-dev/lectern/shared/logtest"
 )
 
 const (
@@ -195,24 +196,6 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// log is a buffer for several goroutines.
-type log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
@@ -227,7 +210,7 @@ func TestFolderFollowsChangesAndKeepsTheLastGoodState(t *testing.T) {
 	write(t, folder, map[string]string{"a.yaml": endpointYAML, "b.yaml": credentialYAML, "c.yaml": secretYAML})
 	var (
 		store policy.Store
-		out   log
+		out   logtest.Buffer
 	)
 	f, err := manifest.NewFolder(folder, &store, time.Millisecond, slog.New(slog.NewTextHandler(&out, nil)))
 	if err != nil {

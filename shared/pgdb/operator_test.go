@@ -1,51 +1,25 @@
 package pgdb_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"log/slog"
 	"maps"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgtest"
 )
 
 // operator is who looks after a pool: by its log, and by how many of its parts do how.
 type operator struct {
-	log     log
+	log     logtest.Buffer
 	figures *sdkmetric.ManualReader
-}
-
-// log is what a pool has said, which may be read while it is written.
-type log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-// Reset forgets what was said.
-func (l *log) Reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.b.Reset()
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func (o *operator) watch(options pgdb.Options) pgdb.Options {
