@@ -3,9 +3,10 @@
 //
 // A list comes here when it goes on behind its first chunk; what is smaller never does. From then on it asks
 // for its turn before each statement. Turns are few, for each project and for all together; projects take them
-// one after the other whatever number of lists each has, and so do the lists of a project. When other requests
-// came while a turn was used, the next begins only after a rest of twice that turn: then two thirds of the time
-// are free of exports. Where nobody else asks for anything, nothing rests.
+// one after the other whatever number of lists each has, and so do the lists of a project. While other requests
+// come, turns are short; and when some came while one was used, the next begins only after a rest of twice that
+// turn: then two thirds of the time are free of exports. Where nobody else asks for anything, turns are long and
+// nothing rests.
 //
 // It bounds one process. Replicas share nothing of it, as their load is balanced from outside.
 package fairshare
@@ -72,6 +73,9 @@ const (
 	restFor     = 2
 	longestRest = 250 * time.Millisecond
 
+	// lately is how long turns stay short behind the last request of somebody else.
+	lately = 100 * time.Millisecond
+
 	// comeBack is what a list too many is told to wait. Nobody knows when one of the others ends.
 	comeBack = 5 * time.Second
 
@@ -94,6 +98,8 @@ type Share struct {
 	waiting  int           // lists
 	reading  int           // turns that are used or rested after
 	passed   time.Duration // the time that a project had had when it was last given a turn
+	counted  int64         // of the requests that came, those of which is known when
+	busy     time.Time     // when there were last more
 }
 
 var _ keyset.Turns = (*Share)(nil)
@@ -118,6 +124,7 @@ type place struct {
 	ready   chan struct{} // closed when it is the list's turn
 	since   time.Time     // when that was
 	begun   int64         // of the share then
+	short   bool          // whether the turn is to be a short one
 }
 
 // New makes a Share.
@@ -212,8 +219,8 @@ func (s *Share) tooMany() error {
 		s.o.ProjectLists)).After(comeBack)
 }
 
-// Take waits for the list's turn.
-func (l *place) Take(ctx context.Context) error {
+// Take waits for the list's turn. It is a short one for a while after another request came.
+func (l *place) Take(ctx context.Context) (short bool, err error) {
 	s, p := l.share, l.project
 	ready := make(chan struct{})
 	s.mu.Lock()
@@ -228,7 +235,7 @@ func (l *place) Take(ctx context.Context) error {
 	s.mu.Unlock()
 	select {
 	case <-ready:
-		return nil
+		return l.short, nil
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
@@ -242,7 +249,7 @@ func (l *place) Take(ctx context.Context) error {
 	} else { // its turn came at that moment
 		s.release(p)
 	}
-	return ctx.Err()
+	return false, ctx.Err()
 }
 
 // next gives turns to those who wait, as long as there are some. The caller holds the lock.
@@ -269,8 +276,17 @@ func (s *Share) next() {
 		p.reading++
 		s.reading++
 		l.since, l.begun = s.o.Now(), s.begun.Load()
+		l.short = s.crowded(l.since, l.begun)
 		close(l.ready)
 	}
+}
+
+// crowded tells whether other requests came lately. The caller holds the lock.
+func (s *Share) crowded(now time.Time, begun int64) bool {
+	if begun != s.counted {
+		s.counted, s.busy = begun, now
+	}
+	return !s.busy.IsZero() && now.Sub(s.busy) < lately
 }
 
 // release ends a turn. The caller holds the lock.

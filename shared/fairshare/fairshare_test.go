@@ -69,7 +69,7 @@ func (l *log) use(t *testing.T, s *Share, project, name string, n int, each time
 	}
 	defer turn.Leave()
 	for range n {
-		if err := turn.Take(context.Background()); err != nil {
+		if _, err := turn.Take(context.Background()); err != nil {
 			t.Error(err)
 			return
 		}
@@ -199,6 +199,33 @@ func TestTurnsGiveWay(t *testing.T) {
 	}
 }
 
+// Turns are short from when another request came until none has come for a while.
+func TestTurnsAreShortWhileOthersCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{ProjectReads: 1, Reads: 1})
+		turn := enter(t, s, "p")
+		defer turn.Leave()
+		take := func(want bool) {
+			t.Helper()
+			short, err := turn.Take(t.Context())
+			if err != nil || short != want {
+				t.Errorf("short %t (%v), want %t", short, err, want)
+			}
+			time.Sleep(time.Millisecond)
+			turn.Give(false)
+		}
+		take(false)
+		s.Begun()
+		take(true)
+		time.Sleep(lately / 2)
+		take(true)
+		time.Sleep(lately)
+		take(false)
+		s.Begun()
+		take(true)
+	})
+}
+
 func TestOneListTooMany(t *testing.T) {
 	s := New(Options{ProjectLists: 2})
 	first := enter(t, s, "p")
@@ -280,13 +307,13 @@ func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{ProjectReads: 1, Reads: 1})
 		busy := enter(t, s, "p")
-		if err := busy.Take(context.Background()); err != nil {
+		if _, err := busy.Take(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		gone := enter(t, s, "p")
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if err := gone.Take(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := gone.Take(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 		gone.Leave()
@@ -295,7 +322,7 @@ func TestGivingUp(t *testing.T) {
 		}
 		busy.Give(false)
 		next := enter(t, s, "p")
-		if err := next.Take(context.Background()); err != nil {
+		if _, err := next.Take(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		next.Give(false)
@@ -312,13 +339,13 @@ func TestGivingUpAsTheTurnComes(t *testing.T) {
 	s := New(Options{ProjectReads: 1, Reads: 1})
 	for range 2000 {
 		busy, gone := enter(t, s, "p"), enter(t, s, "p")
-		if err := busy.Take(context.Background()); err != nil {
+		if _, err := busy.Take(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		var both sync.WaitGroup
 		both.Go(func() {
-			if gone.Take(ctx) == nil {
+			if _, err := gone.Take(ctx); err == nil {
 				gone.Give(false)
 			}
 		})

@@ -60,6 +60,10 @@ const (
 	mostBytes    = 4 << 20 // and stops behind the record that brings it over this
 
 	settleRecords = 50_000 // of an index, passed by one statement on the way to a page's end
+
+	// A short statement reads so many times fewer records: it is then over before the scheduler of a busy machine
+	// would have it give way to who comes meanwhile.
+	shortBy = 25
 )
 
 // List is a page being read. Its first chunk is in memory: what fits there needs no further reading.
@@ -143,7 +147,7 @@ func (l *List) seek(n int) (last Position, found, more bool, err error) {
 		}
 		var p Position
 		var some bool
-		err = l.inTurn(l.ctx, true, func() (err error) {
+		step, err = l.inTurn(l.ctx, true, step, func(step int) (err error) {
 			p, some, more, err = l.src.Settle(l.ctx, after, l.end, step)
 			return err
 		})
@@ -224,7 +228,9 @@ func (l *List) Chunks() iter.Seq2[[]byte, error] {
 // read fills the sink with the next chunk and tells whether it is the last.
 func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
 	l.sink.begin()
-	err = l.inTurn(ctx, false, func() error { return l.src.Chunk(ctx, l.sink, l.after, l.end, limit) })
+	limit, err = l.inTurn(ctx, false, limit, func(limit int) error {
+		return l.src.Chunk(ctx, l.sink, l.after, l.end, limit)
+	})
 	if err != nil {
 		return false, err
 	}

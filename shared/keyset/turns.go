@@ -11,8 +11,9 @@ type Turns interface {
 
 // Turn is one list's place among the others. It is used by one goroutine at a time.
 type Turn interface {
-	// Take waits until the list may run a statement. The error is that of a ctx that ended first.
-	Take(ctx context.Context) error
+	// Take waits until the list may run a statement. It is to be a short one where others ask for something too.
+	// The error is that of a ctx that ended first.
+	Take(ctx context.Context) (short bool, err error)
 
 	// Give says that the statement is over. A light one read an index alone, or was left in its middle.
 	Give(light bool)
@@ -42,15 +43,19 @@ func (l *List) enter() error {
 	return nil
 }
 
-// inTurn runs a statement when it is the list's turn.
-func (l *List) inTurn(ctx context.Context, light bool, run func() error) error {
+// inTurn runs a statement of so many records when it is the list's turn, and says of how many it was.
+func (l *List) inTurn(ctx context.Context, light bool, records int, run func(records int) error) (int, error) {
 	if l.turn == nil {
-		return run()
+		return records, run(records)
 	}
-	if err := l.turn.Take(ctx); err != nil {
-		return err
+	short, err := l.turn.Take(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if short && records != All {
+		records = max(1, records/shortBy)
 	}
 	// Who has left asks for nothing more: who comes next is kept from nobody by going on at once.
 	defer func() { l.turn.Give(light || ctx.Err() != nil) }()
-	return run()
+	return records, run(records)
 }

@@ -1,10 +1,12 @@
 package keyset
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -16,6 +18,7 @@ type turnstile struct {
 	light  int   // of those given: statements on an index alone
 	closed error // what who enters gets
 	ends   int   // the turn with which waiting ends in an error; 0: none
+	short  bool  // every turn is to be
 }
 
 var errWaited = errors.New("waited in vain")
@@ -28,12 +31,12 @@ func (s *turnstile) Enter(context.Context) (Turn, error) {
 	return s, nil
 }
 
-func (s *turnstile) Take(context.Context) error {
+func (s *turnstile) Take(context.Context) (bool, error) {
 	if s.taken+1 == s.ends {
-		return errWaited
+		return false, errWaited
 	}
 	s.taken++
-	return nil
+	return s.short, nil
 }
 
 func (s *turnstile) Give(light bool) {
@@ -45,13 +48,16 @@ func (s *turnstile) Give(light bool) {
 
 func (s *turnstile) Leave() { s.left++ }
 
-// stepped is a list of the numbers up to rows, which notes how far each statement on the way to a page's end goes.
+// stepped is a list of the numbers up to rows, which notes how many records each statement asks for: on the way to
+// a page's end, and of a chunk.
 type stepped struct {
-	rows  int64
-	steps []int
+	rows   int64
+	steps  []int
+	chunks []int
 }
 
 func (s *stepped) Chunk(_ context.Context, sink *Sink, after, end Position, limit int) error {
+	s.chunks = append(s.chunks, limit)
 	for n := max(0, after.Key+1); n < min(s.rows, end.Key) && limit > 0; n, limit = n+1, limit-1 {
 		if sink.Begin(n, nil) == Stop {
 			break
@@ -219,6 +225,46 @@ func TestSettlesInSteps(t *testing.T) {
 			}
 			if got != tt.next {
 				t.Errorf("the page ends at %d, want %d", got, tt.next)
+			}
+		})
+	}
+}
+
+// Short turns read the same list, by more statements of fewer records each.
+func TestShortTurns(t *testing.T) {
+	const all = settleRecords + 10_000
+	for _, limit := range []int{all - 1, All} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			read := func(short bool) (body []byte, next *Position, src *stepped, turns int) {
+				s := turnstile{short: short}
+				src = &stepped{rows: all}
+				page := Page{After: Position{Key: -1}, End: Position{Key: math.MaxInt64}, Limit: limit}
+				list, err := Open(WithTurns(t.Context(), &s), src, page)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer list.Close()
+				for chunk, err := range list.Chunks() {
+					if err != nil {
+						t.Fatal(err)
+					}
+					body = append(body, chunk...)
+				}
+				return body, list.Next(), src, s.taken
+			}
+			want, wantNext, _, few := read(false)
+			got, gotNext, src, many := read(true)
+			if !bytes.Equal(want, got) || !reflect.DeepEqual(wantNext, gotNext) {
+				t.Errorf("%d bytes up to %v, want %d up to %v", len(got), gotNext, len(want), wantNext)
+			}
+			if many < 10*few {
+				t.Errorf("%d turns, of which %d were long", many, few)
+			}
+			if most := slices.Max(src.steps); limit != All && most > settleRecords/shortBy {
+				t.Errorf("a step of %d on the way to the page's end", most)
+			}
+			if most := slices.Max(src.chunks[1:]); most > mostRecords/shortBy {
+				t.Errorf("a chunk of %d", most)
 			}
 		})
 	}
