@@ -12,9 +12,10 @@ import (
 // is there as a whole can leave as a whole.
 type conn struct {
 	transport
-	framing framing
-	writeBy time.Time // the write deadline; zero: none. Only the handler's goroutine sets it.
-	held    *[]byte   // what is written while it is held; nil: nothing is
+	framing   framing
+	attention attention
+	writeBy   time.Time // the write deadline; zero: none. Only the handler's goroutine sets it.
+	held      *[]byte   // what is written while it is held; nil: nothing is
 }
 
 // transport is what net/http and the handlers ask of a connection: [net.TCPConn]. What it can do besides
@@ -25,12 +26,19 @@ type transport interface {
 	SetLinger(seconds int) error
 }
 
-func newConn(t transport) *conn { return &conn{transport: t, framing: newFraming()} }
+// newConn makes a conn. Its client's leaving is told by departures; nil: found out by net/http.
+func newConn(t transport, d *departures) *conn {
+	c := &conn{transport: t, framing: newFraming()}
+	d.add(c)
+	return c
+}
 
 type connKey struct{}
 
-// withConn makes a connection known to its requests.
-func withConn(ctx context.Context, c net.Conn) context.Context {
+// withConn makes a connection known to its requests, and ends them with it.
+func withConn(ctx context.Context, nc net.Conn) context.Context {
+	c := nc.(*conn) // accepting gives no others
+	ctx, c.attention.cancel = context.WithCancel(ctx)
 	return context.WithValue(ctx, connKey{}, c)
 }
 
@@ -44,8 +52,12 @@ func connOf(r *http.Request) *conn {
 	return c
 }
 
-// Read reads up to the first byte that is refused.
+// Read reads up to the first byte that is refused. A read of one byte between requests is net/http's, which waits
+// for the client to leave: no other is so short there, as its buffer is empty.
 func (c *conn) Read(p []byte) (int, error) {
+	if c.attention.reads(len(p) == 1 && c.framing.isBetween()) {
+		return 0, nil
+	}
 	if c.framing.refused != nil {
 		return 0, c.framing.refused
 	}
@@ -57,6 +69,12 @@ func (c *conn) Read(p []byte) (int, error) {
 		return good, nil // the fault comes with the next call
 	}
 	return n, err
+}
+
+// Close closes the connection, and ends its requests.
+func (c *conn) Close() error {
+	c.attention.end()
+	return c.transport.Close()
 }
 
 // SetWriteDeadline bounds the writes to come.

@@ -35,7 +35,7 @@ func (l countingListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newConn(counting{c.(*net.TCPConn), l.writes}), nil
+	return newConn(counting{c.(*net.TCPConn), l.writes}, nil), nil
 }
 
 func TestWholeAnswersAreOneWrite(t *testing.T) {

@@ -61,6 +61,9 @@ const (
 
 func newFraming() framing { return framing{empty: true, line: make([]byte, 0, deciding)} }
 
+// isBetween tells whether a request was read to its end, and nothing behind it.
+func (f *framing) isBetween() bool { return f.begun && f.at == inRequestLine && len(f.line) == 0 }
+
 // watch follows the framing over b and returns how much of it may be given on.
 func (f *framing) watch(b []byte) int {
 	for i := 0; i < len(b); {

@@ -63,6 +63,7 @@ type listener struct {
 	cut      context.CancelFunc // ends the contexts of all requests
 	inFlight *atomic.Int64
 	net.Listener
+	departures *departures
 }
 
 // New returns a server that does not listen yet.
@@ -134,6 +135,7 @@ func (s *Server) Run(ctx context.Context) error {
 		if err := l.open(ctx); err != nil {
 			return errors.Join(err, s.closeOpen())
 		}
+		defer l.departures.stop()
 	}
 	failed := make(chan error, 2)
 	for _, l := range []*listener{s.public, s.internal} {
@@ -197,12 +199,18 @@ func (l *listener) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("can not listen on %s (%s): %w", l.address, l.variable, err)
 	}
-	l.Listener = accepting{opened}
+	if l.departures, err = watchDepartures(); err != nil {
+		return errors.Join(fmt.Errorf("can not watch the connections to %s (%s): %w", l.address, l.variable, err), opened.Close())
+	}
+	l.Listener = accepting{opened, l.departures}
 	return nil
 }
 
 // accepting prepares connections for slow readers, and for writers who want to be misunderstood.
-type accepting struct{ net.Listener }
+type accepting struct {
+	net.Listener
+	departures *departures
+}
 
 // Accept waits for a connection.
 func (a accepting) Accept() (net.Conn, error) {
@@ -211,7 +219,7 @@ func (a accepting) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	keepUnsent(conn, morsel/2)
-	return newConn(conn.(*net.TCPConn)), nil // open listens on no other network
+	return newConn(conn.(*net.TCPConn), a.departures), nil // open listens on no other network
 }
 
 // cutWithin is how long requests that were cut may take to notice.

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package httpserver
+
+// departures is not there: net/http's own reads find out when clients leave.
+type departures struct{}
+
+func watchDepartures() (*departures, error) { return nil, nil }
+
+func (*departures) stop() {}
+
+func (*departures) add(*conn) {}
+
+func (*departures) forget(uint64) {}
