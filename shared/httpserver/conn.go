@@ -14,8 +14,12 @@ type conn struct {
 	transport
 	framing   framing
 	attention attention
-	writeBy   time.Time // the write deadline; zero: none. Only the handler's goroutine sets it.
-	held      *[]byte   // what is written while it is held; nil: nothing is
+	held      *[]byte // what is written while it is held; nil: nothing is
+
+	// The write deadline as the system has it; zero: none. Only the handler's goroutine sets it.
+	writeBy time.Time
+	// It counts no longer: net/http lifts it behind each answer, which the next answer may go on with.
+	lifted bool
 }
 
 // transport is what net/http and the handlers ask of a connection: [net.TCPConn]. What it can do besides
@@ -77,10 +81,24 @@ func (c *conn) Close() error {
 	return c.transport.Close()
 }
 
-// SetWriteDeadline bounds the writes to come.
+// SetWriteDeadline bounds the writes to come. To lift the bound, zero, is left to the next of them.
 func (c *conn) SetWriteDeadline(t time.Time) error {
-	c.writeBy = t
+	if t.IsZero() {
+		c.lifted = true
+		return nil
+	}
+	c.lifted, c.writeBy = false, t
 	return c.transport.SetWriteDeadline(t)
+}
+
+// goesOn keeps the write deadline of the answers before, where it leaves that much time from now. It tells whether it
+// does.
+func (c *conn) goesOn(now time.Time, leaves time.Duration) bool {
+	if c.writeBy.Sub(now) < leaves {
+		return false
+	}
+	c.lifted = false
+	return true
 }
 
 // Write sends p, or keeps it while the connection is held.
@@ -88,6 +106,17 @@ func (c *conn) Write(p []byte) (int, error) {
 	if c.held != nil {
 		*c.held = append(*c.held, p...)
 		return len(p), nil
+	}
+	return c.send(p)
+}
+
+// send writes, within the deadline if there is one.
+func (c *conn) send(p []byte) (int, error) {
+	if c.lifted && !c.writeBy.IsZero() {
+		if err := c.transport.SetWriteDeadline(time.Time{}); err != nil {
+			return 0, err
+		}
+		c.writeBy = time.Time{}
 	}
 	return c.transport.Write(p)
 }
@@ -99,6 +128,6 @@ func (c *conn) hold(buffer *[]byte) { c.held = buffer }
 func (c *conn) release() error {
 	held := *c.held
 	c.held = nil
-	_, err := c.transport.Write(held)
+	_, err := c.send(held)
 	return err
 }

@@ -165,8 +165,8 @@ func (x *exchange) extend(sparing time.Duration) {
 	}
 	x.extended = now
 	if x.conn != nil {
-		if x.conn.writeBy.Sub(now) >= stall {
-			return // the answers before this one left it so
+		if x.conn.goesOn(now, stall) {
+			return
 		}
 		stall += stall / 4
 	}

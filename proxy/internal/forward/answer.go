@@ -132,7 +132,7 @@ func (c *call) answer(res *http.Response) error {
 	} else {
 		h["Content-Security-Policy"] = sandbox
 	}
-	if c.x.cors {
+	if c.x.mayRead() {
 		c.x.allowOrigin(h)
 	}
 	return nil

@@ -29,7 +29,7 @@ func (x *exchange) preflight() error {
 			return err
 		}
 	}
-	if !x.cors {
+	if !x.mayRead() {
 		return apierr.New(apierr.OriginNotAllowed, fmt.Sprintf("The origin %s is not allowed by any endpoint.", x.origin))
 	}
 	if !x.snapshot.AllowsPreflight(x.origin, x.target.AsSent(), x.target.Scheme, x.target.Port) {
@@ -56,6 +56,18 @@ func (x *exchange) preflight() error {
 	x.record.decision, x.record.status = decisionPreflight, http.StatusNoContent
 	x.w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// mayRead tells whether the page that asks may read the answer: whether its origin is allowed, by any endpoint of its
+// project and environment where these are known, else by any at all.
+func (x *exchange) mayRead() bool {
+	switch {
+	case x.origin == "":
+		return false
+	case x.scope != nil:
+		return x.scope.AllowsOrigin(x.origin)
+	}
+	return x.snapshot.AllowsOrigin(x.origin)
 }
 
 // allowOrigin lets the page of the request's origin read the answer.

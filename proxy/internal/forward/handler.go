@@ -124,7 +124,6 @@ type exchange struct {
 	snapshot *policy.Snapshot
 	scope    *policy.Scope
 	origin   string // "" when none was sent
-	cors     bool   // the origin is allowed, and may read the answer
 	target   *target.Target
 	verdict  policy.Verdict
 	request  *policy.Request // what it is about
@@ -193,7 +192,6 @@ func (x *exchange) readOrigin() error {
 		return apierr.New(apierr.OriginNotAllowed, "The Origin header is not the origin of a page: a scheme, a host and a port. (\"null\" stands for a sandboxed frame or a file, and is never allowed.)")
 	}
 	x.origin, x.record.origin = values[0], values[0]
-	x.cors = x.snapshot.AllowsOrigin(x.origin) // until it is known for which project
 	return nil
 }
 
@@ -211,7 +209,6 @@ func (x *exchange) readScope() error {
 	x.record.project, x.record.environment = values[0], values[1]
 	httpapi.InfoFrom(x.r.Context()).ProjectID = values[0]
 	x.scope = x.snapshot.Scope(values[0], values[1])
-	x.cors = x.scope.AllowsOrigin(x.origin)
 	return nil
 }
 
@@ -331,7 +328,7 @@ func (x *exchange) refuse(err error) {
 		h["Connection"] = closing
 	}
 	h[SuccessHeader] = []string{"false"}
-	if x.cors {
+	if x.mayRead() {
 		x.allowOrigin(h)
 	}
 	x.record.status = apierr.From(err).Status()
