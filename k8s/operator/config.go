@@ -115,7 +115,7 @@ func (c Config) Validate() error {
 			faults = append(faults, config.Invalid(a.variable, a.given, a.like))
 		}
 	}
-	if c.RegionURL != "" && (len(c.IngestKeys) == 0 || c.IngestKeys[0] == "") {
+	if c.RegionURL != "" && (len(c.IngestKeys) == 0 || c.IngestKeys[0].IsZero()) {
 		faults = append(faults, &config.Fault{Variable: "INGEST_API_KEYS", Problem: "is not set, and is required with REGION_INTERNAL_URL"})
 	}
 	if _, port, err := net.SplitHostPort(c.ListenInternal); err != nil || port == "" {

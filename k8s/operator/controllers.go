@@ -44,7 +44,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 			return closers, err
 		}
 	}
-	if cfg.Auth.MigrateURL == "" {
+	if cfg.Auth.MigrateURL.IsZero() {
 		tel.Logger.WarnContext(ctx, "AUTH_MIGRATE_DATABASE_URL is not set: APIKeys are not looked after")
 		return closers, nil
 	}

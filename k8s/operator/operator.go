@@ -85,7 +85,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 // Migrate brings the database of API keys to what this version needs, when AUTH_MIGRATE_DATABASE_URL is set:
 // the operator has none of its own.
 func Migrate(ctx context.Context, cfg Config) (err error) {
-	if cfg.Auth.MigrateURL == "" {
+	if cfg.Auth.MigrateURL.IsZero() {
 		return nil
 	}
 	tel, err := telemetry.Start(ctx, telemetry.Options{Service: "operator migrate", Config: cfg.Telemetry, LogOutput: cfg.LogOutput})

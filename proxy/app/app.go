@@ -128,7 +128,7 @@ func routes(h http.Handler) *httpapi.Router {
 
 // openKeys opens the store of API keys, where there is one.
 func openKeys(ctx context.Context, cfg Config, tel *telemetry.Telemetry, o *forward.Options) (*keyring.Keyring, error) {
-	if cfg.Auth.DatabaseURL == "" {
+	if cfg.Auth.DatabaseURL.IsZero() {
 		return nil, nil
 	}
 	keys, err := keyring.Open(ctx, cfg.Auth, keyring.Options{
@@ -182,7 +182,7 @@ func measure(provider metric.MeterProvider, source Source) error {
 // Migrate brings the database of API keys to what this version needs, when AUTH_MIGRATE_DATABASE_URL is set:
 // the proxy has none of its own.
 func Migrate(ctx context.Context, cfg Config) (err error) {
-	if cfg.Auth.MigrateURL == "" {
+	if cfg.Auth.MigrateURL.IsZero() {
 		return nil
 	}
 	tel, err := telemetry.Start(ctx, telemetry.Options{Service: service + " migrate", Config: cfg.Telemetry, LogOutput: cfg.LogOutput})

@@ -7,10 +7,11 @@ import (
 	"github.com/lectern-dev/lectern/proxy/app"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/authtest"
+	"github.com/lectern-dev/lectern/shared/config"
 )
 
 func TestAccessByKey(t *testing.T) {
-	keys := authtest.New(t, "")
+	keys := authtest.New(t, config.Secret{})
 	good := keys.Key(project, auth.ProxyUse)
 	reads := keys.Key(project)
 	others := keys.Key("pr_other", auth.ProxyUse)

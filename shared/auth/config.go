@@ -65,9 +65,9 @@ func (c Config) Validate() error {
 		errs = append(errs, &config.Fault{Variable: "AUTH_CACHE_SECRETS", Problem: "is not set, and is required with REDIS_URL"})
 	}
 	for _, s := range c.CacheSecrets {
-		if len(s) < minCacheSecret {
+		if len(s.Reveal()) < minCacheSecret {
 			errs = append(errs, &config.Fault{Variable: "AUTH_CACHE_SECRETS",
-				Problem: fmt.Sprintf("has a secret of %d bytes; allowed: %d or more", len(s), minCacheSecret)})
+				Problem: fmt.Sprintf("has a secret of %d bytes; allowed: %d or more", len(s.Reveal()), minCacheSecret)})
 			break
 		}
 	}

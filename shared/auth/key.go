@@ -52,7 +52,7 @@ func Mint() (config.Secret, Hash) {
 	b = appendRandom62(b, keyRandom)
 	sum := checksum(string(b))
 	b = append(b, sum[:]...)
-	return config.Secret(b), sha256.Sum256(b)
+	return config.NewSecret(string(b)), sha256.Sum256(b)
 }
 
 // ParseKey returns the hash of a key of the form that [Mint] gives. Text of any other form, or with a

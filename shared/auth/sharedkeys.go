@@ -22,7 +22,7 @@ type SharedKeys struct {
 func NewSharedKeys(keys []config.Secret) *SharedKeys {
 	s := &SharedKeys{}
 	for _, k := range keys {
-		if k != "" {
+		if !k.IsZero() {
 			s.hashes = append(s.hashes, sha256.Sum256([]byte(k.Reveal())))
 		}
 	}

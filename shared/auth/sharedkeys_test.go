@@ -21,16 +21,16 @@ func TestSharedKeys(t *testing.T) {
 		header []string
 		want   bool
 	}{
-		{"the only one", []config.Secret{"one"}, []string{"one"}, true},
-		{"the first", []config.Secret{"one", "two"}, []string{"one"}, true},
-		{"the last", []config.Secret{"one", "two"}, []string{"two"}, true},
-		{"the same twice", []config.Secret{"one", "one"}, []string{"one"}, true},
-		{"wrong", []config.Secret{"one"}, []string{"two"}, false},
-		{"a prefix", []config.Secret{"one"}, []string{"on"}, false},
-		{"missing", []config.Secret{"one"}, nil, false},
-		{"sent twice", []config.Secret{"one"}, []string{"one", "one"}, false},
+		{"the only one", []config.Secret{config.NewSecret("one")}, []string{"one"}, true},
+		{"the first", []config.Secret{config.NewSecret("one"), config.NewSecret("two")}, []string{"one"}, true},
+		{"the last", []config.Secret{config.NewSecret("one"), config.NewSecret("two")}, []string{"two"}, true},
+		{"the same twice", []config.Secret{config.NewSecret("one"), config.NewSecret("one")}, []string{"one"}, true},
+		{"wrong", []config.Secret{config.NewSecret("one")}, []string{"two"}, false},
+		{"a prefix", []config.Secret{config.NewSecret("one")}, []string{"on"}, false},
+		{"missing", []config.Secret{config.NewSecret("one")}, nil, false},
+		{"sent twice", []config.Secret{config.NewSecret("one")}, []string{"one", "one"}, false},
 		{"none configured", nil, []string{"one"}, false},
-		{"an empty one configured", []config.Secret{""}, []string{""}, false},
+		{"an empty one configured", []config.Secret{config.NewSecret("")}, []string{""}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			reached := false

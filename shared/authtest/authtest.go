@@ -41,7 +41,7 @@ func On(t testing.TB, db pgtest.DB, redisURL config.Secret) *Keys {
 		"AUTH_DATABASE_URL":         db.ReaderURL,
 		"AUTH_MIGRATE_DATABASE_URL": db.OwnerURL,
 	}
-	if redisURL != "" {
+	if !redisURL.IsZero() {
 		environ["REDIS_URL"] = redisURL.Reveal()
 		environ["AUTH_CACHE_SECRETS"] = "authtest-cache-secret-0123456789"
 	}

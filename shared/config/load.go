@@ -99,7 +99,7 @@ func (l *loader) set(v reflect.Value, field reflect.StructField, name, options s
 	err := env.ParseWithOptions(one.Interface(), env.Options{Environment: map[string]string{name: text}})
 	if err != nil {
 		if secret {
-			return Invalid(name, Secret(text), allowed(field.Type, nil))
+			return Invalid(name, NewSecret(text), allowed(field.Type, nil))
 		}
 		return Invalid(name, text, allowed(field.Type, err))
 	}

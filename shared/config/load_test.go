@@ -56,7 +56,7 @@ func TestLoad(t *testing.T) {
 		{
 			name: "defaults",
 			in:   map[string]string{"DATABASE_URL": "postgres://a"},
-			want: settings{Pool: pool{URL: "postgres://a", Size: 8, Acquire: 2 * time.Second}, Rate: 1.5},
+			want: settings{Pool: pool{URL: config.NewSecret("postgres://a"), Size: 8, Acquire: 2 * time.Second}, Rate: 1.5},
 		},
 		{
 			name: "all set",
@@ -65,8 +65,8 @@ func TestLoad(t *testing.T) {
 				"KEYS": " one, two ,,three", "TRUSTED": "10.0.0.0/8, ::1/128", "DEBUG": "true", "RATE": "2",
 			},
 			want: settings{
-				Pool:    pool{URL: "postgres://a?x=1,2", Size: 3, Acquire: 150 * time.Millisecond},
-				Keys:    []config.Secret{"one", "two", "three"},
+				Pool:    pool{URL: config.NewSecret("postgres://a?x=1,2"), Size: 3, Acquire: 150 * time.Millisecond},
+				Keys:    []config.Secret{config.NewSecret("one"), config.NewSecret("two"), config.NewSecret("three")},
 				Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 				Debug:   true, Rate: 2,
 			},
@@ -74,7 +74,7 @@ func TestLoad(t *testing.T) {
 		{
 			name: "set to nothing is not set",
 			in:   map[string]string{"DATABASE_URL": "u", "POOL_SIZE": "", "KEYS": " , ", "DEBUG": ""},
-			want: settings{Pool: pool{URL: "u", Size: 8, Acquire: 2 * time.Second}, Rate: 1.5},
+			want: settings{Pool: pool{URL: config.NewSecret("u"), Size: 8, Acquire: 2 * time.Second}, Rate: 1.5},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestLoad(t *testing.T) {
 			if err := config.Load(&got, tc.in); err != nil {
 				t.Fatal(err)
 			}
-			sameText := cmp.Comparer(func(a, b config.Secret) bool { return a.Reveal() == b.Reveal() })
+			sameText := cmp.Comparer(config.Secret.Equal)
 			samePrefix := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 			sameFunc := cmp.Comparer(func(a, b func()) bool { return a == nil && b == nil })
 			if diff := cmp.Diff(tc.want, got, sameText, samePrefix, sameFunc); diff != "" {
@@ -128,7 +128,7 @@ func TestLoadKeepsSecretsOutOfFaults(t *testing.T) {
 	type own struct {
 		Key config.Secret `env:"KEY"`
 	}
-	err := config.Invalid("KEY", config.Secret(canary), "rk_…")
+	err := config.Invalid("KEY", config.NewSecret(canary), "rk_…")
 	if strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), "[redacted]") {
 		t.Errorf("Invalid shows %s", err)
 	}

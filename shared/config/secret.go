@@ -10,20 +10,40 @@ import (
 const redacted = "[redacted]"
 
 // Secret is a value that must not be seen: a password, a key, a URL that holds one. However it is
-// printed, logged or encoded, it shows as "[redacted]", or as nothing when it is empty, so that
-// whether one was set can still be told. Only [Secret.Reveal] gives the value.
-//
-// Two things it can not do. Never make one a map's key: encoding/json writes keys of a string kind as they
-// are. Never hold one, or a struct that has one, in an unexported field: fmt prints those past all methods,
-// in the clear. Keep it in exported fields, and pass it on as an argument or in a closure.
-type Secret string
+// printed, logged or encoded, also within an unexported field, it shows as "[redacted]" or not at all, and as nothing
+// when it is empty, so that whether one was set can still be told. Only [Secret.Reveal] gives the value. The zero
+// Secret is empty.
+type Secret struct {
+	// A function and no string: fmt prints what an unexported field holds past all methods.
+	reveal func() string
+}
+
+// NewSecret returns a Secret of the value.
+func NewSecret(value string) Secret {
+	if value == "" {
+		return Secret{}
+	}
+	return Secret{func() string { return value }}
+}
 
 // Reveal returns the value itself, for the one place that uses it.
-func (s Secret) Reveal() string { return string(s) }
+func (s Secret) Reveal() string {
+	if s.reveal == nil {
+		return ""
+	}
+	return s.reveal()
+}
+
+// IsZero tells whether it is empty.
+func (s Secret) IsZero() bool { return s.reveal == nil }
+
+// Equal tells whether both have the same value. It is no comparison of what somebody sent with what is right: it ends
+// at the first difference.
+func (s Secret) Equal(other Secret) bool { return s.Reveal() == other.Reveal() }
 
 // String returns "[redacted]", or "" for an empty secret.
 func (s Secret) String() string {
-	if s == "" {
+	if s.IsZero() {
 		return ""
 	}
 	return redacted
@@ -52,6 +72,6 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // UnmarshalText takes the value as it is, so that a Secret can be read from the environment.
 func (s *Secret) UnmarshalText(text []byte) error {
-	*s = Secret(text)
+	*s = NewSecret(string(text))
 	return nil
 }

@@ -22,14 +22,28 @@ func TestSecretNeverShows(t *testing.T) {
 		Many  []config.Secret
 		Named map[string]config.Secret
 	}
+	type hidden struct {
+		key   config.Secret
+		ptr   *config.Secret
+		many  []config.Secret
+		named map[string]config.Secret
+		deep  holder
+	}
 	type element struct{ Key config.Secret }
-	s := config.Secret(canary)
+	s := config.NewSecret(canary)
 	h := holder{Key: s, Ptr: &s, Many: []config.Secret{s}, Named: map[string]config.Secret{"a": s}}
 
 	shown := map[string]string{}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%U", "%c", "%10s", "%-3q", "%T"} {
 		shown["value "+verb] = fmt.Sprintf(verb, s)
 		shown["slice "+verb] = fmt.Sprintf(verb, h.Many)
+		for name, within := range map[string]any{
+			"hidden":            hidden{s, &s, h.Many, h.Named, h},
+			"pointer to hidden": &hidden{s, &s, h.Many, h.Named, h},
+			"slice of hidden":   []any{hidden{key: s}, &hidden{key: s}},
+		} {
+			shown[name+" "+verb] = fmt.Sprintf(verb, within)
+		}
 		shown["struct "+verb] = fmt.Sprintf(verb, holder{Key: s, Many: h.Many, Named: h.Named})
 	}
 	shown["error"] = fmt.Errorf("dial %v: %w", s, errors.New("refused")).Error()
@@ -75,6 +89,16 @@ func TestEmptySecretShowsThatItIsEmpty(t *testing.T) {
 	}
 	if got := fmt.Sprintf("%s|%v|%#v|%s", s, s, s, b); got != `||""|""` {
 		t.Errorf("an empty secret shows as %s", got)
+	}
+}
+
+func TestSecretsAreCompared(t *testing.T) {
+	a, empty := config.NewSecret("a"), config.NewSecret("")
+	if !a.Equal(config.NewSecret("a")) || a.Equal(config.NewSecret("b")) || a.Equal(empty) || !empty.Equal(config.Secret{}) {
+		t.Error("Equal does not go by the value")
+	}
+	if a.IsZero() || !empty.IsZero() || !new(config.Secret).IsZero() {
+		t.Error("IsZero does not go by the value")
 	}
 }
 

@@ -332,7 +332,7 @@ func TestCitusNodesAsReaders(t *testing.T) {
 	primary := open(t, b.db.ReaderURL, pgdb.Options{MaxConns: 4})
 	distributed(t, primary)
 	reads, err := pgdb.OpenReads(t.Context(), primary, pgdb.ReadsOptions{
-		Standbys:      []config.Secret{config.Secret(at(t, b.db.ReaderURL, node.Addr())), config.Secret(b.db.ReaderURL)},
+		Standbys:      []config.Secret{config.NewSecret(at(t, b.db.ReaderURL, node.Addr())), config.NewSecret(b.db.ReaderURL)},
 		MaxLag:        10 * time.Second,
 		CheckInterval: 50 * time.Millisecond,
 		Pool:          pgdb.Options{MaxConns: 4, ConnectTimeout: time.Second},

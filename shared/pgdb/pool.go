@@ -49,7 +49,7 @@ type patience struct {
 // no error here and is seen when it is back. Options that are zero and may not be take their default.
 // The caller closes the pool.
 func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
-	if url == "" {
+	if url.IsZero() {
 		return nil, errors.New("open a database pool: no URL given")
 	}
 	o = o.withDefaults()

@@ -39,7 +39,7 @@ func notes() pgdb.Schema {
 
 func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
 	t.Helper()
-	p, err := pgdb.Open(t.Context(), config.Secret(url), o)
+	p, err := pgdb.Open(t.Context(), config.NewSecret(url), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := pgdb.Open(t.Context(), config.Secret(tt.url), tt.in)
+			_, err := pgdb.Open(t.Context(), config.NewSecret(tt.url), tt.in)
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -318,7 +318,7 @@ func TestTelemetryHasNoStatementText(t *testing.T) {
 
 func BenchmarkQuery(b *testing.B) {
 	db := pgtest.Database(b, notes())
-	p, err := pgdb.Open(b.Context(), config.Secret(db.ReaderURL), pgdb.Options{StatementTimeout: 30 * time.Second})
+	p, err := pgdb.Open(b.Context(), config.NewSecret(db.ReaderURL), pgdb.Options{StatementTimeout: 30 * time.Second})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func replicate(t *testing.T, n int) *replicated {
 	for range n {
 		s := r.primary.Standby(t, nil)
 		r.standbys = append(r.standbys, s)
-		urls = append(urls, config.Secret(s.Here(r.db).ReaderURL))
+		urls = append(urls, config.NewSecret(s.Here(r.db).ReaderURL))
 	}
 	o := pgdb.Options{MaxConns: 4, AcquireTimeout: 500 * time.Millisecond, StatementTimeout: 20 * time.Second}
 	r.write = open(t, r.db.IngestURL, o)
@@ -363,7 +363,7 @@ func TestReadsWithoutStandbys(t *testing.T) {
 	if _, err := pgdb.OpenReads(t.Context(), primary, pgdb.ReadsOptions{MaxLag: -1}); err == nil {
 		t.Error("a negative lag is allowed")
 	}
-	if _, err := pgdb.OpenReads(t.Context(), primary, pgdb.ReadsOptions{Standbys: []config.Secret{"no url"}}); err == nil {
+	if _, err := pgdb.OpenReads(t.Context(), primary, pgdb.ReadsOptions{Standbys: []config.Secret{config.NewSecret("no url")}}); err == nil {
 		t.Error("a standby without a URL")
 	}
 }

@@ -30,7 +30,7 @@ type Config struct {
 }
 
 // Enabled tells whether there is a Redis.
-func (c Config) Enabled() bool { return c.URL != "" }
+func (c Config) Enabled() bool { return !c.URL.IsZero() }
 
 // Validate reports a URL that can not be read, without showing it.
 func (c Config) Validate() error {

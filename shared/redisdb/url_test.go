@@ -83,7 +83,7 @@ func TestParseFaults(t *testing.T) {
 		{"bad duration", "redis://u:hunter2@h?read_timeout=long"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := Config{URL: config.Secret(tt.in)}.Validate()
+			err := Config{URL: config.NewSecret(tt.in)}.Validate()
 			if err == nil {
 				t.Fatal("accepted")
 			}

@@ -93,7 +93,7 @@ func start(t testing.TB, arguments func(*Server) ([]string, error)) *Server {
 	if err != nil {
 		t.Fatalf("redistest: %v", err)
 	}
-	s.URL = config.Secret("redis://127.0.0.1:" + strconv.Itoa(s.port))
+	s.URL = config.NewSecret("redis://127.0.0.1:" + strconv.Itoa(s.port))
 	t.Cleanup(s.Kill)
 	return s
 }

@@ -48,7 +48,7 @@ func StartSentinel(t testing.TB) *Sentinel {
 		}
 		s.Sentinels = append(s.Sentinels, watcher)
 	}
-	s.URL = config.Secret("redis+sentinel://" + s.Sentinels[0].Addr() + "?" + strings.Join(query, "&"))
+	s.URL = config.NewSecret("redis+sentinel://" + s.Sentinels[0].Addr() + "?" + strings.Join(query, "&"))
 	for _, w := range s.Sentinels {
 		s.until("a Sentinel knows the others and the replica", func(ctx context.Context) bool {
 			client := w.client()

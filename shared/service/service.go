@@ -83,7 +83,7 @@ type Parts struct {
 
 // Run serves until ctx ends, and then stops without losing a request.
 func Run(ctx context.Context, cfg Config, d Definition) (err error) {
-	if cfg.DatabaseURL == "" {
+	if cfg.DatabaseURL.IsZero() {
 		return &config.Fault{Variable: "DATABASE_URL", Problem: "is not set, and is required"}
 	}
 	tel, err := telemetry.Start(ctx, telemetry.Options{Service: d.Name, Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
@@ -130,7 +130,7 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 		return fmt.Errorf("READ_DATABASE_URL: %w", err)
 	}
 	stops = append(stops, func(context.Context) error { parts.Read.Close(); return nil })
-	if cfg.IngestDatabaseURL != "" {
+	if !cfg.IngestDatabaseURL.IsZero() {
 		if parts.Write, err = open(cfg.IngestDatabaseURL, d.Name+" ingest"); err != nil {
 			return fmt.Errorf("INGEST_DATABASE_URL: %w", err)
 		}
@@ -211,7 +211,7 @@ func Migrate(ctx context.Context, cfg Config, d Definition) (err error) {
 }
 
 func migrate(ctx context.Context, cfg Config, d Definition, tel *telemetry.Telemetry) error {
-	if cfg.MigrateDatabaseURL == "" {
+	if cfg.MigrateDatabaseURL.IsZero() {
 		return &config.Fault{Variable: "MIGRATE_DATABASE_URL", Problem: "is not set, and is required to migrate"}
 	}
 	roles := map[pgdb.Role]string{
@@ -221,7 +221,7 @@ func migrate(ctx context.Context, cfg Config, d Definition, tel *telemetry.Telem
 	if err := pgdb.Migrate(ctx, cfg.MigrateDatabaseURL.Reveal(), d.Schema, roles, tel.Logger); err != nil {
 		return err
 	}
-	if cfg.Auth.MigrateURL == "" {
+	if cfg.Auth.MigrateURL.IsZero() {
 		return nil
 	}
 	return keyring.Migrate(ctx, cfg.Auth, tel.Logger)

@@ -83,7 +83,7 @@ func TestLogWaitsButLosesNothing(t *testing.T) {
 	for range 10 {
 		all.Go(func() {
 			for range lines / 10 {
-				tel.Logger.Info("one", "key", config.Secret("canary"))
+				tel.Logger.Info("one", "key", config.NewSecret("canary"))
 			}
 		})
 	}

@@ -144,7 +144,7 @@ func (s *Stage) openAuth(ctx context.Context) error {
 		return err
 	}
 	s.auth = db
-	cfg := auth.Config{DatabaseURL: config.Secret(db.Reader), MigrateURL: config.Secret(db.Owner), CacheTTL: 5 * time.Second}
+	cfg := auth.Config{DatabaseURL: config.NewSecret(db.Reader), MigrateURL: config.NewSecret(db.Owner), CacheTTL: 5 * time.Second}
 	if err := keyring.Migrate(ctx, cfg, discard()); err != nil {
 		return err
 	}

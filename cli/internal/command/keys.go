@@ -166,7 +166,7 @@ func (k *keysMint) Run(s *Session, c *commands) error {
 		if err != nil {
 			return err
 		}
-		if o.Value = config.Secret(strings.TrimSpace(string(text))); o.Value == "" {
+		if o.Value = config.NewSecret(strings.TrimSpace(string(text))); o.Value.IsZero() {
 			return usagef("--import: standard input holds no key")
 		}
 	}
@@ -207,7 +207,7 @@ func (k *keysList) Run(s *Session) error {
 		if k.JSON {
 			keys := make([]keyOutput, len(records))
 			for i, r := range records {
-				keys[i] = outputOf(r, "", now)
+				keys[i] = outputOf(r, config.Secret{}, now)
 			}
 			return printJSON(s.Out, keys)
 		}
@@ -218,7 +218,7 @@ func (k *keysList) Run(s *Session) error {
 			if r.Rate > 0 {
 				rate = strconv.Itoa(r.Rate) + "/s"
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, outputOf(r, "", now).State, orDash(r.Name),
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, outputOf(r, config.Secret{}, now).State, orDash(r.Name),
 				orDash(strings.Join(r.Scopes.Names(), ",")), rate, when(r.CreatedAt), when(r.ExpiresAt), when(r.LastUsedAt),
 				orDash(r.Owner.Name))
 		}

@@ -11,10 +11,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/keyring"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/authtest"
+	"github.com/lectern-dev/lectern/shared/config"
 )
 
 func TestKeys(t *testing.T) {
-	store := authtest.New(t, "")
+	store := authtest.New(t, config.Secret{})
 	ring := store.Keyring(keyring.Options{})
 	accepted := func(key string) bool {
 		_, err := ring.Verifier.Verify(t.Context(), "pr_1", key)
@@ -97,7 +98,7 @@ func TestKeys(t *testing.T) {
 }
 
 func TestKeyIsGoodForTheAPI(t *testing.T) {
-	store := authtest.New(t, "")
+	store := authtest.New(t, config.Secret{})
 	environ := map[string]string{"AUTH_MIGRATE_DATABASE_URL": store.Config.MigrateURL.Reveal()}
 	r := lectern(t, "", environ, "keys", "mint", "--project", "pr_1", "--json")
 	var minted keyOutput

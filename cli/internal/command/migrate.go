@@ -30,7 +30,7 @@ Examples:
 // Run does one step.
 func (m migrateCommand) Run(s *Session, c *commands) error {
 	d := &distribute.Database{
-		URL: config.Secret(m.DatabaseURL), Coordinator: m.Coordinator, Workers: m.Worker,
+		URL: config.NewSecret(m.DatabaseURL), Coordinator: m.Coordinator, Workers: m.Worker,
 		Say: func(format string, args ...any) { c.note(s, format, args...) },
 	}
 	switch m.Step {

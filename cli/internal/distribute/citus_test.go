@@ -47,15 +47,15 @@ func TestLongCitusInPlace(t *testing.T) {
 func TestCitusKeysInPlace(t *testing.T) {
 	server := pgtest.NeedCitus(t)
 	db := server.PlainDatabase(t, pgkeys.Schema())
-	keys := authtest.On(t, db, "")
+	keys := authtest.On(t, db, config.Secret{})
 	key := keys.Key("p")
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	d := &distribute.Database{
-		URL: config.Secret(server.Superuser(db)), Coordinator: server.Member(0), Workers: []string{server.Member(1), server.Member(2)},
+		URL: config.NewSecret(server.Superuser(db)), Coordinator: server.Member(0), Workers: []string{server.Member(1), server.Member(2)},
 		Say: t.Logf,
 	}
-	pool, err := pgdb.Open(ctx, config.Secret(db.ReaderURL), pgdb.Options{})
+	pool, err := pgdb.Open(ctx, config.NewSecret(db.ReaderURL), pgdb.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func inPlace(t *testing.T, server *pgtest.Instance, n int) {
 		"/projects/pr_7/entries/en_57/events", "/projects/pr_7/entries-page-views?limit=50",
 	}})
 	d := &distribute.Database{
-		URL: config.Secret(server.Superuser(b.DB)), Coordinator: server.Member(0), Workers: []string{server.Member(1), server.Member(2)},
+		URL: config.NewSecret(server.Superuser(b.DB)), Coordinator: server.Member(0), Workers: []string{server.Member(1), server.Member(2)},
 		Say: t.Logf,
 	}
 	step := func(name string, do func() ([]distribute.Table, error)) {

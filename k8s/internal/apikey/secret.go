@@ -39,7 +39,7 @@ type contents struct {
 func (r *reconciler) contentsOf(object *v1alpha1.APIKey) contents {
 	names := object.Spec.Secret.Keys
 	return contents{
-		project: config.Secret(object.Spec.Project), url: config.Secret(cmp.Or(object.Spec.URL, r.PublicURL)),
+		project: config.NewSecret(object.Spec.Project), url: config.NewSecret(cmp.Or(object.Spec.URL, r.PublicURL)),
 		keyName: cmp.Or(names.APIKey, "api-key"), projectName: cmp.Or(names.ProjectID, "project-id"), urlName: cmp.Or(names.URL, "url"),
 		name: secretNameOf(object),
 	}
@@ -48,7 +48,7 @@ func (r *reconciler) contentsOf(object *v1alpha1.APIKey) contents {
 // data is what stands in the Secret, by name.
 func (c contents) data() map[string][]byte {
 	data := map[string][]byte{c.keyName: []byte(c.key.Reveal()), c.projectName: []byte(c.project.Reveal())}
-	if c.url != "" {
+	if !c.url.IsZero() {
 		data[c.urlName] = []byte(c.url.Reveal())
 	}
 	return data
@@ -71,7 +71,7 @@ func judge(live *corev1.Secret, object *v1alpha1.APIKey, c contents) secret {
 		}
 	}
 	s.keyID = live.Annotations[annotationKeyID]
-	c.key = config.Secret(live.Data[c.keyName])
+	c.key = config.NewSecret(string(live.Data[c.keyName]))
 	data := c.data()
 	names := sets.KeySet(data)
 	s.tidy = live.Labels[v1alpha1.LabelManaged] == "true" && fieldsOf(live).Equal(names)
@@ -85,10 +85,10 @@ func judge(live *corev1.Secret, object *v1alpha1.APIKey, c contents) secret {
 func textOf(live *corev1.Secret, h auth.Hash) (config.Secret, bool) {
 	for _, value := range live.Data {
 		if auth.HashKey(string(value)) == h {
-			return config.Secret(value), true
+			return config.NewSecret(string(value)), true
 		}
 	}
-	return "", false
+	return config.Secret{}, false
 }
 
 // fieldsOf names the values of a Secret that are the operator's, by the record of field managers.

@@ -19,7 +19,7 @@ var errNoOwner = &config.Fault{Variable: "AUTH_MIGRATE_DATABASE_URL", Problem: "
 // Migrate brings the keys' database to what this version needs, by the owner's role, and gives the role
 // of cfg.DatabaseURL, when that is set, what it needs. It may run at every start, several at once.
 func Migrate(ctx context.Context, cfg auth.Config, log *slog.Logger) error {
-	if cfg.MigrateURL == "" {
+	if cfg.MigrateURL.IsZero() {
 		return errNoOwner
 	}
 	roles := map[pgdb.Role]string{pgdb.Reader: pgdb.UserOf(cfg.DatabaseURL.Reveal())}
@@ -38,7 +38,7 @@ type Admin struct {
 // their TTL. The caller closes it.
 func OpenAdmin(ctx context.Context, cfg auth.Config, o Options) (*Admin, error) {
 	o.complete()
-	if cfg.MigrateURL == "" {
+	if cfg.MigrateURL.IsZero() {
 		return nil, errNoOwner
 	}
 	if err := cfg.Validate(); err != nil {

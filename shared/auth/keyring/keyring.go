@@ -92,7 +92,7 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Keyring, err erro
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if cfg.DatabaseURL == "" {
+	if cfg.DatabaseURL.IsZero() {
 		return nil, &config.Fault{Variable: "AUTH_DATABASE_URL", Problem: "is not set, and is required"}
 	}
 	k := &Keyring{}

@@ -122,7 +122,7 @@ func TestForeignKeys(t *testing.T) {
 	off := k.Keyring(keyring.Options{})
 	k.Config.ForeignKeys = true
 	on := k.Keyring(keyring.Options{})
-	key, _ := k.Minted(pgkeys.MintOptions{ProjectID: "p", Value: "sk live 0001"})
+	key, _ := k.Minted(pgkeys.MintOptions{ProjectID: "p", Value: config.NewSecret("sk live 0001")})
 	until(t, "the foreign key is good", func() bool { return verify(on, "p", key) == nil })
 	if err := verify(on, "q", key); !errors.Is(err, auth.ErrUnknown) {
 		t.Errorf("in another project: %v", err)
@@ -136,7 +136,7 @@ func TestForeignKeys(t *testing.T) {
 }
 
 func TestLastUseIsWritten(t *testing.T) {
-	k := authtest.New(t, "")
+	k := authtest.New(t, config.Secret{})
 	ring, err := keyring.Open(t.Context(), k.Config, keyring.Options{UseInterval: time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -300,7 +300,7 @@ func TestOpenWhileAllIsDown(t *testing.T) {
 }
 
 func TestMigrate(t *testing.T) {
-	k := authtest.New(t, "")
+	k := authtest.New(t, config.Secret{})
 	owner, err := pgx.Connect(t.Context(), k.Config.MigrateURL.Reveal())
 	if err != nil {
 		t.Fatal(err)
@@ -324,7 +324,7 @@ func TestMigrate(t *testing.T) {
 	if err := verify(ring, "p", k.Key("p")); err != nil {
 		t.Error(err)
 	}
-	k.Config.MigrateURL = ""
+	k.Config.MigrateURL = config.Secret{}
 	if err := keyring.Migrate(t.Context(), k.Config, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "AUTH_MIGRATE_DATABASE_URL") {
 		t.Errorf("without an owner: %v", err)
 	}

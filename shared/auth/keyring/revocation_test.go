@@ -125,7 +125,7 @@ func TestRedisCluster(t *testing.T) {
 	until(t, "the cluster is ready", func() bool {
 		return strings.Contains(redis.Client().ClusterInfo(t.Context()).Val(), "cluster_state:ok")
 	})
-	k := authtest.New(t, config.Secret("redis+cluster://"+redis.Addr()))
+	k := authtest.New(t, config.NewSecret("redis+cluster://"+redis.Addr()))
 	rings := []*keyring.Keyring{k.Keyring(keyring.Options{}), k.Keyring(keyring.Options{})}
 	revokeWhile(t, k, rings, time.Second)
 	key := k.Key("p")

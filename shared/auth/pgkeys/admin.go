@@ -97,11 +97,11 @@ const insert = `INSERT INTO api_keys (project_id, key_hash, key_id, name, scopes
 // brought along is the project's already.
 func (a *Admin) Mint(ctx context.Context, o MintOptions) (config.Secret, auth.Record, error) {
 	if err := o.complete(a.now()); err != nil {
-		return "", auth.Record{}, fmt.Errorf("mint a key: %w", err)
+		return config.Secret{}, auth.Record{}, fmt.Errorf("mint a key: %w", err)
 	}
 	key, h, err := o.key()
 	if err != nil {
-		return "", auth.Record{}, fmt.Errorf("mint a key: %w", err)
+		return config.Secret{}, auth.Record{}, fmt.Errorf("mint a key: %w", err)
 	}
 	var r auth.Record
 	err = a.pool.Query(ctx, func(rows pgx.Rows) (err error) {
@@ -109,7 +109,7 @@ func (a *Admin) Mint(ctx context.Context, o MintOptions) (config.Secret, auth.Re
 		return err
 	}, insert, o.args(key, h, a.now())...)
 	if err != nil {
-		return "", auth.Record{}, fmt.Errorf("mint a key: %w", exists(err))
+		return config.Secret{}, auth.Record{}, fmt.Errorf("mint a key: %w", exists(err))
 	}
 	a.announce(ctx, o.ProjectID, r.ID, h)
 	return key, r, nil
@@ -117,13 +117,13 @@ func (a *Admin) Mint(ctx context.Context, o MintOptions) (config.Secret, auth.Re
 
 // key returns the key to store and its hash.
 func (o *MintOptions) key() (config.Secret, auth.Hash, error) {
-	if o.Value == "" {
+	if o.Value.IsZero() {
 		key, h := auth.Mint()
 		return key, h, nil
 	}
 	h, err := auth.ParseForeignKey(o.Value.Reveal())
 	if err != nil {
-		return "", auth.Hash{}, errors.New("a key brought along is 1 to 512 printable ASCII characters; one that looks like a minted key has the right checksum")
+		return config.Secret{}, auth.Hash{}, errors.New("a key brought along is 1 to 512 printable ASCII characters; one that looks like a minted key has the right checksum")
 	}
 	return o.Value, h, nil
 }

@@ -59,7 +59,7 @@ func setup(t *testing.T) *bench {
 
 func pool(t *testing.T, url string) *pgdb.Pool {
 	t.Helper()
-	p, err := pgdb.Open(t.Context(), config.Secret(url), pgdb.Options{MaxConns: 4})
+	p, err := pgdb.Open(t.Context(), config.NewSecret(url), pgdb.Options{MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

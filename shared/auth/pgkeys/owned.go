@@ -94,11 +94,11 @@ const insertOwned = `INSERT INTO api_keys (project_id, key_hash, key_id, name, s
 func (a *Admin) MintOwned(ctx context.Context, o OwnedOptions) (config.Secret, Owned, error) {
 	now := a.now()
 	if err := errors.Join(o.complete(now), o.check()); err != nil {
-		return "", Owned{}, fmt.Errorf("mint an owned key: %w", err)
+		return config.Secret{}, Owned{}, fmt.Errorf("mint an owned key: %w", err)
 	}
 	key, h, err := o.key()
 	if err != nil {
-		return "", Owned{}, fmt.Errorf("mint an owned key: %w", err)
+		return config.Secret{}, Owned{}, fmt.Errorf("mint an owned key: %w", err)
 	}
 	args := append(o.args(key, h, now), now, o.Owner.Realm, o.Owner.ID, o.Owner.Name, o.Number, o.Request)
 	var owned Owned
@@ -110,11 +110,11 @@ func (a *Admin) MintOwned(ctx context.Context, o OwnedOptions) (config.Secret, O
 		return err
 	}, insertOwned, args...)
 	switch {
-	case errors.Is(exists(err), ErrExists) && o.Value == "":
+	case errors.Is(exists(err), ErrExists) && o.Value.IsZero():
 		// A key and an id that were just made are nobody's, so it is the number.
-		return "", Owned{}, fmt.Errorf("mint an owned key: %w", ErrOvertaken)
+		return config.Secret{}, Owned{}, fmt.Errorf("mint an owned key: %w", ErrOvertaken)
 	case err != nil:
-		return "", Owned{}, fmt.Errorf("mint an owned key: %w", exists(err))
+		return config.Secret{}, Owned{}, fmt.Errorf("mint an owned key: %w", exists(err))
 	}
 	a.announce(ctx, o.ProjectID, owned.ID, h)
 	return key, owned, nil

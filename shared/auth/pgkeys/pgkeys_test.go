@@ -30,15 +30,15 @@ func TestMintAndLookup(t *testing.T) {
 			pgkeys.MintOptions{ProjectID: "pr/ö", Name: "CI of the shop", Scopes: auth.ScopesOf(auth.ProxyUse), Rate: 5, ExpiresAt: b.now.Add(time.Hour)},
 			auth.Record{ProjectID: "pr/ö", Name: "CI of the shop", Scopes: auth.ScopesOf(auth.ProxyUse), Rate: 5, ExpiresAt: b.now.Add(time.Hour)},
 		},
-		{"brought along", pgkeys.MintOptions{ProjectID: "p", Value: "my own key"}, auth.Record{ProjectID: "p", Scopes: auth.DefaultScopes, Foreign: true}},
+		{"brought along", pgkeys.MintOptions{ProjectID: "p", Value: config.NewSecret("my own key")}, auth.Record{ProjectID: "p", Scopes: auth.DefaultScopes, Foreign: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			key, minted := b.mint(t, tt.in)
-			if tt.in.Value == "" {
+			if tt.in.Value.IsZero() {
 				if _, err := auth.ParseKey(key.Reveal()); err != nil {
 					t.Error(err)
 				}
-			} else if key != tt.in.Value {
+			} else if !key.Equal(tt.in.Value) {
 				t.Error("another key than the one brought along")
 			}
 			if age := time.Since(minted.CreatedAt); age < -time.Minute || age > time.Minute {
@@ -82,8 +82,8 @@ func TestMintRefuses(t *testing.T) {
 		{"name with a newline", pgkeys.MintOptions{ProjectID: "p", Name: "a\nb"}, nil},
 		{"negative rate", pgkeys.MintOptions{ProjectID: "p", Rate: -1}, nil},
 		{"expired", pgkeys.MintOptions{ProjectID: "p", ExpiresAt: b.now}, nil},
-		{"control characters", pgkeys.MintOptions{ProjectID: "p", Value: "a\x01"}, nil},
-		{"minted form, wrong checksum", pgkeys.MintOptions{ProjectID: "p", Value: config.Secret(wrong)}, nil},
+		{"control characters", pgkeys.MintOptions{ProjectID: "p", Value: config.NewSecret("a\x01")}, nil},
+		{"minted form, wrong checksum", pgkeys.MintOptions{ProjectID: "p", Value: config.NewSecret(wrong)}, nil},
 		{"there already", pgkeys.MintOptions{ProjectID: "p", Value: key}, pgkeys.ErrExists},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestMintRefuses(t *testing.T) {
 			if err == nil || tt.is != nil && !errors.Is(err, tt.is) {
 				t.Fatalf("err = %v", err)
 			}
-			if tt.in.Value != "" && strings.Contains(err.Error(), tt.in.Value.Reveal()) {
+			if !tt.in.Value.IsZero() && strings.Contains(err.Error(), tt.in.Value.Reveal()) {
 				t.Errorf("the error shows the key: %v", err)
 			}
 		})
@@ -281,9 +281,9 @@ func TestForeignHashes(t *testing.T) {
 		return set
 	}
 	b.mint(t, pgkeys.MintOptions{ProjectID: "p"})
-	b.mint(t, pgkeys.MintOptions{ProjectID: "p", Value: "one"})
-	b.mint(t, pgkeys.MintOptions{ProjectID: "q", Value: "two"})
-	_, gone := b.mint(t, pgkeys.MintOptions{ProjectID: "q", Value: "three"})
+	b.mint(t, pgkeys.MintOptions{ProjectID: "p", Value: config.NewSecret("one")})
+	b.mint(t, pgkeys.MintOptions{ProjectID: "q", Value: config.NewSecret("two")})
+	_, gone := b.mint(t, pgkeys.MintOptions{ProjectID: "q", Value: config.NewSecret("three")})
 	if _, err := b.Revoke(t.Context(), "q", gone.ID); err != nil {
 		t.Fatal(err)
 	}

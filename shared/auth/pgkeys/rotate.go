@@ -23,14 +23,14 @@ const expireOld = `UPDATE api_keys SET expires_at = least(expires_at, $3) WHERE 
 func (a *Admin) Rotate(ctx context.Context, projectID, keyID string, overlap time.Duration) (config.Secret, auth.Record, error) {
 	key, r, err := a.rotate(ctx, projectID, keyID, overlap)
 	if err != nil {
-		return "", auth.Record{}, fmt.Errorf("rotate a key: %w", exists(err))
+		return config.Secret{}, auth.Record{}, fmt.Errorf("rotate a key: %w", exists(err))
 	}
 	return key, r, nil
 }
 
 func (a *Admin) rotate(ctx context.Context, projectID, keyID string, overlap time.Duration) (config.Secret, auth.Record, error) {
 	if overlap < 0 {
-		return "", auth.Record{}, errors.New("the overlap is no negative time")
+		return config.Secret{}, auth.Record{}, errors.New("the overlap is no negative time")
 	}
 	now := a.now()
 	key, h := auth.Mint()
@@ -64,7 +64,7 @@ func (a *Admin) rotate(ctx context.Context, projectID, keyID string, overlap tim
 		return err
 	})
 	if err != nil {
-		return "", auth.Record{}, err
+		return config.Secret{}, auth.Record{}, err
 	}
 	a.announce(ctx, projectID, fresh.ID, h)
 	a.announce(ctx, projectID, keyID, auth.Hash(oldHash))

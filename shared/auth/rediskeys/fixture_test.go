@@ -14,10 +14,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/redistest"
 )
 
-const (
-	ttl     = 5 * time.Second
-	secret  = config.Secret("a cache secret of some length")
-	another = config.Secret("another cache secret, as long")
+const ttl = 5 * time.Second
+
+var (
+	secret  = config.NewSecret("a cache secret of some length")
+	another = config.NewSecret("another cache secret, as long")
 )
 
 // store is the store below: one record, or an error.

@@ -107,7 +107,7 @@ func TestForgeriesAndReplays(t *testing.T) {
 		{"other id", func(_ *testing.T, _ *bench, _ string, good []byte) []byte { good[27] = 'K'; return good }, true},
 		{"no MAC", func(_ *testing.T, _ *bench, _ string, good []byte) []byte { clear(good[len(good)-32:]); return good }, true},
 		{"by a secret that is not ours", func(t *testing.T, b *bench, name string, _ []byte) []byte {
-			stranger := b.keys("a secret that nobody else has")
+			stranger := b.keys(config.NewSecret("a secret that nobody else has"))
 			if _, err := stranger.Lookup(t.Context(), "p", b.hash); err != nil {
 				t.Fatal(err)
 			}
