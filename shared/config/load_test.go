@@ -82,7 +82,7 @@ func TestLoad(t *testing.T) {
 			if err := config.Load(&got, tc.in); err != nil {
 				t.Fatal(err)
 			}
-			sameText := cmp.Comparer(config.Secret.Equal)
+			sameText := cmp.Comparer(func(a, b config.Secret) bool { return a.Reveal() == b.Reveal() })
 			samePrefix := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 			sameFunc := cmp.Comparer(func(a, b func()) bool { return a == nil && b == nil })
 			if diff := cmp.Diff(tc.want, got, sameText, samePrefix, sameFunc); diff != "" {

@@ -37,10 +37,6 @@ func (s Secret) Reveal() string {
 // IsZero tells whether it is empty.
 func (s Secret) IsZero() bool { return s.reveal == nil }
 
-// Equal tells whether both have the same value. It is no comparison of what somebody sent with what is right: it ends
-// at the first difference.
-func (s Secret) Equal(other Secret) bool { return s.Reveal() == other.Reveal() }
-
 // String returns "[redacted]", or "" for an empty secret.
 func (s Secret) String() string {
 	if s.IsZero() {

@@ -92,12 +92,8 @@ func TestEmptySecretShowsThatItIsEmpty(t *testing.T) {
 	}
 }
 
-func TestSecretsAreCompared(t *testing.T) {
-	a, empty := config.NewSecret("a"), config.NewSecret("")
-	if !a.Equal(config.NewSecret("a")) || a.Equal(config.NewSecret("b")) || a.Equal(empty) || !empty.Equal(config.Secret{}) {
-		t.Error("Equal does not go by the value")
-	}
-	if a.IsZero() || !empty.IsZero() || !new(config.Secret).IsZero() {
+func TestSecretTellsWhetherItIsEmpty(t *testing.T) {
+	if config.NewSecret("a").IsZero() || !config.NewSecret("").IsZero() || !new(config.Secret).IsZero() {
 		t.Error("IsZero does not go by the value")
 	}
 }
