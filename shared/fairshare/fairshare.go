@@ -286,7 +286,7 @@ func (s *Share) crowded(now time.Time, begun int64) bool {
 	if begun != s.counted {
 		s.counted, s.busy = begun, now
 	}
-	return !s.busy.IsZero() && now.Sub(s.busy) < lately
+	return now.Sub(s.busy) < lately
 }
 
 // release ends a turn. The caller holds the lock.
