@@ -11,11 +11,15 @@ import (
 // for the end of a line. A client that sends one has a fault or an attack in mind, and is refused:
 //
 //   - Content-Length beside Transfer-Encoding, or the latter in HTTP/1.0 (section 6.1)
+//
 //   - a header line that is continued on the next (obs-fold, section 5.2)
+//
 //   - a line that ends without a carriage return, in a head or between chunks (section 2.2)
 //
-// Everything else goes on as it came: whatever is malformed net/http refuses itself. A connection that
-// begins with the preface of HTTP/2 (RFC 9113, section 3.4) is not looked at.
+//   - what begins as the preface of HTTP/2 and does not go on as one (RFC 9113, section 3.4)
+//
+// Everything else goes on as it came: whatever is malformed net/http refuses itself. Behind a preface
+// of HTTP/2 nothing is looked at.
 type framing struct {
 	at    place
 	left  uint64 // bytes of a body or chunk still to come
@@ -42,6 +46,7 @@ const (
 	inChunk
 	inChunkEnd
 	inTrailer
+	inPreface // of HTTP/2, behind its first line
 	unwatched // no longer to be understood, or HTTP/2
 )
 
@@ -51,6 +56,7 @@ var (
 	errOldCoded    = errors.New("Transfer-Encoding in HTTP/1.0")
 	errFolded      = errors.New("a header line is continued on the next")
 	errBareLF      = errors.New("a line ends without a carriage return")
+	errPreface     = errors.New("the preface of HTTP/2 is not whole")
 )
 
 const (
@@ -145,8 +151,8 @@ func (f *framing) lineRead() bool {
 	switch f.at {
 	case inRequestLine:
 		if !f.begun && string(line) == preface {
-			f.at = unwatched
-			return true
+			f.at = inPreface
+			break
 		}
 		f.begun = true
 		f.at, f.length, f.lengths, f.coded = inField, 0, 0, false
@@ -164,6 +170,14 @@ func (f *framing) lineRead() bool {
 			f.at = inTrailer
 		} else {
 			f.at, f.left = inChunk, size
+		}
+	case inPreface: // "", "SM", ""
+		if f.lengths++; string(line) != [...]string{1: "", 2: "SM", 3: ""}[f.lengths] {
+			f.refused = errPreface
+			return false
+		}
+		if f.lengths == 3 {
+			f.at = unwatched
 		}
 	case inChunkEnd:
 		f.at = inChunkSize

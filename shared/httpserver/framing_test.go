@@ -51,6 +51,10 @@ func TestFraming(t *testing.T) {
 		{"bare lf, field", "GET /a HTTP/1.1\r\nHost: x\n\r\n", nil, errBareLF},
 		{"bare lf, end of head", "GET /a HTTP/1.1\r\nHost: x\r\n\n", nil, errBareLF},
 		{"bare lf, chunk size", framedHead + "Transfer-Encoding: chunked\r\n\r\n5\nhello\r\n0\r\n\r\n", []string{"POST /a (cut)"}, errBareLF},
+		{"a preface that goes on as HTTP/1", preface + "\r\nHost: x\r\n\r\n" + framedGet, nil, errPreface},
+		{"a preface that goes on otherwise", preface + "\r\n\r\nSN\r\n\r\n" + framedGet, []string{"PRI *"}, errPreface},
+		{"a preface, later", framedGet + preface + "\r\nHost: x\r\n\r\n" + framedHead + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+			[]string{"GET /a", "PRI *"}, errTwoFramings},
 		{"bare lf, chunk end", framedHead + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\n0\r\n\r\n", []string{"POST /a hello(cut)"}, errBareLF},
 	}
 	for _, tt := range tests {
