@@ -115,7 +115,7 @@ func (b *body) Read(p []byte) (int, error) {
 const record = 5 + 16<<10 + 2<<10
 
 // Flowing tells whether so much has arrived that a read does not wait.
-func (b *body) Flowing() bool { return !b.ended.Load() && b.c.socket.prober.arrived() >= record }
+func (b *body) Flowing() bool { return !b.ended.Load() && b.c.socket.arrived() >= record }
 
 // Close ends the body.
 func (b *body) Close() error {

@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"io"
 	"math"
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/lectern-dev/lectern/shared/rawtcp"
 )
 
 // Conn is a connection that can be asked whether its other end is still there, and silent.
@@ -20,7 +23,11 @@ type Conn struct {
 // NewConn makes a Conn of a connection of the system, which it closes should it fail. With a config it shakes
 // hands as a TLS client.
 func NewConn(ctx context.Context, plain net.Conn, config *tls.Config) (*Conn, error) {
-	s := &socket{Conn: plain, prober: newProber(plain)}
+	s := &socket{Conn: plain}
+	if tcp, ok := plain.(*net.TCPConn); ok {
+		s.tcp = rawtcp.New(tcp)
+		s.Conn = s.tcp
+	}
 	if config == nil {
 		return &Conn{Conn: s, socket: s}, nil
 	}
@@ -44,23 +51,26 @@ func (c *Conn) quiet() bool {
 	c.socket.probing = true
 	_, err := c.Conn.Read(c.one[:])
 	c.socket.probing = false
-	return err == errNothing
+	return err == rawtcp.ErrNothing
 }
 
 // socket is a connection of the system, below TLS.
 type socket struct {
 	net.Conn
-	prober  *prober
+	tcp     *rawtcp.Conn // the same; nil where it is another kind, of which nobody can tell what has arrived
 	probing bool         // reads do not wait
 	written atomic.Int64 // bytes
 }
 
-// Read reads; while the connection is probed it fails with errNothing instead of waiting.
+// Read reads; while the connection is probed it fails with rawtcp.ErrNothing instead of waiting.
 func (s *socket) Read(p []byte) (int, error) {
-	if s.probing {
-		return s.prober.Read(p)
+	switch {
+	case !s.probing:
+		return s.Conn.Read(p)
+	case s.tcp == nil:
+		return 0, io.ErrNoProgress
 	}
-	return s.Conn.Read(p)
+	return s.tcp.TryRead(p)
 }
 
 // Write writes.
@@ -70,20 +80,13 @@ func (s *socket) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// errNothing is that there is nothing to read now. Package crypto/tls goes on after it, as it says that it is a
-// matter of time.
-var errNothing net.Error = nothing{}
-
-type nothing struct{}
-
-// Error is the fault.
-func (nothing) Error() string { return "h1: nothing to read" }
-
-// Timeout is true.
-func (nothing) Timeout() bool { return true }
-
-// Temporary is true.
-func (nothing) Temporary() bool { return true }
+// arrived returns how many bytes have arrived and were not read; 0 when that can not be told.
+func (s *socket) arrived() int {
+	if s.tcp == nil {
+		return 0
+	}
+	return s.tcp.Arrived()
+}
 
 // place tells connections apart that can not stand for each other.
 type place struct{ scheme, address string }

@@ -31,7 +31,7 @@ func TestFlowing(t *testing.T) {
 		}
 		defer func() { _ = res.Body.Close() }()
 		b := res.Body.(*body)
-		until(t, "the body flows", func() bool { return b.c.socket.prober.arrived() >= 40<<10 })
+		until(t, "the body flows", func() bool { return b.c.socket.arrived() >= 40<<10 })
 		read, p := 0, make([]byte, 32<<10)
 		began := time.Now()
 		for b.Flowing() {
