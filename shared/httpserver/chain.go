@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,7 +46,6 @@ type chain struct {
 	headers  headers                                  // what every answer bears
 	plain    http.Header                              // what it bears instead; nil: nothing instead
 	quiet    func(route string) (belowAccessLog bool) // routes that machines call every few seconds
-	held     sync.Pool                                // of *[]byte: answers that leave as a whole
 }
 
 // headers are shared by all answers: whoever changes one of them sets a new slice.
@@ -72,7 +70,6 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 			connectionClose: []string{"close"},
 		},
 		quiet: func(string) bool { return false },
-		held:  sync.Pool{New: func() any { b := make([]byte, 0, 16<<10); return &b }},
 	}
 	if o.Telemetry.Tracing() {
 		c.traced = otelhttp.NewMiddleware("request",

@@ -4,17 +4,20 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
-// conn is a client's connection as net/http is given it. It refuses what is framed twice (see framing),
-// and knows what net/http's own would not tell: until when it may be written to, and that an answer which
-// is there as a whole can leave as a whole.
+// conn is a client's connection as net/http is given it. It refuses what is framed twice (see framing), lets simple
+// requests be answered before net/http sees them (see direct), and knows until when it may be written to.
 type conn struct {
 	transport
 	framing   framing
 	attention attention
-	held      *[]byte // what is written while it is held; nil: nothing is
+	direct    *direct         // nil: net/http answers all
+	stage     atomic.Int32    // a stage
+	ctx       context.Context // of its requests
+	remote    string          // the client's address
 
 	// The write deadline as the system has it; zero: none. Only the handler's goroutine sets it.
 	writeBy time.Time
@@ -30,10 +33,14 @@ type transport interface {
 	SetLinger(seconds int) error
 }
 
-// newConn makes a conn. Its client's leaving is told by departures; nil: found out by net/http.
-func newConn(t transport, d *departures) *conn {
+// newConn makes a conn. Its client's leaving is told by departures; nil: found out by net/http. Direct answers what it
+// can, which takes departures; nil: net/http answers all.
+func newConn(t transport, departures *departures, direct *direct) *conn {
 	c := &conn{transport: t, framing: newFraming()}
-	d.add(c)
+	departures.add(c)
+	if c.attention.departures != nil {
+		c.direct = direct
+	}
 	return c
 }
 
@@ -43,7 +50,12 @@ type connKey struct{}
 func withConn(ctx context.Context, nc net.Conn) context.Context {
 	c := nc.(*conn) // accepting gives no others
 	ctx, c.attention.cancel = context.WithCancel(ctx)
-	return context.WithValue(ctx, connKey{}, c)
+	ctx = context.WithValue(ctx, connKey{}, c)
+	if c.direct != nil {
+		c.ctx = context.WithValue(ctx, http.LocalAddrContextKey, c.LocalAddr()) // which net/http adds after this
+		c.remote = c.RemoteAddr().String()
+	}
+	return ctx
 }
 
 // connOf returns the connection that a request has to itself: nil when it shares one with others, as in
@@ -56,8 +68,8 @@ func connOf(r *http.Request) *conn {
 	return c
 }
 
-// Read reads up to the first byte that is refused. A read of one byte between requests is net/http's, which waits
-// for the client to leave: no other is so short there, as its buffer is empty.
+// Read reads up to the first byte that is refused, of what net/http is to answer. A read of one byte between requests
+// is net/http's, which waits for the client to leave: no other is so short there, as its buffer is empty.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.attention.reads(len(p) == 1 && c.framing.isBetween()) {
 		return 0, nil
@@ -66,6 +78,9 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, c.framing.refused
 	}
 	n, err := c.transport.Read(p)
+	if n > 0 && c.direct != nil && c.framing.isAtRequest() {
+		n, err = c.direct.serve(c, p, n)
+	}
 	if good := c.framing.watch(p[:n]); c.framing.refused != nil {
 		if good == 0 {
 			return 0, c.framing.refused
@@ -75,8 +90,12 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection, and ends its requests.
+// Close closes the connection, and ends its requests; behind the answer where net/http, which knows of none, takes it
+// for idle.
 func (c *conn) Close() error {
+	if c.stage.CompareAndSwap(answering, ending) {
+		return nil
+	}
 	c.attention.end()
 	return c.transport.Close()
 }
@@ -101,33 +120,28 @@ func (c *conn) goesOn(now time.Time, leaves time.Duration) bool {
 	return true
 }
 
-// Write sends p, or keeps it while the connection is held.
+// Write sends p, within the deadline if there is one.
 func (c *conn) Write(p []byte) (int, error) {
-	if c.held != nil {
-		*c.held = append(*c.held, p...)
-		return len(p), nil
-	}
-	return c.send(p)
-}
-
-// send writes, within the deadline if there is one.
-func (c *conn) send(p []byte) (int, error) {
-	if c.lifted && !c.writeBy.IsZero() {
-		if err := c.transport.SetWriteDeadline(time.Time{}); err != nil {
-			return 0, err
-		}
-		c.writeBy = time.Time{}
+	if err := c.lift(); err != nil {
+		return 0, err
 	}
 	return c.transport.Write(p)
 }
 
-// hold keeps what is written from now on in buffer, until release.
-func (c *conn) hold(buffer *[]byte) { c.held = buffer }
-
-// release sends what was held, with one system call and in as few packets as may be.
-func (c *conn) release() error {
-	held := *c.held
-	c.held = nil
-	_, err := c.send(held)
+// writeAll sends the parts with one system call, as Write does.
+func (c *conn) writeAll(parts net.Buffers) error {
+	if err := c.lift(); err != nil {
+		return err
+	}
+	_, err := parts.WriteTo(c.transport)
 	return err
+}
+
+// lift takes away a write deadline that no longer counts.
+func (c *conn) lift() error {
+	if !c.lifted || c.writeBy.IsZero() {
+		return nil
+	}
+	c.writeBy = time.Time{}
+	return c.transport.SetWriteDeadline(time.Time{})
 }

@@ -110,47 +110,8 @@ func (x *exchange) write(b []byte) (int, error) {
 	} else {
 		x.extend(extendEvery)
 	}
-	send := x.ResponseWriter.Write
-	if x.bytes == 0 && x.conn != nil && len(b) >= wholeFrom && len(b) <= wholeTo && x.isWhole(b) {
-		send = x.writeWhole
-	}
-	n, err := send(b)
+	n, err := x.ResponseWriter.Write(b)
 	x.bytes += int64(n)
-	return n, err
-}
-
-// A body of wholeFrom bytes does not fit into net/http's buffer together with its head: 4 KiB, of which a
-// head has some 700 bytes. From wholeTo on, a system call more is nothing beside the copying.
-const (
-	wholeFrom = 3 << 10
-	wholeTo   = 64 << 10
-)
-
-// isWhole tells whether b is all of the body.
-func (x *exchange) isWhole(b []byte) bool {
-	declared := x.Header()["Content-Length"]
-	if len(declared) != 1 {
-		return false
-	}
-	length, err := strconv.Atoi(declared[0])
-	return err == nil && length == len(b)
-}
-
-// writeWhole sends the head and a body that is there as a whole with one system call. net/http alone makes
-// two of them, and so two packets, for which the client is woken twice.
-func (x *exchange) writeWhole(b []byte) (n int, err error) {
-	buffer := x.chain.held.Get().(*[]byte)
-	*buffer = (*buffer)[:0]
-	x.conn.hold(buffer)
-	defer func() {
-		if released := x.conn.release(); err == nil {
-			err = released
-		}
-		x.chain.held.Put(buffer)
-	}()
-	if n, err = x.ResponseWriter.Write(b); err == nil {
-		err = http.NewResponseController(x.ResponseWriter).Flush()
-	}
 	return n, err
 }
 

@@ -67,8 +67,11 @@ const (
 
 func newFraming() framing { return framing{empty: true, line: make([]byte, 0, deciding)} }
 
+// isAtRequest tells whether the next byte begins a request.
+func (f *framing) isAtRequest() bool { return f.at == inRequestLine && len(f.line) == 0 }
+
 // isBetween tells whether a request was read to its end, and nothing behind it.
-func (f *framing) isBetween() bool { return f.begun && f.at == inRequestLine && len(f.line) == 0 }
+func (f *framing) isBetween() bool { return f.begun && f.isAtRequest() }
 
 // watch follows the framing over b and returns how much of it may be given on.
 func (f *framing) watch(b []byte) int {

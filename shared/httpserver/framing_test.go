@@ -60,7 +60,7 @@ func TestFraming(t *testing.T) {
 	for _, tt := range tests {
 		for _, step := range []int{1, 2, 3, 7, len(tt.in)} {
 			t.Run(fmt.Sprintf("%s/%d", tt.name, step), func(t *testing.T) {
-				conn := newConn(said{Reader: bytes.NewReader([]byte(tt.in)), step: step}, nil)
+				conn := newConn(said{Reader: bytes.NewReader([]byte(tt.in)), step: step}, nil, nil)
 				got := requestsOf(conn)
 				if diff := cmp.Diff(tt.requests, got); diff != "" {
 					t.Errorf("requests (-want +got):\n%s", diff)
@@ -75,7 +75,7 @@ func TestFraming(t *testing.T) {
 
 func TestFramingLeavesHTTP2Alone(t *testing.T) {
 	in := preface + "\r\n\r\nSM\r\n\r\n\x00\n folded\n\n" + framedHead + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
-	conn := newConn(said{Reader: strings.NewReader(in), step: 5}, nil)
+	conn := newConn(said{Reader: strings.NewReader(in), step: 5}, nil, nil)
 	got, err := io.ReadAll(conn)
 	if err != nil || string(got) != in {
 		t.Errorf("read %q, %v; want all", got, err)
@@ -88,12 +88,12 @@ func TestFramingKeepsBytes(t *testing.T) {
 		"3\r\nabc\r\n", "0\r\n\r\n", "abc", "ffffffffffffffff\r\n", "GET / HTTP/1.0\r\n", "\x00", preface}
 	rapid.Check(t, func(t *rapid.T) {
 		in := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 0, 12).Draw(t, "in"), "")
-		whole := newConn(said{Reader: strings.NewReader(in), step: max(1, len(in))}, nil)
+		whole := newConn(said{Reader: strings.NewReader(in), step: max(1, len(in))}, nil, nil)
 		want, wantErr := io.ReadAll(whole)
 		if !strings.HasPrefix(in, string(want)) || wantErr == nil && string(want) != in {
 			t.Fatalf("%q became %q, %v", in, want, wantErr)
 		}
-		cut := newConn(said{Reader: strings.NewReader(in), step: rapid.IntRange(1, 9).Draw(t, "step")}, nil)
+		cut := newConn(said{Reader: strings.NewReader(in), step: rapid.IntRange(1, 9).Draw(t, "step")}, nil, nil)
 		got, err := io.ReadAll(cut)
 		if string(got) != string(want) || !errors.Is(err, wantErr) {
 			t.Fatalf("%q cut otherwise became %q, %v; want %q, %v", in, got, err, want, wantErr)
@@ -111,7 +111,7 @@ func FuzzFraming(f *testing.F) {
 		if step < 1 || step > len(in) {
 			return
 		}
-		got := requestsOf(newConn(said{Reader: bytes.NewReader(in), step: step}, nil))
+		got := requestsOf(newConn(said{Reader: bytes.NewReader(in), step: step}, nil, nil))
 		want := requestsOf(said{Reader: bytes.NewReader(in), step: step})
 		for i, r := range got {
 			if i >= len(want) || r != want[i] && !strings.HasSuffix(r, "(cut)") {

@@ -43,6 +43,17 @@ func (a *attention) departed(nothingLeft func() bool) {
 	}
 }
 
+// begin notes that what was read to its end is answered from now on, to a client that may be gone already; done, that
+// it was.
+func (a *attention) begin(nothingLeft func() bool) {
+	turn := a.turns.Add(1)
+	if a.gone.Load() && nothingLeft() && a.turns.Load() == turn {
+		a.cancel()
+	}
+}
+
+func (a *attention) done() { a.turns.Add(1) }
+
 func isAnswering(turn uint64) bool { return turn%2 == 1 }
 
 // end gives up the connection.

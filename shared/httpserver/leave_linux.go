@@ -3,7 +3,9 @@ package httpserver
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -83,6 +85,13 @@ func (d *departures) add(c *conn) {
 
 // edge is EPOLLET, which package syscall has with the wrong sign.
 const edge = 1 << 31
+
+// conns returns the connections that are told.
+func (d *departures) conns() []*conn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Values(d.of))
+}
 
 // forget no longer tells a connection. The system forgets it when it is closed.
 func (d *departures) forget(id uint64) {

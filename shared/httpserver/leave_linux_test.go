@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -28,6 +29,7 @@ type visited struct {
 	address    string
 	server     *http.Server
 	departures *departures // nil: net/http finds out by itself
+	direct     *direct     // nil: net/http answers all
 	visits     chan *visit
 	read       atomic.Int64 // bytes
 	short      atomic.Int64 // reads of one byte, which wait for a client to leave
@@ -58,13 +60,22 @@ func (l visitedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newConn(readsCounted{c.(*net.TCPConn), l.of}, l.of.departures), nil
+	return newConn(readsCounted{c.(*net.TCPConn), l.of}, l.of.departures, l.of.direct), nil
 }
 
-func visitable(t *testing.T, told bool) *visited {
+// answerer is who answers, and finds out that a client leaves.
+type answerer string
+
+const (
+	alone  answerer = "net/http"
+	told   answerer = "net/http, told of leaving"
+	before answerer = "direct, and net/http what is left"
+)
+
+func visitable(t *testing.T, by answerer) *visited {
 	t.Helper()
 	v := &visited{visits: make(chan *visit)}
-	if told {
+	if by != alone {
 		var err error
 		if v.departures, err = watchDepartures(); err != nil {
 			t.Fatal(err)
@@ -96,13 +107,15 @@ func visitable(t *testing.T, told bool) *visited {
 			}
 		}),
 	}
+	if by == before {
+		v.direct = newDirect(v.server, slog.New(slog.DiscardHandler))
+		v.direct.departures = v.departures
+	}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = v.server.Serve(visitedListener{opened, v}) })
 	t.Cleanup(func() {
 		close(stop)
-		if err := v.server.Close(); err != nil {
-			t.Error(err)
-		}
+		v.close(t)
 		serving.Wait()
 		if v.departures != nil {
 			soon(t, "every connection is forgotten", func() bool {
@@ -114,6 +127,17 @@ func visitable(t *testing.T, told bool) *visited {
 		}
 	})
 	return v
+}
+
+// close closes the server and its connections.
+func (v *visited) close(t *testing.T) {
+	t.Helper()
+	if err := v.server.Close(); err != nil {
+		t.Error(err)
+	}
+	if v.direct != nil {
+		v.direct.cut()
+	}
 }
 
 func (v *visited) dial(t *testing.T) *net.TCPConn {
@@ -178,14 +202,14 @@ func TestLeavingEndsTheRequest(t *testing.T) {
 		"resets":           func(c *net.TCPConn) error { _ = c.SetLinger(0); return c.Close() },
 		"in two movements": func(c *net.TCPConn) error { _ = c.CloseWrite(); return c.Close() },
 	}
-	for _, told := range []bool{true, false} {
-		v := visitable(t, told)
+	for _, by := range []answerer{alone, told, before} {
+		v := visitable(t, by)
 		for name, leaves := range leave {
-			for _, before := range []int{0, 2} {
-				t.Run(fmt.Sprintf("told %t, %s, %d before", told, name, before), func(t *testing.T) {
+			for _, earlier := range []int{0, 2} {
+				t.Run(fmt.Sprintf("%s, %s, %d before", by, name, earlier), func(t *testing.T) {
 					c := v.dial(t)
 					answers := bufio.NewReader(c)
-					for range before {
+					for range earlier {
 						say(t, c, visitGet)
 						close(v.next(t).end)
 						if res, err := http.ReadResponse(answers, nil); err != nil || res.StatusCode != http.StatusOK {
@@ -210,8 +234,8 @@ func TestLeavingEndsTheRequest(t *testing.T) {
 
 // While a request is answered nobody waits for the client, so that nobody has to be woken when it is.
 func TestNobodyReadsWhileARequestIsAnswered(t *testing.T) {
-	for _, told := range []bool{true, false} {
-		v := visitable(t, told)
+	for _, by := range []answerer{alone, told, before} {
+		v := visitable(t, by)
 		c := v.dial(t)
 		answers := bufio.NewReader(c)
 		for range 3 {
@@ -227,15 +251,20 @@ func TestNobodyReadsWhileARequestIsAnswered(t *testing.T) {
 				}
 			}
 		}
-		if n := v.short.Load(); (n == 0) != told {
-			t.Errorf("told %t: %d reads waited for the client to leave", told, n)
+		if n := v.short.Load(); (n == 0) != (by != alone) {
+			t.Errorf("%s: %d reads waited for the client to leave", by, n)
 		}
 	}
 }
 
 // What a client sent before it closed its side is read before it counts as gone.
 func TestWhatWasSentBeforeLeavingIsRead(t *testing.T) {
-	v := visitable(t, true)
+	for _, by := range []answerer{told, before} {
+		t.Run(string(by), func(t *testing.T) { whatWasSentIsRead(t, visitable(t, by)) })
+	}
+}
+
+func whatWasSentIsRead(t *testing.T, v *visited) {
 	t.Run("a body", func(t *testing.T) {
 		c := v.dial(t)
 		say(t, c, visitPost)
@@ -306,21 +335,21 @@ func TestWhatWasSentBeforeLeavingIsRead(t *testing.T) {
 }
 
 func TestClosingTheServerEndsRequests(t *testing.T) {
-	v := visitable(t, true)
-	say(t, v.dial(t), visitGet)
-	is := v.next(t)
-	defer close(is.end)
-	soon(t, "it is being answered", func() bool { return isAnswering(is.conn.attention.turns.Load()) })
-	if err := v.server.Close(); err != nil {
-		t.Fatal(err)
+	for _, by := range []answerer{told, before} {
+		v := visitable(t, by)
+		say(t, v.dial(t), visitGet)
+		is := v.next(t)
+		defer close(is.end)
+		soon(t, "it is being answered", func() bool { return isAnswering(is.conn.attention.turns.Load()) })
+		v.close(t)
+		ended(t, is.r)
 	}
-	ended(t, is.r)
 }
 
 // A head that is too long gets the same answer wherever it is cut: where all but a byte of what may come was read,
 // net/http asks for that byte.
 func TestShortReadsOfHeads(t *testing.T) {
-	told, alone := visitable(t, true), visitable(t, false)
+	byItself, others := visitable(t, alone), []*visited{visitable(t, told), visitable(t, before)}
 	const limit = 12 << 10 // MaxHeaderBytes, and 4 KiB that net/http adds
 	status := func(v *visited, length, cut int) string {
 		c := v.dial(t)
@@ -339,21 +368,28 @@ func TestShortReadsOfHeads(t *testing.T) {
 	statuses := map[string]int{}
 	for _, length := range []int{limit - 1, limit, limit + 1} {
 		for cut := limit - 3; cut < limit; cut++ {
-			got, want := status(told, length, cut), status(alone, length, cut)
-			if got != want {
-				t.Errorf("a head of %d bytes, cut at %d: %q, want %q", length, cut, got, want)
+			want := status(byItself, length, cut)
+			for _, v := range others {
+				if got := status(v, length, cut); got != want {
+					t.Errorf("a head of %d bytes, cut at %d: %q, want %q", length, cut, got, want)
+				}
 			}
-			statuses[got]++
+			statuses[want]++
 		}
 	}
-	if told.short.Load() == 0 || len(statuses) != 2 {
-		t.Errorf("%d short reads, answers %v", told.short.Load(), statuses)
+	if n := others[0].short.Load(); n == 0 || len(statuses) != 2 {
+		t.Errorf("%d short reads, answers %v", n, statuses)
 	}
 }
 
 // Clients that come and go as they like, many at a time, find every request answered that they wait for.
 func TestComingAndGoing(t *testing.T) {
-	v := visitable(t, true)
+	for _, by := range []answerer{told, before} {
+		t.Run(string(by), func(t *testing.T) { comeAndGo(t, visitable(t, by)) })
+	}
+}
+
+func comeAndGo(t *testing.T, v *visited) {
 	stop := make(chan struct{})
 	var answering, clients sync.WaitGroup
 	answering.Go(func() {

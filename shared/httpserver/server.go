@@ -19,6 +19,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/fairshare"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/rawtcp"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
@@ -63,7 +64,7 @@ type listener struct {
 	cut      context.CancelFunc // ends the contexts of all requests
 	inFlight *atomic.Int64
 	net.Listener
-	departures *departures
+	direct *direct
 }
 
 // New returns a server that does not listen yet.
@@ -101,7 +102,7 @@ func (s *Server) newListener(o Options, name, variable, address string, router *
 	if name == "public" && o.Share != nil {
 		base = keyset.WithTurns(ctx, o.Share)
 	}
-	return &listener{
+	l := &listener{
 		name: name, variable: variable, address: address, cut: cut, inFlight: &m.inFlight,
 		server: &http.Server{
 			Handler:                      handler,
@@ -122,7 +123,9 @@ func (s *Server) newListener(o Options, name, variable, address string, router *
 			BaseContext: func(net.Listener) context.Context { return base },
 			ConnContext: withConn,
 		},
-	}, nil
+	}
+	l.direct = newDirect(l.server, o.Telemetry.Logger)
+	return l, nil
 }
 
 // Run listens and serves until ctx ends, then stops as gracefully as Config allows: not ready, a delay in
@@ -135,7 +138,7 @@ func (s *Server) Run(ctx context.Context) error {
 		if err := l.open(ctx); err != nil {
 			return errors.Join(err, s.closeOpen())
 		}
-		defer l.departures.stop()
+		defer l.direct.departures.stop()
 	}
 	failed := make(chan error, 2)
 	for _, l := range []*listener{s.public, s.internal} {
@@ -199,17 +202,17 @@ func (l *listener) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("can not listen on %s (%s): %w", l.address, l.variable, err)
 	}
-	if l.departures, err = watchDepartures(); err != nil {
+	if l.direct.departures, err = watchDepartures(); err != nil {
 		return errors.Join(fmt.Errorf("can not watch the connections to %s (%s): %w", l.address, l.variable, err), opened.Close())
 	}
-	l.Listener = accepting{opened, l.departures}
+	l.Listener = accepting{opened, l.direct}
 	return nil
 }
 
 // accepting prepares connections for slow readers, and for writers who want to be misunderstood.
 type accepting struct {
 	net.Listener
-	departures *departures
+	direct *direct
 }
 
 // Accept waits for a connection.
@@ -219,7 +222,8 @@ func (a accepting) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	keepUnsent(conn, morsel/2)
-	return newConn(conn.(*net.TCPConn), a.departures), nil // open listens on no other network
+	tcp := rawtcp.New(conn.(*net.TCPConn)) // open listens on no other network
+	return newConn(tcp, a.direct.departures, a.direct), nil
 }
 
 // cutWithin is how long requests that were cut may take to notice.
@@ -227,7 +231,11 @@ const cutWithin = 2 * time.Second
 
 // stop lets running requests finish until ctx ends; then it cuts them.
 func (l *listener) stop(ctx context.Context) error {
+	l.direct.stop()
 	err := l.server.Shutdown(ctx)
+	if err == nil {
+		err = l.direct.wait(ctx)
+	}
 	if err == nil {
 		return nil
 	}
@@ -240,6 +248,7 @@ func (l *listener) stop(ctx context.Context) error {
 	if closing := l.server.Close(); closing != nil {
 		err = errors.Join(err, closing)
 	}
+	l.direct.cut()
 	return fmt.Errorf("stop %s: %d requests did not finish in time: %w", l.name, cut, err)
 }
 
