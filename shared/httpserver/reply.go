@@ -2,6 +2,7 @@ package httpserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -330,8 +331,12 @@ func (w *reply) finish() (stays bool) {
 	return err == nil && whole && !w.closes
 }
 
+// errOver is what a write gets once the handler has returned.
+var errOver = errors.New("httpserver: the answer is over")
+
 // free gives back what the answer used, sent or not.
 func (w *reply) free() {
+	w.err = errOver
 	w.direct.giveBack(&w.out)
 	w.direct.giveBack(&w.pending)
 }
