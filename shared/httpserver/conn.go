@@ -15,6 +15,7 @@ type conn struct {
 	framing   framing
 	attention attention
 	direct    *direct         // nil: net/http answers all
+	taken     atomic.Bool     // net/http has a request of it, or gave it away
 	stage     atomic.Int32    // a stage
 	ctx       context.Context // of its requests
 	remote    string          // the client's address
@@ -78,7 +79,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, c.framing.refused
 	}
 	n, err := c.transport.Read(p)
-	if n > 0 && c.direct != nil && c.framing.isAtRequest() {
+	if n > 0 && c.direct != nil && !c.taken.Load() && c.framing.isAtRequest() {
 		n, err = c.direct.serve(c, p, n)
 	}
 	if good := c.framing.watch(p[:n]); c.framing.refused != nil {

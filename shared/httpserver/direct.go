@@ -37,7 +37,11 @@ type direct struct {
 	buffers  sync.Pool // of *[]byte, for answers
 }
 
+// newDirect returns what answers before a server, from whose connections' states it takes whether it may.
 func newDirect(server *http.Server, log *slog.Logger) *direct {
+	server.ConnState = func(nc net.Conn, state http.ConnState) {
+		nc.(*conn).taken.Store(state != http.StateNew && state != http.StateIdle)
+	}
 	return &direct{
 		handler: server.Handler, log: log,
 		idleTimeout: server.IdleTimeout, headTimeout: server.ReadHeaderTimeout,
@@ -62,15 +66,25 @@ func (d *direct) serve(c *conn, p []byte, n int) (int, error) {
 	var until time.Time // the read deadline, if it is ours
 	for {
 		head := plainHead(p[:n])
-		if head == 0 || d.stopping.Load() {
+		if head == 0 {
 			break
 		}
 		r, err := d.parse(p[:head])
 		if err != nil {
 			break // net/http says what is wrong with it
 		}
-		if !c.stage.CompareAndSwap(elsewhere, answering) && !c.stage.CompareAndSwap(waiting, answering) {
+		was := c.stage.Load()
+		d.running.Add(1) // before stopping is looked at: either that is seen here, or this by wait
+		if was > waiting || !c.stage.CompareAndSwap(was, answering) {
+			d.running.Add(-1)
 			return 0, net.ErrClosed
+		}
+		if d.stopping.Load() {
+			d.running.Add(-1)
+			if !c.stage.CompareAndSwap(answering, was) {
+				return 0, io.EOF
+			}
+			break
 		}
 		stays := d.answer(c, r, n == head)
 		if !c.stage.CompareAndSwap(answering, waiting) || !stays || d.stopping.Load() {
@@ -89,24 +103,27 @@ func (d *direct) serve(c *conn, p []byte, n int) (int, error) {
 			return n, err
 		}
 	}
-	if c.stage.CompareAndSwap(waiting, elsewhere) {
+	if c.stage.CompareAndSwap(waiting, elsewhere) && d.headTimeout > 0 {
 		return n, c.transport.SetReadDeadline(time.Now().Add(d.headTimeout))
 	}
 	return n, nil
 }
 
-// answer has the handler answer a request and tells whether the connection may go on. Alone says that nothing was
-// sent behind the request: then its context ends when the client leaves.
+// answer has the handler answer a request, which is running, and tells whether the connection may go on. Alone says
+// that nothing was sent behind the request: then its context ends when the client leaves.
 func (d *direct) answer(c *conn, r *http.Request, alone bool) (stays bool) {
-	d.running.Add(1)
 	defer d.running.Add(-1)
 	ctx, cancel := context.WithCancel(c.ctx)
 	w := &reply{direct: d, conn: c, request: r, cancel: cancel, header: http.Header{}, length: -1}
+	returned := false
 	defer func() {
 		cancel()
 		w.free()
+		if returned {
+			return
+		}
+		c.stage.CompareAndSwap(answering, ending) // also where the goroutine ends, and nobody else closes it
 		if fault := recover(); fault != nil {
-			stays = false
 			if err, ok := fault.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
 				d.log.LogAttrs(context.Background(), slog.LevelError, "http server: panic serving",
 					slog.Any("panic", fault), slog.String("stack", string(debug.Stack())))
@@ -119,7 +136,9 @@ func (d *direct) answer(c *conn, r *http.Request, alone bool) (stays bool) {
 	}
 	r.RemoteAddr = c.remote
 	d.handler.ServeHTTP(w, r.WithContext(ctx))
-	return w.finish()
+	stays = w.finish()
+	returned = true
+	return stays
 }
 
 // stop has answers that are running be the last of their connections, and closes those that wait.

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -247,6 +248,49 @@ func TestTakingTurnsWithNetHTTP(t *testing.T) {
 	}
 }
 
+// What net/http reads as a body is no request, however its length is written.
+func TestBodiesAreNoRequests(t *testing.T) {
+	const inside = "GET /smuggled HTTP/1.1\r\nHost: y\r\n\r\n"
+	length := strconv.Itoa(len(inside))
+	for _, line := range []string{
+		"Content-Length: " + length, "Content-Length: 00000000000000000000" + length, "Content-Length: 1000000000000000000",
+		"Content-Length:" + strings.Repeat(" ", deciding) + length, "Content-Length: " + length + strings.Repeat(" ", deciding),
+		"Content-Length: +" + length, "Content-Length: " + length + "\r\nContent-Length: " + length, "Content-Length: " + length + ", " + length,
+		"Transfer-Encoding: chunked", "Transfer-Encoding:" + strings.Repeat(" ", deciding) + "chunked", "X: y",
+	} {
+		s := stand(t, func(w http.ResponseWriter, r *http.Request) {
+			b, _ := io.ReadAll(io.LimitReader(r.Body, int64(len(inside))))
+			_, _ = io.WriteString(w, r.URL.Path+":"+string(b))
+		})
+		c, in := s.dial(t)
+		say(t, c, plainGet)
+		answer(t, in)
+		say(t, c, "POST /post HTTP/1.1\r\nHost: x\r\n"+line+"\r\n\r\n")
+		time.Sleep(20 * time.Millisecond)
+		say(t, c, inside)
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, _ := io.ReadAll(res.Body); strings.HasPrefix(string(b), "/smuggled") {
+			t.Errorf("%q: what was its body was answered first", line)
+		}
+	}
+}
+
+// A handler that ends its goroutine ends its connection.
+func TestDirectHandlerThatDoesNotReturn(t *testing.T) {
+	s := stand(t, func(http.ResponseWriter, *http.Request) { runtime.Goexit() })
+	c, in := s.dial(t)
+	say(t, c, plainGet)
+	if _, err := in.ReadByte(); err != io.EOF {
+		t.Error(err)
+	}
+	if n := s.direct.running.Load(); n != 0 {
+		t.Errorf("%d answers are running", n)
+	}
+}
+
 // What panics is told of, once, and its connection ends without looking as if the answer were whole.
 func TestDirectPanics(t *testing.T) {
 	for _, tt := range []struct {
@@ -318,6 +362,48 @@ func TestStopBehindDirect(t *testing.T) {
 	}
 	if err := <-stopped; err != nil {
 		t.Error(err)
+	}
+}
+
+// No handler begins once a stop has come to its end, or with a context that has ended.
+func TestStopAndRequestsAtTheSameTime(t *testing.T) {
+	for round := range 20 {
+		var stopped atomic.Bool
+		var late, ended atomic.Int64
+		s := stand(t, func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if stopped.Load() {
+				late.Add(1)
+			}
+			if r.Context().Err() != nil {
+				ended.Add(1)
+			}
+		})
+		var all []net.Conn
+		for range 20 {
+			c, in := s.dial(t)
+			say(t, c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na") // net/http is to wait for the next
+			answer(t, in)
+			all = append(all, c)
+		}
+		var both sync.WaitGroup
+		both.Go(func() {
+			for _, c := range all {
+				_, _ = io.WriteString(c, plainGet)
+			}
+		})
+		both.Go(func() {
+			time.Sleep(time.Duration(round%10) * 20 * time.Microsecond)
+			if err := s.stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+			stopped.Store(true)
+		})
+		both.Wait()
+		time.Sleep(5 * time.Millisecond)
+		if late.Load() != 0 || ended.Load() != 0 {
+			t.Fatalf("round %d: %d handlers began behind the stop, %d with an ended context", round, late.Load(), ended.Load())
+		}
 	}
 }
 

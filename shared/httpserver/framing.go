@@ -16,6 +16,8 @@ import (
 //
 //   - a line that ends without a carriage return, in a head or between chunks (section 2.2)
 //
+//   - a Content-Length that is no number, of more than 18 digits, or on a line of more than 64 bytes
+//
 //   - what begins as the preface of HTTP/2 and does not go on as one (RFC 9113, section 3.4)
 //
 // Everything else goes on as it came: whatever is malformed net/http refuses itself. Behind a preface
@@ -32,6 +34,7 @@ type framing struct {
 	coded   bool // Transfer-Encoding
 	old     bool // HTTP/1.0
 	begun   bool // the first line of the connection is over
+	skipped bool // an empty line came before the request's
 	refused error
 }
 
@@ -57,6 +60,7 @@ var (
 	errFolded      = errors.New("a header line is continued on the next")
 	errBareLF      = errors.New("a line ends without a carriage return")
 	errPreface     = errors.New("the preface of HTTP/2 is not whole")
+	errLength      = errors.New("Content-Length is no number, or written too long")
 )
 
 const (
@@ -68,7 +72,7 @@ const (
 func newFraming() framing { return framing{empty: true, line: make([]byte, 0, deciding)} }
 
 // isAtRequest tells whether the next byte begins a request.
-func (f *framing) isAtRequest() bool { return f.at == inRequestLine && len(f.line) == 0 }
+func (f *framing) isAtRequest() bool { return f.at == inRequestLine && len(f.line) == 0 && !f.skipped }
 
 // isBetween tells whether a request was read to its end, and nothing behind it.
 func (f *framing) isBetween() bool { return f.begun && f.isAtRequest() }
@@ -153,6 +157,11 @@ func (f *framing) lineRead() bool {
 	}
 	switch f.at {
 	case inRequestLine:
+		if f.empty { // net/http passes over it behind a POST (section 2.2), and else refuses it
+			f.skipped = true
+			break
+		}
+		f.skipped = false
 		if !f.begun && string(line) == preface {
 			f.at = inPreface
 			break
@@ -162,7 +171,9 @@ func (f *framing) lineRead() bool {
 		f.old = bytes.HasSuffix(line, []byte(" HTTP/1.0"))
 	case inField:
 		if !f.empty {
-			f.field(line, whole)
+			if f.field(line, whole); f.refused != nil {
+				return false
+			}
 			break
 		}
 		return f.headRead()
@@ -193,7 +204,7 @@ func (f *framing) lineRead() bool {
 	return true
 }
 
-// field takes one header line, as far as it says where the body ends.
+// field takes one header line, as far as it says where the body ends. It may refuse it.
 func (f *framing) field(line []byte, whole bool) {
 	name, value, ok := bytes.Cut(line, []byte{':'})
 	if !ok {
@@ -203,8 +214,8 @@ func (f *framing) field(line []byte, whole bool) {
 	case equalFold(name, "content-length"):
 		length, ok := decimal(bytes.TrimSpace(value))
 		if !ok || !whole || f.lengths > 0 && length != f.length {
-			// No length that net/http takes: it answers 400, and ends the connection.
-			length = 0
+			f.refused = errLength
+			return
 		}
 		f.length = length
 		f.lengths++

@@ -55,6 +55,12 @@ func TestFraming(t *testing.T) {
 		{"a preface that goes on otherwise", preface + "\r\n\r\nSN\r\n\r\n" + framedGet, []string{"PRI *"}, errPreface},
 		{"a preface, later", framedGet + preface + "\r\nHost: x\r\n\r\n" + framedHead + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
 			[]string{"GET /a", "PRI *"}, errTwoFramings},
+		{"no length", framedHead + "Content-Length: x\r\n\r\n" + framedGet, nil, errLength},
+		{"two lengths", framedHead + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nab" + framedGet, nil, errLength},
+		{"a length behind zeros", framedHead + "Content-Length: 0000000000000000000035\r\n\r\n", nil, errLength},
+		{"a large length", framedHead + "Content-Length: 1000000000000000000\r\n\r\n", nil, errLength},
+		{"a length behind spaces", framedHead + "Content-Length:" + strings.Repeat(" ", deciding) + "35\r\n\r\n", nil, errLength},
+		{"a length before spaces", framedHead + "Content-Length: 35" + strings.Repeat(" ", deciding) + "\r\n\r\n", nil, errLength},
 		{"bare lf, chunk end", framedHead + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\n0\r\n\r\n", []string{"POST /a hello(cut)"}, errBareLF},
 	}
 	for _, tt := range tests {
@@ -70,6 +76,24 @@ func TestFraming(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// An empty line, which net/http passes over behind a POST, does not hide the request line from the watch.
+func TestFramingBehindAnEmptyLine(t *testing.T) {
+	f := newFraming()
+	f.watch([]byte(framedHead + "Content-Length: 1\r\n\r\na" + "\r\n"))
+	if f.isAtRequest() || f.isBetween() {
+		t.Error("an empty line was read, and it is as if nothing was")
+	}
+	f.watch([]byte("POST /b HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"))
+	if f.refused != errOldCoded {
+		t.Errorf("refused for %v, want %v", f.refused, errOldCoded)
+	}
+	f = newFraming()
+	f.watch([]byte("\r\n" + framedGet))
+	if !f.isAtRequest() {
+		t.Error("a request was read, and it is as if it was not")
 	}
 }
 

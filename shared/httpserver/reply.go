@@ -42,6 +42,8 @@ type reply struct {
 const (
 	// unframed is how much of a body may wait for its end, which then makes a Content-Length, as in net/http.
 	unframed = 2 << 10
+	// sniffed is how much of a body tells its type: http.DetectContentType.
+	sniffed = 512
 	// copied is the largest part of an answer that is copied together to leave together. More leaves from where it
 	// is (writev(2)).
 	copied = 16 << 10
@@ -235,8 +237,10 @@ func (w *reply) push(b []byte, all bool) error {
 	}
 	if !w.framed {
 		first := kept
-		if len(first) == 0 {
+		if len(kept) == 0 {
 			first = b
+		} else if rest := sniffed - len(kept); rest > 0 && !w.typed {
+			first = append(kept[:len(kept):len(kept)], b[:min(rest, len(b))]...)
 		}
 		w.frame(first, all)
 	}

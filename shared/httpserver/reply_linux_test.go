@@ -202,7 +202,7 @@ func TestDirectAnswersAsNetHTTPDoes(t *testing.T) {
 		case "status":
 			return act{What: "status", N: rapid.SampledFrom([]int{200, 204, 304, 404, 503, 599, 103, 102, 206}).Draw(t, "status")}
 		case "write":
-			return act{What: "write", Value: rapid.SampledFrom([]string{"a", "<a>"}).Draw(t, "text"),
+			return act{What: "write", Value: rapid.SampledFrom([]string{"a", "<a>", "<", "html>", "%PDF-", "\x00"}).Draw(t, "text"),
 				N: rapid.SampledFrom([]int{0, 1, 3, 5, 100, 600, 1024, 2047, 2048, 2049, 4096, 5000, copied, 40000}).Draw(t, "bytes")}
 		case "panic":
 			if rapid.IntRange(0, 9).Draw(t, "really") > 0 {
