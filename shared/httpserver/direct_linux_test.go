@@ -93,14 +93,17 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-func stand(t *testing.T, handler http.HandlerFunc) *standing {
+// short is an idle time-out to wait for.
+const short = 200 * time.Millisecond
+
+func stand(t *testing.T, idleTimeout time.Duration, handler http.HandlerFunc) *standing {
 	t.Helper()
 	s := &standing{log: &lockedBuffer{}, ended: make(chan struct{})}
 	ctx, cut := context.WithCancel(context.Background())
 	s.listener = &listener{name: "test", variable: "LISTEN", address: "127.0.0.1:0", cut: cut, inFlight: new(atomic.Int64)}
 	s.server = &http.Server{
 		Handler: handler, ConnContext: withConn, BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog: log.New(s.log, "", 0), IdleTimeout: 200 * time.Millisecond, ReadHeaderTimeout: 300 * time.Millisecond,
+		ErrorLog: log.New(s.log, "", 0), IdleTimeout: idleTimeout, ReadHeaderTimeout: 300 * time.Millisecond,
 	}
 	s.direct = newDirect(s.server, slog.New(slog.NewTextHandler(s.log, nil)))
 	if err := s.open(t.Context()); err != nil {
@@ -160,7 +163,7 @@ const plainGet = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 // An answer that is there as a whole leaves by one write, head and body.
 func TestWholeAnswersAreOneWrite(t *testing.T) {
 	body := strings.Repeat("0123456789abcdef", 8<<10)
-	s := stand(t, func(w http.ResponseWriter, r *http.Request) {
+	s := stand(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(r.URL.Path[1:])
 		if r.URL.RawQuery == "" {
 			w.Header().Set("Content-Length", r.URL.Path[1:])
@@ -183,10 +186,27 @@ func TestWholeAnswersAreOneWrite(t *testing.T) {
 	}
 }
 
+// The type of a body is found in all that net/http would look at, however it is written.
+func TestTypeAcrossWrites(t *testing.T) {
+	s := stand(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "<")
+		_, _ = io.WriteString(w, "html>"+strings.Repeat("a", 5000))
+	})
+	c, in := s.dial(t)
+	say(t, c, plainGet)
+	res, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := res.Header.Get("Content-Type"); got != "text/html; charset=utf-8" {
+		t.Errorf("%q", got)
+	}
+}
+
 // A connection that direct answered on is closed once it was idle for as long as net/http's, which knows nothing of its
 // requests; one that is used lives on.
 func TestIdleTimeoutBehindDirect(t *testing.T) {
-	s := stand(t, func(http.ResponseWriter, *http.Request) {})
+	s := stand(t, short, func(http.ResponseWriter, *http.Request) {})
 	c, in := s.dial(t)
 	for range 8 {
 		say(t, c, plainGet)
@@ -204,26 +224,30 @@ func TestIdleTimeoutBehindDirect(t *testing.T) {
 
 // A head that does not go on is given up by net/http, in its time, also behind answers of direct's.
 func TestSlowHeadBehindDirect(t *testing.T) {
-	s := stand(t, func(http.ResponseWriter, *http.Request) {})
-	c, in := s.dial(t)
-	say(t, c, plainGet)
-	answer(t, in)
-	say(t, c, plainGet[:10])
-	time.Sleep(100 * time.Millisecond)
-	say(t, c, plainGet[10:]) // slow, but in time
-	answer(t, in)
-	say(t, c, plainGet[:10])
-	begin := time.Now()
-	_, _ = io.Copy(io.Discard, in)
-	if took := time.Since(begin); took < 100*time.Millisecond || took > 3*time.Second {
-		t.Errorf("given up after %v", took)
+	s := stand(t, time.Minute, func(http.ResponseWriter, *http.Request) {})
+	for _, slow := range []int{0, 1} { // requests that are slow, but in time: net/http answers them
+		c, in := s.dial(t)
+		say(t, c, plainGet)
+		answer(t, in)
+		for range slow {
+			say(t, c, plainGet[:10])
+			time.Sleep(100 * time.Millisecond)
+			say(t, c, plainGet[10:])
+			answer(t, in)
+		}
+		say(t, c, plainGet[:10])
+		begin := time.Now()
+		_, _ = io.Copy(io.Discard, in)
+		if took := time.Since(begin); took < 100*time.Millisecond || took > 3*time.Second {
+			t.Errorf("behind %d: given up after %v", slow, took)
+		}
 	}
 }
 
 // Requests that direct is not for go to net/http, and back; those that come together, in their order.
 func TestTakingTurnsWithNetHTTP(t *testing.T) {
 	var byDirect atomic.Int64
-	s := stand(t, func(w http.ResponseWriter, r *http.Request) {
+	s := stand(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
 		if _, is := w.(*reply); is {
 			byDirect.Add(1)
 		}
@@ -258,7 +282,7 @@ func TestBodiesAreNoRequests(t *testing.T) {
 		"Content-Length: +" + length, "Content-Length: " + length + "\r\nContent-Length: " + length, "Content-Length: " + length + ", " + length,
 		"Transfer-Encoding: chunked", "Transfer-Encoding:" + strings.Repeat(" ", deciding) + "chunked", "X: y",
 	} {
-		s := stand(t, func(w http.ResponseWriter, r *http.Request) {
+		s := stand(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
 			b, _ := io.ReadAll(io.LimitReader(r.Body, int64(len(inside))))
 			_, _ = io.WriteString(w, r.URL.Path+":"+string(b))
 		})
@@ -280,7 +304,7 @@ func TestBodiesAreNoRequests(t *testing.T) {
 
 // A handler that ends its goroutine ends its connection.
 func TestDirectHandlerThatDoesNotReturn(t *testing.T) {
-	s := stand(t, func(http.ResponseWriter, *http.Request) { runtime.Goexit() })
+	s := stand(t, time.Minute, func(http.ResponseWriter, *http.Request) { runtime.Goexit() })
 	c, in := s.dial(t)
 	say(t, c, plainGet)
 	if _, err := in.ReadByte(); err != io.EOF {
@@ -297,7 +321,7 @@ func TestDirectPanics(t *testing.T) {
 		fault any
 		tells bool
 	}{{errors.New("the fault"), true}, {http.ErrAbortHandler, false}} {
-		s := stand(t, func(w http.ResponseWriter, _ *http.Request) {
+		s := stand(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte("a part"))
 			_ = http.NewResponseController(w).Flush()
 			panic(tt.fault)
@@ -321,7 +345,7 @@ func TestDirectPanics(t *testing.T) {
 // connections behind them.
 func TestStopBehindDirect(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	s := stand(t, func(w http.ResponseWriter, r *http.Request) {
+	s := stand(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
 			close(entered)
 			<-leave
@@ -329,6 +353,8 @@ func TestStopBehindDirect(t *testing.T) {
 		_, _ = io.WriteString(w, "done")
 	})
 	c, in := s.dial(t)
+	say(t, c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n") // to net/http it is idle behind that
+	answer(t, in)
 	idle, idleIn := s.dial(t)
 	say(t, idle, plainGet)
 	answer(t, idleIn)
@@ -370,7 +396,7 @@ func TestStopAndRequestsAtTheSameTime(t *testing.T) {
 	for round := range 20 {
 		var stopped atomic.Bool
 		var late, ended atomic.Int64
-		s := stand(t, func(_ http.ResponseWriter, r *http.Request) {
+		s := stand(t, time.Minute, func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			if stopped.Load() {
 				late.Add(1)
@@ -411,7 +437,7 @@ func TestStopAndRequestsAtTheSameTime(t *testing.T) {
 func TestStopCutsDirect(t *testing.T) {
 	entered := make(chan struct{})
 	ended := make(chan struct{})
-	s := stand(t, func(w http.ResponseWriter, _ *http.Request) {
+	s := stand(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) {
 		defer close(ended)
 		close(entered)
 		for {
