@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/rawtcp"
 )
 
@@ -72,25 +73,8 @@ func (c noting) Write(p []byte) (int, error) {
 type standing struct {
 	*listener
 	writes atomic.Int64
-	log    *lockedBuffer
+	log    *logtest.Buffer
 	ended  chan struct{}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // short is an idle time-out to wait for.
@@ -98,7 +82,7 @@ const short = 200 * time.Millisecond
 
 func stand(t *testing.T, idleTimeout time.Duration, handler http.HandlerFunc) *standing {
 	t.Helper()
-	s := &standing{log: &lockedBuffer{}, ended: make(chan struct{})}
+	s := &standing{log: &logtest.Buffer{}, ended: make(chan struct{})}
 	ctx, cut := context.WithCancel(context.Background())
 	s.listener = &listener{name: "test", variable: "LISTEN", address: "127.0.0.1:0", cut: cut, inFlight: new(atomic.Int64)}
 	s.server = &http.Server{
