@@ -34,10 +34,7 @@ type transfer struct {
 
 // New returns the connection, which is read and written by nobody else from then on.
 func New(c *net.TCPConn) *Conn {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		raw = invalid{err}
-	}
+	raw, _ := c.SyscallConn() // fails for nil alone
 	conn := &Conn{TCPConn: c, raw: raw}
 	conn.reading.do = conn.reading.read
 	conn.writing.do = conn.writing.write
@@ -134,10 +131,3 @@ func (c *Conn) fault(op string, err error) error {
 		Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError(op, err),
 	}
 }
-
-// invalid is the raw connection of what is no connection.
-type invalid struct{ err error }
-
-func (i invalid) Control(func(uintptr)) error    { return i.err }
-func (i invalid) Read(func(uintptr) bool) error  { return i.err }
-func (i invalid) Write(func(uintptr) bool) error { return i.err }
