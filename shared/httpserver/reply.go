@@ -67,14 +67,6 @@ func (w *reply) WriteHeader(status int) {
 		return
 	}
 	w.status = status
-	if said, ok := w.header["Content-Length"]; ok {
-		w.unmeasured = true
-		if len(said) > 0 && said[0] != "" {
-			if length, err := strconv.ParseInt(said[0], 10, 64); err == nil && length >= 0 {
-				w.length = length
-			}
-		}
-	}
 	w.begin(status, w.note)
 }
 
@@ -108,7 +100,15 @@ func (w *reply) begin(status int, goes func(name string, values []string) bool) 
 // framed is for frame to say.
 func (w *reply) note(name string, values []string) bool {
 	switch name {
-	case "Content-Length", "Transfer-Encoding":
+	case "Content-Length":
+		w.unmeasured = true
+		if len(values) > 0 {
+			if length, err := strconv.ParseInt(values[0], 10, 64); err == nil && length >= 0 {
+				w.length = length
+			}
+		}
+		return false
+	case "Transfer-Encoding":
 		return false
 	case "Content-Type":
 		w.typed = true
