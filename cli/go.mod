@@ -9,10 +9,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/lectern-dev/lectern/client v0.0.0
 	github.com/lectern-dev/lectern/proxy v0.0.0
-	github.com/lectern-dev/lectern/services/embeddables v0.0.0
-	github.com/lectern-dev/lectern/services/entries v0.0.0
-	github.com/lectern-dev/lectern/services/experiments v0.0.0
-	github.com/lectern-dev/lectern/services/region v0.0.0
+	github.com/lectern-dev/lectern/services v0.0.0
 	github.com/lectern-dev/lectern/shared v0.0.0
 	github.com/vbauerster/mpb/v8 v8.16.1
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.72.0
@@ -32,6 +29,7 @@ require (
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
+	github.com/dlclark/regexp2 v1.11.4 // indirect
 	github.com/exaring/otelpgx v0.13.0 // indirect
 	github.com/felixge/httpsnoop v1.1.0 // indirect
 	github.com/getkin/kin-openapi v0.152.0 // indirect
@@ -39,6 +37,7 @@ require (
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-openapi/jsonpointer v1.0.1 // indirect
+	github.com/go-openapi/testify/v2 v2.8.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/mux v1.8.1 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.31.0 // indirect
@@ -102,12 +101,6 @@ replace github.com/lectern-dev/lectern/client => ../client
 
 replace github.com/lectern-dev/lectern/proxy => ../proxy
 
-replace github.com/lectern-dev/lectern/services/embeddables => ../services/embeddables
-
-replace github.com/lectern-dev/lectern/services/entries => ../services/entries
-
-replace github.com/lectern-dev/lectern/services/experiments => ../services/experiments
-
-replace github.com/lectern-dev/lectern/services/region => ../services/region
+replace github.com/lectern-dev/lectern/services => ../services
 
 replace github.com/lectern-dev/lectern/shared => ../shared

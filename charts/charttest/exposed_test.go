@@ -26,8 +26,8 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgtest"
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -68,7 +68,7 @@ func exposed(t *testing.T) map[string][]string {
 
 func entriesMetrics(t *testing.T, backing *servicetest.Backing) map[string]*dto.MetricFamily {
 	t.Helper()
-	binary := servicetest.BuildOf(t, "../../services/entries", "./cmd/entries")
+	binary := servicetest.BuildOf(t, "../../services", "./entries/cmd/entries")
 	migrate := exec.Command(binary, "migrate")
 	for name, value := range backing.Environ() {
 		migrate.Env = append(migrate.Env, name+"="+value)
@@ -221,7 +221,7 @@ func startCluster(t *testing.T) (kubeconfig string) {
 // policyMetrics are those of a proxy whose policy is in the cluster.
 func policyMetrics(t *testing.T, backing *servicetest.Backing, kubeconfig string) map[string]*dto.MetricFamily {
 	t.Helper()
-	proxy := servicetest.StartProcess(t, backing, servicetest.BuildOf(t, "../../proxy/kubestore", "./cmd/proxy"), map[string]string{"KUBECONFIG": kubeconfig})
+	proxy := servicetest.StartProcess(t, backing, servicetest.BuildOf(t, "../../k8s", "./cmd/proxy"), map[string]string{"KUBECONFIG": kubeconfig})
 	return scrape(t, proxy.InternalURL)
 }
 

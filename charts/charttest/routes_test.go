@@ -11,7 +11,7 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/lectern-dev/lectern/shared/routes"
-	"github.com/lectern-dev/lectern/shared/routestest"
+	"github.com/lectern-dev/lectern/shared/testing/routestest"
 )
 
 // rule sends paths of a host to a component.

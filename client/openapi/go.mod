@@ -9,10 +9,7 @@ require github.com/oapi-codegen/oapi-codegen/v2 v2.8.2 // indirect
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/lectern-dev/lectern/proxy v0.0.0
-	github.com/lectern-dev/lectern/services/embeddables v0.0.0
-	github.com/lectern-dev/lectern/services/entries v0.0.0
-	github.com/lectern-dev/lectern/services/experiments v0.0.0
-	github.com/lectern-dev/lectern/services/region v0.0.0
+	github.com/lectern-dev/lectern/services v0.0.0
 	github.com/lectern-dev/lectern/shared v0.0.0
 	github.com/oapi-codegen/runtime v1.7.0
 	go.yaml.in/yaml/v3 v3.0.5
@@ -28,11 +25,13 @@ require (
 	github.com/dprotaso/go-yit v0.0.0-20220510233725-9ba8df137936 // indirect
 	github.com/exaring/otelpgx v0.13.0 // indirect
 	github.com/felixge/httpsnoop v1.1.0 // indirect
+	github.com/fsnotify/fsnotify v1.9.0 // indirect
 	github.com/getkin/kin-openapi v0.152.0 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-openapi/jsonpointer v1.0.1 // indirect
+	github.com/go-openapi/testify/v2 v2.8.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/mux v1.8.1 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.31.0 // indirect
@@ -46,6 +45,7 @@ require (
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/oasdiff/yaml v0.1.1 // indirect
 	github.com/oasdiff/yaml3 v0.0.14 // indirect
+	github.com/onsi/gomega v1.42.1 // indirect
 	github.com/pressly/goose/v3 v3.29.0 // indirect
 	github.com/prometheus/client_golang v1.24.1 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
@@ -87,12 +87,12 @@ require (
 	go.opentelemetry.io/proto/otlp v1.11.1 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
-	golang.org/x/mod v0.41.0 // indirect
+	golang.org/x/mod v0.42.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
-	golang.org/x/tools v0.51.0 // indirect
+	golang.org/x/tools v0.52.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20261005182115-fad411399dd8 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261005182115-fad411399dd8 // indirect
 	google.golang.org/grpc v1.84.0 // indirect
@@ -102,9 +102,6 @@ require (
 
 replace (
 	github.com/lectern-dev/lectern/proxy => ../../proxy
-	github.com/lectern-dev/lectern/services/embeddables => ../../services/embeddables
-	github.com/lectern-dev/lectern/services/entries => ../../services/entries
-	github.com/lectern-dev/lectern/services/experiments => ../../services/experiments
-	github.com/lectern-dev/lectern/services/region => ../../services/region
+	github.com/lectern-dev/lectern/services => ../../services
 	github.com/lectern-dev/lectern/shared => ../../shared
 )

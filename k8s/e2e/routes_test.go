@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/routes"
-	"github.com/lectern-dev/lectern/shared/routestest"
+	"github.com/lectern-dev/lectern/shared/testing/routestest"
 )
 
 // outcome is who saw a request, and what was answered.

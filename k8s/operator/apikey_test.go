@@ -25,12 +25,12 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	entriesapp "github.com/lectern-dev/lectern/services/entries/app"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/authtest"
 	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgtest"
-	"github.com/lectern-dev/lectern/shared/redistest"
 	"github.com/lectern-dev/lectern/shared/service"
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // keyEnviron is what an operator is told that looks after APIKeys.

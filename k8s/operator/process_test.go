@@ -21,9 +21,9 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
-	"github.com/lectern-dev/lectern/shared/authtest"
-	"github.com/lectern-dev/lectern/shared/redistest"
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // process is an operator in a process of its own.

@@ -13,12 +13,12 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/services/region/app"
 	regionclient "github.com/lectern-dev/lectern/services/region/client"
-	"github.com/lectern-dev/lectern/shared/authtest"
 	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgtest"
-	"github.com/lectern-dev/lectern/shared/redistest"
 	"github.com/lectern-dev/lectern/shared/service"
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // startRegion runs the region service over a database of t's own, and returns it with a client of its.

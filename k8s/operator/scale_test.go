@@ -16,9 +16,9 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
-	"github.com/lectern-dev/lectern/shared/authtest"
-	"github.com/lectern-dev/lectern/shared/redistest"
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // Two thousand objects: how long until all are ready, what a minute of rest costs the API server, and how much
@@ -136,7 +136,7 @@ func TestLongScale(t *testing.T) {
 func buildProxy(t testing.TB) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "proxy")
-	cmd := exec.Command("go", "build", "-C", filepath.Join("..", "..", "proxy", "kubestore"), "-o", binary, "./cmd/proxy")
+	cmd := exec.Command("go", "build", "-C", filepath.Join("..", "..", "proxy", "proxysource"), "-o", binary, "./cmd/proxy")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build the proxy: %v\n%s", err, out)

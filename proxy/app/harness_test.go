@@ -20,8 +20,8 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/app"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/logtest"
-	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

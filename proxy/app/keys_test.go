@@ -6,8 +6,8 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/app"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/authtest"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
 )
 
 func TestAccessByKey(t *testing.T) {

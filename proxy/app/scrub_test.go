@@ -15,7 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/lectern-dev/lectern/shared/logtest"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
 // reveals tells whether text shows the canary, in any spelling that this test can undo.

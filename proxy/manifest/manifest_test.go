@@ -15,7 +15,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/manifest"
 	"github.com/lectern-dev/lectern/proxy/policy"
 
-	"github.com/lectern-dev/lectern/shared/logtest"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
 const (

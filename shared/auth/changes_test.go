@@ -14,7 +14,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/logtest"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
 // feed is a ChangeFeed of which a test says what it answers.

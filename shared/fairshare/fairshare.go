@@ -24,7 +24,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 )
 
 // Options say how much lists of many chunks may ask of the database at a time.
@@ -102,7 +102,7 @@ type Share struct {
 	busy     time.Time     // when there were last more
 }
 
-var _ keyset.Turns = (*Share)(nil)
+var _ pagelist.Turns = (*Share)(nil)
 
 // project is a project with large lists.
 type project struct {
@@ -159,7 +159,7 @@ func (s *Share) Counts() (lists, waiting, refused int64) {
 
 // Enter admits a list of the project that the request's Info names. One too many waits, and is an apierr of
 // RateLimited when that is in vain.
-func (s *Share) Enter(ctx context.Context) (keyset.Turn, error) {
+func (s *Share) Enter(ctx context.Context) (pagelist.Turn, error) {
 	id := httpapi.InfoFrom(ctx).ProjectID
 	s.mu.Lock()
 	p, ok := s.projects[id]

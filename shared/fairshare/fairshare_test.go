@@ -14,14 +14,14 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 )
 
 func of(project string) context.Context {
 	return httpapi.WithInfo(context.Background(), &httpapi.Info{ProjectID: project})
 }
 
-func enter(t *testing.T, s *Share, project string) keyset.Turn {
+func enter(t *testing.T, s *Share, project string) pagelist.Turn {
 	t.Helper()
 	turn, err := s.Enter(of(project))
 	if err != nil {
@@ -253,7 +253,7 @@ func TestWaitingToBeAdmitted(t *testing.T) {
 		first := enter(t, s, "p")
 		type outcome struct {
 			who  int
-			turn keyset.Turn
+			turn pagelist.Turn
 			err  error
 			at   time.Duration
 		}

@@ -7,7 +7,7 @@ import (
 	"encoding/binary"
 	"strconv"
 
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 )
 
 // Binding is what a cursor belongs to: a project's list in one order under the same filters. A cursor
@@ -33,7 +33,7 @@ const (
 )
 
 // Cursor gives the text that stands for p under b.
-func (b Binding) Cursor(p keyset.Position) string {
+func (b Binding) Cursor(p pagelist.Position) string {
 	raw := make([]byte, cursorHead, cursorHead+len(p.ID)+checkBytes)
 	raw[0] = cursorVersion
 	binary.BigEndian.PutUint64(raw[1:], uint64(p.Key))
@@ -44,7 +44,7 @@ func (b Binding) Cursor(p keyset.Position) string {
 
 // Position reads the parameter "cursor" of q, start when it was not given. A text that [Binding.Cursor]
 // did not make for the same binding is a fault of q.
-func (b Binding) Position(q *Query, start keyset.Position) keyset.Position {
+func (b Binding) Position(q *Query, start pagelist.Position) pagelist.Position {
 	const name = "cursor"
 	if !q.Has(name) {
 		return start
@@ -53,7 +53,7 @@ func (b Binding) Position(q *Query, start keyset.Position) keyset.Position {
 	if err == nil && len(raw) >= cursorHead+checkBytes && raw[0] == cursorVersion {
 		body, given := raw[:len(raw)-checkBytes], raw[len(raw)-checkBytes:]
 		if check := b.check(body); bytes.Equal(given, check[:checkBytes]) {
-			p := keyset.Position{Key: int64(binary.BigEndian.Uint64(body[1:])), ID: string(body[cursorHead:])}
+			p := pagelist.Position{Key: int64(binary.BigEndian.Uint64(body[1:])), ID: string(body[cursorHead:])}
 			if p.Key >= b.Least && p.Key <= b.Most && (p.ID == "" || ValidIdentifier(p.ID)) {
 				return p
 			}

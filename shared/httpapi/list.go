@@ -9,7 +9,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 
 // ListFormat tells how r wants a list: NDJSON when its Accept names that and does not prefer JSON,
 // else JSON.
-func ListFormat(r *http.Request) keyset.Format {
+func ListFormat(r *http.Request) pagelist.Format {
 	wanted, against := 0.0, 0.0
 	for _, header := range r.Header["Accept"] {
 		for part := range strings.SplitSeq(header, ",") {
@@ -33,9 +33,9 @@ func ListFormat(r *http.Request) keyset.Format {
 		}
 	}
 	if wanted > 0 && wanted >= against {
-		return keyset.NDJSON
+		return pagelist.NDJSON
 	}
-	return keyset.JSON
+	return pagelist.JSON
 }
 
 // quality reads the weight among a media range's parameters (RFC 9110, section 12.4.2).
@@ -56,7 +56,7 @@ func quality(parameters string) float64 {
 // WriteList answers with a page of a list: its next cursor as Link and X-Next-Cursor, an ETag when it
 // is one chunk, its chunks as they are read otherwise. The client has stall from chunk to chunk to take
 // what was written. list is closed.
-func WriteList(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list *keyset.List, stall time.Duration) error {
+func WriteList(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list *pagelist.List, stall time.Duration) error {
 	defer list.Close()
 	h := w.Header()
 	cursor := ""
@@ -67,7 +67,7 @@ func WriteList(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list
 			q.encodeWith("cursor", cursor) + `>; rel="next"`}
 	}
 	contentType := typeJSON
-	if ListFormat(r) == keyset.NDJSON {
+	if ListFormat(r) == pagelist.NDJSON {
 		contentType = typeNDJSON
 	}
 	if body, whole := list.Whole(); whole {

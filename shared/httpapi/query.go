@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 )
 
 // Query reads an operation's query parameters. The first fault sticks and is returned by Err: an
@@ -101,8 +101,8 @@ const DefaultLimit = 10
 func (q *Query) Limit(most int) int { return q.Int("limit", min(DefaultLimit, most), 1, most) }
 
 // OptionalLimit reads the parameter "limit" of a list that gives all of its records when it was not
-// given: from 1 to most records, [keyset.All] otherwise.
-func (q *Query) OptionalLimit(most int) int { return q.Int("limit", keyset.All, 1, most) }
+// given: from 1 to most records, [pagelist.All] otherwise.
+func (q *Query) OptionalLimit(most int) int { return q.Int("limit", pagelist.All, 1, most) }
 
 // Bool reads true or false.
 func (q *Query) Bool(name string, otherwise bool) bool {

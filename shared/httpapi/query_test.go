@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 )
 
 // read is what an operation with one parameter of each kind makes of a query.
@@ -97,12 +97,12 @@ func TestQuery(t *testing.T) {
 
 func TestCursor(t *testing.T) {
 	b := Binding{Project: "p", List: "entries", Sort: "updated_at", Descending: true, Filters: []string{"1", "2"}, Least: MinTime, Most: MaxTime}
-	at := keyset.Position{Key: 1_700_000_000_000_000, ID: "en_é/1"}
-	open := func(b Binding, cursor string) (keyset.Position, error) {
+	at := pagelist.Position{Key: 1_700_000_000_000_000, ID: "en_é/1"}
+	open := func(b Binding, cursor string) (pagelist.Position, error) {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.URL.RawQuery = "cursor=" + cursor
 		q := ParseQuery(r, "cursor")
-		p := b.Position(q, keyset.Position{})
+		p := b.Position(q, pagelist.Position{})
 		return p, q.Err()
 	}
 	cursor := b.Cursor(at)
@@ -139,7 +139,7 @@ func TestCursor(t *testing.T) {
 		}
 	}
 	// A client can compute the check; what it makes up must still be a position.
-	for _, p := range []keyset.Position{{Key: MinTime - 1, ID: "x"}, {Key: MaxTime + 1}, {Key: 1, ID: "a\x00b"}, {Key: 1, ID: "\xff"}, {Key: 1, ID: strings.Repeat("x", 257)}} {
+	for _, p := range []pagelist.Position{{Key: MinTime - 1, ID: "x"}, {Key: MaxTime + 1}, {Key: 1, ID: "a\x00b"}, {Key: 1, ID: "\xff"}, {Key: 1, ID: strings.Repeat("x", 257)}} {
 		if got, err := open(b, b.Cursor(p)); err == nil {
 			t.Errorf("%v: taken as %v", p, got)
 		}
@@ -148,14 +148,14 @@ func TestCursor(t *testing.T) {
 
 func FuzzCursor(f *testing.F) {
 	b := Binding{Project: "p", List: "entries", Sort: "updated_at", Least: MinTime, Most: MaxTime}
-	f.Add(b.Cursor(keyset.Position{Key: 5, ID: "x"}))
+	f.Add(b.Cursor(pagelist.Position{Key: 5, ID: "x"}))
 	f.Add("")
 	f.Add("AAAA")
 	f.Fuzz(func(t *testing.T, cursor string) {
 		r := httptest.NewRequest("GET", "/", nil)
 		q := ParseQuery(r, "cursor")
 		q.values = map[string]string{"cursor": cursor}
-		p := b.Position(q, keyset.Position{})
+		p := b.Position(q, pagelist.Position{})
 		if q.Err() == nil && b.Cursor(p) != cursor {
 			t.Fatalf("%q stands for %v, whose cursor is %q", cursor, p, b.Cursor(p))
 		}

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/rawtcp"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
 // FuzzPlainHead holds that what is answered without net/http having read it is framed as nothing else could frame it:

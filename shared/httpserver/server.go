@@ -18,7 +18,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/fairshare"
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/rawtcp"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
@@ -100,7 +100,7 @@ func (s *Server) newListener(o Options, name, variable, address string, router *
 	ctx, cut := context.WithCancel(context.Background())
 	base := ctx
 	if name == "public" && o.Share != nil {
-		base = keyset.WithTurns(ctx, o.Share)
+		base = pagelist.WithTurns(ctx, o.Share)
 	}
 	l := &listener{
 		name: name, variable: variable, address: address, cut: cut, inFlight: &m.inFlight,

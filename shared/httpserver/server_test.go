@@ -20,8 +20,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/httpserver"
-	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/telemetry"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -9,8 +9,8 @@ import (
 	"testing/fstest"
 
 	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pglocal"
-	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/pglocal"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {

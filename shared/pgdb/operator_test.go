@@ -11,9 +11,9 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 // operator is who looks after a pool: by its log, and by how many of its parts do how.

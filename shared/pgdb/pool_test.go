@@ -18,7 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

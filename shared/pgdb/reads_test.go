@@ -16,7 +16,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 // replicated is a primary with standbys, and Reads over them.

@@ -7,11 +7,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 )
 
-// List is a [keyset.Source] whose every chunk is one statement. It serves one page.
+// List is a [pagelist.Source] whose every chunk is one statement. It serves one page.
 type List struct {
 	// Pool is read from, and should be [pgdb.Pinned]: the page's chunks then come from one database.
 	Pool pgdb.Querier
@@ -19,13 +19,13 @@ type List struct {
 
 	// Arguments gives a statement's parameters: the range behind after and up to end, then its own as
 	// [Statements] says, then those that all of the list's statements have.
-	Arguments func(after, end keyset.Position, own ...any) []any
+	Arguments func(after, end pagelist.Position, own ...any) []any
 
 	// Row says what the rows of a chunk are.
 	Row Row
 
 	// Position reads a row of SQL.Nth and SQL.Last.
-	Position func(raw *pgdb.Raw) keyset.Position
+	Position func(raw *pgdb.Raw) pagelist.Position
 
 	// Missing is the error when SQL.First gives no row.
 	Missing error
@@ -63,7 +63,7 @@ type Row interface {
 // Chunk reads records into sink. A result that the sink has enough of is left, and no more of it is
 // read than is cheaper than having the server end it. One that breaks off for a while ends the chunk where it
 // stands: the next one goes on from there, on another connection.
-func (l *List) Chunk(ctx context.Context, sink *keyset.Sink, after, end keyset.Position, limit int) error {
+func (l *List) Chunk(ctx context.Context, sink *pagelist.Sink, after, end pagelist.Position, limit int) error {
 	asks := l.SQL.First != "" && !l.found
 	sql := l.SQL.Chunk
 	if asks {
@@ -86,9 +86,9 @@ func (l *List) Chunk(ctx context.Context, sink *keyset.Sink, after, end keyset.P
 				continue
 			}
 			switch sink.Begin(key, id) {
-			case keyset.Skip:
+			case pagelist.Skip:
 				continue
-			case keyset.Stop:
+			case pagelist.Stop:
 				if left = longRest(n, limit, len(sink.Bytes())); left {
 					cancel()
 				}
@@ -132,8 +132,8 @@ func longRest(read, limit, bytes int) bool {
 }
 
 // Settle finds the end of a page.
-func (l *List) Settle(ctx context.Context, after, end keyset.Position, n int) (last keyset.Position, found, more bool, err error) {
-	if n < keyset.All {
+func (l *List) Settle(ctx context.Context, after, end pagelist.Position, n int) (last pagelist.Position, found, more bool, err error) {
+	if n < pagelist.All {
 		last, found, more, err = l.settle(ctx, l.SQL.Nth, l.Arguments(after, end, n-1))
 		if err != nil || found {
 			return last, found, more, err
@@ -144,7 +144,7 @@ func (l *List) Settle(ctx context.Context, after, end keyset.Position, n int) (l
 }
 
 // settle gives the position in the first row of a statement, and whether there is a second.
-func (l *List) settle(ctx context.Context, sql string, args []any) (first keyset.Position, found, more bool, err error) {
+func (l *List) settle(ctx context.Context, sql string, args []any) (first pagelist.Position, found, more bool, err error) {
 	err = l.Pool.Query(ctx, func(rows pgx.Rows) error {
 		raw := pgdb.NewRaw(rows)
 		for rows.Next() {

@@ -15,10 +15,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
-	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/ratelimit"
 	"github.com/lectern-dev/lectern/shared/redisdb"
-	"github.com/lectern-dev/lectern/shared/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
 // counted counts the round trips of a client.

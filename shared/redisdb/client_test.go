@@ -13,9 +13,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.uber.org/goleak"
 
-	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/redisdb"
-	"github.com/lectern-dev/lectern/shared/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
 const rest = 50 * time.Millisecond

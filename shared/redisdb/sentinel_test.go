@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lectern-dev/lectern/shared/logtest"
-	"github.com/lectern-dev/lectern/shared/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
 // A master that dies or hangs is left alone, and the one that takes its place is used, also when a Sentinel

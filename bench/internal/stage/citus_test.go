@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/bench/internal/stage"
-	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 // asChild names the variable that has the test binary be the process that is killed: its stage's folder.

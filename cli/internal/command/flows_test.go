@@ -17,7 +17,7 @@ import (
 
 	"github.com/lectern-dev/lectern/cli/internal/demo"
 	"github.com/lectern-dev/lectern/client"
-	"github.com/lectern-dev/lectern/shared/routestest"
+	"github.com/lectern-dev/lectern/shared/testing/routestest"
 )
 
 // must runs a command that has to go well, and returns what it printed.

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 // asLectern makes this test binary be the command, so that tests can kill real processes.

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/lectern-dev/lectern/shared/routes"
-	"github.com/lectern-dev/lectern/shared/routestest"
+	"github.com/lectern-dev/lectern/shared/testing/routestest"
 )
 
 // matrixAnswer is what a row of the matrix was answered.

@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/cli/internal/local"
-	"github.com/lectern-dev/lectern/shared/pglocal"
-	"github.com/lectern-dev/lectern/shared/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/pglocal"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
 // up starts lectern up on folder and waits until it is ready.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"github.com/lectern-dev/lectern/shared/pglocal"
+	"github.com/lectern-dev/lectern/shared/testing/pglocal"
 )
 
 // logs gives each part of a run the place for its log.

@@ -18,7 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/logtest"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
 // world is an object that people, other programs, faults and crashes are at, and what may be expected of it.

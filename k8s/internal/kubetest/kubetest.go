@@ -31,7 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 // assets names the folder of kube-apiserver and etcd.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // long is a definition of n bytes, with characters of all lengths at every place.

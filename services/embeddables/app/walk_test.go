@@ -11,7 +11,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // TestWalkOfEmbeddables holds order and walks against a naive model, while embeddables come and go: each

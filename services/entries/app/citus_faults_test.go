@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/faulttest"
 	"github.com/lectern-dev/lectern/shared/routes"
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // seen is what clients saw of a fleet at the same time.

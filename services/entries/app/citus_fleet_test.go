@@ -15,13 +15,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/authtest"
-	"github.com/lectern-dev/lectern/shared/faulttest"
 	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgtest"
-	"github.com/lectern-dev/lectern/shared/redistest"
 	"github.com/lectern-dev/lectern/shared/routes"
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // fleet is every service as a process of its own, each with a database of its own on one Citus cluster of two
@@ -71,7 +71,7 @@ func startFleet(t *testing.T) *fleet {
 			Name: name, Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nDROP TABLE IF EXISTS nothing;\n")}},
 		})}
 		(&servicetest.Service{Backing: b}).Exec(t, "DROP TABLE "+name+"_migrations")
-		binary := servicetest.BuildOf(t, "../../"+name, "./cmd/"+name)
+		binary := servicetest.BuildOf(t, "../..", "./"+name+"/cmd/"+name)
 		f.of[service] = servicetest.StartProcess(t, b, binary, environ)
 		tables[f.cluster.Superuser(b.DB)] = table
 		if service == routes.Entries {

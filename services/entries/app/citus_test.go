@@ -10,11 +10,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/authtest"
-	"github.com/lectern-dev/lectern/shared/faulttest"
-	"github.com/lectern-dev/lectern/shared/pgtest"
-	"github.com/lectern-dev/lectern/shared/redistest"
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )

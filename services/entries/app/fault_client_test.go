@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/faulttest"
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 func dialOnce(url string) (net.Conn, error) {

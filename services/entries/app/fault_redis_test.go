@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // TestLongRedisFaultsUnderLoad: whatever happens to Redis, no client sees anything of it but a moment's delay.

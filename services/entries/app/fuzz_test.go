@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lectern-dev/lectern/shared/faulttest"
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // TestTenancy sends random requests with random keys: no answer has a byte of a project that the key is

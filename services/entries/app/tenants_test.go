@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/faulttest"
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // TestOneExportTooMany: a project that reads as many long lists as it may waits with the next one, and is

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/pgtest"
 	"github.com/lectern-dev/lectern/shared/service"
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/experiments/internal/store"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/openapi"
 	"github.com/lectern-dev/lectern/shared/routes"
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 func TestDescriptionHolds(t *testing.T) {

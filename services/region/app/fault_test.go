@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/authtest"
-	"github.com/lectern-dev/lectern/shared/pgtest"
-	"github.com/lectern-dev/lectern/shared/redistest"
-	"github.com/lectern-dev/lectern/shared/servicetest"
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/region/internal/store"
 )

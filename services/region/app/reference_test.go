@@ -18,7 +18,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"github.com/lectern-dev/lectern/shared/openapitest"
+	"github.com/lectern-dev/lectern/shared/testing/openapitest"
 )
 
 // The reference page in a browser: it renders every operation, asks nothing of any other host, and

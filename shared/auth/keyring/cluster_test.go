@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/lectern-dev/lectern/shared/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
 // clusterFault is what can happen to a cluster.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 // Where tables are distributed every statement is one task of one machine, but for those over all projects.

@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
 const ttl = 5 * time.Second

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
-	"github.com/lectern-dev/lectern/shared/logtest"
 	"github.com/lectern-dev/lectern/shared/redisdb"
-	"github.com/lectern-dev/lectern/shared/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
 // ear is a Listener that keeps what it hears.

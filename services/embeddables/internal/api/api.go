@@ -9,7 +9,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
@@ -17,8 +17,8 @@ import (
 // Reader is what the handlers need of the store.
 type Reader interface {
 	// Embeddables and Versions open a page of a list; Versions may be an EmbeddableDoesNotExist.
-	Embeddables(ctx context.Context, projectID string, page keyset.Page) (*keyset.List, error)
-	Versions(ctx context.Context, projectID, embeddableID string, descending bool, page keyset.Page) (*keyset.List, error)
+	Embeddables(ctx context.Context, projectID string, page pagelist.Page) (*pagelist.List, error)
+	Versions(ctx context.Context, projectID, embeddableID string, descending bool, page pagelist.Page) (*pagelist.List, error)
 	// Embeddable returns one embeddable with its definition, or an EmbeddableDoesNotExist.
 	Embeddable(ctx context.Context, projectID, embeddableID string) (embeddable.Document, error)
 	// Version returns one version with its definition, or an EmbeddableVersionDoesNotExist.
@@ -61,7 +61,7 @@ func (a *API) listEmbeddables(w http.ResponseWriter, r *http.Request) error {
 	q := httpapi.ParseQuery(r, "limit", "cursor")
 	binding := httpapi.Binding{Project: project, List: "embeddables", Sort: "embeddable_id"}
 	start, end := embeddable.Bounds()
-	page := keyset.Page{
+	page := pagelist.Page{
 		After: binding.Position(q, start), End: end, Limit: q.OptionalLimit(a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
 	}
 	if err := q.Err(); err != nil {
@@ -103,7 +103,7 @@ func (a *API) listVersions(w http.ResponseWriter, r *http.Request) error {
 		Most: embeddable.MaxVersion,
 	}
 	start, end := embeddable.VersionBounds(descending)
-	page := keyset.Page{
+	page := pagelist.Page{
 		After: binding.Position(q, start), End: end, Limit: q.Limit(a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
 	}
 	if err := q.Err(); err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 )
 
 // Embeddable is a flow that a project hosts, with the definition that is in production.
@@ -46,16 +46,16 @@ type Document struct {
 
 // Bounds gives where the list of embeddables starts and ends. No id is empty, and none stands behind
 // the greatest character as often as an identifier has room for.
-func Bounds() (start, end keyset.Position) {
+func Bounds() (start, end pagelist.Position) {
 	const greatest = "\U0010FFFF"
-	return keyset.Position{}, keyset.Position{ID: strings.Repeat(greatest, httpapi.MaxIdentifierBytes/len(greatest))}
+	return pagelist.Position{}, pagelist.Position{ID: strings.Repeat(greatest, httpapi.MaxIdentifierBytes/len(greatest))}
 }
 
 // Versions are listed by their number alone: the id of a position is empty.
 
 // VersionBounds gives where a list of versions starts and ends in its order.
-func VersionBounds(descending bool) (start, end keyset.Position) {
-	low, high := keyset.Position{Key: -1}, keyset.Position{Key: MaxVersion + 1}
+func VersionBounds(descending bool) (start, end pagelist.Position) {
+	low, high := pagelist.Position{Key: -1}, pagelist.Position{Key: MaxVersion + 1}
 	if descending {
 		return high, low
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/lectern-dev/lectern/shared/pgrecord"
-	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

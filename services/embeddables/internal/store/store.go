@@ -10,7 +10,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgrecord"
 
@@ -46,14 +46,14 @@ type Store struct {
 func New(pool pgdb.Querier) *Store { return &Store{pool: pool} }
 
 // Embeddables opens a page of a project's embeddables.
-func (s *Store) Embeddables(ctx context.Context, projectID string, page keyset.Page) (*keyset.List, error) {
-	return keyset.Open(ctx, newEmbeddableList(s.pool, projectID), page)
+func (s *Store) Embeddables(ctx context.Context, projectID string, page pagelist.Page) (*pagelist.List, error) {
+	return pagelist.Open(ctx, newEmbeddableList(s.pool, projectID), page)
 }
 
 // Versions opens a page of an embeddable's versions. An embeddable that the project does not have is an
 // EmbeddableDoesNotExist.
-func (s *Store) Versions(ctx context.Context, projectID, embeddableID string, descending bool, page keyset.Page) (*keyset.List, error) {
-	return keyset.Open(ctx, newVersionList(s.pool, projectID, embeddableID, descending), page)
+func (s *Store) Versions(ctx context.Context, projectID, embeddableID string, descending bool, page pagelist.Page) (*pagelist.List, error) {
+	return pagelist.Open(ctx, newVersionList(s.pool, projectID, embeddableID, descending), page)
 }
 
 // Embeddable returns one embeddable with its definition. One that the project does not have is an
@@ -77,11 +77,11 @@ func newEmbeddableList(pool pgdb.Querier, projectID string) *pgrecord.List {
 	return &pgrecord.List{
 		Pool: pgdb.Pinned(pool),
 		SQL:  pgrecord.Statements{Chunk: embeddables, Nth: nthEmbeddable, Last: lastEmbeddable},
-		Arguments: func(after, end keyset.Position, own ...any) []any {
+		Arguments: func(after, end pagelist.Position, own ...any) []any {
 			return append([]any{projectID, after.ID, end.ID}, own...)
 		},
 		Row:      embeddableRow{project: httpapi.AppendText(nil, []byte(projectID))},
-		Position: func(raw *pgdb.Raw) keyset.Position { return keyset.Position{ID: string(raw.Text(0))} },
+		Position: func(raw *pgdb.Raw) pagelist.Position { return pagelist.Position{ID: string(raw.Text(0))} },
 	}
 }
 
@@ -107,11 +107,11 @@ func newVersionList(pool pgdb.Querier, projectID, embeddableID string, descendin
 	return &pgrecord.List{
 		Pool: pgdb.Pinned(pool),
 		SQL:  sql,
-		Arguments: func(after, end keyset.Position, own ...any) []any {
+		Arguments: func(after, end pagelist.Position, own ...any) []any {
 			return append([]any{projectID, embeddableID, after.Key, end.Key}, own...)
 		},
 		Row:      versionRow{embeddable: httpapi.AppendText(nil, []byte(embeddableID))},
-		Position: func(raw *pgdb.Raw) keyset.Position { return keyset.Position{Key: raw.Int(0)} },
+		Position: func(raw *pgdb.Raw) pagelist.Position { return pagelist.Position{Key: raw.Int(0)} },
 		Missing:  apierr.NoEmbeddable(embeddableID),
 	}
 }

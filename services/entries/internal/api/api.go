@@ -9,7 +9,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
@@ -19,9 +19,9 @@ type Reader interface {
 	// Entry returns one entry as JSON, or an EntryNotFound.
 	Entry(ctx context.Context, projectID, entryID string) ([]byte, error)
 	// Entries, PageViews and Events open a page of a list; Events may be an EntryNotFound.
-	Entries(ctx context.Context, l entry.List, page keyset.Page) (*keyset.List, error)
-	PageViews(ctx context.Context, l entry.List, page keyset.Page) (*keyset.List, error)
-	Events(ctx context.Context, projectID, entryID string, descending bool, page keyset.Page) (*keyset.List, error)
+	Entries(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error)
+	PageViews(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error)
+	Events(ctx context.Context, projectID, entryID string, descending bool, page pagelist.Page) (*pagelist.List, error)
 }
 
 // Config bounds what a request may ask for.
@@ -102,7 +102,7 @@ func (a *API) listEvents(w http.ResponseWriter, r *http.Request) error {
 		Least: httpapi.MinTime, Most: httpapi.MaxTime,
 	}
 	start, end := entry.EventBounds(descending)
-	page := keyset.Page{
+	page := pagelist.Page{
 		After: binding.Position(q, start), End: end, Limit: q.Limit(a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
 	}
 	if !entry.ValidArrival(page.After) {
@@ -149,14 +149,14 @@ func (a *API) list(q *httpapi.Query, project string) entry.List {
 }
 
 // page reads which part of the list is asked for, and what its cursors are bound to.
-func (a *API) page(r *http.Request, q *httpapi.Query, name string, l entry.List) (httpapi.Binding, keyset.Page) {
+func (a *API) page(r *http.Request, q *httpapi.Query, name string, l entry.List) (httpapi.Binding, pagelist.Page) {
 	binding := httpapi.Binding{
 		Project: l.ProjectID, List: name, Sort: l.Sort.String(), Descending: l.Descending,
 		Filters: []string{httpapi.FormatBound(l.UpdatedAfter), httpapi.FormatBound(l.UpdatedBefore)},
 		Least:   httpapi.MinTime, Most: httpapi.MaxTime,
 	}
 	start, end := l.Bounds()
-	return binding, keyset.Page{
+	return binding, pagelist.Page{
 		After: binding.Position(q, start), End: end, Limit: q.Limit(a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
 	}
 }

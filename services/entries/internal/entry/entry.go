@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 )
 
 // Entry is one user submission to an embeddable. Times are Unix microseconds.
@@ -79,9 +79,9 @@ type List struct {
 
 // Bounds gives where the list starts and ends in its order. No id is empty, so a position with an
 // empty id lies between two keys.
-func (l List) Bounds() (start, end keyset.Position) {
-	low := keyset.Position{Key: httpapi.BeforeAll}
-	high := keyset.Position{Key: httpapi.AfterAll}
+func (l List) Bounds() (start, end pagelist.Position) {
+	low := pagelist.Position{Key: httpapi.BeforeAll}
+	high := pagelist.Position{Key: httpapi.AfterAll}
 	if l.Sort == ByUpdatedAt {
 		if l.UpdatedAfter != httpapi.BeforeAll {
 			low.Key = l.UpdatedAfter + 1 // times are whole microseconds
@@ -102,13 +102,13 @@ func (l List) Moves() bool { return l.Sort != ByUpdatedAt || !l.Descending }
 // Events are listed by timestamp, then arrival: the id of an event's position is its arrival.
 
 // Arrival reads a position's arrival, 0 (before all) when it has none.
-func Arrival(p keyset.Position) int64 {
+func Arrival(p pagelist.Position) int64 {
 	n, _ := strconv.ParseInt(p.ID, 10, 64)
 	return n
 }
 
 // ValidArrival tells whether a position from outside names an arrival, or none.
-func ValidArrival(p keyset.Position) bool {
+func ValidArrival(p pagelist.Position) bool {
 	if p.ID == "" {
 		return true
 	}
@@ -117,8 +117,8 @@ func ValidArrival(p keyset.Position) bool {
 }
 
 // EventBounds gives where a list of events starts and ends in its order.
-func EventBounds(descending bool) (start, end keyset.Position) {
-	low, high := keyset.Position{Key: httpapi.BeforeAll}, keyset.Position{Key: httpapi.AfterAll}
+func EventBounds(descending bool) (start, end pagelist.Position) {
+	low, high := pagelist.Position{Key: httpapi.BeforeAll}, pagelist.Position{Key: httpapi.AfterAll}
 	if descending {
 		return high, low
 	}

@@ -2,7 +2,7 @@ package store
 
 import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgrecord"
 
@@ -34,15 +34,15 @@ func newEntryList(pool pgdb.Querier, l entry.List) *pgrecord.List {
 	return &pgrecord.List{
 		Pool: pgdb.Pinned(pool),
 		SQL:  pgrecord.Statements{Chunk: of.entries, Nth: of.nth, Last: of.last},
-		Arguments: func(after, end keyset.Position, own ...any) []any {
+		Arguments: func(after, end pagelist.Position, own ...any) []any {
 			args := make([]any, 0, 8)
 			args = append(args, l.ProjectID, pgdb.Timestamp(after.Key), after.ID, pgdb.Timestamp(end.Key), end.ID)
 			args = append(args, own...)
 			return append(args, filters...)
 		},
 		Row: row,
-		Position: func(raw *pgdb.Raw) keyset.Position {
-			return keyset.Position{Key: raw.Micros(0), ID: string(raw.Text(1))}
+		Position: func(raw *pgdb.Raw) pagelist.Position {
+			return pagelist.Position{Key: raw.Micros(0), ID: string(raw.Text(1))}
 		},
 	}
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgrecord"
 
@@ -21,7 +21,7 @@ func newEventList(pool pgdb.Querier, projectID, entryID string, descending bool)
 	return &pgrecord.List{
 		Pool: pgdb.Pinned(pool),
 		SQL:  sql,
-		Arguments: func(after, end keyset.Position, own ...any) []any {
+		Arguments: func(after, end pagelist.Position, own ...any) []any {
 			args := make([]any, 0, 7)
 			args = append(args, projectID, entryID,
 				pgdb.Timestamp(after.Key), entry.Arrival(after), pgdb.Timestamp(end.Key), entry.Arrival(end))
@@ -30,8 +30,8 @@ func newEventList(pool pgdb.Querier, projectID, entryID string, descending bool)
 		Row: &eventRow{
 			project: httpapi.AppendText(nil, []byte(projectID)), entry: httpapi.AppendText(nil, []byte(entryID)),
 		},
-		Position: func(raw *pgdb.Raw) keyset.Position {
-			return keyset.Position{Key: raw.Micros(0), ID: strconv.FormatInt(raw.Int(1), 10)}
+		Position: func(raw *pgdb.Raw) pagelist.Position {
+			return pagelist.Position{Key: raw.Micros(0), ID: strconv.FormatInt(raw.Int(1), 10)}
 		},
 		Missing: apierr.NoEntry(entryID),
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgrecord"
 
@@ -40,7 +40,7 @@ func newViewSource(pool pgdb.Querier, l entry.List) *viewSource {
 }
 
 // Chunk reads entries with their page views.
-func (s *viewSource) Chunk(ctx context.Context, sink *keyset.Sink, after, end keyset.Position, limit int) error {
+func (s *viewSource) Chunk(ctx context.Context, sink *pagelist.Sink, after, end pagelist.Position, limit int) error {
 	for s.id != nil {
 		if sink.Full() {
 			sink.Cut()
@@ -54,7 +54,7 @@ func (s *viewSource) Chunk(ctx context.Context, sink *keyset.Sink, after, end ke
 }
 
 // entries reads the entries behind after, each with the first of its page views.
-func (s *viewSource) entries(ctx context.Context, sink *keyset.Sink, after, end keyset.Position, limit int) error {
+func (s *viewSource) entries(ctx context.Context, sink *pagelist.Sink, after, end pagelist.Position, limit int) error {
 	read := 0
 	err := s.Pool.Query(ctx, func(rows pgx.Rows) error {
 		raw := pgdb.NewRaw(rows)
@@ -69,9 +69,9 @@ func (s *viewSource) entries(ctx context.Context, sink *keyset.Sink, after, end 
 			if s.id == nil || !bytes.Equal(id, s.id) {
 				s.end(sink)
 				switch sink.Begin(raw.Micros(s.row.key), id) {
-				case keyset.Stop:
+				case pagelist.Stop:
 					return nil
-				case keyset.Skip:
+				case pagelist.Skip:
 					skipped = bytes.Clone(id)
 					continue
 				}
@@ -98,7 +98,7 @@ func (s *viewSource) entries(ctx context.Context, sink *keyset.Sink, after, end 
 }
 
 // further reads more page views of the entry whose record is open, and ends it when there are no more.
-func (s *viewSource) further(ctx context.Context, sink *keyset.Sink) error {
+func (s *viewSource) further(ctx context.Context, sink *pagelist.Sink) error {
 	read := 0
 	err := s.Pool.Query(ctx, func(rows pgx.Rows) error {
 		raw := pgdb.NewRaw(rows)
@@ -117,14 +117,14 @@ func (s *viewSource) further(ctx context.Context, sink *keyset.Sink) error {
 	return err
 }
 
-func (s *viewSource) begin(sink *keyset.Sink, raw *pgdb.Raw) {
+func (s *viewSource) begin(sink *pagelist.Sink, raw *pgdb.Raw) {
 	s.id = append([]byte{}, raw.Text(entry.ColumnEntryID)...)
 	s.views = 0
 	sink.SetBytes(entry.AppendViewsHead(sink.Bytes(), s.row.project, raw))
 }
 
 // view appends the page view whose columns begin at first.
-func (s *viewSource) view(sink *keyset.Sink, raw *pgdb.Raw, first int) {
+func (s *viewSource) view(sink *pagelist.Sink, raw *pgdb.Raw, first int) {
 	b := sink.Bytes()
 	if s.views > 0 {
 		b = append(b, ',')
@@ -134,7 +134,7 @@ func (s *viewSource) view(sink *keyset.Sink, raw *pgdb.Raw, first int) {
 	sink.SetBytes(entry.AppendView(b, raw, first, s.urls))
 }
 
-func (s *viewSource) end(sink *keyset.Sink) {
+func (s *viewSource) end(sink *pagelist.Sink) {
 	if s.id == nil {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgrecord"
 
@@ -52,19 +52,19 @@ func (s *Store) Entry(ctx context.Context, projectID, entryID string) ([]byte, e
 }
 
 // Entries opens a page of a project's entries.
-func (s *Store) Entries(ctx context.Context, l entry.List, page keyset.Page) (*keyset.List, error) {
+func (s *Store) Entries(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error) {
 	page.Moves = l.Moves()
-	return keyset.Open(ctx, newEntryList(s.pool, l), page)
+	return pagelist.Open(ctx, newEntryList(s.pool, l), page)
 }
 
 // PageViews opens a page of a project's entries with their page views.
-func (s *Store) PageViews(ctx context.Context, l entry.List, page keyset.Page) (*keyset.List, error) {
+func (s *Store) PageViews(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error) {
 	page.Moves = l.Moves()
-	return keyset.Open(ctx, newViewSource(s.pool, l), page)
+	return pagelist.Open(ctx, newViewSource(s.pool, l), page)
 }
 
 // Events opens a page of an entry's events. An entry that the project does not have is an
 // EntryNotFound.
-func (s *Store) Events(ctx context.Context, projectID, entryID string, descending bool, page keyset.Page) (*keyset.List, error) {
-	return keyset.Open(ctx, newEventList(s.pool, projectID, entryID, descending), page)
+func (s *Store) Events(ctx context.Context, projectID, entryID string, descending bool, page pagelist.Page) (*pagelist.List, error) {
+	return pagelist.Open(ctx, newEventList(s.pool, projectID, entryID, descending), page)
 }

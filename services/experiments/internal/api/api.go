@@ -8,7 +8,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/service"
 
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
@@ -17,11 +17,11 @@ import (
 // Reader is what the handlers need of the store.
 type Reader interface {
 	// Experiments opens a page of a list.
-	Experiments(ctx context.Context, l experiment.List, page keyset.Page) (*keyset.List, error)
+	Experiments(ctx context.Context, l experiment.List, page pagelist.Page) (*pagelist.List, error)
 	// Experiment returns one experiment as JSON, or an ExperimentNotFound.
 	Experiment(ctx context.Context, projectID, experimentID string) ([]byte, error)
 	// StatusChanges opens a page of the changes of an experiment's status, or is an ExperimentNotFound.
-	StatusChanges(ctx context.Context, projectID, experimentID string, page keyset.Page) (*keyset.List, error)
+	StatusChanges(ctx context.Context, projectID, experimentID string, page pagelist.Page) (*pagelist.List, error)
 }
 
 // API serves operations 7 and 8, and the history of an experiment to operators.
@@ -63,7 +63,7 @@ func (a *API) listExperiments(w http.ResponseWriter, r *http.Request) error {
 		Least: httpapi.MinTime, Most: httpapi.MaxTime,
 	}
 	start, end := experiment.Bounds()
-	page := keyset.Page{
+	page := pagelist.Page{
 		After: binding.Position(q, start), End: end, Limit: q.OptionalLimit(a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
 	}
 	if err := q.Err(); err != nil {
@@ -103,7 +103,7 @@ func (a *API) listStatusChanges(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	start, end := experiment.ChangeBounds()
-	page := keyset.Page{After: start, End: end, Limit: keyset.All, Format: httpapi.ListFormat(r)}
+	page := pagelist.Page{After: start, End: end, Limit: pagelist.All, Format: httpapi.ListFormat(r)}
 	found, err := a.store.StatusChanges(r.Context(), project, id, page)
 	if err != nil {
 		return err

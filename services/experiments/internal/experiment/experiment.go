@@ -4,7 +4,7 @@ package experiment
 
 import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 )
 
 // Experiment is a split test on flows. Nil stands for null. Times are Unix microseconds.
@@ -42,13 +42,13 @@ type List struct {
 
 // Bounds gives where a list of experiments starts and ends in its order. No id is empty, so a position
 // with an empty id lies between two keys.
-func Bounds() (start, end keyset.Position) {
-	return keyset.Position{Key: httpapi.AfterAll}, keyset.Position{Key: httpapi.BeforeAll}
+func Bounds() (start, end pagelist.Position) {
+	return pagelist.Position{Key: httpapi.AfterAll}, pagelist.Position{Key: httpapi.BeforeAll}
 }
 
 // The changes of an experiment's status are counted from 1: the key of a position, whose id is empty.
 
 // ChangeBounds gives where the list of an experiment's changes starts and ends.
-func ChangeBounds() (start, end keyset.Position) {
-	return keyset.Position{}, keyset.Position{Key: httpapi.AfterAll}
+func ChangeBounds() (start, end pagelist.Position) {
+	return pagelist.Position{}, pagelist.Position{Key: httpapi.AfterAll}
 }

@@ -9,7 +9,7 @@ import (
 	"io/fs"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/keyset"
+	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgrecord"
 
@@ -51,15 +51,15 @@ func (s *Store) Experiment(ctx context.Context, projectID, experimentID string) 
 }
 
 // Experiments opens a page of a project's experiments. A project that is not known has none.
-func (s *Store) Experiments(ctx context.Context, l experiment.List, page keyset.Page) (*keyset.List, error) {
+func (s *Store) Experiments(ctx context.Context, l experiment.List, page pagelist.Page) (*pagelist.List, error) {
 	page.Moves = true // the source may say another created_at
-	return keyset.Open(ctx, newExperimentList(s.pool, l), page)
+	return pagelist.Open(ctx, newExperimentList(s.pool, l), page)
 }
 
 // StatusChanges opens a page of the changes of an experiment's status. An experiment that the project
 // does not have is an ExperimentNotFound. The page takes all.
-func (s *Store) StatusChanges(ctx context.Context, projectID, experimentID string, page keyset.Page) (*keyset.List, error) {
-	return keyset.Open(ctx, newChangeList(s.pool, projectID, experimentID), page)
+func (s *Store) StatusChanges(ctx context.Context, projectID, experimentID string, page pagelist.Page) (*pagelist.List, error) {
+	return pagelist.Open(ctx, newChangeList(s.pool, projectID, experimentID), page)
 }
 
 func newExperimentList(pool pgdb.Querier, l experiment.List) *pgrecord.List {
@@ -72,15 +72,15 @@ func newExperimentList(pool pgdb.Querier, l experiment.List) *pgrecord.List {
 	return &pgrecord.List{
 		Pool: pgdb.Pinned(pool),
 		SQL:  sql,
-		Arguments: func(after, end keyset.Position, own ...any) []any {
+		Arguments: func(after, end pagelist.Position, own ...any) []any {
 			args := make([]any, 0, 7)
 			args = append(args, l.ProjectID, pgdb.Timestamp(after.Key), after.ID, pgdb.Timestamp(end.Key), end.ID)
 			args = append(args, own...)
 			return append(args, filters...)
 		},
 		Row: experimentRow{},
-		Position: func(raw *pgdb.Raw) keyset.Position {
-			return keyset.Position{Key: raw.Micros(0), ID: string(raw.Text(1))}
+		Position: func(raw *pgdb.Raw) pagelist.Position {
+			return pagelist.Position{Key: raw.Micros(0), ID: string(raw.Text(1))}
 		},
 	}
 }
@@ -100,11 +100,11 @@ func newChangeList(pool pgdb.Querier, projectID, experimentID string) *pgrecord.
 	return &pgrecord.List{
 		Pool: pgdb.Pinned(pool),
 		SQL:  pgrecord.Statements{First: statusChanges, Chunk: statusChanges, Last: lastStatusChange},
-		Arguments: func(after, end keyset.Position, own ...any) []any {
+		Arguments: func(after, end pagelist.Position, own ...any) []any {
 			return append([]any{projectID, experimentID, after.Key, end.Key}, own...)
 		},
 		Row:      changeRow{},
-		Position: func(raw *pgdb.Raw) keyset.Position { return keyset.Position{Key: raw.Int(0)} },
+		Position: func(raw *pgdb.Raw) pagelist.Position { return pagelist.Position{Key: raw.Int(0)} },
 		Missing:  apierr.NoExperiment(experimentID),
 	}
 }

@@ -3,7 +3,7 @@ package store
 import (
 	"testing"
 
-	"github.com/lectern-dev/lectern/shared/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

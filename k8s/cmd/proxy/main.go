@@ -1,0 +1,29 @@
+// Command proxy is the credential proxy: serve (the default) or migrate, configured by the environment. Its policy
+// is in the folder that PROXY_MANIFESTS names, or else in the Kubernetes cluster.
+package main
+
+import (
+	"context"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+
+	"github.com/lectern-dev/lectern/k8s/proxysource"
+	"github.com/lectern-dev/lectern/shared/service"
+)
+
+func main() {
+	// net/http writes there what a target sends on an idle connection, which may be anything.
+	log.SetOutput(io.Discard)
+	os.Exit(service.Main("proxy", os.Args[1:], os.Stderr, serve, proxysource.Migrate))
+}
+
+// serve runs the proxy. Kubernetes' libraries log through a global, which is a program's to set.
+func serve(ctx context.Context, cfg proxysource.Config) error {
+	cfg.Kube.OnLogger = func(log *slog.Logger) { klog.SetLogger(logr.FromSlogHandler(log.Handler())) }
+	return proxysource.Run(ctx, cfg)
+}

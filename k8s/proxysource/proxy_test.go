@@ -1,0 +1,245 @@
+package proxysource_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/proxysource"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
+)
+
+// third is a third party on loopback, which remembers the last credential that it was sent.
+type third struct {
+	*httptest.Server
+	port int32
+	auth atomic.Pointer[string]
+}
+
+func newThird(t testing.TB) *third {
+	t.Helper()
+	p := &third{}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		auth := r.Header.Get("Authorization")
+		p.auth.Store(&auth)
+		_, _ = io.WriteString(w, "well")
+	}))
+	t.Cleanup(p.Close)
+	_, port, err := net.SplitHostPort(p.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.ParseInt(port, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.port = int32(n)
+	return p
+}
+
+// endpoint allows calls of paths below one of the third party, with credentials.
+func (p *third) endpoint(name, project, path string, credentials ...string) *v1alpha1.ProxyEndpoint {
+	return &v1alpha1.ProxyEndpoint{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProxyEndpointSpec{
+		Project: project, Environment: "prod", Access: v1alpha1.AccessByOrigin,
+		Origins:      []v1alpha1.Rule{{Domain: "example.com"}},
+		Destinations: []v1alpha1.Rule{{Pattern: regexp.QuoteMeta(p.URL+path) + "(/.*)?"}},
+		Ports:        []int32{p.port}, AllowHTTP: true, Credentials: credentials,
+	}}
+}
+
+func credential(name, project, id string) *v1alpha1.Credential {
+	return &v1alpha1.Credential{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.CredentialSpec{
+		Project: project, Environment: "prod", ID: id,
+		ValueFrom: v1alpha1.CredentialValueSource{SecretKeyRef: v1alpha1.SecretKeyRef{Name: name, Key: "token"}},
+	}}
+}
+
+func secret(name, value string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"token": []byte(value)}}
+}
+
+func declared(name, project string, allowed ...string) *v1alpha1.Project {
+	return &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProjectSpec{
+		ProjectID: project, Title: "A project", AllowedNamespaces: allowed,
+	}}
+}
+
+// proxy is one that runs, with its policy in a cluster.
+type proxy struct {
+	base, internal string
+	third          *third
+	project        string
+	log            *logtest.Buffer
+	client         *http.Client
+}
+
+// startProxy runs a proxy that asks the API server of kube.
+func startProxy(t testing.TB, c *cluster, kube *rest.Config, environ map[string]string) *proxy {
+	t.Helper()
+	p := &proxy{third: newThird(t), project: "pr_" + c.namespace, log: &logtest.Buffer{}}
+	all := map[string]string{
+		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug",
+		"PROXY_ALLOWED_RANGES": "127.0.0.0/8", "ANON_RATE_LIMIT": "0",
+	}
+	for name, value := range environ {
+		all[name] = value
+	}
+	var cfg proxysource.Config
+	if err := config.Load(&cfg, all); err != nil {
+		t.Fatal(err)
+	}
+	type addresses struct{ public, internal net.Addr }
+	ready := make(chan addresses, 1)
+	cfg.Kube.REST, cfg.Proxy.LogOutput = kube, p.log
+	cfg.Proxy.HTTP.Ready = func(public, internal net.Addr) { ready <- addresses{public, internal} }
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- proxysource.Run(ctx, cfg) }()
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	p.client = &http.Client{Transport: transport}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the proxy ended with %v", err)
+		}
+		if t.Failed() {
+			t.Logf("log of the proxy:\n%s", p.log)
+		}
+	})
+	select {
+	case a := <-ready:
+		p.base, p.internal = "http://"+a.public.String(), "http://"+a.internal.String()
+	case err := <-ended:
+		ended <- nil
+		t.Fatalf("the proxy did not start: %v", err)
+	}
+	return p
+}
+
+// awaitReady waits until the proxy has its first policy.
+func (p *proxy) awaitReady(t testing.TB) {
+	t.Helper()
+	eventually(t, "the proxy is ready", func() bool { status, _ := p.ready(t); return status == http.StatusOK })
+}
+
+// ready is what /readyz says.
+func (p *proxy) ready(t testing.TB) (status int, checks map[string]string) {
+	t.Helper()
+	text, status := p.get(t, p.internal+"/readyz")
+	var body struct{ Checks map[string]string }
+	if err := json.Unmarshal([]byte(text), &body); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return status, body.Checks
+}
+
+func (p *proxy) get(t testing.TB, address string) (string, int) {
+	t.Helper()
+	resp, err := p.client.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b), resp.StatusCode
+}
+
+// metric returns the value of the line of /metrics that begins with a name and has all of some labels.
+func (p *proxy) metric(t testing.TB, name string, labels ...string) float64 {
+	t.Helper()
+	text, _ := p.get(t, p.internal+"/metrics")
+lines:
+	for line := range strings.Lines(text) {
+		rest, ok := strings.CutPrefix(line, name)
+		if !ok || rest[0] != '{' && rest[0] != ' ' {
+			continue
+		}
+		for _, label := range labels {
+			if !strings.Contains(rest, label) {
+				continue lines
+			}
+		}
+		v, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' ')+1:]), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	t.Fatalf("there is no metric %s %q", name, labels)
+	return 0
+}
+
+// call asks for a path of the third party with the placeholder of a credential, and returns the status, what the
+// third party was sent, and the code of a refusal.
+func (p *proxy) call(path, id string) (status int, sent, code string, err error) {
+	r, err := http.NewRequest(http.MethodGet, p.base+"/proxy?url="+url.QueryEscape(p.third.URL+path), nil)
+	if err != nil {
+		return 0, "", "", err
+	}
+	r.Header.Set("X-Project-ID", p.project)
+	r.Header.Set("X-Environment", "prod")
+	r.Header.Set("Origin", "https://app.example.com")
+	if id != "" {
+		r.Header.Set("Authorization", "{{ "+id+" }}")
+	}
+	resp, err := p.client.Do(r)
+	if err != nil {
+		return 0, "", "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, "", "", err
+	}
+	if resp.Header.Get("X-Proxy-Worker-Success") == "true" {
+		return resp.StatusCode, *p.third.auth.Load(), "", nil
+	}
+	var body struct{ Error struct{ Code string } }
+	if err := json.Unmarshal(b, &body); err != nil {
+		return resp.StatusCode, "", "", err
+	}
+	return resp.StatusCode, "", body.Error.Code, nil
+}
+
+// awaitSent waits until a call brings the third party a value.
+func (p *proxy) awaitSent(t testing.TB, path, id, value string) {
+	t.Helper()
+	eventually(t, "a call of "+path+" with "+id+" brings the value", func() bool {
+		_, sent, code, err := p.call(path, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return code == "" && sent == value
+	})
+}
+
+// awaitRefused waits until a call is refused.
+func (p *proxy) awaitRefused(t testing.TB, path, id, code string) {
+	t.Helper()
+	eventually(t, "a call of "+path+" with "+id+" is refused by "+code, func() bool {
+		_, _, got, err := p.call(path, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got == code
+	})
+}

@@ -1,0 +1,47 @@
+package proxysource
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/manifests"
+	"github.com/lectern-dev/lectern/proxy/manifest"
+)
+
+func readCredential(u *unstructured.Unstructured) (manifest.Credential, error) {
+	var c v1alpha1.Credential
+	if err := decode(u, &c); err != nil {
+		return manifest.Credential{}, err
+	}
+	return manifests.Credential(&c), nil
+}
+
+func readEndpoint(u *unstructured.Unstructured) (manifest.ProxyEndpoint, error) {
+	var e v1alpha1.ProxyEndpoint
+	if err := decode(u, &e); err != nil {
+		return manifest.ProxyEndpoint{}, err
+	}
+	return manifests.Endpoint(&e), nil
+}
+
+// readProject reads what counts of a Project. One that can not be read otherwise still owns its project, and
+// allows nobody else: were it left out, the project would be everybody's.
+func readProject(u *unstructured.Unstructured) (manifest.Project, error) {
+	var p v1alpha1.Project
+	err := decode(u, &p)
+	if err != nil {
+		p = v1alpha1.Project{}
+		p.Namespace, p.Name = u.GetNamespace(), u.GetName()
+		p.Spec.ProjectID, _, _ = unstructured.NestedString(u.Object, "spec", "projectId") // "" is judged as any other fault
+	}
+	return manifests.Project(&p), err
+}
+
+// decode takes an object's own fields and leaves metadata and status, which nothing here depends on.
+func decode(u *unstructured.Unstructured, into any) error {
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{
+		"metadata": map[string]any{"namespace": u.GetNamespace(), "name": u.GetName()},
+		"spec":     u.Object["spec"],
+	}, into)
+}

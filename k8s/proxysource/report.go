@@ -1,0 +1,159 @@
+package proxysource
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/lectern-dev/lectern/proxy/manifest"
+)
+
+// tally counts objects.
+type tally struct {
+	endpoints, credentials int            // in force
+	faulty                 map[string]int // by kind
+}
+
+// kinds are those that are counted.
+var kinds = [...]string{"Project", "Credential", "ProxyEndpoint"}
+
+// report says what was decided: each thing once, in the log, and how it stands in metrics. But for the metrics it
+// belongs to one goroutine.
+type report struct {
+	log      *slog.Logger
+	told     map[manifest.ObjectKey]string // what was said to be wrong with objects
+	warned   map[manifest.ObjectKey]string
+	since    atomic.Int64 // when the trouble began, in nanoseconds since 1970; 0: there is none
+	changes  metric.Int64Counter
+	building metric.Float64Histogram
+}
+
+// newReport makes the instruments:
+//
+//	lectern.proxy.policy.objects{kind, state}   objects, in_force or faulty
+//	lectern.proxy.policy.behind                 seconds for which the cluster was not heard
+//	lectern.proxy.policy.changes                policies that were put in force
+//	lectern.proxy.policy.build.duration         seconds that making one took
+func newReport(log *slog.Logger, provider metric.MeterProvider, s *Source) (*report, error) {
+	r := &report{log: log, told: map[manifest.ObjectKey]string{}, warned: map[manifest.ObjectKey]string{}}
+	meter := provider.Meter("github.com/lectern-dev/lectern/k8s/proxysource")
+	var err error
+	if r.changes, err = meter.Int64Counter("lectern.proxy.policy.changes",
+		metric.WithDescription("Policies that were put in force.")); err != nil {
+		return nil, err
+	}
+	if r.building, err = meter.Float64Histogram("lectern.proxy.policy.build.duration", metric.WithUnit("s"),
+		metric.WithDescription("How long it took to make a policy of all objects."),
+		metric.WithExplicitBucketBoundaries(0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1)); err != nil {
+		return nil, err
+	}
+	if _, err = meter.Float64ObservableGauge("lectern.proxy.policy.behind", metric.WithUnit("s"),
+		metric.WithDescription("For how long the cluster was not heard, and what was in force before is kept; 0 when it is heard."),
+		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+			behind := 0.0
+			if since := r.since.Load(); since != 0 {
+				behind = time.Since(time.Unix(0, since)).Seconds()
+			}
+			o.Observe(behind)
+			return nil
+		})); err != nil {
+		return nil, err
+	}
+	_, err = meter.Int64ObservableGauge("lectern.proxy.policy.objects",
+		metric.WithDescription("Objects, by kind: in_force (of endpoints and credentials), or faulty, wholly or in a part."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			t := s.tally.Load()
+			observe := func(kind, state string, n int) {
+				o.Observe(int64(n), metric.WithAttributes(attribute.String("kind", kind), attribute.String("state", state)))
+			}
+			observe("ProxyEndpoint", "in_force", t.endpoints)
+			observe("Credential", "in_force", t.credentials)
+			for _, kind := range kinds {
+				observe(kind, "faulty", t.faulty[kind])
+			}
+			return nil
+		}))
+	return r, err
+}
+
+// trouble tells that the cluster is not heard any more, or that it is again.
+func (r *report) trouble(ctx context.Context, err error) {
+	began := r.since.Load()
+	switch {
+	case err != nil && began == 0:
+		r.since.Store(time.Now().UnixNano())
+		r.log.LogAttrs(ctx, slog.LevelWarn, "policy: the cluster is not heard; what is in force stays", slog.String("error", err.Error()))
+	case err == nil && began != 0:
+		r.since.Store(0)
+		r.log.LogAttrs(ctx, slog.LevelInfo, "policy: the cluster is heard again",
+			slog.Duration("after", time.Since(time.Unix(0, began)).Round(time.Millisecond)))
+	}
+}
+
+// objects tells what has become wrong with objects, and what no more is, and counts them.
+func (r *report) objects(ctx context.Context, t *tally, faults, warnings []*manifest.Fault) {
+	wrong := reasons(faults)
+	for key := range wrong {
+		t.faulty[key.Kind]++
+	}
+	r.tell(ctx, slog.LevelWarn, "policy: an object is faulty", r.told, wrong)
+	for key := range r.told {
+		if wrong[key] == "" {
+			r.log.LogAttrs(ctx, slog.LevelInfo, "policy: nothing is wrong with an object any more", name(key)...)
+		}
+	}
+	r.told = wrong
+	warned := reasons(warnings)
+	r.tell(ctx, slog.LevelWarn, "policy: an object is in force, and hardly as it was meant", r.warned, warned)
+	r.warned = warned
+}
+
+// tell tells of objects what was not told before, in the order of their names.
+func (r *report) tell(ctx context.Context, level slog.Level, message string, before, now map[manifest.ObjectKey]string) {
+	var keys []manifest.ObjectKey
+	for key, why := range now {
+		if before[key] != why {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b manifest.ObjectKey) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for _, key := range keys {
+		r.log.LogAttrs(ctx, level, message, append(name(key), slog.String("reason", now[key]))...)
+	}
+}
+
+// replaced tells that a policy was put in force.
+func (r *report) replaced(ctx context.Context, t *tally, took time.Duration) {
+	r.changes.Add(ctx, 1)
+	r.building.Record(ctx, took.Seconds())
+	faulty := 0
+	for _, n := range t.faulty {
+		faulty += n
+	}
+	r.log.LogAttrs(ctx, slog.LevelInfo, "policy in force", slog.Int("endpoints", t.endpoints), slog.Int("credentials", t.credentials),
+		slog.Int("faulty", faulty), slog.Duration("took", took))
+}
+
+// reasons joins what is wrong with each object.
+func reasons(faults []*manifest.Fault) map[manifest.ObjectKey]string {
+	all := map[manifest.ObjectKey]string{}
+	for _, f := range faults {
+		if all[f.Of] != "" {
+			all[f.Of] += "; "
+		}
+		all[f.Of] += f.Reason
+	}
+	return all
+}
+
+func name(key manifest.ObjectKey) []slog.Attr {
+	return []slog.Attr{slog.String("kind", key.Kind), slog.String("namespace", key.Namespace), slog.String("name", key.Name)}
+}

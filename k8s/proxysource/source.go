@@ -1,0 +1,208 @@
+package proxysource
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/lectern-dev/lectern/proxy/app"
+	"github.com/lectern-dev/lectern/proxy/manifest"
+	"github.com/lectern-dev/lectern/proxy/policy"
+)
+
+const (
+	// gather is how long after a change others are waited for: what is applied together comes together.
+	gather = 10 * time.Millisecond
+	// patience is how long a change waits for Secrets that are being read.
+	patience = 200 * time.Millisecond
+	// After a policy was made, the next waits for idleFor times as long as that took, and for idleAtMost at most:
+	// a cluster where much changes takes a fifth of one processor.
+	idleFor    = 4
+	idleAtMost = 300 * time.Millisecond
+)
+
+// Source keeps a policy.Store up to date with a cluster. It is an app.Gradual.
+type Source struct {
+	store *policy.Store
+	api   *api
+
+	projects    []*mirror[manifest.Project] // for each namespace, or one for all
+	credentials []*mirror[manifest.Credential]
+	endpoints   []*mirror[manifest.ProxyEndpoint]
+	glances     []*glance
+	vault       *vault
+	alive       *link
+
+	changes chan struct{} // objects have changed
+	news    chan struct{} // what trouble returns has changed
+	rests   chan struct{} // Secrets were read
+
+	loaded atomic.Bool
+	tally  atomic.Pointer[tally]
+	report *report
+
+	rested time.Time // when the next policy may be made
+}
+
+// New returns a Source that asks the API server of a configuration for the objects of namespaces, or of all when
+// there are none. It asks for nothing before Run.
+func New(config *rest.Config, namespaces []string, o app.SourceOptions) (*Source, error) {
+	api, err := newAPI(config)
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{store: o.Store, api: api, changes: make(chan struct{}, 1), news: make(chan struct{}, 1), rests: make(chan struct{}, 1)}
+	s.tally.Store(&tally{})
+	if s.report, err = newReport(o.Log, o.Meter, s); err != nil {
+		return nil, err
+	}
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	changed, told := signal(s.changes), signal(s.news)
+	s.vault = newVault(api.secret, changed, told, signal(s.rests))
+	s.alive = &link{what: "the API server", news: told, filled: true}
+	for _, namespace := range namespaces {
+		of := func(resource string) string {
+			if namespace != "" {
+				resource += " of " + namespace
+			}
+			return resource
+		}
+		owners := newMirror(of(projects), readProject, changed, told)
+		owners.linger = true
+		s.projects = append(s.projects, owners)
+		s.credentials = append(s.credentials, newMirror(of(credentials), readCredential, changed, told))
+		s.endpoints = append(s.endpoints, newMirror(of(endpoints), readEndpoint, changed, told))
+		s.glances = append(s.glances, &glance{link: link{what: of(secrets), news: told}, namespace: namespace, vault: s.vault})
+	}
+	return s, nil
+}
+
+// signal returns what wakes the one who reads c, however often it is called until then.
+func signal(c chan struct{}) func() {
+	return func() {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Run follows changes until ctx ends. The policy that is in force then stays so.
+func (s *Source) Run(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	var following sync.WaitGroup
+	defer func() {
+		stop()
+		following.Wait()
+		s.vault.close()
+		s.api.redial()
+	}()
+	for i, g := range s.glances {
+		follow := func(resource string, f func(context.Context, lister, watcher)) {
+			list, begin := s.api.of(resource, g.namespace)
+			following.Go(func() { f(ctx, list, begin) })
+		}
+		follow(projects, s.projects[i].follow)
+		follow(credentials, s.credentials[i].follow)
+		follow(endpoints, s.endpoints[i].follow)
+		follow(secrets, g.follow)
+	}
+	following.Go(func() {
+		s.alive.probe(ctx, func(ctx context.Context) error { return s.api.alive(ctx, s.glances[0].namespace) }, s.api.redial)
+	})
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.news:
+			s.report.trouble(ctx, s.trouble())
+		case <-s.changes:
+			if sleep(ctx, max(gather, time.Until(s.rested))) {
+				s.renew(ctx)
+			}
+		}
+	}
+}
+
+// renew makes a policy of what the API server has, once the Secrets that it takes are there.
+func (s *Source) renew(ctx context.Context) {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	waited := false
+	for s.filled() {
+		seen := s.collect()
+		s.vault.want(ctx, seen.wanted)
+		settled, answered := s.vault.settled()
+		if answered && (settled || waited) || waited && s.loaded.Load() {
+			s.apply(ctx, seen)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-late.C:
+			waited = true
+		case <-s.changes:
+		case <-s.rests:
+		case <-s.news:
+			s.report.trouble(ctx, s.trouble())
+		}
+	}
+}
+
+// links are all ways of hearing from the API server.
+func (s *Source) links() []*link {
+	list := []*link{s.alive}
+	for i := range s.glances {
+		list = append(list, &s.projects[i].link, &s.credentials[i].link, &s.endpoints[i].link, &s.glances[i].link)
+	}
+	return list
+}
+
+// filled tells whether all was heard once.
+func (s *Source) filled() bool {
+	for _, l := range s.links() {
+		if filled, _ := l.state(); !filled {
+			return false
+		}
+	}
+	return true
+}
+
+// trouble says why what is in force may not be what the cluster says; nil when nothing is known.
+func (s *Source) trouble() error {
+	for _, l := range s.links() {
+		if _, err := l.state(); err != nil {
+			return err
+		}
+	}
+	return s.vault.failing()
+}
+
+var errLoading = errors.New("the first policy is being loaded")
+
+// Healthy returns nil when what is in force is what the cluster says, and otherwise why it is not. Objects that are
+// faulty are none of that.
+func (s *Source) Healthy() error {
+	if err := s.trouble(); err != nil {
+		return err
+	}
+	return s.Loaded()
+}
+
+// Loaded returns nil once a policy is in force, and before what it waits for.
+func (s *Source) Loaded() error {
+	if s.loaded.Load() {
+		return nil
+	}
+	if err := s.trouble(); err != nil {
+		return err
+	}
+	return errLoading
+}

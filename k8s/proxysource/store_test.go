@@ -1,0 +1,292 @@
+package proxysource_test
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+)
+
+const (
+	canary = "sk_live_c4n4ryC4N4RY51Hx0Qw9"
+	second = "sk_live_an0th3rV4lue8Kq2Zt7b"
+)
+
+// A policy's life: nothing before the first one is there, and then what the cluster says.
+func TestLife(t *testing.T) {
+	c := newCluster(t)
+	way, kube := newRelay(t, c.asProxy(t))
+	way.interrupt()
+	p := startProxy(t, c, kube, nil)
+	if status, checks := p.ready(t); status != http.StatusServiceUnavailable || checks["loaded"] != "failing" || checks["policy"] != "failing" {
+		t.Errorf("before there is a policy /readyz says %d %v", status, checks)
+	}
+	if _, _, code, err := p.call("/a", ""); err != nil || code != "origin_not_allowed" {
+		t.Errorf("before there is a policy a call is answered %q, %v", code, err)
+	}
+	way.mend(t)
+	p.awaitReady(t)
+
+	token, key := secret("stripe", canary), credential("stripe", p.project, "cred_stripe")
+	c.create(t, token, key, p.third.endpoint("shop", p.project, "/a", "cred_stripe"))
+	p.awaitSent(t, "/a/b", "cred_stripe", canary)
+	eventually(t, "/readyz says that all is well", func() bool {
+		status, checks := p.ready(t)
+		return status == http.StatusOK && checks["policy"] == "ok"
+	})
+
+	change(t, c, token, func(s *corev1.Secret) { s.Data["token"] = []byte(second) })
+	p.awaitSent(t, "/a", "cred_stripe", second)
+	change(t, c, token, func(s *corev1.Secret) { s.Data = map[string][]byte{"other": []byte(second)} })
+	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
+	change(t, c, key, func(k *v1alpha1.Credential) { k.Spec.ValueFrom.SecretKeyRef.Key = "other" })
+	p.awaitSent(t, "/a", "cred_stripe", second)
+	c.remove(t, token)
+	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
+	p.awaitSent(t, "/a", "", "") // all else stays
+	token = secret("stripe", "")
+	token.Data = map[string][]byte{"other": []byte(canary)}
+	c.create(t, token)
+	p.awaitSent(t, "/a", "cred_stripe", canary)
+	c.remove(t, key)
+	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
+	// Deleted counts at once, also where somebody's finalizer keeps the object.
+	held := credential("stripe", p.project, "cred_stripe")
+	held.Finalizers = []string{"example.com/hold"}
+	held.Spec.ValueFrom.SecretKeyRef.Key = "other"
+	c.create(t, held)
+	p.awaitSent(t, "/a", "cred_stripe", canary)
+	c.remove(t, held)
+	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
+	change(t, c, held, func(k *v1alpha1.Credential) { k.Finalizers = nil })
+
+	shop := p.third.endpoint("shop", p.project, "/a")
+	shop.Namespace = c.namespace
+	change(t, c, shop, func(e *v1alpha1.ProxyEndpoint) {
+		e.Spec.Destinations = p.third.endpoint("", "", "/b").Spec.Destinations
+	})
+	p.awaitRefused(t, "/a", "", "destination_not_allowed")
+	p.awaitSent(t, "/b", "", "")
+	c.remove(t, shop)
+	p.awaitRefused(t, "/b", "", "origin_not_allowed")
+}
+
+// What is wrong with an object keeps out that one, is said once, and ends when it is mended.
+func TestFaultyObjects(t *testing.T) {
+	c := newCluster(t)
+	p := startProxy(t, c, c.asProxy(t), nil)
+	p.awaitReady(t)
+	c.create(t, secret("good", canary), credential("good", p.project, "cred_good"), p.third.endpoint("good", p.project, "/good", "cred_good"))
+	p.awaitSent(t, "/good", "cred_good", canary)
+
+	bad := p.third.endpoint("bad", p.project, "/bad")
+	bad.Spec.Origins = []v1alpha1.Rule{{Domain: "co.uk"}} // the schema can not know
+	rival := credential("rival", p.project, "cred_good")
+	rival.Spec.ValueFrom.SecretKeyRef.Name = "good"
+	c.create(t, bad, credential("lone", p.project, "cred_lone"), rival, p.third.endpoint("half", p.project, "/half", "cred_good", "cred_lone", "cred_none"))
+	faulty := func(kind string) float64 {
+		return p.metric(t, "lectern_proxy_policy_objects", `kind="`+kind+`"`, `state="faulty"`)
+	}
+	eventually(t, "the metric counts them", func() bool { return faulty("ProxyEndpoint") == 2 && faulty("Credential") == 2 })
+	p.awaitSent(t, "/good", "cred_good", canary)
+	p.awaitSent(t, "/half", "cred_good", canary)
+	p.awaitRefused(t, "/half", "cred_lone", "credential_not_allowed")
+	p.awaitRefused(t, "/bad", "", "destination_not_allowed")
+	if current := p.metric(t, "lectern_proxy_policy_current"); current != 1 {
+		t.Errorf("with faulty objects the policy counts as %v", current)
+	}
+	says := func(name, message, reason string) bool {
+		for line := range strings.Lines(p.log.String()) {
+			if strings.Contains(line, `"name":"`+name+`"`) && strings.Contains(line, message) && strings.Contains(line, reason) &&
+				strings.Contains(line, `"namespace":"`+c.namespace+`"`) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, want := range []struct{ name, reason string }{
+		{"bad", `spec.origins[0].domain: \"co.uk\" would allow`}, {"lone", `there is no Secret \"lone\"`},
+		{"rival", "as is that of Credential/good"}, {"half", `there is no Credential with the id \"cred_none\"`},
+	} {
+		eventually(t, "the log says what is wrong with "+want.name, func() bool { return says(want.name, "policy: an object is faulty", want.reason) })
+	}
+
+	change(t, c, bad, func(e *v1alpha1.ProxyEndpoint) { e.Spec.Origins = []v1alpha1.Rule{{Domain: "example.com"}} })
+	c.create(t, secret("lone", second))
+	p.awaitSent(t, "/bad", "", "")
+	p.awaitSent(t, "/half", "cred_lone", second)
+	eventually(t, "the log says that it is mended", func() bool {
+		return says("bad", "nothing is wrong with an object any more", "") && says("lone", "nothing is wrong with an object any more", "")
+	})
+	if n := strings.Count(p.log.String(), `"reason":"spec.origins[0].domain`); n != 1 {
+		t.Errorf("it was said %d times what is wrong", n)
+	}
+}
+
+// What belongs to one namespace is used from another by a grant alone.
+func TestGrants(t *testing.T) {
+	c := newCluster(t)
+	p := startProxy(t, c, c.asProxy(t), nil)
+	p.awaitReady(t)
+	other := c.newNamespace(t)
+	owner, key := declared("one", p.project, other), credential("stripe", p.project, "cred_stripe")
+	c.create(t, owner, secret("stripe", canary), key)
+	used := p.third.endpoint("shop", p.project, "/a", "cred_stripe")
+	used.Namespace = other
+	c.create(t, used)
+	p.awaitSent(t, "/a", "", "")
+	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
+	change(t, c, key, func(k *v1alpha1.Credential) { k.Spec.AllowedNamespaces = []string{other} })
+	p.awaitSent(t, "/a", "cred_stripe", canary)
+	change(t, c, key, func(k *v1alpha1.Credential) { k.Spec.AllowedNamespaces = nil })
+	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
+	change(t, c, owner, func(o *v1alpha1.Project) { o.Spec.AllowedNamespaces = nil })
+	p.awaitRefused(t, "/a", "", "origin_not_allowed")
+	change(t, c, owner, func(o *v1alpha1.Project) { o.Spec.AllowedNamespaces = []string{"*"} })
+	p.awaitSent(t, "/a", "", "")
+	// A Project that is being deleted still says whose the project is.
+	change(t, c, owner, func(o *v1alpha1.Project) {
+		o.Finalizers, o.Spec.AllowedNamespaces = []string{"example.com/hold"}, nil
+	})
+	p.awaitRefused(t, "/a", "", "origin_not_allowed")
+	c.remove(t, owner)
+	c.create(t, p.third.endpoint("own", p.project, "/own"))
+	p.awaitSent(t, "/own", "", "")
+	p.awaitRefused(t, "/a", "", "destination_not_allowed")
+	change(t, c, owner, func(o *v1alpha1.Project) { o.Finalizers = nil })
+}
+
+// Only the namespaces that are told count.
+func TestNamespaces(t *testing.T) {
+	c := newCluster(t)
+	other := c.newNamespace(t)
+	p := startProxy(t, c, c.asProxy(t), map[string]string{"WATCH_NAMESPACES": c.namespace + ", " + other})
+	p.awaitReady(t)
+	third := c.newNamespace(t)
+	for namespace, path := range map[string]string{c.namespace: "/a", other: "/b", third: "/c"} {
+		e, key, token := p.third.endpoint("shop", p.project, path, "cred_"+path[1:]), credential("key", p.project, "cred_"+path[1:]), secret("key", canary+path)
+		e.Namespace, key.Namespace, token.Namespace = namespace, namespace, namespace
+		c.create(t, token, key, e)
+	}
+	p.awaitSent(t, "/a", "cred_a", canary+"/a")
+	p.awaitSent(t, "/b", "cred_b", canary+"/b")
+	p.awaitRefused(t, "/c", "", "destination_not_allowed")
+}
+
+// requests notes what is asked of the API server.
+type requests struct {
+	mu   sync.Mutex
+	next http.RoundTripper
+	all  []*http.Request
+}
+
+func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	r.all = append(r.all, request)
+	r.mu.Unlock()
+	return r.next.RoundTrip(request)
+}
+
+// Only Secrets that are referred to are read, one by one; of all others only metadata is asked for. What counts for
+// nothing makes no new policy.
+func TestAsksForLittle(t *testing.T) {
+	c := newCluster(t)
+	seen := &requests{}
+	kube := c.asProxy(t)
+	kube.Wrap(func(next http.RoundTripper) http.RoundTripper { seen.next = next; return seen })
+	p := startProxy(t, c, kube, nil)
+	p.awaitReady(t)
+	key := credential("used", p.project, "cred_used")
+	c.create(t, secret("unused", "some value that nobody refers to"), secret("used", canary), key, p.third.endpoint("shop", p.project, "/a", "cred_used"))
+	p.awaitSent(t, "/a", "cred_used", canary)
+
+	changes := p.metric(t, "lectern_proxy_policy_changes_total")
+	meta.SetStatusCondition(&key.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonValid, LastTransitionTime: metav1.Now()})
+	if err := c.client.Status().Update(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	change(t, c, key, func(k *v1alpha1.Credential) { k.Labels = map[string]string{"team": "a"} })
+	token := secret("used", "")
+	token.Namespace = c.namespace
+	change(t, c, token, func(s *corev1.Secret) { s.Labels = map[string]string{"team": "a"} })
+	other := secret("unused", "")
+	other.Namespace = c.namespace
+	change(t, c, other, func(s *corev1.Secret) { s.Data["token"] = []byte("another value that nobody refers to") })
+	// What comes after all that counts again.
+	c.create(t, p.third.endpoint("last", p.project, "/last"))
+	p.awaitSent(t, "/last", "", "")
+	if now := p.metric(t, "lectern_proxy_policy_changes_total"); now != changes+1 {
+		t.Errorf("%v policies for one change that counts", now-changes)
+	}
+
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	values := 0
+	for _, r := range seen.all {
+		if r.Method != http.MethodGet {
+			t.Errorf("%s %s: it only reads", r.Method, r.URL.Path)
+		}
+		if !strings.Contains(r.URL.Path, "/secrets") {
+			continue
+		}
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/namespaces/"+c.namespace+"/secrets/used"):
+			values++
+		case strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata"):
+		default:
+			t.Errorf("it asked for %s with %q", r.URL, r.Header.Get("Accept"))
+		}
+	}
+	if values < 1 || values > 2 {
+		t.Errorf("the Secret that is referred to was read %d times, for one value and one other label", values)
+	}
+}
+
+// A value shows nowhere.
+func TestValuesShowNowhere(t *testing.T) {
+	c := newCluster(t)
+	p := startProxy(t, c, c.asProxy(t), nil)
+	p.awaitReady(t)
+	token := secret("stripe", canary)
+	token.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"stringData":{"token":"` + canary + `"}}`}
+	key := credential("stripe", p.project, "cred_stripe")
+	c.create(t, token, key, p.third.endpoint("shop", p.project, "/a", "cred_stripe"))
+	p.awaitSent(t, "/a", "cred_stripe", canary)
+	change(t, c, token, func(s *corev1.Secret) { s.Data["token"] = []byte(canary + "\n") }) // a warning
+	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
+	change(t, c, token, func(s *corev1.Secret) { s.Data["token"] = []byte(second) })
+	p.awaitSent(t, "/a", "cred_stripe", second)
+	change(t, c, key, func(k *v1alpha1.Credential) { k.Spec.ValueFrom.SecretKeyRef.Key = "missing" })
+	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
+	change(t, c, token, func(s *corev1.Secret) { s.Data["missing"] = []byte(canary + second) })
+	p.awaitSent(t, "/a", "cred_stripe", canary+second)
+
+	shown := map[string]string{"the log": p.log.String()}
+	shown["metrics"], _ = p.get(t, p.internal+"/metrics")
+	shown["readiness"], _ = p.get(t, p.internal+"/readyz")
+	var events eventsv1.EventList
+	if err := c.client.List(t.Context(), &events); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events.Items {
+		shown["events"] += e.Note + e.Reason
+	}
+	for where, text := range shown {
+		for _, value := range []string{canary, second} {
+			if strings.Contains(text, value) || strings.Contains(text, strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(value)), "=")) {
+				t.Errorf("%s shows a value:\n%s", where, text)
+			}
+		}
+	}
+	if !strings.Contains(shown["the log"], `has no key \"missing\"`) {
+		t.Error("the log does not say what was wrong: it was not looked at")
+	}
+}

@@ -1,0 +1,260 @@
+// Package pagelist reads an ordered list page by page and chunk by chunk, by the key of the last record
+// (never by offset), so that a page deep in a list costs what the first one costs. It owns the
+// promises that every list makes:
+//
+//   - The last key of a page is settled before its first byte, and the page ends at that key, so that
+//     the link to the next page is true whatever changes while the page is on its way.
+//   - No record comes twice in one page, also when it moves within the list meanwhile.
+//   - Memory stays flat whatever the limit: a chunk is bounded in records and bytes.
+//   - A chunk's database connection is returned before the chunk is handed out.
+//   - A page of more than one chunk asks for its turn before each statement behind the first, where somebody
+//     keeps [Turns].
+//
+// It knows no SQL: a [Source] does.
+package pagelist
+
+import (
+	"context"
+	"iter"
+	"math"
+	"sync"
+)
+
+// Position is a place in an ordered list: the sort key of a record, with its id to break ties.
+// Times are Unix microseconds. The zero ID stands before every record of that key.
+type Position struct {
+	Key int64
+	ID  string
+}
+
+// Source reads one ordered list. It serves one page and may keep state between its chunks.
+type Source interface {
+	// Chunk gives sink the records behind after and up to end (included), in order, at most limit.
+	// It stops early when the sink has enough. The sink's bytes are not handed out before Chunk
+	// returned, and Chunk returns the database connection before it does.
+	Chunk(ctx context.Context, sink *Sink, after, end Position, limit int) error
+
+	// Settle finds the position of the n-th record behind after and up to end, or of the last one
+	// when there are fewer, and whether another one stands behind it. found is false when there is
+	// none at all. It reads no more than an index. An n of [All] asks for the last one.
+	Settle(ctx context.Context, after, end Position, n int) (last Position, found, more bool, err error)
+}
+
+// All is the limit of a page that takes every record of its range.
+const All = math.MaxInt
+
+// Page asks for a part of a list.
+type Page struct {
+	After, End Position // the records behind After, up to and with End
+	Limit      int      // how many records at most; at least 1
+	Format     Format
+	Moves      bool // a record may move forward in the list's order while it is read
+}
+
+// Bounds of a chunk. The first is small, so that the first byte comes early; they grow to what keeps
+// Postgres and the network busy.
+const (
+	firstRecords = 500
+	mostRecords  = 5000
+	goalBytes    = 1 << 20 // a chunk aims at this many encoded bytes
+	mostBytes    = 4 << 20 // and stops behind the record that brings it over this
+
+	settleRecords = 50_000 // of an index, passed by one statement on the way to a page's end
+
+	// A short statement reads so many times fewer records: it is then over before the scheduler of a busy machine
+	// would have it give way to who comes meanwhile.
+	shortBy = 25
+)
+
+// List is a page being read. Its first chunk is in memory: what fits there needs no further reading.
+type List struct {
+	ctx   context.Context
+	src   Source
+	sink  *Sink
+	next  *Position
+	after Position
+	end   Position
+	more  bool // chunks follow the first
+	turn  Turn // nil while the page is one chunk, and where nobody keeps turns
+}
+
+// Open reads the first chunk of the page and settles where the page ends.
+func Open(ctx context.Context, src Source, page Page) (*List, error) {
+	l := &List{ctx: ctx, src: src, sink: newSink(page)}
+	// One record more than is wanted tells whether there is a next page.
+	ask := min(page.Limit, firstRecords-1) + 1
+	if err := src.Chunk(ctx, l.sink, page.After, page.End, ask); err != nil {
+		l.Close()
+		return nil, err
+	}
+	l.after, l.end = l.sink.position(page.After), page.End
+	switch {
+	case l.sink.over:
+		next := l.after
+		l.next = &next
+	case l.sink.exhausted(ask):
+	default:
+		if err := l.settle(page); err != nil {
+			l.Close()
+			return nil, err
+		}
+	}
+	if !l.more {
+		l.sink.close()
+	}
+	return l, nil
+}
+
+// settle finds the last key of a page that goes on behind its first chunk.
+func (l *List) settle(page Page) error {
+	remaining := page.Limit
+	if remaining != All {
+		remaining -= l.sink.taken
+	}
+	if err := l.enter(); err != nil {
+		return err
+	}
+	last, found, more, err := l.seek(max(remaining, 1))
+	if err != nil {
+		return err
+	}
+	switch {
+	case !found: // the rest is the end of the record that the first chunk began
+		l.end = l.after
+	case remaining == 0:
+		last = l.after
+		l.end, l.next = last, &last
+	default:
+		l.end = last
+		if more {
+			l.next = &last
+		}
+	}
+	if l.end != l.after || l.sink.open {
+		l.more = true
+	}
+	return nil
+}
+
+// seek finds the n-th record ahead, as [Source.Settle] does, in steps: a statement that passes a million rows of an
+// index would be one turn.
+func (l *List) seek(n int) (last Position, found, more bool, err error) {
+	after := l.after
+	for {
+		step := n
+		if n != All {
+			step = min(n, settleRecords)
+		}
+		var p Position
+		var some bool
+		step, err = l.inTurn(l.ctx, true, step, func(step int) (err error) {
+			p, some, more, err = l.src.Settle(l.ctx, after, l.end, step)
+			return err
+		})
+		if err != nil || !some {
+			return last, found, false, err
+		}
+		last, found = p, true
+		if n == All || n == step || !more {
+			return last, found, more, nil
+		}
+		n -= step
+		after = p
+	}
+}
+
+// Next is the position behind which the next page begins, nil when there is none.
+func (l *List) Next() *Position { return l.next }
+
+// Whole returns the body when it is one chunk.
+func (l *List) Whole() ([]byte, bool) { return l.sink.buf, !l.more }
+
+// Chunks gives the body piece by piece; a piece is valid until the next one is asked for. The next
+// chunk is read while the caller writes the last. The first error ends the sequence.
+func (l *List) Chunks() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		if !l.more {
+			yield(l.sink.buf, nil)
+			return
+		}
+		ctx, cancel := context.WithCancel(l.ctx)
+		type chunk struct {
+			buf  *[]byte
+			err  error
+			last bool
+		}
+		ahead := make(chan chunk)
+		var reader sync.WaitGroup
+		defer reader.Wait()
+		defer cancel()
+		size := len(l.sink.buf) / max(l.sink.taken, 1)
+		first := l.sink.detach()
+		reader.Go(func() {
+			limit := grow(firstRecords, size)
+			for {
+				last, err := l.read(ctx, limit)
+				size = len(l.sink.buf) / max(l.sink.rows, 1)
+				limit = grow(limit, size)
+				select {
+				case ahead <- chunk{l.sink.detach(), err, last}:
+				case <-ctx.Done():
+					return
+				}
+				if err != nil || last {
+					return
+				}
+			}
+		})
+		ok := yield(*first, nil)
+		release(first)
+		for ok {
+			var c chunk
+			select {
+			case c = <-ahead:
+			case <-l.ctx.Done():
+				yield(nil, l.ctx.Err())
+				return
+			}
+			if c.err != nil {
+				yield(nil, c.err)
+				return
+			}
+			ok = yield(*c.buf, nil) && !c.last
+			release(c.buf)
+		}
+	}
+}
+
+// read fills the sink with the next chunk and tells whether it is the last.
+func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
+	l.sink.begin()
+	limit, err = l.inTurn(ctx, false, limit, func(limit int) error {
+		return l.src.Chunk(ctx, l.sink, l.after, l.end, limit)
+	})
+	if err != nil {
+		return false, err
+	}
+	l.after = l.sink.position(l.after)
+	if l.sink.exhausted(limit) || l.after == l.end && !l.sink.open {
+		l.sink.close()
+		return true, nil
+	}
+	return false, nil
+}
+
+// grow gives the size of the next chunk in records of size bytes.
+func grow(limit, size int) int {
+	return max(1, min(limit*2, mostRecords, goalBytes/max(size, 1)))
+}
+
+// Close gives the page's memory and its place among large lists back. The pieces that it handed out are no
+// longer valid.
+func (l *List) Close() {
+	if l.sink.buf != nil {
+		release(l.sink.detach())
+	}
+	if l.turn != nil {
+		l.turn.Leave()
+		l.turn = nil
+	}
+}

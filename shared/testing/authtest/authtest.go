@@ -1,0 +1,100 @@
+// Package authtest gives tests a key database of their own, and keys in it. It needs what pgtest needs,
+// a TestMain that calls pgtest.Main among it.
+//
+// Production code does not import it; the linter sees to that.
+package authtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+)
+
+// Keys is a migrated key database and an Admin of it.
+type Keys struct {
+	*keyring.Admin
+
+	// Config is what a service that verifies these keys is given: both roles, and the Redis that New
+	// was given. Rates are as by default. It may be changed before use.
+	Config auth.Config
+
+	t testing.TB
+}
+
+// New returns a key database of t's own on the test binary's Postgres. Changes are announced through
+// the Redis at redisURL; empty: there is none. All of it goes when t ends.
+func New(t testing.TB, redisURL config.Secret) *Keys {
+	t.Helper()
+	return On(t, pgtest.Database(t, pgkeys.Schema()), redisURL)
+}
+
+// On does as [New] with a database that has [pgkeys.Schema], such as one on a server of t's own.
+func On(t testing.TB, db pgtest.DB, redisURL config.Secret) *Keys {
+	t.Helper()
+	environ := map[string]string{
+		"AUTH_DATABASE_URL":         db.ReaderURL,
+		"AUTH_MIGRATE_DATABASE_URL": db.OwnerURL,
+	}
+	if !redisURL.IsZero() {
+		environ["REDIS_URL"] = redisURL.Reveal()
+		environ["AUTH_CACHE_SECRETS"] = "authtest-cache-secret-0123456789"
+	}
+	k := &Keys{t: t}
+	if err := config.Load(&k.Config, environ); err != nil {
+		t.Fatalf("authtest: %v", err)
+	}
+	admin, err := keyring.OpenAdmin(t.Context(), k.Config, keyring.Options{})
+	if err != nil {
+		t.Fatalf("authtest: %v", err)
+	}
+	k.Admin = admin
+	t.Cleanup(func() {
+		if err := admin.Close(); err != nil {
+			t.Errorf("authtest: close the admin: %v", err)
+		}
+	})
+	return k
+}
+
+// Key mints a key for the project with the scopes, or the default ones when none are named, and
+// returns its text.
+func (k *Keys) Key(projectID string, scopes ...auth.Scope) string {
+	k.t.Helper()
+	key, _ := k.Minted(pgkeys.MintOptions{ProjectID: projectID, Scopes: auth.ScopesOf(scopes...)})
+	return key
+}
+
+// Minted mints a key as o says, and returns its text and its record.
+func (k *Keys) Minted(o pgkeys.MintOptions) (string, auth.Record) {
+	k.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	key, r, err := k.Mint(ctx, o)
+	if err != nil {
+		k.t.Fatalf("authtest: %v", err)
+	}
+	return key.Reveal(), r
+}
+
+// Keyring opens what a service verifies these keys with, by Config, and closes it when t ends.
+func (k *Keys) Keyring(o keyring.Options) *keyring.Keyring {
+	k.t.Helper()
+	ring, err := keyring.Open(k.t.Context(), k.Config, o)
+	if err != nil {
+		k.t.Fatalf("authtest: %v", err)
+	}
+	k.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := ring.Close(ctx); err != nil {
+			k.t.Errorf("authtest: close the keyring: %v", err)
+		}
+	})
+	return ring
+}

@@ -1,0 +1,184 @@
+package fences
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// prefix begins the import path of every package of the project.
+const prefix = "github.com/lectern-dev/lectern/"
+
+// pkg is one package of the project, with what its code imports; its tests may import what they need.
+type pkg struct {
+	path    string   // without prefix
+	imports []string // direct, in full
+	deps    []string // direct and indirect, in full
+}
+
+// violations says which of the packages break which rule, one line each.
+func violations(all []pkg) []string {
+	var found []string
+	for _, p := range all {
+		broken := func(rule, imported string) {
+			found = append(found, fmt.Sprintf("%s imports %s: %s", p.path, strings.TrimPrefix(imported, prefix), rule))
+		}
+		for _, i := range p.imports {
+			for _, rule := range importRules(p.path, i) {
+				broken(rule, i)
+			}
+		}
+		for _, d := range p.deps {
+			for _, rule := range dependencyRules(p.path, d) {
+				broken(rule, d)
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// importRules returns the rules that path breaks by importing imported itself.
+func importRules(path, imported string) []string {
+	var broken []string
+	own, ours := strings.CutPrefix(imported, prefix)
+	from, to := serviceOf(path), serviceOf(own)
+	switch {
+	case !ours:
+		if layerOf(path) == noun && doesIO(imported) {
+			broken = append(broken, "nouns do no I/O")
+		}
+		if isKubernetesAPI(path) && strings.Contains(imported, ".") && !strings.HasPrefix(imported, "k8s.io/apimachinery/") {
+			broken = append(broken, "the types of the custom resources import nothing but Kubernetes' API machinery")
+		}
+	case isKubernetesAPI(path):
+		broken = append(broken, "the types of the custom resources import nothing but Kubernetes' API machinery")
+	case strings.HasPrefix(path, "shared/") && !strings.HasPrefix(own, "shared/"):
+		broken = append(broken, "shared imports nothing but shared")
+	case from != "" && to != "" && from != to:
+		broken = append(broken, "no service imports another")
+	case from != "" && from == to && !mayImport(path, own):
+		broken = append(broken, "within a service: cmd → app → {api, store} → noun")
+	}
+	return broken
+}
+
+// dependencyRules returns the rules that path breaks by dep being linked into it.
+func dependencyRules(path, dep string) []string {
+	var broken []string
+	own, ours := strings.CutPrefix(dep, prefix)
+	if isKubernetes(dep) && !holdsKubernetes(path) {
+		broken = append(broken, "Kubernetes' packages stand in k8s")
+	}
+	if !ours {
+		return broken
+	}
+	if isTestOnly(own) && !isTestOnly(path) && !(own == launcher && startsLocally(path)) {
+		broken = append(broken, "made for tests, and nothing else may be built with it")
+	}
+	if (strings.HasPrefix(path, "cli/") || strings.HasPrefix(path, "client")) && holdsKubernetes(own) {
+		broken = append(broken, "cli and client know nothing of Kubernetes")
+	}
+	return broken
+}
+
+// serviceOf returns the service that a package belongs to, or nothing.
+func serviceOf(path string) string {
+	if rest, ok := strings.CutPrefix(path, "services/"); ok {
+		name, below, _ := strings.Cut(rest, "/")
+		if name == "region" && below == "client" {
+			return "" // made for callers
+		}
+		return name
+	}
+	return ""
+}
+
+type layer int
+
+const (
+	outside layer = iota
+	noun
+	apiOrStore
+	app
+	cmd
+)
+
+// layerOf returns where in a service a package stands.
+func layerOf(path string) layer {
+	service := serviceOf(path)
+	if service == "" {
+		return outside
+	}
+	part := strings.TrimPrefix(path, "services/"+service+"/")
+	switch first, _, _ := strings.Cut(strings.TrimPrefix(part, "internal/"), "/"); {
+	case strings.HasPrefix(part, "cmd/"):
+		return cmd
+	case first == "app":
+		return app
+	case first == "api", first == "store":
+		return apiOrStore
+	case strings.HasPrefix(part, "internal/"):
+		return noun
+	}
+	return outside
+}
+
+// mayImport tells whether one package of a service may import another of the same.
+func mayImport(path, imported string) bool {
+	from, to := layerOf(path), layerOf(imported)
+	switch {
+	case strings.HasPrefix(imported, path+"/"), strings.HasPrefix(path, imported+"/"):
+		return true // a part of it, such as its migrations
+	case from == cmd:
+		return to == app
+	case from == noun:
+		return to == noun
+	}
+	return from > to
+}
+
+// doesIO tells whether a package reaches files, networks or databases.
+func doesIO(imported string) bool {
+	for _, p := range []string{
+		"net", "net/http", "os", "os/exec", "database/sql", "syscall",
+		"github.com/jackc/pgx/", "github.com/redis/", "github.com/gorilla/mux",
+	} {
+		if imported == p || strings.HasSuffix(p, "/") && strings.HasPrefix(imported, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func isKubernetes(path string) bool {
+	return strings.HasPrefix(path, "k8s.io/") || strings.HasPrefix(path, "sigs.k8s.io/")
+}
+
+// isKubernetesAPI tells whether a package is the types of the custom resources, which any program may use.
+func isKubernetesAPI(path string) bool {
+	rest, ok := strings.CutPrefix(path, "k8s/api/")
+	return ok && !strings.Contains(rest, "/")
+}
+
+func holdsKubernetes(path string) bool {
+	return path == "k8s" || strings.HasPrefix(path, "k8s/")
+}
+
+// launcher starts a Postgres on this machine: for tests, for `lectern up` and for the benchmarks.
+const launcher = "shared/testing/pglocal"
+
+// startsLocally reports whether a program that contains the package may start servers on this machine.
+func startsLocally(path string) bool {
+	return strings.HasPrefix(path, "cli/") || path == "bench" || strings.HasPrefix(path, "bench/")
+}
+
+// isTestOnly reports whether a package serves tests and local runs, and must not be compiled into a service.
+func isTestOnly(path string) bool {
+	if strings.HasPrefix(path, "shared/testing/") {
+		return true
+	}
+	rest, ok := strings.CutPrefix(path, "k8s/internal/")
+	name, _, _ := strings.Cut(rest, "/")
+	return ok && strings.HasSuffix(name, "test")
+}

@@ -1,0 +1,51 @@
+package pgtest
+
+import (
+	"context"
+	"net/url"
+	"testing"
+
+	"github.com/lectern-dev/lectern/shared/testing/pglocal"
+)
+
+// PrivatePrimary is [Private] with a server that standbys can replicate, and that keeps what it
+// acknowledged when it is killed.
+func PrivatePrimary(t testing.TB, settings map[string]string) *Instance {
+	t.Helper()
+	all := map[string]string{
+		"wal_level": "replica", "max_wal_senders": "8", "wal_keep_size": "256MB", "synchronous_commit": "on",
+		"hot_standby_feedback": "off", "max_standby_streaming_delay": "1s",
+	}
+	for name, value := range settings {
+		all[name] = value
+	}
+	return Private(t, all)
+}
+
+// Standby returns a streaming standby of i, with settings beside those of i. It runs for t alone.
+func (i *Instance) Standby(t testing.TB, settings map[string]string) *Instance {
+	t.Helper()
+	s, err := place(pglocal.Options{Port: pglocal.FreePort, Settings: settings},
+		func(ctx context.Context, o pglocal.Options) (*pglocal.Server, error) {
+			return pglocal.Standby(ctx, i.Server, o)
+		})
+	requirePostgres(t, err)
+	t.Cleanup(func() {
+		if err := s.close(); err != nil {
+			t.Errorf("pgtest: %v", err)
+		}
+	})
+	return s
+}
+
+// Here returns db, which stands on another server that i replicates or comes after, as it is reached on i.
+func (i *Instance) Here(db DB) DB {
+	here := func(of string) string {
+		u, err := url.Parse(of)
+		if err != nil {
+			return ""
+		}
+		return i.roleURL(u.User.Username(), db.Name)
+	}
+	return DB{Name: db.Name, OwnerURL: here(db.OwnerURL), ReaderURL: here(db.ReaderURL), IngestURL: here(db.IngestURL)}
+}

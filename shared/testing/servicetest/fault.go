@@ -1,0 +1,116 @@
+package servicetest
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
+)
+
+// Reads are requests that a service answers 200 as long as all is well.
+type Reads struct {
+	Service *Service
+	Key     string   // may be empty
+	Project string   // of the paths
+	Paths   []string // after /projects/{projectId}
+}
+
+func (r Reads) get(t testing.TB, path string) Answer {
+	t.Helper()
+	return r.Service.Get(t, r.Key, "/projects/"+r.Project+path)
+}
+
+// NewBreakable makes what [NewBacking] does, with the service's database on a server of its own that may
+// be killed.
+func NewBreakable(t testing.TB, schema pgdb.Schema) (*Backing, *pgtest.Instance) {
+	t.Helper()
+	// What was acknowledged outlives a kill here, as it does in production.
+	server := pgtest.Private(t, map[string]string{"synchronous_commit": "on"})
+	redis := redistest.Start(t)
+	return &Backing{DB: server.Database(t, schema), Redis: redis, Keys: authtest.New(t, redis.URL)}, server
+}
+
+// CheckPostgresFaults kills and stops the service's Postgres and brings it back: meanwhile every read is
+// 503 with Retry-After and says nothing of hosts or SQL, an ingest of line is 503, and all of it
+// recovers alone.
+func CheckPostgresFaults(t *testing.T, server *pgtest.Instance, r Reads, resource, line string) {
+	t.Helper()
+	for _, fault := range []struct {
+		name       string
+		begin, end func() error
+	}{
+		{"killed", server.Kill, func() error { return server.Restart(t.Context()) }},
+		{"stopped", server.Pause, server.Resume},
+	} {
+		if err := fault.begin(); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range r.Paths {
+			begin := time.Now()
+			a := r.get(t, path)
+			body := string(a.Body)
+			if a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" ||
+				!strings.Contains(body, `"code":"unavailable"`) || !strings.Contains(body, `"projectId":"`+r.Project+`"`) {
+				t.Errorf("%s: %s: %d %s", fault.name, path, a.Status, a.Body)
+			}
+			if took := time.Since(begin); took > 5*time.Second {
+				t.Errorf("%s: %s took %v", fault.name, path, took)
+			}
+			if strings.Contains(body, "127.0.0.1") || strings.Contains(body, "SELECT") || strings.Contains(body, ".s.PGSQL") {
+				t.Errorf("%s: the answer says too much: %s", fault.name, a.Body)
+			}
+		}
+		a := r.Service.DoInternal(t, Request{Method: http.MethodPost, Path: "/internal/" + resource, Key: IngestKey, Body: strings.NewReader(line)})
+		if a.Status != http.StatusServiceUnavailable {
+			t.Errorf("%s: ingest: %d %s", fault.name, a.Status, a.Body)
+		}
+		if a := r.Service.DoInternal(t, Request{Path: "/healthz"}); a.Status != http.StatusOK {
+			t.Errorf("%s: /healthz: %d", fault.name, a.Status)
+		}
+		if err := fault.end(); err != nil {
+			t.Fatal(err)
+		}
+		took := Eventually(t, 15*time.Second, fault.name+": answers again", func() bool {
+			for _, path := range r.Paths {
+				switch a := r.get(t, path); a.Status {
+				case http.StatusOK:
+				case http.StatusServiceUnavailable:
+					return false
+				default:
+					t.Fatalf("%s and back: %s: %d %s", fault.name, path, a.Status, a.Body)
+				}
+			}
+			return true
+		})
+		t.Logf("%s: back after %v", fault.name, took)
+		r.Service.MustIngest(t, resource, line)
+	}
+}
+
+// CheckRedisFaults kills and stops the service's Redis: no read is lost, with a key that the process
+// knows and with one that it does not.
+func CheckRedisFaults(t *testing.T, r Reads) {
+	t.Helper()
+	s := r.Service
+	for name, fault := range map[string]struct{ begin, end func() }{
+		"killed":  {s.Redis.Kill, s.Redis.Restart},
+		"stopped": {s.Redis.Pause, s.Redis.Resume},
+	} {
+		fault.begin()
+		for _, key := range []string{r.Key, s.Keys.Key(r.Project)} {
+			for range 10 {
+				for _, path := range r.Paths {
+					if a := s.Get(t, key, "/projects/"+r.Project+path); a.Status != http.StatusOK {
+						t.Fatalf("Redis %s: %s: %d %s", name, path, a.Status, a.Body)
+					}
+				}
+			}
+		}
+		fault.end()
+	}
+}

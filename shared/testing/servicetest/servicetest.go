@@ -1,0 +1,322 @@
+// Package servicetest runs a whole service for a test, over a real Postgres and a real Redis, and asks
+// it over HTTP as its clients do. It needs a TestMain that calls pgtest.Main.
+//
+// Production code does not import it; the linter sees to that.
+package servicetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/openapitest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
+)
+
+// The keys that services in tests accept.
+const (
+	IngestKey   = "test-ingest-key-0123456789"
+	InternalKey = "test-internal-key-0123456789"
+)
+
+// Backing is what a service stands on: databases and Redis. Several services may share one.
+type Backing struct {
+	DB    pgtest.DB
+	Redis *redistest.Server
+	Keys  *authtest.Keys
+}
+
+// NewBacking makes the databases of a service with that schema, and a Redis, for t.
+func NewBacking(t testing.TB, schema pgdb.Schema) *Backing {
+	t.Helper()
+	redis := redistest.Start(t)
+	return &Backing{DB: pgtest.Database(t, schema), Redis: redis, Keys: authtest.New(t, redis.URL)}
+}
+
+// Environ is the configuration of a service on b, as environment variables.
+func (b *Backing) Environ() map[string]string {
+	return map[string]string{
+		"DATABASE_URL":         b.DB.ReaderURL,
+		"INGEST_DATABASE_URL":  b.DB.IngestURL,
+		"MIGRATE_DATABASE_URL": b.DB.OwnerURL,
+		"AUTH_DATABASE_URL":    b.Keys.Config.DatabaseURL.Reveal(),
+		"REDIS_URL":            b.Redis.URL.Reveal(),
+		"AUTH_CACHE_SECRETS":   b.Keys.Config.CacheSecrets[0].Reveal(),
+		"INGEST_API_KEYS":      IngestKey,
+		"INTERNAL_API_KEYS":    InternalKey,
+		"LISTEN_PUBLIC":        "127.0.0.1:0",
+		"LISTEN_INTERNAL":      "127.0.0.1:0",
+		"DRAIN_DELAY":          "0s",
+		"RATE_LIMIT":           "0",
+		"ANON_RATE_LIMIT":      "0",
+		"OTEL_TRACES_EXPORTER": "none",
+		"DATABASE_MAX_CONNS":   "8",
+		"LOG_LEVEL":            "debug",
+	}
+}
+
+// Service is a service that runs.
+type Service struct {
+	*Backing
+	URL         string // of the public listener
+	InternalURL string // of the internal one
+
+	t    testing.TB
+	log  *Log
+	stop context.CancelFunc
+	done chan error
+}
+
+// Start runs a service on b until t ends; environ overrides what [Backing.Environ] says. common gives the
+// part of C that all services share.
+func Start[C any](t testing.TB, b *Backing, run func(context.Context, C) error, common func(*C) *service.Config, environ map[string]string) *Service {
+	t.Helper()
+	all := b.Environ()
+	maps.Copy(all, environ)
+	var cfg C
+	if err := config.Load(&cfg, all); err != nil {
+		t.Fatalf("servicetest: %v", err)
+	}
+	s := &Service{Backing: b, t: t, log: &Log{}, done: make(chan error, 1)}
+	ready := make(chan struct{})
+	c := common(&cfg)
+	c.LogOutput = s.log
+	c.HTTP.Ready = func(public, internal net.Addr) {
+		s.URL, s.InternalURL = "http://"+public.String(), "http://"+internal.String()
+		close(ready)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	go func() { s.done <- run(ctx, cfg) }()
+	select {
+	case <-ready:
+	case err := <-s.done:
+		cancel()
+		t.Fatalf("servicetest: the service did not start: %v\n%s", err, s.log)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Errorf("servicetest: the service stopped with: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("the service's log, its end:\n%s", s.log.Tail(4000))
+		}
+	})
+	return s
+}
+
+// Stop stops the service and returns what its Run did.
+func (s *Service) Stop() error {
+	s.stop()
+	err, open := <-s.done
+	if open {
+		close(s.done)
+	}
+	return err
+}
+
+// Log returns what the service has logged.
+func (s *Service) Log() string { return s.log.String() }
+
+// Request is a request to a service.
+type Request struct {
+	Method  string // GET when empty
+	Path    string // with its query, as it goes over the wire
+	Key     string // X-Api-Key; none when empty
+	Headers map[string]string
+	Body    io.Reader
+}
+
+func (r Request) method() string {
+	if r.Method == "" {
+		return http.MethodGet
+	}
+	return r.Method
+}
+
+// Answer is what came back, read to its end.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+	Err    error // of reading the body
+}
+
+// JSON decodes the body.
+func (a Answer) JSON(t testing.TB, into any) {
+	t.Helper()
+	if err := json.Unmarshal(a.Body, into); err != nil {
+		t.Fatalf("answer %d is no JSON: %v\n%.500s", a.Status, err, a.Body)
+	}
+}
+
+// Do sends a request to the public listener. The answer must be as the published description says.
+func (s *Service) Do(t testing.TB, r Request) Answer {
+	t.Helper()
+	a := do(t, s.URL, r)
+	for _, fault := range document(t).Faults(described(r, a)) {
+		t.Errorf("%s %.200s: %d: %s", r.method(), r.Path, a.Status, fault)
+	}
+	return a
+}
+
+// CheckDescription asks the service, with a key that may read all of it, which routes and parameters it
+// has. They must be those that the table of routes and the published description give to service.
+func (s *Service) CheckDescription(t testing.TB, service routes.Service, key string) {
+	t.Helper()
+	ask := func(path string) openapitest.Answer {
+		r := Request{Path: path, Key: key}
+		return described(r, do(t, s.URL, r))
+	}
+	for _, fault := range document(t).ServiceFaults(service, ask) {
+		t.Error(fault)
+	}
+}
+
+func document(t testing.TB) *openapitest.Document {
+	t.Helper()
+	d, err := openapitest.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func described(r Request, a Answer) openapitest.Answer {
+	return openapitest.Answer{Method: r.method(), Path: r.Path, Status: a.Status, Header: a.Header, Body: a.Body, Broken: a.Err != nil}
+}
+
+// Get asks the public listener for a path with a key.
+func (s *Service) Get(t testing.TB, key, path string) Answer {
+	t.Helper()
+	return s.Do(t, Request{Path: path, Key: key})
+}
+
+// DoInternal sends a request to the internal listener.
+func (s *Service) DoInternal(t testing.TB, r Request) Answer {
+	t.Helper()
+	return do(t, s.InternalURL, r)
+}
+
+// client neither follows redirects nor asks for compression.
+var client = &http.Client{
+	Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	Timeout:       2 * time.Minute,
+}
+
+func do(t testing.TB, base string, r Request) Answer {
+	t.Helper()
+	req, err := http.NewRequest(r.method(), base+r.Path, r.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", r.method(), r.Path, err)
+	}
+	if r.Key != "" {
+		req.Header.Set("X-Api-Key", r.Key)
+	}
+	for name, value := range r.Headers {
+		req.Header.Set(name, value)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", r.method(), r.Path, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return Answer{Status: resp.StatusCode, Header: resp.Header, Body: body, Err: err}
+}
+
+// Ingested is the answer of an ingest endpoint.
+type Ingested struct {
+	Stored   int `json:"stored"`
+	Existing int `json:"existing"`
+	Rejected int `json:"rejected"`
+	Rejects  []struct {
+		Line    int    `json:"line"`
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"rejects"`
+}
+
+// Ingest sends lines to /internal/<resource>, each as it is when a string and as JSON otherwise.
+func (s *Service) Ingest(t testing.TB, resource string, lines ...any) Ingested {
+	t.Helper()
+	var body strings.Builder
+	for _, line := range lines {
+		switch l := line.(type) {
+		case string:
+			body.WriteString(l)
+		default:
+			b, err := json.Marshal(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body.Write(b)
+		}
+		body.WriteByte('\n')
+	}
+	a := s.DoInternal(t, Request{
+		Method: http.MethodPost, Path: "/internal/" + resource, Key: IngestKey,
+		Headers: map[string]string{"Content-Type": "application/x-ndjson"}, Body: strings.NewReader(body.String()),
+	})
+	if a.Status != http.StatusOK {
+		t.Fatalf("ingest %s: %d %s", resource, a.Status, a.Body)
+	}
+	var in Ingested
+	a.JSON(t, &in)
+	return in
+}
+
+// MustIngest sends records that must all be taken.
+func (s *Service) MustIngest(t testing.TB, resource string, lines ...any) Ingested {
+	t.Helper()
+	in := s.Ingest(t, resource, lines...)
+	if in.Rejected != 0 {
+		t.Fatalf("ingest %s: %d rejected, first %+v", resource, in.Rejected, in.Rejects[0])
+	}
+	return in
+}
+
+// Log is what a process under test writes, which may be read while it is written. Its zero value is empty.
+type Log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write takes what is written.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// String returns all of it so far.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// Tail returns its end, of n bytes at most.
+func (l *Log) Tail(n int) string {
+	s := l.String()
+	if len(s) > n {
+		s = fmt.Sprintf("… %d bytes …%s", len(s)-n, s[len(s)-n:])
+	}
+	return s
+}
