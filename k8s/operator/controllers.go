@@ -13,53 +13,53 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/proxyendpoint"
 	"github.com/lectern-dev/lectern/services/region/client"
 	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// setUp adds every controller to mgr. It returns what is to be closed when they have stopped, also with an
-// error.
-func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Telemetry) (closers []func(context.Context) error, err error) {
+// setUp adds every controller to mgr, and to parts what is to be closed after they have stopped.
+func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Telemetry, parts *shutdown.Stack) error {
 	common := frame.Common{
 		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Now: cfg.Now, Workers: cfg.Workers,
 	}
 	if err := grant.Index(ctx, mgr); err != nil {
-		return nil, err
+		return err
 	}
 	if err := credential.Setup(mgr, credential.Options{Common: common}); err != nil {
-		return nil, err
+		return err
 	}
 	if err := proxyendpoint.Setup(mgr, proxyendpoint.Options{Common: common}); err != nil {
-		return nil, err
+		return err
 	}
 	if cfg.RegionURL == "" {
 		tel.Logger.WarnContext(ctx, "REGION_INTERNAL_URL is not set: Projects are not looked after")
 	} else {
 		region, err := client.NewProjects(cfg.RegionURL, cfg.IngestKeys[0].Reveal(), client.ProjectsOptions{Tracer: tel.TracerProvider})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		closers = append(closers, func(context.Context) error { region.Close(); return nil })
+		parts.AddFunc(region.Close)
 		err = project.Setup(mgr, project.Options{Common: common, Region: region, ForgetWithin: cfg.ForgetTimeout})
 		if err != nil {
-			return closers, err
+			return err
 		}
 	}
 	if cfg.Auth.MigrateURL.IsZero() {
 		tel.Logger.WarnContext(ctx, "AUTH_MIGRATE_DATABASE_URL is not set: APIKeys are not looked after")
-		return closers, nil
+		return nil
 	}
 	keys, err := keyring.OpenAdmin(ctx, cfg.Auth, keyring.Options{
 		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Pool: cfg.Pool, Now: cfg.Now,
 	})
 	if err != nil {
-		return closers, err
+		return err
 	}
-	closers = append(closers, func(context.Context) error { return keys.Close() })
+	parts.Add(func(context.Context) error { return keys.Close() })
 	realm, err := apikey.ClusterRealm(ctx, mgr.GetAPIReader())
 	if err != nil {
-		return closers, err
+		return err
 	}
-	return closers, apikey.Setup(mgr, apikey.Options{
+	return apikey.Setup(mgr, apikey.Options{
 		Common: common, Keys: keys, Realm: realm, Namespaces: cfg.WatchNamespaces, PublicURL: cfg.PublicURL,
 		RevokeWithin: cfg.RevokeTimeout,
 	})

@@ -24,11 +24,12 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/frame"
 	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// stopWithin bounds what is left to do when the controllers have stopped.
-const stopWithin = 10 * time.Second
+// stopTimeout bounds the shutdown after the controllers have stopped.
+const stopTimeout = 10 * time.Second
 
 // The operator asks for its Lease, in its own namespace, and tells there by events who has it.
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lectern,resources=leases,verbs=get;create;update
@@ -47,15 +48,9 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	// What stops, stops in the opposite order, also when ctx has long ended.
-	stops := []func(context.Context) error{tel.Shutdown}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
-		defer cancel()
-		for i := range stops {
-			err = errors.Join(err, stops[len(stops)-1-i](ctx))
-		}
-	}()
+	var parts shutdown.Stack
+	defer func() { err = errors.Join(err, parts.Stop(stopTimeout)) }()
+	parts.Add(tel.Shutdown)
 	if cfg.OnLogger != nil {
 		cfg.OnLogger(tel.Logger)
 	}
@@ -63,9 +58,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	closers, err := setUp(ctx, mgr, cfg, tel)
-	stops = append(stops, closers...)
-	if err != nil {
+	if err := setUp(ctx, mgr, cfg, tel, &parts); err != nil {
 		return err
 	}
 	if err := measure(tel.MeterProvider, mgr.GetCache()); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -17,6 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/keyring"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
@@ -48,10 +48,10 @@ type SourceOptions struct {
 // service is the name in logs, spans and metrics.
 const service = "proxy"
 
-// stopWithin bounds what is left to do when the last request is over.
-const stopWithin = 10 * time.Second
+// stopTimeout bounds the shutdown after the last request.
+const stopTimeout = 10 * time.Second
 
-// Run serves until ctx ends, and then stops without losing a request.
+// Run serves until ctx ends, and then shuts down gracefully.
 func Run(ctx context.Context, cfg Config) (err error) {
 	if err := errors.Join(cfg.Validate(), cfg.checkSource()); err != nil {
 		return err
@@ -60,22 +60,15 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	// What stops, stops in the opposite order, also when ctx has long ended.
-	var stops []func(context.Context) error
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
-		defer cancel()
-		for i := range stops {
-			err = errors.Join(err, stops[len(stops)-1-i](ctx))
-		}
-	}()
-	stops = append(stops, tel.Shutdown)
+	var parts shutdown.Stack
+	defer func() { err = errors.Join(err, parts.Stop(stopTimeout)) }()
+	parts.Add(tel.Shutdown)
 
 	store := &policy.Store{}
 	pool := dial.NewPool(dial.Options{
 		Guard: dial.NewGuard(cfg.AllowedRanges), Resolver: cfg.Resolver, MaxHeaderBytes: cfg.MaxAnswerHeaderBytes,
 	})
-	stops = append(stops, func(context.Context) error { pool.Close(); return nil })
+	parts.AddFunc(pool.Close)
 	o := forward.Options{
 		Store: store, Pool: pool, Tracer: tel.TracerProvider, Meter: tel.MeterProvider,
 		MaxTemplatedBody: cfg.MaxTemplatedBody, TemplatedMemory: cfg.TemplatedMemory, Stall: cfg.HTTP.WriteTimeout,
@@ -85,7 +78,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	if keys != nil {
-		stops = append(stops, keys.Close)
+		parts.Add(keys.Close)
 	}
 	handler, err := forward.New(o)
 	if err != nil {
@@ -98,10 +91,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err := measure(tel.MeterProvider, source); err != nil {
 		return err
 	}
-	var following sync.WaitGroup
-	followed, stop := context.WithCancel(context.WithoutCancel(ctx))
-	following.Go(func() { source.Run(followed) })
-	stops = append(stops, func(context.Context) error { stop(); following.Wait(); return nil })
+	parts.Go(source.Run)
 
 	server, err := httpserver.New(httpserver.Options{
 		Service: service, Config: cfg.HTTP, Telemetry: tel, Public: routes(handler), Checks: checks(source, keys),

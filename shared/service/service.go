@@ -17,6 +17,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpserver"
 	"github.com/lectern-dev/lectern/shared/ingest"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
@@ -68,6 +69,8 @@ type Definition struct {
 
 // Parts is what a running service's routes are made with.
 type Parts struct {
+	stack *shutdown.Stack
+
 	Telemetry *telemetry.Telemetry
 	Keys      *keyring.Keyring
 	// Primary is the pool of the role that reads, to the database that is written to: for reads that
@@ -81,7 +84,11 @@ type Parts struct {
 	IngestKeys *auth.SharedKeys
 }
 
-// Run serves until ctx ends, and then stops without losing a request.
+// Go runs background work until the last request is over. It then cancels the context of run and waits for
+// run to return, before the pools are closed.
+func (p *Parts) Go(run func(context.Context)) { p.stack.Go(run) }
+
+// Run serves until ctx ends, and then shuts down gracefully.
 func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	if cfg.DatabaseURL.IsZero() {
 		return &config.Fault{Variable: "DATABASE_URL", Problem: "is not set, and is required"}
@@ -90,16 +97,9 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	if err != nil {
 		return err
 	}
-	// What stops, stops in the opposite order, also when ctx has long ended.
-	var stops []func(context.Context) error
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
-		defer cancel()
-		for i := range stops {
-			err = errors.Join(err, stops[len(stops)-1-i](ctx))
-		}
-	}()
-	stops = append(stops, tel.Shutdown)
+	var stack shutdown.Stack
+	defer func() { err = errors.Join(err, stack.Stop(stopTimeout)) }()
+	stack.Add(tel.Shutdown)
 
 	if cfg.MigrateOnStart {
 		if err := migrate(ctx, cfg, d, tel); err != nil {
@@ -113,11 +113,11 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 		options.Name = name
 		p, err := pgdb.Open(ctx, url, options)
 		if err == nil {
-			stops = append(stops, func(context.Context) error { p.Close(); return nil })
+			stack.AddFunc(p.Close)
 		}
 		return p, err
 	}
-	parts := &Parts{Telemetry: tel, IngestKeys: auth.NewSharedKeys(cfg.IngestKeys)}
+	parts := &Parts{stack: &stack, Telemetry: tel, IngestKeys: auth.NewSharedKeys(cfg.IngestKeys)}
 	if parts.Primary, err = open(cfg.DatabaseURL, d.Name); err != nil {
 		return fmt.Errorf("DATABASE_URL: %w", err)
 	}
@@ -129,7 +129,7 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	if err != nil {
 		return fmt.Errorf("READ_DATABASE_URL: %w", err)
 	}
-	stops = append(stops, func(context.Context) error { parts.Read.Close(); return nil })
+	stack.AddFunc(parts.Read.Close)
 	if !cfg.IngestDatabaseURL.IsZero() {
 		if parts.Write, err = open(cfg.IngestDatabaseURL, d.Name+" ingest"); err != nil {
 			return fmt.Errorf("INGEST_DATABASE_URL: %w", err)
@@ -141,14 +141,14 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	if err != nil {
 		return err
 	}
-	stops = append(stops, parts.Keys.Close)
+	stack.Add(parts.Keys.Close)
 
 	share := fairshare.New(cfg.Share)
 	figures, err := share.Measure(tel.MeterProvider)
 	if err != nil {
 		return err
 	}
-	stops = append(stops, func(context.Context) error { return figures.Unregister() })
+	stack.Add(func(context.Context) error { return figures.Unregister() })
 
 	public, internal := d.Routes(parts)
 	server, err := httpserver.New(httpserver.Options{
@@ -160,8 +160,8 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	return server.Run(ctx)
 }
 
-// stopWithin bounds what is left to do when the last request is over.
-const stopWithin = 10 * time.Second
+// stopTimeout bounds the shutdown after the last request.
+const stopTimeout = 10 * time.Second
 
 // checks are what /readyz shows. Only the first contact with the database makes a service wait: later
 // it would take every replica out at once, and put the load balancer's error page in the place of an

@@ -17,6 +17,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/keyring"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/testing/pglocal"
 )
 
@@ -42,7 +43,7 @@ type Stage struct {
 	redis    *Process
 	auth     Database
 	admin    *keyring.Admin
-	stops    []func() error
+	parts    shutdown.Stack
 	built    map[string]string
 }
 
@@ -70,15 +71,15 @@ func Open(ctx context.Context, root string) (_ *Stage, err error) {
 
 // Close ends everything and removes the data.
 func (s *Stage) Close() error {
-	var errs []error
-	for i := range s.stops {
-		errs = append(errs, s.stops[len(s.stops)-1-i]())
-	}
-	s.stops = nil
-	return errors.Join(errs...)
+	return s.parts.Stop(closeTimeout)
 }
 
-func (s *Stage) onClose(stop func() error) { s.stops = append(s.stops, stop) }
+func (s *Stage) onClose(stop func() error) {
+	s.parts.Add(func(context.Context) error { return stop() })
+}
+
+// closeTimeout bounds the shutdown of a stage.
+const closeTimeout = time.Minute
 
 func (s *Stage) startPostgres(ctx context.Context) error {
 	folder := filepath.Join(s.Folder, "postgres")

@@ -28,7 +28,7 @@ func (r *run) startEdges(ctx context.Context, public, internal net.Listener, add
 	if err != nil {
 		return err
 	}
-	r.onStop(tel.Shutdown)
+	r.parts.Add(tel.Shutdown)
 	outside, inside := map[routes.Service]string{}, map[routes.Service]string{}
 	for name, a := range addresses {
 		outside[name], inside[name] = a.public, a.internal
@@ -56,7 +56,7 @@ func (r *run) serve(name string, l net.Listener, h http.Handler) {
 			r.fail(fmt.Errorf("%s: %w", name, err))
 		}
 	}()
-	r.onStop(func(ctx context.Context) error {
+	r.parts.Add(func(ctx context.Context) error {
 		within, cancel := context.WithTimeout(ctx, finishWithin)
 		defer cancel()
 		if server.Shutdown(within) != nil {

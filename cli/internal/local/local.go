@@ -21,6 +21,7 @@ import (
 
 	"github.com/lectern-dev/lectern/cli/internal/demo"
 	"github.com/lectern-dev/lectern/cli/internal/durable"
+	"github.com/lectern-dev/lectern/shared/shutdown"
 )
 
 // Options say how a run is set up.
@@ -75,7 +76,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer lock.Close()
 
 	r := &run{Options: o, failed: make(chan error, 1)}
-	defer func() { err = errors.Join(err, r.stop()) }()
+	defer func() { err = errors.Join(err, r.parts.Stop(stopTimeout)) }()
 	if err := r.start(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // told to stop before it was ready
@@ -120,25 +121,12 @@ func takeFolder(folder string) (*os.File, error) {
 type run struct {
 	Options
 	state  *state
-	stops  []func(context.Context) error // in the order of the starts
-	failed chan error                    // what ended by itself
+	parts  shutdown.Stack
+	failed chan error // from a part that ended by itself
 }
 
-// onStop adds what a stop does; the last added is done first.
-func (r *run) onStop(stop func(context.Context) error) { r.stops = append(r.stops, stop) }
-
-// stopWithin bounds a stop.
-const stopWithin = 30 * time.Second
-
-func (r *run) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
-	defer cancel()
-	var errs []error
-	for i := range r.stops {
-		errs = append(errs, r.stops[len(r.stops)-1-i](ctx))
-	}
-	return errors.Join(errs...)
-}
+// stopTimeout bounds the shutdown of a run.
+const stopTimeout = 30 * time.Second
 
 // fail ends the run because of what ended by itself. The first one counts.
 func (r *run) fail(err error) {
@@ -155,12 +143,12 @@ func (r *run) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.onStop(func(context.Context) error { return closed(public.Close()) })
+	r.parts.Add(func(context.Context) error { return closed(public.Close()) })
 	internal, err := listen(r.ListenInternal, "--listen-internal", "LECTERN_LISTEN_INTERNAL")
 	if err != nil {
 		return err
 	}
-	r.onStop(func(context.Context) error { return closed(internal.Close()) })
+	r.parts.Add(func(context.Context) error { return closed(internal.Close()) })
 
 	if err := r.removeEnvs(); err != nil {
 		return err
@@ -210,7 +198,7 @@ func (r *run) start(ctx context.Context) (err error) {
 	if d.EntryID, err = r.demoData(ctx, d); err != nil {
 		return fmt.Errorf("the demo project's data: %w", err)
 	}
-	r.onStop(func(context.Context) error { return r.removeEnvs() })
+	r.parts.Add(func(context.Context) error { return r.removeEnvs() })
 	err = writeEnv(KeysEnvFile(r.Folder), [][2]string{
 		{"LECTERN_PROJECT_ID", d.ProjectID},
 		{"AUTH_MIGRATE_DATABASE_URL", environ["AUTH_MIGRATE_DATABASE_URL"]},

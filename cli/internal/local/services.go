@@ -92,7 +92,7 @@ func (r *run) startServices(ctx context.Context, all []service, dbs databases, e
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	events := make(chan event, 2*len(all))
 	started := 0
-	r.onStop(func(ctx context.Context) error {
+	r.parts.Add(func(ctx context.Context) error {
 		stop()
 		var err error
 		for range started {

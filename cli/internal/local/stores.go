@@ -35,7 +35,7 @@ func (r *run) openLogs() (logs, error) {
 	}
 	var files []*os.File
 	// Registered before whatever logs, so that it is done after it has stopped.
-	r.onStop(func(context.Context) error {
+	r.parts.Add(func(context.Context) error {
 		var errs []error
 		for _, f := range files {
 			errs = append(errs, f.Close())
@@ -125,7 +125,7 @@ func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (data
 	case err != nil:
 		return databases{}, err
 	}
-	r.onStop(pg.Stop)
+	r.parts.Add(pg.Stop)
 	ensure := func(name string, ingest bool) (database, error) {
 		d := database{owner: name + "_owner", reader: name + "_reader"}
 		roles := []string{d.owner, d.reader}
@@ -194,7 +194,7 @@ func (r *run) startRedis() (string, error) {
 			}
 		}
 	}()
-	r.onStop(func(context.Context) error {
+	r.parts.Add(func(context.Context) error {
 		close(done)
 		<-stopped
 		server.Close()

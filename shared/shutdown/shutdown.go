@@ -1,0 +1,57 @@
+// Package shutdown stops the parts of a process in the reverse order of their start. It decides nothing
+// about when a process stops.
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// Stack holds the functions that stop the parts started so far. The zero value is empty. It is not safe
+// for concurrent use.
+type Stack struct {
+	stops []func(context.Context) error
+}
+
+// Add adds the function that stops the part started last. The function ends when its context does.
+func (s *Stack) Add(stop func(context.Context) error) { s.stops = append(s.stops, stop) }
+
+// AddFunc adds a function that stops a part and cannot fail.
+func (s *Stack) AddFunc(stop func()) {
+	s.Add(func(context.Context) error { stop(); return nil })
+}
+
+// Go runs a part in the background. To stop it, the stack cancels the context of run and waits until run
+// returns.
+func (s *Stack) Go(run func(context.Context)) {
+	background, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(background)
+	}()
+	s.Add(func(ctx context.Context) error {
+		cancel()
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+}
+
+// Stop stops all parts, the last one first, and empties the stack. A part that fails does not keep the
+// others running; the error joins all errors. timeout bounds the whole stop.
+func (s *Stack) Stop(timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	var errs []error
+	for _, stop := range slices.Backward(s.stops) {
+		errs = append(errs, stop(ctx))
+	}
+	s.stops = nil
+	return errors.Join(errs...)
+}
