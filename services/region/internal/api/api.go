@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/auth"
@@ -25,7 +24,7 @@ type Reader interface {
 	Region(ctx context.Context, id string) (string, error)
 }
 
-// Regions gives the zone of a project that is well-formed, from memory where it can.
+// Regions finds the zone of a project, in its cache if possible.
 type Regions interface {
 	Get(ctx context.Context, projectID string) (zone.Zone, error)
 }
@@ -45,8 +44,6 @@ type API struct {
 	store   Reader
 	regions Regions
 	now     func() time.Time
-
-	decoders sync.Pool // *jsontext.Decoder: they keep what they have grown to
 }
 
 // Routes lists every public route of the service.
@@ -67,7 +64,8 @@ func Routes(cfg Config, store Reader, regions Regions, guard *auth.Guard) *httpa
 	return rt
 }
 
-// ZoneOf returns how the zone of a project is found: its region, or the default where it has none.
+// ZoneOf returns a function that reads the zone of a project from store. A project without a region is in
+// [project.DefaultRegion].
 func ZoneOf(store Reader, zones *zone.Table) func(context.Context, string) (zone.Zone, error) {
 	return func(ctx context.Context, projectID string) (zone.Zone, error) {
 		region, err := store.Region(ctx, projectID)
@@ -79,7 +77,7 @@ func ZoneOf(store Reader, zones *zone.Table) func(context.Context, string) (zone
 		}
 		z, err := zones.Find(region)
 		if err != nil {
-			// Taken in by a process whose tz database knew it.
+			// Another process, whose tz database knows the zone, stored it.
 			return zone.Zone{}, fmt.Errorf("region %q of project %q: %w", region, projectID, err)
 		}
 		return z, nil

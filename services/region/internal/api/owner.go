@@ -12,15 +12,15 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/zone"
 )
 
-// owner serves those who say which projects there are: what they stored, as it stands, and its end.
+// owner serves the clients that manage projects: it reads and deletes what they stored.
 type owner struct {
 	store Writer
 	zones *zone.Table
 	now   func() time.Time
 }
 
-// getProject answers with all that is kept of a project, and what operation 9 says of it once every process
-// has seen it: its zone and the offset.
+// getProject answers with a stored project, its zone and the zone's offset now. Operation 9 answers the same
+// once no process has an older copy.
 func (o *owner) getProject(w http.ResponseWriter, r *http.Request) error {
 	id, err := pathProject(r)
 	if err != nil {
@@ -38,12 +38,12 @@ func (o *owner) getProject(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("region %q of project %q: %w", name, id, err)
 	}
-	w.Header()["Cache-Control"] = []string{"no-store"}
+	w.Header().Set("Cache-Control", "no-store")
 	writeJSON(w, append(project.AppendAll(nil, p, z.Name(), z.OffsetMinutes(o.now())), '\n'))
 	return nil
 }
 
-// deleteProject forgets a project: its title and region. What other services keep of it stays.
+// deleteProject deletes a project's title and region. Other services keep the project's records.
 func (o *owner) deleteProject(w http.ResponseWriter, r *http.Request) error {
 	id, err := pathProject(r)
 	if err != nil {
@@ -66,8 +66,7 @@ func pathProject(r *http.Request) (string, error) {
 }
 
 func writeJSON(w http.ResponseWriter, body []byte) {
-	h := w.Header()
-	h["Content-Type"] = []string{"application/json"}
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	_, _ = w.Write(body) // a client that went away can not be told
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // nothing can be reported to a client that disconnected
 }

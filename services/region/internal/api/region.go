@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,17 +10,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// maxBody is the longest body that operation 9 reads, in bytes.
+// maxBody is the largest body that operation 9 reads, in bytes.
 const maxBody = 64 << 10
 
-// lookUpRegion is operation 9. The answer depends on the moment, so nobody is to keep it; callers that
-// want to keep it know for how long it is good enough.
+// lookUpRegion is operation 9. Its answer depends on the moment, so no cache may store it.
 func (a *API) lookUpRegion(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.ParseQuery(r).Err(); err != nil {
 		return err
@@ -33,16 +32,12 @@ func (a *API) lookUpRegion(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	projectID, at, err := a.parseLookUp(body)
+	asked, err := parseLookUp(body, a.now)
 	if err != nil {
 		return err
 	}
-	if at == nil {
-		now := a.now()
-		at = &now
-	}
-	httpapi.InfoFrom(r.Context()).ProjectID = projectID
-	z, err := a.regions.Get(r.Context(), projectID)
+	httpapi.InfoFrom(r.Context()).ProjectID = asked.projectID
+	z, err := a.regions.Get(r.Context(), asked.projectID)
 	if err != nil {
 		return err
 	}
@@ -50,53 +45,35 @@ func (a *API) lookUpRegion(w http.ResponseWriter, r *http.Request) error {
 	answer = append(answer, `{"region":`...)
 	answer = httpapi.AppendText(answer, []byte(z.Name()))
 	answer = append(answer, `,"offsetInMinutes":`...)
-	answer = strconv.AppendInt(answer, int64(z.OffsetMinutes(*at)), 10)
+	answer = strconv.AppendInt(answer, int64(z.OffsetMinutes(asked.at)), 10)
 	answer = append(answer, '}', '\n')
-	h := w.Header()
-	h["Content-Type"] = []string{"application/json"}
-	h["Cache-Control"] = []string{"no-store"}
-	h["Content-Length"] = []string{strconv.Itoa(len(answer))}
-	_, _ = w.Write(answer) // a client that went away can not be told
+	w.Header().Set("Cache-Control", "no-store")
+	writeJSON(w, answer)
 	return nil
 }
 
-// checkType refuses a body that is not said to be plain JSON.
+// checkType refuses a Content-Type other than JSON in UTF-8, and any Content-Encoding.
 func checkType(h http.Header) error {
-	given := h.Values("Content-Type")
-	if len(given) != 1 || given[0] != "application/json" {
-		media, parameters, err := "", map[string]string(nil), error(nil)
-		if len(given) == 1 {
-			media, parameters, err = mime.ParseMediaType(given[0])
-		}
-		charset, named := parameters["charset"]
-		if err != nil || media != "application/json" || named && !strings.EqualFold(charset, "utf-8") {
-			return apierr.New(apierr.UnsupportedMediaType, fmt.Sprintf(
-				"Content-Type was given as %q; allowed: application/json, once.", shown(strings.Join(given, ", "))))
-		}
+	given := strings.Join(h.Values("Content-Type"), ", ")
+	media, parameters, err := mime.ParseMediaType(given)
+	charset, named := parameters["charset"]
+	if err != nil || media != "application/json" || named && !strings.EqualFold(charset, "utf-8") {
+		return apierr.New(apierr.UnsupportedMediaType, fmt.Sprintf(
+			"Content-Type was given as %q; allowed: application/json, once.", shortened(given)))
 	}
 	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return apierr.New(apierr.UnsupportedMediaType, fmt.Sprintf(
-			"Content-Encoding was given as %q; send the body as it is.", shown(coding)))
+			"Content-Encoding was given as %q; send the body as it is.", shortened(coding)))
 	}
 	return nil
 }
 
-// readBody reads the whole body. A connection that breaks off or falls silent is ended without an
-// answer.
+// readBody reads the whole body. If the client disconnects or sends nothing for too long, it aborts the
+// request.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	var body []byte
-	var err error
-	switch {
-	case r.ContentLength > maxBody:
-		return nil, tooLarge()
-	case r.ContentLength >= 0:
-		body = make([]byte, r.ContentLength)
-		_, err = io.ReadFull(r.Body, body)
-	default:
-		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, tooLarge()
+		return nil, apierr.New(apierr.PayloadTooLarge, fmt.Sprintf("The body is longer than %d bytes.", maxBody))
 	}
 	if err != nil {
 		httpapi.InfoFrom(r.Context()).Err = err
@@ -105,99 +82,65 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-func tooLarge() error {
-	return apierr.New(apierr.PayloadTooLarge, fmt.Sprintf("The body is longer than %d bytes.", maxBody))
+// lookUp is a request of operation 9.
+type lookUp struct {
+	projectID string
+	at        time.Time
 }
 
-// lookUpShape is what a body may be, for messages.
-const lookUpShape = `{"projectId": "…"}, with "at" (a date and time such as 2022-01-31T09:30:00Z) if you like`
-
-func badBody(why string) error {
-	return apierr.New(apierr.InvalidBody, "The body "+why+"; allowed: "+lookUpShape+".")
+// parseLookUp parses a body. The moment is now if the body names none.
+func parseLookUp(body []byte, now func() time.Time) (lookUp, error) {
+	var fields struct {
+		ProjectID jsontext.Value `json:"projectId"`
+		At        jsontext.Value `json:"at"`
+	}
+	if err := json.Unmarshal(body, &fields, json.RejectUnknownMembers(true)); err != nil {
+		return lookUp{}, invalidJSON(err)
+	}
+	if fields.ProjectID == nil {
+		return lookUp{}, invalidBody("has no projectId")
+	}
+	id, ok := text(fields.ProjectID)
+	if !ok || !httpapi.ValidIdentifier(id) {
+		return lookUp{}, invalidBody("has a projectId that is not a text of 1 to 256 bytes without NUL")
+	}
+	if fields.At == nil {
+		return lookUp{id, now()}, nil
+	}
+	at, ok := text(fields.At)
+	micros, err := httpapi.ParseTime(at)
+	if !ok || err != nil {
+		return lookUp{}, invalidBody("has an at that is not a date and time")
+	}
+	return lookUp{id, httpapi.Time(micros)}, nil
 }
 
-// parseLookUp reads {"projectId": "…", "at": "…"}; at is nil when it is not given.
-func (a *API) parseLookUp(body []byte) (projectID string, at *time.Time, err error) {
-	d, ok := a.decoders.Get().(*jsontext.Decoder)
-	if !ok {
-		d = new(jsontext.Decoder)
-	}
-	defer a.decoders.Put(d)
-	d.Reset(bytes.NewBuffer(body)) // which the decoder reads in place
-	if kind := d.PeekKind(); kind != '{' {
-		if _, err := d.ReadValue(); err != nil {
-			return "", nil, notJSON(err)
-		}
-		return "", nil, badBody("is not a JSON object")
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return "", nil, notJSON(err)
-	}
-	found := false
-	for d.PeekKind() != '}' {
-		token, err := d.ReadToken()
-		if err != nil {
-			return "", nil, notJSON(err)
-		}
-		name := token.String()
-		value, err := d.ReadValue()
-		if err != nil {
-			return "", nil, notJSON(err)
-		}
-		switch name {
-		case "projectId":
-			text, isText := textOf(value)
-			if !isText || !httpapi.ValidIdentifier(text) {
-				return "", nil, badBody("has a projectId that is no text of 1 to 256 bytes without NUL")
-			}
-			projectID, found = text, true
-		case "at":
-			text, isText := textOf(value)
-			micros, err := httpapi.ParseTime(text)
-			if !isText || err != nil {
-				return "", nil, badBody("has an at that is no date and time")
-			}
-			moment := httpapi.Time(micros)
-			at = &moment
-		default:
-			return "", nil, badBody(fmt.Sprintf("has an unknown field %q", shown(name)))
-		}
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return "", nil, notJSON(err)
-	}
-	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return "", nil, badBody("goes on after its JSON object")
-	}
-	if !found {
-		return "", nil, badBody("has no projectId")
-	}
-	return projectID, at, nil
-}
-
-// textOf reads a JSON string.
-func textOf(v jsontext.Value) (string, bool) {
+// text returns the text of a JSON string, and false for any other value.
+func text(v jsontext.Value) (string, bool) {
 	if v.Kind() != '"' {
 		return "", false
 	}
-	text, err := jsontext.AppendUnquote(nil, v)
-	return string(text), err == nil
+	s, err := jsontext.AppendUnquote(nil, v)
+	return string(s), err == nil
 }
 
-// notJSON says where a body stops being JSON.
-func notJSON(err error) error {
-	if errors.Is(err, io.EOF) {
-		return badBody("is empty")
+// invalidJSON says why a body cannot be decoded.
+func invalidJSON(err error) error {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return invalidBody("is not valid JSON (" + shortened(strings.TrimPrefix(syntax.Error(), "jsontext: ")) + ")")
 	}
-	reason := strings.TrimPrefix(err.Error(), "jsontext: ")
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		reason = "it ends in the middle"
+	if semantic, ok := errors.AsType[*json.SemanticError](err); ok && errors.Is(err, json.ErrUnknownName) {
+		return invalidBody(fmt.Sprintf("has an unknown field %q", shortened(semantic.JSONPointer.LastToken())))
 	}
-	return badBody("is not valid JSON (" + shown(reason) + ")")
+	return invalidBody("is not a JSON object")
 }
 
-// shown shortens what a client gave.
-func shown(s string) string {
+func invalidBody(why string) error {
+	return apierr.New(apierr.InvalidBody, "The body "+why+`; allowed: {"projectId": "…"}, with "at" (a date and time such as 2022-01-31T09:30:00Z) if you like.`)
+}
+
+// shortened limits a text of the client to about 100 bytes, for messages.
+func shortened(s string) string {
 	const longest = 100
 	if len(s) > longest {
 		return strings.ToValidUTF8(s[:longest], "") + "…"
