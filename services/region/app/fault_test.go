@@ -32,17 +32,15 @@ func awaitRegion(t testing.TB, s *servicetest.Service, project, want string) {
 	await(t, project+" is in "+want, func() bool { return region(t, s, project, "")["region"] == want })
 }
 
-// insert stores a project of which nobody is told, once the service listens: what is read of it from
-// then on is not called outdated a moment later.
+// insert stores a project without an announcement.
 func insert(t testing.TB, s *servicetest.Service, id, zone string) {
 	t.Helper()
-	awaitListening(t, s)
 	execute(t, s, `INSERT INTO projects (project_id, title, region) VALUES ($1, $1, $2)`, id, zone)
 }
 
 func awaitListening(t testing.TB, s *servicetest.Service) {
 	t.Helper()
-	await(t, "changes are heard", func() bool { return strings.Contains(s.Log(), "changes of projects are heard") })
+	await(t, "it listens", func() bool { return strings.Contains(s.Log(), "listening for changes of projects") })
 }
 
 // A change is told to every process, which a TTL of an hour shows: none would look for itself.
@@ -50,6 +48,8 @@ func TestChangesAreTold(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	environ := map[string]string{"REGION_CACHE_TTL": "1h"}
 	one, two := startOn(t, b, environ), startOn(t, b, environ)
+	awaitListening(t, one)
+	awaitListening(t, two)
 	for _, zone := range []any{"Europe/Berlin", "Asia/Tokyo", nil, "UTC"} {
 		put(t, one, "pr_1", "One", zone)
 		want, _ := zone.(string)
@@ -79,7 +79,6 @@ func TestPostgresGone(t *testing.T) {
 	s := startOn(t, b, map[string]string{"REGION_CACHE_TTL": "100ms", "REGION_CACHE_STALE": "1h"})
 	short := startOn(t, b, map[string]string{"REGION_CACHE_TTL": "20ms", "REGION_CACHE_STALE": "40ms"})
 	insert(t, s, "pr_1", "Europe/Berlin")
-	awaitListening(t, short)
 	awaitRegion(t, s, "pr_1", "Europe/Berlin")
 	awaitRegion(t, short, "pr_1", "Europe/Berlin")
 

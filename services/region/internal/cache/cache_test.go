@@ -3,30 +3,39 @@ package cache
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lectern-dev/lectern/services/region/internal/zone"
 )
 
-// source is what a cache is over: a value that tests change, break and slow.
-type source struct {
-	value atomic.Value
+const (
+	berlin = "Europe/Berlin"
+	tokyo  = "Asia/Tokyo"
+)
+
+// fakeSource is a source whose zone, error and delay a test sets.
+type fakeSource struct {
+	zone  atomic.Value
 	err   atomic.Pointer[error]
-	slow  atomic.Int64 // nanoseconds
+	delay atomic.Int64 // nanoseconds
 	asked atomic.Int64
 }
 
-func newSource(value string) *source {
-	s := &source{}
-	s.value.Store(value)
-	return s
+func (s *fakeSource) set(t *testing.T, name string) {
+	t.Helper()
+	z, err := zone.NewTable().Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.zone.Store(z)
 }
 
-func (s *source) fail(err error) {
+func (s *fakeSource) fail(err error) {
 	if err == nil {
 		s.err.Store(nil)
 	} else {
@@ -34,46 +43,47 @@ func (s *source) fail(err error) {
 	}
 }
 
-func (s *source) load(ctx context.Context, _ string) (string, error) {
+func (s *fakeSource) find(ctx context.Context, _ string) (zone.Zone, error) {
 	s.asked.Add(1)
-	value := s.value.Load().(string) // read before the wait, as a slow answer is an old one
-	if d := s.slow.Load(); d > 0 {
+	found := s.zone.Load().(zone.Zone) // read before the delay: a slow answer is an old one
+	if d := s.delay.Load(); d > 0 {
 		select {
 		case <-time.After(time.Duration(d)):
 		case <-ctx.Done():
-			return "", ctx.Err()
+			return zone.Zone{}, ctx.Err()
 		}
 	}
 	if err := s.err.Load(); err != nil {
-		return "", *err
+		return zone.Zone{}, *err
 	}
-	return value, nil
+	return found, nil
 }
 
 var options = Options{TTL: 5 * time.Second, Stale: time.Minute, Size: 1000}
 
-// run gives a test a cache within a bubble of fake time.
-func run(t *testing.T, test func(t *testing.T, s *source, c *Cache[string])) {
+// run gives a test a cache in a bubble of fake time. Its source says that a project is in Berlin.
+func run(t *testing.T, test func(t *testing.T, s *fakeSource, c *Cache)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource("one")
-		c := New(s.load, options, slog.New(slog.DiscardHandler))
+		s := &fakeSource{}
+		s.set(t, berlin)
+		c := New(s.find, options)
 		defer c.Close()
 		test(t, s, c)
 	})
 }
 
-func expect(t *testing.T, c *Cache[string], want string) {
+func expect(t *testing.T, c *Cache, want string) {
 	t.Helper()
-	got, err := c.Get(t.Context(), "key")
-	if err != nil || got != want {
-		t.Fatalf("Get = %q, %v; want %q", got, err, want)
+	got, err := c.Get(t.Context(), "pr_1")
+	if err != nil || got.Name() != want {
+		t.Fatalf("Get = %q, %v; want %q", got.Name(), err, want)
 	}
 }
 
 func TestWarmAsksNobody(t *testing.T) {
-	run(t, func(t *testing.T, s *source, c *Cache[string]) {
+	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
 		for range 100 {
-			expect(t, c, "one")
+			expect(t, c, berlin)
 		}
 		if n := s.asked.Load(); n != 1 {
 			t.Errorf("the source was asked %d times", n)
@@ -81,36 +91,35 @@ func TestWarmAsksNobody(t *testing.T) {
 	})
 }
 
-func TestChangeIsSeenAtOnce(t *testing.T) {
-	run(t, func(t *testing.T, s *source, c *Cache[string]) {
-		expect(t, c, "one")
-		s.value.Store("two")
-		c.Changed("another")
-		expect(t, c, "one")
-		c.Changed("key")
-		expect(t, c, "two")
+func TestInvalidateIsSeenAtOnce(t *testing.T) {
+	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
+		expect(t, c, berlin)
+		s.set(t, tokyo)
+		c.Invalidate("pr_2")
+		expect(t, c, berlin)
+		c.Invalidate("pr_1")
+		expect(t, c, tokyo)
 	})
 }
 
-func TestChangeNobodyToldOfIsSeenWithinTTL(t *testing.T) {
-	run(t, func(t *testing.T, s *source, c *Cache[string]) {
-		expect(t, c, "one")
-		s.value.Store("two")
+func TestUnannouncedChangeIsSeenWithinTTL(t *testing.T) {
+	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
+		expect(t, c, berlin)
+		s.set(t, tokyo)
 		time.Sleep(options.TTL)
-		expect(t, c, "two")
+		expect(t, c, tokyo)
 	})
 }
 
-// A value that is asked for all the time is renewed behind the requests: none of them waits.
-func TestRenewedBehindRequests(t *testing.T) {
-	run(t, func(t *testing.T, s *source, c *Cache[string]) {
-		expect(t, c, "one")
-		s.slow.Store(int64(100 * time.Millisecond))
+// A project that is asked for all the time is renewed in the background: no request waits.
+func TestRenewedInBackground(t *testing.T) {
+	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
+		expect(t, c, berlin)
+		s.delay.Store(int64(100 * time.Millisecond))
 		start := time.Now()
-		for i := range 100 {
-			s.value.Store(strconv.Itoa(i))
+		for range 100 {
 			before := time.Now()
-			if _, err := c.Get(t.Context(), "key"); err != nil || time.Since(before) > 0 {
+			if _, err := c.Get(t.Context(), "pr_1"); err != nil || time.Since(before) > 0 {
 				t.Fatalf("after %v a request waited %v: %v", time.Since(start), time.Since(before), err)
 			}
 			time.Sleep(time.Second / 2)
@@ -121,12 +130,12 @@ func TestRenewedBehindRequests(t *testing.T) {
 	})
 }
 
-func TestOneFlight(t *testing.T) {
-	run(t, func(t *testing.T, s *source, c *Cache[string]) {
-		s.slow.Store(int64(time.Second))
+func TestConcurrentRequestsShareOneLookUp(t *testing.T) {
+	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
+		s.delay.Store(int64(time.Second))
 		var wg sync.WaitGroup
 		for range 50 {
-			wg.Go(func() { expect(t, c, "one") })
+			wg.Go(func() { expect(t, c, berlin) })
 		}
 		wg.Wait()
 		if n := s.asked.Load(); n != 1 {
@@ -135,163 +144,127 @@ func TestOneFlight(t *testing.T) {
 	})
 }
 
-// A change during a look-up: who asked before may get the old value, who asks after does not, and the
-// old value is not kept.
-func TestChangeDuringLookUp(t *testing.T) {
-	for name, tell := range map[string]func(*Cache[string]){
-		"changed": func(c *Cache[string]) { c.Changed("key") },
-		"doubt":   func(c *Cache[string]) { c.Doubt() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			run(t, func(t *testing.T, s *source, c *Cache[string]) {
-				s.slow.Store(int64(time.Second))
-				var wg sync.WaitGroup
-				wg.Go(func() { expect(t, c, "one") })
-				synctest.Wait() // the look-up has read "one"
-				s.value.Store("two")
-				tell(c)
-				wg.Go(func() { expect(t, c, "two") })
-				wg.Wait()
-				s.slow.Store(0)
-				expect(t, c, "two")
-			})
+// A change during a look-up: no request that begins after it gets the old zone, and the old zone is not
+// kept.
+func TestInvalidateDuringLookUp(t *testing.T) {
+	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
+		s.delay.Store(int64(time.Second))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := c.Get(t.Context(), "pr_1"); err != nil {
+				t.Error(err)
+			}
 		})
-	}
-}
-
-func TestDoubtAsksAgain(t *testing.T) {
-	run(t, func(t *testing.T, s *source, c *Cache[string]) {
-		expect(t, c, "one")
-		time.Sleep(time.Millisecond)
-		s.value.Store("two")
-		c.Doubt()
-		expect(t, c, "two")
-		asked := s.asked.Load()
-		expect(t, c, "two")
-		if s.asked.Load() != asked {
-			t.Error("what was read after the doubt is in doubt still")
-		}
+		synctest.Wait() // the look-up has read Berlin
+		s.set(t, tokyo)
+		c.Invalidate("pr_1")
+		wg.Go(func() { expect(t, c, tokyo) })
+		wg.Wait()
+		s.delay.Store(0)
+		expect(t, c, tokyo)
 	})
 }
 
-func TestFaultOfTheSource(t *testing.T) {
+func TestSourceDown(t *testing.T) {
 	down := errors.New("down")
-	run(t, func(t *testing.T, s *source, c *Cache[string]) {
-		expect(t, c, "one")
+	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
+		expect(t, c, berlin)
 		s.fail(down)
-		c.Doubt() // a listener that comes back for a moment
 		for age := time.Duration(0); age < options.Stale-2*time.Second; age += 100 * time.Millisecond {
-			expect(t, c, "one")
+			expect(t, c, berlin)
 			time.Sleep(100 * time.Millisecond)
 		}
 		if n := s.asked.Load(); n > 70 {
 			t.Errorf("a source that is down was asked %d times in a minute", n)
 		}
-		if _, err := c.Get(t.Context(), "cold"); !errors.Is(err, down) {
-			t.Errorf("a cold key: %v", err)
+		if _, err := c.Get(t.Context(), "pr_cold"); !errors.Is(err, down) {
+			t.Errorf("a project without a copy: %v", err)
 		}
 		time.Sleep(3 * time.Second)
-		if got, err := c.Get(t.Context(), "key"); !errors.Is(err, down) {
-			t.Errorf("past the stale time: %q, %v", got, err)
+		if got, err := c.Get(t.Context(), "pr_1"); !errors.Is(err, down) {
+			t.Errorf("after the stale time: %q, %v", got.Name(), err)
 		}
 		s.fail(nil)
-		s.value.Store("two")
-		expect(t, c, "two")
+		s.set(t, tokyo)
+		expect(t, c, tokyo)
 	})
 }
 
-// A copy that is known to be outdated is no answer, also when there is no other.
-func TestFaultAfterChange(t *testing.T) {
-	run(t, func(t *testing.T, s *source, c *Cache[string]) {
-		expect(t, c, "one")
+// A copy that is known to be outdated is never served, even if there is no other.
+func TestSourceDownAfterInvalidate(t *testing.T) {
+	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
+		expect(t, c, berlin)
 		s.fail(errors.New("down"))
-		c.Changed("key")
-		if got, err := c.Get(t.Context(), "key"); err == nil {
-			t.Errorf("answered %q, which was changed", got)
+		c.Invalidate("pr_1")
+		if got, err := c.Get(t.Context(), "pr_1"); err == nil {
+			t.Errorf("answered %q, which was changed", got.Name())
 		}
 	})
 }
 
-// A source that hangs costs a request that has a copy little time, and later ones none.
-func TestHangingSource(t *testing.T) {
-	run(t, func(t *testing.T, s *source, c *Cache[string]) {
-		expect(t, c, "one")
-		s.slow.Store(int64(time.Hour))
+// A source that hangs delays a request that has a copy by renewTimeout, and the requests of the pause
+// not at all.
+func TestSourceHangs(t *testing.T) {
+	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
+		expect(t, c, berlin)
+		s.delay.Store(int64(time.Hour))
 		time.Sleep(options.TTL)
 		start := time.Now()
-		expect(t, c, "one")
-		if d := time.Since(start); d != patience {
+		expect(t, c, berlin)
+		if d := time.Since(start); d != renewTimeout {
 			t.Errorf("it took %v", d)
 		}
 		start = time.Now()
-		if _, err := c.Get(t.Context(), "cold"); err == nil || time.Since(start) > loadLimit {
-			t.Errorf("a cold key: %v after %v", err, time.Since(start))
+		if _, err := c.Get(t.Context(), "pr_cold"); err == nil || time.Since(start) > loadTimeout {
+			t.Errorf("a project without a copy: %v after %v", err, time.Since(start))
 		}
 		start = time.Now()
-		expect(t, c, "one")
+		expect(t, c, berlin)
 		if d := time.Since(start); d != 0 {
-			t.Errorf("while the source rests it took %v", d)
+			t.Errorf("during the pause it took %v", d)
 		}
 	})
 }
 
+// A request that began a look-up may end: others that wait for it get the zone.
 func TestRequestEndsBeforeItsLookUp(t *testing.T) {
-	run(t, func(t *testing.T, s *source, c *Cache[string]) {
-		s.slow.Store(int64(time.Second))
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
-		if _, err := c.Get(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
+	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
+		s.delay.Store(int64(time.Second))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			if _, err := c.Get(ctx, "pr_1"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		for range 20 {
+			wg.Go(func() { expect(t, c, berlin) })
 		}
-		expect(t, c, "one") // of the look-up that the first request began
-		if n := s.asked.Load(); n != 1 {
+		wg.Wait()
+		if n := s.asked.Load(); n > 2 {
 			t.Errorf("the source was asked %d times", n)
 		}
 	})
 }
 
-func TestPanicOfTheSource(t *testing.T) {
-	c := New(func(context.Context, string) (string, error) { panic("boom") }, options, slog.New(slog.DiscardHandler))
-	defer c.Close()
-	if _, err := c.Get(t.Context(), "key"); err == nil {
-		t.Error("no error")
-	}
-}
-
 func TestSizeIsBounded(t *testing.T) {
 	o := options
 	o.Size = 100
-	c := New(func(_ context.Context, key string) (string, error) { return key, nil }, o, slog.New(slog.DiscardHandler))
+	s := &fakeSource{}
+	s.set(t, berlin)
+	c := New(s.find, o)
 	defer c.Close()
 	for i := range 10_000 {
 		if _, err := c.Get(t.Context(), strconv.Itoa(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.held.CleanUp()
-	if n := c.held.EstimatedSize(); n > 100 {
-		t.Errorf("%d values are held", n)
+	c.copies.CleanUp()
+	if n := c.copies.EstimatedSize(); n > 100 {
+		t.Errorf("%d zones are held", n)
 	}
-}
-
-func TestCloseEndsLookUps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSource("one")
-		s.slow.Store(int64(time.Hour))
-		c := New(s.load, options, slog.New(slog.DiscardHandler))
-		var err error
-		var wg sync.WaitGroup
-		wg.Go(func() { _, err = c.Get(t.Context(), "key") })
-		synctest.Wait()
-		c.Close()
-		wg.Wait()
-		if err == nil {
-			t.Error("no error")
-		}
-		if _, err := c.Get(t.Context(), "key"); err == nil {
-			t.Error("a closed cache looks up")
-		}
-	})
 }
 
 func TestValidate(t *testing.T) {
@@ -308,17 +281,6 @@ func TestValidate(t *testing.T) {
 	} {
 		if err := tt.in.Validate(); (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
-		}
-	}
-}
-
-func BenchmarkGet(b *testing.B) {
-	c := New(func(context.Context, string) (string, error) { return "one", nil }, options, slog.New(slog.DiscardHandler))
-	defer c.Close()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := c.Get(b.Context(), "key"); err != nil {
-			b.Fatal(err)
 		}
 	}
 }

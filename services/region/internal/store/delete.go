@@ -36,8 +36,8 @@ func (w *Writer) Get(ctx context.Context, id string) (project.Project, error) {
 	return *found, nil
 }
 
-// DeleteProject forgets a project, and tells whether it was known. It may be repeated. It is announced with
-// the commit, as a change is.
+// DeleteProject deletes a project and reports whether it existed. The deletion is announced at the commit,
+// as a change is. DeleteProject may be repeated.
 func (w *Writer) DeleteProject(ctx context.Context, id string) (deleted bool, err error) {
 	err = w.pool.InProjectTx(ctx, id, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, deleteProject, id)

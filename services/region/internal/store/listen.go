@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,61 +12,42 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Listener hears of changes.
-type Listener interface {
-	// Changed says that a project has changed.
-	Changed(projectID string)
-
-	// Doubt says that changes may have been missed until now.
-	Doubt()
-}
-
 const (
-	// quiet is how long nothing need be heard before the connection is tried.
-	quiet = 5 * time.Second
+	// reconnectAfter is the pause before a broken connection is made again.
+	reconnectAfter = 2 * time.Second
 
-	// reconnect is how long Postgres is left alone when the connection broke.
-	reconnect = 500 * time.Millisecond
-
-	// connectTimeout bounds each step of making the connection, and of trying it.
+	// connectTimeout bounds connecting, the LISTEN statement and closing, each.
 	connectTimeout = 3 * time.Second
 )
 
-// Listen tells listener of every change of a project, on a connection of its own to the database at
-// url, until ctx ends. When the connection breaks it is made again, and what came in between is in
-// doubt. Through a pooler that hands a connection from client to client nothing is heard, nor on a
-// standby: copies must be asked for anew after a while, whatever is heard.
-func Listen(ctx context.Context, url config.Secret, listener Listener, log *slog.Logger) {
-	broken := false
-	for ctx.Err() == nil {
-		err := listenOnce(ctx, url, func() {
-			listener.Doubt()
-			broken = false
-			log.InfoContext(ctx, "changes of projects are heard")
-		}, listener.Changed)
+// Listen calls changed with the id of every project that was changed, until ctx ends. It holds a
+// connection of its own to the database at url, and reconnects when that breaks. Changes made meanwhile
+// are lost, as are all changes where a pooler in transaction mode stands before Postgres: a reader must
+// also let its copies expire.
+func Listen(ctx context.Context, url config.Secret, changed func(projectID string), log *slog.Logger) {
+	for {
+		err := listenOnce(ctx, url, changed, log)
 		if ctx.Err() != nil {
 			return
 		}
-		if !broken {
-			broken = true
-			log.WarnContext(ctx, "changes of projects are not heard; they take effect when regions are asked for anew",
-				slog.Any("error", err))
-		}
+		log.WarnContext(ctx, "cannot listen for changes of projects; cached regions change when they expire", slog.Any("error", err))
 		select {
 		case <-ctx.Done():
-		case <-time.After(reconnect):
+			return
+		case <-time.After(reconnectAfter):
 		}
 	}
 }
 
 // listenOnce listens until the connection breaks.
-func listenOnce(ctx context.Context, url config.Secret, listening func(), changed func(string)) error {
+func listenOnce(ctx context.Context, url config.Secret, changed func(string), log *slog.Logger) error {
 	cfg, err := pgx.ParseConfig(url.Reveal())
 	if err != nil {
-		return errors.New("the database URL can not be read") // err may show the password
+		return errors.New("the database URL cannot be parsed") // err may contain the password
 	}
 	cfg.RuntimeParams["application_name"] = "region changes"
 	cfg.ConnectTimeout = connectTimeout
+	cfg.DialFunc = new(net.Dialer).DialContext // its TCP keep-alives find a dead connection in minutes
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return err
@@ -73,35 +55,19 @@ func listenOnce(ctx context.Context, url config.Secret, listening func(), change
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 		defer cancel()
-		_ = conn.Close(ctx) // nothing is lost with it
+		_ = conn.Close(ctx) // the connection is not used again
 	}()
-	if err := execWithin(ctx, conn, listen); err != nil {
+	listening, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if _, err := conn.Exec(listening, listen); err != nil {
 		return err
 	}
-	listening()
+	log.InfoContext(ctx, "listening for changes of projects")
 	for {
-		wait, cancel := context.WithTimeout(ctx, quiet)
-		notification, err := conn.WaitForNotification(wait)
-		cancel()
-		switch {
-		case err == nil:
-			changed(notification.Payload)
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case wait.Err() == nil || conn.IsClosed():
+		notification, err := conn.WaitForNotification(ctx)
+		if err != nil {
 			return err
-		default:
-			if err := execWithin(ctx, conn, "-- ping"); err != nil {
-				return err
-			}
 		}
+		changed(notification.Payload)
 	}
-}
-
-// execWithin runs a statement without rows.
-func execWithin(ctx context.Context, conn *pgx.Conn, sql string) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	_, err := conn.Exec(ctx, sql)
-	return err
 }

@@ -18,9 +18,9 @@ type Writer struct {
 // NewWriter returns a Writer to pool, whose role needs SELECT, INSERT, UPDATE and DELETE.
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
-// PutProject stores what was sent of one project, in one transaction and in that order, and tells how
-// much of it changed what was stored. A change is announced with the commit: who hears of it reads what
-// was committed. It may be repeated.
+// PutProject stores the records of one project in one transaction and in order. It returns how many of
+// them changed the stored project. Postgres announces a change at the commit, so that a listener then
+// reads the new record. PutProject may be repeated.
 func (w *Writer) PutProject(ctx context.Context, id string, sent []project.Project) (stored int, err error) {
 	err = w.pool.InProjectTx(ctx, id, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0

@@ -1,5 +1,5 @@
-// Package store keeps projects in Postgres, and tells every process of a change. It owns the service's
-// SQL and its schema; it knows nothing of HTTP.
+// Package store keeps projects in Postgres and announces changes to every process. It owns the service's
+// SQL and schema, and knows nothing of HTTP.
 package store
 
 import (
