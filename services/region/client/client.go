@@ -8,63 +8,58 @@
 //	defer regions.Close()
 //	where, err := regions.Lookup(ctx, projectID) // where.Name, where.OffsetMinutes
 //
-// What it promises:
+// It promises:
 //
-//   - A look-up that is warm costs no I/O. One that was asked for [Options.Fresh] ago or longer is renewed
-//     behind the caller; one older than [Options.Stale] is asked for again, and the caller waits.
-//   - Many who look the same project up at the same time cost one request.
-//   - A request that can not connect, loses its connection or is answered 503 is repeated, after a random
-//     while, within [Options.Timeout]. Nothing else is repeated.
-//   - While the service is out of reach, a region not older than Stale is still given.
+//   - An answer younger than [Options.Fresh] is served from memory. An older one is served too, and renewed
+//     in the background. After [Options.Stale] the caller waits for a new one.
+//   - Concurrent look-ups of the same project share one request.
+//   - A request that cannot connect, loses its connection or is answered 503 is retried after a random
+//     pause, within [Options.Timeout]. No other request is retried.
+//   - While the service cannot be reached, an answer younger than Stale is served.
 //
-// It needs nothing of the service but its address and one of its INTERNAL_API_KEYS.
+// It needs the address of the service and one of its INTERNAL_API_KEYS.
 package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"strings"
-	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/propagation"
+	"github.com/maypok86/otter/v2"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // Region is where a project is.
 type Region struct {
 	// Name is the zone of the tz database: "America/Los_Angeles".
 	Name string
-	// OffsetMinutes is how many minutes that is east of UTC, daylight saving counted.
+	// OffsetMinutes is the zone's offset in minutes east of UTC, daylight saving counted.
 	OffsetMinutes int
 }
 
-// Options say how a Client behaves. The zero value is fit for use.
+// Options configure a Client. The zero value is ready to use.
 type Options struct {
-	// Timeout bounds a look-up, with all its repetitions. Default: 2 s.
+	// Timeout bounds a look-up with all its retries. Default: 2 s.
 	Timeout time.Duration
 
-	// Fresh is how long an answer is given out without asking again. Default: 10 s.
+	// Fresh is the age from which an answer is renewed in the background. Default: 10 s.
 	Fresh time.Duration
 
-	// Stale is how old an answer may be that is given out while a newer one is asked for. Offsets change
-	// with daylight saving, so this bounds how late a change of it is seen. Default: 1 min.
+	// Stale is the greatest age of an answer that is served. It bounds how late a caller sees a change of
+	// daylight saving. Default: 1 min.
 	Stale time.Duration
 
-	// Size is how many projects are remembered. Default: 10,000, some 2 MB when full.
+	// Size is the number of projects that are cached. Default: 10,000, some 2 MB when full.
 	Size int
 
 	// HTTP makes the requests. Default: a client of its own that keeps connections.
 	HTTP *http.Client
 
-	// Tracer makes a span of each request to the service, which goes on with its trace. Default: no spans.
+	// Tracer makes a span of each request, which propagates its trace to the service. Default: no spans.
 	Tracer trace.TracerProvider
 
-	// Now is the clock. Default: time.Now.
+	// Now is the clock of the cache. Default: time.Now.
 	Now func() time.Time
 }
 
@@ -80,12 +75,6 @@ func (o Options) withDefaults() Options {
 	if o.Size == 0 {
 		o.Size = 10_000
 	}
-	if o.Tracer == nil {
-		o.Tracer = noop.NewTracerProvider()
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	return o
 }
 
@@ -98,102 +87,90 @@ func (o Options) validate() error {
 	return nil
 }
 
-// rest is how long a project that could not be renewed is left alone, while its last answer is good.
-const rest = time.Second
+// retryAfter is the pause after an answer could not be renewed in the background.
+const retryAfter = time.Second
 
-// Client looks regions up. It may be used by several goroutines; one for a process is enough.
+// Client looks regions up. It is safe for concurrent use; a process needs only one.
 type Client struct {
-	o      Options
-	url    string
-	key    string
-	http   *http.Client
-	own    *http.Transport // nil when the caller brought its HTTP client
-	tracer trace.Tracer
-	pass   propagation.TraceContext
+	*endpoint
+	timeout time.Duration
+	answers *otter.Cache[string, Region]
+	load    otter.Loader[string, Region]
 
-	memory memory
-
-	mu      sync.Mutex
-	flights map[string]*flight
-	closed  bool
-	ctx     context.Context // of the requests; ends with Close
-	cancel  context.CancelFunc
-	behind  sync.WaitGroup
-}
-
-// flight is one request that any number of callers wait for. What it brought may be read when done is
-// closed.
-type flight struct {
-	done   chan struct{}
-	region Region
-	err    error
+	closed context.Context // done after Close
+	cancel context.CancelFunc
 }
 
 // New returns a Client of the region service at baseURL, such as "http://region:8080". key is one of the
-// service's INTERNAL_API_KEYS. Nothing is asked yet. The caller closes the Client.
+// service's INTERNAL_API_KEYS. New makes no request. The caller closes the Client.
 func New(baseURL, key string, o Options) (*Client, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	u, err := url.Parse(baseURL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("region client: the address is not like http://region:8080")
+	e, err := newEndpoint(baseURL, "/api/projects/region", key, o.HTTP, o.Tracer)
+	if err != nil {
+		return nil, err
 	}
-	if key == "" {
-		return nil, errors.New("region client: no key given")
+	cache := &otter.Options[string, Region]{
+		MaximumSize:       o.Size,
+		ExpiryCalculator:  otter.ExpiryWriting[string, Region](o.Stale),
+		RefreshCalculator: renewal{otter.RefreshWriting[string, Region](o.Fresh)},
+		Logger:            &otter.NoopLogger{}, // callers that wait get the error
 	}
-	c := &Client{
-		o: o, url: strings.TrimSuffix(u.String(), "/") + "/api/projects/region", key: key, http: o.HTTP,
-		tracer:  o.Tracer.Tracer("github.com/lectern-dev/lectern/services/region/client"),
-		memory:  memory{size: o.Size, byProject: map[string]*memo{}},
-		flights: map[string]*flight{},
+	if o.Now != nil {
+		cache.Clock = clock(o.Now)
 	}
-	if c.http == nil {
-		c.own = &http.Transport{
-			MaxIdleConnsPerHost: 16,
-			IdleConnTimeout:     90 * time.Second,
-			TLSHandshakeTimeout: o.Timeout,
-		}
-		c.http = &http.Client{Transport: c.own, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answers, err := otter.New(cache)
+	if err != nil {
+		return nil, fmt.Errorf("region client: %w", err)
 	}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c := &Client{endpoint: e, timeout: o.Timeout, answers: answers}
+	c.load = otter.LoaderFunc[string, Region](func(ctx context.Context, projectID string) (Region, error) {
+		return c.ask(ctx, projectID, nil)
+	})
+	c.closed, c.cancel = context.WithCancel(context.Background())
 	return c, nil
 }
 
-// Close ends what is under way behind callers, and the Client's connections. A look-up afterwards fails
-// with [ErrClosed].
+// renewal adds a pause after a failure to the time of the next renewal.
+type renewal struct {
+	otter.RefreshCalculator[string, Region]
+}
+
+func (renewal) RefreshAfterReloadFailure(otter.Entry[string, Region], error) time.Duration {
+	return retryAfter
+}
+
+// clock is a time source of the cache. It does not tick: expired answers are dropped as others come in.
+type clock func() time.Time
+
+func (c clock) NowNano() int64 { return c().UnixNano() }
+
+func (clock) Tick(time.Duration) <-chan time.Time { return nil }
+
+// Close cancels the requests in flight and closes the connections. Every later look-up fails with
+// [ErrClosed].
 func (c *Client) Close() {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
 	c.cancel()
-	c.behind.Wait()
-	if c.own != nil {
-		c.own.CloseIdleConnections()
-	}
+	c.answers.StopAllGoroutines()
+	c.endpoint.close()
 }
 
 // Lookup returns the region of a project and its offset now. A project without a region, and one that
 // the service does not know, is in America/Los_Angeles. The error is [ErrUnauthorized], [ErrUnavailable],
-// [ErrClosed], ctx's own, or an [*Error] with what the service answered.
+// [ErrClosed], ctx's own, or an [*Error] with the answer of the service.
 func (c *Client) Lookup(ctx context.Context, projectID string) (Region, error) {
-	if known, ok := c.memory.get(projectID); ok {
-		now, said := c.o.Now(), known.answer.Load()
-		switch age := now.Sub(said.asked); {
-		case age < c.o.Fresh:
-			return said.region, nil
-		case age < c.o.Stale:
-			if now.Sub(time.Unix(0, known.failed.Load())) > rest {
-				c.join(ctx, projectID)
-			}
-			return said.region, nil
-		}
+	if c.closed.Err() != nil {
+		return Region{}, ErrClosed
 	}
-	f := c.join(ctx, projectID)
+	if _, ok := c.answers.GetEntryQuietly(projectID); ok {
+		return c.answers.Get(ctx, projectID, c.load)
+	}
+	// Refresh goes on when this caller gives up: others may wait for the same answer.
 	select {
-	case <-f.done:
-		return f.region, f.err
+	case loaded := <-c.answers.Refresh(ctx, projectID, c.load):
+		return loaded.Value, loaded.Err
 	case <-ctx.Done():
 		return Region{}, ctx.Err()
 	}
@@ -201,46 +178,5 @@ func (c *Client) Lookup(ctx context.Context, projectID string) (Region, error) {
 
 // LookupAt returns the region of a project and its offset at a moment. It always asks the service.
 func (c *Client) LookupAt(ctx context.Context, projectID string, at time.Time) (Region, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
-	defer cancel()
-	defer context.AfterFunc(c.ctx, cancel)()
-	if c.ctx.Err() != nil {
-		return Region{}, ErrClosed
-	}
 	return c.ask(ctx, projectID, &at)
-}
-
-// join returns the request for a project under way, or begins one. It goes on when the caller who began
-// it leaves: others may wait for it.
-func (c *Client) join(ctx context.Context, projectID string) *flight {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if f, ok := c.flights[projectID]; ok {
-		return f
-	}
-	f := &flight{done: make(chan struct{})}
-	if c.closed {
-		f.err = ErrClosed
-		close(f.done)
-		return f
-	}
-	projectID = strings.Clone(projectID) // it may be part of something larger
-	c.flights[projectID] = f
-	c.behind.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.o.Timeout)
-		defer cancel()
-		defer context.AfterFunc(c.ctx, cancel)()
-		asked := c.o.Now()
-		f.region, f.err = c.ask(ctx, projectID, nil)
-		if f.err == nil {
-			c.memory.put(projectID, &answer{f.region, asked})
-		} else if known, ok := c.memory.get(projectID); ok {
-			known.failed.Store(c.o.Now().UnixNano())
-		}
-		c.mu.Lock()
-		delete(c.flights, projectID)
-		c.mu.Unlock()
-		close(f.done)
-	})
-	return f
 }

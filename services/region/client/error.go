@@ -5,52 +5,58 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"time"
 )
 
-// Errors that callers tell apart by errors.Is.
+// Errors for errors.Is.
 var (
-	// ErrUnauthorized says that the service does not accept the key.
+	// ErrUnauthorized means that the service does not accept the key.
 	ErrUnauthorized = errors.New("region client: the key is not accepted")
 
-	// ErrUnavailable says that the service was out of reach, or could not answer, for the whole time.
-	ErrUnavailable = errors.New("region client: the region service can not answer")
+	// ErrUnavailable means that the service could not be reached, or answered 503, within the timeout.
+	ErrUnavailable = errors.New("region client: the region service cannot answer")
 
-	// ErrClosed says that the Client was closed.
+	// ErrClosed means that the Client was closed.
 	ErrClosed = errors.New("region client: closed")
 )
 
-// Error is an answer of the service that is no region.
+// Error is an answer of the service that is an error, or that the client cannot decode.
 type Error struct {
 	Status    int    // the HTTP status
 	Code      string // the API's code, such as "invalid_body"; empty when the answer was not the service's
 	Message   string // for people
 	RequestID string // names the request in the service's log
+
+	retryAfter time.Duration // the pause that the service asks for
 }
 
-// Error gives what the service said.
+// Error returns the answer in one line.
 func (e *Error) Error() string {
 	return fmt.Sprintf("region client: %d %s: %s (request %s)", e.Status, e.Code, e.Message, e.RequestID)
 }
 
-// Is tells that a 401 is [ErrUnauthorized] and a 503 is [ErrUnavailable].
+// Is reports whether target is [ErrUnauthorized] and the answer 401, or [ErrUnavailable] and the answer 503.
 func (e *Error) Is(target error) bool {
 	return target == ErrUnauthorized && e.Status == http.StatusUnauthorized ||
 		target == ErrUnavailable && e.Status == http.StatusServiceUnavailable
 }
 
-// refusal reads an answer that is an error.
+// refusal decodes an answer whose status is not 200.
 func refusal(resp *http.Response, body []byte) *Error {
-	var said struct {
+	var answer struct {
 		Error struct {
 			Code    string `json:"code"`
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(body, &said) != nil || said.Error.Code == "" {
-		said.Error.Message = http.StatusText(resp.StatusCode)
+	if json.Unmarshal(body, &answer) != nil || answer.Error.Code == "" {
+		answer.Error.Message = http.StatusText(resp.StatusCode)
 	}
+	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if the header is missing or a date
 	return &Error{
-		Status: resp.StatusCode, Code: said.Error.Code, Message: said.Error.Message,
+		retryAfter: time.Duration(seconds) * time.Second,
+		Status:     resp.StatusCode, Code: answer.Error.Code, Message: answer.Error.Message,
 		RequestID: resp.Header.Get("X-Request-Id"),
 	}
 }

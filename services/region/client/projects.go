@@ -1,25 +1,18 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// ErrNotFound says that the service knows no such project. It is told apart by errors.Is.
+// ErrNotFound means that the service does not know the project. It is for errors.Is.
 var ErrNotFound = errors.New("region client: the project is not known")
 
 // Project is a project as the service keeps it.
@@ -30,25 +23,25 @@ type Project struct {
 	Region string
 }
 
-// StoredProject is a project and what follows from it.
+// StoredProject is a project with its zone and offset.
 type StoredProject struct {
 	Project
-	// Zone is the zone that the API answers with, also where none is set.
+	// Zone is the zone that the API answers with: Region, or the default.
 	Zone string
-	// OffsetMinutes is how many minutes that is east of UTC now, daylight saving counted.
+	// OffsetMinutes is the zone's offset now in minutes east of UTC, daylight saving counted.
 	OffsetMinutes int
 }
 
-// Rejected is a project that the service does not take.
+// Rejected is the reason why the service does not accept a project.
 type Rejected struct {
 	Code    string // such as "invalid_field"
-	Message string // says what is allowed
+	Message string // for people; it names the allowed values
 }
 
-// Error gives what the service said.
+// Error returns the message of the service.
 func (r *Rejected) Error() string { return "region client: " + r.Message }
 
-// ProjectsOptions say how a [Projects] behaves. The zero value is fit for use.
+// ProjectsOptions configure a [Projects]. The zero value is ready to use.
 type ProjectsOptions struct {
 	// Timeout bounds a request. Default: 5 s.
 	Timeout time.Duration
@@ -58,54 +51,32 @@ type ProjectsOptions struct {
 	Tracer trace.TracerProvider
 }
 
-// Projects tells the region service which projects there are, at its internal address. Each request is made
-// once: whoever keeps projects in step asks again by itself. It may be used by several goroutines.
+// Projects manages the projects of the region service, at its internal address. It makes each request once:
+// a controller that keeps projects in step retries by itself. It is safe for concurrent use.
 type Projects struct {
-	url     string
-	key     string
+	*endpoint
 	timeout time.Duration
-	http    *http.Client
-	own     *http.Transport // nil when the caller brought its HTTP client
-	tracer  trace.Tracer
-	pass    propagation.TraceContext
 }
 
 // NewProjects returns a Projects of the service whose internal address is baseURL, such as
-// "http://region:9090". key is one of the service's INGEST_API_KEYS. Nothing is asked yet. The caller closes it.
+// "http://region:9090". key is one of the service's INGEST_API_KEYS. NewProjects makes no request. The
+// caller closes it.
 func NewProjects(baseURL, key string, o ProjectsOptions) (*Projects, error) {
-	u, err := url.Parse(baseURL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("region client: the address is not like http://region:9090")
-	}
-	if key == "" {
-		return nil, errors.New("region client: no key given")
-	}
 	if o.Timeout <= 0 {
 		o.Timeout = 5 * time.Second
 	}
-	if o.Tracer == nil {
-		o.Tracer = noop.NewTracerProvider()
+	e, err := newEndpoint(baseURL, "/internal/projects", key, o.HTTP, o.Tracer)
+	if err != nil {
+		return nil, err
 	}
-	p := &Projects{
-		url: strings.TrimSuffix(u.String(), "/") + "/internal/projects", key: key, timeout: o.Timeout, http: o.HTTP,
-		tracer: o.Tracer.Tracer("github.com/lectern-dev/lectern/services/region/client"),
-	}
-	if p.http == nil {
-		p.own = &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: o.Timeout}
-		p.http = &http.Client{Transport: p.own, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	}
-	return p, nil
+	return &Projects{endpoint: e, timeout: o.Timeout}, nil
 }
 
-// Close closes the connections that it keeps.
-func (p *Projects) Close() {
-	if p.own != nil {
-		p.own.CloseIdleConnections()
-	}
-}
+// Close closes the idle connections.
+func (p *Projects) Close() { p.close() }
 
-// Get returns a project as it is stored, or [ErrNotFound], [ErrUnauthorized], [ErrUnavailable], ctx's own
-// error, or an [*Error] with what the service answered.
+// Get returns a stored project. The error is [ErrNotFound], [ErrUnauthorized], [ErrUnavailable], ctx's own,
+// or an [*Error] with the answer of the service.
 func (p *Projects) Get(ctx context.Context, id string) (StoredProject, error) {
 	var found struct {
 		Title           string  `json:"title"`
@@ -113,7 +84,7 @@ func (p *Projects) Get(ctx context.Context, id string) (StoredProject, error) {
 		Zone            string  `json:"zone"`
 		OffsetInMinutes int     `json:"offsetInMinutes"`
 	}
-	err := p.do(ctx, http.MethodGet, "/"+url.PathEscape(id), nil, &found)
+	err := p.send(ctx, http.MethodGet, "/"+url.PathEscape(id), nil, &found)
 	if err != nil {
 		if refused, ok := errors.AsType[*Error](err); ok && refused.Code == "project_not_found" {
 			return StoredProject{}, ErrNotFound
@@ -127,8 +98,8 @@ func (p *Projects) Get(ctx context.Context, id string) (StoredProject, error) {
 	return s, nil
 }
 
-// Put stores a project as it is given, whatever was stored of it before. The error is a [*Rejected] for one
-// that the service does not take, or as of [Projects.Get].
+// Put stores a project and replaces what was stored of it. The error is a [*Rejected] if the service does not
+// accept the project, or as of [Projects.Get].
 func (p *Projects) Put(ctx context.Context, project Project) error {
 	line := struct {
 		ID     string  `json:"id"`
@@ -142,64 +113,38 @@ func (p *Projects) Put(ctx context.Context, project Project) error {
 	if err != nil {
 		return fmt.Errorf("region client: %w", err)
 	}
-	var said struct {
+	var answer struct {
 		Rejected int        `json:"rejected"`
 		Rejects  []Rejected `json:"rejects"`
 	}
-	if err := p.do(ctx, http.MethodPost, "", append(body, '\n'), &said); err != nil {
+	if err := p.send(ctx, http.MethodPost, "", append(body, '\n'), &answer); err != nil {
 		return err
 	}
-	if said.Rejected > 0 {
-		if len(said.Rejects) == 0 {
+	if answer.Rejected > 0 {
+		if len(answer.Rejects) == 0 {
 			return &Rejected{Message: "the project was rejected"}
 		}
-		return &said.Rejects[0]
+		return &answer.Rejects[0]
 	}
 	return nil
 }
 
-// Delete has the service forget a project. It is no error when the project is not known. Errors are as of
+// Delete deletes a project. A project that the service does not know is not an error. Errors are as of
 // [Projects.Get].
 func (p *Projects) Delete(ctx context.Context, id string) error {
-	return p.do(ctx, http.MethodDelete, "/"+url.PathEscape(id), nil, new(struct{}))
+	return p.send(ctx, http.MethodDelete, "/"+url.PathEscape(id), nil, new(struct{}))
 }
 
-// do makes one request and reads its answer into answer.
-func (p *Projects) do(ctx context.Context, method, path string, body []byte, answer any) (err error) {
+// send makes one request and decodes its answer into answer.
+func (p *Projects) send(ctx context.Context, method, path string, body []byte, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	ctx, span := p.tracer.Start(ctx, method+" /internal/projects", trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithAttributes(attribute.String("http.request.method", method)))
-	defer func() {
-		if err != nil {
-			span.SetStatus(codes.Error, err.Error())
+	return p.do(ctx, request{
+		span: method + " /internal/projects", method: method, path: path, contentType: "application/x-ndjson", body: body,
+	}, func(body []byte) error {
+		if json.Unmarshal(body, answer) != nil {
+			return errors.New("the answer is not the service's")
 		}
-		span.End()
-	}()
-	r, err := http.NewRequestWithContext(ctx, method, p.url+path, bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("region client: %w", err)
-	}
-	if body != nil {
-		r.Header.Set("Content-Type", "application/x-ndjson")
-	}
-	r.Header.Set("X-Api-Key", p.key)
-	p.pass.Inject(ctx, propagation.HeaderCarrier(r.Header))
-	resp, err := p.http.Do(r)
-	if err != nil {
-		return broken(ctx, err)
-	}
-	defer resp.Body.Close()
-	span.SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
-	answered, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return broken(ctx, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return refusal(resp, answered)
-	}
-	if err := json.Unmarshal(answered, answer); err != nil {
-		return &Error{Status: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id"), Message: "the answer is not the service's"}
-	}
-	return nil
+		return nil
+	})
 }
