@@ -66,7 +66,7 @@ type Source func(ctx context.Context, projectID string) (zone.Zone, error)
 // Cache keeps zones by project. It is safe for concurrent use.
 type Cache struct {
 	copies *otter.Cache[string, entry]
-	source loader
+	source otter.Loader[string, entry]
 }
 
 // entry is a copy of a zone.
