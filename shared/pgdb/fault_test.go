@@ -48,7 +48,7 @@ func TestFault(t *testing.T) {
 		{"server gone", io.ErrUnexpectedEOF, apierr.Unavailable},
 		{"socket closed", net.ErrClosed, apierr.Unavailable},
 		{"reset by peer", &net.OpError{Op: "read", Err: errors.New("reset")}, apierr.Unavailable},
-		{"pool full", errNoConnection, apierr.Unavailable},
+		{"pool full", ErrNoConnection, apierr.Unavailable},
 		{"pool closed", puddle.ErrClosedPool, apierr.Unavailable},
 		{"known to the client", fmt.Errorf("get: %w", apierr.NoEntry("en_1")), apierr.EntryNotFound},
 

@@ -18,31 +18,31 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Options say how a pool behaves. Every pool of a process takes the same; the URL may say more about
-// its own connections, as pgx reads it (sslmode, several hosts, target_session_attrs).
+// Options configure a pool. Every pool of a process takes the same; the URL may configure its own connections
+// further, as pgx reads it (sslmode, several hosts, target_session_attrs).
 type Options struct {
 	// The most connections that a pool opens. 0 takes 4 for each CPU that the process may
-	// use, at least 8. All pools of all replicas together must stay below the server's
+	// use, at least 8. The pools of all replicas together must stay below the server's
 	// max_connections.
 	MaxConns int32 `env:"DATABASE_MAX_CONNS" envDefault:"0"`
 
 	// How long a request waits for a connection when all are taken; it is then answered 503.
 	AcquireTimeout time.Duration `env:"DATABASE_ACQUIRE_TIMEOUT" envDefault:"1s"`
 
-	// How long the making of a connection may take, name look-up and TLS included.
+	// How long it may take to make a connection, name look-up and TLS included.
 	ConnectTimeout time.Duration `env:"DATABASE_CONNECT_TIMEOUT" envDefault:"3s"`
 
-	// The longest that a statement runs, and a transaction as seen from here: the
-	// server is told (statement_timeout), and a second later the connection is given up, for a server
-	// that hangs. 0 tells and bounds nothing and leaves it to the role's own setting, as PgBouncer
+	// The longest that a statement or transaction runs. The server is told
+	// (statement_timeout) and ends a statement itself; a second later the service closes the connection, for a
+	// server that hangs. 0 sets no bound and leaves it to the role's own setting, as PgBouncer
 	// asks for.
 	StatementTimeout time.Duration `env:"STATEMENT_TIMEOUT" envDefault:"30s"`
 
-	// The age at which a connection is replaced, give or take a tenth: what lets
-	// load balancers and failovers spread them anew.
+	// The age at which a connection is replaced, give or take a tenth, so that
+	// load balancers and failovers can spread connections anew.
 	MaxConnLifetime time.Duration `env:"DATABASE_MAX_CONN_LIFETIME" envDefault:"30m"`
 
-	// How long a connection that is not used is kept.
+	// How long an idle connection is kept.
 	MaxConnIdleTime time.Duration `env:"DATABASE_MAX_CONN_IDLE_TIME" envDefault:"5m"`
 
 	// How statements are sent: cache_statement (prepared once for each connection),
@@ -51,19 +51,22 @@ type Options struct {
 	// pooler it can give wrong rows without an error.
 	ExecMode string `env:"DATABASE_EXEC_MODE" envDefault:"cache_statement"`
 
-	// Name tells the server and the metrics whose connections these are, for example "entries".
+	// Name identifies the connections to the server and in metrics, for example "entries".
 	Name string `env:"-"`
 
-	// TracerProvider makes a span of each statement, without its text and arguments; nil, or one that
-	// does nothing, leaves the tracing out altogether.
+	// TracerProvider records a span for each statement, without its text and arguments. Nil or a no-op
+	// provider: no tracing.
 	TracerProvider trace.TracerProvider `env:"-"`
 
-	// MeterProvider takes the pool's figures; nil measures nothing.
+	// MeterProvider collects the pool's metrics. Nil: nothing is measured.
 	MeterProvider metric.MeterProvider `env:"-"`
 
-	// Log hears when a part of a distributed database does not serve, with the name of its node, and when
-	// it does again. Nil: nothing is logged.
+	// Log records faults of single servers of a distributed database. Nil: nothing is logged.
 	Log *slog.Logger `env:"-"`
+
+	// Attach extends the pool and its configuration before it opens. Set it to pgcitus.Attach for a database
+	// that may be a Citus cluster. Nil: plain Postgres.
+	Attach func(p *Pool, o Options, cfg *pgxpool.Config) `env:"-"`
 }
 
 var execModes = map[string]pgx.QueryExecMode{
@@ -102,7 +105,7 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
-// withDefaults fills what is zero and may not be, so that a literal Options{} is a working one.
+// withDefaults replaces zero values that are not valid, so that Options{} works.
 func (o Options) withDefaults() Options {
 	if o.MaxConns == 0 {
 		o.MaxConns = max(8, 4*int32(runtime.GOMAXPROCS(0)))
@@ -128,7 +131,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// configure puts o into cfg.
+// configure applies o to cfg.
 func (o Options) configure(cfg *pgxpool.Config) {
 	cfg.MaxConns = o.MaxConns
 	cfg.MaxConnLifetime = o.MaxConnLifetime
@@ -138,10 +141,8 @@ func (o Options) configure(cfg *pgxpool.Config) {
 	conn := cfg.ConnConfig
 	conn.ConnectTimeout = o.ConnectTimeout
 	conn.DefaultQueryExecMode = execModes[o.ExecMode]
-	conn.OnNotice = noteWarning
-	conn.BuildContextWatcherHandler = newSession
 	conn.RuntimeParams["application_name"] = o.Name
-	conn.RuntimeParams["timezone"] = "UTC" // times that come as text are read as such
+	conn.RuntimeParams["timezone"] = "UTC" // Raw parses times in text format as UTC
 	if o.StatementTimeout > 0 {
 		conn.RuntimeParams["statement_timeout"] = fmt.Sprint(o.StatementTimeout.Milliseconds())
 	}

@@ -18,21 +18,22 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-func notes() pgdb.Schema {
-	return pgdb.Schema{
+func notes() pgmigrate.Schema {
+	return pgmigrate.Schema{
 		Name: "notes",
 		Migrations: fstest.MapFS{
 			"0001_notes.sql": {Data: []byte("-- +goose Up\nCREATE TABLE notes (id int PRIMARY KEY, body text);\n")},
 			"0002_body.sql":  {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nCREATE INDEX CONCURRENTLY notes_body ON notes (body);\n")},
 		},
-		Grants: map[pgdb.Role][]string{
-			pgdb.Reader: {"SELECT ON notes"},
-			pgdb.Ingest: {"SELECT, INSERT, UPDATE ON notes"},
+		Grants: map[pgmigrate.Role][]string{
+			pgmigrate.Reader: {"SELECT ON notes"},
+			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE ON notes"},
 		},
 	}
 }

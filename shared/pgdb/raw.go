@@ -19,15 +19,15 @@ type Raw struct {
 	columns []pgconn.FieldDescription
 }
 
-// NewRaw prepares to read rows.
+// NewRaw returns a Raw for rows.
 func NewRaw(rows pgx.Rows) Raw { return Raw{columns: rows.FieldDescriptions()} }
 
 func (r *Raw) binary(column int) bool { return r.columns[column].Format == pgtype.BinaryFormatCode }
 
-// Next takes the columns of the row that rows stands on.
+// Next takes the columns of the current row of rows.
 func (r *Raw) Next(rows pgx.Rows) { r.values = rows.RawValues() }
 
-// Size returns how many bytes the row's values have together.
+// Size returns the total size of the row's values in bytes.
 func (r *Raw) Size() int {
 	n := 0
 	for _, v := range r.values {
@@ -36,7 +36,7 @@ func (r *Raw) Size() int {
 	return n
 }
 
-// Null tells whether the column is null.
+// Null reports whether the column is null.
 func (r *Raw) Null(column int) bool { return r.values[column] == nil }
 
 // Text returns a text column, nil when it is null.
@@ -63,7 +63,7 @@ func (r *Raw) AppendInt(dst []byte, column int) []byte {
 	return strconv.AppendInt(dst, r.Int(column), 10)
 }
 
-// postgresEpoch is what timestamptz counts from, 2000-01-01 UTC, in Unix microseconds.
+// postgresEpoch is the zero of timestamptz, 2000-01-01 UTC, in Unix microseconds.
 const postgresEpoch = 946684800_000000
 
 // Micros returns a timestamptz column in Unix microseconds, 0 when it is null.
@@ -82,8 +82,8 @@ func (r *Raw) Micros(column int) int64 {
 	return t.UnixMicro()
 }
 
-// Timestamp makes a timestamptz parameter of Unix microseconds; the two ends of the range are
-// -infinity and infinity.
+// Timestamp returns a timestamptz parameter for a time in Unix microseconds. The least and the greatest int64
+// are -infinity and infinity.
 func Timestamp(micros int64) pgtype.Timestamptz {
 	switch micros {
 	case math.MinInt64:

@@ -69,10 +69,6 @@ func (l *List) Chunk(ctx context.Context, sink *pagelist.Sink, after, end pageli
 	if asks {
 		sql = l.SQL.First
 	}
-	args := l.Arguments(after, end, limit)
-	if limit <= briefRows {
-		args = append(args, pgdb.Brief)
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	left, taken := false, 0
@@ -99,7 +95,7 @@ func (l *List) Chunk(ctx context.Context, sink *pagelist.Sink, after, end pageli
 			taken++
 		}
 		return nil
-	}, sql, args...)
+	}, sql, l.Arguments(after, end, limit)...)
 	switch {
 	case left && errors.Is(err, context.Canceled):
 		return nil // it was us
@@ -112,21 +108,17 @@ func (l *List) Chunk(ctx context.Context, sink *pagelist.Sink, after, end pageli
 	return err
 }
 
-// briefRows is how many rows at most are a page that shares a connection with others.
-const briefRows = 128
-
 // Passes tells whether what failed with err may work when asked for again. A list that has come to a
 // record can go on behind it.
 func Passes(err error) bool {
 	return err != nil && apierr.From(err).Code() == apierr.Unavailable
 }
 
-// cheapRest is how much of a result that is left in its middle is read on and dropped, in bytes. A
-// longer one is ended by the server, which takes as long: 3 ms, and the statement is prepared anew.
-const cheapRest = 1 << 20
+// cheapRest is how many bytes of an unwanted rest of a result are read and dropped. A longer rest is cancelled,
+// which costs the connection: pgx makes a new one.
+const cheapRest = 8 << 20
 
-// longRest tells whether the rest of a result is longer: of limit rows, read have been, of bytes
-// together.
+// longRest reports whether the rest of a result is longer than cheapRest, by the rows and bytes read so far.
 func longRest(read, limit, bytes int) bool {
 	return (limit-read)*(bytes/max(read, 1)) > cheapRest
 }

@@ -25,7 +25,7 @@ func One(ctx context.Context, pool pgdb.Querier, encode func(dst []byte, raw *pg
 			body = append(encode(make([]byte, 0, raw.Size()+frame), &raw), '\n')
 		}
 		return nil
-	}, sql, append(args, pgdb.Brief)...)
+	}, sql, args...)
 	if err == nil && body == nil {
 		err = missing
 	}

@@ -16,7 +16,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/httpserver"
 	"github.com/lectern-dev/lectern/shared/ingest"
+	"github.com/lectern-dev/lectern/shared/pgcitus"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/pgreplica"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
@@ -62,7 +65,7 @@ type Definition struct {
 	// Name is the service's: of its logs, spans, connections and migrations.
 	Name string
 	// Schema is what it keeps in its database.
-	Schema pgdb.Schema
+	Schema pgmigrate.Schema
 	// Routes gives its public routes and those under /internal.
 	Routes func(p *Parts) (public, internal *httpapi.Router)
 }
@@ -77,7 +80,7 @@ type Parts struct {
 	// must see what was just written.
 	Primary *pgdb.Pool
 	// Read reads from the standbys while they are fit, and else from Primary.
-	Read *pgdb.Reads
+	Read *pgreplica.Reads
 	// Write is the pool of the role that takes data in, nil when nothing comes in.
 	Write *pgdb.Pool
 	// IngestKeys let data in.
@@ -107,6 +110,7 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 		}
 	}
 	pool := cfg.Pool
+	pool.Attach = pgcitus.Attach
 	pool.TracerProvider, pool.MeterProvider, pool.Log = tel.TracerProvider, tel.MeterProvider, tel.Logger
 	open := func(url config.Secret, name string) (*pgdb.Pool, error) {
 		options := pool
@@ -123,7 +127,7 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	}
 	standbys := pool
 	standbys.Name = d.Name
-	parts.Read, err = pgdb.OpenReads(ctx, parts.Primary, pgdb.ReadsOptions{
+	parts.Read, err = pgreplica.Open(ctx, parts.Primary, pgreplica.Options{
 		Standbys: cfg.ReadDatabaseURLs, MaxLag: cfg.MaxReplicaLag, Pool: standbys, Log: tel.Logger,
 	})
 	if err != nil {
@@ -214,11 +218,11 @@ func migrate(ctx context.Context, cfg Config, d Definition, tel *telemetry.Telem
 	if cfg.MigrateDatabaseURL.IsZero() {
 		return &config.Fault{Variable: "MIGRATE_DATABASE_URL", Problem: "is not set, and is required to migrate"}
 	}
-	roles := map[pgdb.Role]string{
-		pgdb.Reader: pgdb.UserOf(cfg.DatabaseURL.Reveal()),
-		pgdb.Ingest: pgdb.UserOf(cfg.IngestDatabaseURL.Reveal()),
+	roles := map[pgmigrate.Role]string{
+		pgmigrate.Reader: pgmigrate.UserOf(cfg.DatabaseURL.Reveal()),
+		pgmigrate.Ingest: pgmigrate.UserOf(cfg.IngestDatabaseURL.Reveal()),
 	}
-	if err := pgdb.Migrate(ctx, cfg.MigrateDatabaseURL.Reveal(), d.Schema, roles, tel.Logger); err != nil {
+	if err := pgmigrate.Migrate(ctx, cfg.MigrateDatabaseURL.Reveal(), d.Schema, roles, tel.Logger); err != nil {
 		return err
 	}
 	if cfg.Auth.MigrateURL.IsZero() {

@@ -16,6 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
@@ -121,7 +122,7 @@ func TestCitusKeysInPlace(t *testing.T) {
 
 func inPlace(t *testing.T, server *pgtest.Instance, n int) {
 	// The service itself makes the tables, as it did when there was one machine.
-	empty := pgdb.Schema{Name: "entries", Migrations: fs.FS(fstest.MapFS{
+	empty := pgmigrate.Schema{Name: "entries", Migrations: fs.FS(fstest.MapFS{
 		"0001_nothing.sql": {Data: []byte("-- +goose Up\nDROP TABLE IF EXISTS nothing;\n")},
 	})}
 	redis := redistest.Start(t)

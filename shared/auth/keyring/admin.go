@@ -10,6 +10,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/redisdb"
 )
 
@@ -22,8 +23,8 @@ func Migrate(ctx context.Context, cfg auth.Config, log *slog.Logger) error {
 	if cfg.MigrateURL.IsZero() {
 		return errNoOwner
 	}
-	roles := map[pgdb.Role]string{pgdb.Reader: pgdb.UserOf(cfg.DatabaseURL.Reveal())}
-	return pgdb.Migrate(ctx, cfg.MigrateURL.Reveal(), pgkeys.Schema(), roles, log)
+	roles := map[pgmigrate.Role]string{pgmigrate.Reader: pgmigrate.UserOf(cfg.DatabaseURL.Reveal())}
+	return pgmigrate.Migrate(ctx, cfg.MigrateURL.Reveal(), pgkeys.Schema(), roles, log)
 }
 
 // Admin mints, rotates and revokes keys, and announces it to the processes that verify them.

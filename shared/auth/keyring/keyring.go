@@ -17,6 +17,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgcitus"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/ratelimit"
 	"github.com/lectern-dev/lectern/shared/redisdb"
@@ -57,6 +58,7 @@ func (o *Options) complete() {
 	o.Pool.TracerProvider = o.Tracer
 	o.Pool.MeterProvider = o.Meter
 	o.Pool.Log = o.Log
+	o.Pool.Attach = pgcitus.Attach
 }
 
 // Keyring is key verification, ready for use. It measures:

@@ -12,6 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgcitus"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
@@ -59,7 +60,7 @@ func setup(t *testing.T) *bench {
 
 func pool(t *testing.T, url string) *pgdb.Pool {
 	t.Helper()
-	p, err := pgdb.Open(t.Context(), config.NewSecret(url), pgdb.Options{MaxConns: 4})
+	p, err := pgdb.Open(t.Context(), config.NewSecret(url), pgdb.Options{MaxConns: 4, Attach: pgcitus.Attach})
 	if err != nil {
 		t.Fatal(err)
 	}

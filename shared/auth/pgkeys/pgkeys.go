@@ -15,23 +15,23 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
 )
 
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Schema is the key store's, for [pgdb.Migrate].
-func Schema() pgdb.Schema {
+// Schema is the key store's, for [pgmigrate.Migrate].
+func Schema() pgmigrate.Schema {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		panic(err) // the folder is embedded above
 	}
-	return pgdb.Schema{
+	return pgmigrate.Schema{
 		Name:       "auth",
 		Migrations: files,
-		Grants: map[pgdb.Role][]string{
-			pgdb.Reader: {"SELECT, UPDATE (last_used_at) ON api_keys", "SELECT ON api_key_changes"},
+		Grants: map[pgmigrate.Role][]string{
+			pgmigrate.Reader: {"SELECT, UPDATE (last_used_at) ON api_keys", "SELECT ON api_key_changes"},
 		},
 	}
 }

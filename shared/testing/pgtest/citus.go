@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
 )
 
 // testShards is into how many shards the tables of a test's database are cut: enough for every worker
@@ -66,7 +66,7 @@ func (i *Instance) Through(t testing.TB, db DB, worker int, addr func(target str
 
 // PlainDatabase returns a database of t's own as [Instance.Database] does, on the coordinator alone and
 // without Citus in it.
-func (i *Instance) PlainDatabase(t testing.TB, s pgdb.Schema) DB {
+func (i *Instance) PlainDatabase(t testing.TB, s pgmigrate.Schema) DB {
 	t.Helper()
 	alone := &Instance{admin: i.admin, templates: map[string]string{}, prefix: "plain_", doomed: true}
 	var name string

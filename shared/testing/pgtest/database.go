@@ -16,7 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
 )
 
 // DB is a test's own database, as each role of its schema reaches it. The roles have no rights beyond
@@ -32,7 +32,7 @@ type DB struct {
 //
 // (By hand rather than by pgtestdb: that one gives a test a single role, the owner, and leaves
 // templates behind; here three roles share the clone, and the grants come with the template.)
-func (i *Instance) Database(t testing.TB, s pgdb.Schema) DB {
+func (i *Instance) Database(t testing.TB, s pgmigrate.Schema) DB {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -107,7 +107,7 @@ func (i *Instance) TCPURL(of string) string {
 }
 
 // template returns the name of a database that is migrated to s and that no one connects to.
-func (i *Instance) template(ctx context.Context, s pgdb.Schema) (string, error) {
+func (i *Instance) template(ctx context.Context, s pgmigrate.Schema) (string, error) {
 	digest, err := fingerprint(s)
 	if err != nil {
 		return "", err
@@ -152,8 +152,8 @@ func (i *Instance) template(ctx context.Context, s pgdb.Schema) (string, error) 
 		if err != nil {
 			return err
 		}
-		err = pgdb.Migrate(ctx, i.roleURL(s.Name+"_owner", name), s, map[pgdb.Role]string{
-			pgdb.Reader: s.Name + "_reader", pgdb.Ingest: s.Name + "_ingest",
+		err = pgmigrate.Migrate(ctx, i.roleURL(s.Name+"_owner", name), s, map[pgmigrate.Role]string{
+			pgmigrate.Reader: s.Name + "_reader", pgmigrate.Ingest: s.Name + "_ingest",
 		}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err
@@ -181,8 +181,8 @@ func makeRole(ctx context.Context, conn *pgx.Conn, name string) error {
 	return err
 }
 
-// fingerprint tells schemas apart by all that [pgdb.Migrate] does with them.
-func fingerprint(s pgdb.Schema) (string, error) {
+// fingerprint tells schemas apart by all that [pgmigrate.Migrate] does with them.
+func fingerprint(s pgmigrate.Schema) (string, error) {
 	h := sha256.New()
 	err := fs.WalkDir(s.Migrations, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -23,7 +23,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/testing/pglocal"
 )
 
@@ -76,7 +76,7 @@ func Server(t testing.TB) *Instance {
 
 // Database returns a database of t's own on the test binary's server, migrated to s. It is dropped when
 // t ends.
-func Database(t testing.TB, s pgdb.Schema) DB {
+func Database(t testing.TB, s pgmigrate.Schema) DB {
 	t.Helper()
 	return Server(t).Database(t, s)
 }

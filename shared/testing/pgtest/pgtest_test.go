@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
@@ -27,15 +27,15 @@ const victimEnv = "PGTEST_TEST_VICTIM"
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-func notes() pgdb.Schema {
-	return pgdb.Schema{
+func notes() pgmigrate.Schema {
+	return pgmigrate.Schema{
 		Name: "notes",
 		Migrations: fstest.MapFS{"0001_notes.sql": {Data: []byte(`-- +goose Up
 CREATE TABLE notes (project_id text COLLATE "C", id text COLLATE "C", PRIMARY KEY (project_id, id));
 `)}},
-		Grants: map[pgdb.Role][]string{
-			pgdb.Reader: {"SELECT ON notes"},
-			pgdb.Ingest: {"SELECT, INSERT ON notes"},
+		Grants: map[pgmigrate.Role][]string{
+			pgmigrate.Reader: {"SELECT ON notes"},
+			pgmigrate.Ingest: {"SELECT, INSERT ON notes"},
 		},
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
@@ -27,7 +27,7 @@ func (r Reads) get(t testing.TB, path string) Answer {
 
 // NewBreakable makes what [NewBacking] does, with the service's database on a server of its own that may
 // be killed.
-func NewBreakable(t testing.TB, schema pgdb.Schema) (*Backing, *pgtest.Instance) {
+func NewBreakable(t testing.TB, schema pgmigrate.Schema) (*Backing, *pgtest.Instance) {
 	t.Helper()
 	// What was acknowledged outlives a kill here, as it does in production.
 	server := pgtest.Private(t, map[string]string{"synchronous_commit": "on"})

@@ -12,6 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/pgrecord"
 
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
@@ -22,17 +23,17 @@ var migrations embed.FS
 
 // Schema is the service's database: its migrations, and what each role may do. The reader selects. The
 // ingest role also writes, and deletes nothing.
-func Schema() pgdb.Schema {
+func Schema() pgmigrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		panic(err) // the folder is embedded above
 	}
-	return pgdb.Schema{
+	return pgmigrate.Schema{
 		Name:       "embeddables",
 		Migrations: sub,
-		Grants: map[pgdb.Role][]string{
-			pgdb.Reader: {"SELECT ON embeddables, versions, definitions"},
-			pgdb.Ingest: {"SELECT, INSERT, UPDATE ON embeddables", "SELECT, INSERT ON versions, definitions"},
+		Grants: map[pgmigrate.Role][]string{
+			pgmigrate.Reader: {"SELECT ON embeddables, versions, definitions"},
+			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE ON embeddables", "SELECT, INSERT ON versions, definitions"},
 		},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/pgrecord"
 
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
@@ -21,17 +22,17 @@ var migrations embed.FS
 
 // Schema is the service's database: its migrations, and what each role may do. The reader selects. The
 // ingest role also writes, and deletes nothing.
-func Schema() pgdb.Schema {
+func Schema() pgmigrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		panic(err) // the folder is embedded above
 	}
-	return pgdb.Schema{
+	return pgmigrate.Schema{
 		Name:       "experiments",
 		Migrations: sub,
-		Grants: map[pgdb.Role][]string{
-			pgdb.Reader: {"SELECT ON experiments, status_changes"},
-			pgdb.Ingest: {"SELECT, INSERT, UPDATE ON experiments", "SELECT, INSERT ON status_changes"},
+		Grants: map[pgmigrate.Role][]string{
+			pgmigrate.Reader: {"SELECT ON experiments, status_changes"},
+			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE ON experiments", "SELECT, INSERT ON status_changes"},
 		},
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
 
 	"github.com/lectern-dev/lectern/services/region/internal/project"
 )
@@ -20,17 +21,17 @@ var migrations embed.FS
 
 // Schema is the service's database: its migrations, and what each role may do. The reader selects. The
 // ingest role also writes, and deletes projects when it is told to.
-func Schema() pgdb.Schema {
+func Schema() pgmigrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		panic(err) // the folder is embedded above
 	}
-	return pgdb.Schema{
+	return pgmigrate.Schema{
 		Name:       "region",
 		Migrations: sub,
-		Grants: map[pgdb.Role][]string{
-			pgdb.Reader: {"SELECT ON projects"},
-			pgdb.Ingest: {"SELECT, INSERT, UPDATE, DELETE ON projects"},
+		Grants: map[pgmigrate.Role][]string{
+			pgmigrate.Reader: {"SELECT ON projects"},
+			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE, DELETE ON projects"},
 		},
 	}
 }

@@ -1,4 +1,9 @@
-package pgdb
+// Package pgmigrate owns how a service's schema gets into its database: numbered SQL migrations, and grants to the
+// roles that read and write, which may do no more than they need.
+//
+// It refuses to go back: a migration works beside the code of the version before, and is never undone. It must
+// reach the server itself, not through PgBouncer in transaction mode.
+package pgmigrate
 
 import (
 	"context"
@@ -21,49 +26,47 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// Role is a part that a service plays towards its database, beside the owner who migrates.
+// Role is a role of a service in its database, besides the owner, which migrates.
 type Role string
 
 // The roles of every service.
 const (
 	Reader Role = "reader" // serves the public operations
-	Ingest Role = "ingest" // takes data in
+	Ingest Role = "ingest" // stores incoming data
 )
 
-// RoleStatementTimeout is the statement_timeout that [Migrate] gives to roles: a backstop for
-// connections that bring none of their own, through poolers and by hand.
+// RoleStatementTimeout is the statement_timeout that [Migrate] gives to roles, for connections that set none
+// themselves: through poolers and by hand.
 const RoleStatementTimeout = time.Minute
 
-// lockTimeout is how long Migrate waits for another one that is at work: an index on large tables
-// takes its time.
+// lockTimeout is how long Migrate waits for another migration: an index on large tables takes long.
 const lockTimeout = 30 * time.Minute
 
-// lockPause is the least time between two tries to get the lock; the most is twice that.
+// lockPause is the shortest time between two attempts to get the lock; the longest is twice that.
 const lockPause = 50 * time.Millisecond
 
-// Schema is what a service keeps in its database.
+// Schema describes a service's tables and who may use them.
 type Schema struct {
-	// Name is the service's, in lower case: of the table that records its migrations
-	// (<name>_migrations) and of the lock. Several schemas may share a database.
+	// Name is the service's name in lower case. It names the table that records the migrations
+	// (<name>_migrations) and the lock. Several schemas may share a database.
 	Name string
 
-	// Migrations holds numbered files of SQL in goose's form (0001_entries.sql), forward only.
+	// Migrations holds numbered SQL files in goose's format (0001_entries.sql), forward only.
 	Migrations fs.FS
 
-	// Grants lists for each role what stands between GRANT and TO: "SELECT ON entries, events".
+	// Grants lists each role's privileges, as written between GRANT and TO: "SELECT ON entries, events".
 	Grants map[Role][]string
 }
 
-// Migrate brings the database at ownerURL to s and gives the roles their grants; roles names the login
-// role of each. A role that is missing, empty or the owner itself gets nothing. Only what is pending
-// is done, so that it may run at every start, several at once, and beside code of the version before.
-// It must reach the server itself, not through PgBouncer in transaction mode.
+// Migrate runs the pending migrations of s in the database at ownerURL and grants the roles their privileges;
+// roles names the login role of each. A role that is missing, empty or the owner itself gets nothing. Migrate may
+// run at every start, in several processes at once, and beside code of the version before.
 func Migrate(ctx context.Context, ownerURL string, s Schema, roles map[Role]string, log *slog.Logger) error {
 	cfg, err := pgx.ParseConfig(ownerURL)
 	if err != nil {
 		return errBadURL
 	}
-	// The log-in may come with a statement_timeout meant for requests.
+	// The role may have a statement_timeout that is meant for requests.
 	cfg.RuntimeParams["statement_timeout"] = "0"
 	cfg.RuntimeParams["application_name"] = s.Name + " migrate"
 	if err := migrateUp(ctx, cfg, s, log); err != nil {
@@ -94,8 +97,8 @@ func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Log
 	return err
 }
 
-// grant gives the roles what s says, in one transaction and one at a time: two at once on the same
-// table would fail.
+// grant grants the roles their privileges in one transaction, one process at a time: two grants at once on the
+// same table fail.
 func grant(ctx context.Context, cfg *pgx.ConnConfig, s Schema, roles map[Role]string) error {
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
@@ -125,8 +128,7 @@ func grant(ctx context.Context, cfg *pgx.ConnConfig, s Schema, roles map[Role]st
 	})
 }
 
-// limitRole gives the role its statement_timeout in this database, unless it has one or the owner may
-// not: then whoever made the role decides.
+// limitRole sets the role's statement_timeout in this database, unless it has one or the owner may not set it.
 func limitRole(ctx context.Context, tx pgx.Tx, login string) error {
 	var db string
 	var limited bool
@@ -151,8 +153,8 @@ func limitRole(ctx context.Context, tx pgx.Tx, login string) error {
 	return err
 }
 
-// sessionLock is the number of the advisory lock that a migration holds. (goose's own asks once a
-// second at best: of a hundred replicas that start at once the last would wait for minutes.)
+// sessionLock is the key of the advisory lock that a migration holds. (goose's own locker asks once a second at
+// most often: of a hundred replicas that start at once, the last would wait for minutes.)
 type sessionLock int64
 
 var _ lock.SessionLocker = sessionLock(0)
@@ -162,8 +164,8 @@ func (l sessionLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	for {
-		// A try that is repeated, and not a lock that waits: CREATE INDEX CONCURRENTLY waits for every
-		// transaction, also for one that waits for the lock, and both would for ever.
+		// Try again and again, do not block: CREATE INDEX CONCURRENTLY waits for every transaction, also
+		// for one that waits for this lock, and both would wait for ever.
 		var locked bool
 		err := conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock($1)`, int64(l)).Scan(&locked)
 		if err != nil || locked {
@@ -179,20 +181,20 @@ func (l sessionLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	}
 }
 
-// SessionUnlock gives the lock back.
+// SessionUnlock releases the lock.
 func (l sessionLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	_, err := conn.ExecContext(ctx, `SELECT pg_advisory_unlock($1)`, int64(l))
 	return err
 }
 
-// lockID makes the number of an advisory lock.
+// lockID returns the key of an advisory lock.
 func lockID(what string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("lectern " + what))
 	return int64(h.Sum64())
 }
 
-// UserOf returns the role that url logs in as, empty when url is empty or can not be read.
+// UserOf returns the login role of url, empty when url is empty or cannot be parsed.
 func UserOf(url string) string {
 	if url == "" {
 		return ""
@@ -203,3 +205,6 @@ func UserOf(url string) string {
 	}
 	return cfg.User
 }
+
+// errBadURL omits the URL: the unreadable part may be the password.
+var errBadURL = errors.New("the owner's database URL can not be read: want postgres://user:password@host:port/database?sslmode=…")

@@ -1,4 +1,4 @@
-package pgdb_test
+package pgcitus_test
 
 import (
 	"context"
@@ -14,15 +14,37 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgcitus"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/pgreplica"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// open opens a pool as a service does.
+func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
+	t.Helper()
+	o.Attach = pgcitus.Attach
+	p, err := pgdb.Open(t.Context(), config.NewSecret(url), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func isUnavailable(err error) bool {
+	return err != nil && apierr.From(err).Code() == apierr.Unavailable
+}
+
 // shelves is a schema whose table is distributed.
-func shelves() pgdb.Schema {
-	return pgdb.Schema{
+func shelves() pgmigrate.Schema {
+	return pgmigrate.Schema{
 		Name: "shelves",
 		Migrations: fstest.MapFS{"0001_shelves.sql": {Data: []byte(`-- +goose Up
 CREATE TABLE shelves (project_id text COLLATE "C" NOT NULL, id text COLLATE "C" NOT NULL, body text, PRIMARY KEY (project_id, id));
@@ -34,9 +56,9 @@ DO $$ BEGIN
 END $$;
 -- +goose StatementEnd
 `)}},
-		Grants: map[pgdb.Role][]string{
-			pgdb.Reader: {"SELECT ON shelves"},
-			pgdb.Ingest: {"SELECT, INSERT, UPDATE ON shelves"},
+		Grants: map[pgmigrate.Role][]string{
+			pgmigrate.Reader: {"SELECT ON shelves"},
+			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE ON shelves"},
 		},
 	}
 }
@@ -96,11 +118,11 @@ func distributed(t *testing.T, p *pgdb.Pool) {
 	if !p.Distributed() {
 		t.Fatal("the pool does not know that tables are distributed")
 	}
-	for deadline := time.Now().Add(10 * time.Second); p.Cells() < 2; {
+	for deadline := time.Now().Add(10 * time.Second); pgcitus.Workers(p) < 2; {
 		if time.Now().After(deadline) {
-			t.Fatalf("the pool knows of %d parts", p.Cells())
+			t.Fatalf("the pool knows %d workers", pgcitus.Workers(p))
 		}
-		time.Sleep(10 * time.Millisecond) // between looks at what tells nobody when it changes
+		time.Sleep(10 * time.Millisecond) // between looks at a state that announces no change
 	}
 }
 
@@ -331,11 +353,11 @@ func TestCitusNodesAsReaders(t *testing.T) {
 	node := faulttest.NewProxy(t, hostPort(t, b.server.OnWorker(b.db.ReaderURL, 1)))
 	primary := open(t, b.db.ReaderURL, pgdb.Options{MaxConns: 4})
 	distributed(t, primary)
-	reads, err := pgdb.OpenReads(t.Context(), primary, pgdb.ReadsOptions{
+	reads, err := pgreplica.Open(t.Context(), primary, pgreplica.Options{
 		Standbys:      []config.Secret{config.NewSecret(at(t, b.db.ReaderURL, node.Addr())), config.NewSecret(b.db.ReaderURL)},
 		MaxLag:        10 * time.Second,
 		CheckInterval: 50 * time.Millisecond,
-		Pool:          pgdb.Options{MaxConns: 4, ConnectTimeout: time.Second},
+		Pool:          pgdb.Options{MaxConns: 4, ConnectTimeout: time.Second, Attach: pgcitus.Attach},
 	})
 	if err != nil {
 		t.Fatal(err)

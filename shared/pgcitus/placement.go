@@ -1,27 +1,25 @@
-package pgdb
+package pgcitus
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"math/bits"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// placement says on which group of nodes a distributed database (Citus) keeps which projects. It is
-// what the database's own tables say, and changes only by being learned anew.
+// placement maps projects to workers, as Citus' own tables do. It is read anew and never changed.
 type placement struct {
-	table string  // one of the tables, to be asked for signs of life; quoted
-	ends  []int32 // of the ranges of hashes, ascending
-	at    []*cell // of each range
-	cells []*cell // each once
+	table   string    // one of the distributed tables, for probes; quoted
+	ends    []int32   // last hash of each range, ascending
+	at      []*worker // worker of each range
+	workers []*worker // each once
 }
 
-// of gives the cell that keeps a project.
-func (p *placement) of(project string) *cell {
+// workerOf returns the worker that has a project, nil when it is not known.
+func (p *placement) workerOf(project string) *worker {
 	i, _ := slices.BinarySearch(p.ends, int32(hashText(project)))
 	if i == len(p.at) {
 		return nil
@@ -29,15 +27,12 @@ func (p *placement) of(project string) *cell {
 	return p.at[i]
 }
 
-// isDistributed asks whether tables may be distributed here at all.
-const isDistributed = `SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')`
-
-// hashProbes are hashed by the database and here, to see that both agree: lengths at which the
-// algorithm does different things.
+// hashProbes are hashed by the database and here, to check that both agree: lengths at which the algorithm does
+// different things.
 var hashProbes = []string{"", "pr_1", "twelve bytes", "a text that is longer than two of its blocks", "ä"}
 
-// whereProjectsAre reads the ranges of one distributed table. All that a service has are distributed alike.
-const whereProjectsAre = `
+// selectPlacement selects the ranges of one distributed table. All tables of a service are distributed alike.
+const selectPlacement = `
 	SELECT t.logicalrelid::text, s.shardmaxvalue::int4, p.groupid, coalesce(n.nodename || ':' || n.nodeport, ''),
 	       ARRAY(SELECT hashtext(u COLLATE "C") FROM unnest($1::text[]) u)
 	FROM (SELECT logicalrelid FROM pg_dist_partition WHERE partmethod = 'h' ORDER BY logicalrelid::text LIMIT 1) t
@@ -46,24 +41,24 @@ const whereProjectsAre = `
 	LEFT JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
 	ORDER BY 2`
 
-// errOtherHash says that the database hashes as nothing here does: on another kind of machine.
+// errOtherHash says that the database has another hash function, as on another kind of machine.
 var errOtherHash = errors.New("the database hashes text in another way")
 
-// learn reads the placement; nil when nothing is distributed. Cells that before has are kept.
-func (p *Pool) learn(ctx context.Context, before *placement) (*placement, error) {
+// loadPlacement reads the placement; nil when nothing is distributed. It keeps the workers in before.
+func (g *gate) loadPlacement(ctx context.Context, before *placement) (*placement, error) {
 	next := &placement{}
-	cells, nodes := map[int32]*cell{}, map[int32]string{}
+	workers, nodes := map[int32]*worker{}, map[int32]string{}
 	if before != nil {
-		for _, c := range before.cells {
-			cells[c.id] = c
+		for _, w := range before.workers {
+			workers[w.group] = w
 		}
 	}
-	err := p.query(ctx, func(rows pgx.Rows) error {
-		var end, id int32
+	err := g.pool.Query(ctx, func(rows pgx.Rows) error {
+		var end, group int32
 		var node string
 		var hashes []int32
 		for rows.Next() {
-			if err := rows.Scan(&next.table, &end, &id, &node, &hashes); err != nil {
+			if err := rows.Scan(&next.table, &end, &group, &node, &hashes); err != nil {
 				return err
 			}
 			for i, probe := range hashProbes {
@@ -71,33 +66,33 @@ func (p *Pool) learn(ctx context.Context, before *placement) (*placement, error)
 					return errOtherHash
 				}
 			}
-			c := cells[id]
-			if c == nil {
-				c = newCell(id, p.options.Log.With(slog.String("pool", p.options.Name)))
-				cells[id] = c
+			w := workers[group]
+			if w == nil {
+				w = newWorker(group, g.logger())
+				workers[group] = w
 			}
-			nodes[id] = node
-			next.ends, next.at = append(next.ends, end), append(next.at, c)
-			if !slices.Contains(next.cells, c) {
-				next.cells = append(next.cells, c)
+			nodes[group] = node
+			next.ends, next.at = append(next.ends, end), append(next.at, w)
+			if !slices.Contains(next.workers, w) {
+				next.workers = append(next.workers, w)
 			}
 		}
 		return nil
-	}, whereProjectsAre, []any{hashProbes})
-	if err != nil || len(next.cells) == 0 {
+	}, selectPlacement, hashProbes)
+	if err != nil || len(next.workers) == 0 {
 		return nil, err
 	}
-	slices.SortFunc(next.cells, func(a, b *cell) int { return cmp.Compare(a.id, b.id) })
-	most := share(int(p.options.MaxConns), len(next.cells))
-	for _, c := range next.cells {
-		c.allow(most, nodes[c.id])
+	slices.SortFunc(next.workers, func(a, b *worker) int { return cmp.Compare(a.group, b.group) })
+	most := share(int(g.options.MaxConns), len(next.workers))
+	for _, w := range next.workers {
+		w.configure(most, nodes[w.group])
 	}
 	return next, nil
 }
 
-// share is how many of a pool's connections one of n cells may take: twice what would be fair, as they
-// are not all busy at once, and never more than half, so that one that hangs leaves as much as that. A
-// single cell may take all: there is no other to be kept from harm.
+// share returns how many of a pool's connections one of n workers may use: twice the fair share, as not all workers
+// are busy at once, and never more than half, so that a worker that hangs leaves the other half free. A single
+// worker may use all: there is no other to protect.
 func share(conns, n int) int {
 	if n == 1 {
 		return conns

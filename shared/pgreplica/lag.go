@@ -1,4 +1,4 @@
-package pgdb
+package pgreplica
 
 import (
 	"context"
@@ -11,42 +11,44 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/lectern-dev/lectern/shared/pgdb"
 )
 
-// probeLimit is how long a database may take to say where it is.
-const probeLimit = 2 * time.Second
+// checkTimeout bounds the check of one database.
+const checkTimeout = 2 * time.Second
 
-// whereabouts asks a database how far it is in the primary's log, in bytes, how old the last transaction is
-// that it replayed, in seconds: 0 when it has replayed all that it received; and which system's log that
-// is. All may be asked by any role.
-const whereabouts = `
+// selectPosition selects a database's position in the primary's log in bytes; the age of the last transaction that
+// it replayed in seconds, 0 when it has replayed all that it received; and the identifier of the log's system. Any
+// role may run it.
+const selectPosition = `
 	SELECT pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, '0/0')::int8,
 	       coalesce(CASE WHEN pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn()
 	                THEN extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) END, 0)::float8,
 	       (SELECT system_identifier FROM pg_control_system())`
 
-// place is where a database is in the log.
-type place struct {
+// position is a database's position in the log.
+type position struct {
 	lsn    int64
-	own    time.Duration // its own idea of its lag
-	system int64         // whose log it is
+	lag    time.Duration // by the database's own clock and account
+	system int64         // identifier of the log's system
 }
 
-func (p *Pool) place(ctx context.Context) (at place, err error) {
-	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+func positionOf(ctx context.Context, p *pgdb.Pool) (at position, err error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	var seconds float64
-	err = p.QueryRow(ctx, []any{&at.lsn, &seconds, &at.system}, whereabouts)
-	at.own = time.Duration(seconds * float64(time.Second))
+	err = p.QueryRow(ctx, []any{&at.lsn, &seconds, &at.system}, selectPosition)
+	at.lag = time.Duration(seconds * float64(time.Second))
 	return at, err
 }
 
-// history is where the primary was when.
+// history records the primary's positions over time.
 type history struct {
 	span   time.Duration // how far back it must reach
-	system int64         // whose log it is
-	since  time.Time     // when it began
-	marks  []mark        // each later and farther than the one before
+	system int64         // identifier of the log's system
+	since  time.Time     // time of the first record
+	marks  []mark        // ascending in time and position
 }
 
 type mark struct {
@@ -54,8 +56,8 @@ type mark struct {
 	at  time.Time
 }
 
-// add notes that the primary was at lsn. One that is behind what it was is another primary, after a
-// failover: nothing from before counts.
+// add records that the primary was at lsn. A position before the last one belongs to another primary, after a
+// failover: the history starts anew.
 func (h *history) add(lsn int64, at time.Time) {
 	if n := len(h.marks); n > 0 {
 		last := h.marks[n-1]
@@ -74,13 +76,13 @@ func (h *history) add(lsn int64, at time.Time) {
 	}
 }
 
-// lag tells how long ago the primary was first seen farther than where.
-func (h *history) lag(where place, now time.Time) time.Duration {
+// lag returns how long ago the primary was first seen after the position where.
+func (h *history) lag(where position, now time.Time) time.Duration {
 	if len(h.marks) == 0 {
-		return where.own // the primary was never reached
+		return where.lag // the primary was never reached
 	}
 	if where.system != h.system {
-		return where.own // another node of a cluster, which replicates another one, or none
+		return where.lag // another node of a Citus cluster, or a standby of one
 	}
 	for _, m := range h.marks {
 		if m.lsn <= where.lsn {
@@ -88,15 +90,15 @@ func (h *history) lag(where place, now time.Time) time.Duration {
 		}
 		lag := now.Sub(m.at)
 		if now.Sub(h.since) < h.span {
-			// The primary was not watched for long enough to tell.
-			lag = max(lag, where.own)
+			// The history is too short.
+			lag = max(lag, where.lag)
 		}
 		return lag
 	}
 	return 0
 }
 
-// watch checks all standbys until ctx ends.
+// watch checks all standbys periodically until ctx ends.
 func (r *Reads) watch(ctx context.Context) {
 	tick := time.NewTicker(r.o.CheckInterval)
 	defer tick.Stop()
@@ -110,18 +112,18 @@ func (r *Reads) watch(ctx context.Context) {
 	}
 }
 
-// check asks all databases at once where they are, and judges the standbys by it.
+// check asks all databases for their position at once, and takes standbys into use or leaves them out.
 func (r *Reads) check(ctx context.Context) {
 	var asking sync.WaitGroup
-	var head place
+	var head position
 	var fault error
-	places, faults := make([]place, len(r.standbys)), make([]error, len(r.standbys))
-	at := r.o.Now() // what the primary says is at least as old
+	positions, faults := make([]position, len(r.standbys)), make([]error, len(r.standbys))
+	at := r.o.Now() // before the primary answers, so that lag is not underestimated
 	if r.o.MaxLag > 0 {
-		asking.Go(func() { head, fault = r.primary.place(ctx) })
+		asking.Go(func() { head, fault = positionOf(ctx, r.primary) })
 	}
 	for i, s := range r.standbys {
-		asking.Go(func() { places[i], faults[i] = s.pool.probe(ctx, r.o.MaxLag > 0) })
+		asking.Go(func() { positions[i], faults[i] = probe(ctx, s.pool, r.o.MaxLag > 0) })
 	}
 	asking.Wait()
 	if ctx.Err() != nil {
@@ -133,95 +135,95 @@ func (r *Reads) check(ctx context.Context) {
 	}
 	now := r.o.Now()
 	for i, s := range r.standbys {
-		r.judge(ctx, s, places[i], faults[i], now)
+		r.judge(ctx, s, positions[i], faults[i], now)
 	}
 }
 
-// errUnmeasured is the fault of a standby that answers and can not tell where it is.
+// errUnmeasured is the fault of a standby that answers and has no position.
 var errUnmeasured = errors.New("lag can not be measured here")
 
-// probe asks a standby where it is, or just whether it answers.
-func (p *Pool) probe(ctx context.Context, measured bool) (place, error) {
+// probe asks a standby for its position, or, if lag is not measured, whether it answers.
+func probe(ctx context.Context, p *pgdb.Pool, measured bool) (position, error) {
 	if !measured {
-		ctx, cancel := context.WithTimeout(ctx, probeLimit)
+		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 		defer cancel()
-		return place{}, p.Ping(ctx)
+		return position{}, p.Ping(ctx)
 	}
-	before := p.done.Load()
-	at, err := p.place(ctx)
+	before := p.Completed()
+	at, err := positionOf(ctx, p)
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case ok && (pg.Code == "42883" || pg.Code == "42501" || pg.Code == "0A000" || pg.Code == "55000"):
-		// No such functions, or not for us, or not here: replication of another kind.
-		return place{}, fmt.Errorf("%w: %w", errUnmeasured, err)
-	case errors.Is(err, errNoConnection) && p.done.Load() > before:
-		return place{}, errBusy
+		// No such functions, no permission or not supported: another kind of replication.
+		return position{}, fmt.Errorf("%w: %w", errUnmeasured, err)
+	case errors.Is(err, pgdb.ErrNoConnection) && p.Completed() > before:
+		return position{}, errBusy
 	}
 	return at, err
 }
 
-// errBusy is the fault of a standby whose connections are all in use, and getting on.
+// errBusy is the fault of a standby whose connections are all in use and make progress.
 var errBusy = errors.New("all connections are busy")
 
-// judge takes a standby into use or leaves it out.
-func (r *Reads) judge(ctx context.Context, s *standby, where place, err error, now time.Time) {
-	serving := s.serving.Load()
+// judge takes a standby into use or leaves it out, by the outcome of its check.
+func (r *Reads) judge(ctx context.Context, s *standby, where position, err error, now time.Time) {
+	before := s.state.Load()
 	switch {
 	case errors.Is(err, errBusy):
 		return
 	case errors.Is(err, errUnmeasured):
-		if !s.blind {
-			s.blind = true
-			r.o.Log.WarnContext(ctx, "the lag of a standby can not be told; it is read from whatever it is",
+		if !s.unmeasured {
+			s.unmeasured = true
+			r.o.Log.WarnContext(ctx, "the lag of a standby can not be measured; reads go there whatever its lag",
 				slog.String("standby", s.name), slog.Any("error", err))
 		}
 		s.lag.Store(0)
 	case err != nil:
-		r.leaveOut(ctx, s, serving, err)
+		r.leaveOut(ctx, s, before, err)
 		return
 	case r.o.MaxLag > 0:
 		lag := r.written.lag(where, now)
 		s.lag.Store(int64(lag))
 		if lag > r.o.MaxLag {
-			if serving.up && s.serving.CompareAndSwap(serving, new(stretch)) {
+			if before.up && s.state.CompareAndSwap(before, new(state)) {
 				r.o.Log.WarnContext(ctx, "a standby lags too far behind and is left out",
 					slog.String("standby", s.name), slog.Duration("lag", lag))
 			}
 			return
 		}
 	}
-	if serving.up {
+	if before.up {
 		return
 	}
-	up := &stretch{up: true}
-	up.ctx, up.end = context.WithCancel(context.Background())
-	if s.serving.CompareAndSwap(serving, up) {
+	up := &state{up: true}
+	up.ctx, up.cancel = context.WithCancel(context.Background())
+	if s.state.CompareAndSwap(before, up) {
 		r.o.Log.InfoContext(ctx, "reads go to a standby", slog.String("standby", s.name))
 	}
 }
 
-// leaveOut ends the use of a standby that failed, and what is asked of it at this moment.
-func (r *Reads) leaveOut(ctx context.Context, s *standby, serving *stretch, why error) {
-	if !serving.up || !s.serving.CompareAndSwap(serving, new(stretch)) {
+// leaveOut stops the use of a standby that failed, and cancels the statements there.
+func (r *Reads) leaveOut(ctx context.Context, s *standby, before *state, why error) {
+	if !before.up || !s.state.CompareAndSwap(before, new(state)) {
 		return
 	}
-	serving.end()
-	s.pool.pool.Reset() // a connection to what it was before is of no use after
+	before.cancel()
+	s.pool.Reset() // connections to the failed server are of no use
 	r.o.Log.WarnContext(ctx, "a standby fails and is left out", slog.String("standby", s.name), slog.Any("error", why))
 }
 
-// measure registers the figures.
+// measure registers the metrics.
 func (r *Reads) measure(p metric.MeterProvider) error {
 	if p == nil {
 		return nil
 	}
-	m := p.Meter("github.com/lectern-dev/lectern/shared/pgdb")
+	m := p.Meter("github.com/lectern-dev/lectern/shared/pgreplica")
 	reads, err1 := m.Int64ObservableCounter("lectern.database.reads", metric.WithUnit("{statement}"),
 		metric.WithDescription("Statements that read, by the database that they were sent to."))
 	up, err2 := m.Int64ObservableGauge("lectern.replica.up",
 		metric.WithDescription("1 while reads go to the standby, 0 while it is left out."))
 	lag, err3 := m.Float64ObservableGauge("lectern.replica.lag", metric.WithUnit("s"),
-		metric.WithDescription("How far the standby was behind the primary when last asked."))
+		metric.WithDescription("How far the standby was behind the primary at the last check."))
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return fmt.Errorf("measure the standbys: %w", err)
 	}
@@ -240,7 +242,7 @@ func (r *Reads) measure(p metric.MeterProvider) error {
 			o.ObserveInt64(reads, s.reads.Load(), others[i])
 			o.ObserveFloat64(lag, time.Duration(s.lag.Load()).Seconds(), others[i])
 			serving := int64(0)
-			if s.serving.Load().up {
+			if s.state.Load().up {
 				serving = 1
 			}
 			o.ObserveInt64(up, serving, others[i])

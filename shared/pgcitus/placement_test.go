@@ -1,4 +1,4 @@
-package pgdb_test
+package pgcitus_test
 
 import (
 	"math/rand/v2"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgcitus"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
@@ -35,18 +35,18 @@ func TestHashText(t *testing.T) {
 		t.Fatalf("%d hashes, %v", len(want), err)
 	}
 	for i, text := range texts {
-		if got := int32(pgdb.HashText(text)); got != want[i] {
+		if got := int32(pgcitus.HashText(text)); got != want[i] {
 			t.Errorf("%q is hashed to %d, and by the server to %d", text, got, want[i])
 		}
 	}
 }
 
 func TestShare(t *testing.T) {
-	for _, tt := range []struct{ conns, cells, want int }{
+	for _, tt := range []struct{ conns, workers, want int }{
 		{8, 1, 8}, {8, 2, 4}, {8, 3, 4}, {8, 4, 4}, {8, 8, 2}, {8, 100, 1}, {1, 2, 1}, {3, 2, 1}, {16, 5, 7},
 	} {
-		if got := pgdb.Share(tt.conns, tt.cells); got != tt.want {
-			t.Errorf("one of %d cells gets %d of %d connections, want %d", tt.cells, got, tt.conns, tt.want)
+		if got := pgcitus.Share(tt.conns, tt.workers); got != tt.want {
+			t.Errorf("one of %d workers gets %d of %d connections, want %d", tt.workers, got, tt.conns, tt.want)
 		}
 	}
 }

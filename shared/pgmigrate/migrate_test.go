@@ -1,4 +1,4 @@
-package pgdb_test
+package pgmigrate_test
 
 import (
 	"context"
@@ -8,13 +8,41 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/testing/pglocal"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func notes() pgmigrate.Schema {
+	return pgmigrate.Schema{
+		Name: "notes",
+		Migrations: fstest.MapFS{
+			"0001_notes.sql": {Data: []byte("-- +goose Up\nCREATE TABLE notes (id int PRIMARY KEY, body text);\n")},
+			"0002_body.sql":  {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nCREATE INDEX CONCURRENTLY notes_body ON notes (body);\n")},
+		},
+		Grants: map[pgmigrate.Role][]string{
+			pgmigrate.Reader: {"SELECT ON notes"},
+			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE ON notes"},
+		},
+	}
+}
+
+func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
+	t.Helper()
+	p, err := pgdb.Open(t.Context(), config.NewSecret(url), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
 func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {
-	empty := pgdb.Schema{Name: "notes", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+	empty := pgmigrate.Schema{Name: "notes", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 	db := pgtest.Database(t, empty)
 	// As a version of the code with more migrations comes upon this database.
 	full := notes()
@@ -23,23 +51,23 @@ func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {
 	full.Migrations.(fstest.MapFS)["0001_nothing.sql"] = empty.Migrations.(fstest.MapFS)["0001_nothing.sql"]
 	delete(full.Migrations.(fstest.MapFS), "0001_notes.sql")
 	delete(full.Migrations.(fstest.MapFS), "0002_body.sql")
-	roles := map[pgdb.Role]string{pgdb.Reader: pgdb.UserOf(db.ReaderURL), pgdb.Ingest: pgdb.UserOf(db.IngestURL)}
+	roles := map[pgmigrate.Role]string{pgmigrate.Reader: pgmigrate.UserOf(db.ReaderURL), pgmigrate.Ingest: pgmigrate.UserOf(db.IngestURL)}
 	log := slog.New(slog.DiscardHandler)
 
 	errs := make([]error, 4)
 	var wg sync.WaitGroup
 	for i := range errs {
-		wg.Go(func() { errs[i] = pgdb.Migrate(context.Background(), db.OwnerURL, full, roles, log) })
+		wg.Go(func() { errs[i] = pgmigrate.Migrate(context.Background(), db.OwnerURL, full, roles, log) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	if err := pgdb.Migrate(t.Context(), db.OwnerURL, full, roles, log); err != nil {
+	if err := pgmigrate.Migrate(t.Context(), db.OwnerURL, full, roles, log); err != nil {
 		t.Errorf("a second time: %v", err)
 	}
 	// The version before still starts beside it.
-	if err := pgdb.Migrate(t.Context(), db.OwnerURL, empty, roles, log); err != nil {
+	if err := pgmigrate.Migrate(t.Context(), db.OwnerURL, empty, roles, log); err != nil {
 		t.Errorf("by the version before: %v", err)
 	}
 	p := open(t, db.OwnerURL, pgdb.Options{})
@@ -47,7 +75,7 @@ func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {
 	err := p.QueryRow(t.Context(), []any{&reads, &readerWrites, &writes, &indexed}, `
 		SELECT has_table_privilege($1, 'notes', 'SELECT'), has_table_privilege($1, 'notes', 'INSERT'),
 			has_table_privilege($2, 'notes', 'INSERT'), (SELECT indisvalid FROM pg_index WHERE indexrelid = 'notes_body'::regclass)`,
-		roles[pgdb.Reader], roles[pgdb.Ingest])
+		roles[pgmigrate.Reader], roles[pgmigrate.Ingest])
 	if err != nil || !reads || readerWrites || !writes || !indexed {
 		t.Errorf("reader selects %t, inserts %t; ingest inserts %t; index valid %t; %v", reads, readerWrites, writes, indexed, err)
 	}
@@ -55,14 +83,14 @@ func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {
 
 func TestMigrateSkipsRolesThatAreNotThere(t *testing.T) {
 	db := pgtest.Database(t, notes())
-	owner := pgdb.UserOf(db.OwnerURL)
-	for _, roles := range []map[pgdb.Role]string{nil, {pgdb.Reader: ""}, {pgdb.Reader: owner, pgdb.Ingest: owner}} {
-		if err := pgdb.Migrate(t.Context(), db.OwnerURL, notes(), roles, slog.New(slog.DiscardHandler)); err != nil {
+	owner := pgmigrate.UserOf(db.OwnerURL)
+	for _, roles := range []map[pgmigrate.Role]string{nil, {pgmigrate.Reader: ""}, {pgmigrate.Reader: owner, pgmigrate.Ingest: owner}} {
+		if err := pgmigrate.Migrate(t.Context(), db.OwnerURL, notes(), roles, slog.New(slog.DiscardHandler)); err != nil {
 			t.Errorf("roles %v: %v", roles, err)
 		}
 	}
-	odd := map[pgdb.Role]string{pgdb.Reader: `no such "role"; DROP TABLE notes`}
-	if err := pgdb.Migrate(t.Context(), db.OwnerURL, notes(), odd, slog.New(slog.DiscardHandler)); err == nil {
+	odd := map[pgmigrate.Role]string{pgmigrate.Reader: `no such "role"; DROP TABLE notes`}
+	if err := pgmigrate.Migrate(t.Context(), db.OwnerURL, notes(), odd, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("an unknown role was given grants")
 	}
 }
@@ -70,7 +98,7 @@ func TestMigrateSkipsRolesThatAreNotThere(t *testing.T) {
 func TestMigrateLimitsTheRolesWhereItMay(t *testing.T) {
 	server := pgtest.Private(t, nil)
 	db := server.Database(t, notes())
-	roles := map[pgdb.Role]string{pgdb.Reader: pgdb.UserOf(db.ReaderURL), pgdb.Ingest: pgdb.UserOf(db.IngestURL)}
+	roles := map[pgmigrate.Role]string{pgmigrate.Reader: pgmigrate.UserOf(db.ReaderURL), pgmigrate.Ingest: pgmigrate.UserOf(db.IngestURL)}
 	log := slog.New(slog.DiscardHandler)
 	timeout := func(url string) (got string) {
 		t.Helper()
@@ -80,7 +108,7 @@ func TestMigrateLimitsTheRolesWhereItMay(t *testing.T) {
 		return got
 	}
 	// The owner may not alter other roles, and that is no fault.
-	if err := pgdb.Migrate(t.Context(), db.OwnerURL, notes(), roles, log); err != nil {
+	if err := pgmigrate.Migrate(t.Context(), db.OwnerURL, notes(), roles, log); err != nil {
 		t.Fatal(err)
 	}
 	if got := timeout(db.ReaderURL); got != "0" {
@@ -92,7 +120,7 @@ func TestMigrateLimitsTheRolesWhereItMay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := pgdb.Migrate(t.Context(), admin, notes(), roles, log); err != nil {
+		if err := pgmigrate.Migrate(t.Context(), admin, notes(), roles, log); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,7 +139,7 @@ func TestABrokenMigrationIsReportedAndUndone(t *testing.T) {
 		Data: []byte("-- +goose Up\nCREATE TABLE half (id int);\nSELECT no_such_column;\n"),
 	}
 	log := slog.New(slog.DiscardHandler)
-	if err := pgdb.Migrate(t.Context(), db.OwnerURL, broken, nil, log); err == nil {
+	if err := pgmigrate.Migrate(t.Context(), db.OwnerURL, broken, nil, log); err == nil {
 		t.Fatal("no error")
 	}
 	p := open(t, db.OwnerURL, pgdb.Options{})
@@ -129,7 +157,7 @@ func TestUserOf(t *testing.T) {
 		{"empty", "", ""},
 		{"not a URL", "postgres://h:port/db", ""},
 	} {
-		if got := pgdb.UserOf(tt.in); got != tt.want {
+		if got := pgmigrate.UserOf(tt.in); got != tt.want {
 			t.Errorf("%s: UserOf(%q) = %q, want %q", tt.name, tt.in, got, tt.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package pgdb_test
+package pgreplica_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,14 +15,59 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/goleak"
 
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/pgreplica"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func notes() pgmigrate.Schema {
+	return pgmigrate.Schema{
+		Name: "notes",
+		Migrations: fstest.MapFS{
+			"0001_notes.sql": {Data: []byte("-- +goose Up\nCREATE TABLE notes (id int PRIMARY KEY, body text);\n")},
+			"0002_body.sql":  {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nCREATE INDEX CONCURRENTLY notes_body ON notes (body);\n")},
+		},
+		Grants: map[pgmigrate.Role][]string{
+			pgmigrate.Reader: {"SELECT ON notes"},
+			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE ON notes"},
+		},
+	}
+}
+
+func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
+	t.Helper()
+	p, err := pgdb.Open(t.Context(), config.NewSecret(url), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func isUnavailable(err error) bool {
+	return err != nil && apierr.From(err).Code() == apierr.Unavailable
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond) // between tries
+	}
+}
+
+var errStop = errors.New("stop")
+
 // replicated is a primary with standbys, and Reads over them.
 type replicated struct {
-	*pgdb.Reads
+	*pgreplica.Reads
 	primary  *pgtest.Instance
 	standbys []*pgtest.Instance
 	db       pgtest.DB
@@ -47,7 +93,7 @@ func replicate(t *testing.T, n int) *replicated {
 	primary := open(t, r.db.ReaderURL, o)
 	o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(r.meter))
 	var err error
-	r.Reads, err = pgdb.OpenReads(t.Context(), primary, pgdb.ReadsOptions{
+	r.Reads, err = pgreplica.Open(t.Context(), primary, pgreplica.Options{
 		Standbys: urls, MaxLag: maxLag, CheckInterval: 50 * time.Millisecond, Pool: o,
 	})
 	if err != nil {
@@ -348,7 +394,7 @@ func TestFailover(t *testing.T) {
 func TestReadsWithoutStandbys(t *testing.T) {
 	primary := open(t, pgtest.Database(t, notes()).ReaderURL, pgdb.Options{MaxConns: 1})
 	ignore := goleak.IgnoreCurrent()
-	r, err := pgdb.OpenReads(t.Context(), primary, pgdb.ReadsOptions{MaxLag: time.Second})
+	r, err := pgreplica.Open(t.Context(), primary, pgreplica.Options{MaxLag: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,10 +406,10 @@ func TestReadsWithoutStandbys(t *testing.T) {
 	}
 	r.Close()
 	goleak.VerifyNone(t, ignore)
-	if _, err := pgdb.OpenReads(t.Context(), primary, pgdb.ReadsOptions{MaxLag: -1}); err == nil {
+	if _, err := pgreplica.Open(t.Context(), primary, pgreplica.Options{MaxLag: -1}); err == nil {
 		t.Error("a negative lag is allowed")
 	}
-	if _, err := pgdb.OpenReads(t.Context(), primary, pgdb.ReadsOptions{Standbys: []config.Secret{config.NewSecret("no url")}}); err == nil {
+	if _, err := pgreplica.Open(t.Context(), primary, pgreplica.Options{Standbys: []config.Secret{config.NewSecret("no url")}}); err == nil {
 		t.Error("a standby without a URL")
 	}
 }

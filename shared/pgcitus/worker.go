@@ -1,0 +1,244 @@
+package pgcitus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/pgdb"
+)
+
+// errHangs is the cause of a 503 for a project whose worker does not answer.
+var errHangs = fmt.Errorf("%w: its worker does not answer", pgdb.ErrShard)
+
+// errBusy is the cause of a 503 when too many statements for the project's worker are in flight.
+var errBusy = fmt.Errorf("%w: its worker is busy", pgdb.ErrShard)
+
+// worker is a group of Citus nodes that answers or fails as one: a worker with its replicas. It bounds how many
+// connections of a pool its statements use, and admits none while it hangs.
+type worker struct {
+	group   int32
+	log     *slog.Logger // records each change of state
+	probing atomic.Bool
+
+	mu         sync.Mutex
+	node       string // address, for the log
+	share      int    // statements in flight at most
+	statements map[*statement]struct{}
+	waiting    time.Time     // since when a statement has waited for the first answer; zero when none waits
+	project    string        // one of the worker's projects, for probes
+	freed      chan struct{} // closed when a statement ends or the state changes
+	state      state
+	since      time.Time // of the state
+	doubted    bool      // a statement could not reach the worker, and no probe has looked since
+	probed     time.Time // end of the last probe
+	answered   time.Time // last answer of the worker, or of the coordinator about it
+	succeeded  time.Time // last success of a statement
+}
+
+// state is the state of a worker.
+type state string
+
+const (
+	serving state = "serving"
+
+	// down: the coordinator cannot reach the worker, and says so at once. Statements are admitted, and fail.
+	down state = "down"
+
+	// hanging: the worker does not answer. No statement is admitted.
+	hanging state = "hanging"
+)
+
+// downProbeInterval is how often a worker that is down is probed. Its projects' statements find out as well.
+const downProbeInterval = time.Second
+
+// statement is a statement or transaction in flight on a worker.
+type statement struct {
+	worker   *worker
+	cancel   context.CancelFunc
+	began    time.Time
+	canceled bool // because the worker hangs; under worker.mu
+}
+
+// outcome is what the end of a statement says of its worker.
+type outcome int
+
+const (
+	unknown     outcome = iota // nothing: it was cancelled, or timed out
+	answered                   // the worker, or the coordinator for it, answered
+	succeeded                  // the statement succeeded
+	unreachable                // the coordinator could not reach the worker
+)
+
+func newWorker(group int32, log *slog.Logger) *worker {
+	return &worker{group: group, log: log, statements: map[*statement]struct{}{}, freed: make(chan struct{}), state: serving}
+}
+
+// configure sets how many statements may be in flight, and the worker's address.
+func (w *worker) configure(share int, node string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.share, w.node = share, node
+}
+
+// enter admits a statement, after a wait of at most timeout. It does not wait at all for a worker that has not
+// answered for as long. The returned context ends with the statement.
+func (w *worker) enter(ctx context.Context, project string, timeout time.Duration) (context.Context, *statement, error) {
+	var timer *time.Timer
+	for {
+		w.mu.Lock()
+		now := time.Now()
+		if w.state == hanging {
+			w.mu.Unlock()
+			return nil, nil, errHangs
+		}
+		if len(w.statements) < w.share {
+			if len(w.statements) == 0 { // earlier statements that were cancelled are no sign of silence
+				w.waiting = now
+			}
+			s := &statement{worker: w, began: now}
+			ctx, s.cancel = context.WithCancel(ctx)
+			w.statements[s] = struct{}{}
+			w.project = project
+			w.mu.Unlock()
+			return ctx, s, nil
+		}
+		silent, freed := w.silence(now), w.freed
+		w.mu.Unlock()
+		if silent > timeout {
+			return nil, nil, errBusy
+		}
+		if timer == nil {
+			timer = time.NewTimer(timeout)
+			defer timer.Stop()
+		}
+		select {
+		case <-freed:
+		case <-timer.C:
+			return nil, nil, errBusy
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+// silence returns for how long statements have waited without any answer. The caller holds w.mu.
+func (w *worker) silence(now time.Time) time.Duration {
+	if w.waiting.IsZero() {
+		return 0
+	}
+	return now.Sub(w.waiting)
+}
+
+// restart begins the measurement of silence anew. The caller holds w.mu.
+func (w *worker) restart(now time.Time) {
+	w.waiting = time.Time{}
+	if len(w.statements) > 0 {
+		w.waiting = now
+	}
+}
+
+// meaning returns what the error of a statement means.
+func (s *statement) meaning(err error) error {
+	s.worker.mu.Lock()
+	defer s.worker.mu.Unlock()
+	if err != nil && s.canceled {
+		return errors.Join(errHangs, err)
+	}
+	return err
+}
+
+// leave ends a statement.
+func (s *statement) leave(o outcome) {
+	s.cancel()
+	w := s.worker
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.statements, s)
+	now := time.Now()
+	if o != unknown {
+		w.answered = now
+		w.restart(now)
+	}
+	switch o {
+	case succeeded:
+		w.succeeded = now
+		// A statement that began before the worker went down does not say that it is back.
+		if w.state == down && s.began.After(w.since) {
+			w.change(serving, now, nil)
+		}
+	case unreachable:
+		w.doubted = w.doubted || w.state == serving
+	}
+	w.wake()
+}
+
+// wake makes waiting callers of enter look again. The caller holds w.mu.
+func (w *worker) wake() {
+	close(w.freed)
+	w.freed = make(chan struct{})
+}
+
+// suspect reports whether the worker should be probed: it has been silent for so long, a statement could not reach
+// it, or it is known not to serve. It returns one of the worker's projects.
+func (w *worker) suspect(silence time.Duration) (project string, suspect bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	suspect = w.doubted || w.state == hanging || w.silence(now) >= silence ||
+		w.state == down && now.Sub(w.probed) >= downProbeInterval
+	return w.project, suspect
+}
+
+// set sets the state that a probe found, which began at that time, and why. It ignores a finding that an answer
+// since then contradicts. When the worker hangs, its statements are cancelled.
+func (w *worker) set(to state, began time.Time, why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	w.doubted, w.probed = false, now
+	if to == hanging && w.answered.After(began) || to == down && w.succeeded.After(began) {
+		return
+	}
+	w.change(to, now, why)
+	if to == hanging {
+		for s := range w.statements {
+			s.canceled = true
+			s.cancel()
+		}
+	} else {
+		w.restart(now)
+	}
+	w.wake()
+}
+
+// change changes the state, and logs it if it is another one. The caller holds w.mu, which keeps the log lines in
+// order; there are few.
+func (w *worker) change(to state, now time.Time, why error) {
+	if w.state == to {
+		return
+	}
+	lasted := now.Sub(w.since)
+	w.state, w.since = to, now
+	log := w.log.With(slog.Int64("group", int64(w.group)), slog.String("node", w.node))
+	ctx := context.Background()
+	switch to {
+	case serving:
+		log.InfoContext(ctx, "a Citus worker serves again", slog.Duration("after", lasted.Round(time.Millisecond)))
+	case down:
+		log.WarnContext(ctx, "a Citus worker is out of reach; its projects are answered 503", slog.Any("error", why))
+	case hanging:
+		log.WarnContext(ctx, "a Citus worker does not answer; requests for its projects are refused with 503", slog.Any("error", why))
+	}
+}
+
+// current returns the state of the worker.
+func (w *worker) current() state {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.state
+}

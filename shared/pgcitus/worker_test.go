@@ -1,0 +1,220 @@
+package pgcitus
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// told is what an operator reads in the log: of each line its level, and what it is of or how long it lasted.
+func told(t *testing.T, log *bytes.Buffer) []string {
+	t.Helper()
+	var lines []string
+	for text := range strings.Lines(log.String()) {
+		var line struct {
+			Level, Msg, Pool, Node, Error string
+			Group                         int
+		}
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatalf("%v in %q", err, text)
+		}
+		what, _, _ := strings.Cut(line.Msg, ";")
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s: %s: %s, %d, %s %s", line.Level, what, line.Pool, line.Group, line.Node, line.Error)))
+	}
+	return lines
+}
+
+func loggedWorker(most int) (*worker, *bytes.Buffer) {
+	var log bytes.Buffer
+	w := newWorker(2, slog.New(slog.NewJSONHandler(&log, nil)).With(slog.String("pool", "entries")))
+	w.configure(most, "worker-2:5432")
+	return w, &log
+}
+
+// TestWorkerState: a cell that is out of reach or hangs is told of once, and once when it serves again; and
+// what an answer belies is not believed.
+func TestWorkerState(t *testing.T) {
+	lost, silent := errors.New("no route"), errors.New("no sign of life")
+	const (
+		isDown   = "WARN: a Citus worker is out of reach: entries, 2, worker-2:5432 no route"
+		hangs    = "WARN: a Citus worker does not answer: entries, 2, worker-2:5432 no sign of life"
+		isServed = "INFO: a Citus worker serves again: entries, 2, worker-2:5432"
+	)
+	visit := func(t *testing.T, w *worker, s outcome) {
+		t.Helper()
+		_, v, err := w.enter(context.Background(), "pr_1", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.leave(s)
+	}
+	suspected := func(t *testing.T, w *worker, want bool) {
+		t.Helper()
+		if project, got := w.suspect(time.Hour); got != want || got && project != "pr_1" {
+			t.Errorf("suspected %v of %q, want %v", got, project, want)
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		in   func(t *testing.T, w *worker)
+		is   state
+		want []string
+	}{
+		{"it serves", func(t *testing.T, w *worker) {
+			visit(t, w, succeeded)
+			visit(t, w, answered)
+			visit(t, w, unknown)
+			suspected(t, w, false)
+		}, serving, nil},
+		{"one is told that it is out of reach", func(t *testing.T, w *worker) {
+			visit(t, w, unreachable)
+			suspected(t, w, true)
+		}, serving, nil},
+		{"and it was for a moment", func(t *testing.T, w *worker) {
+			visit(t, w, unreachable)
+			w.set(serving, time.Now(), nil)
+			suspected(t, w, false)
+		}, serving, nil},
+		{"it is down", func(t *testing.T, w *worker) {
+			visit(t, w, unreachable)
+			for range 3 {
+				w.set(down, time.Now(), lost)
+				visit(t, w, unreachable)
+			}
+			suspected(t, w, false) // it was looked at just now
+		}, down, []string{isDown}},
+		{"it is down, and a visit finds it back", func(t *testing.T, w *worker) {
+			w.set(down, time.Now(), lost)
+			visit(t, w, succeeded)
+			visit(t, w, succeeded)
+		}, serving, []string{isDown, isServed}},
+		{"it is down, and is found back", func(t *testing.T, w *worker) {
+			w.set(down, time.Now(), lost)
+			w.set(serving, time.Now(), nil)
+		}, serving, []string{isDown, isServed}},
+		{"it is down since a visit began", func(t *testing.T, w *worker) {
+			_, v, err := w.enter(context.Background(), "pr_1", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.set(down, time.Now(), lost)
+			v.leave(succeeded)
+		}, down, []string{isDown}},
+		{"it served while it was found down", func(t *testing.T, w *worker) {
+			began := time.Now()
+			visit(t, w, succeeded)
+			w.set(down, began, lost)
+		}, serving, nil},
+		{"it answered while it was found to hang", func(t *testing.T, w *worker) {
+			began := time.Now()
+			visit(t, w, answered)
+			w.set(hanging, began, silent)
+		}, serving, nil},
+		{"it hangs, and then is down, and back", func(t *testing.T, w *worker) {
+			w.set(hanging, time.Now(), silent)
+			w.set(hanging, time.Now(), silent)
+			if _, _, err := w.enter(context.Background(), "pr_1", 0); !errors.Is(err, errHangs) {
+				t.Errorf("let in where it hangs: %v", err)
+			}
+			w.set(down, time.Now(), lost)
+			w.set(serving, time.Now(), nil)
+		}, serving, []string{hangs, isDown, isServed}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, log := loggedWorker(1)
+			tt.in(t, w)
+			if is := w.current(); is != tt.is {
+				t.Errorf("is %s, want %s", is, tt.is)
+			}
+			if diff := cmp.Diff(tt.want, told(t, log)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestWorkerHangs: who is under way in a cell that hangs is sent back, and who waits for a place in it too.
+func TestWorkerHangs(t *testing.T) {
+	w, _ := loggedWorker(1)
+	ctx, v, err := w.enter(context.Background(), "pr_1", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan error)
+	go func() {
+		_, _, err := w.enter(context.Background(), "pr_2", time.Minute)
+		waits <- err
+	}()
+	w.set(hanging, time.Now(), errors.New("no sign of life"))
+	if err := <-waits; !errors.Is(err, errHangs) {
+		t.Errorf("who waited: %v", err)
+	}
+	if ctx.Err() == nil {
+		t.Error("a visit goes on")
+	}
+	if err := v.meaning(ctx.Err()); !errors.Is(err, errHangs) {
+		t.Errorf("a visit that was ended: %v", err)
+	}
+	v.leave(unknown)
+	w.set(serving, time.Now(), nil)
+	if _, v, err := w.enter(context.Background(), "pr_1", 0); err != nil {
+		t.Errorf("when it serves again: %v", err)
+	} else {
+		v.leave(succeeded)
+	}
+}
+
+func TestStateOf(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		in   error
+		want state
+	}{
+		{"an answer", nil, serving},
+		{"a fault of the question", &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "42501"}, serving},
+		{"no way to the worker", &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "08006"}, down},
+		{"the role's statement_timeout", &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "57014"}, hanging},
+		{"the coordinator shuts down", &pgconn.PgError{SeverityUnlocalized: "FATAL", Code: "57P01"}, ""},
+		{"the coordinator's own protocol", &pgconn.PgError{SeverityUnlocalized: "FATAL", Code: "08P01"}, ""},
+		{"the connection to the coordinator is lost", io.ErrUnexpectedEOF, ""},
+		{"nobody waits any more", context.Canceled, ""},
+	} {
+		if got := stateOf(tt.in); got != tt.want {
+			t.Errorf("%s is %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Visitors who did not wait for their answer leave a cell that owes nothing: who comes next and finds it full
+// is not turned away unheard.
+func TestWorkerWhoseStatementsWereCancelled(t *testing.T) {
+	w := newWorker(1, slog.New(slog.DiscardHandler))
+	w.configure(1, "")
+	ctx := context.Background()
+	_, impatient, err := w.enter(ctx, "pr_1", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	impatient.leave(unknown)
+	w.waiting = time.Now().Add(-time.Hour)
+	_, first, err := w.enter(ctx, "pr_1", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(10*time.Millisecond, func() { first.leave(succeeded) })
+	_, second, err := w.enter(ctx, "pr_1", time.Minute)
+	if err != nil {
+		t.Fatalf("the second visitor: %v", err)
+	}
+	second.leave(succeeded)
+}
