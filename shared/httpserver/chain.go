@@ -21,7 +21,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/fairshare"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
@@ -38,7 +37,6 @@ type chain struct {
 	bodiless  bool         // requests have no body to speak of
 	most      int64        // requests at once; 0: any number
 	shed      atomic.Int64 // when requests over that were last logged, in Unix seconds
-	share     *fairshare.Share
 
 	traced   http.Handler                             // nil when tracing is off
 	cors     *cors.Cors                               // nil when off
@@ -92,7 +90,6 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 	}
 	c.bodiless = true
 	c.most = int64(o.Config.MaxInFlight)
-	c.share = o.Share
 	var err error
 	if c.compress, err = newCompression(); err != nil {
 		return nil, fmt.Errorf("httpserver: compression: %w", err)
@@ -130,9 +127,6 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header()["X-Request-Id"] = []string{x.info.RequestID}
 
 	running := c.metrics.inFlight.Add(1)
-	if c.share != nil {
-		c.share.Begun()
-	}
 	ctx := httpapi.WithInfo(r.Context(), &x.info)
 	if c.traced != nil {
 		ctx = context.WithValue(ctx, exchangeKey{}, x)

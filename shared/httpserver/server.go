@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/fairshare"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/rawtcp"
@@ -42,8 +41,8 @@ type Options struct {
 	Internal *httpapi.Router
 	// Checks are what /readyz asks.
 	Checks []Check
-	// Share has the large lists of the public paths take turns. Nil: nobody does.
-	Share *fairshare.Share
+	// Exports limits the large lists of the public paths. Nil: no limit.
+	Exports pagelist.Limiter
 }
 
 // Server is a service's two listeners.
@@ -99,8 +98,8 @@ func (s *Server) newListener(o Options, name, variable, address string, router *
 	protocols.SetUnencryptedHTTP2(true)
 	ctx, cut := context.WithCancel(context.Background())
 	base := ctx
-	if name == "public" && o.Share != nil {
-		base = pagelist.WithTurns(ctx, o.Share)
+	if name == "public" && o.Exports != nil {
+		base = pagelist.WithLimiter(ctx, o.Exports)
 	}
 	l := &listener{
 		name: name, variable: variable, address: address, cut: cut, inFlight: &m.inFlight,

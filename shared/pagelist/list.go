@@ -7,8 +7,8 @@
 //   - No record comes twice in one page, also when it moves within the list meanwhile.
 //   - Memory stays flat whatever the limit: a chunk is bounded in records and bytes.
 //   - A chunk's database connection is returned before the chunk is handed out.
-//   - A page of more than one chunk asks for its turn before each statement behind the first, where somebody
-//     keeps [Turns].
+//   - A page of more than one chunk acquires a semaphore for each statement after the first, if its context has
+//     a [Limiter].
 //
 // It knows no SQL: a [Source] does.
 package pagelist
@@ -60,10 +60,6 @@ const (
 	mostBytes    = 4 << 20 // and stops behind the record that brings it over this
 
 	settleRecords = 50_000 // of an index, passed by one statement on the way to a page's end
-
-	// A short statement reads so many times fewer records: it is then over before the scheduler of a busy machine
-	// would have it give way to who comes meanwhile.
-	shortBy = 25
 )
 
 // List is a page being read. Its first chunk is in memory: what fits there needs no further reading.
@@ -75,7 +71,8 @@ type List struct {
 	after Position
 	end   Position
 	more  bool // chunks follow the first
-	turn  Turn // nil while the page is one chunk, and where nobody keeps turns
+
+	semaphore Semaphore // nil while the page is one chunk, and without a Limiter
 }
 
 // Open reads the first chunk of the page and settles where the page ends.
@@ -137,7 +134,7 @@ func (l *List) settle(page Page) error {
 }
 
 // seek finds the n-th record ahead, as [Source.Settle] does, in steps: a statement that passes a million rows of an
-// index would be one turn.
+// index would hold the semaphore for too long.
 func (l *List) seek(n int) (last Position, found, more bool, err error) {
 	after := l.after
 	for {
@@ -147,7 +144,7 @@ func (l *List) seek(n int) (last Position, found, more bool, err error) {
 		}
 		var p Position
 		var some bool
-		step, err = l.inTurn(l.ctx, true, step, func(step int) (err error) {
+		err = l.limited(l.ctx, func() (err error) {
 			p, some, more, err = l.src.Settle(l.ctx, after, l.end, step)
 			return err
 		})
@@ -228,7 +225,7 @@ func (l *List) Chunks() iter.Seq2[[]byte, error] {
 // read fills the sink with the next chunk and tells whether it is the last.
 func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
 	l.sink.begin()
-	limit, err = l.inTurn(ctx, false, limit, func(limit int) error {
+	err = l.limited(ctx, func() error {
 		return l.src.Chunk(ctx, l.sink, l.after, l.end, limit)
 	})
 	if err != nil {
@@ -247,14 +244,13 @@ func grow(limit, size int) int {
 	return max(1, min(limit*2, mostRecords, goalBytes/max(size, 1)))
 }
 
-// Close gives the page's memory and its place among large lists back. The pieces that it handed out are no
-// longer valid.
+// Close frees the page's memory and leaves its Limiter. The pieces that it handed out are no longer valid.
 func (l *List) Close() {
 	if l.sink.buf != nil {
 		release(l.sink.detach())
 	}
-	if l.turn != nil {
-		l.turn.Leave()
-		l.turn = nil
+	if l.semaphore != nil {
+		l.semaphore.Leave()
+		l.semaphore = nil
 	}
 }

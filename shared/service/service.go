@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/keyring"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/fairshare"
+	"github.com/lectern-dev/lectern/shared/exportlimit"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/httpserver"
 	"github.com/lectern-dev/lectern/shared/ingest"
@@ -53,7 +53,7 @@ type Config struct {
 	Auth      auth.Config
 	Pool      pgdb.Options
 	Ingest    ingest.Options
-	Share     fairshare.Options
+	Exports   exportlimit.Options
 	Telemetry telemetry.Config
 
 	// LogOutput takes the log. Nil: standard error.
@@ -147,8 +147,8 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	}
 	stack.Add(parts.Keys.Close)
 
-	share := fairshare.New(cfg.Share)
-	figures, err := share.Measure(tel.MeterProvider)
+	exports := exportlimit.New(cfg.Exports)
+	figures, err := exports.Measure(tel.MeterProvider)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 
 	public, internal := d.Routes(parts)
 	server, err := httpserver.New(httpserver.Options{
-		Service: d.Name, Config: cfg.HTTP, Telemetry: tel, Public: public, Internal: internal, Checks: checks(parts), Share: share,
+		Service: d.Name, Config: cfg.HTTP, Telemetry: tel, Public: public, Internal: internal, Checks: checks(parts), Exports: exports,
 	})
 	if err != nil {
 		return err

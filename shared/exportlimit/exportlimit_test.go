@@ -1,4 +1,4 @@
-package fairshare
+package exportlimit
 
 import (
 	"context"
@@ -21,21 +21,33 @@ func of(project string) context.Context {
 	return httpapi.WithInfo(context.Background(), &httpapi.Info{ProjectID: project})
 }
 
-func enter(t *testing.T, s *Share, project string) pagelist.Turn {
+func enter(t *testing.T, s *Limiter, project string) pagelist.Semaphore {
 	t.Helper()
-	turn, err := s.Enter(of(project))
+	list, err := s.Enter(of(project))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return turn
+	return list
 }
 
-// log says who had turns, and how many at once.
+// checkIdle checks that nothing is held and nothing is remembered.
+func checkIdle(t *testing.T, s *Limiter) {
+	t.Helper()
+	if lists, waiting := s.lists.Load(), s.waiting.Load(); lists != 0 || waiting != 0 || len(s.projects) != 0 {
+		t.Fatalf("left behind: %d lists, %d waiting, %d projects", lists, waiting, len(s.projects))
+	}
+	if !s.reads.TryAcquire(int64(s.o.Reads)) {
+		t.Fatal("left behind: an acquired semaphore")
+	}
+	s.reads.Release(int64(s.o.Reads))
+}
+
+// log records whose statements ran, and how many at once.
 type log struct {
 	users sync.WaitGroup
 
 	mu      sync.Mutex
-	turns   []string
+	ran     []string
 	reading map[string]int
 	most    map[string]int // by project; "" of all
 }
@@ -46,7 +58,7 @@ func (l *log) begin(name, project string) {
 	if l.reading == nil {
 		l.reading, l.most = map[string]int{}, map[string]int{}
 	}
-	l.turns = append(l.turns, name)
+	l.ran = append(l.ran, name)
 	for _, of := range []string{project, ""} {
 		l.reading[of]++
 		l.most[of] = max(l.most[of], l.reading[of])
@@ -60,76 +72,74 @@ func (l *log) end(project string) {
 	l.reading[""]--
 }
 
-// use has a list take n turns of that length.
-func (l *log) use(t *testing.T, s *Share, project, name string, n int, each time.Duration, light bool) {
-	turn, err := s.Enter(of(project))
+// use runs n statements of a list.
+func (l *log) use(t *testing.T, s *Limiter, project, name string, n int, each time.Duration) {
+	list, err := s.Enter(of(project))
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	defer turn.Leave()
+	defer list.Leave()
 	for range n {
-		if _, err := turn.Take(context.Background()); err != nil {
+		if err := list.Acquire(context.Background()); err != nil {
 			t.Error(err)
 			return
 		}
 		l.begin(name, project)
 		time.Sleep(each)
 		l.end(project)
-		turn.Give(light)
+		list.Release()
 	}
 }
 
-func TestListsOfAProjectTakeTurns(t *testing.T) {
+func TestListsOfAProjectAlternate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{ProjectReads: 1, Reads: 4})
 		var l log
 		for i := range 3 {
-			l.users.Go(func() { l.use(t, s, "p", fmt.Sprint(i), 3, 10*time.Millisecond, false) })
+			l.users.Go(func() { l.use(t, s, "p", fmt.Sprint(i), 3, 10*time.Millisecond) })
 			synctest.Wait()
 		}
 		l.users.Wait()
-		if got, want := strings.Join(l.turns, ""), "012012012"; got != want {
-			t.Errorf("turns %s, want %s", got, want)
+		if got, want := strings.Join(l.ran, ""), "012012012"; got != want {
+			t.Errorf("statements %s, want %s", got, want)
 		}
 		if l.most["p"] != 1 {
 			t.Errorf("%d at once", l.most["p"])
 		}
-		if len(s.projects)+len(s.order)+s.reading+s.waiting != 0 {
-			t.Errorf("left behind: %+v", s)
-		}
+		checkIdle(t, s)
 	})
 }
 
-// A project of eight lists has no more turns than a project of one.
-func TestProjectsTakeTurns(t *testing.T) {
+// A project with eight lists runs no more statements than a project with one.
+func TestProjectsAlternate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{ProjectReads: 1, Reads: 1})
 		var l log
 		for range 8 {
-			l.users.Go(func() { l.use(t, s, "big", "b", 10, 10*time.Millisecond, false) })
+			l.users.Go(func() { l.use(t, s, "big", "b", 10, 10*time.Millisecond) })
 		}
 		synctest.Wait()
 		begin := time.Now()
 		for _, name := range []string{"x", "y"} {
 			l.users.Go(func() {
-				l.use(t, s, name, name, 5, 10*time.Millisecond, false)
+				l.use(t, s, name, name, 5, 10*time.Millisecond)
 				if took := time.Since(begin); took > 170*time.Millisecond {
-					t.Errorf("%s took %v for five turns among three projects", name, took)
+					t.Errorf("%s took %v for five statements among three projects", name, took)
 				}
 			})
 			synctest.Wait()
 		}
 		l.users.Wait()
 		counts := map[string]int{}
-		for _, name := range l.turns {
+		for _, name := range l.ran {
 			counts[name]++
 		}
 		if diff := cmp.Diff(map[string]int{"b": 80, "x": 5, "y": 5}, counts); diff != "" {
 			t.Error(diff)
 		}
-		if n := strings.Count(strings.Join(l.turns[:16], ""), "b"); n > 6 {
-			t.Errorf("the big one had %d of the first 16 turns: %v", n, l.turns[:16])
+		if n := strings.Count(strings.Join(l.ran[:16], ""), "b"); n > 6 {
+			t.Errorf("the big one had %d of the first 16 statements: %v", n, l.ran[:16])
 		}
 		if l.most[""] != 1 {
 			t.Errorf("%d at once", l.most[""])
@@ -137,92 +147,23 @@ func TestProjectsTakeTurns(t *testing.T) {
 	})
 }
 
-// Of all turns, a project has its part only: what is left is for those who come.
+// A project has its share of all statements only, and leaves the rest to others.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{ProjectReads: 2, Reads: 3})
 		var l log
 		for _, project := range []string{"a", "b", "c"} {
 			for range 5 {
-				l.users.Go(func() { l.use(t, s, project, project, 10, 10*time.Millisecond, false) })
+				l.users.Go(func() { l.use(t, s, project, project, 10, 10*time.Millisecond) })
 			}
 		}
 		l.users.Wait()
 		if l.most[""] != 3 || max(l.most["a"], l.most["b"], l.most["c"]) != 2 {
 			t.Errorf("at once: %v", l.most)
 		}
-		if len(l.turns) != 150 {
-			t.Errorf("%d turns", len(l.turns))
+		if len(l.ran) != 150 {
+			t.Errorf("%d statements", len(l.ran))
 		}
-	})
-}
-
-func TestTurnsGiveWay(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		others bool
-		light  bool
-		used   time.Duration
-		want   time.Duration // from the first turn to the end of the tenth
-	}{
-		{"nobody else asks", false, false, 10 * time.Millisecond, 100 * time.Millisecond},
-		{"others ask", true, false, 10 * time.Millisecond, 280 * time.Millisecond},
-		{"others ask, and turns are light", true, true, 10 * time.Millisecond, 100 * time.Millisecond},
-		{"others ask, and turns are slow", true, false, time.Second, 10*time.Second + 9*longestRest},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := New(Options{ProjectReads: 1, Reads: 2})
-				stop := make(chan struct{})
-				defer close(stop)
-				if tt.others {
-					go func() {
-						for tick := time.NewTicker(time.Millisecond); ; {
-							select {
-							case <-tick.C:
-								s.Begun()
-							case <-stop:
-								tick.Stop()
-								return
-							}
-						}
-					}()
-				}
-				var l log
-				begin := time.Now()
-				l.use(t, s, "p", "x", 10, tt.used, tt.light)
-				if took := time.Since(begin); took != tt.want {
-					t.Errorf("took %v, want %v", took, tt.want)
-				}
-			})
-		})
-	}
-}
-
-// Turns are short from when another request came until none has come for a while.
-func TestTurnsAreShortWhileOthersCome(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{ProjectReads: 1, Reads: 1})
-		turn := enter(t, s, "p")
-		defer turn.Leave()
-		take := func(want bool) {
-			t.Helper()
-			short, err := turn.Take(t.Context())
-			if err != nil || short != want {
-				t.Errorf("short %t (%v), want %t", short, err, want)
-			}
-			time.Sleep(time.Millisecond)
-			turn.Give(false)
-		}
-		take(false)
-		s.Begun()
-		take(true)
-		time.Sleep(lately / 2)
-		take(true)
-		time.Sleep(lately)
-		take(false)
-		s.Begun()
-		take(true)
 	})
 }
 
@@ -237,8 +178,8 @@ func TestOneListTooMany(t *testing.T) {
 	enter(t, s, "q")
 	first.Leave()
 	enter(t, s, "p")
-	if lists, waiting, refused := s.Counts(); lists != 3 || waiting != 0 || refused != 1 {
-		t.Errorf("counts %d, %d, %d", lists, waiting, refused)
+	if lists, refused := s.lists.Load(), s.refused.Load(); lists != 3 || refused != 1 {
+		t.Errorf("%d lists, %d refused", lists, refused)
 	}
 	unbounded := New(Options{})
 	for range 100 {
@@ -253,7 +194,7 @@ func TestWaitingToBeAdmitted(t *testing.T) {
 		first := enter(t, s, "p")
 		type outcome struct {
 			who  int
-			turn pagelist.Turn
+			list pagelist.Semaphore
 			err  error
 			at   time.Duration
 		}
@@ -267,8 +208,8 @@ func TestWaitingToBeAdmitted(t *testing.T) {
 				ctx = gone
 			}
 			go func() {
-				turn, err := s.Enter(ctx)
-				outcomes <- outcome{i, turn, err, time.Since(begin)}
+				list, err := s.Enter(ctx)
+				outcomes <- outcome{i, list, err, time.Since(begin)}
 			}()
 			synctest.Wait()
 		}
@@ -295,68 +236,64 @@ func TestWaitingToBeAdmitted(t *testing.T) {
 				t.Errorf("waited in vain: %+v", o)
 			}
 		}
-		second.turn.Leave()
-		if lists, _, refused := s.Counts(); lists != 0 || refused != queue-1 || len(s.projects) != 0 {
+		second.list.Leave()
+		if lists, refused := s.lists.Load(), s.refused.Load(); lists != 0 || refused != queue-1 || len(s.projects) != 0 {
 			t.Errorf("%d lists, %d refused, %d projects", lists, refused, len(s.projects))
 		}
 	})
 }
 
-// Who gives up while it waits takes nobody's turn with it.
+// A list whose client disconnects while it waits leaves its semaphores to others.
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{ProjectReads: 1, Reads: 1})
 		busy := enter(t, s, "p")
-		if _, err := busy.Take(context.Background()); err != nil {
+		if err := busy.Acquire(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		gone := enter(t, s, "p")
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if _, err := gone.Take(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if err := gone.Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 		gone.Leave()
-		if lists, waiting, _ := s.Counts(); lists != 1 || waiting != 0 {
+		if lists, waiting := s.lists.Load(), s.waiting.Load(); lists != 1 || waiting != 0 {
 			t.Errorf("%d lists, %d wait", lists, waiting)
 		}
-		busy.Give(false)
+		busy.Release()
 		next := enter(t, s, "p")
-		if _, err := next.Take(context.Background()); err != nil {
+		if err := next.Acquire(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		next.Give(false)
+		next.Release()
 		next.Leave()
 		busy.Leave()
-		if len(s.projects)+len(s.order)+s.reading+s.waiting != 0 {
-			t.Errorf("left behind: %+v", s)
-		}
+		checkIdle(t, s)
 	})
 }
 
-// A turn that comes at the moment at which its list gives up is not lost.
-func TestGivingUpAsTheTurnComes(t *testing.T) {
+// A semaphore that is acquired at the moment when its client disconnects is not lost.
+func TestGivingUpAtTheLastMoment(t *testing.T) {
 	s := New(Options{ProjectReads: 1, Reads: 1})
 	for range 2000 {
 		busy, gone := enter(t, s, "p"), enter(t, s, "p")
-		if _, err := busy.Take(context.Background()); err != nil {
+		if err := busy.Acquire(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		var both sync.WaitGroup
 		both.Go(func() {
-			if _, err := gone.Take(ctx); err == nil {
-				gone.Give(false)
+			if err := gone.Acquire(ctx); err == nil {
+				gone.Release()
 			}
 		})
 		both.Go(cancel)
-		busy.Give(false)
+		busy.Release()
 		both.Wait()
 		busy.Leave()
 		gone.Leave()
-		if s.reading != 0 || s.waiting != 0 || len(s.projects) != 0 {
-			t.Fatalf("left behind: %d reading, %d waiting, %d projects", s.reading, s.waiting, len(s.projects))
-		}
+		checkIdle(t, s)
 	}
 }
 
@@ -369,12 +306,5 @@ func TestValidate(t *testing.T) {
 	}
 	if err := (Options{}).Validate(); err != nil {
 		t.Error(err)
-	}
-}
-
-func BenchmarkBegun(b *testing.B) {
-	s := New(Options{})
-	for b.Loop() {
-		s.Begun()
 	}
 }
