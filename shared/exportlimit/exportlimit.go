@@ -33,7 +33,7 @@ type Options struct {
 	// PROJECT_EXPORT_WAIT until one of them ends, and is answered 429 when none does. 0: any number.
 	ProjectLists int `env:"PROJECT_MAX_EXPORTS" envDefault:"16"`
 
-	// How long such a list waits. 0: not at all.
+	// How long a list waits that is over PROJECT_MAX_EXPORTS. 0: not at all.
 	Wait time.Duration `env:"PROJECT_EXPORT_WAIT" envDefault:"2s"`
 
 	// How many of a project's large lists query the database at the same time; the others wait. 0 takes half of the

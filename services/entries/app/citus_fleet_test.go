@@ -334,7 +334,7 @@ func (f *fleet) find(t *testing.T, s *side, r record) bool {
 	return true
 }
 
-var cellsOf = regexp.MustCompile(`(?m)^lectern_database_cells\{[^}]*db_client_connection_pool_name="([^"]+)"[^}]*state="([a-z]+)"[^}]*\} (\d+)$`)
+var cellsOf = regexp.MustCompile(`(?m)^lectern_citus_workers\{[^}]*db_client_connection_pool_name="([^"]+)"[^}]*state="([a-z]+)"[^}]*\} (\d+)$`)
 
 // cells gives how many workers of the pool that reads are in which state, as an operator sees it.
 func (f *fleet) cells(t *testing.T, service routes.Service) map[string]string {

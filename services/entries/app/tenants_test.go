@@ -56,8 +56,8 @@ func TestOneExportTooMany(t *testing.T) {
 	servicetest.Eventually(t, 10*time.Second, "its place is free", func() bool { return s.Get(t, key, export).Status == 200 })
 }
 
-// TestExportsTakeTurns: lists that wait for each other are as whole as those that do not.
-func TestExportsTakeTurns(t *testing.T) {
+// TestExportsWaitForEachOther: lists that wait for each other are as whole as those that do not.
+func TestExportsWaitForEachOther(t *testing.T) {
 	s := start(t, map[string]string{"PROJECT_MAX_READS": "1", "MAX_EXPORT_READS": "1"})
 	fill(t, s, project, 4000)
 	fill(t, s, "pr_2", 4000)
