@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 func main() {
@@ -201,11 +201,11 @@ func members(dst []byte, found pgx.Rows, first, end int) []byte {
 		case values[i] == nil:
 			dst = append(dst, "null"...)
 		case columns[i].DataTypeOID == pgtype.TimestamptzOID:
-			dst = httpapi.AppendTime(dst, int64(binary.BigEndian.Uint64(values[i]))+epoch)
+			dst = wire.AppendTime(dst, int64(binary.BigEndian.Uint64(values[i]))+epoch)
 		case columns[i].DataTypeOID == pgtype.Int8OID:
 			dst = strconv.AppendInt(dst, int64(binary.BigEndian.Uint64(values[i])), 10)
 		default:
-			dst = httpapi.AppendText(dst, values[i])
+			dst = wire.AppendText(dst, values[i])
 		}
 	}
 	return dst

@@ -11,7 +11,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 const (
@@ -135,7 +135,7 @@ func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal
 	if err != nil {
 		return Principal{}, err
 	}
-	if !httpapi.ValidIdentifier(projectID) {
+	if !wire.ValidIdentifier(projectID) {
 		return Principal{}, ErrUnknown
 	}
 	about := subject{projectID, h}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // Binding is what a cursor belongs to: a project's list in one order under the same filters. A cursor
@@ -54,7 +55,7 @@ func (b Binding) Position(q *Query, start pagelist.Position) pagelist.Position {
 		body, given := raw[:len(raw)-checkBytes], raw[len(raw)-checkBytes:]
 		if check := b.check(body); bytes.Equal(given, check[:checkBytes]) {
 			p := pagelist.Position{Key: int64(binary.BigEndian.Uint64(body[1:])), ID: string(body[cursorHead:])}
-			if p.Key >= b.Least && p.Key <= b.Most && (p.ID == "" || ValidIdentifier(p.ID)) {
+			if p.Key >= b.Least && p.Key <= b.Most && (p.ID == "" || wire.ValidIdentifier(p.ID)) {
 				return p
 			}
 		}

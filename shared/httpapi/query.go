@@ -10,6 +10,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // Query reads an operation's query parameters. The first fault sticks and is returned by Err: an
@@ -147,7 +148,7 @@ func (q *Query) Time(name string, otherwise int64) int64 {
 	if !q.Has(name) {
 		return otherwise
 	}
-	t, err := ParseTime(q.values[name])
+	t, err := wire.ParseTime(q.values[name])
 	if err != nil {
 		q.Fail(name, "an RFC 3339 date and time such as 2022-01-31T09:30:00Z, or a date")
 		return otherwise

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // read is what an operation with one parameter of each kind makes of a query.
@@ -96,7 +97,7 @@ func TestQuery(t *testing.T) {
 }
 
 func TestCursor(t *testing.T) {
-	b := Binding{Project: "p", List: "entries", Sort: "updated_at", Descending: true, Filters: []string{"1", "2"}, Least: MinTime, Most: MaxTime}
+	b := Binding{Project: "p", List: "entries", Sort: "updated_at", Descending: true, Filters: []string{"1", "2"}, Least: wire.MinTime, Most: wire.MaxTime}
 	at := pagelist.Position{Key: 1_700_000_000_000_000, ID: "en_é/1"}
 	open := func(b Binding, cursor string) (pagelist.Position, error) {
 		r := httptest.NewRequest("GET", "/", nil)
@@ -118,7 +119,7 @@ func TestCursor(t *testing.T) {
 		"filter":    {Project: b.Project, List: b.List, Sort: b.Sort, Descending: true, Filters: []string{"1", "3"}},
 		"shifted":   {Project: b.Project, List: b.List, Sort: b.Sort, Descending: true, Filters: []string{"12", ""}},
 	} {
-		other.Least, other.Most = MinTime, MaxTime
+		other.Least, other.Most = wire.MinTime, wire.MaxTime
 		if got, err := open(other, cursor); err == nil {
 			t.Errorf("taken with another %s: %v", name, got)
 		}
@@ -139,7 +140,7 @@ func TestCursor(t *testing.T) {
 		}
 	}
 	// A client can compute the check; what it makes up must still be a position.
-	for _, p := range []pagelist.Position{{Key: MinTime - 1, ID: "x"}, {Key: MaxTime + 1}, {Key: 1, ID: "a\x00b"}, {Key: 1, ID: "\xff"}, {Key: 1, ID: strings.Repeat("x", 257)}} {
+	for _, p := range []pagelist.Position{{Key: wire.MinTime - 1, ID: "x"}, {Key: wire.MaxTime + 1}, {Key: 1, ID: "a\x00b"}, {Key: 1, ID: "\xff"}, {Key: 1, ID: strings.Repeat("x", 257)}} {
 		if got, err := open(b, b.Cursor(p)); err == nil {
 			t.Errorf("%v: taken as %v", p, got)
 		}
@@ -147,7 +148,7 @@ func TestCursor(t *testing.T) {
 }
 
 func FuzzCursor(f *testing.F) {
-	b := Binding{Project: "p", List: "entries", Sort: "updated_at", Least: MinTime, Most: MaxTime}
+	b := Binding{Project: "p", List: "entries", Sort: "updated_at", Least: wire.MinTime, Most: wire.MaxTime}
 	f.Add(b.Cursor(pagelist.Position{Key: 5, ID: "x"}))
 	f.Add("")
 	f.Add("AAAA")

@@ -10,10 +10,8 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
-
-// MaxIdentifierBytes is the longest identifier that a path may carry.
-const MaxIdentifierBytes = 256
 
 // Router finds the handler of a path. Templates are written as gorilla/mux's; a variable is one whole
 // segment, without a pattern, and may hold percent-encoded slashes. Paths are taken as they come: nothing
@@ -91,11 +89,11 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func noRoute(http.ResponseWriter, *http.Request) error { return apierr.NoRoute() }
 
 // PathIdentifier returns the path variable name, unescaped. An identifier is valid UTF-8 without NUL,
-// of 1 to [MaxIdentifierBytes] bytes; any other is an InvalidParameter.
+// of 1 to [wire.MaxIdentifierBytes] bytes; any other is an InvalidParameter.
 func PathIdentifier(r *http.Request, name string) (string, error) {
 	raw := InfoFrom(r.Context()).variables[name]
 	id, err := url.PathUnescape(raw)
-	if err != nil || !ValidIdentifier(id) {
+	if err != nil || !wire.ValidIdentifier(id) {
 		return "", apierr.BadParameter(name, raw, "1 to 256 bytes of UTF-8 without NUL, percent-encoded")
 	}
 	return id, nil
@@ -110,18 +108,4 @@ func PathInt(r *http.Request, name string) (int64, error) {
 		return 0, apierr.BadParameter(name, strings.ToValidUTF8(raw, "\uFFFD"), "an integer")
 	}
 	return n, nil
-}
-
-// ValidIdentifier tells whether id may name a record: valid UTF-8 without NUL, 1 to
-// [MaxIdentifierBytes] bytes.
-func ValidIdentifier(id string) bool {
-	if id == "" || len(id) > MaxIdentifierBytes || !utf8.ValidString(id) {
-		return false
-	}
-	for i := range len(id) {
-		if id[i] == 0 {
-			return false
-		}
-	}
-	return true
 }

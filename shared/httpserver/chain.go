@@ -23,6 +23,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/telemetry"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // chain is all that stands between a listener and a service's handlers. From outside: recovery, request
@@ -292,7 +293,7 @@ func (x *exchange) accessLine(elapsed time.Duration) {
 		slog.String("client", x.info.ClientAddress))
 	if x.info.ProjectID != "" {
 		// What is no identifier may be as long as a request line.
-		attrs = append(attrs, slog.String("project", x.info.ProjectID[:min(len(x.info.ProjectID), httpapi.MaxIdentifierBytes)]))
+		attrs = append(attrs, slog.String("project", x.info.ProjectID[:min(len(x.info.ProjectID), wire.MaxIdentifierBytes)]))
 	}
 	if x.info.KeyID != "" {
 		attrs = append(attrs, slog.String("key_id", x.info.KeyID))

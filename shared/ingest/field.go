@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // Field is one member of a record of type T: its name in JSON, what it may hold, and where it goes.
@@ -45,8 +45,8 @@ func AnyText() Rule {
 
 // Identifier is the rule of identifiers: that of the API's paths.
 func Identifier() Rule {
-	return Rule{fmt.Sprintf("text of 1 to %d bytes without NUL (U+0000)", httpapi.MaxIdentifierBytes),
-		func(s string, _ []byte) bool { return httpapi.ValidIdentifier(s) }}
+	return Rule{fmt.Sprintf("text of 1 to %d bytes without NUL (U+0000)", wire.MaxIdentifierBytes),
+		func(s string, _ []byte) bool { return wire.ValidIdentifier(s) }}
 }
 
 // OneOf is the rule of text that is one of values.
@@ -110,7 +110,7 @@ func NullText[T any](name string, rule Rule, at func(*T) **string) Field[T] {
 	}
 }
 
-// Time is a required DateTime, taken as [httpapi.ParseTime] reads it: Unix microseconds.
+// Time is a required DateTime, taken as [wire.ParseTime] reads it: Unix microseconds.
 func Time[T any](name string, at func(*T) *int64) Field[T] {
 	rule := Rule{"a date and time of RFC 3339 such as 2022-01-31T09:30:00Z, years 0001 to 9999", noNUL}
 	return Field[T]{name: name, read: func(s *scratch, v value, record *T) *Fault {
@@ -118,7 +118,7 @@ func Time[T any](name string, at func(*T) *int64) Field[T] {
 		if fault != nil {
 			return fault
 		}
-		micros, err := httpapi.ParseTime(text)
+		micros, err := wire.ParseTime(text)
 		if err != nil {
 			return BadField(name, v.text, rule.allowed)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/ingest"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // plainNote is what the reference decoder reads a note into.
@@ -42,8 +42,8 @@ func reference(line []byte) *note {
 	if p.ID == nil || p.Project == nil || p.Kind == nil || p.At == nil || p.Size == nil || p.Data == nil || p.Tags == nil {
 		return nil
 	}
-	at, err := httpapi.ParseTime(*p.At)
-	good := err == nil && httpapi.ValidIdentifier(*p.ID) && httpapi.ValidIdentifier(*p.Project) && *p.Size >= 0 &&
+	at, err := wire.ParseTime(*p.At)
+	good := err == nil && wire.ValidIdentifier(*p.ID) && wire.ValidIdentifier(*p.Project) && *p.Size >= 0 &&
 		(*p.Kind == "plain" || *p.Kind == "odd" && p.Title != nil) && json.Valid([]byte(*p.Data)) &&
 		(p.Count == nil || int64(int32(*p.Count)) == *p.Count) && (p.Title == nil || !strings.Contains(*p.Title, "\x00"))
 	if p.Extra != nil {
@@ -53,7 +53,7 @@ func reference(line []byte) *note {
 		good = good && !strings.Contains(tag, "\x00")
 	}
 	for _, other := range p.Others {
-		good = good && httpapi.ValidIdentifier(other)
+		good = good && wire.ValidIdentifier(other)
 	}
 	if !good {
 		return nil

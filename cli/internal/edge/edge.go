@@ -22,6 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/telemetry"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // Options is what an edge is made of.
@@ -134,7 +135,7 @@ func projectOf(template, path string) string {
 	}
 	segment, _, _ := strings.Cut(strings.TrimPrefix(path, "/projects/"), "/")
 	id, err := url.PathUnescape(segment)
-	if err != nil || !httpapi.ValidIdentifier(id) {
+	if err != nil || !wire.ValidIdentifier(id) {
 		return ""
 	}
 	return id

@@ -24,6 +24,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/ratelimit"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // The headers that callers speak to the proxy with.
@@ -200,7 +201,7 @@ func (x *exchange) readScope() error {
 	var values [2]string
 	for i, header := range []struct{ key, name string }{{ProjectHeader, "X-Project-ID"}, {EnvironmentHeader, "X-Environment"}} {
 		sent := x.r.Header[header.key]
-		if len(sent) != 1 || !httpapi.ValidIdentifier(sent[0]) {
+		if len(sent) != 1 || !wire.ValidIdentifier(sent[0]) {
 			given := strings.Join(sent, ", ")
 			return apierr.BadParameter(header.name, given, "the header exactly once, 1 to 256 bytes of UTF-8")
 		}

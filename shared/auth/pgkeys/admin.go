@@ -14,9 +14,9 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/ratelimit"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // What an [Admin] answers, beside faults of the database and arguments out of range.
@@ -60,7 +60,7 @@ type MintOptions struct {
 
 func (o *MintOptions) complete(now time.Time) error {
 	var errs []error
-	if !httpapi.ValidIdentifier(o.ProjectID) {
+	if !wire.ValidIdentifier(o.ProjectID) {
 		errs = append(errs, errors.New("the project is 1 to 256 bytes of UTF-8 without NUL"))
 	}
 	if len(o.Name) > 256 || !printable(o.Name) {

@@ -6,8 +6,8 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // Embeddable is a flow that a project hosts, with the definition that is in production.
@@ -48,7 +48,7 @@ type Document struct {
 // the greatest character as often as an identifier has room for.
 func Bounds() (start, end pagelist.Position) {
 	const greatest = "\U0010FFFF"
-	return pagelist.Position{}, pagelist.Position{ID: strings.Repeat(greatest, httpapi.MaxIdentifierBytes/len(greatest))}
+	return pagelist.Position{}, pagelist.Position{ID: strings.Repeat(greatest, wire.MaxIdentifierBytes/len(greatest))}
 }
 
 // Versions are listed by their number alone: the id of a position is empty.

@@ -3,7 +3,7 @@ package embeddable
 import (
 	"strconv"
 
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // Row is a record as it came from the database: borrowed bytes, valid until the next row.
@@ -40,7 +40,7 @@ const (
 // Append appends the row as an Embeddable of the API. project is the project's id as a JSON string.
 func Append(dst []byte, project []byte, row Row) []byte {
 	dst = append(dst, `{"embeddable_id":`...)
-	dst = httpapi.AppendText(dst, row.Text(ColumnID))
+	dst = wire.AppendText(dst, row.Text(ColumnID))
 	return append(appendTail(dst, project, row.Text(ColumnTitle), row.Text(ColumnGroupID)), '}')
 }
 
@@ -55,9 +55,9 @@ func AppendHead(dst []byte, project, id []byte, row Row) []byte {
 
 func appendTail(dst, project, title, group []byte) []byte {
 	dst = append(dst, `,"title":`...)
-	dst = httpapi.AppendText(dst, title)
+	dst = wire.AppendText(dst, title)
 	dst = append(dst, `,"group_id":`...)
-	dst = httpapi.AppendText(dst, group)
+	dst = wire.AppendText(dst, group)
 	dst = append(dst, `,"project_id":`...)
 	return append(dst, project...)
 }
@@ -70,7 +70,7 @@ func AppendVersion(dst []byte, id []byte, row Row) []byte {
 	dst = append(dst, `,"version_number":`...)
 	dst = row.AppendInt(dst, ColumnNumber)
 	dst = append(dst, `,"saved_at":`...)
-	dst = httpapi.AppendTime(dst, row.Micros(ColumnSavedAt))
+	dst = wire.AppendTime(dst, row.Micros(ColumnSavedAt))
 	return append(dst, '}')
 }
 
@@ -82,7 +82,7 @@ func AppendVersionHead(dst []byte, id []byte, number int64, row Row) []byte {
 	dst = append(dst, `,"version_number":`...)
 	dst = strconv.AppendInt(dst, number, 10)
 	dst = append(dst, `,"saved_at":`...)
-	dst = httpapi.AppendTime(dst, row.Micros(ColumnDocumentSavedAt))
+	dst = wire.AppendTime(dst, row.Micros(ColumnDocumentSavedAt))
 	return append(dst, `,"json_string":"`...)
 }
 

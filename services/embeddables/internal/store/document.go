@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
@@ -38,7 +38,7 @@ func (s *Store) document(ctx context.Context, head func(raw *pgdb.Raw) []byte, m
 				tag = append(slices.Clone(body), name...)
 			}
 			part := raw.Text(embeddable.ColumnContent)
-			body = httpapi.AppendTextPart(body, part)
+			body = wire.AppendTextPart(body, part)
 			_, _ = content.Write(part) // never fails
 		}
 		return nil
@@ -78,7 +78,7 @@ func pieces(ctx context.Context, pool pgdb.Querier, first []byte, content hash.H
 				for ; rows.Next(); read++ {
 					raw.Next(rows)
 					part := raw.Text(embeddable.ColumnContent)
-					piece = httpapi.AppendTextPart(piece, part)
+					piece = wire.AppendTextPart(piece, part)
 					_, _ = content.Write(part) // never fails
 				}
 				return nil

@@ -9,11 +9,11 @@ import (
 	"io/fs"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/pgrecord"
+	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
@@ -60,7 +60,7 @@ func (s *Store) Versions(ctx context.Context, projectID, embeddableID string, de
 // Embeddable returns one embeddable with its definition. One that the project does not have is an
 // EmbeddableDoesNotExist.
 func (s *Store) Embeddable(ctx context.Context, projectID, embeddableID string) (embeddable.Document, error) {
-	project, id := httpapi.AppendText(nil, []byte(projectID)), httpapi.AppendText(nil, []byte(embeddableID))
+	project, id := wire.AppendText(nil, []byte(projectID)), wire.AppendText(nil, []byte(embeddableID))
 	head := func(raw *pgdb.Raw) []byte { return embeddable.AppendHead(nil, project, id, raw) }
 	return s.document(ctx, head, apierr.NoEmbeddable(embeddableID), getEmbeddable, projectID, embeddableID)
 }
@@ -68,7 +68,7 @@ func (s *Store) Embeddable(ctx context.Context, projectID, embeddableID string) 
 // Version returns one version with its definition. One that the project does not have, or of an
 // embeddable that it does not have, is an EmbeddableVersionDoesNotExist.
 func (s *Store) Version(ctx context.Context, projectID, embeddableID string, number int64) (embeddable.Document, error) {
-	id := httpapi.AppendText(nil, []byte(embeddableID))
+	id := wire.AppendText(nil, []byte(embeddableID))
 	head := func(raw *pgdb.Raw) []byte { return embeddable.AppendVersionHead(nil, id, number, raw) }
 	return s.document(ctx, head, apierr.NoEmbeddableVersion(embeddableID, number), getVersion, projectID, embeddableID, number)
 }
@@ -81,7 +81,7 @@ func newEmbeddableList(pool pgdb.Querier, projectID string) *pgrecord.List {
 		Arguments: func(after, end pagelist.Position, own ...any) []any {
 			return append([]any{projectID, after.ID, end.ID}, own...)
 		},
-		Row:      embeddableRow{project: httpapi.AppendText(nil, []byte(projectID))},
+		Row:      embeddableRow{project: wire.AppendText(nil, []byte(projectID))},
 		Position: func(raw *pgdb.Raw) pagelist.Position { return pagelist.Position{ID: string(raw.Text(0))} },
 	}
 }
@@ -111,7 +111,7 @@ func newVersionList(pool pgdb.Querier, projectID, embeddableID string, descendin
 		Arguments: func(after, end pagelist.Position, own ...any) []any {
 			return append([]any{projectID, embeddableID, after.Key, end.Key}, own...)
 		},
-		Row:      versionRow{embeddable: httpapi.AppendText(nil, []byte(embeddableID))},
+		Row:      versionRow{embeddable: wire.AppendText(nil, []byte(embeddableID))},
 		Position: func(raw *pgdb.Raw) pagelist.Position { return pagelist.Position{Key: raw.Int(0)} },
 		Missing:  apierr.NoEmbeddable(embeddableID),
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
@@ -99,7 +100,7 @@ func (a *API) listEvents(w http.ResponseWriter, r *http.Request) error {
 	descending := q.Descending()
 	binding := httpapi.Binding{
 		Project: project, List: "events", Of: id, Sort: "timestamp", Descending: descending,
-		Least: httpapi.MinTime, Most: httpapi.MaxTime,
+		Least: wire.MinTime, Most: wire.MaxTime,
 	}
 	start, end := entry.EventBounds(descending)
 	page := pagelist.Page{
@@ -143,8 +144,8 @@ func (a *API) list(q *httpapi.Query, project string) entry.List {
 	return entry.List{
 		ProjectID:     project,
 		Descending:    q.Descending(),
-		UpdatedAfter:  q.Time("updated_after", httpapi.BeforeAll),
-		UpdatedBefore: q.Time("updated_before", httpapi.AfterAll),
+		UpdatedAfter:  q.Time("updated_after", wire.BeforeAll),
+		UpdatedBefore: q.Time("updated_before", wire.AfterAll),
 	}
 }
 
@@ -153,7 +154,7 @@ func (a *API) page(r *http.Request, q *httpapi.Query, name string, l entry.List)
 	binding := httpapi.Binding{
 		Project: l.ProjectID, List: name, Sort: l.Sort.String(), Descending: l.Descending,
 		Filters: []string{httpapi.FormatBound(l.UpdatedAfter), httpapi.FormatBound(l.UpdatedBefore)},
-		Least:   httpapi.MinTime, Most: httpapi.MaxTime,
+		Least:   wire.MinTime, Most: wire.MaxTime,
 	}
 	start, end := l.Bounds()
 	return binding, pagelist.Page{

@@ -1,6 +1,8 @@
 package entry
 
-import "github.com/lectern-dev/lectern/shared/httpapi"
+import (
+	"github.com/lectern-dev/lectern/shared/wire"
+)
 
 // Row is a record as it came from the database: borrowed bytes, valid until the next row. Ints are
 // appended by the reader of the row, which knows their wire format.
@@ -53,7 +55,7 @@ const (
 func Append(dst []byte, project []byte, row Row) []byte {
 	dst = appendHead(dst, project, row)
 	dst = append(dst, `,"entry_data":`...)
-	dst = httpapi.AppendText(dst, row.Text(ColumnData))
+	dst = wire.AppendText(dst, row.Text(ColumnData))
 	return append(dst, '}')
 }
 
@@ -69,16 +71,16 @@ func AppendViewsTail(dst []byte) []byte { return append(dst, "]}"...) }
 func AppendView(dst []byte, row Row, first int, url bool) []byte {
 	column := func(of int) int { return first + of - ColumnViewTimestamp }
 	dst = append(dst, `{"timestamp":`...)
-	dst = httpapi.AppendTime(dst, row.Micros(column(ColumnViewTimestamp)))
+	dst = wire.AppendTime(dst, row.Micros(column(ColumnViewTimestamp)))
 	dst = append(dst, `,"page_id":`...)
-	dst = httpapi.AppendText(dst, row.Text(column(ColumnViewPageID)))
+	dst = wire.AppendText(dst, row.Text(column(ColumnViewPageID)))
 	dst = append(dst, `,"page_key":`...)
-	dst = httpapi.AppendText(dst, row.Text(column(ColumnViewPageKey)))
+	dst = wire.AppendText(dst, row.Text(column(ColumnViewPageKey)))
 	dst = append(dst, `,"page_index":`...)
 	dst = row.AppendInt(dst, column(ColumnViewPageIndex))
 	if url {
 		dst = append(dst, `,"url":`...)
-		dst = httpapi.AppendNullableText(dst, row.Text(column(ColumnViewURL)))
+		dst = wire.AppendNullableText(dst, row.Text(column(ColumnViewURL)))
 	}
 	return append(dst, '}')
 }
@@ -87,7 +89,7 @@ func AppendView(dst []byte, row Row, first int, url bool) []byte {
 func AppendEvent(dst []byte, project, entryID []byte, row Row) []byte {
 	text := func(name string, column int) {
 		dst = append(dst, name...)
-		dst = httpapi.AppendNullableText(dst, row.Text(column))
+		dst = wire.AppendNullableText(dst, row.Text(column))
 	}
 	number := func(name string, column int) {
 		dst = append(dst, name...)
@@ -102,7 +104,7 @@ func AppendEvent(dst []byte, project, entryID []byte, row Row) []byte {
 	text(`,"embeddable_id":`, ColumnEventEmbeddableID)
 	number(`,"embeddable_version_number":`, ColumnEventVersion)
 	dst = append(dst, `,"timestamp":`...)
-	dst = httpapi.AppendTime(dst, row.Micros(ColumnEventTimestamp))
+	dst = wire.AppendTime(dst, row.Micros(ColumnEventTimestamp))
 	text(`,"page_id":`, ColumnEventPageID)
 	text(`,"page_key":`, ColumnEventPageKey)
 	number(`,"page_index":`, ColumnEventPageIndex)
@@ -119,17 +121,17 @@ func AppendEvent(dst []byte, project, entryID []byte, row Row) []byte {
 
 func appendHead(dst []byte, project []byte, row Row) []byte {
 	dst = append(dst, `{"entry_id":`...)
-	dst = httpapi.AppendText(dst, row.Text(ColumnEntryID))
+	dst = wire.AppendText(dst, row.Text(ColumnEntryID))
 	dst = append(dst, `,"group_id":`...)
-	dst = httpapi.AppendText(dst, row.Text(ColumnGroupID))
+	dst = wire.AppendText(dst, row.Text(ColumnGroupID))
 	dst = append(dst, `,"project_id":`...)
 	dst = append(dst, project...)
 	dst = append(dst, `,"embeddable_id":`...)
-	dst = httpapi.AppendText(dst, row.Text(ColumnEmbeddableID))
+	dst = wire.AppendText(dst, row.Text(ColumnEmbeddableID))
 	dst = append(dst, `,"contact_id":`...)
-	dst = httpapi.AppendText(dst, row.Text(ColumnContactID))
+	dst = wire.AppendText(dst, row.Text(ColumnContactID))
 	dst = append(dst, `,"created_at":`...)
-	dst = httpapi.AppendTime(dst, row.Micros(ColumnCreatedAt))
+	dst = wire.AppendTime(dst, row.Micros(ColumnCreatedAt))
 	dst = append(dst, `,"updated_at":`...)
-	return httpapi.AppendTime(dst, row.Micros(ColumnUpdatedAt))
+	return wire.AppendTime(dst, row.Micros(ColumnUpdatedAt))
 }

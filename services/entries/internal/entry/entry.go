@@ -5,8 +5,8 @@ package entry
 import (
 	"strconv"
 
-	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // Entry is one user submission to an embeddable. Times are Unix microseconds.
@@ -72,18 +72,18 @@ type List struct {
 	ProjectID     string
 	Sort          Sort
 	Descending    bool
-	UpdatedAfter  int64 // strictly; httpapi.BeforeAll when not asked for
-	UpdatedBefore int64 // strictly; httpapi.AfterAll when not asked for
+	UpdatedAfter  int64 // strictly; wire.BeforeAll when not asked for
+	UpdatedBefore int64 // strictly; wire.AfterAll when not asked for
 	IncludeURLs   bool  // of page views
 }
 
 // Bounds gives where the list starts and ends in its order. No id is empty, so a position with an
 // empty id lies between two keys.
 func (l List) Bounds() (start, end pagelist.Position) {
-	low := pagelist.Position{Key: httpapi.BeforeAll}
-	high := pagelist.Position{Key: httpapi.AfterAll}
+	low := pagelist.Position{Key: wire.BeforeAll}
+	high := pagelist.Position{Key: wire.AfterAll}
 	if l.Sort == ByUpdatedAt {
-		if l.UpdatedAfter != httpapi.BeforeAll {
+		if l.UpdatedAfter != wire.BeforeAll {
 			low.Key = l.UpdatedAfter + 1 // times are whole microseconds
 		}
 		high.Key = l.UpdatedBefore
@@ -118,7 +118,7 @@ func ValidArrival(p pagelist.Position) bool {
 
 // EventBounds gives where a list of events starts and ends in its order.
 func EventBounds(descending bool) (start, end pagelist.Position) {
-	low, high := pagelist.Position{Key: httpapi.BeforeAll}, pagelist.Position{Key: httpapi.AfterAll}
+	low, high := pagelist.Position{Key: wire.BeforeAll}, pagelist.Position{Key: wire.AfterAll}
 	if descending {
 		return high, low
 	}

@@ -1,10 +1,10 @@
 package store
 
 import (
-	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgrecord"
+	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
@@ -25,7 +25,7 @@ func orderOf(l entry.List) order {
 // newEntryList reads the entries of l; lists of their page views read the same range.
 func newEntryList(pool pgdb.Querier, l entry.List) *pgrecord.List {
 	of := orderOf(l)
-	row := entryRow{project: httpapi.AppendText(nil, []byte(l.ProjectID)), key: entry.ColumnUpdatedAt}
+	row := entryRow{project: wire.AppendText(nil, []byte(l.ProjectID)), key: entry.ColumnUpdatedAt}
 	var filters []any // by update they are the ends of the range
 	if l.Sort == entry.ByCreatedAt {
 		row.key = entry.ColumnCreatedAt

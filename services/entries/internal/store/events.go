@@ -4,10 +4,10 @@ import (
 	"strconv"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgrecord"
+	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
@@ -28,7 +28,7 @@ func newEventList(pool pgdb.Querier, projectID, entryID string, descending bool)
 			return append(args, own...)
 		},
 		Row: &eventRow{
-			project: httpapi.AppendText(nil, []byte(projectID)), entry: httpapi.AppendText(nil, []byte(entryID)),
+			project: wire.AppendText(nil, []byte(projectID)), entry: wire.AppendText(nil, []byte(entryID)),
 		},
 		Position: func(raw *pgdb.Raw) pagelist.Position {
 			return pagelist.Position{Key: raw.Micros(0), ID: strconv.FormatInt(raw.Int(1), 10)}

@@ -9,11 +9,11 @@ import (
 	"io/fs"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/pgrecord"
+	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
@@ -48,7 +48,7 @@ func New(pool pgdb.Querier) *Store { return &Store{pool: pool} }
 
 // Entry returns one entry as JSON. An entry that the project does not have is an EntryNotFound.
 func (s *Store) Entry(ctx context.Context, projectID, entryID string) ([]byte, error) {
-	row := entryRow{project: httpapi.AppendText(nil, []byte(projectID))}
+	row := entryRow{project: wire.AppendText(nil, []byte(projectID))}
 	return pgrecord.One(ctx, s.pool, row.Append, apierr.NoEntry(entryID), getEntry, projectID, entryID)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
 )
@@ -60,7 +61,7 @@ func (a *API) listExperiments(w http.ResponseWriter, r *http.Request) error {
 	l := experiment.List{ProjectID: project, Status: q.Enum("status", "", experiment.Statuses()...)}
 	binding := httpapi.Binding{
 		Project: project, List: "experiments", Sort: "created_at", Descending: true, Filters: []string{l.Status},
-		Least: httpapi.MinTime, Most: httpapi.MaxTime,
+		Least: wire.MinTime, Most: wire.MaxTime,
 	}
 	start, end := experiment.Bounds()
 	page := pagelist.Page{

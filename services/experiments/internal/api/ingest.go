@@ -6,6 +6,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/ingest"
 	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
 )
@@ -58,7 +59,7 @@ func experimentKind(store Writer) ingest.Kind[experiment.Experiment] {
 // checkIDs asks that both names of an experiment say the same.
 func checkIDs(e *experiment.Experiment) *ingest.Fault {
 	if e.ID != e.ExperimentID {
-		return ingest.BadField("experimentId", string(httpapi.AppendText(nil, []byte(e.ExperimentID))), "the same as id")
+		return ingest.BadField("experimentId", string(wire.AppendText(nil, []byte(e.ExperimentID))), "the same as id")
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package experiment
 
-import "github.com/lectern-dev/lectern/shared/httpapi"
+import (
+	"github.com/lectern-dev/lectern/shared/wire"
+)
 
 // Row is a record as it came from the database: borrowed bytes, valid until the next row.
 type Row interface {
@@ -40,7 +42,7 @@ const (
 func Append(dst []byte, row Row) []byte {
 	text := func(name string, column int) {
 		dst = append(dst, name...)
-		dst = httpapi.AppendNullableText(dst, row.Text(column))
+		dst = wire.AppendNullableText(dst, row.Text(column))
 	}
 	texts := func(name string, column int) {
 		dst = append(dst, name...)
@@ -58,9 +60,9 @@ func Append(dst []byte, row Row) []byte {
 	texts(`,"impact_metrics":`, ColumnImpactMetrics)
 	texts(`,"no_impact_metrics":`, ColumnNoImpactMetrics)
 	dst = append(dst, `,"created_at":`...)
-	dst = httpapi.AppendTime(dst, row.Micros(ColumnCreatedAt))
+	dst = wire.AppendTime(dst, row.Micros(ColumnCreatedAt))
 	dst = append(dst, `,"updated_at":`...)
-	dst = httpapi.AppendTime(dst, row.Micros(ColumnUpdatedAt))
+	dst = wire.AppendTime(dst, row.Micros(ColumnUpdatedAt))
 	text(`,"observations":`, ColumnObservations)
 	text(`,"outcome":`, ColumnOutcome)
 	text(`,"attachments":`, ColumnAttachments)
@@ -76,11 +78,11 @@ func Append(dst []byte, row Row) []byte {
 // when that was recorded here.
 func AppendChange(dst []byte, row Row) []byte {
 	dst = append(dst, `{"status":`...)
-	dst = httpapi.AppendNullableText(dst, row.Text(ColumnChangeStatus))
+	dst = wire.AppendNullableText(dst, row.Text(ColumnChangeStatus))
 	dst = append(dst, `,"changed_at":`...)
-	dst = httpapi.AppendTime(dst, row.Micros(ColumnChangedAt))
+	dst = wire.AppendTime(dst, row.Micros(ColumnChangedAt))
 	dst = append(dst, `,"recorded_at":`...)
-	dst = httpapi.AppendTime(dst, row.Micros(ColumnRecordedAt))
+	dst = wire.AppendTime(dst, row.Micros(ColumnRecordedAt))
 	return append(dst, '}')
 }
 
@@ -94,7 +96,7 @@ func Array(texts []string) *string {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = httpapi.AppendText(b, []byte(text))
+		b = wire.AppendText(b, []byte(text))
 	}
 	array := string(append(b, ']'))
 	return &array

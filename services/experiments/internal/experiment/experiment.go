@@ -3,8 +3,8 @@
 package experiment
 
 import (
-	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // Experiment is a split test on flows. Nil stands for null. Times are Unix microseconds.
@@ -43,12 +43,12 @@ type List struct {
 // Bounds gives where a list of experiments starts and ends in its order. No id is empty, so a position
 // with an empty id lies between two keys.
 func Bounds() (start, end pagelist.Position) {
-	return pagelist.Position{Key: httpapi.AfterAll}, pagelist.Position{Key: httpapi.BeforeAll}
+	return pagelist.Position{Key: wire.AfterAll}, pagelist.Position{Key: wire.BeforeAll}
 }
 
 // The changes of an experiment's status are counted from 1: the key of a position, whose id is empty.
 
 // ChangeBounds gives where the list of an experiment's changes starts and ends.
 func ChangeBounds() (start, end pagelist.Position) {
-	return pagelist.Position{}, pagelist.Position{Key: httpapi.AfterAll}
+	return pagelist.Position{}, pagelist.Position{Key: wire.AfterAll}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // maxBody is the largest body that operation 9 reads, in bytes.
@@ -43,7 +44,7 @@ func (a *API) lookUpRegion(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := make([]byte, 0, 96)
 	answer = append(answer, `{"region":`...)
-	answer = httpapi.AppendText(answer, []byte(z.Name()))
+	answer = wire.AppendText(answer, []byte(z.Name()))
 	answer = append(answer, `,"offsetInMinutes":`...)
 	answer = strconv.AppendInt(answer, int64(z.OffsetMinutes(asked.at)), 10)
 	answer = append(answer, '}', '\n')
@@ -101,18 +102,18 @@ func parseLookUp(body []byte, now func() time.Time) (lookUp, error) {
 		return lookUp{}, invalidBody("has no projectId")
 	}
 	id, ok := text(fields.ProjectID)
-	if !ok || !httpapi.ValidIdentifier(id) {
+	if !ok || !wire.ValidIdentifier(id) {
 		return lookUp{}, invalidBody("has a projectId that is not a text of 1 to 256 bytes without NUL")
 	}
 	if fields.At == nil {
 		return lookUp{id, now()}, nil
 	}
 	at, ok := text(fields.At)
-	micros, err := httpapi.ParseTime(at)
+	micros, err := wire.ParseTime(at)
 	if !ok || err != nil {
 		return lookUp{}, invalidBody("has an at that is not a date and time")
 	}
-	return lookUp{id, httpapi.Time(micros)}, nil
+	return lookUp{id, wire.Time(micros)}, nil
 }
 
 // text returns the text of a JSON string, and false for any other value.

@@ -5,7 +5,7 @@ package project
 import (
 	"strconv"
 
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // DefaultRegion is the region of a project that has none, or is not known here.
@@ -21,26 +21,26 @@ type Project struct {
 // Append appends a project as JSON, without its region, which is not public.
 func Append(dst []byte, id string, title []byte) []byte {
 	dst = append(dst, `{"id":`...)
-	dst = httpapi.AppendText(dst, []byte(id))
+	dst = wire.AppendText(dst, []byte(id))
 	dst = append(dst, `,"title":`...)
-	dst = httpapi.AppendText(dst, title)
+	dst = wire.AppendText(dst, title)
 	return append(dst, '}')
 }
 
 // AppendAll appends a project as JSON with all that is kept of it, and the zone that it is in at a moment.
 func AppendAll(dst []byte, p Project, zone string, offsetInMinutes int) []byte {
 	dst = append(dst, `{"id":`...)
-	dst = httpapi.AppendText(dst, []byte(p.ID))
+	dst = wire.AppendText(dst, []byte(p.ID))
 	dst = append(dst, `,"title":`...)
-	dst = httpapi.AppendText(dst, []byte(p.Title))
+	dst = wire.AppendText(dst, []byte(p.Title))
 	dst = append(dst, `,"region":`...)
 	if p.Region == nil {
 		dst = append(dst, `null`...)
 	} else {
-		dst = httpapi.AppendText(dst, []byte(*p.Region))
+		dst = wire.AppendText(dst, []byte(*p.Region))
 	}
 	dst = append(dst, `,"zone":`...)
-	dst = httpapi.AppendText(dst, []byte(zone))
+	dst = wire.AppendText(dst, []byte(zone))
 	dst = append(dst, `,"offsetInMinutes":`...)
 	dst = strconv.AppendInt(dst, int64(offsetInMinutes), 10)
 	return append(dst, '}')

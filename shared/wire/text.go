@@ -1,4 +1,4 @@
-package httpapi
+package wire
 
 import (
 	"encoding/binary"
@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// AppendText appends s as a JSON string (RFC 8259, section 7): quotes, backslashes and control
-// characters escaped, all else as it is. s must be valid UTF-8, as all text of the database is.
+// AppendText appends s as a JSON string (RFC 8259, section 7). It escapes quotes, backslashes and control
+// characters, and nothing else. s must be valid UTF-8, as all text in the database is.
 func AppendText(dst, s []byte) []byte {
 	dst = append(slices.Grow(dst, len(s)+2), '"')
 	dst = AppendTextPart(dst, s)
 	return append(dst, '"')
 }
 
-// AppendTextPart appends a part of a JSON string as [AppendText] does, without the quotes around the
-// whole.
+// AppendTextPart escapes and appends s like [AppendText], without the quotes around it, so that a caller can
+// write a long string in parts.
 func AppendTextPart(dst, s []byte) []byte {
 	for {
 		n := plain(s)
@@ -40,7 +40,7 @@ func AppendTextPart(dst, s []byte) []byte {
 	}
 }
 
-// plain counts the bytes of s before the first that a JSON string escapes, eight at a time.
+// plain returns how many leading bytes of s need no escape. It looks at eight bytes at a time.
 func plain(s []byte) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	n := 0

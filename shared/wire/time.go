@@ -1,4 +1,4 @@
-package httpapi
+package wire
 
 import (
 	"errors"
@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// ErrTime says that a text is no DateTime that the API takes.
+// ErrTime is the error for a text that is not a DateTime of the API.
 var ErrTime = errors.New("not a date and time: want RFC 3339 such as 2022-01-31T09:30:00Z, 2022-01-31T09:30:00.25+02:00, 2022-01-31T09:30:00 (UTC) or 2022-01-31 (midnight UTC), from year 0001 to 9999")
 
-// Bounds of a DateTime in Unix microseconds: years 0001 to 9999 in UTC.
+// MinTime and MaxTime bound a DateTime, in Unix microseconds: years 0001 to 9999 in UTC.
 const (
 	MinTime int64 = -62135596800_000000
 	MaxTime int64 = 253402300799_999999
 )
 
-// ParseTime reads a DateTime as Unix microseconds: RFC 3339 with any offset, also without an offset
-// (UTC) and a bare date (midnight UTC). Digits of the second past the sixth are cut. A space stands
-// for the plus sign of an offset, as which a client's unescaped "+" arrives. The error is [ErrTime].
+// ParseTime reads a DateTime and returns Unix microseconds. It takes RFC 3339 with any offset, without an
+// offset (UTC), and a bare date (midnight UTC). It cuts the fraction of a second after six digits. It reads a
+// space before an offset as a plus sign, because an unescaped "+" in a query arrives as a space. The error is
+// [ErrTime].
 func ParseTime[T string | []byte](s T) (int64, error) {
 	if len(s) < len("2006-01-02") || s[4] != '-' || s[7] != '-' {
 		return 0, ErrTime
@@ -139,8 +140,8 @@ func civilFromDays(z int) (y, m, d int) {
 	return y, m, d
 }
 
-// AppendTime appends Unix microseconds as the API gives DateTimes out, quoted: RFC 3339 in UTC with Z,
-// up to microseconds, trailing zeros dropped. The time must lie within [MinTime] and [MaxTime].
+// AppendTime appends Unix microseconds as a quoted DateTime of the API: RFC 3339 in UTC with Z, up to six
+// digits of a second, without trailing zeros. The time must lie between [MinTime] and [MaxTime].
 func AppendTime(dst []byte, micros int64) []byte {
 	seconds, fraction := micros/1e6, int(micros%1e6)
 	if fraction < 0 {
@@ -165,10 +166,10 @@ func AppendTime(dst []byte, micros int64) []byte {
 	return append(dst, 'Z', '"')
 }
 
-// Time turns Unix microseconds into a time.Time in UTC.
+// Time converts Unix microseconds to a time.Time in UTC.
 func Time(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
-// Open ends of a range of times: before and after every DateTime.
+// BeforeAll and AfterAll are the open ends of a range of times: before and after every DateTime.
 const (
 	BeforeAll int64 = math.MinInt64
 	AfterAll  int64 = math.MaxInt64
