@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // Options say how a file's columns become fields. Columns are named by their header, or by "#3" for
@@ -99,7 +101,7 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 		case name == "":
 			faults = append(faults, fmt.Errorf("column %d has no name: use it as {#%d} in --set, or leave it out with --skip '#%d'", i+1, i+1, i+1))
 		default:
-			m.rest = append(m.rest, restColumn{i, string(appendString(nil, name)), texts[i]})
+			m.rest = append(m.rest, restColumn{i, string(wire.AppendText(nil, []byte(name))), texts[i]})
 		}
 	}
 	for _, f := range shape.Fields {

@@ -3,7 +3,8 @@ package csvrow
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // Append appends the row's record, one line of JSON without its end. The error says why the row gives
@@ -25,7 +26,7 @@ func (m *Mapping) Append(dst []byte, cells []string) ([]byte, error) {
 		case s.none:
 			dst = append(dst, "null"...)
 		case s.rest:
-			dst = appendString(dst, string(m.appendRest(nil, cells)))
+			dst = wire.AppendText(dst, m.appendRest(nil, cells))
 		default:
 			var err error
 			if dst, err = s.append(dst, cells); err != nil {
@@ -59,7 +60,7 @@ func (s *source) append(dst []byte, cells []string) ([]byte, error) {
 		}
 		return append(dst, value...), nil
 	}
-	return appendString(dst, value), nil
+	return wire.AppendText(dst, []byte(value)), nil
 }
 
 // appendRest writes the columns that no field takes as one JSON object, in the header's order.
@@ -77,7 +78,7 @@ func (m *Mapping) appendRest(dst []byte, cells []string) []byte {
 		case !c.text && (isNumber(cell) || cell == "true" || cell == "false"):
 			dst = append(dst, cell...)
 		default:
-			dst = appendString(dst, cell)
+			dst = wire.AppendText(dst, []byte(cell))
 		}
 	}
 	return append(dst, '}')
@@ -110,32 +111,4 @@ func isNumber(s string) bool {
 	s = s[1:]
 	n = digits()
 	return n > 0 && n == len(s)
-}
-
-// appendString writes s, valid UTF-8, as a JSON string with no escape that is not needed.
-func appendString(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	start := 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' || c >= utf8.RuneSelf {
-			continue
-		}
-		dst = append(dst, s[start:i]...)
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-		start = i + 1
-	}
-	return append(append(dst, s[start:]...), '"')
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/text/transform"
+
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // Syntax is what a body is written in, as far as escaping goes.
@@ -60,7 +62,7 @@ func NewBody(syntax Syntax, values map[string][]byte) *Body {
 		w := written{plain: v, inString: v}
 		switch syntax {
 		case JSON:
-			w.inString = AppendJSON(nil, v)
+			w.inString = wire.AppendTextPart(nil, v)
 		case Form:
 			w.plain = AppendForm(nil, v)
 		}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lectern-dev/lectern/proxy/internal/template"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // grammar is the contract's, word for word.
@@ -55,7 +56,7 @@ func model(syntax template.Syntax, body []byte) []byte {
 		case syntax == template.Form:
 			v = template.AppendForm(nil, v)
 		case syntax == template.JSON && inString:
-			v = template.AppendJSON(nil, v)
+			v = wire.AppendTextPart(nil, v)
 		}
 		out = append(out, v...)
 		at = m[1]
