@@ -68,7 +68,7 @@ func (b *Bench) grown(ctx context.Context) (*entries, error) {
 
 func (b *Bench) makeEntries(ctx context.Context, d stage.Definition, s shape) (*entries, error) {
 	b.Note("making %d entries in %d projects, and %d in one", s.projects*s.each, s.projects, s.bigEntries)
-	set, err := statement.Read(filepath.Join(b.stage.Root, "services/entries/internal/store/statements.go"))
+	set, err := statement.Read(filepath.Join(b.stage.Root, "services/entries/internal/store/testdata/statements.sql"))
 	if err != nil {
 		return nil, err
 	}

@@ -90,7 +90,7 @@ func (b *Bench) filled(ctx context.Context, s sibling) (*filled, error) {
 	}
 	return m.once(func() (*filled, error) {
 		d := stage.Definition{Name: s.service}
-		set, err := statement.Read(filepath.Join(b.stage.Root, "services", s.service, "internal/store/statements.go"))
+		set, err := statement.Read(filepath.Join(b.stage.Root, "services", s.service, "internal/store/testdata/statements.sql"))
 		if err != nil {
 			return nil, err
 		}

@@ -1,44 +1,33 @@
-// Package statement reads the SQL of a service from its source, so that what the references run is what
-// the service runs, and can not drift from it.
+// Package statement reads the SQL that a service runs, so that the benchmarks' references run the same. It reads
+// the golden file of the service's store, which a test of the store keeps true.
 package statement
 
 import (
 	"fmt"
-	"go/ast"
-	"go/constant"
-	"go/parser"
-	"go/token"
-	"go/types"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
 )
 
-// Set holds statements by the name of their constant.
+// Set holds statements by name.
 type Set map[string]string
 
-// Read returns the string constants of a Go file that imports nothing.
+// Read returns the statements in a golden file. Each begins with a line "-- name: " and its name.
 func Read(file string) (Set, error) {
-	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	pkg, err := new(types.Config).Check("statements", fset, []*ast.File{f}, nil)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
 	set := Set{}
-	for _, name := range pkg.Scope().Names() {
-		if c, ok := pkg.Scope().Lookup(name).(*types.Const); ok && c.Val().Kind() == constant.String {
-			set[name] = strings.TrimSpace(constant.StringVal(c.Val()))
-		}
+	for _, block := range strings.Split(string(text), "\n-- name: ")[1:] {
+		name, sql, _ := strings.Cut(block, "\n")
+		set[name] = strings.TrimSpace(sql)
 	}
 	return set, nil
 }
 
-// Get returns the named statement; one that is not there is a fault of the benchmarks, which know
-// another version of the service.
+// Get returns the named statement. The error says that the service has no such statement any more.
 func (s Set) Get(name string) (string, error) {
 	sql, ok := s[name]
 	if !ok {
@@ -49,8 +38,8 @@ func (s Set) Get(name string) (string, error) {
 
 var parameter = regexp.MustCompile(`\$(\d+)`)
 
-// ForPgbench gives sql with pgbench's variables in the place of its parameters: the first of names
-// stands for $1. In pgbench's mode "prepared" they become parameters again.
+// ForPgbench replaces the parameters of sql by pgbench's variables. The first of names replaces $1. In pgbench's
+// mode "prepared" they become parameters again.
 func ForPgbench(sql string, names ...string) (string, error) {
 	var fault error
 	sql = parameter.ReplaceAllStringFunc(sql, func(p string) string {

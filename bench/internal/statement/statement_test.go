@@ -12,16 +12,16 @@ import (
 )
 
 func TestRead(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "statements.go")
-	source := "package store\n\nconst columns = `a, b`\n\nconst get = `\nSELECT ` + columns + `\nFROM t WHERE p = $1`\n\nconst most = 3\n"
-	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+	file := filepath.Join(t.TempDir(), "statements.sql")
+	text := "-- All statements.\n\n-- name: first\nSELECT a, b\nFROM t WHERE p = $1\n\n-- name: second\nSELECT c\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	set, err := statement.Read(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := statement.Set{"columns": "a, b", "get": "SELECT a, b\nFROM t WHERE p = $1"}
+	want := statement.Set{"first": "SELECT a, b\nFROM t WHERE p = $1", "second": "SELECT c"}
 	if diff := cmp.Diff(want, set); diff != "" {
 		t.Errorf("statements (-want +got):\n%s", diff)
 	}
@@ -37,7 +37,7 @@ func TestServicesHaveTheStatements(t *testing.T) {
 		"embeddables": {"embeddables", "firstVersionsDescending"},
 		"experiments": {"experiments"},
 	} {
-		set, err := statement.Read(filepath.Join("..", "..", "..", "services", service, "internal/store/statements.go"))
+		set, err := statement.Read(filepath.Join("..", "..", "..", "services", service, "internal/store/testdata/statements.sql"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
+func TestGoldenStatements(t *testing.T) { pgtest.CheckGolden(t, pgtest.PackageStatements(t, ".")) }
+
 // Every statement says its project in each table that it touches, and reaches it by an index that leads
 // with it.
 func TestEveryStatementIsOfOneProject(t *testing.T) {

@@ -1,0 +1,154 @@
+-- All statements of the store. Written by: go test . -run Golden -update
+
+-- name: conflictingVersions
+SELECT u.line
+FROM unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::bytea[])
+     WITH ORDINALITY AS u (embeddable_id, version_number, saved_at, definition_hash, line)
+JOIN versions v ON v.project_id = $1 AND v.embeddable_id = u.embeddable_id AND v.version_number = u.version_number
+WHERE (v.saved_at, v.definition_hash) IS DISTINCT FROM (u.saved_at, u.definition_hash)
+ORDER BY u.line
+
+-- name: embeddables
+SELECT embeddable_id, title, group_id FROM embeddables
+WHERE project_id = $1 AND embeddable_id > $2 AND embeddable_id <= $3
+ORDER BY embeddable_id LIMIT $4
+
+-- name: firstVersionsAscending
+SELECT v.version_number, v.saved_at
+FROM (SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2) e
+LEFT JOIN (
+    SELECT version_number, saved_at FROM versions
+    WHERE project_id = $1 AND embeddable_id = $2 AND version_number > $3 AND version_number <= $4
+    ORDER BY version_number LIMIT $5
+) v ON true
+ORDER BY v.version_number
+
+-- name: firstVersionsDescending
+SELECT v.version_number, v.saved_at
+FROM (SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2) e
+LEFT JOIN (
+    SELECT version_number, saved_at FROM versions
+    WHERE project_id = $1 AND embeddable_id = $2 AND version_number < $3 AND version_number >= $4
+    ORDER BY version_number DESC LIMIT $5
+) v ON true
+ORDER BY v.version_number DESC
+
+-- name: furtherParts
+SELECT content FROM definitions
+WHERE project_id = $1 AND definition_hash = decode($2, 'hex') AND part >= $3
+ORDER BY part LIMIT $4
+
+-- name: getEmbeddable
+SELECT d.content, encode(e.definition_hash, 'hex'), e.title, e.group_id
+FROM (
+    SELECT title, group_id, definition_hash FROM embeddables
+    WHERE project_id = $1 AND embeddable_id = $2
+) e
+CROSS JOIN LATERAL (
+    SELECT d.part, d.content FROM definitions d
+    WHERE d.project_id = $1 AND d.definition_hash = e.definition_hash
+    ORDER BY d.part LIMIT $3
+) d
+ORDER BY d.part
+
+-- name: getVersion
+SELECT d.content, encode(v.definition_hash, 'hex'), v.saved_at
+FROM (SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2) e
+CROSS JOIN (
+    SELECT saved_at, definition_hash FROM versions
+    WHERE project_id = $1 AND embeddable_id = $2 AND version_number = $3
+) v
+CROSS JOIN LATERAL (
+    SELECT d.part, d.content FROM definitions d
+    WHERE d.project_id = $1 AND d.definition_hash = v.definition_hash
+    ORDER BY d.part LIMIT $4
+) d
+ORDER BY d.part
+
+-- name: lastEmbeddable
+SELECT embeddable_id FROM embeddables
+WHERE project_id = $1 AND embeddable_id > $2 AND embeddable_id <= $3
+ORDER BY embeddable_id DESC LIMIT 1
+
+-- name: lastVersionAscending
+SELECT version_number FROM versions
+WHERE project_id = $1 AND embeddable_id = $2 AND version_number > $3 AND version_number <= $4
+ORDER BY version_number DESC LIMIT 1
+
+-- name: lastVersionDescending
+SELECT version_number FROM versions
+WHERE project_id = $1 AND embeddable_id = $2 AND version_number < $3 AND version_number >= $4
+ORDER BY version_number LIMIT 1
+
+-- name: nthEmbeddable
+SELECT embeddable_id FROM embeddables
+WHERE project_id = $1 AND embeddable_id > $2 AND embeddable_id <= $3
+ORDER BY embeddable_id OFFSET $4 LIMIT 2
+
+-- name: nthVersionAscending
+SELECT version_number FROM versions
+WHERE project_id = $1 AND embeddable_id = $2 AND version_number > $3 AND version_number <= $4
+ORDER BY version_number OFFSET $5 LIMIT 2
+
+-- name: nthVersionDescending
+SELECT version_number FROM versions
+WHERE project_id = $1 AND embeddable_id = $2 AND version_number < $3 AND version_number >= $4
+ORDER BY version_number DESC OFFSET $5 LIMIT 2
+
+-- name: putDefinition
+INSERT INTO definitions (project_id, definition_hash, part, content)
+VALUES ($1, $2, $3, $4)
+ON CONFLICT (project_id, definition_hash, part) DO NOTHING
+RETURNING 1
+
+-- name: putDefinitions
+INSERT INTO definitions (project_id, definition_hash, part, content)
+SELECT $1, u.definition_hash, u.part, u.content
+FROM unnest($2::bytea[], $3::integer[], $4::text[]) AS u (definition_hash, part, content)
+ON CONFLICT (project_id, definition_hash, part) DO NOTHING
+RETURNING 1
+
+-- name: putEmbeddable
+INSERT INTO embeddables AS e (project_id, embeddable_id, title, group_id, definition_hash)
+VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (project_id, embeddable_id) DO UPDATE
+SET title = excluded.title, group_id = excluded.group_id, definition_hash = excluded.definition_hash
+WHERE (excluded.title, excluded.group_id, excluded.definition_hash)
+      IS DISTINCT FROM (e.title, e.group_id, e.definition_hash)
+RETURNING 1
+
+-- name: putEmbeddables
+INSERT INTO embeddables AS e (project_id, embeddable_id, title, group_id, definition_hash)
+SELECT $1, u.embeddable_id, u.title, u.group_id, u.definition_hash
+FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) AS u (embeddable_id, title, group_id, definition_hash)
+ORDER BY u.embeddable_id
+ON CONFLICT (project_id, embeddable_id) DO UPDATE
+SET title = excluded.title, group_id = excluded.group_id, definition_hash = excluded.definition_hash
+WHERE (excluded.title, excluded.group_id, excluded.definition_hash)
+      IS DISTINCT FROM (e.title, e.group_id, e.definition_hash)
+RETURNING 1
+
+-- name: putVersion
+INSERT INTO versions (project_id, embeddable_id, version_number, saved_at, definition_hash)
+VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (project_id, embeddable_id, version_number) DO NOTHING
+RETURNING 1
+
+-- name: putVersions
+INSERT INTO versions (project_id, embeddable_id, version_number, saved_at, definition_hash)
+SELECT $1, u.embeddable_id, u.version_number, u.saved_at, u.definition_hash
+FROM unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::bytea[])
+     WITH ORDINALITY AS u (embeddable_id, version_number, saved_at, definition_hash, line)
+ORDER BY u.embeddable_id, u.version_number, u.line
+ON CONFLICT (project_id, embeddable_id, version_number) DO NOTHING
+RETURNING 1
+
+-- name: versionsAscending
+SELECT version_number, saved_at FROM versions
+WHERE project_id = $1 AND embeddable_id = $2 AND version_number > $3 AND version_number <= $4
+ORDER BY version_number LIMIT $5
+
+-- name: versionsDescending
+SELECT version_number, saved_at FROM versions
+WHERE project_id = $1 AND embeddable_id = $2 AND version_number < $3 AND version_number >= $4
+ORDER BY version_number DESC LIMIT $5
