@@ -10,7 +10,8 @@
 //   - A page of more than one chunk acquires a semaphore for each statement after the first, if its context has
 //     a [Limiter].
 //
-// It knows no SQL: a [Source] does.
+// A [Source] reads the records. [Query] is the one over Postgres, which turns rows into JSON without a struct for
+// each.
 package pagelist
 
 import (

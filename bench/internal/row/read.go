@@ -27,10 +27,10 @@ type read struct {
 
 func reads() []read {
 	return []read{
-		{"list_10", "/projects/%[1]s/entries", "entriesByUpdatedAtDescending",
+		{"list_10", "/projects/%[1]s/entries", "entriesByUpdatedAtDescending.chunk",
 			[]string{"project", "last", "none", "first", "none", "rows"}, "list"},
 		{"get_one", "/projects/%[1]s/entries/%[2]s", "getEntry", []string{"project", "entry"}, "one"},
-		{"entry_events", "/projects/%[1]s/entries/%[2]s/events", "firstEventsDescending",
+		{"entry_events", "/projects/%[1]s/entries/%[2]s/events", "eventsDescending.first",
 			[]string{"project", "entry", "last", "none", "first", "none", "rows"}, "events"},
 		{"page_views_10", "/projects/%[1]s/entries-page-views", "pageViewsDescending",
 			[]string{"project", "last", "none", "first", "none", "rows", "view_rows"}, "page_views"},

@@ -46,13 +46,13 @@ func siblings() []sibling {
 	return []sibling{
 		{
 			name: "embeddables_list", service: "embeddables", path: "/projects/%[1]s/embeddables%.0[2]s",
-			fill: embeddables, statement: "embeddables",
+			fill: embeddables, statement: "embeddables.chunk",
 			variables: map[string]string{"low": "0", "high": "\U0010FFFF", "rows": "500"},
 			arguments: []string{"project", "low", "high", "rows"},
 		},
 		{
 			name: "versions_10", service: "embeddables", path: "/projects/%[1]s/embeddables/%[2]s/versions",
-			fill: embeddables, statement: "firstVersionsDescending",
+			fill: embeddables, statement: "versionsDescending.first",
 			variables: map[string]string{"last": strconv.Itoa(1 << 53), "first": "-1", "rows": "11"},
 			arguments: []string{"project", "item", "last", "first", "rows"},
 		},
@@ -67,7 +67,7 @@ func siblings() []sibling {
 					'[]', '{"control":{"weight":50},"variant_a":{"weight":50}}', '["flow_1"]', NULL, NULL, 'running', 1 FROM ` + each,
 				`VACUUM (ANALYZE) experiments`,
 			},
-			statement: "experiments",
+			statement: "experiments.chunk",
 			variables: map[string]string{"last": "infinity", "first": "-infinity", "none": "0", "rows": "500"},
 			arguments: []string{"project", "last", "none", "first", "none", "rows"},
 		},

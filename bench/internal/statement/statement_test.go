@@ -33,9 +33,9 @@ func TestRead(t *testing.T) {
 // The rows name statements of the services; one that was renamed is seen here and not in a run.
 func TestServicesHaveTheStatements(t *testing.T) {
 	for service, names := range map[string][]string{
-		"entries":     {"entriesByUpdatedAtDescending", "getEntry", "firstEventsDescending", "pageViewsDescending"},
-		"embeddables": {"embeddables", "firstVersionsDescending"},
-		"experiments": {"experiments"},
+		"entries":     {"entriesByUpdatedAtDescending.chunk", "getEntry", "eventsDescending.first", "pageViewsDescending"},
+		"embeddables": {"embeddables.chunk", "versionsDescending.first"},
+		"experiments": {"experiments.chunk"},
 	} {
 		set, err := statement.Read(filepath.Join("..", "..", "..", "services", service, "internal/store/testdata/statements.sql"))
 		if err != nil {

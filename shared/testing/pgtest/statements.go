@@ -16,26 +16,16 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/pagelist"
 )
 
-// Statements returns the SQL statements among the string constants of a Go file that imports nothing,
-// by name.
-func Statements(t testing.TB, file string) map[string]string {
-	t.Helper()
-	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, file, nil, 0)
-	if err != nil {
-		t.Fatal(err)
+// AddList adds the statements of a list to statements, as name.first, name.chunk, name.nth and name.last.
+func AddList(statements map[string]string, name string, list pagelist.Statements) {
+	statements[name+".chunk"], statements[name+".nth"], statements[name+".last"] = list.Chunk, list.Nth, list.Last
+	if list.First != "" {
+		statements[name+".first"] = list.First
 	}
-	pkg, err := new(types.Config).Check("statements", fset, []*ast.File{f}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	statements := statementsOf(pkg)
-	if len(statements) == 0 {
-		t.Fatalf("%s has no statements", file)
-	}
-	return statements
 }
 
 // PackageStatements returns the SQL statements among the string constants of the Go package in a folder, by

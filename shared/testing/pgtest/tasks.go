@@ -16,7 +16,7 @@ var arrayInsert = regexp.MustCompile(`(?s)^INSERT .*\bSELECT\b.*\bFROM unnest\(`
 
 // CheckOneTask has Citus plan each statement for the tables of db, and fails t unless it is handed on
 // whole, as one task for the machine that has project $1, and is served there by an index whose
-// condition begins with the project. Inserts over arrays are left out: pgrecord.Put says them row by
+// condition begins with the project. Inserts over arrays are left out: pginsert.Put says them row by
 // row where tables are distributed.
 //
 // but names those that are something else by their nature, each with what it is and why; t fails also for

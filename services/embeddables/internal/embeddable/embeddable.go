@@ -1,5 +1,5 @@
-// Package embeddable owns the nouns of the service: embeddables, their versions and their definitions,
-// how a list of them is asked for, and how each is written as JSON. It does no I/O.
+// Package embeddable owns the nouns of the service: embeddables, their versions and their definitions, and how a
+// caller asks for a list of them. It does no I/O.
 package embeddable
 
 import (
@@ -28,24 +28,24 @@ type Version struct {
 	Definition   string // JSON, byte for byte as it came
 }
 
-// MaxVersion is the greatest number of a version, and 0 the least: what every reader of JSON reads
-// without rounding.
+// MaxVersion is the greatest number of a version, and 0 the least. Every JSON reader reads these numbers without
+// rounding.
 const MaxVersion = 1<<53 - 1
 
 // Document is one record with its definition, as JSON.
 type Document struct {
 	// Whole is the document; nil when it is long.
 	Whole []byte
-	// Pieces gives a long document piece by piece, each valid until the next one is asked for.
+	// Pieces yields a long document piece by piece. A piece is valid until the next one.
 	Pieces iter.Seq2[[]byte, error]
-	// Name tells a long document from every other.
+	// Name identifies the content of a long document.
 	Name []byte
 }
 
 // Embeddables are listed by their id alone: the key of a position is 0.
 
-// Bounds gives where the list of embeddables starts and ends. No id is empty, and none stands behind
-// the greatest character as often as an identifier has room for.
+// Bounds returns the start and the end of the list of embeddables. No id is empty. No id is greater than the greatest
+// character, repeated up to the length of an identifier.
 func Bounds() (start, end pagelist.Position) {
 	const greatest = "\U0010FFFF"
 	return pagelist.Position{}, pagelist.Position{ID: strings.Repeat(greatest, wire.MaxIdentifierBytes/len(greatest))}
@@ -53,7 +53,7 @@ func Bounds() (start, end pagelist.Position) {
 
 // Versions are listed by their number alone: the id of a position is empty.
 
-// VersionBounds gives where a list of versions starts and ends in its order.
+// VersionBounds returns the start and the end of a list of versions in its order.
 func VersionBounds(descending bool) (start, end pagelist.Position) {
 	low, high := pagelist.Position{Key: -1}, pagelist.Position{Key: MaxVersion + 1}
 	if descending {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash"
 	"slices"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,12 +17,57 @@ import (
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
 
+// The columns of a row with one part of a definition. furtherParts returns the first column alone. The first
+// statements of a document return the hash too, and then columns of the record.
+const (
+	columnContent = iota
+	columnHash    // in hexadecimal
+
+	columnDocumentTitle   = 2 // of getEmbeddable
+	columnDocumentGroupID = 3
+	columnDocumentSavedAt = 2 // of getVersion
+)
+
+// getEmbeddable and getVersion read a record with the first parts of its definition, one part a row. The last
+// parameter is the number of parts. The limit in the subquery keeps Postgres from reading all definitions of the
+// project for a join. The hash is text, because bytes look different where statements are not prepared.
+const getEmbeddable = `
+SELECT d.content, encode(e.definition_hash, 'hex'), e.title, e.group_id
+FROM (
+    SELECT title, group_id, definition_hash FROM embeddables
+    WHERE project_id = $1 AND embeddable_id = $2
+) e
+CROSS JOIN LATERAL (
+    SELECT d.part, d.content FROM definitions d
+    WHERE d.project_id = $1 AND d.definition_hash = e.definition_hash
+    ORDER BY d.part LIMIT $3
+) d
+ORDER BY d.part`
+
+const getVersion = `
+SELECT d.content, encode(v.definition_hash, 'hex'), v.saved_at
+FROM (SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2) e
+CROSS JOIN (
+    SELECT saved_at, definition_hash FROM versions
+    WHERE project_id = $1 AND embeddable_id = $2 AND version_number = $3
+) v
+CROSS JOIN LATERAL (
+    SELECT d.part, d.content FROM definitions d
+    WHERE d.project_id = $1 AND d.definition_hash = v.definition_hash
+    ORDER BY d.part LIMIT $4
+) d
+ORDER BY d.part`
+
+const furtherParts = `
+SELECT content FROM definitions
+WHERE project_id = $1 AND definition_hash = decode($2, 'hex') AND part >= $3
+ORDER BY part LIMIT $4`
+
 // partsAtOnce is how many parts of a definition one statement reads: a megabyte.
 const partsAtOnce = 4
 
-// document reads a record and the first parts of its definition with a statement whose last parameter
-// is how many. What follows is read when it is asked for, by connections that are returned before a
-// piece is handed out. A definition never changes under its hash.
+// document reads a record and the first parts of its definition with sql. It reads further parts when the caller asks
+// for them, and returns each connection before it hands out a piece. A definition never changes under its hash.
 func (s *Store) document(ctx context.Context, head func(raw *pgdb.Raw) []byte, missing error, sql string, args ...any) (embeddable.Document, error) {
 	var body, tag []byte
 	var name string // of the definition: its hash
@@ -33,11 +79,11 @@ func (s *Store) document(ctx context.Context, head func(raw *pgdb.Raw) []byte, m
 		for ; rows.Next(); parts++ {
 			raw.Next(rows)
 			if parts == 0 {
-				name = string(raw.Text(embeddable.ColumnHash))
+				name = string(raw.Text(columnHash))
 				body = head(&raw)
 				tag = append(slices.Clone(body), name...)
 			}
-			part := raw.Text(embeddable.ColumnContent)
+			part := raw.Text(columnContent)
 			body = wire.AppendTextPart(body, part)
 			_, _ = content.Write(part) // never fails
 		}
@@ -53,17 +99,17 @@ func (s *Store) document(ctx context.Context, head func(raw *pgdb.Raw) []byte, m
 	case !named(content, name):
 		return embeddable.Document{}, errIncomplete
 	}
-	return embeddable.Document{Whole: embeddable.AppendDocumentTail(body)}, nil
+	return embeddable.Document{Whole: append(body, documentTail...)}, nil
 }
 
-// errIncomplete keeps a document from looking whole that is not.
+// errIncomplete keeps an incomplete document from looking whole.
 var errIncomplete = errors.New("a definition is not what its hash says")
 
-// named tells whether content has the hash name.
+// named reports whether content has the hash name.
 func named(content hash.Hash, name string) bool { return hex.EncodeToString(content.Sum(nil)) == name }
 
-// pieces gives the first piece of a long document, of whose definition content has the parts so far, and
-// then reads on. The last piece is given only when all parts together have the hash.
+// pieces yields the first piece of a long document and then reads on. content holds the hash of the parts so far. It
+// yields the last piece only if all parts together have the hash name.
 func pieces(ctx context.Context, pool pgdb.Querier, first []byte, content hash.Hash, project any, name string) func(yield func([]byte, error) bool) {
 	return func(yield func([]byte, error) bool) {
 		if !yield(first, nil) {
@@ -77,7 +123,7 @@ func pieces(ctx context.Context, pool pgdb.Querier, first []byte, content hash.H
 				raw := pgdb.NewRaw(rows)
 				for ; rows.Next(); read++ {
 					raw.Next(rows)
-					part := raw.Text(embeddable.ColumnContent)
+					part := raw.Text(columnContent)
 					piece = wire.AppendTextPart(piece, part)
 					_, _ = content.Write(part) // never fails
 				}
@@ -89,11 +135,35 @@ func pieces(ctx context.Context, pool pgdb.Querier, first []byte, content hash.H
 			case last && !named(content, name):
 				err = errIncomplete
 			case last:
-				piece = embeddable.AppendDocumentTail(piece)
+				piece = append(piece, documentTail...)
 			}
 			if !yield(piece, err) || err != nil || last {
 				return
 			}
 		}
 	}
+}
+
+// documentTail ends a document after the text of its definition.
+const documentTail = "\"}\n"
+
+// appendEmbeddableHead appends the beginning of an embeddable's document, up to the text of its definition. id and
+// project are JSON strings.
+func appendEmbeddableHead(dst, project, id []byte, row *pgdb.Raw) []byte {
+	dst = append(dst, `{"embeddable_id":`...)
+	dst = append(dst, id...)
+	dst = appendMembers(dst, project, row.Text(columnDocumentTitle), row.Text(columnDocumentGroupID))
+	return append(dst, `,"json_string_prod":"`...)
+}
+
+// appendVersionHead appends the beginning of a version's document, up to the text of its definition. id is the id of
+// the embeddable as a JSON string.
+func appendVersionHead(dst, id []byte, number int64, row *pgdb.Raw) []byte {
+	dst = append(dst, `{"embeddable_id":`...)
+	dst = append(dst, id...)
+	dst = append(dst, `,"version_number":`...)
+	dst = strconv.AppendInt(dst, number, 10)
+	dst = append(dst, `,"saved_at":`...)
+	dst = wire.AppendTime(dst, row.Micros(columnDocumentSavedAt))
+	return append(dst, `,"json_string":"`...)
 }

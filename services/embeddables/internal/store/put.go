@@ -10,12 +10,74 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgrecord"
+	"github.com/lectern-dev/lectern/shared/pginsert"
 
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
 
-// Writer stores what comes in, with a pool whose role may write.
+// Each INSERT stands here in the two forms that [pginsert.Put] asks for, and returns a row for each record that it
+// stored. Its ON CONFLICT has no parameter, because Citus takes none there.
+
+const insertEmbeddables = `
+INSERT INTO embeddables AS e (project_id, embeddable_id, title, group_id, definition_hash)`
+
+// The last sent wins.
+const unlessSame = `
+ON CONFLICT (project_id, embeddable_id) DO UPDATE
+SET title = excluded.title, group_id = excluded.group_id, definition_hash = excluded.definition_hash
+WHERE (excluded.title, excluded.group_id, excluded.definition_hash)
+      IS DISTINCT FROM (e.title, e.group_id, e.definition_hash)
+RETURNING 1`
+
+const putEmbeddables = insertEmbeddables + `
+SELECT $1, u.embeddable_id, u.title, u.group_id, u.definition_hash
+FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) AS u (embeddable_id, title, group_id, definition_hash)
+ORDER BY u.embeddable_id` + unlessSame
+
+const putEmbeddable = insertEmbeddables + `
+VALUES ($1, $2, $3, $4, $5)` + unlessSame
+
+const insertVersions = `
+INSERT INTO versions (project_id, embeddable_id, version_number, saved_at, definition_hash)`
+
+// Of several versions with the same number, the first is stored.
+const unlessNumbered = `
+ON CONFLICT (project_id, embeddable_id, version_number) DO NOTHING
+RETURNING 1`
+
+const putVersions = insertVersions + `
+SELECT $1, u.embeddable_id, u.version_number, u.saved_at, u.definition_hash
+FROM unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::bytea[])
+     WITH ORDINALITY AS u (embeddable_id, version_number, saved_at, definition_hash, line)
+ORDER BY u.embeddable_id, u.version_number, u.line` + unlessNumbered
+
+const putVersion = insertVersions + `
+VALUES ($1, $2, $3, $4, $5)` + unlessNumbered
+
+// conflictingVersions returns the given versions that differ from the stored ones, counted from 1.
+const conflictingVersions = `
+SELECT u.line
+FROM unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::bytea[])
+     WITH ORDINALITY AS u (embeddable_id, version_number, saved_at, definition_hash, line)
+JOIN versions v ON v.project_id = $1 AND v.embeddable_id = u.embeddable_id AND v.version_number = u.version_number
+WHERE (v.saved_at, v.definition_hash) IS DISTINCT FROM (u.saved_at, u.definition_hash)
+ORDER BY u.line`
+
+const insertDefinitions = `
+INSERT INTO definitions (project_id, definition_hash, part, content)`
+
+const unlessKnown = `
+ON CONFLICT (project_id, definition_hash, part) DO NOTHING
+RETURNING 1`
+
+const putDefinitions = insertDefinitions + `
+SELECT $1, u.definition_hash, u.part, u.content
+FROM unnest($2::bytea[], $3::integer[], $4::text[]) AS u (definition_hash, part, content)` + unlessKnown
+
+const putDefinition = insertDefinitions + `
+VALUES ($1, $2, $3, $4)` + unlessKnown
+
+// Writer stores incoming records, with a pool whose role may write.
 type Writer struct {
 	pool *pgdb.Pool
 }
@@ -24,19 +86,19 @@ type Writer struct {
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
 var (
-	embeddablesPut = pgrecord.Put{Arrays: putEmbeddables, Values: putEmbeddable, Key: 1}
-	versionsPut    = pgrecord.Put{Arrays: putVersions, Values: putVersion, Key: 2}
-	definitionsPut = pgrecord.Put{Arrays: putDefinitions, Values: putDefinition}
+	embeddablesPut = pginsert.Put{Arrays: putEmbeddables, Values: putEmbeddable, Key: 1}
+	versionsPut    = pginsert.Put{Arrays: putVersions, Values: putVersion, Key: 2}
+	definitionsPut = pginsert.Put{Arrays: putDefinitions, Values: putDefinition}
 )
 
-// PutEmbeddables stores embeddables of one project in one transaction and tells how many changed what
-// was stored. It has the outcome of storing them one after the other. It may be repeated.
+// PutEmbeddables stores embeddables of one project in one transaction and returns how many changed the stored ones.
+// Its outcome is that of storing them one by one. It is idempotent.
 func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []embeddable.Embeddable) (stored int, err error) {
-	waves := pgrecord.Waves(list, func(e *embeddable.Embeddable) string { return e.ID })
+	batches := pginsert.Batches(list, func(e *embeddable.Embeddable) string { return e.ID })
 	err = w.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
-		for _, wave := range waves {
-			n, err := embeddablesPut.StoredIn(ctx, w.pool, tx, projectID, embeddableColumns(wave)...)
+		for _, batch := range batches {
+			n, err := embeddablesPut.StoredIn(ctx, w.pool, tx, projectID, embeddableColumnsOf(batch)...)
 			if err != nil {
 				return err
 			}
@@ -50,20 +112,20 @@ func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []em
 	return stored, err
 }
 
-func embeddableColumns(list []embeddable.Embeddable) []any {
+// embeddableColumnsOf returns the columns of embeddables in the order of insertEmbeddables.
+func embeddableColumnsOf(list []embeddable.Embeddable) []any {
 	return []any{
-		pgrecord.Column(list, func(e *embeddable.Embeddable) string { return e.ID }),
-		pgrecord.Column(list, func(e *embeddable.Embeddable) string { return e.Title }),
-		pgrecord.Column(list, func(e *embeddable.Embeddable) string { return e.GroupID }),
-		pgrecord.Column(list, func(e *embeddable.Embeddable) []byte { return hashOf(e.Definition) }),
+		pginsert.Column(list, func(e *embeddable.Embeddable) string { return e.ID }),
+		pginsert.Column(list, func(e *embeddable.Embeddable) string { return e.Title }),
+		pginsert.Column(list, func(e *embeddable.Embeddable) string { return e.GroupID }),
+		pginsert.Column(list, func(e *embeddable.Embeddable) []byte { return hashOf(e.Definition) }),
 	}
 }
 
-// PutVersions stores versions of one project in one transaction. It tells how many were new, and which
-// say another thing than the one stored under their number, by their index in order. It may be
-// repeated.
+// PutVersions stores versions of one project in one transaction. It returns how many were new, and the indexes, in
+// order, of those that differ from the stored version of their number. It is idempotent.
 func (w *Writer) PutVersions(ctx context.Context, projectID string, versions []embeddable.Version) (stored int, conflicts []int, err error) {
-	columns := versionColumns(versions)
+	columns := versionColumnsOf(versions)
 	err = w.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
 		var err error
 		conflicts = nil
@@ -87,12 +149,13 @@ func (w *Writer) PutVersions(ctx context.Context, projectID string, versions []e
 	return stored, conflicts, err
 }
 
-func versionColumns(versions []embeddable.Version) []any {
+// versionColumnsOf returns the columns of versions in the order of insertVersions.
+func versionColumnsOf(versions []embeddable.Version) []any {
 	return []any{
-		pgrecord.Column(versions, func(v *embeddable.Version) string { return v.EmbeddableID }),
-		pgrecord.Column(versions, func(v *embeddable.Version) int64 { return v.Number }),
-		pgrecord.Column(versions, func(v *embeddable.Version) pgtype.Timestamptz { return pgdb.Timestamp(v.SavedAt) }),
-		pgrecord.Column(versions, func(v *embeddable.Version) []byte { return hashOf(v.Definition) }),
+		pginsert.Column(versions, func(v *embeddable.Version) string { return v.EmbeddableID }),
+		pginsert.Column(versions, func(v *embeddable.Version) int64 { return v.Number }),
+		pginsert.Column(versions, func(v *embeddable.Version) pgtype.Timestamptz { return pgdb.Timestamp(v.SavedAt) }),
+		pginsert.Column(versions, func(v *embeddable.Version) []byte { return hashOf(v.Definition) }),
 	}
 }
 
@@ -108,8 +171,8 @@ func conflictsAmong(ctx context.Context, tx pgx.Tx, args []any) ([]int, error) {
 	return lines, err
 }
 
-// putAllDefinitions stores the definitions of records, each content once. All who write do so last and
-// in the order of the hashes, so that they wait for each other at most, and not in a circle.
+// putAllDefinitions stores the definitions of records, each content once. Every transaction does this last and in the
+// order of the hashes, so that two of them can wait for each other but not deadlock.
 func putAllDefinitions[T any](ctx context.Context, pool *pgdb.Pool, tx pgx.Tx, projectID string, records []T, of func(*T) string) error {
 	contents := make(map[embeddable.Hash]string, len(records))
 	for i := range records {

@@ -1,5 +1,5 @@
-// Package entry owns the nouns of the service: entries, their events and page views, how a list of
-// them is asked for, what makes a record well-formed, and how each is written as JSON. It does no I/O.
+// Package entry owns the nouns of the service: entries, their events and page views, and how a caller asks for a
+// list of them. It does no I/O.
 package entry
 
 import (
@@ -21,8 +21,8 @@ type Entry struct {
 	Data         string // JSON, byte for byte as it came
 }
 
-// Event is one activity record of an entry: a page view or another event. Nil stands for null. The
-// timestamp is in Unix microseconds.
+// Event is one activity of an entry: a page view or another event. Nil stands for null. The timestamp is in Unix
+// microseconds.
 type Event struct {
 	ProjectID        string
 	EntryID          string
@@ -49,7 +49,7 @@ type Event struct {
 // PageViewed is the type of the events that are page views.
 const PageViewed = "flowpage.viewed"
 
-// Sort is what a list of entries is ordered by. Ties are broken by entry id.
+// Sort is the time that orders a list of entries. The entry id breaks ties.
 type Sort byte
 
 const (
@@ -59,7 +59,7 @@ const (
 	ByCreatedAt
 )
 
-// String gives the sort as the API names it.
+// String returns the name of the sort in the API.
 func (s Sort) String() string {
 	if s == ByCreatedAt {
 		return "created_at"
@@ -72,13 +72,13 @@ type List struct {
 	ProjectID     string
 	Sort          Sort
 	Descending    bool
-	UpdatedAfter  int64 // strictly; wire.BeforeAll when not asked for
-	UpdatedBefore int64 // strictly; wire.AfterAll when not asked for
+	UpdatedAfter  int64 // exclusive; wire.BeforeAll for no bound
+	UpdatedBefore int64 // exclusive; wire.AfterAll for no bound
 	IncludeURLs   bool  // of page views
 }
 
-// Bounds gives where the list starts and ends in its order. No id is empty, so a position with an
-// empty id lies between two keys.
+// Bounds returns the start and the end of the list in its order. No id is empty, so a position with an empty id
+// lies between two keys.
 func (l List) Bounds() (start, end pagelist.Position) {
 	low := pagelist.Position{Key: wire.BeforeAll}
 	high := pagelist.Position{Key: wire.AfterAll}
@@ -94,20 +94,19 @@ func (l List) Bounds() (start, end pagelist.Position) {
 	return low, high
 }
 
-// Moves tells whether an entry may move forward in the list's order while the list is read. A newer
-// update is what moves entries by update: towards the end of an ascending list, and to the part of a
-// descending one that lies behind.
+// Moves reports whether an entry can move forward in the list while a client reads the list. An update moves an
+// entry towards the end of an ascending list by update, and towards the start of a descending one.
 func (l List) Moves() bool { return l.Sort != ByUpdatedAt || !l.Descending }
 
 // Events are listed by timestamp, then arrival: the id of an event's position is its arrival.
 
-// Arrival reads a position's arrival, 0 (before all) when it has none.
+// Arrival returns the arrival in a position, or 0 (before all) if it has none.
 func Arrival(p pagelist.Position) int64 {
 	n, _ := strconv.ParseInt(p.ID, 10, 64)
 	return n
 }
 
-// ValidArrival tells whether a position from outside names an arrival, or none.
+// ValidArrival reports whether a client's position has a valid arrival or none.
 func ValidArrival(p pagelist.Position) bool {
 	if p.ID == "" {
 		return true
@@ -116,7 +115,7 @@ func ValidArrival(p pagelist.Position) bool {
 	return err == nil && n > 0
 }
 
-// EventBounds gives where a list of events starts and ends in its order.
+// EventBounds returns the start and the end of a list of events in its order.
 func EventBounds(descending bool) (start, end pagelist.Position) {
 	low, high := pagelist.Position{Key: wire.BeforeAll}, pagelist.Position{Key: wire.AfterAll}
 	if descending {

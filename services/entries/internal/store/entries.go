@@ -3,58 +3,95 @@ package store
 import (
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgrecord"
 	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// orderOf gives the statements of a list's order.
-func orderOf(l entry.List) order {
-	switch {
-	case l.Sort == entry.ByCreatedAt && l.Descending:
-		return order{entriesByCreatedAtDescending, "", nthByCreatedAtDescending, lastByCreatedAtDescending}
-	case l.Sort == entry.ByCreatedAt:
-		return order{entriesByCreatedAtAscending, "", nthByCreatedAtAscending, lastByCreatedAtAscending}
-	case l.Descending:
-		return order{entriesByUpdatedAtDescending, pageViewsDescending, nthByUpdatedAtDescending, lastByUpdatedAtDescending}
-	}
-	return order{entriesByUpdatedAtAscending, pageViewsAscending, nthByUpdatedAtAscending, lastByUpdatedAtAscending}
-}
+// Every statement of this package names its columns. It restricts each table and subquery to one project, so that
+// one index of the project serves it, also where tables are distributed by project.
 
-// newEntryList reads the entries of l; lists of their page views read the same range.
-func newEntryList(pool pgdb.Querier, l entry.List) *pgrecord.List {
-	of := orderOf(l)
-	row := entryRow{project: wire.AppendText(nil, []byte(l.ProjectID)), key: entry.ColumnUpdatedAt}
-	var filters []any // by update they are the ends of the range
+// The columns of an entry's row. The constants below are their indexes.
+const (
+	entryHeadColumns = `entry_id, group_id, embeddable_id, contact_id, created_at, updated_at`
+	entryColumns     = entryHeadColumns + `, entry_data`
+)
+
+const (
+	columnEntryID = iota
+	columnGroupID
+	columnEmbeddableID
+	columnContactID
+	columnCreatedAt
+	columnUpdatedAt
+	columnData
+)
+
+const getEntry = `
+SELECT ` + entryColumns + `
+FROM entries
+WHERE project_id = $1 AND entry_id = $2`
+
+// The lists of entries. A filter on updated_at is a filter only where the list has another order. Otherwise it
+// is a part of the range.
+var (
+	entriesByUpdatedAt = pagelist.Keyset{
+		Table: "entries", Columns: entryColumns, Key: "updated_at, entry_id",
+		Where: "project_id = $1 AND {range}",
+	}.Orders()
+
+	entriesByCreatedAt = pagelist.Keyset{
+		Table: "entries", Columns: entryColumns, Key: "created_at, entry_id",
+		Where: "project_id = $1 AND {range} AND updated_at > {1} AND updated_at < {2}",
+	}.Orders()
+)
+
+// entryQuery reads the entries of l.
+func entryQuery(pool pgdb.Querier, l entry.List) *pagelist.Query {
+	sql, sortColumn, filter := entriesByUpdatedAt, columnUpdatedAt, []any(nil)
 	if l.Sort == entry.ByCreatedAt {
-		row.key = entry.ColumnCreatedAt
-		filters = []any{pgdb.Timestamp(l.UpdatedAfter), pgdb.Timestamp(l.UpdatedBefore)}
+		sql, sortColumn = entriesByCreatedAt, columnCreatedAt
+		filter = []any{pgdb.Timestamp(l.UpdatedAfter), pgdb.Timestamp(l.UpdatedBefore)}
 	}
-	return &pgrecord.List{
-		Pool: pgdb.Pinned(pool),
-		SQL:  pgrecord.Statements{Chunk: of.entries, Nth: of.nth, Last: of.last},
-		Arguments: func(after, end pagelist.Position, own ...any) []any {
-			args := make([]any, 0, 8)
-			args = append(args, l.ProjectID, pgdb.Timestamp(after.Key), after.ID, pgdb.Timestamp(end.Key), end.ID)
-			args = append(args, own...)
-			return append(args, filters...)
+	project := wire.AppendText(nil, []byte(l.ProjectID))
+	return &pagelist.Query{
+		Pool:   pgdb.Pinned(pool),
+		SQL:    sql.In(l.Descending),
+		List:   []any{l.ProjectID},
+		Bound:  func(p pagelist.Position) []any { return []any{pgdb.Timestamp(p.Key), p.ID} },
+		Filter: filter,
+		Key: func(row *pgdb.Raw) (key int64, id []byte, ok bool) {
+			return row.Micros(sortColumn), row.Text(columnEntryID), true
 		},
-		Row: row,
-		Position: func(raw *pgdb.Raw) pagelist.Position {
-			return pagelist.Position{Key: raw.Micros(0), ID: string(raw.Text(1))}
+		Append: func(dst []byte, row *pgdb.Raw) []byte { return appendEntry(dst, project, row) },
+		Position: func(row *pgdb.Raw) pagelist.Position {
+			return pagelist.Position{Key: row.Micros(0), ID: string(row.Text(1))}
 		},
 	}
 }
 
-// entryRow is a row that holds an entry.
-type entryRow struct {
-	project []byte // as a JSON string
-	key     int    // the column of the sort key
+// appendEntry appends an Entry of the API. project is the id of the project as a JSON string.
+func appendEntry(dst, project []byte, row *pgdb.Raw) []byte {
+	dst = appendEntryHead(dst, project, row)
+	dst = append(dst, `,"entry_data":`...)
+	dst = wire.AppendText(dst, row.Text(columnData))
+	return append(dst, '}')
 }
 
-func (e entryRow) Place(raw *pgdb.Raw) (key int64, id []byte, ok bool) {
-	return raw.Micros(e.key), raw.Text(entry.ColumnEntryID), true
+// appendEntryHead appends what an Entry and an EntryPageViews of the API begin with.
+func appendEntryHead(dst, project []byte, row *pgdb.Raw) []byte {
+	dst = append(dst, `{"entry_id":`...)
+	dst = wire.AppendText(dst, row.Text(columnEntryID))
+	dst = append(dst, `,"group_id":`...)
+	dst = wire.AppendText(dst, row.Text(columnGroupID))
+	dst = append(dst, `,"project_id":`...)
+	dst = append(dst, project...)
+	dst = append(dst, `,"embeddable_id":`...)
+	dst = wire.AppendText(dst, row.Text(columnEmbeddableID))
+	dst = append(dst, `,"contact_id":`...)
+	dst = wire.AppendText(dst, row.Text(columnContactID))
+	dst = append(dst, `,"created_at":`...)
+	dst = wire.AppendTime(dst, row.Micros(columnCreatedAt))
+	dst = append(dst, `,"updated_at":`...)
+	return wire.AppendTime(dst, row.Micros(columnUpdatedAt))
 }
-
-func (e entryRow) Append(dst []byte, raw *pgdb.Raw) []byte { return entry.Append(dst, e.project, raw) }

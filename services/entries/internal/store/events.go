@@ -6,51 +6,99 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgrecord"
 	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// newEventList reads an entry's events.
-func newEventList(pool pgdb.Querier, projectID, entryID string, descending bool) *pgrecord.List {
-	sql := pgrecord.Statements{First: firstEventsAscending, Chunk: eventsAscending, Nth: nthEventAscending, Last: lastEventAscending}
-	if descending {
-		sql = pgrecord.Statements{First: firstEventsDescending, Chunk: eventsDescending, Nth: nthEventDescending, Last: lastEventDescending}
-	}
-	return &pgrecord.List{
-		Pool: pgdb.Pinned(pool),
-		SQL:  sql,
-		Arguments: func(after, end pagelist.Position, own ...any) []any {
-			args := make([]any, 0, 7)
-			args = append(args, projectID, entryID,
-				pgdb.Timestamp(after.Key), entry.Arrival(after), pgdb.Timestamp(end.Key), entry.Arrival(end))
-			return append(args, own...)
+// The columns of an event's row. The constants below are their indexes.
+const eventColumns = `arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
+       page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
+       event_type, view_type, custom_event_name, custom_event_props`
+
+const (
+	columnEventArrival = iota
+	columnEventContactID
+	columnEventGroupID
+	columnEventEmbeddableID
+	columnEventVersion
+	columnEventTimestamp
+
+	columnEventPageID
+	columnEventPageKey
+	columnEventPageIndex
+	columnEventMaxPageID
+	columnEventMaxPageKey
+	columnEventMaxPageIndex
+	columnEventTotalPages
+
+	columnEventType
+	columnEventViewType
+	columnEventCustomName
+	columnEventCustomProps
+)
+
+// events is the list of an entry's events, by timestamp and then arrival.
+var events = pagelist.Keyset{
+	Table: "events", Columns: eventColumns, Key: `"timestamp", arrival`,
+	Where:  "project_id = $1 AND entry_id = $2 AND {range}",
+	Parent: "SELECT entry_id FROM entries WHERE project_id = $1 AND entry_id = $2",
+}.Orders()
+
+// eventQuery reads the events of an entry.
+func eventQuery(pool pgdb.Querier, projectID, entryID string, descending bool) *pagelist.Query {
+	project, entryText := wire.AppendText(nil, []byte(projectID)), wire.AppendText(nil, []byte(entryID))
+	var arrival []byte // as text, of the row that was read last
+	return &pagelist.Query{
+		Pool:  pgdb.Pinned(pool),
+		SQL:   events.In(descending),
+		List:  []any{projectID, entryID},
+		Bound: func(p pagelist.Position) []any { return []any{pgdb.Timestamp(p.Key), entry.Arrival(p)} },
+		Key: func(row *pgdb.Raw) (key int64, id []byte, ok bool) {
+			if row.Null(columnEventArrival) {
+				return 0, nil, false
+			}
+			arrival = strconv.AppendInt(arrival[:0], row.Int(columnEventArrival), 10)
+			return row.Micros(columnEventTimestamp), arrival, true
 		},
-		Row: &eventRow{
-			project: wire.AppendText(nil, []byte(projectID)), entry: wire.AppendText(nil, []byte(entryID)),
-		},
-		Position: func(raw *pgdb.Raw) pagelist.Position {
-			return pagelist.Position{Key: raw.Micros(0), ID: strconv.FormatInt(raw.Int(1), 10)}
+		Append: func(dst []byte, row *pgdb.Raw) []byte { return appendEvent(dst, project, entryText, row) },
+		Position: func(row *pgdb.Raw) pagelist.Position {
+			return pagelist.Position{Key: row.Micros(0), ID: strconv.FormatInt(row.Int(1), 10)}
 		},
 		Missing: apierr.NoEntry(entryID),
 	}
 }
 
-// eventRow is a row that holds an event, or nothing where the entry has none.
-type eventRow struct {
-	project, entry []byte // as JSON strings
-	arrival        []byte
-}
-
-func (e *eventRow) Place(raw *pgdb.Raw) (key int64, id []byte, ok bool) {
-	if raw.Null(entry.ColumnEventArrival) {
-		return 0, nil, false
+// appendEvent appends an EntryEvent of the API. project and entryID are JSON strings.
+func appendEvent(dst, project, entryID []byte, row *pgdb.Raw) []byte {
+	text := func(name string, column int) {
+		dst = append(dst, name...)
+		dst = wire.AppendNullableText(dst, row.Text(column))
 	}
-	e.arrival = strconv.AppendInt(e.arrival[:0], raw.Int(entry.ColumnEventArrival), 10)
-	return raw.Micros(entry.ColumnEventTimestamp), e.arrival, true
-}
-
-func (e *eventRow) Append(dst []byte, raw *pgdb.Raw) []byte {
-	return entry.AppendEvent(dst, e.project, e.entry, raw)
+	number := func(name string, column int) {
+		dst = append(dst, name...)
+		dst = row.AppendInt(dst, column)
+	}
+	dst = append(dst, `{"entry_id":`...)
+	dst = append(dst, entryID...)
+	text(`,"contact_id":`, columnEventContactID)
+	dst = append(dst, `,"project_id":`...)
+	dst = append(dst, project...)
+	text(`,"group_id":`, columnEventGroupID)
+	text(`,"embeddable_id":`, columnEventEmbeddableID)
+	number(`,"embeddable_version_number":`, columnEventVersion)
+	dst = append(dst, `,"timestamp":`...)
+	dst = wire.AppendTime(dst, row.Micros(columnEventTimestamp))
+	text(`,"page_id":`, columnEventPageID)
+	text(`,"page_key":`, columnEventPageKey)
+	number(`,"page_index":`, columnEventPageIndex)
+	text(`,"max_page_id":`, columnEventMaxPageID)
+	text(`,"max_page_key":`, columnEventMaxPageKey)
+	number(`,"max_page_index":`, columnEventMaxPageIndex)
+	number(`,"total_pages":`, columnEventTotalPages)
+	text(`,"event_type":`, columnEventType)
+	text(`,"view_type":`, columnEventViewType)
+	text(`,"custom_event_name":`, columnEventCustomName)
+	text(`,"custom_event_props":`, columnEventCustomProps)
+	return append(dst, '}')
 }

@@ -8,34 +8,80 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgrecord"
+	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// mostViewRows bounds the rows of one statement for page views, however many an entry has.
-const mostViewRows = 5000
+// The columns of a page view. The constants below are their indexes.
+const viewColumns = `"timestamp", arrival, page_id, page_key, page_index, url`
 
-// viewSource reads entries with their page views, one statement a chunk. An entry whose page views do
-// not fit is continued by a statement of its own, in the next chunk if need be.
+const (
+	columnViewTimestamp = iota
+	columnViewArrival
+	columnViewPageID
+	columnViewPageKey
+	columnViewPageIndex
+	columnViewURL
+)
+
+// firstViewColumn is the index of a page view's first column in a row that begins with entryHeadColumns.
+const firstViewColumn = columnUpdatedAt + 1
+
+// maxViewRows bounds the rows that one statement reads, however many page views an entry has.
+const maxViewRows = 5000
+
+// pageViews reads a chunk of entries with their page views. It returns a row for each page view, and one row for an
+// entry without any. The parameters are those of the statements of entriesByUpdatedAt, then the limit of rows. That
+// limit also stands in the subquery, so that Postgres does not sort all page views of an entry that has very many.
+var pageViews = map[bool]string{false: pageViewsBy(""), true: pageViewsBy(" DESC")}
+
+func pageViewsBy(direction string) string {
+	entries := pagelist.Keyset{
+		Table: "entries", Columns: entryHeadColumns, Key: "updated_at, entry_id",
+		Where: "project_id = $1 AND {range}",
+	}.Orders().In(direction != "").Chunk
+	return `
+SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
+       v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
+FROM (` + entries + `) e
+LEFT JOIN LATERAL (
+    SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
+    FROM events v
+    WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
+    ORDER BY v."timestamp", v.arrival LIMIT $7
+) v ON true
+ORDER BY e.updated_at` + direction + `, e.entry_id` + direction + `, v."timestamp", v.arrival LIMIT $7`
+}
+
+// furtherViews reads the page views of one entry after the position of a page view.
+const furtherViews = `
+SELECT ` + viewColumns + `
+FROM events
+WHERE project_id = $1 AND entry_id = $2 AND event_type = 'flowpage.viewed'
+  AND ("timestamp", arrival) > ($3, $4)
+ORDER BY "timestamp", arrival LIMIT $5`
+
+// viewSource reads entries with their page views, with one statement for each chunk. If the page views of an entry do
+// not fit, a statement of its own continues the entry, in the next chunk if need be.
 type viewSource struct {
-	*pgrecord.List // settles
-	sql            string
-	row            entryRow
-	project        string
-	urls           bool
+	*pagelist.Query // reads the positions of the entries
+	sql             string
+	project         string
+	projectText     []byte // as a JSON string
+	urls            bool
 
-	// The entry whose record has begun and not ended, if any, and the place of its last page view.
-	id      []byte
+	// The entry whose record has begun but not ended, and the position of its last page view.
+	id      []byte // nil: none
 	views   int
 	time    int64
 	arrival int64
 }
 
 func newViewSource(pool pgdb.Querier, l entry.List) *viewSource {
-	list := newEntryList(pool, l)
 	return &viewSource{
-		List: list, sql: orderOf(l).pageViews, row: list.Row.(entryRow), project: l.ProjectID, urls: l.IncludeURLs,
+		Query: entryQuery(pool, l), sql: pageViews[l.Descending],
+		project: l.ProjectID, projectText: wire.AppendText(nil, []byte(l.ProjectID)), urls: l.IncludeURLs,
 	}
 }
 
@@ -53,92 +99,106 @@ func (s *viewSource) Chunk(ctx context.Context, sink *pagelist.Sink, after, end 
 	return s.entries(ctx, sink, after, end, limit)
 }
 
-// entries reads the entries behind after, each with the first of its page views.
+// entries reads the entries after a position, each with its first page views.
 func (s *viewSource) entries(ctx context.Context, sink *pagelist.Sink, after, end pagelist.Position, limit int) error {
 	read := 0
 	err := s.Pool.Query(ctx, func(rows pgx.Rows) error {
-		raw := pgdb.NewRaw(rows)
+		row := pgdb.NewRaw(rows)
 		var skipped []byte
 		for read = 0; rows.Next(); read++ {
-			raw.Next(rows)
-			id := raw.Text(entry.ColumnEntryID)
+			row.Next(rows)
+			key, id, _ := s.Key(&row)
 			if skipped != nil && bytes.Equal(id, skipped) {
 				continue
 			}
 			skipped = nil
 			if s.id == nil || !bytes.Equal(id, s.id) {
 				s.end(sink)
-				switch sink.Begin(raw.Micros(s.row.key), id) {
+				switch sink.Begin(key, id) {
 				case pagelist.Stop:
 					return nil
 				case pagelist.Skip:
 					skipped = bytes.Clone(id)
 					continue
 				}
-				s.begin(sink, &raw)
+				s.begin(sink, id, &row)
 			}
-			if !raw.Null(entry.ColumnViewTimestamp) {
-				s.view(sink, &raw, entry.ColumnViewTimestamp)
+			if !row.Null(firstViewColumn + columnViewTimestamp) {
+				s.view(sink, &row, firstViewColumn)
 			}
 		}
 		switch {
 		case rows.Err() != nil:
-		case read == mostViewRows:
-			sink.Cut() // and the last entry's page views may go on
+		case read == maxViewRows:
+			sink.Cut() // the last entry can have more page views
 		default:
 			s.end(sink)
 		}
 		return nil
-	}, s.sql, s.Arguments(after, end, limit, mostViewRows)...)
-	if read > 0 && pgrecord.Passes(err) {
-		sink.Cut() // what broke off goes on with the next chunk, on another connection
+	}, s.sql, s.Arguments(after, end, limit, maxViewRows)...)
+	if read > 0 && pagelist.Retryable(err) {
+		sink.Cut() // the next chunk continues on another connection
 		return nil
 	}
 	return err
 }
 
-// further reads more page views of the entry whose record is open, and ends it when there are no more.
+// further reads more page views of the open entry, and ends its record when there are no more.
 func (s *viewSource) further(ctx context.Context, sink *pagelist.Sink) error {
 	read := 0
 	err := s.Pool.Query(ctx, func(rows pgx.Rows) error {
-		raw := pgdb.NewRaw(rows)
+		row := pgdb.NewRaw(rows)
 		for read = 0; rows.Next(); read++ {
-			raw.Next(rows)
-			s.view(sink, &raw, 0)
+			row.Next(rows)
+			s.view(sink, &row, 0)
 		}
-		if read < mostViewRows && rows.Err() == nil {
+		if read < maxViewRows && rows.Err() == nil {
 			s.end(sink)
 		}
 		return nil
-	}, furtherViews, s.project, string(s.id), pgdb.Timestamp(s.time), s.arrival, mostViewRows)
-	if read > 0 && pgrecord.Passes(err) {
-		return nil // asked for again from where it stands
+	}, furtherViews, s.project, string(s.id), pgdb.Timestamp(s.time), s.arrival, maxViewRows)
+	if read > 0 && pagelist.Retryable(err) {
+		return nil // the caller asks again from the new position
 	}
 	return err
 }
 
-func (s *viewSource) begin(sink *pagelist.Sink, raw *pgdb.Raw) {
-	s.id = append([]byte{}, raw.Text(entry.ColumnEntryID)...)
+// begin appends the beginning of an EntryPageViews of the API.
+func (s *viewSource) begin(sink *pagelist.Sink, id []byte, row *pgdb.Raw) {
+	s.id = bytes.Clone(id)
 	s.views = 0
-	sink.SetBytes(entry.AppendViewsHead(sink.Bytes(), s.row.project, raw))
+	sink.SetBytes(append(appendEntryHead(sink.Bytes(), s.projectText, row), `,"page_views":[`...))
 }
 
-// view appends the page view whose columns begin at first.
-func (s *viewSource) view(sink *pagelist.Sink, raw *pgdb.Raw, first int) {
-	b := sink.Bytes()
+// view appends a PageView of the API, whose columns begin at first.
+func (s *viewSource) view(sink *pagelist.Sink, row *pgdb.Raw, first int) {
+	dst := sink.Bytes()
 	if s.views > 0 {
-		b = append(b, ',')
+		dst = append(dst, ',')
 	}
 	s.views++
-	s.time, s.arrival = raw.Micros(first), raw.Int(first+1)
-	sink.SetBytes(entry.AppendView(b, raw, first, s.urls))
+	s.time, s.arrival = row.Micros(first+columnViewTimestamp), row.Int(first+columnViewArrival)
+	dst = append(dst, `{"timestamp":`...)
+	dst = wire.AppendTime(dst, s.time)
+	dst = append(dst, `,"page_id":`...)
+	dst = wire.AppendText(dst, row.Text(first+columnViewPageID))
+	dst = append(dst, `,"page_key":`...)
+	dst = wire.AppendText(dst, row.Text(first+columnViewPageKey))
+	dst = append(dst, `,"page_index":`...)
+	dst = row.AppendInt(dst, first+columnViewPageIndex)
+	if s.urls {
+		dst = append(dst, `,"url":`...)
+		dst = wire.AppendNullableText(dst, row.Text(first+columnViewURL))
+	}
+	sink.SetBytes(append(dst, '}'))
 }
 
+// end ends the open record, if there is one.
 func (s *viewSource) end(sink *pagelist.Sink) {
 	if s.id == nil {
 		return
 	}
 	s.id = nil
-	sink.SetBytes(entry.AppendViewsTail(sink.Bytes()))
+	sink.SetBytes(append(sink.Bytes(), "]}"...))
 	sink.End()
 }

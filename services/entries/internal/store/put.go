@@ -7,12 +7,63 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgrecord"
+	"github.com/lectern-dev/lectern/shared/pginsert"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// Writer stores what comes in, with a pool whose role may write.
+// Each INSERT stands here in the two forms that [pginsert.Put] asks for, and returns a row for each record that it
+// stored. Its ON CONFLICT has no parameter, because Citus takes none there.
+
+const insertEntries = `
+INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data)`
+
+// An older update never overwrites a newer one. An equally old one overwrites if its content differs.
+const unlessOlder = `
+ON CONFLICT (project_id, entry_id) DO UPDATE
+SET group_id = excluded.group_id, embeddable_id = excluded.embeddable_id, contact_id = excluded.contact_id,
+    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data
+WHERE excluded.updated_at > e.updated_at
+   OR excluded.updated_at = e.updated_at
+  AND (excluded.group_id, excluded.embeddable_id, excluded.contact_id, excluded.created_at, excluded.entry_data)
+      IS DISTINCT FROM (e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.entry_data)
+RETURNING 1`
+
+const putEntries = insertEntries + `
+SELECT $1, u.entry_id, u.group_id, u.embeddable_id, u.contact_id, u.created_at, u.updated_at, u.entry_data
+FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[])
+     AS u (entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data)
+ORDER BY u.entry_id` + unlessOlder
+
+const putEntry = insertEntries + `
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)` + unlessOlder
+
+const insertEvents = `
+INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number,
+                    "timestamp", page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
+                    event_type, view_type, custom_event_name, custom_event_props, url, event_id)`
+
+const unlessThere = `
+ON CONFLICT (project_id, event_key) DO NOTHING
+RETURNING 1`
+
+// Events are inserted in the order of their lines, so that arrival follows that order.
+const putEvents = insertEvents + `
+SELECT $1, u.event_key, u.entry_id, u.contact_id, u.group_id, u.embeddable_id, u.embeddable_version_number,
+       u."timestamp", u.page_id, u.page_key, u.page_index, u.max_page_id, u.max_page_key, u.max_page_index, u.total_pages,
+       u.event_type, u.view_type, u.custom_event_name, u.custom_event_props, u.url, u.event_id
+FROM unnest($2::bytea[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
+            $9::text[], $10::text[], $11::bigint[], $12::text[], $13::text[], $14::bigint[], $15::bigint[],
+            $16::text[], $17::text[], $18::text[], $19::text[], $20::text[], $21::text[])
+     WITH ORDINALITY AS u (event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
+            page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
+            event_type, view_type, custom_event_name, custom_event_props, url, event_id, line)
+ORDER BY u.line` + unlessThere
+
+const putEvent = insertEvents + `
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)` + unlessThere
+
+// Writer stores incoming records, with a pool whose role may write.
 type Writer struct {
 	pool *pgdb.Pool
 }
@@ -21,21 +72,21 @@ type Writer struct {
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
 var (
-	entriesPut = pgrecord.Put{Arrays: putEntries, Values: putEntry, Key: 1}
-	eventsPut  = pgrecord.Put{Arrays: putEvents, Values: putEvent}
+	entriesPut = pginsert.Put{Arrays: putEntries, Values: putEntry, Key: 1}
+	eventsPut  = pginsert.Put{Arrays: putEvents, Values: putEvent}
 )
 
-// PutEntries stores entries of one project in one transaction and tells how many changed what was
-// stored. It has the outcome of storing them one after the other. It may be repeated.
+// PutEntries stores entries of one project in one transaction and returns how many changed the stored ones. Its
+// outcome is that of storing them one by one. It is idempotent.
 func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (stored int, err error) {
-	waves := pgrecord.Waves(entries, func(e *entry.Entry) string { return e.EntryID })
-	if len(waves) == 1 {
+	batches := pginsert.Batches(entries, func(e *entry.Entry) string { return e.EntryID })
+	if len(batches) == 1 {
 		return entriesPut.Stored(ctx, w.pool, projectID, entryColumnsOf(entries)...)
 	}
 	err = w.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
-		for _, wave := range waves {
-			n, err := entriesPut.StoredIn(ctx, w.pool, tx, projectID, entryColumnsOf(wave)...)
+		for _, batch := range batches {
+			n, err := entriesPut.StoredIn(ctx, w.pool, tx, projectID, entryColumnsOf(batch)...)
 			if err != nil {
 				return err
 			}
@@ -46,37 +97,38 @@ func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []ent
 	return stored, err
 }
 
+// entryColumnsOf returns the columns of entries in the order of insertEntries.
 func entryColumnsOf(entries []entry.Entry) []any {
-	text := func(of func(*entry.Entry) string) []string { return pgrecord.Column(entries, of) }
+	text := func(of func(*entry.Entry) string) []string { return pginsert.Column(entries, of) }
 	return []any{
 		text(func(e *entry.Entry) string { return e.EntryID }),
 		text(func(e *entry.Entry) string { return e.GroupID }),
 		text(func(e *entry.Entry) string { return e.EmbeddableID }),
 		text(func(e *entry.Entry) string { return e.ContactID }),
-		pgrecord.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.CreatedAt) }),
-		pgrecord.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.UpdatedAt) }),
+		pginsert.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.CreatedAt) }),
+		pginsert.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.UpdatedAt) }),
 		text(func(e *entry.Entry) string { return e.Data }),
 	}
 }
 
-// PutEvents stores events of one project in one transaction and tells how many were new. It may be
-// repeated.
+// PutEvents stores events of one project in one transaction and returns how many were new. It is idempotent.
 func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry.Event) (stored int, err error) {
 	return eventsPut.Stored(ctx, w.pool, projectID, eventColumnsOf(events)...)
 }
 
+// eventColumnsOf returns the columns of events in the order of insertEvents.
 func eventColumnsOf(events []entry.Event) []any {
-	text := func(of func(*entry.Event) string) []string { return pgrecord.Column(events, of) }
-	textOrNull := func(of func(*entry.Event) *string) []*string { return pgrecord.Column(events, of) }
-	intOrNull := func(of func(*entry.Event) *int64) []*int64 { return pgrecord.Column(events, of) }
+	text := func(of func(*entry.Event) string) []string { return pginsert.Column(events, of) }
+	textOrNull := func(of func(*entry.Event) *string) []*string { return pginsert.Column(events, of) }
+	intOrNull := func(of func(*entry.Event) *int64) []*int64 { return pginsert.Column(events, of) }
 	return []any{
-		pgrecord.Column(events, func(e *entry.Event) []byte { key := e.Key(); return key[:] }),
+		pginsert.Column(events, func(e *entry.Event) []byte { key := e.Key(); return key[:] }),
 		text(func(e *entry.Event) string { return e.EntryID }),
 		text(func(e *entry.Event) string { return e.ContactID }),
 		text(func(e *entry.Event) string { return e.GroupID }),
 		text(func(e *entry.Event) string { return e.EmbeddableID }),
 		intOrNull(func(e *entry.Event) *int64 { return e.Version }),
-		pgrecord.Column(events, func(e *entry.Event) pgtype.Timestamptz { return pgdb.Timestamp(e.Timestamp) }),
+		pginsert.Column(events, func(e *entry.Event) pgtype.Timestamptz { return pgdb.Timestamp(e.Timestamp) }),
 		textOrNull(func(e *entry.Event) *string { return e.PageID }),
 		textOrNull(func(e *entry.Event) *string { return e.PageKey }),
 		intOrNull(func(e *entry.Event) *int64 { return e.PageIndex }),

@@ -1,6 +1,5 @@
-// Package store keeps entries and events in Postgres. It owns the service's SQL and its schema; it
-// knows nothing of HTTP. Rows go from Postgres' wire into the bytes of the answer: no struct is made
-// of a row.
+// Package store keeps entries and events in Postgres. It owns the service's SQL and schema, and it turns rows into
+// the JSON of the API without a struct for each row. It knows nothing of HTTP.
 package store
 
 import (
@@ -12,7 +11,6 @@ import (
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
-	"github.com/lectern-dev/lectern/shared/pgrecord"
 	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
@@ -21,8 +19,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Schema is the service's database: its migrations, and what each role may do. The reader selects. The
-// ingest role also writes, and deletes nothing.
+// Schema returns the service's migrations and the rights of each role. The reader selects. The ingest role also
+// writes, but deletes nothing.
 func Schema() pgmigrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -46,26 +44,26 @@ type Store struct {
 // New returns a Store that reads from pool, whose role needs SELECT.
 func New(pool pgdb.Querier) *Store { return &Store{pool: pool} }
 
-// Entry returns one entry as JSON. An entry that the project does not have is an EntryNotFound.
+// Entry returns one entry as JSON. The error is an EntryNotFound if the project has no such entry.
 func (s *Store) Entry(ctx context.Context, projectID, entryID string) ([]byte, error) {
-	row := entryRow{project: wire.AppendText(nil, []byte(projectID))}
-	return pgrecord.One(ctx, s.pool, row.Append, apierr.NoEntry(entryID), getEntry, projectID, entryID)
+	project := wire.AppendText(nil, []byte(projectID))
+	appendRecord := func(dst []byte, row *pgdb.Raw) []byte { return appendEntry(dst, project, row) }
+	return pagelist.One(ctx, s.pool, appendRecord, apierr.NoEntry(entryID), getEntry, projectID, entryID)
 }
 
 // Entries opens a page of a project's entries.
 func (s *Store) Entries(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error) {
 	page.Moves = l.Moves()
-	return pagelist.Open(ctx, newEntryList(s.pool, l), page)
+	return pagelist.Open(ctx, entryQuery(s.pool, l), page)
 }
 
-// PageViews opens a page of a project's entries with their page views.
+// PageViews opens a page of a project's entries with their page views. They are listed by update.
 func (s *Store) PageViews(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error) {
 	page.Moves = l.Moves()
 	return pagelist.Open(ctx, newViewSource(s.pool, l), page)
 }
 
-// Events opens a page of an entry's events. An entry that the project does not have is an
-// EntryNotFound.
+// Events opens a page of an entry's events. The error is an EntryNotFound if the project has no such entry.
 func (s *Store) Events(ctx context.Context, projectID, entryID string, descending bool, page pagelist.Page) (*pagelist.List, error) {
-	return pagelist.Open(ctx, newEventList(s.pool, projectID, entryID, descending), page)
+	return pagelist.Open(ctx, eventQuery(s.pool, projectID, entryID, descending), page)
 }

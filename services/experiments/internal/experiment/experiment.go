@@ -1,5 +1,5 @@
-// Package experiment owns the nouns of the service: experiments, their statuses and the changes of
-// these, how a list of them is asked for, and how each is written as JSON. It does no I/O.
+// Package experiment owns the nouns of the service: experiments, their statuses and the changes of these, and how a
+// caller asks for a list of them. It does no I/O.
 package experiment
 
 import (
@@ -29,7 +29,7 @@ type Experiment struct {
 	Status               *string // one of Statuses
 }
 
-// Statuses returns what the status of an experiment can be. Any may follow any: the source decides.
+// Statuses returns the statuses of an experiment. The source decides which follows which.
 func Statuses() []string {
 	return []string{"draft", "running", "paused", "winner_picked", "completed", "discarded"}
 }
@@ -40,15 +40,15 @@ type List struct {
 	Status    string // empty: of any status, and of none
 }
 
-// Bounds gives where a list of experiments starts and ends in its order. No id is empty, so a position
-// with an empty id lies between two keys.
+// Bounds returns the start and the end of a list of experiments in its order. No id is empty, so a position with an
+// empty id lies between two keys.
 func Bounds() (start, end pagelist.Position) {
 	return pagelist.Position{Key: wire.AfterAll}, pagelist.Position{Key: wire.BeforeAll}
 }
 
 // The changes of an experiment's status are counted from 1: the key of a position, whose id is empty.
 
-// ChangeBounds gives where the list of an experiment's changes starts and ends.
+// ChangeBounds returns the start and the end of the list of an experiment's changes.
 func ChangeBounds() (start, end pagelist.Position) {
 	return pagelist.Position{}, pagelist.Position{Key: wire.AfterAll}
 }

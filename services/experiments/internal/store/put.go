@@ -7,12 +7,63 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/lectern-dev/lectern/shared/pgdb"
-	"github.com/lectern-dev/lectern/shared/pgrecord"
+	"github.com/lectern-dev/lectern/shared/pginsert"
+	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
 )
 
-// Writer stores what comes in, with a pool whose role may write.
+// putExperiments and putExperiment are one INSERT in the two forms that [pginsert.Put] asks for. It returns a row for
+// each experiment that it stored. Its ON CONFLICT has no parameter, because Citus takes none there.
+
+const insertExperiments = `
+INSERT INTO experiments AS e (project_id, experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics,
+                              created_at, updated_at, observations, outcome, attachments, variants, flow_ids,
+                              paused_showing_variant, winner_variant, status, changes)`
+
+// An older update never overwrites a newer one. An equally old one overwrites if its content differs.
+const unlessOlder = `
+ON CONFLICT (project_id, experiment_id) DO UPDATE
+SET flow_id = excluded.flow_id, name = excluded.name, hypothesis = excluded.hypothesis,
+    impact_metrics = excluded.impact_metrics, no_impact_metrics = excluded.no_impact_metrics,
+    created_at = excluded.created_at, updated_at = excluded.updated_at,
+    observations = excluded.observations, outcome = excluded.outcome,
+    attachments = excluded.attachments, variants = excluded.variants, flow_ids = excluded.flow_ids,
+    paused_showing_variant = excluded.paused_showing_variant, winner_variant = excluded.winner_variant,
+    status = excluded.status,
+    changes = e.changes + CASE WHEN excluded.status IS DISTINCT FROM e.status THEN 1 ELSE 0 END
+WHERE excluded.updated_at > e.updated_at
+   OR excluded.updated_at = e.updated_at
+  AND (excluded.flow_id, excluded.name, excluded.hypothesis, excluded.impact_metrics, excluded.no_impact_metrics,
+       excluded.created_at, excluded.observations, excluded.outcome, excluded.attachments, excluded.variants,
+       excluded.flow_ids, excluded.paused_showing_variant, excluded.winner_variant, excluded.status)
+      IS DISTINCT FROM (e.flow_id, e.name, e.hypothesis, e.impact_metrics, e.no_impact_metrics,
+       e.created_at, e.observations, e.outcome, e.attachments, e.variants,
+       e.flow_ids, e.paused_showing_variant, e.winner_variant, e.status)
+RETURNING 1`
+
+const putExperiments = insertExperiments + `
+SELECT $1, u.experiment_id, u.flow_id, u.name, u.hypothesis, u.impact_metrics, u.no_impact_metrics,
+       u.created_at, u.updated_at, u.observations, u.outcome, u.attachments, u.variants, u.flow_ids,
+       u.paused_showing_variant, u.winner_variant, u.status, 1
+FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::timestamptz[],
+            $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[])
+     AS u (experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics, created_at, updated_at,
+           observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status)
+ORDER BY u.experiment_id` + unlessOlder
+
+const putExperiment = insertExperiments + `
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 1)` + unlessOlder
+
+// A change that is already recorded has the same number.
+const putStatusChanges = `
+INSERT INTO status_changes (project_id, experiment_id, change, status, changed_at)
+SELECT e.project_id, e.experiment_id, e.changes, e.status, e.updated_at
+FROM experiments e
+WHERE e.project_id = $1 AND e.experiment_id = ANY ($2::text[])
+ON CONFLICT (project_id, experiment_id, change) DO NOTHING`
+
+// Writer stores incoming records, with a pool whose role may write.
 type Writer struct {
 	pool *pgdb.Pool
 }
@@ -20,17 +71,16 @@ type Writer struct {
 // NewWriter returns a Writer to pool, whose role needs SELECT and INSERT, and UPDATE of experiments.
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
-var experimentsPut = pgrecord.Put{Arrays: putExperiments, Values: putExperiment, Key: 1}
+var experimentsPut = pginsert.Put{Arrays: putExperiments, Values: putExperiment, Key: 1}
 
-// PutExperiments stores experiments of one project in one transaction and tells how many changed what
-// was stored. It has the outcome of storing them one after the other, and records each change of a
-// status. It may be repeated.
+// PutExperiments stores experiments of one project in one transaction and returns how many changed the stored ones.
+// It also records each change of a status. Its outcome is that of storing them one by one. It is idempotent.
 func (w *Writer) PutExperiments(ctx context.Context, projectID string, list []experiment.Experiment) (stored int, err error) {
-	waves := pgrecord.Waves(list, func(e *experiment.Experiment) string { return e.ID })
+	batches := pginsert.Batches(list, func(e *experiment.Experiment) string { return e.ID })
 	err = w.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
-		for _, wave := range waves {
-			n, err := experimentsPut.StoredIn(ctx, w.pool, tx, projectID, experimentColumnsOf(wave)...)
+		for _, batch := range batches {
+			n, err := experimentsPut.StoredIn(ctx, w.pool, tx, projectID, experimentColumnsOf(batch)...)
 			if err != nil {
 				return err
 			}
@@ -38,7 +88,7 @@ func (w *Writer) PutExperiments(ctx context.Context, projectID string, list []ex
 				continue
 			}
 			stored += n
-			if _, err := tx.Exec(ctx, putStatusChanges, projectID, ids(wave)); err != nil {
+			if _, err := tx.Exec(ctx, putStatusChanges, projectID, ids(batch)); err != nil {
 				return err
 			}
 		}
@@ -48,31 +98,48 @@ func (w *Writer) PutExperiments(ctx context.Context, projectID string, list []ex
 }
 
 func ids(list []experiment.Experiment) []string {
-	return pgrecord.Column(list, func(e *experiment.Experiment) string { return e.ID })
+	return pginsert.Column(list, func(e *experiment.Experiment) string { return e.ID })
 }
 
+// experimentColumnsOf returns the columns of experiments in the order of insertExperiments.
 func experimentColumnsOf(list []experiment.Experiment) []any {
 	type e = experiment.Experiment
-	text := func(of func(*e) *string) []*string { return pgrecord.Column(list, of) }
+	text := func(of func(*e) *string) []*string { return pginsert.Column(list, of) }
 	time := func(of func(*e) int64) []pgtype.Timestamptz {
-		return pgrecord.Column(list, func(r *e) pgtype.Timestamptz { return pgdb.Timestamp(of(r)) })
+		return pginsert.Column(list, func(r *e) pgtype.Timestamptz { return pgdb.Timestamp(of(r)) })
 	}
 	return []any{
 		ids(list),
-		pgrecord.Column(list, func(r *e) string { return r.FlowID }),
+		pginsert.Column(list, func(r *e) string { return r.FlowID }),
 		text(func(r *e) *string { return r.Name }),
 		text(func(r *e) *string { return r.Hypothesis }),
-		text(func(r *e) *string { return experiment.Array(r.ImpactMetrics) }),
-		text(func(r *e) *string { return experiment.Array(r.NoImpactMetrics) }),
+		text(func(r *e) *string { return array(r.ImpactMetrics) }),
+		text(func(r *e) *string { return array(r.NoImpactMetrics) }),
 		time(func(r *e) int64 { return r.CreatedAt }),
 		time(func(r *e) int64 { return r.UpdatedAt }),
 		text(func(r *e) *string { return r.Observations }),
 		text(func(r *e) *string { return r.Outcome }),
 		text(func(r *e) *string { return r.Attachments }),
 		text(func(r *e) *string { return r.Variants }),
-		text(func(r *e) *string { return experiment.Array(r.FlowIDs) }),
+		text(func(r *e) *string { return array(r.FlowIDs) }),
 		text(func(r *e) *string { return r.PausedShowingVariant }),
 		text(func(r *e) *string { return r.WinnerVariant }),
 		text(func(r *e) *string { return r.Status }),
 	}
+}
+
+// array returns texts as the JSON array that is stored, or nil for nil.
+func array(texts []string) *string {
+	if texts == nil {
+		return nil
+	}
+	b := []byte{'['}
+	for i, text := range texts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = wire.AppendText(b, []byte(text))
+	}
+	array := string(append(b, ']'))
+	return &array
 }

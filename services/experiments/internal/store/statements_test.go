@@ -3,33 +3,41 @@ package store
 import (
 	"testing"
 
-	"github.com/lectern-dev/lectern/shared/pgrecord"
+	"github.com/lectern-dev/lectern/shared/pginsert"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-func TestGoldenStatements(t *testing.T) { pgtest.CheckGolden(t, pgtest.PackageStatements(t, ".")) }
+// statements returns all statements of the package.
+func statements(t *testing.T) map[string]string {
+	t.Helper()
+	all := pgtest.PackageStatements(t, ".")
+	pgtest.AddList(all, "experiments", experiments)
+	pgtest.AddList(all, "experimentsOfStatus", experimentsOfStatus)
+	pgtest.AddList(all, "statusChanges", statusChanges)
+	return all
+}
 
-// Every statement says its project in each table that it touches, and reaches it by an index that leads
-// with it.
+func TestGoldenStatements(t *testing.T) { pgtest.CheckGolden(t, statements(t)) }
+
+// Every statement restricts each of its tables to one project, and reaches it by an index that leads with the
+// project.
 func TestEveryStatementIsOfOneProject(t *testing.T) {
-	statements := pgtest.PackageStatements(t, ".")
-	if len(statements) < 10 {
-		t.Errorf("only %d statements were found", len(statements))
+	all := statements(t)
+	if len(all) < 10 {
+		t.Errorf("only %d statements were found", len(all))
 	}
 	if pgtest.Server(t).Citus() {
 		t.Skip("plans of plain Postgres; those of Citus are below")
 	}
-	pgtest.CheckOneProject(t, pgtest.Database(t, Schema()), statements)
+	pgtest.CheckOneProject(t, pgtest.Database(t, Schema()), all)
 }
 
-// Where tables are distributed every statement is one task of one machine.
+// On distributed tables every statement is one task of one node.
 func TestEveryStatementIsOneTask(t *testing.T) {
 	pgtest.NeedCitus(t)
-	statements := pgtest.PackageStatements(t, ".")
-	for name, sql := range map[string]string{"putExperiment": putExperiment} {
-		statements[name+" of three"] = pgrecord.Rows(sql, 3)
-	}
-	pgtest.CheckOneTask(t, pgtest.Database(t, Schema()), statements, nil)
+	all := statements(t)
+	all["putExperiment of three"] = pginsert.Rows(putExperiment, 3)
+	pgtest.CheckOneTask(t, pgtest.Database(t, Schema()), all, nil)
 }

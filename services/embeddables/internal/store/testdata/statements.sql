@@ -8,30 +8,23 @@ JOIN versions v ON v.project_id = $1 AND v.embeddable_id = u.embeddable_id AND v
 WHERE (v.saved_at, v.definition_hash) IS DISTINCT FROM (u.saved_at, u.definition_hash)
 ORDER BY u.line
 
--- name: embeddables
-SELECT embeddable_id, title, group_id FROM embeddables
+-- name: embeddables.chunk
+SELECT embeddable_id, title, group_id
+FROM embeddables
 WHERE project_id = $1 AND embeddable_id > $2 AND embeddable_id <= $3
 ORDER BY embeddable_id LIMIT $4
 
--- name: firstVersionsAscending
-SELECT v.version_number, v.saved_at
-FROM (SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2) e
-LEFT JOIN (
-    SELECT version_number, saved_at FROM versions
-    WHERE project_id = $1 AND embeddable_id = $2 AND version_number > $3 AND version_number <= $4
-    ORDER BY version_number LIMIT $5
-) v ON true
-ORDER BY v.version_number
+-- name: embeddables.last
+SELECT embeddable_id
+FROM embeddables
+WHERE project_id = $1 AND embeddable_id > $2 AND embeddable_id <= $3
+ORDER BY embeddable_id DESC LIMIT 1
 
--- name: firstVersionsDescending
-SELECT v.version_number, v.saved_at
-FROM (SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2) e
-LEFT JOIN (
-    SELECT version_number, saved_at FROM versions
-    WHERE project_id = $1 AND embeddable_id = $2 AND version_number < $3 AND version_number >= $4
-    ORDER BY version_number DESC LIMIT $5
-) v ON true
-ORDER BY v.version_number DESC
+-- name: embeddables.nth
+SELECT embeddable_id
+FROM embeddables
+WHERE project_id = $1 AND embeddable_id > $2 AND embeddable_id <= $3
+ORDER BY embeddable_id OFFSET $4 LIMIT 2
 
 -- name: furtherParts
 SELECT content FROM definitions
@@ -64,36 +57,6 @@ CROSS JOIN LATERAL (
     ORDER BY d.part LIMIT $4
 ) d
 ORDER BY d.part
-
--- name: lastEmbeddable
-SELECT embeddable_id FROM embeddables
-WHERE project_id = $1 AND embeddable_id > $2 AND embeddable_id <= $3
-ORDER BY embeddable_id DESC LIMIT 1
-
--- name: lastVersionAscending
-SELECT version_number FROM versions
-WHERE project_id = $1 AND embeddable_id = $2 AND version_number > $3 AND version_number <= $4
-ORDER BY version_number DESC LIMIT 1
-
--- name: lastVersionDescending
-SELECT version_number FROM versions
-WHERE project_id = $1 AND embeddable_id = $2 AND version_number < $3 AND version_number >= $4
-ORDER BY version_number LIMIT 1
-
--- name: nthEmbeddable
-SELECT embeddable_id FROM embeddables
-WHERE project_id = $1 AND embeddable_id > $2 AND embeddable_id <= $3
-ORDER BY embeddable_id OFFSET $4 LIMIT 2
-
--- name: nthVersionAscending
-SELECT version_number FROM versions
-WHERE project_id = $1 AND embeddable_id = $2 AND version_number > $3 AND version_number <= $4
-ORDER BY version_number OFFSET $5 LIMIT 2
-
--- name: nthVersionDescending
-SELECT version_number FROM versions
-WHERE project_id = $1 AND embeddable_id = $2 AND version_number < $3 AND version_number >= $4
-ORDER BY version_number DESC OFFSET $5 LIMIT 2
 
 -- name: putDefinition
 INSERT INTO definitions (project_id, definition_hash, part, content)
@@ -143,12 +106,60 @@ ORDER BY u.embeddable_id, u.version_number, u.line
 ON CONFLICT (project_id, embeddable_id, version_number) DO NOTHING
 RETURNING 1
 
--- name: versionsAscending
-SELECT version_number, saved_at FROM versions
+-- name: versionsAscending.chunk
+SELECT version_number, saved_at
+FROM versions
 WHERE project_id = $1 AND embeddable_id = $2 AND version_number > $3 AND version_number <= $4
 ORDER BY version_number LIMIT $5
 
--- name: versionsDescending
-SELECT version_number, saved_at FROM versions
+-- name: versionsAscending.first
+SELECT v.version_number, v.saved_at
+FROM (SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2) e
+LEFT JOIN (
+SELECT version_number, saved_at
+FROM versions
+WHERE project_id = $1 AND embeddable_id = $2 AND version_number > $3 AND version_number <= $4
+ORDER BY version_number LIMIT $5
+) v ON true
+ORDER BY v.version_number
+
+-- name: versionsAscending.last
+SELECT version_number
+FROM versions
+WHERE project_id = $1 AND embeddable_id = $2 AND version_number > $3 AND version_number <= $4
+ORDER BY version_number DESC LIMIT 1
+
+-- name: versionsAscending.nth
+SELECT version_number
+FROM versions
+WHERE project_id = $1 AND embeddable_id = $2 AND version_number > $3 AND version_number <= $4
+ORDER BY version_number OFFSET $5 LIMIT 2
+
+-- name: versionsDescending.chunk
+SELECT version_number, saved_at
+FROM versions
 WHERE project_id = $1 AND embeddable_id = $2 AND version_number < $3 AND version_number >= $4
 ORDER BY version_number DESC LIMIT $5
+
+-- name: versionsDescending.first
+SELECT v.version_number, v.saved_at
+FROM (SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2) e
+LEFT JOIN (
+SELECT version_number, saved_at
+FROM versions
+WHERE project_id = $1 AND embeddable_id = $2 AND version_number < $3 AND version_number >= $4
+ORDER BY version_number DESC LIMIT $5
+) v ON true
+ORDER BY v.version_number DESC
+
+-- name: versionsDescending.last
+SELECT version_number
+FROM versions
+WHERE project_id = $1 AND embeddable_id = $2 AND version_number < $3 AND version_number >= $4
+ORDER BY version_number LIMIT 1
+
+-- name: versionsDescending.nth
+SELECT version_number
+FROM versions
+WHERE project_id = $1 AND embeddable_id = $2 AND version_number < $3 AND version_number >= $4
+ORDER BY version_number DESC OFFSET $5 LIMIT 2

@@ -1,70 +1,142 @@
 -- All statements of the store. Written by: go test . -run Golden -update
 
--- name: entriesByCreatedAtAscending
+-- name: entriesByCreatedAtAscending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
 WHERE project_id = $1 AND (created_at, entry_id) > ($2, $3) AND (created_at, entry_id) <= ($4, $5) AND updated_at > $7 AND updated_at < $8
 ORDER BY created_at, entry_id LIMIT $6
 
--- name: entriesByCreatedAtDescending
+-- name: entriesByCreatedAtAscending.last
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (created_at, entry_id) > ($2, $3) AND (created_at, entry_id) <= ($4, $5) AND updated_at > $6 AND updated_at < $7
+ORDER BY created_at DESC, entry_id DESC LIMIT 1
+
+-- name: entriesByCreatedAtAscending.nth
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (created_at, entry_id) > ($2, $3) AND (created_at, entry_id) <= ($4, $5) AND updated_at > $7 AND updated_at < $8
+ORDER BY created_at, entry_id OFFSET $6 LIMIT 2
+
+-- name: entriesByCreatedAtDescending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
 WHERE project_id = $1 AND (created_at, entry_id) < ($2, $3) AND (created_at, entry_id) >= ($4, $5) AND updated_at > $7 AND updated_at < $8
 ORDER BY created_at DESC, entry_id DESC LIMIT $6
 
--- name: entriesByUpdatedAtAscending
+-- name: entriesByCreatedAtDescending.last
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (created_at, entry_id) < ($2, $3) AND (created_at, entry_id) >= ($4, $5) AND updated_at > $6 AND updated_at < $7
+ORDER BY created_at, entry_id LIMIT 1
+
+-- name: entriesByCreatedAtDescending.nth
+SELECT created_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (created_at, entry_id) < ($2, $3) AND (created_at, entry_id) >= ($4, $5) AND updated_at > $7 AND updated_at < $8
+ORDER BY created_at DESC, entry_id DESC OFFSET $6 LIMIT 2
+
+-- name: entriesByUpdatedAtAscending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
 WHERE project_id = $1 AND (updated_at, entry_id) > ($2, $3) AND (updated_at, entry_id) <= ($4, $5)
 ORDER BY updated_at, entry_id LIMIT $6
 
--- name: entriesByUpdatedAtDescending
+-- name: entriesByUpdatedAtAscending.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) > ($2, $3) AND (updated_at, entry_id) <= ($4, $5)
+ORDER BY updated_at DESC, entry_id DESC LIMIT 1
+
+-- name: entriesByUpdatedAtAscending.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) > ($2, $3) AND (updated_at, entry_id) <= ($4, $5)
+ORDER BY updated_at, entry_id OFFSET $6 LIMIT 2
+
+-- name: entriesByUpdatedAtDescending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
 WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5)
 ORDER BY updated_at DESC, entry_id DESC LIMIT $6
 
--- name: eventsAscending
+-- name: entriesByUpdatedAtDescending.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5)
+ORDER BY updated_at, entry_id LIMIT 1
+
+-- name: entriesByUpdatedAtDescending.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5)
+ORDER BY updated_at DESC, entry_id DESC OFFSET $6 LIMIT 2
+
+-- name: eventsAscending.chunk
 SELECT arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
        page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
-       event_type, view_type, custom_event_name, custom_event_props FROM events
+       event_type, view_type, custom_event_name, custom_event_props
+FROM events
 WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) > ($3, $4) AND ("timestamp", arrival) <= ($5, $6)
 ORDER BY "timestamp", arrival LIMIT $7
 
--- name: eventsDescending
-SELECT arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
-       page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
-       event_type, view_type, custom_event_name, custom_event_props FROM events
-WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) < ($3, $4) AND ("timestamp", arrival) >= ($5, $6)
-ORDER BY "timestamp" DESC, arrival DESC LIMIT $7
-
--- name: firstEventsAscending
-SELECT v.arrival, v.contact_id, v.group_id, v.embeddable_id, v.embeddable_version_number, v."timestamp",
-       v.page_id, v.page_key, v.page_index, v.max_page_id, v.max_page_key, v.max_page_index, v.total_pages,
-       v.event_type, v.view_type, v.custom_event_name, v.custom_event_props
+-- name: eventsAscending.first
+SELECT v.arrival, v.contact_id, v.group_id, v.embeddable_id, v.embeddable_version_number, v."timestamp", v.page_id, v.page_key, v.page_index, v.max_page_id, v.max_page_key, v.max_page_index, v.total_pages, v.event_type, v.view_type, v.custom_event_name, v.custom_event_props
 FROM (SELECT entry_id FROM entries WHERE project_id = $1 AND entry_id = $2) e
 LEFT JOIN (
-    SELECT arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
+SELECT arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
        page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
-       event_type, view_type, custom_event_name, custom_event_props FROM events
-    WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) > ($3, $4) AND ("timestamp", arrival) <= ($5, $6)
-    ORDER BY "timestamp", arrival LIMIT $7
+       event_type, view_type, custom_event_name, custom_event_props
+FROM events
+WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) > ($3, $4) AND ("timestamp", arrival) <= ($5, $6)
+ORDER BY "timestamp", arrival LIMIT $7
 ) v ON true
 ORDER BY v."timestamp", v.arrival
 
--- name: firstEventsDescending
-SELECT v.arrival, v.contact_id, v.group_id, v.embeddable_id, v.embeddable_version_number, v."timestamp",
-       v.page_id, v.page_key, v.page_index, v.max_page_id, v.max_page_key, v.max_page_index, v.total_pages,
-       v.event_type, v.view_type, v.custom_event_name, v.custom_event_props
+-- name: eventsAscending.last
+SELECT "timestamp", arrival
+FROM events
+WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) > ($3, $4) AND ("timestamp", arrival) <= ($5, $6)
+ORDER BY "timestamp" DESC, arrival DESC LIMIT 1
+
+-- name: eventsAscending.nth
+SELECT "timestamp", arrival
+FROM events
+WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) > ($3, $4) AND ("timestamp", arrival) <= ($5, $6)
+ORDER BY "timestamp", arrival OFFSET $7 LIMIT 2
+
+-- name: eventsDescending.chunk
+SELECT arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
+       page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
+       event_type, view_type, custom_event_name, custom_event_props
+FROM events
+WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) < ($3, $4) AND ("timestamp", arrival) >= ($5, $6)
+ORDER BY "timestamp" DESC, arrival DESC LIMIT $7
+
+-- name: eventsDescending.first
+SELECT v.arrival, v.contact_id, v.group_id, v.embeddable_id, v.embeddable_version_number, v."timestamp", v.page_id, v.page_key, v.page_index, v.max_page_id, v.max_page_key, v.max_page_index, v.total_pages, v.event_type, v.view_type, v.custom_event_name, v.custom_event_props
 FROM (SELECT entry_id FROM entries WHERE project_id = $1 AND entry_id = $2) e
 LEFT JOIN (
-    SELECT arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
+SELECT arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
        page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
-       event_type, view_type, custom_event_name, custom_event_props FROM events
-    WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) < ($3, $4) AND ("timestamp", arrival) >= ($5, $6)
-    ORDER BY "timestamp" DESC, arrival DESC LIMIT $7
+       event_type, view_type, custom_event_name, custom_event_props
+FROM events
+WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) < ($3, $4) AND ("timestamp", arrival) >= ($5, $6)
+ORDER BY "timestamp" DESC, arrival DESC LIMIT $7
 ) v ON true
 ORDER BY v."timestamp" DESC, v.arrival DESC
+
+-- name: eventsDescending.last
+SELECT "timestamp", arrival
+FROM events
+WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) < ($3, $4) AND ("timestamp", arrival) >= ($5, $6)
+ORDER BY "timestamp", arrival LIMIT 1
+
+-- name: eventsDescending.nth
+SELECT "timestamp", arrival
+FROM events
+WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) < ($3, $4) AND ("timestamp", arrival) >= ($5, $6)
+ORDER BY "timestamp" DESC, arrival DESC OFFSET $7 LIMIT 2
 
 -- name: furtherViews
 SELECT "timestamp", arrival, page_id, page_key, page_index, url
@@ -78,71 +150,13 @@ SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, en
 FROM entries
 WHERE project_id = $1 AND entry_id = $2
 
--- name: lastByCreatedAtAscending
-SELECT created_at, entry_id FROM entries
-WHERE project_id = $1 AND (created_at, entry_id) > ($2, $3) AND (created_at, entry_id) <= ($4, $5) AND updated_at > $6 AND updated_at < $7
-ORDER BY created_at DESC, entry_id DESC LIMIT 1
-
--- name: lastByCreatedAtDescending
-SELECT created_at, entry_id FROM entries
-WHERE project_id = $1 AND (created_at, entry_id) < ($2, $3) AND (created_at, entry_id) >= ($4, $5) AND updated_at > $6 AND updated_at < $7
-ORDER BY created_at, entry_id LIMIT 1
-
--- name: lastByUpdatedAtAscending
-SELECT updated_at, entry_id FROM entries
-WHERE project_id = $1 AND (updated_at, entry_id) > ($2, $3) AND (updated_at, entry_id) <= ($4, $5)
-ORDER BY updated_at DESC, entry_id DESC LIMIT 1
-
--- name: lastByUpdatedAtDescending
-SELECT updated_at, entry_id FROM entries
-WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5)
-ORDER BY updated_at, entry_id LIMIT 1
-
--- name: lastEventAscending
-SELECT "timestamp", arrival FROM events
-WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) > ($3, $4) AND ("timestamp", arrival) <= ($5, $6)
-ORDER BY "timestamp" DESC, arrival DESC LIMIT 1
-
--- name: lastEventDescending
-SELECT "timestamp", arrival FROM events
-WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) < ($3, $4) AND ("timestamp", arrival) >= ($5, $6)
-ORDER BY "timestamp", arrival LIMIT 1
-
--- name: nthByCreatedAtAscending
-SELECT created_at, entry_id FROM entries
-WHERE project_id = $1 AND (created_at, entry_id) > ($2, $3) AND (created_at, entry_id) <= ($4, $5) AND updated_at > $7 AND updated_at < $8
-ORDER BY created_at, entry_id OFFSET $6 LIMIT 2
-
--- name: nthByCreatedAtDescending
-SELECT created_at, entry_id FROM entries
-WHERE project_id = $1 AND (created_at, entry_id) < ($2, $3) AND (created_at, entry_id) >= ($4, $5) AND updated_at > $7 AND updated_at < $8
-ORDER BY created_at DESC, entry_id DESC OFFSET $6 LIMIT 2
-
--- name: nthByUpdatedAtAscending
-SELECT updated_at, entry_id FROM entries
-WHERE project_id = $1 AND (updated_at, entry_id) > ($2, $3) AND (updated_at, entry_id) <= ($4, $5)
-ORDER BY updated_at, entry_id OFFSET $6 LIMIT 2
-
--- name: nthByUpdatedAtDescending
-SELECT updated_at, entry_id FROM entries
-WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5)
-ORDER BY updated_at DESC, entry_id DESC OFFSET $6 LIMIT 2
-
--- name: nthEventAscending
-SELECT "timestamp", arrival FROM events
-WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) > ($3, $4) AND ("timestamp", arrival) <= ($5, $6)
-ORDER BY "timestamp", arrival OFFSET $7 LIMIT 2
-
--- name: nthEventDescending
-SELECT "timestamp", arrival FROM events
-WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) < ($3, $4) AND ("timestamp", arrival) >= ($5, $6)
-ORDER BY "timestamp" DESC, arrival DESC OFFSET $7 LIMIT 2
-
 -- name: pageViewsAscending
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
        v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at FROM entries WHERE project_id = $1 AND (updated_at, entry_id) > ($2, $3) AND (updated_at, entry_id) <= ($4, $5)
-      ORDER BY updated_at, entry_id LIMIT $6) e
+FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) > ($2, $3) AND (updated_at, entry_id) <= ($4, $5)
+ORDER BY updated_at, entry_id LIMIT $6) e
 LEFT JOIN LATERAL (
     SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
     FROM events v
@@ -154,8 +168,10 @@ ORDER BY e.updated_at, e.entry_id, v."timestamp", v.arrival LIMIT $7
 -- name: pageViewsDescending
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
        v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
-FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at FROM entries WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5)
-      ORDER BY updated_at DESC, entry_id DESC LIMIT $6) e
+FROM (SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5)
+ORDER BY updated_at DESC, entry_id DESC LIMIT $6) e
 LEFT JOIN LATERAL (
     SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
     FROM events v

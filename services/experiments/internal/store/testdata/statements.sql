@@ -1,49 +1,48 @@
 -- All statements of the store. Written by: go test . -run Golden -update
 
--- name: experiments
+-- name: experiments.chunk
 SELECT experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics, created_at, updated_at,
        observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status
 FROM experiments
 WHERE project_id = $1 AND (created_at, experiment_id) < ($2, $3) AND (created_at, experiment_id) >= ($4, $5)
 ORDER BY created_at DESC, experiment_id DESC LIMIT $6
 
--- name: experimentsOfStatus
+-- name: experiments.last
+SELECT created_at, experiment_id
+FROM experiments
+WHERE project_id = $1 AND (created_at, experiment_id) < ($2, $3) AND (created_at, experiment_id) >= ($4, $5)
+ORDER BY created_at, experiment_id LIMIT 1
+
+-- name: experiments.nth
+SELECT created_at, experiment_id
+FROM experiments
+WHERE project_id = $1 AND (created_at, experiment_id) < ($2, $3) AND (created_at, experiment_id) >= ($4, $5)
+ORDER BY created_at DESC, experiment_id DESC OFFSET $6 LIMIT 2
+
+-- name: experimentsOfStatus.chunk
 SELECT experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics, created_at, updated_at,
        observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status
 FROM experiments
 WHERE project_id = $1 AND status = $7 AND (created_at, experiment_id) < ($2, $3) AND (created_at, experiment_id) >= ($4, $5)
 ORDER BY created_at DESC, experiment_id DESC LIMIT $6
+
+-- name: experimentsOfStatus.last
+SELECT created_at, experiment_id
+FROM experiments
+WHERE project_id = $1 AND status = $6 AND (created_at, experiment_id) < ($2, $3) AND (created_at, experiment_id) >= ($4, $5)
+ORDER BY created_at, experiment_id LIMIT 1
+
+-- name: experimentsOfStatus.nth
+SELECT created_at, experiment_id
+FROM experiments
+WHERE project_id = $1 AND status = $7 AND (created_at, experiment_id) < ($2, $3) AND (created_at, experiment_id) >= ($4, $5)
+ORDER BY created_at DESC, experiment_id DESC OFFSET $6 LIMIT 2
 
 -- name: getExperiment
 SELECT experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics, created_at, updated_at,
        observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status
 FROM experiments
 WHERE project_id = $1 AND experiment_id = $2
-
--- name: lastExperiment
-SELECT created_at, experiment_id FROM experiments
-WHERE project_id = $1 AND (created_at, experiment_id) < ($2, $3) AND (created_at, experiment_id) >= ($4, $5)
-ORDER BY created_at, experiment_id LIMIT 1
-
--- name: lastExperimentOfStatus
-SELECT created_at, experiment_id FROM experiments
-WHERE project_id = $1 AND status = $6 AND (created_at, experiment_id) < ($2, $3) AND (created_at, experiment_id) >= ($4, $5)
-ORDER BY created_at, experiment_id LIMIT 1
-
--- name: lastStatusChange
-SELECT change FROM status_changes
-WHERE project_id = $1 AND experiment_id = $2 AND change > $3 AND change <= $4
-ORDER BY change DESC LIMIT 1
-
--- name: nthExperiment
-SELECT created_at, experiment_id FROM experiments
-WHERE project_id = $1 AND (created_at, experiment_id) < ($2, $3) AND (created_at, experiment_id) >= ($4, $5)
-ORDER BY created_at DESC, experiment_id DESC OFFSET $6 LIMIT 2
-
--- name: nthExperimentOfStatus
-SELECT created_at, experiment_id FROM experiments
-WHERE project_id = $1 AND status = $7 AND (created_at, experiment_id) < ($2, $3) AND (created_at, experiment_id) >= ($4, $5)
-ORDER BY created_at DESC, experiment_id DESC OFFSET $6 LIMIT 2
 
 -- name: putExperiment
 INSERT INTO experiments AS e (project_id, experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics,
@@ -107,7 +106,20 @@ FROM experiments e
 WHERE e.project_id = $1 AND e.experiment_id = ANY ($2::text[])
 ON CONFLICT (project_id, experiment_id, change) DO NOTHING
 
--- name: statusChanges
-SELECT change, status, changed_at, recorded_at FROM status_changes
+-- name: statusChanges.chunk
+SELECT change, status, changed_at, recorded_at
+FROM status_changes
 WHERE project_id = $1 AND experiment_id = $2 AND change > $3 AND change <= $4
 ORDER BY change LIMIT $5
+
+-- name: statusChanges.last
+SELECT change
+FROM status_changes
+WHERE project_id = $1 AND experiment_id = $2 AND change > $3 AND change <= $4
+ORDER BY change DESC LIMIT 1
+
+-- name: statusChanges.nth
+SELECT change
+FROM status_changes
+WHERE project_id = $1 AND experiment_id = $2 AND change > $3 AND change <= $4
+ORDER BY change OFFSET $5 LIMIT 2

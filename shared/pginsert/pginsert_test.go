@@ -1,9 +1,9 @@
-package pgrecord_test
+package pginsert_test
 
 import (
 	"testing"
 
-	"github.com/lectern-dev/lectern/shared/pgrecord"
+	"github.com/lectern-dev/lectern/shared/pginsert"
 )
 
 func TestRows(t *testing.T) {
@@ -20,7 +20,7 @@ func TestRows(t *testing.T) {
 			`INSERT INTO a VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11), ($1, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := pgrecord.Rows(tt.in, tt.n); got != tt.want {
+			if got := pginsert.Rows(tt.in, tt.n); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})

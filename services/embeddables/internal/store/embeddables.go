@@ -1,0 +1,58 @@
+package store
+
+import (
+	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/wire"
+)
+
+// Every statement of this package names its columns. It restricts each table and subquery to one project, so that
+// one index of the project serves it, also where tables are distributed by project.
+
+// The columns of a listed embeddable's row. The constants below are their indexes.
+const embeddableColumns = `embeddable_id, title, group_id`
+
+const (
+	columnID = iota
+	columnTitle
+	columnGroupID
+)
+
+// embeddables is the list of a project's embeddables, by id.
+var embeddables = pagelist.Keyset{
+	Table: "embeddables", Columns: embeddableColumns, Key: "embeddable_id",
+	Where: "project_id = $1 AND {range}",
+}.Statements(false)
+
+// embeddableQuery reads a project's embeddables.
+func embeddableQuery(pool pgdb.Querier, projectID string) *pagelist.Query {
+	project := wire.AppendText(nil, []byte(projectID))
+	return &pagelist.Query{
+		Pool:  pgdb.Pinned(pool),
+		SQL:   embeddables,
+		List:  []any{projectID},
+		Bound: func(p pagelist.Position) []any { return []any{p.ID} },
+		Key: func(row *pgdb.Raw) (key int64, id []byte, ok bool) {
+			return 0, row.Text(columnID), true
+		},
+		Append:   func(dst []byte, row *pgdb.Raw) []byte { return appendEmbeddable(dst, project, row) },
+		Position: func(row *pgdb.Raw) pagelist.Position { return pagelist.Position{ID: string(row.Text(0))} },
+	}
+}
+
+// appendEmbeddable appends an Embeddable of the API. project is the id of the project as a JSON string.
+func appendEmbeddable(dst, project []byte, row *pgdb.Raw) []byte {
+	dst = append(dst, `{"embeddable_id":`...)
+	dst = wire.AppendText(dst, row.Text(columnID))
+	return append(appendMembers(dst, project, row.Text(columnTitle), row.Text(columnGroupID)), '}')
+}
+
+// appendMembers appends the members after the id that an embeddable has in a list and as a document.
+func appendMembers(dst, project, title, group []byte) []byte {
+	dst = append(dst, `,"title":`...)
+	dst = wire.AppendText(dst, title)
+	dst = append(dst, `,"group_id":`...)
+	dst = wire.AppendText(dst, group)
+	dst = append(dst, `,"project_id":`...)
+	return append(dst, project...)
+}

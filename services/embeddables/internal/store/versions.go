@@ -1,0 +1,51 @@
+package store
+
+import (
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/wire"
+)
+
+// The columns of a listed version's row. The constants below are their indexes.
+const versionColumns = `version_number, saved_at`
+
+const (
+	columnNumber = iota
+	columnSavedAt
+)
+
+// versions is the list of an embeddable's versions, by number.
+var versions = pagelist.Keyset{
+	Table: "versions", Columns: versionColumns, Key: "version_number",
+	Where:  "project_id = $1 AND embeddable_id = $2 AND {range}",
+	Parent: "SELECT embeddable_id FROM embeddables WHERE project_id = $1 AND embeddable_id = $2",
+}.Orders()
+
+// versionQuery reads an embeddable's versions.
+func versionQuery(pool pgdb.Querier, projectID, embeddableID string, descending bool) *pagelist.Query {
+	id := wire.AppendText(nil, []byte(embeddableID))
+	return &pagelist.Query{
+		Pool:  pgdb.Pinned(pool),
+		SQL:   versions.In(descending),
+		List:  []any{projectID, embeddableID},
+		Bound: func(p pagelist.Position) []any { return []any{p.Key} },
+		Key: func(row *pgdb.Raw) (key int64, _ []byte, ok bool) {
+			return row.Int(columnNumber), nil, !row.Null(columnNumber)
+		},
+		Append:   func(dst []byte, row *pgdb.Raw) []byte { return appendVersion(dst, id, row) },
+		Position: func(row *pgdb.Raw) pagelist.Position { return pagelist.Position{Key: row.Int(0)} },
+		Missing:  apierr.NoEmbeddable(embeddableID),
+	}
+}
+
+// appendVersion appends an EmbeddableVersion of the API. id is the id of the embeddable as a JSON string.
+func appendVersion(dst, id []byte, row *pgdb.Raw) []byte {
+	dst = append(dst, `{"embeddable_id":`...)
+	dst = append(dst, id...)
+	dst = append(dst, `,"version_number":`...)
+	dst = row.AppendInt(dst, columnNumber)
+	dst = append(dst, `,"saved_at":`...)
+	dst = wire.AppendTime(dst, row.Micros(columnSavedAt))
+	return append(dst, '}')
+}

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/wire"
+)
+
+// The columns of a status change's row. The constants below are their indexes.
+const changeColumns = `change, status, changed_at, recorded_at`
+
+const (
+	columnChange = iota
+	columnChangeStatus
+	columnChangedAt
+	columnRecordedAt
+)
+
+// statusChanges is the list of the changes of an experiment's status, the oldest first.
+var statusChanges = pagelist.Keyset{
+	Table: "status_changes", Columns: changeColumns, Key: "change",
+	Where: "project_id = $1 AND experiment_id = $2 AND {range}",
+}.Statements(false)
+
+// changeQuery reads the changes of an experiment's status. Every experiment has at least one, stored together with
+// it. So a chunk without a row means that there is no experiment.
+func changeQuery(pool pgdb.Querier, projectID, experimentID string) *pagelist.Query {
+	sql := statusChanges
+	sql.First = sql.Chunk
+	return &pagelist.Query{
+		Pool:     pgdb.Pinned(pool),
+		SQL:      sql,
+		List:     []any{projectID, experimentID},
+		Bound:    func(p pagelist.Position) []any { return []any{p.Key} },
+		Key:      func(row *pgdb.Raw) (key int64, id []byte, ok bool) { return row.Int(columnChange), nil, true },
+		Append:   appendChange,
+		Position: func(row *pgdb.Raw) pagelist.Position { return pagelist.Position{Key: row.Int(0)} },
+		Missing:  apierr.NoExperiment(experimentID),
+	}
+}
+
+// appendChange appends a change of status as JSON: the status, when the source changed to it, and when the service
+// recorded that.
+func appendChange(dst []byte, row *pgdb.Raw) []byte {
+	dst = append(dst, `{"status":`...)
+	dst = wire.AppendNullableText(dst, row.Text(columnChangeStatus))
+	dst = append(dst, `,"changed_at":`...)
+	dst = wire.AppendTime(dst, row.Micros(columnChangedAt))
+	dst = append(dst, `,"recorded_at":`...)
+	dst = wire.AppendTime(dst, row.Micros(columnRecordedAt))
+	return append(dst, '}')
+}

@@ -1,0 +1,112 @@
+package store
+
+import (
+	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/wire"
+
+	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
+)
+
+// Every statement of this package names its columns. It restricts each table and subquery to one project, so that
+// one index of the project serves it, also where tables are distributed by project.
+
+// The columns of an experiment's row. The constants below are their indexes.
+const experimentColumns = `experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics, created_at, updated_at,
+       observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status`
+
+const (
+	columnID = iota
+	columnFlowID
+	columnName
+	columnHypothesis
+	columnImpactMetrics
+	columnNoImpactMetrics
+	columnCreatedAt
+	columnUpdatedAt
+
+	columnObservations
+	columnOutcome
+	columnAttachments
+	columnVariants
+	columnFlowIDs
+	columnPausedShowingVariant
+	columnWinnerVariant
+	columnStatus
+)
+
+const getExperiment = `
+SELECT ` + experimentColumns + `
+FROM experiments
+WHERE project_id = $1 AND experiment_id = $2`
+
+// The lists of a project's experiments, by creation and then id, both descending.
+var (
+	experiments = pagelist.Keyset{
+		Table: "experiments", Columns: experimentColumns, Key: "created_at, experiment_id",
+		Where: "project_id = $1 AND {range}",
+	}.Statements(true)
+
+	experimentsOfStatus = pagelist.Keyset{
+		Table: "experiments", Columns: experimentColumns, Key: "created_at, experiment_id",
+		Where: "project_id = $1 AND status = {1} AND {range}",
+	}.Statements(true)
+)
+
+// experimentQuery reads the experiments of l.
+func experimentQuery(pool pgdb.Querier, l experiment.List) *pagelist.Query {
+	sql, filter := experiments, []any(nil)
+	if l.Status != "" {
+		sql, filter = experimentsOfStatus, []any{l.Status}
+	}
+	return &pagelist.Query{
+		Pool:   pgdb.Pinned(pool),
+		SQL:    sql,
+		List:   []any{l.ProjectID},
+		Bound:  func(p pagelist.Position) []any { return []any{pgdb.Timestamp(p.Key), p.ID} },
+		Filter: filter,
+		Key: func(row *pgdb.Raw) (key int64, id []byte, ok bool) {
+			return row.Micros(columnCreatedAt), row.Text(columnID), true
+		},
+		Append: appendExperiment,
+		Position: func(row *pgdb.Raw) pagelist.Position {
+			return pagelist.Position{Key: row.Micros(0), ID: string(row.Text(1))}
+		},
+	}
+}
+
+// appendExperiment appends an Experiment of the API.
+func appendExperiment(dst []byte, row *pgdb.Raw) []byte {
+	text := func(name string, column int) {
+		dst = append(dst, name...)
+		dst = wire.AppendNullableText(dst, row.Text(column))
+	}
+	texts := func(name string, column int) { // stored as a JSON array
+		dst = append(dst, name...)
+		if array := row.Text(column); array != nil {
+			dst = append(dst, array...)
+		} else {
+			dst = append(dst, "null"...)
+		}
+	}
+	text(`{"id":`, columnID)
+	text(`,"experimentId":`, columnID)
+	text(`,"flowId":`, columnFlowID)
+	text(`,"name":`, columnName)
+	text(`,"hypothesis":`, columnHypothesis)
+	texts(`,"impact_metrics":`, columnImpactMetrics)
+	texts(`,"no_impact_metrics":`, columnNoImpactMetrics)
+	dst = append(dst, `,"created_at":`...)
+	dst = wire.AppendTime(dst, row.Micros(columnCreatedAt))
+	dst = append(dst, `,"updated_at":`...)
+	dst = wire.AppendTime(dst, row.Micros(columnUpdatedAt))
+	text(`,"observations":`, columnObservations)
+	text(`,"outcome":`, columnOutcome)
+	text(`,"attachments":`, columnAttachments)
+	text(`,"variants":`, columnVariants)
+	texts(`,"flow_ids":`, columnFlowIDs)
+	text(`,"paused_showing_variant":`, columnPausedShowingVariant)
+	text(`,"winner_variant":`, columnWinnerVariant)
+	text(`,"status":`, columnStatus)
+	return append(dst, '}')
+}

@@ -1,0 +1,132 @@
+package pagelist
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Statements read a list in one order. The parameters of each are: those of the list; the start of the range
+// (excluded) and its end (included), each with a value for each column of the key; one of its own; and those of
+// the filter.
+type Statements struct {
+	// First reads the first chunk and also finds out whether the parent of the list exists. It returns no row
+	// without the parent, and one row without a record for an empty range. If First is empty, Chunk reads the
+	// first chunk. Its own parameter is the limit.
+	First string
+
+	// Chunk reads records in order. Its own parameter is the limit.
+	Chunk string
+
+	// Nth reads one position and the next from the index alone. Its own parameter is the offset.
+	Nth string
+
+	// Last reads the last position of the range from the index alone. It has no parameter of its own.
+	Last string
+}
+
+// Orders holds the statements of a list in both directions.
+type Orders struct{ Ascending, Descending Statements }
+
+// In returns the statements of one direction.
+func (o Orders) In(descending bool) Statements {
+	if descending {
+		return o.Descending
+	}
+	return o.Ascending
+}
+
+// Keyset describes a list in SQL. Its methods make the statements that read the list. The golden file of each
+// store shows the result.
+type Keyset struct {
+	Table   string
+	Columns string // of a record, separated by commas
+	Key     string // the columns that order the list, separated by commas; an index leads to them
+
+	// Where selects the records. $1 and further are the parameters of the list. {range} stands for the range of
+	// keys. {1} and further are the parameters of the filter.
+	Where string
+
+	// Parent selects the record that the list belongs to, by the parameters of the list. If it is empty, there is
+	// no statement First.
+	Parent string
+}
+
+// Orders returns the statements of both directions.
+func (k Keyset) Orders() Orders { return Orders{k.Statements(false), k.Statements(true)} }
+
+// Statements returns the statements of one direction.
+func (k Keyset) Statements(descending bool) Statements {
+	forward, backward := "", " DESC"
+	if descending {
+		forward, backward = backward, forward
+	}
+	key := columns(k.Key)
+	own := strings.Count(k.Where, "$") + 2*len(key) + 1 // the number of the limit or the offset
+	limit := "$" + strconv.Itoa(own)
+
+	chunk := "SELECT " + k.Columns + k.from(descending, own+1) + orderBy("", key, forward) + " LIMIT " + limit
+	first := ""
+	if k.Parent != "" {
+		first = "SELECT " + prefixed("v.", columns(k.Columns), "") +
+			"\nFROM (" + k.Parent + ") e" +
+			"\nLEFT JOIN (\n" + chunk + "\n) v ON true" +
+			orderBy("v.", key, forward)
+	}
+	return Statements{
+		First: first,
+		Chunk: chunk,
+		Nth:   "SELECT " + k.Key + k.from(descending, own+1) + orderBy("", key, forward) + " OFFSET " + limit + " LIMIT 2",
+		Last:  "SELECT " + k.Key + k.from(descending, own) + orderBy("", key, backward) + " LIMIT 1",
+	}
+}
+
+// from returns FROM and WHERE. The first parameter of the filter has the number filter.
+func (k Keyset) from(descending bool, filter int) string {
+	after, until := " > ", " <= "
+	if descending {
+		after, until = " < ", " >= "
+	}
+	key := columns(k.Key)
+	start := strings.Count(k.Where, "$") + 1
+	row := tuple(key)
+	keys := row + after + tuple(parameters(start, len(key))) + " AND " + row + until + tuple(parameters(start+len(key), len(key)))
+	where := strings.NewReplacer("{range}", keys,
+		"{1}", "$"+strconv.Itoa(filter), "{2}", "$"+strconv.Itoa(filter+1)).Replace(k.Where)
+	return "\nFROM " + k.Table + "\nWHERE " + where
+}
+
+// columns splits a list of columns.
+func columns(list string) []string {
+	names := strings.Split(list, ",")
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
+	return names
+}
+
+// parameters returns the names of n parameters, the first of which has the number first.
+func parameters(first, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = "$" + strconv.Itoa(first+i)
+	}
+	return names
+}
+
+// tuple returns values as SQL compares them: "(a, b)", or "a" alone.
+func tuple(values []string) string {
+	if len(values) == 1 {
+		return values[0]
+	}
+	return "(" + strings.Join(values, ", ") + ")"
+}
+
+// orderBy returns ORDER BY with the same direction for each column.
+func orderBy(table string, columns []string, direction string) string {
+	return "\nORDER BY " + prefixed(table, columns, direction)
+}
+
+// prefixed lists columns, each between a prefix and a suffix.
+func prefixed(prefix string, columns []string, suffix string) string {
+	return prefix + strings.Join(columns, suffix+", "+prefix) + suffix
+}
