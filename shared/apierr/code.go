@@ -2,7 +2,6 @@ package apierr
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -40,36 +39,38 @@ const (
 	UpstreamTimeout       Code = "upstream_timeout"
 )
 
+// spec describes a code. Its status is a number here and not a constant of net/http, so that stores, which return
+// these errors, import nothing of HTTP.
 type spec struct {
-	status  int
+	status  int      // of the answer (RFC 9110, section 15)
 	context []string // names of the body's further fields, in order
 }
 
 var specs = map[Code]spec{
-	InvalidParameter:              {http.StatusBadRequest, []string{"projectId", "parameter"}},
-	InvalidBody:                   {http.StatusBadRequest, nil},
-	Unauthorized:                  {http.StatusUnauthorized, []string{"projectId"}},
-	InsufficientScope:             {http.StatusForbidden, []string{"projectId"}},
-	RouteNotFound:                 {http.StatusNotFound, nil},
-	ProjectNotFound:               {http.StatusNotFound, []string{"projectId"}},
-	EntryNotFound:                 {http.StatusNotFound, []string{"entryId"}},
-	EmbeddableDoesNotExist:        {http.StatusNotFound, []string{"projectId", "embeddableId"}},
-	EmbeddableVersionDoesNotExist: {http.StatusNotFound, []string{"projectId", "embeddableId", "versionNumber"}},
-	ExperimentNotFound:            {http.StatusNotFound, []string{"projectId", "experimentId"}},
-	MethodNotAllowed:              {http.StatusMethodNotAllowed, nil},
-	PayloadTooLarge:               {http.StatusRequestEntityTooLarge, nil},
-	UnsupportedMediaType:          {http.StatusUnsupportedMediaType, nil},
-	RateLimited:                   {http.StatusTooManyRequests, []string{"projectId"}},
-	Internal:                      {http.StatusInternalServerError, []string{"projectId"}},
-	Unavailable:                   {http.StatusServiceUnavailable, []string{"projectId"}},
+	InvalidParameter:              {400, []string{"projectId", "parameter"}},
+	InvalidBody:                   {400, nil},
+	Unauthorized:                  {401, []string{"projectId"}},
+	InsufficientScope:             {403, []string{"projectId"}},
+	RouteNotFound:                 {404, nil},
+	ProjectNotFound:               {404, []string{"projectId"}},
+	EntryNotFound:                 {404, []string{"entryId"}},
+	EmbeddableDoesNotExist:        {404, []string{"projectId", "embeddableId"}},
+	EmbeddableVersionDoesNotExist: {404, []string{"projectId", "embeddableId", "versionNumber"}},
+	ExperimentNotFound:            {404, []string{"projectId", "experimentId"}},
+	MethodNotAllowed:              {405, nil},
+	PayloadTooLarge:               {413, nil},
+	UnsupportedMediaType:          {415, nil},
+	RateLimited:                   {429, []string{"projectId"}},
+	Internal:                      {500, []string{"projectId"}},
+	Unavailable:                   {503, []string{"projectId"}},
 
-	InvalidTarget:         {http.StatusBadRequest, nil},
-	OriginNotAllowed:      {http.StatusForbidden, nil},
-	DestinationNotAllowed: {http.StatusForbidden, nil},
-	CredentialNotAllowed:  {http.StatusNotFound, nil},
-	UpgradeNotSupported:   {http.StatusNotImplemented, nil},
-	UpstreamUnreachable:   {http.StatusBadGateway, nil},
-	UpstreamTimeout:       {http.StatusGatewayTimeout, nil},
+	InvalidTarget:         {400, nil},
+	OriginNotAllowed:      {403, nil},
+	DestinationNotAllowed: {403, nil},
+	CredentialNotAllowed:  {404, nil},
+	UpgradeNotSupported:   {501, nil},
+	UpstreamUnreachable:   {502, nil},
+	UpstreamTimeout:       {504, nil},
 }
 
 // Codes returns every code, sorted: for tests that hold descriptions against the set.

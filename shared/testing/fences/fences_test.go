@@ -38,6 +38,9 @@ func TestViolations(t *testing.T) {
 		{"noun on noun", in("services/entries/internal/entry", "services/entries/internal/event"), ""},
 		{"noun on HTTP", in("services/entries/internal/entry", "net/http"), "nouns do no I/O"},
 		{"noun on a driver", in("services/entries/internal/entry", "github.com/jackc/pgx/v5"), "nouns do no I/O"},
+		{"store on HTTP", in("services/entries/internal/store", "net/http"), "nothing of HTTP"},
+		{"store on a router", in("services/entries/internal/store", "github.com/gorilla/mux"), "nothing of HTTP"},
+		{"store on a driver", in("services/entries/internal/store", "github.com/jackc/pgx/v5"), ""},
 		{"noun on time", in("services/entries/internal/entry", "time"), ""},
 		{"a service on another", in("services/entries/app", "services/region/app"), "no service imports another"},
 		{"a service on region's client", in("services/entries/app", "services/region/client"), ""},
@@ -75,6 +78,24 @@ func TestViolations(t *testing.T) {
 				t.Errorf("violations = %q, want one with %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// A noun or a store must not reach HTTP through another of our packages either.
+func TestNounsAndStoresReachNoHTTP(t *testing.T) {
+	all := []pkg{
+		{path: "shared/httpapi", imports: []string{"net/http"}},
+		{path: "shared/wire"},
+		{path: "services/entries/internal/api", imports: []string{prefix + "shared/httpapi"}, deps: []string{prefix + "shared/httpapi"}},
+		{path: "services/entries/internal/entry", deps: []string{prefix + "shared/wire", prefix + "shared/httpapi"}},
+		{path: "services/entries/internal/store", deps: []string{prefix + "shared/wire", prefix + "shared/httpapi"}},
+	}
+	want := []string{
+		"services/entries/internal/entry imports shared/httpapi: nouns and stores import nothing of HTTP",
+		"services/entries/internal/store imports shared/httpapi: nouns and stores import nothing of HTTP",
+	}
+	if diff := cmp.Diff(want, violations(all)); diff != "" {
+		t.Errorf("violations (-want +got):\n%s", diff)
 	}
 }
 

@@ -19,6 +19,7 @@ type pkg struct {
 // violations says which of the packages break which rule, one line each.
 func violations(all []pkg) []string {
 	var found []string
+	http := httpPackages(all)
 	for _, p := range all {
 		broken := func(rule, imported string) {
 			found = append(found, fmt.Sprintf("%s imports %s: %s", p.path, strings.TrimPrefix(imported, prefix), rule))
@@ -31,6 +32,9 @@ func violations(all []pkg) []string {
 		for _, d := range p.deps {
 			for _, rule := range dependencyRules(p.path, d) {
 				broken(rule, d)
+			}
+			if own, ours := strings.CutPrefix(d, prefix); ours && isNounOrStore(p.path) && http[own] {
+				broken("nouns and stores import nothing of HTTP", d)
 			}
 		}
 	}
@@ -47,6 +51,9 @@ func importRules(path, imported string) []string {
 	case !ours:
 		if layerOf(path) == noun && doesIO(imported) {
 			broken = append(broken, "nouns do no I/O")
+		}
+		if isStore(path) && isHTTP(imported) {
+			broken = append(broken, "nouns and stores import nothing of HTTP")
 		}
 		if isKubernetesAPI(path) && strings.Contains(imported, ".") && !strings.HasPrefix(imported, "k8s.io/apimachinery/") {
 			broken = append(broken, "the types of the custom resources import nothing but Kubernetes' API machinery")
@@ -149,6 +156,30 @@ func doesIO(imported string) bool {
 		}
 	}
 	return false
+}
+
+// isStore reports whether a package is a service's store.
+func isStore(path string) bool {
+	service := serviceOf(path)
+	store := "services/" + service + "/internal/store"
+	return service != "" && (path == store || strings.HasPrefix(path, store+"/"))
+}
+
+func isNounOrStore(path string) bool { return layerOf(path) == noun || isStore(path) }
+
+// isHTTP reports whether a package that is not ours speaks HTTP.
+func isHTTP(imported string) bool {
+	return imported == "net/http" || strings.HasPrefix(imported, "net/http/") || imported == "github.com/gorilla/mux"
+}
+
+// httpPackages returns our packages that import a package for HTTP themselves. Drivers and telemetry of others
+// link net/http too, and do not count.
+func httpPackages(all []pkg) map[string]bool {
+	found := map[string]bool{}
+	for _, p := range all {
+		found[p.path] = slices.ContainsFunc(p.imports, isHTTP)
+	}
+	return found
 }
 
 func isKubernetes(path string) bool {
