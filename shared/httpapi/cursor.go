@@ -11,29 +11,29 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Binding is what a cursor belongs to: a project's list in one order under the same filters. A cursor
-// sent with any other is refused.
+// Binding identifies the list that a cursor belongs to: a project's list in one order under the same filters. The API
+// refuses a cursor that a client sends with another list.
 type Binding struct {
 	Project    string
-	List       string // the list's name, and what it is of: "entry-events"
-	Of         string // the record that the list is of, if it is of one
+	List       string // the list's name: "entry-events"
+	Of         string // the id of the record that the list belongs to, if any
 	Sort       string
 	Descending bool
-	Filters    []string // each in one canonical form
+	Filters    []string // each in a canonical form
 
-	Least, Most int64 // what a record's sort key can be
+	Least, Most int64 // the range of a record's sort key
 }
 
-// A cursor is base64url of version, key (8 bytes), id, and a check of all this and of the binding. The
-// check is no secret: it keeps a client from carrying a cursor to where it means nothing. Whoever makes
-// one up can only start to read at another place of a list that is theirs.
+// A cursor is the base64url of a version, a key (8 bytes), an id, and a check over these and the binding. The check
+// is not secret. It keeps a client from using a cursor with a list where it means nothing. A client that forges a
+// cursor can only start at another position of a list that it may read anyway.
 const (
 	cursorVersion = 1
 	checkBytes    = 16
 	cursorHead    = 1 + 8
 )
 
-// Cursor gives the text that stands for p under b.
+// Cursor returns the text that stands for p under b.
 func (b Binding) Cursor(p pagelist.Position) string {
 	raw := make([]byte, cursorHead, cursorHead+len(p.ID)+checkBytes)
 	raw[0] = cursorVersion
@@ -43,8 +43,8 @@ func (b Binding) Cursor(p pagelist.Position) string {
 	return base64.RawURLEncoding.EncodeToString(append(raw, check[:checkBytes]...))
 }
 
-// Position reads the parameter "cursor" of q, start when it was not given. A text that [Binding.Cursor]
-// did not make for the same binding is a fault of q.
+// Position reads the parameter "cursor" of q, and returns start without one. It reports a fault to q for a text that
+// [Binding.Cursor] did not make for the same binding.
 func (b Binding) Position(q *Query, start pagelist.Position) pagelist.Position {
 	const name = "cursor"
 	if !q.Has(name) {
@@ -84,5 +84,5 @@ func (b Binding) check(body []byte) [sha256.Size]byte {
 	return sha256.Sum256(append(text, body...))
 }
 
-// FormatBound gives a bound on a time the one form that a [Binding]'s filters have it in.
+// FormatBound returns the canonical form of a bound on a time, for the filters of a [Binding].
 func FormatBound(micros int64) string { return strconv.FormatInt(micros, 10) }

@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// Writer is what the ingest needs of the store. Both tell how many records changed what was stored.
+// Writer is what the ingest needs of the store. Both methods return how many records changed the stored ones.
 type Writer interface {
 	PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (stored int, err error)
 	PutEvents(ctx context.Context, projectID string, events []entry.Event) (stored int, err error)

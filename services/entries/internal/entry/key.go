@@ -8,9 +8,8 @@ import (
 // KeyBytes is the length of an event's key.
 const KeyBytes = 16
 
-// Key digests what makes the event the same event within its project: its event id when it has one,
-// else all of its fields. It is the first half of a SHA-256, so that nobody can make two events share
-// one.
+// Key returns a digest that identifies the event within its project. It covers the event id if there is one, and
+// otherwise all fields. It is the first half of a SHA-256, so that nobody can construct two events with one key.
 func (e *Event) Key() [KeyBytes]byte {
 	b := make([]byte, 0, 512)
 	text := func(s string) {
