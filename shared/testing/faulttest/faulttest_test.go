@@ -181,3 +181,16 @@ func TestLoadOfBodies(t *testing.T) {
 		t.Errorf("%+v and %+v are %+v", one, another, all)
 	}
 }
+
+// net/http closes a connection after a malformed body, whether the handler reads the body or not.
+func TestMalformedChunks(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/read" {
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
+	}))
+	t.Cleanup(server.Close)
+	for _, path := range []string{"/read", "/unread"} {
+		t.Run(path, func(t *testing.T) { faulttest.MalformedChunks(t, server.URL, "POST "+path+" HTTP/1.1\r\nHost: x\r\n") })
+	}
+}
