@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
@@ -29,15 +28,16 @@ func (h HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// WriteError answers r with err. A client that went away gets nothing; when the body has begun, the
-// connection is ended, so that no client takes half an answer for a whole one.
+// WriteError answers r with err. If the client disconnected or the body has begun, it panics with
+// [http.ErrAbortHandler] instead: the server then ends the connection, so that no client takes half an answer for a
+// complete one.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	info := InfoFrom(r.Context())
 	info.Err = err
-	// An [apierr.Error] is an answer, whatever was cancelled on the way to it: who takes a body in ends its reading,
-	// which looks like the client's end.
+	// An [apierr.Error] is always sent. A handler that stops reading a body early cancels its own reads, which looks
+	// as if the client had disconnected.
 	if _, answer := errors.AsType[*apierr.Error](err); !answer && r.Context().Err() != nil && errors.Is(err, context.Canceled) {
-		Abort(w, r)
+		panic(http.ErrAbortHandler)
 	}
 	e := apierr.From(err)
 	if e.Status() >= http.StatusInternalServerError {
@@ -45,7 +45,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 			slog.String("route", info.Route), slog.String("code", string(e.Code())), slog.Any("error", err))
 	}
 	if info.started {
-		Abort(w, r)
+		panic(http.ErrAbortHandler)
 	}
 	if info.ProjectID != "" && !e.Has("projectId") {
 		e = e.With("projectId", info.ProjectID)
@@ -71,21 +71,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	info.started = true
 	w.WriteHeader(e.Status())
-	_, _ = w.Write(body) // a client that went away can not be told
-}
-
-// Abort ends the connection without completing the answer. HTTP/1.0 marks the end of a body by
-// closing, so there the connection is reset instead. It does not return.
-func Abort(w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor == 1 && r.ProtoMinor == 0 {
-		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			if tcp, ok := conn.(interface{ SetLinger(int) error }); ok {
-				_ = tcp.SetLinger(0)
-			}
-			_ = conn.Close()
-		}
-	}
-	panic(http.ErrAbortHandler)
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
 // Methods serves by method and answers 405 with Allow to every other. GET serves HEAD too: the server
@@ -146,10 +132,4 @@ func noneMatch(headers []string, tag string) bool {
 		}
 	}
 	return false
-}
-
-// ExtendWrite gives the client d from now to take what is written next. A writer that has no
-// deadlines (a test's recorder) is left alone.
-func ExtendWrite(w http.ResponseWriter, d time.Duration) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
 }

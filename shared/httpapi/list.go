@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -54,9 +53,8 @@ func quality(parameters string) float64 {
 }
 
 // WriteList answers with a page of a list: its next cursor as Link and X-Next-Cursor, an ETag when it
-// is one chunk, its chunks as they are read otherwise. The client has stall from chunk to chunk to take
-// what was written. list is closed.
-func WriteList(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list *pagelist.List, stall time.Duration) error {
+// is one chunk, its chunks as they are read otherwise. It closes list.
+func WriteList(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list *pagelist.List) error {
 	defer list.Close()
 	h := w.Header()
 	cursor := ""
@@ -71,26 +69,24 @@ func WriteList(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list
 		contentType = typeNDJSON
 	}
 	if body, whole := list.Whole(); whole {
-		ExtendWrite(w, stall)
 		return WriteBody(w, r, contentType, body, cursor)
 	}
-	return writePieces(w, r, contentType, list.Chunks(), stall)
+	return writePieces(w, r, contentType, list.Chunks())
 }
 
 // WritePieces answers 200 with a JSON body of unknown size, as its pieces come, or 304 when the client
-// has it already. Bodies with the same name must be the same. The client has stall from piece to piece
-// to take what was written.
-func WritePieces(w http.ResponseWriter, r *http.Request, name []byte, pieces iter.Seq2[[]byte, error], stall time.Duration) error {
+// has it already. Bodies with the same name must be the same.
+func WritePieces(w http.ResponseWriter, r *http.Request, name []byte, pieces iter.Seq2[[]byte, error]) error {
 	tag := etag(name, "")
 	w.Header().Set("Etag", tag)
 	if noneMatch(r.Header["If-None-Match"], tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	return writePieces(w, r, typeJSON, pieces, stall)
+	return writePieces(w, r, typeJSON, pieces)
 }
 
-func writePieces(w http.ResponseWriter, r *http.Request, contentType string, pieces iter.Seq2[[]byte, error], stall time.Duration) error {
+func writePieces(w http.ResponseWriter, r *http.Request, contentType string, pieces iter.Seq2[[]byte, error]) error {
 	w.Header().Set("Content-Type", contentType)
 	InfoFrom(r.Context()).started = true
 	w.WriteHeader(http.StatusOK)
@@ -101,7 +97,6 @@ func writePieces(w http.ResponseWriter, r *http.Request, contentType string, pie
 		if err != nil {
 			return err
 		}
-		ExtendWrite(w, stall)
 		if _, err := w.Write(piece); err != nil {
 			return err
 		}

@@ -26,8 +26,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// chain is all that stands between a listener and a service's handlers. From outside: recovery, request
-// id, route, trace, access line and metrics, CORS, headers, compression, handler.
+// chain is everything between a listener and a service's handlers. From the outside in: recovery, request id,
+// access line and metrics, route, trace, CORS, compression, headers, handler.
+//
+// A handler's http.ResponseWriter is the request's [exchange]. Around it stands gzhttp's writer if the client accepts
+// a compressed body, and otelhttp's if requests are traced.
 type chain struct {
 	config    Config
 	telemetry *telemetry.Telemetry
@@ -35,24 +38,24 @@ type chain struct {
 	origin    origin
 	metrics   *metrics
 	draining  *atomic.Bool
-	bodiless  bool         // requests have no body to speak of
-	most      int64        // requests at once; 0: any number
-	shed      atomic.Int64 // when requests over that were last logged, in Unix seconds
+	bodiless  bool         // requests need no body
+	most      int64        // the limit of requests in flight; 0: none
+	shed      atomic.Int64 // when refused requests were last logged, in Unix seconds
 
 	traced   http.Handler                             // nil when tracing is off
 	cors     *cors.Cors                               // nil when off
 	compress func(http.Handler) http.HandlerFunc      // nil on the internal listener
-	headers  headers                                  // what every answer bears
-	plain    http.Header                              // what it bears instead; nil: nothing instead
+	headers  headers                                  // of every answer
+	plain    http.Header                              // replaces headers; nil: does not
 	quiet    func(route string) (belowAccessLog bool) // routes that machines call every few seconds
 }
 
-// headers are shared by all answers: whoever changes one of them sets a new slice.
+// headers are the values of headers that all answers share. To change one in an answer, set a new slice.
 type headers struct {
 	noSniff, policy, cache, vary, connectionClose []string
 }
 
-// newChain returns the chain of one listener. The public one adds what browsers and caches need.
+// newChain returns the chain of one listener. The public one adds the headers that browsers and caches need.
 func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bool, public bool) (*chain, error) {
 	c := &chain{
 		config:    o.Config,
@@ -73,9 +76,9 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 	if o.Telemetry.Tracing() {
 		c.traced = otelhttp.NewMiddleware("request",
 			otelhttp.WithTracerProvider(o.Telemetry.TracerProvider),
-			otelhttp.WithMeterProvider(noopmetric.NewMeterProvider()), // metrics are ours, traced or not
+			otelhttp.WithMeterProvider(noopmetric.NewMeterProvider()), // this package has its own metrics, traced or not
 			otelhttp.WithPropagators(o.Telemetry.Propagator),
-			otelhttp.WithServerName(o.Service), // the client chooses Host, and could choose many
+			otelhttp.WithServerName(o.Service), // the client chooses Host, and so could make any number of names
 			otelhttp.WithSpanNameFormatter(spanName),
 		)(http.HandlerFunc(c.serveTraced))
 	}
@@ -119,7 +122,7 @@ type exchangeKey struct{}
 
 // ServeHTTP answers one request.
 func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w, chain: c, conn: connOf(r), start: time.Now()}
+	x := &exchange{ResponseWriter: w, control: http.NewResponseController(w), chain: c, start: time.Now()}
 	x.info.RequestID = requestID(r.Header)
 	x.log = requestLog{Handler: c.telemetry.Logger.Handler(), id: x.info.RequestID}
 	x.info.Logger = slog.New(&x.log)
@@ -132,7 +135,7 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c.traced != nil {
 		ctx = context.WithValue(ctx, exchangeKey{}, x)
 	} else if r.Header["Traceparent"] != nil {
-		// Nothing is traced here, but the log still names the caller's trace.
+		// This service records no spans, but its log names the caller's trace.
 		ctx = c.telemetry.Propagator.Extract(ctx, propagation.HeaderCarrier(r.Header))
 	}
 	x.ctx = ctx
@@ -141,10 +144,8 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer x.end()
 
 	if r.Body != nil && r.Body != http.NoBody {
-		if deadline, ok := w.(interface{ SetReadDeadline(time.Time) error }); ok {
-			x.body = &patientBody{ReadCloser: r.Body, deadline: deadline, stall: c.config.ReadTimeout}
-			r.Body = x.body
-		}
+		x.body = &patientBody{ReadCloser: r.Body, control: x.control, stall: c.config.ReadTimeout}
+		r.Body = x.body
 	}
 	r, x.handler = c.router.Match(r)
 	x.request = r
@@ -156,16 +157,14 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		x.answer(x, r)
 	}
-	if x.status == 0 && !x.severed {
-		x.WriteHeader(http.StatusOK)
-	}
+	x.finish()
 }
 
-// errTooMany is why a request is refused unread.
+// errTooMany is the fault of a request over the limit.
 var errTooMany = errors.New("as many requests as MAX_IN_FLIGHT are being answered")
 
-// tooMany answers 503 without looking at the request: what is over the limit must cost next to nothing,
-// its log included.
+// tooMany answers 503 without reading the request. A refusal must cost next to nothing, so the log has at most one
+// line a second about them.
 func (x *exchange) tooMany(w http.ResponseWriter, r *http.Request) {
 	now := x.start.Unix()
 	if last := x.chain.shed.Load(); last != now && x.chain.shed.CompareAndSwap(last, now) {
@@ -176,7 +175,7 @@ func (x *exchange) tooMany(w http.ResponseWriter, r *http.Request) {
 	httpapi.WriteError(w, r, apierr.NotAvailable(errTooMany))
 }
 
-// serveTraced goes on inside the span.
+// serveTraced answers inside the span.
 func (c *chain) serveTraced(w http.ResponseWriter, r *http.Request) {
 	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
 	x.ctx = r.Context()
@@ -184,13 +183,13 @@ func (c *chain) serveTraced(w http.ResponseWriter, r *http.Request) {
 	x.answer(w, r)
 }
 
-// answer goes on to the handler, through what the listener adds.
+// answer runs the handler inside CORS and compression, as far as the listener has them.
 func (x *exchange) answer(w http.ResponseWriter, r *http.Request) {
 	c := x.chain
 	if c.cors != nil {
 		c.cors.HandlerFunc(w, r)
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
-			return // a preflight, and answered
+			return // cors answered the preflight
 		}
 	}
 	if c.compress != nil {
@@ -203,9 +202,8 @@ func (x *exchange) answer(w http.ResponseWriter, r *http.Request) {
 	guarded{x}.ServeHTTP(w, r)
 }
 
-// guarded runs the handler. When that unwinds, it severs the answer before the layers around it, which
-// close what they opened, can complete it: the trailer of a compressed body would make half a list look
-// whole.
+// guarded runs the handler. If the handler panics, guarded severs the answer before the panic reaches the layers
+// around it. They close what they opened: the trailer of a compressed body would make half a list look complete.
 type guarded struct{ x *exchange }
 
 // ServeHTTP sets the headers of every answer and runs the handler.
@@ -233,46 +231,48 @@ func (g guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	finished = true
 }
 
-// end recovers from what the handler did, then logs and counts the request.
+// end recovers from a panic of the handler, then logs and counts the request.
 func (x *exchange) end() {
 	if fault := recover(); fault != nil {
 		x.recovered(fault)
 	}
 	x.chain.metrics.inFlight.Add(-1)
-	x.body.leave()
+	x.body.bound()
 	elapsed := time.Since(x.start)
 	x.chain.metrics.record(x, elapsed)
 	x.accessLine(elapsed)
 	if x.aborted {
-		panic(http.ErrAbortHandler) // net/http ends the connection, and logs nothing
+		x.abort()
 	}
 }
 
-// recovered answers 500 where nothing has been answered yet, and ends the connection otherwise.
+// recovered answers 500 if nothing has been sent, and has the connection ended otherwise.
 func (x *exchange) recovered(fault any) {
 	if err, ok := fault.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		x.aborted = true
 		return
 	}
 	err := fmt.Errorf("panic: %v", fault)
+	x.info.Err = err
 	x.info.Logger.LogAttrs(x.ctx, slog.LevelError, "handler panicked",
 		slog.String("route", x.info.Route), slog.Any("error", err), slog.String("stack", string(debug.Stack())))
+	if x.status != 0 {
+		x.aborted = true
+		return
+	}
 	defer func() {
-		if recover() != nil { // the answer has begun: httpapi ended it
+		if recover() != nil { // httpapi knows that a body has begun, in the buffer of the compression
 			x.aborted = true
 		}
 	}()
-	x.info.Err = err
-	if x.status != 0 {
-		httpapi.Abort(x, x.request)
-	}
 	x.severed = false
 	x.Header().Del("Content-Encoding")
 	httpapi.WriteError(x, x.request, err)
+	x.finish()
 }
 
-// accessLine logs the request in one line. It names the route and never the path, the query or a
-// header's value, which may hold what nobody but the client should see.
+// accessLine logs the request in one line. It names the route and never the path, the query or a header's value:
+// those may hold secrets and personal data.
 func (x *exchange) accessLine(elapsed time.Duration) {
 	level := slog.LevelInfo
 	if x.info.Recorded || x.chain.quiet(x.info.Route) {
@@ -292,7 +292,7 @@ func (x *exchange) accessLine(elapsed time.Duration) {
 		slog.Int64("duration_us", elapsed.Microseconds()),
 		slog.String("client", x.info.ClientAddress))
 	if x.info.ProjectID != "" {
-		// What is no identifier may be as long as a request line.
+		// The segment of an invalid path may be as long as a request line.
 		attrs = append(attrs, slog.String("project", x.info.ProjectID[:min(len(x.info.ProjectID), wire.MaxIdentifierBytes)]))
 	}
 	if x.info.KeyID != "" {
@@ -304,14 +304,13 @@ func (x *exchange) accessLine(elapsed time.Duration) {
 	if x.aborted {
 		attrs = append(attrs, slog.Bool("aborted", true))
 	}
-	// Straight to the handler: a Logger would first look up where it was called from, for every request.
+	// The record goes straight to the handler. A Logger would first look up the caller's source line.
 	line := slog.NewRecord(x.start.Add(elapsed), level, "request", 0)
 	line.AddAttrs(attrs...)
-	_ = out.Handle(x.ctx, line) // the log can not report that it fails
+	_ = out.Handle(x.ctx, line) // a log cannot report its own failure
 }
 
-// failure names what the request failed with: the code that the client was told, or "canceled" when
-// the client went away.
+// failure returns the error code that the client was sent, or "canceled" if the client disconnected.
 func (x *exchange) failure() string {
 	if x.aborted && errors.Is(x.info.Err, context.Canceled) {
 		return "canceled"

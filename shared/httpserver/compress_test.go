@@ -167,7 +167,7 @@ func TestHeadAnswersAsGet(t *testing.T) {
 // An answer that broke off looks broken: in any version and coding, and also to a client that only looks
 // at the compressed stream.
 func TestBrokenOffAnswersLookBroken(t *testing.T) {
-	broken := func(end func(http.ResponseWriter, *http.Request)) httpapi.HandlerFunc {
+	broken := func(fault any) httpapi.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) error {
 			w.Header().Set("Content-Type", "application/json")
 			for i := range 40 {
@@ -178,13 +178,12 @@ func TestBrokenOffAnswersLookBroken(t *testing.T) {
 					_ = http.NewResponseController(w).Flush()
 				}
 			}
-			end(w, r)
-			return nil
+			panic(fault)
 		}
 	}
 	s := serve(t, setup{routes: func(rt *httpapi.Router) {
-		rt.Get("/aborts", broken(httpapi.Abort))
-		rt.Get("/panics", broken(func(http.ResponseWriter, *http.Request) { panic("in the middle") }))
+		rt.Get("/aborts", broken(http.ErrAbortHandler))
+		rt.Get("/panics", broken("in the middle"))
 	}})
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)

@@ -1,7 +1,6 @@
 package httpserver
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -15,41 +14,38 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// exchange is one request and its answer: the outermost http.ResponseWriter, which counts what goes
-// out, gives the client time to take it, and can be severed, after which nothing goes out any more.
-// It is not pooled, as what a handler started may hold the request's context, and with it the Info,
-// for longer than the request.
+// exchange is one request and its answer. It is the outermost http.ResponseWriter: it counts what goes out, gives
+// the client time to take each part, and can be severed, after which nothing goes out any more.
+//
+// Exchanges are not pooled. A goroutine that the handler started may hold the request's context, and with it the
+// Info, for longer than the request.
 type exchange struct {
 	http.ResponseWriter
-	chain *chain
-	conn  *conn // nil when other requests share it
-	info  httpapi.Info
-	log   requestLog
+	control *http.ResponseController // of ResponseWriter
+	chain   *chain
+	info    httpapi.Info
+	log     requestLog
 
 	request *http.Request
 	handler http.Handler
 	body    *patientBody    // nil when the request has none
 	ctx     context.Context // the request's, with its span
 	start   time.Time
-	coding  string // what a GET's body would be compressed with
+	coding  string // the content coding that the body of a GET would have
 
-	status   int // 0 until the answer has begun
-	bytes    int64
-	extended time.Time // when the client was last given time to write to
-	severed  bool      // nothing may follow: what has gone out is not the whole
-	aborted  bool      // the client saw the connection end
+	status  int // 0 until the answer has begun
+	bytes   int64
+	severed bool // nothing may follow: the answer is incomplete
+	aborted bool // the connection is to end without the rest of the answer
 }
 
-// errSevered is what a write gets that comes after the handler gave up.
+// errSevered is returned by writes after the handler gave up.
 var errSevered = errors.New("the answer was given up")
 
-// extendEvery is how often the client's time is extended at most within an answer: the call costs more
-// than looking at the clock, and time-outs are in seconds.
-const extendEvery = time.Second
-
-// WriteHeader begins the answer.
+// WriteHeader begins the answer, or sends an interim one.
 func (x *exchange) WriteHeader(status int) {
 	if status >= 100 && status < 200 && status != http.StatusSwitchingProtocols {
+		x.extend()
 		x.ResponseWriter.WriteHeader(status)
 		return
 	}
@@ -57,21 +53,21 @@ func (x *exchange) WriteHeader(status int) {
 		return
 	}
 	x.status = status
-	// What follows a chunked body may be a request only to us, where somebody on the way went by a
-	// Content-Length beside it: RFC 9112, section 6.1, has the connection end.
 	if x.chain.draining.Load() || x.chain.bodiless && len(x.request.TransferEncoding) > 0 {
+		// RFC 9112, section 6.1: a proxy on the way may have framed a chunked request by a Content-Length beside
+		// it. Then the bytes after the body are a request to this server alone, so the connection ends.
 		x.Header()["Connection"] = x.chain.headers.connectionClose
 	}
 	if x.coding != "" && x.request.Method == http.MethodHead {
 		x.describeCoded()
 	}
-	x.extend(0)
-	x.body.leave()
+	x.body.bound()
+	x.extend()
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// describeCoded gives the answer to HEAD the headers that the compressed body of GET would have, whose
-// length nobody knows beforehand (RFC 9110, section 8.6: Content-Length must be GET's or absent).
+// describeCoded gives the answer to HEAD the headers that the compressed body of GET would have. Its length is
+// unknown, so Content-Length is left out (RFC 9110, section 8.6: it must be GET's or absent).
 func (x *exchange) describeCoded() {
 	h := x.Header()
 	length, err := strconv.Atoi(h.Get("Content-Length"))
@@ -83,57 +79,34 @@ func (x *exchange) describeCoded() {
 	h.Del("Content-Length")
 }
 
-// morsel is how much of a body a client takes within WRITE_TIMEOUT at least: with 30 s, anything faster
-// than 9 kB/s is served to its end.
-const morsel = 256 << 10
+// maxWrite is the largest part of a body that a client must take within WRITE_TIMEOUT, in bytes. With 30 s, a
+// client that reads 9 kB/s gets the whole body.
+const maxWrite = 256 << 10
 
 // Write sends a part of the body.
-func (x *exchange) Write(b []byte) (n int, err error) {
-	for len(b) > morsel && err == nil {
-		var m int
-		m, err = x.write(b[:morsel])
-		n, b = n+m, b[m:]
-	}
-	if err != nil {
-		return n, err
-	}
-	m, err := x.write(b)
-	return n + m, err
-}
-
-func (x *exchange) write(b []byte) (int, error) {
-	if x.severed {
-		return 0, errSevered
-	}
+func (x *exchange) Write(b []byte) (int, error) {
 	if x.status == 0 {
 		x.WriteHeader(http.StatusOK)
-	} else {
-		x.extend(extendEvery)
 	}
-	n, err := x.ResponseWriter.Write(b)
-	x.bytes += int64(n)
-	return n, err
+	written := 0
+	for {
+		if x.severed {
+			return written, errSevered
+		}
+		x.extend()
+		n, err := x.ResponseWriter.Write(b[written:min(written+maxWrite, len(b))])
+		x.bytes += int64(n)
+		written += n
+		if err != nil || written == len(b) {
+			return written, err
+		}
+	}
 }
 
-// extend gives the client its time to take what comes next, or up to a quarter more, unless it got it less
-// than sparing ago. A limit on the whole (http.Server's WriteTimeout) would count from the request's headers
-// on, and so end long uploads and long lists.
-func (x *exchange) extend(sparing time.Duration) {
-	now := time.Now()
-	stall := x.chain.config.WriteTimeout
-	if now.Sub(x.extended) < min(sparing, stall/4) {
-		return
-	}
-	x.extended = now
-	if x.conn != nil {
-		if x.conn.goesOn(now, stall) {
-			return
-		}
-		stall += stall / 4
-	}
-	if w, ok := x.ResponseWriter.(interface{ SetWriteDeadline(time.Time) error }); ok {
-		_ = w.SetWriteDeadline(now.Add(stall)) // a connection that is gone says so on Write
-	}
+// extend gives the client WRITE_TIMEOUT from now to take what is written next. http.Server's own WriteTimeout
+// bounds the whole request, and so would end long uploads and long lists.
+func (x *exchange) extend() {
+	_ = x.control.SetWriteDeadline(time.Now().Add(x.chain.config.WriteTimeout)) // a closed connection fails the write
 }
 
 // FlushError sends what is buffered.
@@ -144,23 +117,41 @@ func (x *exchange) FlushError() error {
 	if x.status == 0 {
 		x.WriteHeader(http.StatusOK)
 	}
-	return http.NewResponseController(x.ResponseWriter).Flush()
+	x.extend()
+	return x.control.Flush()
 }
 
 // Flush sends what is buffered, for callers that take no error.
 func (x *exchange) Flush() { _ = x.FlushError() }
 
-// Hijack hands the connection over; the exchange is out of it from then on.
-func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, rw, err := http.NewResponseController(x.ResponseWriter).Hijack()
-	if err == nil {
-		x.severed = true
+// Unwrap gives http.ResponseController the methods that this type does not have.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// finish completes the answer after the handler has returned.
+func (x *exchange) finish() {
+	if x.severed {
+		return
 	}
-	return conn, rw, err
+	if x.status == 0 {
+		x.WriteHeader(http.StatusOK)
+	}
+	x.extend() // net/http sends what is still buffered
 }
 
-// Unwrap gives http.ResponseController what this type does not do itself.
-func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+// abort ends the connection without completing the answer. It does not return.
+//
+// An HTTP/1.0 client takes the end of the connection for the end of the body, so its connection is reset.
+func (x *exchange) abort() {
+	if !x.request.ProtoAtLeast(1, 1) {
+		if conn, _, err := x.control.Hijack(); err == nil {
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				_ = tcp.SetLinger(0)
+			}
+			_ = conn.Close()
+		}
+	}
+	panic(http.ErrAbortHandler) // net/http ends the connection and logs nothing
+}
 
 // baseURL is the request's Info.BaseURL.
 func (x *exchange) baseURL() string { return x.chain.origin.baseURL(x.request) }
@@ -182,36 +173,36 @@ func (l *requestLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &requestLog{Handler: l.Handler.WithAttrs(attrs), id: l.id}
 }
 
-// WithGroup returns a handler that puts what follows into a group.
+// WithGroup returns a handler that puts later attributes into a group.
 func (l *requestLog) WithGroup(name string) slog.Handler {
 	return &requestLog{Handler: l.Handler.WithGroup(name), id: l.id}
 }
 
-// patientBody is a request's body whose sender may not stall. The limit is on each read and not on the
-// whole, so that a long upload may take as long as it goes on.
+// patientBody is the body of a request. Each read may wait for READ_TIMEOUT. The whole has no limit, so that a long
+// upload may take as long as the client goes on sending.
 type patientBody struct {
 	io.ReadCloser
-	deadline interface{ SetReadDeadline(time.Time) error }
-	stall    time.Duration
-	ended    atomic.Bool // read to its end, perhaps by another goroutine than the handler's
+	control *http.ResponseController
+	stall   time.Duration
+	ended   atomic.Bool // the body was read to its end, perhaps by another goroutine than the handler's
 }
 
-// leave bounds what the server does by itself before an answer's headers and after the handler: it reads
-// on to where the next request begins, for as long as the client likes.
-func (b *patientBody) leave() {
+// bound limits the reads that net/http makes by itself: before it sends the headers of an answer, and after the
+// handler, it reads the rest of the body to find the next request.
+func (b *patientBody) bound() {
 	if b != nil && !b.ended.Load() {
-		_ = b.deadline.SetReadDeadline(time.Now().Add(b.stall)) // a connection that is gone needs none
+		_ = b.control.SetReadDeadline(time.Now().Add(b.stall)) // a closed connection needs none
 	}
 }
 
 // Read reads within the limit.
 func (b *patientBody) Read(p []byte) (int, error) {
-	_ = b.deadline.SetReadDeadline(time.Now().Add(b.stall)) // a connection that is gone says so on Read
+	_ = b.control.SetReadDeadline(time.Now().Add(b.stall)) // a closed connection fails the read
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
 		b.ended.Store(true)
-		// The server goes on reading to see the client leave; that it has no more to say is no fault.
-		_ = b.deadline.SetReadDeadline(time.Time{})
+		// net/http goes on reading to notice when the client disconnects. A silent client is no fault there.
+		_ = b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
 }

@@ -1,7 +1,6 @@
-// Package httpserver owns how a service stands on the network: a public and an internal listener, what
-// every request passes on its way to a handler and back (recovery, request id, trace, access line,
-// metrics, CORS, headers, compression, time-outs), health, and a stop that loses no request. It
-// knows no route of its own but the operational ones.
+// Package httpserver runs a service's two HTTP servers: a public and an internal listener, both on net/http as it
+// is. It owns the layers around every handler (recovery, request id, trace, access line, metrics, CORS, headers,
+// compression, time-outs), health, and graceful shutdown. Of routes it knows only the operational ones.
 package httpserver
 
 import (
@@ -18,28 +17,26 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
-	"github.com/lectern-dev/lectern/shared/rawtcp"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// Options is what a server is made of.
+// Options configures a Server.
 type Options struct {
-	// Service is the service's name, as its spans know the server. Required.
+	// Service is the service's name in spans. Required.
 	Service string
-	// Config is where and how it listens. Required; see [Config.Validate].
+	// Config holds the addresses and limits. Required; see [Config.Validate].
 	Config Config
-	// Telemetry takes the log, the spans and the metrics. Required.
+	// Telemetry receives the log, the spans and the metrics. Required.
 	Telemetry *telemetry.Telemetry
-	// Public holds the documented paths. Required.
+	// Public serves the documented paths. Required.
 	Public *httpapi.Router
-	// Plain leaves the public answers as their handlers make them: nothing is compressed, no CORS is added,
-	// and of headers only X-Request-Id and these, which a handler may replace or take away. Nil: answers as
-	// those of the documented paths are.
+	// Plain, if not nil, leaves public answers as their handlers make them: without compression and CORS. The
+	// server adds only X-Request-Id and these headers, which a handler may replace or delete.
 	Plain http.Header
-	// Internal holds the service's paths under /internal. New adds /healthz, /readyz, /metrics and, where
-	// Config says so, /debug/pprof/. Nil: those alone.
+	// Internal serves the service's paths under /internal. New adds /healthz, /readyz, /metrics and, if Config
+	// has Pprof, /debug/pprof/. Nil: those alone.
 	Internal *httpapi.Router
-	// Checks are what /readyz asks.
+	// Checks are run by /readyz.
 	Checks []Check
 	// Exports limits the large lists of the public paths. Nil: no limit.
 	Exports pagelist.Limiter
@@ -54,16 +51,15 @@ type Server struct {
 	internal *listener
 }
 
-// listener is one address and what is served there.
+// listener is one address and its http.Server.
 type listener struct {
 	name     string // public or internal
-	variable string // which says where
+	variable string // the setting that holds address
 	address  string
 	server   *http.Server
 	cut      context.CancelFunc // ends the contexts of all requests
 	inFlight *atomic.Int64
 	net.Listener
-	direct *direct
 }
 
 // New returns a server that does not listen yet.
@@ -112,32 +108,28 @@ func (s *Server) newListener(o Options, name, variable, address string, router *
 			MaxHeaderBytes:               o.Config.MaxHeaderBytes,
 			HTTP2: &http.HTTP2Config{
 				MaxConcurrentStreams: 250,
-				SendPingTimeout:      30 * time.Second, // finds peers that are gone without a word
+				SendPingTimeout:      30 * time.Second, // finds clients that vanished without closing
 				PingTimeout:          15 * time.Second,
 				WriteByteTimeout:     o.Config.WriteTimeout,
 			},
-			// Reads and writes of bodies have their limits per chunk, in exchange: one for the whole would
-			// end long streams.
+			// There is no ReadTimeout and no WriteTimeout: they would end long streams. The exchange limits each
+			// read and each write of a body instead.
 			ErrorLog:    log.New(serverLog{s.log}, "", 0),
 			BaseContext: func(net.Listener) context.Context { return base },
-			ConnContext: withConn,
 		},
 	}
-	l.direct = newDirect(l.server, o.Telemetry.Logger)
 	return l, nil
 }
 
-// Run listens and serves until ctx ends, then stops as gracefully as Config allows: not ready, a delay in
-// which it serves as before and asks clients to come back on other connections, no new connections,
-// running requests to their end. The internal listener stops last. The error is nil after that, and
-// says what went wrong otherwise.
+// Run listens and serves until ctx ends, then shuts down gracefully. First /readyz answers 503. For DRAIN_DELAY the
+// server serves as before, with Connection: close. Then it accepts no more connections and waits up to DRAIN_TIMEOUT for
+// the requests in flight. The internal listener stops last. The error is nil after a clean shutdown.
 func (s *Server) Run(ctx context.Context) error {
 	for _, l := range []*listener{s.public, s.internal} {
 		defer l.cut()
 		if err := l.open(ctx); err != nil {
 			return errors.Join(err, s.closeOpen())
 		}
-		defer l.direct.departures.stop()
 	}
 	failed := make(chan error, 2)
 	for _, l := range []*listener{s.public, s.internal} {
@@ -159,7 +151,7 @@ func (s *Server) Run(ctx context.Context) error {
 	running := 2
 	select {
 	case <-ctx.Done():
-	case failure = <-failed: // a listener does not end by itself but by a fault
+	case failure = <-failed: // a listener ends by itself only with a fault
 		running--
 	}
 	err := s.drain(context.WithoutCancel(ctx), failure == nil)
@@ -169,7 +161,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(failure, err)
 }
 
-// drain stops both listeners. The delay is left out when there is nobody left to be told.
+// drain stops both listeners, after DRAIN_DELAY if delay is set.
 func (s *Server) drain(ctx context.Context, delay bool) error {
 	s.draining.Store(true)
 	s.log.LogAttrs(ctx, slog.LevelInfo, "draining", slog.Duration("delay", s.config.DrainDelay),
@@ -197,49 +189,27 @@ func (s *Server) closeOpen() error {
 
 // open starts listening.
 func (l *listener) open(ctx context.Context) error {
-	opened, err := new(net.ListenConfig).Listen(ctx, "tcp", l.address)
+	config := net.ListenConfig{Control: limitUnsent}
+	config.SetMultipathTCP(false) // older kernels refuse TCP options for it
+	opened, err := config.Listen(ctx, "tcp", l.address)
 	if err != nil {
-		return fmt.Errorf("can not listen on %s (%s): %w", l.address, l.variable, err)
+		return fmt.Errorf("cannot listen on %s (%s): %w", l.address, l.variable, err)
 	}
-	if l.direct.departures, err = watchDepartures(); err != nil {
-		return errors.Join(fmt.Errorf("can not watch the connections to %s (%s): %w", l.address, l.variable, err), opened.Close())
-	}
-	l.Listener = accepting{opened, l.direct}
+	l.Listener = opened
 	return nil
 }
 
-// accepting prepares connections for slow readers, and for writers who want to be misunderstood.
-type accepting struct {
-	net.Listener
-	direct *direct
-}
-
-// Accept waits for a connection.
-func (a accepting) Accept() (net.Conn, error) {
-	conn, err := a.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	keepUnsent(conn, morsel/2)
-	tcp := rawtcp.New(conn.(*net.TCPConn)) // open listens on no other network
-	return newConn(tcp, a.direct.departures, a.direct), nil
-}
-
-// cutWithin is how long requests that were cut may take to notice.
+// cutWithin is how long the handlers of requests that were cut may take to return.
 const cutWithin = 2 * time.Second
 
-// stop lets running requests finish until ctx ends; then it cuts them.
+// stop waits for the requests in flight until ctx ends; then it cuts them.
 func (l *listener) stop(ctx context.Context) error {
-	l.direct.stop()
 	err := l.server.Shutdown(ctx)
-	if err == nil {
-		err = l.direct.wait(ctx)
-	}
 	if err == nil {
 		return nil
 	}
 	cut := l.inFlight.Load()
-	// First the handlers, which end their answers so that none looks whole, and then the connections.
+	// Cancel the handlers first: they abort their answers, so that none looks complete. Then close the connections.
 	l.cut()
 	for deadline := time.Now().Add(cutWithin); l.inFlight.Load() > 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
@@ -247,14 +217,13 @@ func (l *listener) stop(ctx context.Context) error {
 	if closing := l.server.Close(); closing != nil {
 		err = errors.Join(err, closing)
 	}
-	l.direct.cut()
 	return fmt.Errorf("stop %s: %d requests did not finish in time: %w", l.name, cut, err)
 }
 
-// serverLog takes net/http's own complaints. Nearly all are about what a client did.
+// serverLog receives the messages of net/http. Nearly all are about a client's fault.
 type serverLog struct{ log *slog.Logger }
 
-// Write logs one complaint.
+// Write logs one message.
 func (l serverLog) Write(line []byte) (int, error) {
 	level := slog.LevelDebug
 	text := strings.TrimSpace(string(line))

@@ -282,8 +282,7 @@ func TestRunCutsWhatDoesNotEnd(t *testing.T) {
 				_ = http.NewResponseController(w).Flush()
 				close(entered)
 				<-r.Context().Done()
-				httpapi.Abort(w, r)
-				return nil
+				panic(http.ErrAbortHandler)
 			})
 		},
 	})
@@ -402,7 +401,7 @@ func TestStalledReaderEnds(t *testing.T) {
 				for {
 					if _, err := w.Write(chunk); err != nil {
 						ended <- err
-						httpapi.Abort(w, r)
+						panic(http.ErrAbortHandler)
 					}
 				}
 			})

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -19,9 +18,6 @@ import (
 
 // maxRejects is how many rejected lines an answer lists; they are counted all.
 const maxRejects = 1000
-
-// answerTime is how long a client may take to accept the answer.
-const answerTime = 30 * time.Second
 
 // Kind is a kind of record that comes in.
 type Kind[T any] struct {
@@ -131,7 +127,7 @@ func answerFault(w http.ResponseWriter, r *http.Request, b *body, err error) err
 	if broken := b.connectionFault(); broken != nil {
 		// There is nobody to answer to, or somebody who must not take half for whole.
 		httpapi.InfoFrom(r.Context()).Err = broken
-		httpapi.Abort(w, r)
+		panic(http.ErrAbortHandler)
 	}
 	if _, ok := errors.AsType[*apierr.Error](err); ok || r.Context().Err() != nil {
 		return err
@@ -146,12 +142,11 @@ func answer(w http.ResponseWriter, s Summary) error {
 		return err
 	}
 	body = append(body, '\n')
-	httpapi.ExtendWrite(w, answerTime)
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // a client that went away can not be told; what it sent is stored
+	_, _ = w.Write(body) // the client may have disconnected; its records are stored
 	return nil
 }
 

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-
-	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
 // deliver gives the answer to the caller: its headers at once, or together with a body that is there; a body that
@@ -36,7 +34,7 @@ func (c *call) deliver(res *http.Response) {
 		err = w.flush()
 	}
 	if err != nil {
-		httpapi.Abort(c.x.w, c.x.r)
+		panic(http.ErrAbortHandler)
 	}
 	h := w.Header()
 	for name, values := range res.Trailer {

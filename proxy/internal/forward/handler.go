@@ -321,7 +321,7 @@ func (x *exchange) enter(e *policy.Endpoint) (leave func(), err error) {
 // refuse answers with err, readable for the caller's page where its origin is allowed.
 func (x *exchange) refuse(err error) {
 	if x.record.status != 0 {
-		httpapi.Abort(x.w, x.r) // the answer has begun
+		panic(http.ErrAbortHandler) // the answer has begun
 	}
 	x.record.decision = apierr.From(err).Code()
 	h := x.w.Header()

@@ -27,7 +27,6 @@ func Migrate(ctx context.Context, cfg Config) error {
 }
 
 func definition(cfg Config) service.Definition {
-	cfg.API.Stall = cfg.HTTP.WriteTimeout
 	return service.Definition{
 		Name:   "experiments",
 		Schema: store.Schema(),

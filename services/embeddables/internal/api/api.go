@@ -5,7 +5,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/httpapi"
@@ -28,9 +27,6 @@ type Reader interface {
 // Config bounds what a request may ask for.
 type Config struct {
 	httpapi.Limits
-
-	// Stall is how long a client may take from chunk to chunk of an answer.
-	Stall time.Duration `env:"-"`
 }
 
 // API serves operations 5 and 6, and the reads of one embeddable and of one version.
@@ -71,7 +67,7 @@ func (a *API) listEmbeddables(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteList(w, r, q, binding, found, a.cfg.Stall)
+	return httpapi.WriteList(w, r, q, binding, found)
 }
 
 // getEmbeddable reads one embeddable.
@@ -113,7 +109,7 @@ func (a *API) listVersions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteList(w, r, q, binding, found, a.cfg.Stall)
+	return httpapi.WriteList(w, r, q, binding, found)
 }
 
 // getVersion reads one version.
@@ -140,7 +136,7 @@ func (a *API) writeDocument(w http.ResponseWriter, r *http.Request, d embeddable
 	if d.Whole != nil {
 		return httpapi.WriteBody(w, r, "application/json", d.Whole, "")
 	}
-	return httpapi.WritePieces(w, r, d.Name, d.Pieces, a.cfg.Stall)
+	return httpapi.WritePieces(w, r, d.Name, d.Pieces)
 }
 
 func embeddablePath(r *http.Request) (project, id string, err error) {

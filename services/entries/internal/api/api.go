@@ -5,7 +5,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/httpapi"
@@ -28,9 +27,6 @@ type Reader interface {
 // Config bounds what a request may ask for.
 type Config struct {
 	httpapi.Limits
-
-	// Stall is how long a client may take from chunk to chunk of a list.
-	Stall time.Duration `env:"-"`
 }
 
 // API serves operations 1 to 4.
@@ -71,7 +67,7 @@ func (a *API) listEntries(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteList(w, r, q, binding, found, a.cfg.Stall)
+	return httpapi.WriteList(w, r, q, binding, found)
 }
 
 // getEntry is operation 2.
@@ -116,7 +112,7 @@ func (a *API) listEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteList(w, r, q, binding, found, a.cfg.Stall)
+	return httpapi.WriteList(w, r, q, binding, found)
 }
 
 // listPageViews is operation 4.
@@ -136,7 +132,7 @@ func (a *API) listPageViews(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteList(w, r, q, binding, found, a.cfg.Stall)
+	return httpapi.WriteList(w, r, q, binding, found)
 }
 
 // list reads what the lists of entries and of their page views have in common.

@@ -74,7 +74,7 @@ func (a *API) listExperiments(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteList(w, r, q, binding, found, a.cfg.Stall)
+	return httpapi.WriteList(w, r, q, binding, found)
 }
 
 // getExperiment is operation 8.
@@ -109,7 +109,7 @@ func (a *API) listStatusChanges(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteList(w, r, q, httpapi.Binding{}, found, a.cfg.Stall)
+	return httpapi.WriteList(w, r, q, httpapi.Binding{}, found)
 }
 
 func experimentPath(r *http.Request) (project, id string, err error) {

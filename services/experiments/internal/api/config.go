@@ -2,7 +2,6 @@ package api
 
 import (
 	"strings"
-	"time"
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
@@ -16,8 +15,6 @@ type Config struct {
 	// Whether reading asks for an API key with the scope experiments:read: none never,
 	// optional checks one that is sent, required always.
 	Access string `env:"EXPERIMENTS_AUTH" envDefault:"none"`
-	// Stall is how long a client may take from chunk to chunk of a list.
-	Stall time.Duration `env:"-"`
 }
 
 // The values of EXPERIMENTS_AUTH.

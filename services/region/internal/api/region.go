@@ -78,7 +78,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 	if err != nil {
 		httpapi.InfoFrom(r.Context()).Err = err
-		httpapi.Abort(w, r)
+		panic(http.ErrAbortHandler)
 	}
 	return body, nil
 }
