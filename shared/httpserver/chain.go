@@ -123,7 +123,7 @@ type exchangeKey struct{}
 // ServeHTTP answers one request.
 func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, control: http.NewResponseController(w), chain: c, start: time.Now()}
-	x.info.RequestID = requestID(r.Header)
+	x.info.RequestID = RequestID(r.Header)
 	x.log = requestLog{Handler: c.telemetry.Logger.Handler(), id: x.info.RequestID}
 	x.info.Logger = slog.New(&x.log)
 	x.info.BaseURL = x.baseURL

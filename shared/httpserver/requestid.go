@@ -5,12 +5,12 @@ import (
 	"net/http"
 )
 
-// longestRequestID is the longest request id that is taken from a client, in bytes.
-const longestRequestID = 128
+// maxRequestID is the longest request id that the server accepts from a client, in bytes.
+const maxRequestID = 128
 
-// requestID returns the id that the client sent, when it sent one that can be echoed and logged safely,
-// or a new one of 26 random characters.
-func requestID(h http.Header) string {
+// RequestID returns the X-Request-Id of h if there is one that is safe to echo and to log, or a new id of 26 random
+// characters.
+func RequestID(h http.Header) string {
 	if ids := h["X-Request-Id"]; len(ids) == 1 && saneRequestID(ids[0]) {
 		return ids[0]
 	}
@@ -18,7 +18,7 @@ func requestID(h http.Header) string {
 }
 
 func saneRequestID(id string) bool {
-	if id == "" || len(id) > longestRequestID {
+	if id == "" || len(id) > maxRequestID {
 		return false
 	}
 	for i := range len(id) {

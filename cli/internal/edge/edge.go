@@ -1,18 +1,19 @@
-// Package edge stands before the services of a local run as the ingress does in a cluster: one address,
-// each path handed to the service that the table of routes names. It streams both ways, buffers
-// nothing, changes no path, and answers itself only what no service can: 404 for a path that nobody
-// has, 503 while a service is out of reach.
+// Package edge routes the requests of a local run to the services, as the ingress does in a cluster: one address, and
+// for each path the service that the table of routes names. It buffers nothing and changes no path. It answers two
+// things itself: 404 for an unknown path, and 503 while a service cannot be reached.
 package edge
 
 import (
 	"context"
-	"crypto/rand"
+	"errors"
+	"io"
 	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
@@ -20,27 +21,28 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/httpserver"
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Options is what an edge is made of.
+// Options configures an edge.
 type Options struct {
-	// Name is the edge's, in traces.
+	// Name is the name of the edge in traces.
 	Name string
-	// Routes are the paths that it hands on.
+	// Routes are the known paths.
 	Routes routes.Table
-	// Addresses says where each service listens, host:port. A route whose service has none is not there.
+	// Addresses holds the address of each service, host:port. Without one, the service's paths are unknown.
 	Addresses map[routes.Service]string
-	// Telemetry takes the log and the spans.
+	// Telemetry receives the log and the spans.
 	Telemetry *telemetry.Telemetry
 }
 
 type edge struct {
 	Options
 	log *slog.Logger
-	// next hands a request on; behind a span when tracing is on.
+	// next forwards a request, inside a span if tracing is on.
 	next http.Handler
 }
 
@@ -82,19 +84,19 @@ func New(o Options) http.Handler {
 
 type addressKey struct{}
 
-// rewrite aims a request at its service, as it came.
+// rewrite sends a request to its service, otherwise unchanged.
 func rewrite(p *httputil.ProxyRequest) {
 	address, _ := p.In.Context().Value(addressKey{}).(string)
 	p.Out.URL.Scheme, p.Out.URL.Host = "http", address
-	p.Out.URL.RawQuery = p.In.URL.RawQuery // ReverseProxy drops parameters that it can not parse
+	p.Out.URL.RawQuery = p.In.URL.RawQuery // ReverseProxy drops parameters that it cannot parse
 	p.Out.Host = p.In.Host
 	p.SetXForwarded()
 }
 
-// ServeHTTP hands one request on.
+// ServeHTTP forwards one request.
 func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	info := &httpapi.Info{RequestID: requestID(r), Logger: e.log, BaseURL: func() string { return "" }}
+	info := &httpapi.Info{RequestID: httpserver.RequestID(r.Header), Logger: e.log, BaseURL: func() string { return "" }}
 	x := &answer{ResponseWriter: w}
 	finished := false
 	defer func() {
@@ -113,19 +115,12 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(context.WithValue(ctx, addressKey{}, address))
 	r.Pattern = route.Template
 	if route.Service == routes.Proxy {
-		e.passThrough(w)
+		x.streamBothWays(r) // and no header is added: the proxy would send it on
 	} else {
 		r.Header["X-Request-Id"] = []string{info.RequestID}
 	}
 	e.next.ServeHTTP(x, r)
 	finished = true
-}
-
-// passThrough readies the way for a request whose target is somebody else's: bytes go both ways at once, as a
-// target may answer before it was sent all, and no header is added, as it would be sent on.
-func (e *edge) passThrough(w http.ResponseWriter) {
-	// HTTP/2 can not otherwise, and says so.
-	_ = http.NewResponseController(w).EnableFullDuplex()
 }
 
 // projectOf returns the project that an escaped path names.
@@ -139,19 +134,6 @@ func projectOf(template, path string) string {
 		return ""
 	}
 	return id
-}
-
-// requestID returns the client's id when it may be logged, or a new one.
-func requestID(r *http.Request) string {
-	if ids := r.Header["X-Request-Id"]; len(ids) == 1 && len(ids[0]) > 0 && len(ids[0]) <= 128 {
-		plain := strings.IndexFunc(ids[0], func(c rune) bool {
-			return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("._:/+=@-", c)
-		}) < 0
-		if plain {
-			return ids[0]
-		}
-	}
-	return rand.Text()
 }
 
 // accessLine logs the request. It names the route and never the path, the query or a header.
@@ -170,20 +152,54 @@ func (e *edge) accessLine(r *http.Request, info *httpapi.Info, x *answer, took t
 	e.log.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
 }
 
-// answer notes what was answered.
+// answer counts the answer to a request.
 type answer struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
+	upload *upload // nil unless the body may stream while the answer does
+}
+
+// streamBothWays lets the request's body stream while the answer does: a target of the proxy may answer before it has
+// read all of the body. HTTP/2 always does so.
+//
+// In this mode net/http keeps a connection open after a malformed chunked body, and takes the rest of the body for a
+// request. [answer.WriteHeader] prevents that.
+func (a *answer) streamBothWays(r *http.Request) {
+	if r.ContentLength == 0 || r.ProtoMajor != 1 {
+		return
+	}
+	_ = http.NewResponseController(a.ResponseWriter).EnableFullDuplex() // HTTP/1 always can
+	a.upload = &upload{ReadCloser: r.Body}
+	r.Body = a.upload
+}
+
+// upload is a request's body that may be read while the answer is written.
+type upload struct {
+	io.ReadCloser
+	complete atomic.Bool // read to its end, without a fault
+}
+
+// Read reads from the client.
+func (u *upload) Read(p []byte) (int, error) {
+	n, err := u.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		u.complete.Store(true)
+	}
+	return n, err
 }
 
 // Unwrap lets http.ResponseController through.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// WriteHeader notes the final status.
+// WriteHeader notes the final status. If the body has not been read to its end by now, the connection ends after the
+// answer.
 func (a *answer) WriteHeader(status int) {
 	if status >= http.StatusOK && a.status == 0 {
 		a.status = status
+		if a.upload != nil && !a.upload.complete.Load() {
+			a.Header().Set("Connection", "close")
+		}
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
@@ -191,17 +207,17 @@ func (a *answer) WriteHeader(status int) {
 // Write counts.
 func (a *answer) Write(p []byte) (int, error) {
 	if a.status == 0 {
-		a.status = http.StatusOK
+		a.WriteHeader(http.StatusOK)
 	}
 	n, err := a.ResponseWriter.Write(p)
 	a.bytes += int64(n)
 	return n, err
 }
 
-// complaints takes what ReverseProxy says of broken streams, which is what a client or a stop did.
+// complaints receives ReverseProxy's messages about broken streams, which a client or a shutdown ended.
 type complaints struct{ log *slog.Logger }
 
-// Write logs one complaint.
+// Write logs one message.
 func (c complaints) Write(line []byte) (int, error) {
 	c.log.LogAttrs(context.Background(), slog.LevelDebug, "proxy", slog.String("says", strings.TrimSpace(string(line))))
 	return len(line), nil

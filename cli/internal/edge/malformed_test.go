@@ -1,0 +1,73 @@
+package edge
+
+import (
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+)
+
+// No part of a malformed body is taken for a request, whether the service reads the body or not.
+func TestMalformedBodies(t *testing.T) {
+	for _, reads := range []bool{true, false} {
+		server, _ := start(t, telemetry.Options{}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+			if reads {
+				if _, err := io.Copy(io.Discard, r.Body); err != nil {
+					panic(http.ErrAbortHandler)
+				}
+			}
+			_, _ = io.WriteString(w, "answered")
+		}, routes.Entries, routes.Proxy)
+		for _, path := range []string{"/proxy?url=a", "/projects/p/entries", "/unknown"} {
+			name := path + " unread"
+			if reads {
+				name = path + " read"
+			}
+			t.Run(name, func(t *testing.T) {
+				faulttest.MalformedChunks(t, server.URL, "POST "+path+" HTTP/1.1\r\nHost: x")
+			})
+		}
+	}
+}
+
+// TestConnectionAfterABody keeps the connection of a request whose body was complete, and closes the connection of a
+// request that was answered before.
+func TestConnectionAfterABody(t *testing.T) {
+	server, _ := start(t, telemetry.Options{}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex() // so that it may answer before the end
+		if r.URL.RawQuery == "url=read" {
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
+	}, routes.Proxy)
+	for _, tt := range []struct {
+		name, query, body string
+		closes            bool
+	}{
+		{"no body", "url=unread", "\r\n", false},
+		{"a whole body", "url=read", "Content-Length: 4\r\n\r\nbody", false},
+		{"whole chunks", "url=read", "Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n", false},
+		{"answered before the end", "url=unread", "Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			conn := faulttest.Dial(t, server.URL)
+			conn.Say("POST /proxy?" + tt.query + " HTTP/1.1\r\nHost: x\r\n" + tt.body)
+			status, _, _, err := conn.Answer(http.MethodPost)
+			if err != nil || status != http.StatusOK {
+				t.Fatalf("%d, %v", status, err)
+			}
+			if tt.closes {
+				if !conn.Ended() {
+					t.Error("the connection stays open")
+				}
+				return
+			}
+			conn.Say("GET /proxy?url=read HTTP/1.1\r\nHost: x\r\n\r\n")
+			if status, _, _, err := conn.Answer(http.MethodGet); err != nil || status != http.StatusOK {
+				t.Errorf("the next request: %d, %v", status, err)
+			}
+		})
+	}
+}
