@@ -107,6 +107,21 @@ func endure(t *testing.T, c *faulttest.Raw, drip string) {
 	}
 }
 
+// TestMalformedBodies: no part of a malformed body is taken for a request. Ingest reads its body, the others do not.
+func TestMalformedBodies(t *testing.T) {
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+	for _, tt := range []struct{ name, url, head string }{
+		{"a list", s.URL, "GET /projects/pr_1/entries HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key},
+		{"a list without a key", s.URL, "GET /projects/pr_1/entries HTTP/1.1\r\nHost: x"},
+		{"ingest", s.InternalURL, "POST /internal/entries HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + servicetest.IngestKey},
+		{"ingest without a key", s.InternalURL, "POST /internal/entries HTTP/1.1\r\nHost: x"},
+		{"ingest of another type", s.InternalURL, "POST /internal/entries HTTP/1.1\r\nHost: x\r\nContent-Type: image/png\r\nX-Api-Key: " + servicetest.IngestKey},
+	} {
+		t.Run(tt.name, func(t *testing.T) { faulttest.MalformedChunks(t, tt.url, tt.head) })
+	}
+}
+
 // TestOddRequests: what is no proper request is refused, what is one gets its answer, and after neither is
 // anything on the connection taken for another request than it is.
 func TestOddRequests(t *testing.T) {
