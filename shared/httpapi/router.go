@@ -1,11 +1,11 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/gorilla/mux"
 
@@ -13,24 +13,23 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Router finds the handler of a path. Templates are written as gorilla/mux's; a variable is one whole
-// segment, without a pattern, and may hold percent-encoded slashes. Paths are taken as they come: nothing
-// is cleaned or redirected.
+// Router finds the handler of a path by templates of gorilla/mux, in the order in which they were added. A variable
+// may hold percent-encoded slashes. Paths are neither cleaned nor redirected.
 //
-// Matching and serving are apart, so that what wraps the handlers (trace, access log) knows the route
-// before they run, also of a request that matches none.
+// Match and ServeHTTP are separate, so that the layers around the handlers (trace, access log) know the route before
+// the handler runs, and also handle a request without a route.
 type Router struct {
 	mux       *mux.Router
 	templates []string
 	connect   http.Handler
 }
 
-// NewRouter returns a Router that knows no path.
+// NewRouter returns a Router without routes.
 func NewRouter() *Router {
-	return &Router{mux: mux.NewRouter().SkipClean(true)}
+	return &Router{mux: mux.NewRouter().UseEncodedPath().SkipClean(true)}
 }
 
-// Handle serves template by method, and any other method with 405.
+// Handle serves template by method, and answers 405 to any other method.
 func (rt *Router) Handle(template string, byMethod map[string]http.Handler) {
 	rt.Any(template, Methods(byMethod))
 }
@@ -45,16 +44,18 @@ func (rt *Router) Post(template string, h HandlerFunc) {
 	rt.Handle(template, map[string]http.Handler{http.MethodPost: h})
 }
 
-// Any serves every method of template with h.
+// Any serves every method of template with h. It panics if mux cannot parse template.
 func (rt *Router) Any(template string, h http.Handler) {
-	rt.mux.MatcherFunc(parseTemplate(template).match).Name(template).Handler(h)
+	if err := rt.mux.Path(template).Name(template).Handler(h).GetError(); err != nil {
+		panic(fmt.Sprintf("httpapi: the path template %q: %v", template, err))
+	}
 	rt.templates = append(rt.templates, template)
 }
 
-// Connect serves CONNECT with h. Its requests have no path (RFC 9110, section 9.3.6), so no template could.
+// Connect serves CONNECT with h. Requests of CONNECT have no path (RFC 9110, section 9.3.6), so no template matches.
 func (rt *Router) Connect(h http.Handler) { rt.connect = h }
 
-// Templates lists the templates that are served, in the order in which they were given.
+// Templates returns the templates in the order in which they were added.
 func (rt *Router) Templates() []string { return rt.templates }
 
 // Match returns the handler of r's path, which answers 404 when there is none, and r with its path's
@@ -64,11 +65,11 @@ func (rt *Router) Match(r *http.Request) (*http.Request, http.Handler) {
 		return r, rt.connect
 	}
 	var match mux.RouteMatch
-	if !rt.mux.Match(r, &match) || match.MatchErr != nil || match.Route == nil {
+	if !rt.mux.Match(r, &match) {
 		return r, HandlerFunc(noRoute)
 	}
 	info, ok := r.Context().Value(infoKey{}).(*Info)
-	if !ok { // not behind a server: the request brings its own
+	if !ok { // a test calls the router without a server
 		info = InfoFrom(r.Context())
 		r = r.WithContext(WithInfo(r.Context(), info))
 	}
@@ -80,7 +81,7 @@ func (rt *Router) Match(r *http.Request) (*http.Request, http.Handler) {
 	return r, match.Handler
 }
 
-// ServeHTTP matches and serves.
+// ServeHTTP serves r with the handler that Match returns.
 func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r, h := rt.Match(r)
 	h.ServeHTTP(w, r)

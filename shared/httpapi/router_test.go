@@ -42,3 +42,73 @@ func TestRouterServesAnyMethodAndConnect(t *testing.T) {
 		t.Errorf("templates (-want +got):\n%s", diff)
 	}
 }
+
+func TestTemplates(t *testing.T) {
+	rt := httpapi.NewRouter()
+	for _, template := range []string{"/", "/a", "/a/", "/a/{x}", "/a/{x}/b", "/a/{x}/b/{y}", "/a/c/d"} {
+		rt.Any(template, httpapi.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil }))
+	}
+	type found struct{ Template, X, Y string }
+	for _, tc := range []struct {
+		in   string
+		want found // none: the path is not known
+	}{
+		{"/", found{Template: "/"}},
+		{"/a", found{Template: "/a"}},
+		{"/a/", found{Template: "/a/"}},
+		{"/a/1", found{"/a/{x}", "1", ""}},
+		{"/a/1/", found{}},
+		{"/a/1/b", found{"/a/{x}/b", "1", ""}},
+		{"/a/1/b/2", found{"/a/{x}/b/{y}", "1", "2"}},
+		{"/a/1/b/2/", found{}},
+		{"/a/1/b/2/c", found{}},
+		{"/a//b", found{}},
+		{"//a", found{}},
+		{"/A", found{}},
+		{"/a/c/d", found{Template: "/a/c/d"}},
+		{"/a/1%2F2/b", found{"/a/{x}/b", "1/2", ""}},
+		{"/a/%2e%2e/b", found{"/a/{x}/b", "..", ""}},
+		{"/a/%C3%A9/b/%20", found{"/a/{x}/b/{y}", "é", " "}},
+		{"/a/../b", found{"/a/{x}/b", "..", ""}},
+		{"/a/{x}/b", found{"/a/{x}/b", "{x}", ""}},
+		{"/%61", found{}},
+	} {
+		t.Run(tc.in, func(t *testing.T) {
+			r, _ := rt.Match(httptest.NewRequest(http.MethodGet, tc.in, nil))
+			got := found{Template: r.Pattern}
+			got.X, _ = httpapi.PathIdentifier(r, "x")
+			got.Y, _ = httpapi.PathIdentifier(r, "y")
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTemplateThatIsNone(t *testing.T) {
+	for _, template := range []string{"a", "/{", "/{}", "/{x", "/x}", "/{x:[}"} {
+		t.Run(template, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("it was taken")
+				}
+			}()
+			httpapi.NewRouter().Get(template, nil)
+		})
+	}
+}
+
+func BenchmarkMatch(b *testing.B) {
+	rt := httpapi.NewRouter()
+	for _, template := range []string{"/projects/{projectId}/entries", "/projects/{projectId}/entries/{entryId}", "/projects/{projectId}/entries/{entryId}/events"} {
+		rt.Get(template, func(http.ResponseWriter, *http.Request) error { return nil })
+	}
+	r := httptest.NewRequest(http.MethodGet, "/projects/pr_1/entries/en_1", nil)
+	r = r.WithContext(httpapi.WithInfo(r.Context(), &httpapi.Info{}))
+	b.ReportAllocs()
+	for b.Loop() {
+		if m, _ := rt.Match(r); m.Pattern == "" {
+			b.Fatal("no route")
+		}
+	}
+}
