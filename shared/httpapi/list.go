@@ -4,7 +4,6 @@ import (
 	"iter"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -16,40 +15,16 @@ const (
 	typeNDJSON = "application/x-ndjson"
 )
 
-// ListFormat tells how r wants a list: NDJSON when its Accept names that and does not prefer JSON,
+// ListFormat returns the format in which r asks for a list: NDJSON if its Accept lists that and does not prefer JSON,
 // else JSON.
 func ListFormat(r *http.Request) pagelist.Format {
-	wanted, against := 0.0, 0.0
-	for _, header := range r.Header["Accept"] {
-		for part := range strings.SplitSeq(header, ",") {
-			name, parameters, _ := strings.Cut(part, ";")
-			switch strings.ToLower(strings.TrimSpace(name)) {
-			case typeNDJSON:
-				wanted = max(wanted, quality(parameters))
-			case typeJSON:
-				against = max(against, quality(parameters))
-			}
-		}
-	}
-	if wanted > 0 && wanted >= against {
+	accepted := r.Header["Accept"]
+	ndjson, _ := Weight(accepted, typeNDJSON)
+	json, _ := Weight(accepted, typeJSON)
+	if ndjson > 0 && ndjson >= json {
 		return pagelist.NDJSON
 	}
 	return pagelist.JSON
-}
-
-// quality reads the weight among a media range's parameters (RFC 9110, section 12.4.2).
-func quality(parameters string) float64 {
-	for p := range strings.SplitSeq(parameters, ";") {
-		name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
-		if strings.EqualFold(name, "q") {
-			q, err := strconv.ParseFloat(value, 64)
-			if err != nil || q < 0 || q > 1 {
-				return 0
-			}
-			return q
-		}
-	}
-	return 1
 }
 
 // WriteList answers with a page of a list: its next cursor as Link and X-Next-Cursor, an ETag when it

@@ -193,7 +193,7 @@ func (x *exchange) answer(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if c.compress != nil {
-		x.coding = coding(r.Header.Get("Accept-Encoding"))
+		x.coding = coding(r.Header)
 		if x.coding != "" && r.Method != http.MethodHead {
 			c.compress(guarded{x})(w, r)
 			return

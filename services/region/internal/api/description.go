@@ -2,8 +2,6 @@ package api
 
 import (
 	"net/http"
-	"strconv"
-	"strings"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
@@ -69,24 +67,12 @@ func static(w http.ResponseWriter, r *http.Request, contentType, cache string, b
 	return httpapi.WriteBody(w, r, contentType, body, "")
 }
 
-// takesGzip tells whether the client takes gzip (RFC 9110, section 12.5.3).
+// takesGzip reports whether the client accepts gzip (RFC 9110, section 12.5.3).
 func takesGzip(h http.Header) bool {
-	taken := false
-	for _, header := range h.Values("Accept-Encoding") {
-		for part := range strings.SplitSeq(header, ",") {
-			coding, parameters, _ := strings.Cut(part, ";")
-			coding = strings.ToLower(strings.TrimSpace(coding))
-			if coding != "gzip" && coding != "x-gzip" && coding != "*" {
-				continue
-			}
-			weight, weighted := strings.CutPrefix(strings.ToLower(strings.TrimSpace(parameters)), "q=")
-			q, err := strconv.ParseFloat(weight, 64)
-			wanted := !weighted || err == nil && q > 0
-			if coding != "*" {
-				return wanted
-			}
-			taken = wanted
+	for _, coding := range []string{"gzip", "x-gzip", "*"} {
+		if weight, listed := httpapi.Weight(h["Accept-Encoding"], coding); listed {
+			return weight > 0
 		}
 	}
-	return taken
+	return false
 }
