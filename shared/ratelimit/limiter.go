@@ -1,20 +1,18 @@
-// Package ratelimit owns how often a key may ask, over all processes together.
+// Package ratelimit limits how often a key may be used, over all processes together.
 //
-// The rate is kept by the generic cell rate algorithm in its continuous-state leaky bucket form
-// (ITU-T I.371, annex A) in one Redis key per limited key, by one script on Redis' clock. The script
-// counts in millionths of a token, so all of its numbers are integers and no rate is rounded.
+// The rate follows the generic cell rate algorithm in its continuous-state leaky bucket form (ITU-T I.371,
+// annex A). Redis holds one value for each limited key, and one script changes it, on the clock of Redis. The
+// script counts in millionths of a token, so all its numbers are integers and no rate is rounded.
 //
-// A process takes several tokens at once when a key is busy and hands them out itself, which spares
-// most requests the round trip. Tokens that it took count as used from then on; those not used within
-// [Options].Lease are given back with the next question. Of a key that is not busy it takes a hundredth of the burst, at
-// most fifty, and keeps them for minutes: where many keys are used seldom, each request would else cost a round
-// trip. What is taken ahead leaves half of the burst to those who need it now.
+// A process leases tokens: with the token for the current request it takes those that the rate earns in a tenth of a second,
+// and uses them for half a second without asking Redis. Leased tokens count as used. Unused ones go back with
+// the next question. Tokens beyond the current requests come only from the first half of the burst, so leases never
+// take the last tokens from a process that needs them.
 //
-// So all processes together give in any time at most the burst, what the rate earns in that time, and the few tokens
-// that each of them kept from before; over a long time, the rate.
+// So all processes together allow at most the burst, plus what the rate earns, plus the tokens of leases that
+// began before: a tenth of a second's worth for each process.
 //
-// Without Redis, or while it is down, every request is allowed: a rate is a courtesy among clients,
-// and being unreachable is worse.
+// Without Redis, and while it is down, every request is allowed and the failure is logged.
 package ratelimit
 
 import (
@@ -48,41 +46,32 @@ type Result struct {
 	RetryAfter time.Duration // until one request is allowed; 0 when this one was
 }
 
-// Options is what a Limiter is given besides its Redis. The zero value is fit for use.
+// Options configures a Limiter. The zero value is fit for use.
 type Options struct {
-	// Log hears when rates can not be kept and when they are again, once each. Default: nothing is
-	// logged.
+	// Log reports when rates cannot be kept and when they are kept again, once each. Default: nothing is logged.
 	Log *slog.Logger
-
-	// Lease is how long tokens of a busy key that were taken ahead may be handed out. Default: 500 ms.
-	Lease time.Duration
 
 	// Now is the process's clock, for leases only. Default: time.Now.
 	Now func() time.Time
 }
 
 const (
-	// ahead is how much of a key's rate may be taken at once beyond what is asked for: half a default
-	// lease, so that hardly a token lapses, and enough that a key of a hundred requests a second asks
-	// for one in twenty-five.
-	ahead = 250 * time.Millisecond
+	// leaseAhead is how much of a key's rate a lease takes beyond the current requests. A key of 1000 requests a
+	// second asks Redis once in a hundred requests.
+	leaseAhead = 100 * time.Millisecond
 
-	// fewOf is the part of a burst that is too little to be missed by the other processes, or to be noticed
-	// when it is used late; it may be kept for fewFor. It is at most mostFew.
-	fewOf   = 100
-	mostFew = 50
-	fewFor  = 5 * time.Minute
+	// leaseTime is how long leased tokens may be used.
+	leaseTime = 500 * time.Millisecond
 
-	// steady is for how long every key's rate must have been kept before it is said that they are again: of
-	// a cluster, a part may be down.
+	// steady is how long no question may fail before the log says that rates are kept again: of a cluster, a
+	// part may be down.
 	steady = time.Second
 
-	// maxBuckets is how many keys' tokens a process keeps track of; those least used are forgotten,
-	// with their tokens.
+	// maxBuckets bounds the keys of which a process holds leases. The least used are forgotten with their tokens.
 	maxBuckets = 100_000
 )
 
-// Limiter allows or refuses requests by key. It may be used from many goroutines.
+// Limiter allows or refuses requests by key. It is safe for concurrent use.
 type Limiter struct {
 	redis   redis.Scripter // nil: everything is allowed
 	script  *redis.Script
@@ -94,13 +83,10 @@ type Limiter struct {
 	failed  atomic.Int64 // when Redis last could not say, in Unix nanoseconds
 }
 
-// New makes a Limiter that keeps rates in client, or allows everything when client is nil.
+// New returns a Limiter that keeps rates in client, or allows everything when client is nil.
 func New(client redis.Scripter, o Options) *Limiter {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Lease <= 0 {
-		o.Lease = 500 * time.Millisecond
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -113,8 +99,7 @@ func New(client redis.Scripter, o Options) *Limiter {
 	}
 }
 
-// Allow asks for one request of key at the rate. The key names whom the rate is kept for; who shares
-// it, shares the rate. When ctx ends first, the answer is that it is allowed.
+// Allow reports whether key may make one more request at the rate.
 func (l *Limiter) Allow(ctx context.Context, key string, rate Rate) Result {
 	if rate.PerSecond <= 0 {
 		return Result{Allowed: true}
@@ -137,25 +122,25 @@ func (l *Limiter) Allow(ctx context.Context, key string, rate Rate) Result {
 // Refused returns how many requests were not allowed so far.
 func (l *Limiter) Refused() int64 { return l.refused.Load() }
 
-// open is the answer when no rate can be kept.
+// open is the result when no rate can be kept.
 func open(rate Rate) Result { return Result{Rate: rate, Allowed: true, Remaining: rate.Burst} }
 
-// grant is what the script answers.
+// grant is the script's answer.
 type grant struct {
-	tokens     int           // taken, at most as many as needed and wanted
-	remaining  int           // still to be had
-	retryAfter time.Duration // when none was to be had
+	tokens     int           // leased: at most need and ahead together
+	remaining  int           // still in Redis
+	retryAfter time.Duration // until the next token, when tokens is 0
 	resetAfter time.Duration
 }
 
-// ask gives unused tokens back to Redis, and takes up to need and then up to further ones. It does not end with
-// ctx: others wait for its answer, and the client bounds it.
-func (l *Limiter) ask(ctx context.Context, name string, rate Rate, need, further, unused int) (grant, bool) {
-	n, err := l.script.Run(context.WithoutCancel(ctx), l.redis, []string{name}, rate.PerSecond, rate.Burst, need, further, unused).Int64Slice()
+// ask returns unused tokens to Redis, and takes up to need tokens and then up to ahead further ones. It goes on
+// when ctx is cancelled, as other requests wait for the answer; the client bounds its time.
+func (l *Limiter) ask(ctx context.Context, name string, rate Rate, need, ahead, unused int) (grant, bool) {
+	n, err := l.script.Run(context.WithoutCancel(ctx), l.redis, []string{name}, rate.PerSecond, rate.Burst, need, ahead, unused).Int64Slice()
 	if err != nil || len(n) != 4 {
 		l.failed.Store(l.o.Now().UnixNano())
 		if !l.failing.Swap(true) {
-			l.o.Log.WarnContext(ctx, "rates can not be kept; all requests are allowed", slog.Any("error", err))
+			l.o.Log.WarnContext(ctx, "rates cannot be kept; all requests are allowed", slog.Any("error", err))
 		}
 		return grant{}, false
 	}
@@ -170,18 +155,17 @@ func (l *Limiter) ask(ctx context.Context, name string, rate Rate, need, further
 	}, true
 }
 
-// take is the script. KEYS[1] holds "debt:at": the tokens that are used and not yet earned back, in
-// millionths, at a moment in microseconds of Redis' clock. ARGV: rate, burst, needed, wanted besides, given back. At a rate of r
-// tokens a second, r millionths are earned back each microsecond. It answers how many tokens were
-// taken, how many remain, and microseconds until the next one and until all are there.
+// take is the script. KEYS[1] holds "debt:at": the used tokens that are not earned back, in millionths, at a time
+// in microseconds of the clock of Redis. At a rate of r tokens a second, r millionths are earned back each
+// microsecond. ARGV: rate, burst, need, ahead, unused. The script returns the tokens taken, the tokens that
+// remain, and the microseconds until the next token and until the whole burst.
 //
-// What is wanted besides comes out of the half of the burst that is used first. Tokens that are given back count as
-// never taken: what was taken since a moment is at most the burst, what the rate gave, and what was given back; so
-// what was used of it is at most the first two.
+// Unused tokens are returned first, as if they had never been taken. Tokens ahead come out of the first half
+// of the burst only.
 const take = `
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local rate, burst, need, further, unused = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local rate, burst, need, ahead, unused = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local full = burst * 1000000
 local debt, at = 0, now
 local held = redis.call('GET', KEYS[1])
@@ -194,7 +178,7 @@ if earned >= debt then debt = 0 else debt = debt - earned end
 if debt > full then debt = full end
 local free = math.floor((full - debt) / 1000000)
 local taken = math.min(need, free)
-taken = taken + math.max(0, math.min(further, free - taken - math.ceil(burst / 2)))
+taken = taken + math.max(0, math.min(ahead, free - taken - math.ceil(burst / 2)))
 local wait = 0
 if taken > 0 then
   debt = debt + taken * 1000000
