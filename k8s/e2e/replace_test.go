@@ -41,11 +41,11 @@ func (r *release) testReplacedUnderLoad(t *testing.T) {
 	for _, component := range []string{"entries", "region"} {
 		phase("evictions of "+component, func() { r.evictAll(t, component) })
 	}
-	old := r.secret(t, "lectern-auth", "AUTH_CACHE_SECRETS")
+	old := r.secret(t, "lectern-keys", "INGEST_API_KEYS")
 	const another = "another-secret-of-the-same-kind-0"
 	for _, secrets := range []string{old + "," + another, another + "," + old} {
 		phase("a Secret rotated", func() {
-			r.kubectl(t, "patch", "secret", "lectern-auth", "--type=merge", "-p", fmt.Sprintf(`{"stringData":{"AUTH_CACHE_SECRETS":%q}}`, secrets))
+			r.kubectl(t, "patch", "secret", "lectern-keys", "--type=merge", "-p", fmt.Sprintf(`{"stringData":{"INGEST_API_KEYS":%q}}`, secrets))
 			r.restart(t, "entries", "embeddables", "experiments", "region", "proxy")
 		})
 	}

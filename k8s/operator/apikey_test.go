@@ -38,7 +38,6 @@ func keyEnviron(keys *authtest.Keys) map[string]string {
 	return map[string]string{
 		"AUTH_MIGRATE_DATABASE_URL": keys.Config.MigrateURL.Reveal(),
 		"REDIS_URL":                 keys.Config.Redis.URL.Reveal(),
-		"AUTH_CACHE_SECRETS":        keys.Config.CacheSecrets[0].Reveal(),
 		"PUBLIC_URL":                "https://api.example.com",
 	}
 }

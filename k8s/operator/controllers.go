@@ -48,6 +48,9 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 		tel.Logger.WarnContext(ctx, "AUTH_MIGRATE_DATABASE_URL is not set: APIKeys are not looked after")
 		return nil
 	}
+	if !cfg.Auth.Redis.Enabled() {
+		tel.Logger.WarnContext(ctx, "REDIS_URL is not set: services notice a revoked key within AUTH_CACHE_TTL")
+	}
 	keys, err := keyring.OpenAdmin(ctx, cfg.Auth, keyring.Options{
 		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Pool: cfg.Pool, Now: cfg.Now,
 	})

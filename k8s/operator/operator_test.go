@@ -146,7 +146,7 @@ func TestConfigFaults(t *testing.T) {
 		{"forget", map[string]string{"FORGET_TIMEOUT": "0s"}, "FORGET_TIMEOUT"},
 		{"revoke", map[string]string{"REVOKE_TIMEOUT": "1ms"}, "REVOKE_TIMEOUT"},
 		{"address", map[string]string{"LISTEN_INTERNAL": "9090"}, "LISTEN_INTERNAL"},
-		{"auth", map[string]string{"REDIS_URL": "redis://127.0.0.1:1"}, "AUTH_CACHE_SECRETS"},
+		{"auth", map[string]string{"AUTH_CACHE_TTL": "1ms"}, "AUTH_CACHE_TTL"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var cfg Config

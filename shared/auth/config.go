@@ -26,15 +26,16 @@ type Config struct {
 	// latest, and no rate is kept.
 	Redis redisdb.Config
 
-	// How long after Postgres was read its answer about a key is believed, whatever caches
-	// it passed; from 100ms to 10m.
+	// How long after Postgres was read a copy of a key is used, in all caches together; from 100ms to 10m.
 	CacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"5s"`
 
-	// The secrets that authenticate what lies in Redis: comma-separated, each of 16 bytes at least, the
-	// same in every process. The first is written with, all are read with. To change one, add the new
-	// one last everywhere, then put it first everywhere, then drop the old one. Required with
-	// REDIS_URL.
-	CacheSecrets []config.Secret `env:"AUTH_CACHE_SECRETS"`
+	// How many look-ups of keys one process may have in flight, from 1 to 10000. A further request whose key is
+	// not cached waits for half a second and is then answered 429.
+	MaxLookups int `env:"AUTH_MAX_LOOKUPS" envDefault:"64"`
+
+	// How many refused keys one client address may try a second at one process. Beyond that its requests are
+	// answered 429 unless their key is cached. 0: any number.
+	UnknownRate int `env:"AUTH_UNKNOWN_RATE" envDefault:"50"`
 
 	// Accepts keys brought along from elsewhere, of any form.
 	ForeignKeys bool `env:"FOREIGN_KEYS"`
@@ -52,24 +53,18 @@ type Config struct {
 	AnonRateLimit int `env:"ANON_RATE_LIMIT" envDefault:"200"`
 }
 
-const minCacheSecret = 16
+// MaxCacheTTL is the longest AUTH_CACHE_TTL.
+const MaxCacheTTL = 10 * time.Minute
 
 // Validate reports every fault at once. Whether a URL is required depends on what is done with it, so
 // that is said when it is missing.
 func (c Config) Validate() error {
 	var errs []error
-	if c.CacheTTL < 100*time.Millisecond || c.CacheTTL > 10*time.Minute {
+	if c.CacheTTL < 100*time.Millisecond || c.CacheTTL > MaxCacheTTL {
 		errs = append(errs, config.Invalid("AUTH_CACHE_TTL", c.CacheTTL, "a duration from 100ms to 10m"))
 	}
-	if c.Redis.Enabled() && len(c.CacheSecrets) == 0 {
-		errs = append(errs, &config.Fault{Variable: "AUTH_CACHE_SECRETS", Problem: "is not set, and is required with REDIS_URL"})
-	}
-	for _, s := range c.CacheSecrets {
-		if len(s.Reveal()) < minCacheSecret {
-			errs = append(errs, &config.Fault{Variable: "AUTH_CACHE_SECRETS",
-				Problem: fmt.Sprintf("has a secret of %d bytes; allowed: %d or more", len(s.Reveal()), minCacheSecret)})
-			break
-		}
+	if c.MaxLookups < 1 || c.MaxLookups > 10_000 {
+		errs = append(errs, config.Invalid("AUTH_MAX_LOOKUPS", c.MaxLookups, "an integer from 1 to 10000"))
 	}
 	for _, n := range []struct {
 		variable string
@@ -78,6 +73,7 @@ func (c Config) Validate() error {
 		{"RATE_LIMIT", c.RateLimit},
 		{"RATE_BURST", c.RateBurst},
 		{"ANON_RATE_LIMIT", c.AnonRateLimit},
+		{"AUTH_UNKNOWN_RATE", c.UnknownRate},
 	} {
 		if n.value < 0 || n.value > ratelimit.Max {
 			errs = append(errs, config.Invalid(n.variable, n.value, fmt.Sprintf("an integer from 0 to %d", ratelimit.Max)))

@@ -19,12 +19,11 @@ func TestConfigValidate(t *testing.T) {
 		want []string // variables at fault
 	}{
 		{"defaults", nil, nil},
-		{"with Redis", map[string]string{"REDIS_URL": "redis://h", "AUTH_CACHE_SECRETS": "0123456789abcdef,0123456789abcdeg"}, nil},
-		{"Redis without secrets", map[string]string{"REDIS_URL": "redis://h"}, []string{"AUTH_CACHE_SECRETS"}},
+		{"with Redis", map[string]string{"REDIS_URL": "redis://h"}, nil},
 		{"everything", map[string]string{
-			"REDIS_URL": "http://h", "AUTH_CACHE_SECRETS": "short", "AUTH_CACHE_TTL": "1ms",
+			"REDIS_URL": "http://h", "AUTH_MAX_LOOKUPS": "0", "AUTH_UNKNOWN_RATE": "-1", "AUTH_CACHE_TTL": "1ms",
 			"RATE_LIMIT": "-1", "RATE_BURST": "-1", "ANON_RATE_LIMIT": "2000000000",
-		}, []string{"ANON_RATE_LIMIT", "AUTH_CACHE_SECRETS", "AUTH_CACHE_TTL", "RATE_BURST", "RATE_LIMIT", "REDIS_URL"}},
+		}, []string{"ANON_RATE_LIMIT", "AUTH_CACHE_TTL", "AUTH_MAX_LOOKUPS", "AUTH_UNKNOWN_RATE", "RATE_BURST", "RATE_LIMIT", "REDIS_URL"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			environ := map[string]string{}

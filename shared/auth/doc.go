@@ -1,18 +1,24 @@
-// Package auth owns who may read a project: API keys, their verification in front of a request, and
-// the shared keys of trusted services. Keys of record are in package pgkeys, the cache of them that
-// processes share in rediskeys; keyring puts the parts together for a service.
+// Package auth verifies API keys in front of a request, and the shared keys of trusted services. Package pgkeys holds
+// the keys of record in Postgres, package rediskeys the copies that processes share; package keyring puts the parts
+// together for a service.
 //
 // # What it promises
 //
-//   - A key is looked up together with the project of the request. A key that does not exist and one
-//     of another project are the same thing.
-//   - Only the SHA-256 of a key is ever stored or sent on. A key stands in no log, metric or span.
-//   - A key that is revoked stops working everywhere within a second while Redis is up, and within
-//     the cache's TTL always: the time counts from the moment that Postgres was read, however many
-//     layers the answer came through.
-//   - A fault of a store is never answered as a wrong key, and never grants anything. While no store
-//     answers, what was read before serves until its TTL has passed; after that the answer is
-//     "unavailable".
+//   - A key is looked up together with the project of the request. An unknown key and a key of another project
+//     get the same answer.
+//   - Only the SHA-256 of a key is stored or sent on. No log, metric or span contains a key.
+//   - A revoked key stops working everywhere within a second while Redis is up, and within AUTH_CACHE_TTL always.
+//     The time counts from when Postgres was read, over all caches together.
+//   - A fault of a store is never answered as a wrong key, and never grants anything. When no cached copy is left,
+//     the answer is "unavailable".
+//   - Random keys do not reach the stores without bound: look-ups in flight are limited, and so are the
+//     refused keys of each client address. Beyond that the answer is "rate limited". Cached keys are not affected.
 //
-// It refuses to know what is read, and to mint or revoke: that is pgkeys.Admin's.
+// # How a copy learns of a change
+//
+// A look-up asks the cache of the process, then Redis, then Postgres. A change of a key puts a marker into Redis and is
+// broadcast; each process then drops its copy. A process that loses its subscription drops all its copies, and drops
+// them again when it is subscribed. Whatever is missed, a copy expires AUTH_CACHE_TTL after Postgres was read.
+//
+// Package pgkeys mints and revokes; this package does not.
 package auth

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
@@ -14,8 +15,7 @@ import (
 // KeyHeader is the request header that carries an API key, and a shared key of a trusted service.
 const KeyHeader = "X-Api-Key"
 
-// Guard stands before operations: it asks for a key, then for its scope, then for its rate, and
-// answers with the first that is wanting.
+// Guard protects operations: it checks the key, then its scope, then its rate, and answers with the first fault.
 type Guard struct {
 	verifier  *Verifier
 	limiter   *ratelimit.Limiter
@@ -101,7 +101,7 @@ func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (
 	case !p.Scopes.Has(scope):
 		return p, rate, apierr.New(apierr.InsufficientScope, "The API key does not have the scope "+scope.String()+".")
 	case !rate.Allowed:
-		return p, rate, tooMany(rate)
+		return p, rate, tooMany(rate.RetryAfter)
 	}
 	return p, rate, nil
 }
@@ -113,14 +113,14 @@ func (g *Guard) CheckAddress(ctx context.Context, address string) error {
 		return nil // not behind a server that knows addresses
 	}
 	if rate := g.limiter.Allow(ctx, "anonymous:"+network(address), g.anonymous); !rate.Allowed {
-		return tooMany(rate)
+		return tooMany(rate.RetryAfter)
 	}
 	return nil
 }
 
-func tooMany(rate ratelimit.Result) error {
+func tooMany(retryAfter time.Duration) error {
 	return apierr.New(apierr.RateLimited, "Too many requests. Try again after the time that Retry-After gives.").
-		After(rate.RetryAfter)
+		After(retryAfter)
 }
 
 // rateOf is the rate of p: its own, with a burst in the proportion of the default's, or the default.

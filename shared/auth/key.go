@@ -28,9 +28,6 @@ const (
 // Hash is the SHA-256 of a key's whole text: what is stored in a key's place.
 type Hash [sha256.Size]byte
 
-// Shard is the shard of the key space that h belongs to: what a change of a key is announced by.
-func (h Hash) Shard() byte { return h[0] }
-
 // String gives h in hexadecimal.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 

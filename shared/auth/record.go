@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -23,8 +22,8 @@ type Record struct {
 	// Owner is whom a program looks after the key for; zero: people do. Look-ups leave it out.
 	Owner Owner
 
-	// ReadAt is the moment before the store of record was asked. Nothing that follows from the record
-	// is believed for longer than the cache's TTL after it.
+	// ReadAt is when Postgres was about to be read, on the clock of this process. No copy of the record is
+	// used for longer than AUTH_CACHE_TTL after it.
 	ReadAt time.Time
 }
 
@@ -68,10 +67,6 @@ const (
 	ErrExpired   Refusal = "the API key has expired"
 	ErrRevoked   Refusal = "the API key is revoked"
 )
-
-// ErrChanged is wrapped by the fault of a store that knows the record to have changed within the TTL,
-// and could not read it again: what was read before may then not be used.
-var ErrChanged = errors.New("the key has changed since it was read")
 
 // Principal is whom an accepted key speaks for.
 type Principal struct {

@@ -4,106 +4,102 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/maypok86/otter/v2"
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 const (
-	// freshFor bounds how long a local copy is used without asking, or being told of all changes, so that
-	// a revocation whose broadcast was missed is seen within a second.
-	freshFor = 900 * time.Millisecond
+	// refusedFor is how long the process remembers that a key was refused.
+	refusedFor = time.Second
 
-	// unknownFor is how long a key that was not found is remembered as such.
-	unknownFor = time.Second
+	// deafFor is how long a copy lives while the process would not hear of a change.
+	deafFor = 900 * time.Millisecond
 
-	// noteEvery is how often the use of a key that is held is reported.
+	// noteEvery is how often the use of a cached key is reported.
 	noteEvery = 30 * time.Second
 
-	// patience is how long a request that has a usable copy waits for a store that does not answer.
-	patience = 200 * time.Millisecond
-
-	// retryAfter is how long a store that failed for a key is not asked about it again, while there is
-	// a usable copy.
-	retryAfter = 250 * time.Millisecond
+	// slotWait is how long a look-up waits for one of the [VerifierOptions.MaxLookups].
+	slotWait = 500 * time.Millisecond
 )
 
-// VerifierOptions is what a Verifier is given besides its store.
+// VerifierOptions configures a Verifier.
 type VerifierOptions struct {
-	// TTL bounds how long after the store of record was read its answer is believed. Required.
+	// TTL is how long after Postgres was read a copy is used. Required.
 	TTL time.Duration
+
+	// Deaf reports whether the process would miss a change that is broadcast now. Copies made meanwhile
+	// live for less than a second. Nil: never.
+	Deaf func() bool
 
 	// Foreign lets keys of any form be tried when it knows their hash. Nil: they are refused.
 	Foreign *ForeignKeys
 
-	// Uses is told when a key is used. Nil: nobody is.
+	// Uses records when keys are used. Nil: nothing does.
 	Uses *LastUse
+
+	// MaxLookups is how many look-ups may be in flight. Default: 64.
+	MaxLookups int
+
+	// UnknownRate is how many refused keys one client address may try a second. 0: any number.
+	UnknownRate int
 
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 
-	// Capacity is how many keys are held in process, and as many again that were not found.
-	// Default: 100,000, some 30 MB when full.
+	// Capacity is how many accepted keys the process caches, and how many refused ones. Default: 100,000, about
+	// 30 MB when full.
 	Capacity int
 
 	// LoadLimit is how long one look-up may take. Default: 2 s.
 	LoadLimit time.Duration
 }
 
-// Verifier tells whether a key is good for a project. It holds what a Store answered, bounded in
-// number and age, and asks once however many requests wait for the same key.
+// Verifier decides whether a key is good for a project. It caches the answers of a Store, and has one look-up
+// in flight for each key.
 type Verifier struct {
 	store Store
 	o     VerifierOptions
-	fresh time.Duration
 
-	known   *otter.Cache[subject, *verdict]
-	unknown *otter.Cache[subject, refused]
-	changes generations
-	doubted atomic.Pointer[time.Time] // copies asked for before it must be asked for again
-	account atomic.Pointer[account]   // nil: no change is told
+	copies  *otter.Cache[subject, *keyCopy]
+	refused *otter.Cache[subject, refusal]
+	changes changes
+	flood   *flood
 
-	flights flights
-	ctx     context.Context // of the loads; ends with Close
+	flights singleflight.Group
+	slots   *semaphore.Weighted
+	ctx     context.Context // of the look-ups; Close cancels it
 	cancel  context.CancelFunc
-	loads   sync.WaitGroup
-
-	tally Tally
 }
 
-// subject is what a verdict is about.
+// subject is a key in a project.
 type subject struct {
 	project string
 	hash    Hash
 }
 
-// verdict is a key that was found, with how long it may be believed.
-type verdict struct {
-	principal  Principal
-	expires    time.Time // zero: never
-	generation uint64
-	asked      time.Time // when the load began
-	readAt     time.Time // when the store of record was read, at most asked
-	deadline   time.Time // TTL after that
-
-	notedAt    atomic.Int64 // when its use was reported last, as nanoseconds after asked; 0: it was not
-	refreshing atomic.Bool  // a load that will replace it has begun
-	failedAt   atomic.Int64 // when asking failed, as nanoseconds after asked; 0: it did not
+// keyCopy is the cached record of a key. Past its time it is looked up again.
+type keyCopy struct {
+	principal Principal
+	expires   time.Time // when the key itself expires; zero: never
+	loaded    time.Time
+	until     time.Time    // when the copy expires
+	noted     atomic.Int64 // when its use was last reported, as nanoseconds after loaded; 0: never
 }
 
-// refused is a key that was not found, or is revoked.
-type refused struct {
-	why        Refusal
-	generation uint64
-	asked      time.Time
+// refusal is the cached reason why a key is not accepted.
+type refusal struct {
+	why   Refusal
+	until time.Time
 }
 
-// NewVerifier makes a Verifier over store. The caller closes it.
+// NewVerifier returns a Verifier over store. The caller closes it.
 func NewVerifier(store Store, o VerifierOptions) *Verifier {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -114,22 +110,27 @@ func NewVerifier(store Store, o VerifierOptions) *Verifier {
 	if o.LoadLimit <= 0 {
 		o.LoadLimit = 2 * time.Second
 	}
+	if o.MaxLookups <= 0 {
+		o.MaxLookups = 64
+	}
 	v := &Verifier{
 		store:   store,
 		o:       o,
-		fresh:   min(o.TTL, freshFor),
-		known:   otter.Must(&otter.Options[subject, *verdict]{MaximumSize: o.Capacity}),
-		unknown: otter.Must(&otter.Options[subject, refused]{MaximumSize: o.Capacity}),
+		copies:  otter.Must(&otter.Options[subject, *keyCopy]{MaximumSize: o.Capacity}),
+		refused: otter.Must(&otter.Options[subject, refusal]{MaximumSize: o.Capacity}),
+		changes: newChanges(o.Capacity),
+		flood:   newFlood(o.UnknownRate),
+		slots:   semaphore.NewWeighted(int64(o.MaxLookups)),
 	}
-	v.doubted.Store(new(time.Time))
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	return v
 }
 
-// Verify returns whom key speaks for in the project. A key that is not accepted is a [Refusal]. A
-// fault of the stores is an apierr of Unavailable, or what the store answered as an apierr.
+// Verify returns the principal that key stands for in the project. The error is a [Refusal] when the key is not
+// accepted, and else an apierr: RateLimited when too many look-ups are in flight or the client's address has tried
+// too many refused keys, Unavailable when the store failed.
 //
-// Warm, it takes no lock, makes no garbage and asks nobody.
+// For a cached key it takes no lock, allocates nothing and asks no store.
 func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal, error) {
 	h, err := v.parse(key)
 	if err != nil {
@@ -138,42 +139,31 @@ func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal
 	if !wire.ValidIdentifier(projectID) {
 		return Principal{}, ErrUnknown
 	}
-	about := subject{projectID, h}
-	generation := v.changes.current(h.Shard())
-	now := v.o.Now()
-
-	held, ok := v.known.GetIfPresent(about)
-	if ok && held.generation == generation {
-		known, deadline, told := v.standing(held)
-		age := now.Sub(known)
-		switch {
-		case !now.Before(deadline):
-			// As if it were not held.
-		case age < v.fresh && known.After(*v.doubted.Load()):
-			if v.renewable(held, age, told, now) {
-				v.refresh(ctx, about, held, now)
-			}
-			v.tally.Hit()
-			return v.grant(held, now)
-		case held.failedSince(known):
-			v.refresh(ctx, about, held, now)
-			v.tally.Hit()
-			return v.grant(held, now)
-		default:
-			v.tally.Miss()
-			return v.ask(ctx, about, held)
-		}
+	about, now := subject{projectID, h}, v.o.Now()
+	c, seen := v.copies.GetIfPresent(about)
+	if seen && now.Before(c.until) {
+		return v.grant(c, now)
+	}
+	if r, ok := v.refused.GetIfPresent(about); ok && now.Before(r.until) {
+		return Principal{}, r.why
 	}
 
-	if no, ok := v.unknown.GetIfPresent(about); ok && no.generation == generation && now.Sub(no.asked) < unknownFor {
-		v.tally.Hit()
-		return Principal{}, no.why
+	// A key that was accepted lately is no random key, so a flood from the same address does not hold it up.
+	address := network(httpapi.InfoFrom(ctx).ClientAddress)
+	if !seen && v.flood.over(address) {
+		return Principal{}, tooMany(floodWindow)
 	}
-	v.tally.Miss()
-	return v.ask(ctx, about, nil)
+	c, err = v.lookUp(ctx, about)
+	if _, refused := errors.AsType[Refusal](err); refused {
+		v.flood.count(address)
+	}
+	if err != nil {
+		return Principal{}, err
+	}
+	return v.grant(c, v.o.Now())
 }
 
-// parse returns the hash of a key that may be tried.
+// parse returns the hash of a key that may be looked up.
 func (v *Verifier) parse(key string) (Hash, error) {
 	if key == "" {
 		return Hash{}, ErrMissing
@@ -195,113 +185,158 @@ func (v *Verifier) parse(key string) (Hash, error) {
 	return h, nil
 }
 
-// grant accepts a key, unless its time has come.
-func (v *Verifier) grant(held *verdict, now time.Time) (Principal, error) {
-	if !held.expires.IsZero() && !now.Before(held.expires) {
+// grant accepts a key unless it has expired.
+func (v *Verifier) grant(c *keyCopy, now time.Time) (Principal, error) {
+	if !c.expires.IsZero() && !now.Before(c.expires) {
 		return Principal{}, ErrExpired
 	}
 	if v.o.Uses != nil {
-		held.note(v.o.Uses, now)
+		c.note(v.o.Uses, now)
 	}
-	return held.principal, nil
+	return c.principal, nil
 }
 
 // note reports a use, unless one was reported lately.
-func (d *verdict) note(uses *LastUse, now time.Time) {
-	last, since := d.notedAt.Load(), max(1, int64(now.Sub(d.asked)))
-	if (last == 0 || since-last >= int64(noteEvery)) && d.notedAt.CompareAndSwap(last, since) {
-		uses.note(d.principal.ProjectID, d.principal.KeyID, now)
+func (c *keyCopy) note(uses *LastUse, now time.Time) {
+	last, since := c.noted.Load(), max(1, int64(now.Sub(c.loaded)))
+	if (last == 0 || since-last >= int64(noteEvery)) && c.noted.CompareAndSwap(last, since) {
+		uses.note(c.principal.ProjectID, c.principal.KeyID, now)
 	}
 }
 
-// refresh has held replaced in the background, once; after a failure not again for a moment.
-func (v *Verifier) refresh(ctx context.Context, about subject, held *verdict, now time.Time) {
-	if failed := held.failedAt.Load(); failed != 0 && now.Sub(held.asked) < time.Duration(failed)+retryAfter {
-		return
-	}
-	if held.refreshing.CompareAndSwap(false, true) {
-		v.join(ctx, about)
-	}
-}
-
-// ask waits for what the store says. When it fails and held, which may be nil, is still good, that
-// serves instead.
-func (v *Verifier) ask(ctx context.Context, about subject, held *verdict) (Principal, error) {
-	f := v.join(ctx, about)
-	var tooLong <-chan time.Time
-	if held != nil {
-		timer := time.NewTimer(patience)
-		defer timer.Stop()
-		tooLong = timer.C
-	}
+// lookUp joins the look-up of the key that is in flight, or starts one. The look-up goes on when ctx is
+// cancelled, as other requests may wait for it.
+func (v *Verifier) lookUp(ctx context.Context, about subject) (*keyCopy, error) {
+	// The project may be a part of the request's memory.
+	about.project = strings.Clone(about.project)
+	done := v.flights.DoChan(about.project+"\x00"+string(about.hash[:]), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.o.LoadLimit)
+		defer cancel()
+		defer context.AfterFunc(v.ctx, cancel)()
+		return v.load(ctx, about)
+	})
 	select {
-	case <-f.done:
 	case <-ctx.Done():
-		return Principal{}, ctx.Err()
-	case <-tooLong:
-		if v.usable(about, held) {
-			held.fail(v.o.Now())
-			return v.grant(held, v.o.Now())
+		return nil, ctx.Err()
+	case r := <-done:
+		if r.Err != nil {
+			return nil, r.Err
 		}
-		select {
-		case <-f.done:
-		case <-ctx.Done():
-			return Principal{}, ctx.Err()
-		}
+		return r.Val.(*keyCopy), nil
 	}
+}
+
+// load asks the store and caches its answer. When the key changes meanwhile it asks again, as a waiting
+// request may have come after the change.
+func (v *Verifier) load(ctx context.Context, about subject) (*keyCopy, error) {
+	waiting, cancel := context.WithTimeout(ctx, slotWait)
+	defer cancel()
+	if err := v.slots.Acquire(waiting, 1); err != nil {
+		return nil, tooMany(time.Second)
+	}
+	defer v.slots.Release(1)
+
+	const attempts = 4
+	for range attempts {
+		began, asked := v.changes.now(), v.o.Now()
+		record, err := v.store.Lookup(ctx, about.project, about.hash)
+		c, err := v.cache(about, record, err, asked)
+		// Only now: a change that comes later drops what was just cached.
+		if !v.changes.since(began, about) {
+			return c, err
+		}
+		v.forget(about)
+	}
+	return nil, apierr.NotAvailable(errors.New("the key changes faster than it can be read"))
+}
+
+// cache judges a store's answer and caches it, unless it is a fault.
+func (v *Verifier) cache(about subject, r Record, err error, asked time.Time) (*keyCopy, error) {
+	why, refused := errors.AsType[Refusal](err)
 	switch {
-	case f.fault != nil:
-		if held != nil && !errors.Is(f.fault, ErrChanged) && v.usable(about, held) {
-			return v.grant(held, v.o.Now())
+	case refused:
+	case err != nil:
+		if _, ok := errors.AsType[*apierr.Error](err); !ok {
+			err = apierr.NotAvailable(err)
 		}
-		if _, ok := errors.AsType[*apierr.Error](f.fault); ok {
-			return Principal{}, f.fault
-		}
-		return Principal{}, apierr.NotAvailable(f.fault)
-	case f.found == nil:
-		return Principal{}, f.why
+		return nil, err
+	case r.ProjectID != about.project:
+		why, refused = ErrUnknown, true
+	case !r.RevokedAt.IsZero():
+		why, refused = ErrRevoked, true
 	}
-	return v.grant(f.found, v.o.Now())
+	if refused {
+		v.copies.Invalidate(about)
+		v.refused.Set(about, refusal{why, asked.Add(refusedFor)})
+		return nil, why
+	}
+	c := &keyCopy{
+		principal: Principal{KeyID: r.ID, ProjectID: about.project, Scopes: r.Scopes, Rate: r.Rate},
+		expires:   r.ExpiresAt,
+		loaded:    asked,
+		until:     r.ReadAt.Add(v.o.TTL),
+	}
+	if soon := asked.Add(deafFor); v.o.Deaf != nil && v.o.Deaf() && soon.Before(c.until) {
+		c.until = soon
+	}
+	v.copies.Set(about, c)
+	v.refused.Invalidate(about)
+	return c, nil
 }
 
-// usable tells whether held may serve while the store is out of reach.
-func (v *Verifier) usable(about subject, held *verdict) bool {
-	_, deadline, _ := v.standing(held)
-	return held.generation == v.changes.current(about.hash.Shard()) && v.o.Now().Before(deadline)
+func (v *Verifier) forget(about subject) {
+	v.copies.Invalidate(about)
+	v.refused.Invalidate(about)
 }
 
-// failedSince tells whether asking failed after a moment.
-func (d *verdict) failedSince(known time.Time) bool {
-	failed := d.failedAt.Load()
-	return failed != 0 && !d.asked.Add(time.Duration(failed)).Before(known)
+// Changed drops what is cached of a key, and has a look-up in flight ask again.
+func (v *Verifier) Changed(projectID string, h Hash) {
+	about := subject{projectID, h}
+	v.changes.add(about)
+	v.forget(about)
 }
 
-// fail notes that asking failed, so that for a moment nobody waits for it again.
-func (d *verdict) fail(now time.Time) {
-	d.failedAt.Store(max(1, int64(now.Sub(d.asked))))
-	d.refreshing.Store(false)
+// Drop drops all that is cached, and has all look-ups in flight ask again.
+func (v *Verifier) Drop() {
+	v.changes.addAll()
+	v.copies.InvalidateAll()
+	v.refused.InvalidateAll()
 }
 
-// Changed says that a key of the shard (see [Hash.Shard]) has changed: what is held of the shard, and
-// what is being loaded, is not used any more.
-func (v *Verifier) Changed(shard byte) { v.changes.bump(shard) }
-
-// Doubt says that changes may have been missed until now: all that is held is asked for again before
-// it is used, or used as before when no store answers.
-func (v *Verifier) Doubt() {
-	now := v.o.Now()
-	v.doubted.Store(&now)
-}
-
-// Tally counts look-ups in process.
-func (v *Verifier) Tally() *Tally { return &v.tally }
-
-// Close ends the loads that are under way.
+// Close cancels the look-ups in flight.
 func (v *Verifier) Close() {
 	v.cancel()
-	v.flights.close()
-	v.loads.Wait()
+	v.changes.keys.StopAllGoroutines()
+	v.flood.windows.StopAllGoroutines()
 }
 
-// keep makes a copy of s that does not hold on to the request that s is a part of.
-func (s subject) keep() subject { return subject{strings.Clone(s.project), s.hash} }
+// changes remembers for a while which keys have changed. Without it a look-up that read the store before a change
+// would cache its answer after the change dropped the copy.
+type changes struct {
+	count *atomic.Uint64
+	all   *atomic.Uint64 // the count at the last change of all keys
+	keys  *otter.Cache[subject, uint64]
+}
+
+// changesKept is longer than any look-up takes.
+const changesKept = time.Minute
+
+func newChanges(capacity int) changes {
+	return changes{
+		count: new(atomic.Uint64),
+		all:   new(atomic.Uint64),
+		keys: otter.Must(&otter.Options[subject, uint64]{
+			MaximumSize: capacity, ExpiryCalculator: otter.ExpiryWriting[subject, uint64](changesKept),
+		}),
+	}
+}
+
+func (c changes) add(about subject) { c.keys.Set(about, c.count.Add(1)) }
+func (c changes) addAll()           { c.all.Store(c.count.Add(1)) }
+func (c changes) now() uint64       { return c.count.Load() }
+
+// since reports whether the key has changed since now returned began.
+func (c changes) since(began uint64, about subject) bool {
+	at, ok := c.keys.GetIfPresent(about)
+	return ok && at > began || c.all.Load() > began
+}

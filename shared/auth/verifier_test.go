@@ -3,7 +3,6 @@ package auth_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -98,7 +97,6 @@ func TestOneLookupForManyRequests(t *testing.T) {
 	if err := <-gone; !errors.Is(err, context.Canceled) {
 		t.Errorf("the request that went away: %v", err)
 	}
-	eventually(t, "all requests wait", func() bool { _, misses, _ := b.Tally().Counts(); return misses == n+1 })
 	close(gate)
 	for range n {
 		if err := <-errs; err != nil {
@@ -137,7 +135,7 @@ func TestUnknownIsRememberedForASecond(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.store.put(auth.Record{ID: "key_3", ProjectID: "p"}, other.Reveal())
-	b.Changed(h.Shard())
+	b.Changed("p", h)
 	if _, err := b.Verify(t.Context(), "p", other.Reveal()); err != nil {
 		t.Fatalf("after the announcement: %v", err)
 	}
@@ -185,21 +183,9 @@ func TestReadingCountsOverAllLayers(t *testing.T) {
 	}
 }
 
-func TestReadingInTheFutureLivesNoLonger(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{})
-	b.store.now = func() time.Time { return b.clock.now().Add(time.Hour) }
-	if err := b.verify(t); err != nil {
-		t.Fatal(err)
-	}
-	b.store.set(errors.New("out of reach"), nil)
-	b.clock.advance(ttl)
-	if err := b.verify(t); code(err) != apierr.Unavailable {
-		t.Fatalf("at the TTL: %v, want unavailable", err)
-	}
-}
-
+// A process that would not hear of a change does not rely on its copies for a second.
 func TestRevocationIsSeenWithinASecondWithoutBroadcast(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{})
+	b := setup(t, auth.VerifierOptions{Deaf: func() bool { return true }})
 	if err := b.verify(t); err != nil {
 		t.Fatal(err)
 	}
@@ -215,13 +201,15 @@ func TestBroadcastIsSeenAtOnce(t *testing.T) {
 	if err := b.verify(t); err != nil {
 		t.Fatal(err)
 	}
-	shard := auth.HashKey(b.key).Shard()
+	h := auth.HashKey(b.key)
 	b.store.put(auth.Record{ID: "key_1", ProjectID: "p", RevokedAt: b.clock.now()}, b.key)
-	b.Changed(shard + 1)
+	_, other := auth.Mint()
+	b.Changed("p", other)
+	b.Changed("q", h)
 	if err := b.verify(t); err != nil {
-		t.Fatalf("after a change of another shard: %v", err)
+		t.Fatalf("after changes of other keys: %v", err)
 	}
-	b.Changed(shard)
+	b.Changed("p", h)
 	if err := b.verify(t); !errors.Is(err, auth.ErrRevoked) {
 		t.Fatalf("after the change: %v", err)
 	}
@@ -234,27 +222,25 @@ func TestBroadcastWhileTheStoreFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.store.set(errors.New("out of reach"), nil)
-	b.Changed(auth.HashKey(b.key).Shard())
+	b.Changed("p", auth.HashKey(b.key))
 	if err := b.verify(t); code(err) != apierr.Unavailable {
 		t.Fatalf("err = %v, want unavailable", err)
 	}
 }
 
-func TestChangedBelowDropsTheCopy(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{})
-	if err := b.verify(t); err != nil {
-		t.Fatal(err)
-	}
-	b.clock.advance(time.Second)
-	b.store.set(fmt.Errorf("%w: out of reach", auth.ErrChanged), nil)
-	for range 2 {
-		if err := b.verify(t); code(err) != apierr.Unavailable {
-			t.Fatalf("err = %v, want unavailable", err)
-		}
+func TestRevocationDuringTheFirstLoadDoesNotComeBack(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*bench)
+	}{
+		{"announced", func(b *bench) { b.Changed("p", auth.HashKey(b.key)) }},
+		{"missed, and all is dropped", func(b *bench) { b.Drop() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) { revokeDuringLoad(t, tt.change) })
 	}
 }
 
-func TestRevocationDuringTheFirstLoadDoesNotComeBack(t *testing.T) {
+func revokeDuringLoad(t *testing.T, change func(*bench)) {
 	b := setup(t, auth.VerifierOptions{})
 	gate := make(chan struct{})
 	b.store.set(nil, gate)
@@ -262,10 +248,10 @@ func TestRevocationDuringTheFirstLoadDoesNotComeBack(t *testing.T) {
 	go func() { result <- b.verify(t) }()
 	eventually(t, "the look-up has read", func() bool { return b.store.waiting.Load() == 1 })
 
-	// The load holds the key as it was. Now it is revoked, and that is announced.
+	// The load holds the key as it was. Now it is revoked.
 	b.store.put(auth.Record{ID: "key_1", ProjectID: "p", RevokedAt: b.clock.now()}, b.key)
 	b.store.set(nil, nil)
-	b.Changed(auth.HashKey(b.key).Shard())
+	change(b)
 	close(gate)
 	if err := <-result; !errors.Is(err, auth.ErrRevoked) {
 		t.Errorf("the request that waited: %v, want revoked", err)
@@ -275,80 +261,58 @@ func TestRevocationDuringTheFirstLoadDoesNotComeBack(t *testing.T) {
 	}
 }
 
-func TestBusyKeyIsAskedForAheadOfTime(t *testing.T) {
+func TestDropAsksAgain(t *testing.T) {
 	b := setup(t, auth.VerifierOptions{})
 	if err := b.verify(t); err != nil {
 		t.Fatal(err)
 	}
-	gate := make(chan struct{})
-	b.store.set(nil, gate)
-	b.clock.advance(500 * time.Millisecond)
-	for range 10 {
-		if err := b.verify(t); err != nil { // does not wait for the gate
-			t.Fatal(err)
-		}
-	}
-	eventually(t, "the look-up begins", func() bool { return b.store.waiting.Load() == 1 })
-	close(gate)
-	b.clock.advance(399 * time.Millisecond)
+	b.Drop()
 	if err := b.verify(t); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.store.asked.Load(); n != 2 {
-		t.Errorf("%d look-ups, want 2", n)
-	}
-}
-
-func TestHangingStoreHoldsUpOneRequest(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{LoadLimit: time.Minute})
-	if err := b.verify(t); err != nil {
-		t.Fatal(err)
-	}
-	gate := make(chan struct{})
-	defer close(gate)
-	b.store.set(nil, gate)
-	b.clock.advance(time.Second)
-	start := time.Now()
-	if err := b.verify(t); err != nil { // waits for its patience
-		t.Fatal(err)
-	}
-	first := time.Since(start)
-	start = time.Now()
-	for range 1000 {
-		if err := b.verify(t); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if rest := time.Since(start); rest > first {
-		t.Errorf("the first request took %v and the next thousand %v: they wait too", first, rest)
-	}
-	b.clock.advance(ttl)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := b.Verify(ctx, "p", b.key); err == nil {
-		t.Error("granted beyond the TTL")
-	}
-}
-
-func TestDoubtAsksAgain(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{})
-	if err := b.verify(t); err != nil {
-		t.Fatal(err)
-	}
-	b.clock.advance(time.Millisecond)
-	b.Doubt()
-	b.clock.advance(time.Millisecond)
-	if err := b.verify(t); err != nil {
-		t.Fatal(err)
-	}
-	if n := b.store.asked.Load(); n != 2 {
-		t.Fatalf("%d look-ups after a doubt, want 2", n)
+		t.Fatalf("%d look-ups after all copies were dropped, want 2", n)
 	}
 	b.store.set(errors.New("out of reach"), nil)
-	b.clock.advance(time.Millisecond)
-	b.Doubt()
+	b.Drop()
+	if err := b.verify(t); code(err) != apierr.Unavailable {
+		t.Errorf("dropped, while the store fails: %v, want unavailable", err)
+	}
+}
+
+// At most MaxLookups look-ups are in flight. Others wait for a moment, and are then told to come again.
+func TestLookupsInFlightAreBounded(t *testing.T) {
+	b := setup(t, auth.VerifierOptions{MaxLookups: 3})
 	if err := b.verify(t); err != nil {
-		t.Errorf("in doubt, while the store fails: %v", err)
+		t.Fatal(err)
+	}
+	gate := make(chan struct{})
+	b.store.set(nil, gate)
+	const n = 20
+	errs := make(chan error, n)
+	for range n {
+		never, _ := auth.Mint()
+		go func() {
+			_, err := b.Verify(t.Context(), "p", never.Reveal())
+			errs <- err
+		}()
+	}
+	for range n - 3 {
+		if err := <-errs; code(err) != apierr.RateLimited {
+			t.Errorf("err = %v, want rate limited", err)
+		}
+	}
+	if got := b.store.waiting.Load(); got != 3 {
+		t.Errorf("%d look-ups in flight, want 3", got)
+	}
+	if err := b.verify(t); err != nil {
+		t.Errorf("a cached key: %v", err)
+	}
+	close(gate)
+	for range 3 {
+		if err := <-errs; !errors.Is(err, auth.ErrUnknown) {
+			t.Errorf("err = %v, want unknown", err)
+		}
 	}
 }
 

@@ -123,7 +123,6 @@ func (s *Stage) environ(d Definition, db Database, public, internal int) []strin
 		"MIGRATE_DATABASE_URL=" + db.Owner,
 		"AUTH_DATABASE_URL=" + s.Postgres.TCPURL("auth_reader", "auth"),
 		"REDIS_URL=" + s.redisURL,
-		"AUTH_CACHE_SECRETS=" + cacheSecret,
 		"INGEST_API_KEYS=" + IngestKey,
 		"INTERNAL_API_KEYS=" + InternalKey,
 		"LISTEN_PUBLIC=127.0.0.1:" + strconv.Itoa(public),

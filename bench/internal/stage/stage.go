@@ -25,7 +25,6 @@ import (
 const (
 	IngestKey   = "benchmark-ingest-key-0123456789"
 	InternalKey = "benchmark-internal-key-0123456789"
-	cacheSecret = "benchmark-cache-secret-0123456789"
 )
 
 // Stage is what runs for the benchmarks.

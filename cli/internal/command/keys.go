@@ -21,15 +21,14 @@ type keysCommands struct {
 	Mint   keysMint   `cmd:"" help:"Make a key and print it: the only time that it is shown."`
 	List   keysList   `cmd:"" help:"List a project's keys."`
 	Rotate keysRotate `cmd:"" help:"Make a key in the place of another, which works on for a while."`
-	Revoke keysRevoke `cmd:"" help:"End a key for good, everywhere within a second."`
+	Revoke keysRevoke `cmd:"" help:"End a key for good: everywhere within a second with --redis-url, else within AUTH_CACHE_TTL."`
 }
 
 // keyStoreFlags say where the keys are.
 type keyStoreFlags struct {
-	Project      string   `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
-	DatabaseURL  string   `env:"AUTH_MIGRATE_DATABASE_URL" required:"" help:"The keys' database, by its owner." placeholder:"URL"`
-	RedisURL     string   `env:"REDIS_URL" help:"The Redis of the services, which are told of the change through it. Without it they notice within AUTH_CACHE_TTL." placeholder:"URL"`
-	CacheSecrets []string `env:"AUTH_CACHE_SECRETS" help:"The services' secrets of what lies in Redis; required with --redis-url." placeholder:"SECRET,…"`
+	Project     string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
+	DatabaseURL string `env:"AUTH_MIGRATE_DATABASE_URL" required:"" help:"The keys' database, by its owner." placeholder:"URL"`
+	RedisURL    string `env:"REDIS_URL" help:"The Redis of the services, through which they learn of a change within a second. Without it they notice within AUTH_CACHE_TTL." placeholder:"URL"`
 }
 
 // open returns the keys' administration. The caller closes it.
@@ -37,8 +36,6 @@ func (f keyStoreFlags) open(s *Session) (*keyring.Admin, error) {
 	environ := map[string]string{
 		"AUTH_MIGRATE_DATABASE_URL": f.DatabaseURL,
 		"REDIS_URL":                 f.RedisURL,
-		"AUTH_CACHE_SECRETS":        strings.Join(f.CacheSecrets, ","),
-		"AUTH_CACHE_TTL":            s.Environ["AUTH_CACHE_TTL"],
 	}
 	var cfg auth.Config
 	if err := config.Load(&cfg, environ); err != nil {
@@ -48,6 +45,14 @@ func (f keyStoreFlags) open(s *Session) (*keyring.Admin, error) {
 		Log: slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Now: s.Now,
 	})
+}
+
+// noticed says how soon the services learn of a change that could be announced.
+func (f keyStoreFlags) noticed() string {
+	if f.RedisURL == "" {
+		return "within AUTH_CACHE_TTL (5s by default), as --redis-url is not given"
+	}
+	return "within a second"
 }
 
 // use opens the administration for do.
@@ -267,7 +272,7 @@ func (k *keysRotate) Run(s *Session, c *commands) error {
 		if err != nil {
 			return err
 		}
-		c.note(s, "Key %s ends in %v.", k.ID, k.Overlap)
+		c.note(s, "Key %s ends in %v. The services notice %s.", k.ID, k.Overlap, k.noticed())
 		return printKey(s, c, k.JSON, key, record)
 	})
 }
@@ -291,7 +296,7 @@ func (k *keysRevoke) Run(s *Session, c *commands) error {
 		if err != nil {
 			return err
 		}
-		c.note(s, "Key %s is revoked since %s.", record.ID, record.RevokedAt.Format(time.RFC3339))
+		c.note(s, "Key %s is revoked since %s. The services notice %s.", record.ID, record.RevokedAt.Format(time.RFC3339), k.noticed())
 		return nil
 	})
 }

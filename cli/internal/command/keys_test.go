@@ -57,7 +57,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("%d keys, want 2", n)
 	}
 
-	if r := lectern(t, "", environ, "keys", "revoke", first.ID); r.code != 0 || r.out != "" {
+	if r := lectern(t, "", environ, "keys", "revoke", first.ID); r.code != 0 || r.out != "" || !strings.Contains(r.err, "within AUTH_CACHE_TTL") {
 		t.Errorf("%+v", r)
 	}
 	if state := list()[0].State; state != "revoked" {

@@ -11,18 +11,8 @@ import (
 
 // Distribute copies every table of projects to the workers and switches over, in one transaction that is
 // undone when anything is other than it was: rows and a checksum of all of them are compared before
-// it is committed. Writes wait meanwhile. Tables that are distributed already are left as they are. Triggers, which
-// distributed tables can not have, are dropped first, and made again when the tables stay what they were.
-func (d *Database) Distribute(ctx context.Context) (done []Table, err error) {
-	triggers, err := d.dropTriggers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, d.makeTriggers(context.WithoutCancel(ctx), triggers))
-		}
-	}()
+// it is committed. Writes wait meanwhile. Tables that are distributed already are left as they are.
+func (d *Database) Distribute(ctx context.Context) ([]Table, error) {
 	return d.change(ctx, false, func(ctx context.Context, tx pgx.Tx, list []table) error {
 		with := "none"
 		for _, t := range list {

@@ -202,7 +202,6 @@ func (r *run) start(ctx context.Context) (err error) {
 	err = writeEnv(KeysEnvFile(r.Folder), [][2]string{
 		{"LECTERN_PROJECT_ID", d.ProjectID},
 		{"AUTH_MIGRATE_DATABASE_URL", environ["AUTH_MIGRATE_DATABASE_URL"]},
-		{"AUTH_CACHE_SECRETS", environ["AUTH_CACHE_SECRETS"]},
 		{"REDIS_URL", environ["REDIS_URL"]},
 	})
 	if err != nil {

@@ -17,7 +17,6 @@ type state struct {
 	path string
 
 	InternalKey string `json:"internal_key"`
-	CacheSecret string `json:"cache_secret"`
 	// APIKey is the demo project's key, which is good as long as the database knows it.
 	APIKey string `json:"api_key,omitempty"`
 	// APIKeyScopes is what that key may be used for, separated by spaces.
@@ -41,9 +40,6 @@ func openState(folder string) (*state, error) {
 	}
 	if s.InternalKey == "" {
 		s.InternalKey = "ik_" + rand.Text() + rand.Text()
-	}
-	if s.CacheSecret == "" {
-		s.CacheSecret = rand.Text() + rand.Text()
 	}
 	return s, s.save()
 }

@@ -210,7 +210,7 @@ func (r *run) environ(auth database, redisURL string) map[string]string {
 	for name, value := range r.Environ {
 		name, isFile := strings.CutSuffix(name, "_FILE")
 		decided := strings.HasSuffix(name, "DATABASE_URL") || strings.HasSuffix(name, "_API_KEYS") ||
-			strings.HasPrefix(name, "LISTEN_") || name == "TRUSTED_PROXIES" || name == "AUTH_CACHE_SECRETS" || name == "REDIS_URL" || name == "MIGRATE_ON_START" || name == "PROXY_MANIFESTS"
+			strings.HasPrefix(name, "LISTEN_") || name == "TRUSTED_PROXIES" || name == "REDIS_URL" || name == "MIGRATE_ON_START" || name == "PROXY_MANIFESTS"
 		if decided {
 			continue
 		}
@@ -225,7 +225,6 @@ func (r *run) environ(auth database, redisURL string) map[string]string {
 	for name, value := range map[string]string{
 		"AUTH_DATABASE_URL":         auth.reader,
 		"AUTH_MIGRATE_DATABASE_URL": auth.owner,
-		"AUTH_CACHE_SECRETS":        r.state.CacheSecret,
 		"REDIS_URL":                 redisURL,
 		"INGEST_API_KEYS":           r.state.InternalKey,
 		"INTERNAL_API_KEYS":         r.state.InternalKey,

@@ -35,8 +35,8 @@ type Admin struct {
 	redis *redisdb.Client // nil: there is none
 }
 
-// OpenAdmin makes an Admin by the owner's role. Without Redis, changes are seen when copies reach
-// their TTL. The caller closes it.
+// OpenAdmin returns an Admin that acts by the owner's role. Without Redis, processes see changes within AUTH_CACHE_TTL.
+// The caller closes it.
 func OpenAdmin(ctx context.Context, cfg auth.Config, o Options) (*Admin, error) {
 	o.complete()
 	if cfg.MigrateURL.IsZero() {
@@ -55,7 +55,7 @@ func OpenAdmin(ctx context.Context, cfg auth.Config, o Options) (*Admin, error) 
 		if a.redis, err = redisdb.Open(cfg.Redis, redisdb.Options{Log: o.Log, Tracer: o.Tracer}); err != nil {
 			return nil, errors.Join(err, a.Close())
 		}
-		announcer = rediskeys.NewAnnouncer(a.redis, cfg.CacheSecrets, cfg.CacheTTL, o.Now)
+		announcer = rediskeys.NewAnnouncer(a.redis)
 	}
 	a.Admin = pgkeys.NewAdmin(pool, announcer, o.Now, o.Log)
 	return a, nil

@@ -1,5 +1,5 @@
-// Package keyring puts the parts of key verification together for a service: the keys' database, what
-// processes share through Redis, the copies in process, the rates, and what runs behind them.
+// Package keyring puts the parts of key verification together for a service: the keys' database, the copies in Redis
+// and in the process, the rates, and the background work of all of them.
 package keyring
 
 import (
@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lectern-dev/lectern/shared/auth"
@@ -25,13 +27,13 @@ import (
 
 // Options is what a Keyring is given besides its Config. The zero value is fit for use.
 type Options struct {
-	// Log hears of what goes wrong behind requests. Default: nothing is logged.
+	// Log receives the faults of background work. Default: nothing is logged.
 	Log *slog.Logger
 
 	// Tracer traces statements and commands. Default: nothing is traced.
 	Tracer trace.TracerProvider
 
-	// Meter takes the figures that [Keyring] lists. Default: nothing is measured.
+	// Meter receives the figures that [Keyring] lists. Default: nothing is measured.
 	Meter metric.MeterProvider
 
 	// Pool says how the pool to the keys' database behaves. Its name, providers and log are set here.
@@ -48,6 +50,9 @@ func (o *Options) complete() {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Meter == nil {
+		o.Meter = noop.NewMeterProvider()
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -63,16 +68,15 @@ func (o *Options) complete() {
 
 // Keyring is key verification, ready for use. It measures:
 //
-//	lectern.key.lookups{layer=process|redis|postgres, outcome=hit|miss|error}   look-ups of keys
-//	lectern.rate.limited                                                        requests over their rate
-//	lectern.key.changes.told                                                    1 while the keys' database tells of changes, else 0
-//	lectern.redis.up                                                            1 when Redis answers, else 0
+//	lectern.key.lookups{layer=redis|postgres, outcome=hit|miss|error}   look-ups of keys that the process has not cached
+//	lectern.rate.limited                                                requests over their rate
+//	lectern.redis.up                                                    1 when Redis answers, else 0
 type Keyring struct {
-	// Guard stands before operations.
+	// Guard protects operations.
 	Guard *auth.Guard
-	// Verifier tells whether a key is good; Guard asks it.
+	// Verifier decides whether a key is good, for Guard.
 	Verifier *auth.Verifier
-	// Limiter keeps rates; Guard asks it.
+	// Limiter keeps rates, for Guard.
 	Limiter *ratelimit.Limiter
 	// Redis is the shared client, nil when there is none. It is closed with the Keyring.
 	Redis *redisdb.Client
@@ -81,10 +85,10 @@ type Keyring struct {
 	uses   *auth.LastUse
 	meters metric.Registration
 
-	cancel context.CancelFunc // ends what runs behind
-	behind sync.WaitGroup
-	once   sync.Once
-	closed error
+	cancel     context.CancelFunc // of background
+	background sync.WaitGroup
+	once       sync.Once
+	closed     error
 }
 
 // Open puts a Keyring together. It waits for neither Postgres nor Redis: one that is down is seen when
@@ -109,79 +113,80 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Keyring, err erro
 	if k.pool, err = pgdb.Open(background, cfg.DatabaseURL, o.Pool); err != nil {
 		return nil, err
 	}
+	count, err := lookupCounter(o.Meter)
+	if err != nil {
+		return nil, err
+	}
 	store := pgkeys.NewStore(k.pool, o.Now)
 	k.uses = auth.NewLastUse(store, o.Log)
-	verifierOptions := auth.VerifierOptions{TTL: cfg.CacheTTL, Uses: k.uses, Now: o.Now}
+	l := &listener{}
 	if cfg.ForeignKeys {
-		verifierOptions.Foreign = auth.NewForeignKeys(store, o.Log, o.Now)
+		l.foreign = auth.NewForeignKeys(store, o.Log, o.Now)
 	}
-	layers := map[string]*auth.Tally{"postgres": store.Tally()}
-
-	var shared *rediskeys.Keys
+	verifierOptions := auth.VerifierOptions{
+		TTL: cfg.CacheTTL, Foreign: l.foreign, Uses: k.uses, MaxLookups: cfg.MaxLookups, UnknownRate: cfg.UnknownRate, Now: o.Now,
+	}
+	var keys auth.Store = counted{store, count("postgres")}
 	if cfg.Redis.Enabled() {
 		k.Redis, err = redisdb.Open(cfg.Redis, redisdb.Options{Log: o.Log, Tracer: o.Tracer})
 		if err != nil {
 			return nil, err
 		}
-		shared = rediskeys.New(k.Redis, store, cfg.CacheSecrets, cfg.CacheTTL, o.Now)
-		layers["redis"] = shared.Tally()
-		k.Verifier = auth.NewVerifier(shared, verifierOptions)
+		keys = rediskeys.New(k.Redis, keys, rediskeys.Options{TTL: cfg.CacheTTL, Count: count("redis"), Now: o.Now})
+		// While Redis is down, too, each copy would have to be read from Postgres every second.
+		verifierOptions.Deaf = func() bool { return !l.subscribed.Load() && k.Redis.Up() }
 		k.Limiter = ratelimit.New(k.Redis, ratelimit.Options{Log: o.Log})
 	} else {
-		k.Verifier = auth.NewVerifier(store, verifierOptions)
 		k.Limiter = ratelimit.New(nil, ratelimit.Options{Log: o.Log})
 		if cfg.RateLimit > 0 || cfg.AnonRateLimit > 0 {
 			o.Log.WarnContext(ctx, "REDIS_URL is not set: no rate is kept")
 		}
 	}
-	layers["process"] = k.Verifier.Tally()
+	k.Verifier = auth.NewVerifier(keys, verifierOptions)
+	l.verifier = k.Verifier
 	k.Guard = auth.NewGuard(k.Verifier, k.Limiter, cfg.KeyRate(), cfg.AnonymousRate())
-	if k.meters, err = k.measure(o.Meter, layers); err != nil {
+	if k.meters, err = k.measure(o.Meter); err != nil {
 		return nil, err
 	}
 
-	k.behind.Go(func() { k.uses.Run(background, o.UseInterval) })
-	if verifierOptions.Foreign != nil {
-		k.behind.Go(func() { verifierOptions.Foreign.Run(background) })
+	k.background.Go(func() { k.uses.Run(background, o.UseInterval) })
+	if l.foreign != nil {
+		k.background.Go(func() { l.foreign.Run(background) })
 	}
-	l := listener{shared, k.Verifier, verifierOptions.Foreign}
-	k.behind.Go(func() { k.Verifier.Watch(background, pgkeys.NewChanges(k.pool), l.Changed, o.Log) })
 	if k.Redis != nil {
-		k.behind.Go(func() { rediskeys.Listen(background, k.Redis, l, o.Log) })
+		k.background.Go(func() { rediskeys.Listen(background, k.Redis, l, o.Log) })
 	}
 	return k, nil
 }
 
-// listener passes on what is heard of changes.
+// listener passes on the changes that are received.
 type listener struct {
-	shared   *rediskeys.Keys // nil: there is no Redis
-	verifier *auth.Verifier
-	foreign  *auth.ForeignKeys // nil: not used
+	verifier   *auth.Verifier
+	foreign    *auth.ForeignKeys // nil: not used
+	subscribed atomic.Bool
 }
 
-func (l listener) Changed(shard byte) {
-	if l.shared != nil {
-		l.shared.Changed(shard) // first: what the verifier asks for anew is to be new
-	}
-	l.verifier.Changed(shard)
+func (l *listener) Changed(projectID string, h auth.Hash) {
+	l.verifier.Changed(projectID, h)
 	if l.foreign != nil {
 		l.foreign.Refresh()
 	}
 }
 
-func (l listener) Doubt() {
-	l.verifier.Doubt()
+func (l *listener) Subscribed(is bool) {
+	l.subscribed.Store(is)
+	l.verifier.Drop()
 	if l.foreign != nil {
 		l.foreign.Refresh()
 	}
 }
 
-// Ready tells whether keys that are new to this process can be verified: whether their database
-// answers. Without it, those that were verified serve until the TTL.
+// Ready returns an error when the keys' database does not answer. Keys with a copy in Redis or in the process are
+// verified all the same.
 func (k *Keyring) Ready(ctx context.Context) error { return k.pool.Health(ctx) }
 
-// Close ends what runs behind, writes the last use of keys and closes the connections. Requests are to
-// be over by then.
+// Close stops the background work, writes the last use of keys and closes the connections. The caller has ended all
+// requests before.
 func (k *Keyring) Close(ctx context.Context) error {
 	k.once.Do(func() {
 		k.cancel()
@@ -191,7 +196,7 @@ func (k *Keyring) Close(ctx context.Context) error {
 		if k.Verifier != nil {
 			k.Verifier.Close()
 		}
-		k.behind.Wait()
+		k.background.Wait()
 		if k.uses != nil {
 			k.uses.Flush(ctx)
 		}

@@ -6,54 +6,43 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-// measure has the figures read when they are collected, so that a request only counts.
-func (k *Keyring) measure(provider metric.MeterProvider, layers map[string]*auth.Tally) (metric.Registration, error) {
-	if provider == nil {
-		provider = noop.NewMeterProvider()
-	}
-	meter := provider.Meter("github.com/lectern-dev/lectern/shared/auth")
-	lookups, err1 := meter.Int64ObservableCounter("lectern.key.lookups",
-		metric.WithDescription("Look-ups of API keys, by the layer that was asked and how it answered."), metric.WithUnit("{lookup}"))
-	limited, err2 := meter.Int64ObservableCounter("lectern.rate.limited",
+// counter counts look-ups by their outcome: "hit", "miss" or "error".
+type counter = func(ctx context.Context, outcome string)
+
+const meterName = "github.com/lectern-dev/lectern/shared/auth"
+
+// lookupCounter returns a function that gives the counter of a layer.
+func lookupCounter(provider metric.MeterProvider) (func(layer string) counter, error) {
+	lookups, err := provider.Meter(meterName).Int64Counter("lectern.key.lookups",
+		metric.WithDescription("Look-ups of API keys that the process has not cached, by layer and outcome."), metric.WithUnit("{lookup}"))
+	return func(layer string) counter {
+		return func(ctx context.Context, outcome string) {
+			lookups.Add(ctx, 1, metric.WithAttributes(attribute.String("layer", layer), attribute.String("outcome", outcome)))
+		}
+	}, err
+}
+
+// measure registers the figures that are read when they are collected.
+func (k *Keyring) measure(provider metric.MeterProvider) (metric.Registration, error) {
+	meter := provider.Meter(meterName)
+	limited, err1 := meter.Int64ObservableCounter("lectern.rate.limited",
 		metric.WithDescription("Requests that were over their rate."), metric.WithUnit("{request}"))
-	up, err3 := meter.Int64ObservableGauge("lectern.redis.up",
+	up, err2 := meter.Int64ObservableGauge("lectern.redis.up",
 		metric.WithDescription("1 when Redis answers, 0 when it is left alone."))
-	told, err4 := meter.Int64ObservableGauge("lectern.key.changes.told",
-		metric.WithDescription("1 while the keys' database tells which keys change, 0 while each key in use is asked for anew."))
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-
-	type series struct {
-		tally              *auth.Tally
-		hits, misses, errs metric.ObserveOption
-	}
-	var all []series
-	for layer, tally := range layers {
-		of := func(outcome string) metric.ObserveOption {
-			return metric.WithAttributeSet(attribute.NewSet(attribute.String("layer", layer), attribute.String("outcome", outcome)))
-		}
-		all = append(all, series{tally, of("hit"), of("miss"), of("error")})
-	}
 	return meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		for _, s := range all {
-			hits, misses, faults := s.tally.Counts()
-			o.ObserveInt64(lookups, hits, s.hits)
-			o.ObserveInt64(lookups, misses, s.misses)
-			o.ObserveInt64(lookups, faults, s.errs)
-		}
 		o.ObserveInt64(limited, k.Limiter.Refused())
-		o.ObserveInt64(told, one(k.Verifier.Told()))
 		if k.Redis != nil {
 			o.ObserveInt64(up, one(k.Redis.Up()))
 		}
 		return nil
-	}, lookups, limited, told, up)
+	}, limited, up)
 }
 
 func one(is bool) int64 {
@@ -61,4 +50,22 @@ func one(is bool) int64 {
 		return 1
 	}
 	return 0
+}
+
+// counted counts the look-ups of a store.
+type counted struct {
+	auth.Store
+	count counter
+}
+
+func (c counted) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth.Record, error) {
+	r, err := c.Store.Lookup(ctx, projectID, h)
+	outcome := "hit"
+	if _, refused := errors.AsType[auth.Refusal](err); refused {
+		outcome = "miss"
+	} else if err != nil {
+		outcome = "error"
+	}
+	c.count(ctx, outcome)
+	return r, err
 }

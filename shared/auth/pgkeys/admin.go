@@ -26,17 +26,19 @@ var (
 	ErrInactive = errors.New("the key is revoked or has expired")
 )
 
-// Announcer tells all processes that a key has changed.
+// Announcer tells all processes of changes of keys.
 type Announcer interface {
-	Announce(ctx context.Context, projectID string, h auth.Hash) error
+	// Changed announces that a stored key has changed.
+	Changed(ctx context.Context, projectID string, h auth.Hash) error
+	// Minted announces a new key.
+	Minted(ctx context.Context, projectID string, h auth.Hash) error
 }
 
-// Admin mints, rotates and revokes keys, by the owner's role. What it did is done when it returns; it
-// is then announced to all processes. When that fails it is logged, and they learn of it when what
-// they hold has reached its TTL.
+// Admin mints, rotates and revokes keys, by the owner's role. A change is committed and then announced to all
+// processes. When that fails the failure is logged, and the processes see the change within AUTH_CACHE_TTL.
 type Admin struct {
 	pool      *pgdb.Pool
-	announcer Announcer // nil: nobody to tell
+	announcer Announcer // nil: nothing is announced
 	now       func() time.Time
 	log       *slog.Logger
 }
@@ -111,7 +113,7 @@ func (a *Admin) Mint(ctx context.Context, o MintOptions) (config.Secret, auth.Re
 	if err != nil {
 		return config.Secret{}, auth.Record{}, fmt.Errorf("mint a key: %w", exists(err))
 	}
-	a.announce(ctx, o.ProjectID, r.ID, h)
+	a.announceNew(ctx, o.ProjectID, r.ID, h)
 	return key, r, nil
 }
 
@@ -239,12 +241,22 @@ func (a *Admin) change(ctx context.Context, sql, projectID, keyID string, args .
 	return r, nil
 }
 
+// announce announces a change of a stored key, and announceNew a new key.
 func (a *Admin) announce(ctx context.Context, projectID, keyID string, h auth.Hash) {
-	if a.announcer == nil {
-		return
+	if a.announcer != nil {
+		a.logUnannounced(ctx, projectID, keyID, a.announcer.Changed(context.WithoutCancel(ctx), projectID, h))
 	}
-	if err := a.announcer.Announce(context.WithoutCancel(ctx), projectID, h); err != nil {
-		a.log.WarnContext(ctx, "a key's change was not announced; processes see it when their copies reach the TTL",
+}
+
+func (a *Admin) announceNew(ctx context.Context, projectID, keyID string, h auth.Hash) {
+	if a.announcer != nil {
+		a.logUnannounced(ctx, projectID, keyID, a.announcer.Minted(context.WithoutCancel(ctx), projectID, h))
+	}
+}
+
+func (a *Admin) logUnannounced(ctx context.Context, projectID, keyID string, err error) {
+	if err != nil {
+		a.log.WarnContext(ctx, "a key's change was not announced; it takes effect within AUTH_CACHE_TTL",
 			slog.String("project_id", projectID), slog.String("key_id", keyID), slog.Any("error", err))
 	}
 }

@@ -26,7 +26,11 @@ type announced struct {
 	err error
 }
 
-func (a *announced) Announce(_ context.Context, projectID string, h auth.Hash) error {
+func (a *announced) Minted(ctx context.Context, projectID string, h auth.Hash) error {
+	return a.Changed(ctx, projectID, h)
+}
+
+func (a *announced) Changed(_ context.Context, projectID string, h auth.Hash) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.all = append(a.all, projectID+" "+h.String())

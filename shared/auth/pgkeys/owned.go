@@ -116,7 +116,7 @@ func (a *Admin) MintOwned(ctx context.Context, o OwnedOptions) (config.Secret, O
 	case err != nil:
 		return config.Secret{}, Owned{}, fmt.Errorf("mint an owned key: %w", exists(err))
 	}
-	a.announce(ctx, o.ProjectID, owned.ID, h)
+	a.announceNew(ctx, o.ProjectID, owned.ID, h)
 	return key, owned, nil
 }
 

@@ -31,7 +31,7 @@ func Schema() pgmigrate.Schema {
 		Name:       "auth",
 		Migrations: files,
 		Grants: map[pgmigrate.Role][]string{
-			pgmigrate.Reader: {"SELECT, UPDATE (last_used_at) ON api_keys", "SELECT ON api_key_changes"},
+			pgmigrate.Reader: {"SELECT, UPDATE (last_used_at) ON api_keys"},
 		},
 	}
 }

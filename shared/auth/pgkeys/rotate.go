@@ -66,7 +66,7 @@ func (a *Admin) rotate(ctx context.Context, projectID, keyID string, overlap tim
 	if err != nil {
 		return config.Secret{}, auth.Record{}, err
 	}
-	a.announce(ctx, projectID, fresh.ID, h)
+	a.announceNew(ctx, projectID, fresh.ID, h)
 	a.announce(ctx, projectID, keyID, auth.Hash(oldHash))
 	return key, fresh, nil
 }

@@ -11,13 +11,12 @@ import (
 func TestEveryStatementIsOneTask(t *testing.T) {
 	pgtest.NeedCitus(t)
 	statements := pgtest.PackageStatements(t, ".")
-	if len(statements) < 14 {
+	if len(statements) < 13 {
 		t.Errorf("only %d statements were found", len(statements))
 	}
 	pgtest.CheckOneTask(t, pgtest.Database(t, pgkeys.Schema()), statements, map[string]pgtest.NotOneTask{
 		"foreign": {Why: "a process holds the hashes of all projects' foreign keys, so that random keys ask no database"},
 		"realm":   {Why: "the operator looks for keys whose objects are gone, and whose project nobody can name any more"},
-		"changes": {NoTable: true, Why: "changes are noted by a trigger, which distributed tables have none of: it answers that there is none"},
 		"clock":   {NoTable: true, Why: "the time is the coordinator's, as that of created_at is"},
 	})
 }

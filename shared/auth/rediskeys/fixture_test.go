@@ -10,23 +10,16 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
-	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
 const ttl = 5 * time.Second
-
-var (
-	secret  = config.NewSecret("a cache secret of some length")
-	another = config.NewSecret("another cache secret, as long")
-)
 
 // store is the store below: one record, or an error.
 type store struct {
 	record atomic.Pointer[auth.Record]
 	fault  atomic.Pointer[error]
 	asked  atomic.Int64
-	now    func() time.Time
 	during func() // runs after the record was read, before it is returned
 }
 
@@ -36,7 +29,7 @@ func (s *store) Lookup(context.Context, string, auth.Hash) (auth.Record, error) 
 		return auth.Record{}, *err
 	}
 	r := *s.record.Load()
-	r.ReadAt = s.now()
+	r.ReadAt = time.Now()
 	if s.during != nil {
 		s.during()
 	}
@@ -48,38 +41,33 @@ func (s *store) fail(err error) { s.fault.Store(&err) }
 // bench is a Keys over a store in memory and a real Redis.
 type bench struct {
 	*rediskeys.Keys
+	*rediskeys.Announcer
 	below  *store
 	redis  *redis.Client
 	server *redistest.Server
-	offset atomic.Int64
 	hash   auth.Hash
 }
 
-func (b *bench) now() time.Time { return time.Now().Add(time.Duration(b.offset.Load())) }
-
-func setup(t *testing.T, secrets ...config.Secret) *bench {
+func setup(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{server: redistest.Start(t)}
+	b := &bench{server: redistest.Start(t), below: &store{}}
 	b.redis = b.server.Client()
-	b.below = &store{now: b.now}
 	_, b.hash = auth.Mint()
 	b.below.record.Store(&auth.Record{
 		ID: "key_1", ProjectID: "p", Name: "name", Scopes: auth.DefaultScopes, Rate: 7, Foreign: true,
 		ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond),
 	})
-	if len(secrets) == 0 {
-		secrets = []config.Secret{secret}
-	}
-	b.Keys = b.keys(secrets...)
+	b.Keys = b.keys(b.redis)
+	b.Announcer = rediskeys.NewAnnouncer(b.redis)
 	return b
 }
 
 // keys is another process's Keys.
-func (b *bench) keys(secrets ...config.Secret) *rediskeys.Keys {
-	return rediskeys.New(b.redis, b.below, secrets, ttl, b.now)
+func (b *bench) keys(client redis.UniversalClient) *rediskeys.Keys {
+	return rediskeys.New(client, b.below, rediskeys.Options{TTL: ttl})
 }
 
-// lookup looks the key up and tells whether the store below was asked.
+// lookup looks the key up and reports whether the store below was asked.
 func (b *bench) lookup(t *testing.T, k *rediskeys.Keys) (r auth.Record, asked bool) {
 	t.Helper()
 	before := b.below.asked.Load()

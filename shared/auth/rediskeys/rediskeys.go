@@ -1,172 +1,181 @@
-// Package rediskeys owns what processes share about keys through Redis: copies of what another store
-// said, and the announcement that a key has changed.
+// Package rediskeys owns what processes share about keys through Redis: copies of records, and the broadcast
+// that a key has changed.
 //
-// Redis is not trusted. Whoever reads it finds pseudonyms for names (HMACs, so that a weak foreign key
-// can not be guessed offline from its hash) and no usable key. Whoever writes it can make this package
-// ask the store below, and nothing else: a copy bears a MAC over the key's hash, its project, all that
-// it grants and the moment at which the store of record was read, and is ignored when it does not fit,
-// is another key's, is older than the TTL or from the future.
+// Redis is inside the trust boundary, as Postgres is. It holds hashes and metadata of keys, never a usable key.
 //
-// A change leaves a tombstone in the copy's place for longer than any copy is believed, so that a
-// process that read the store before the change can not put an old copy back. A forged tombstone
-// costs a look-up in the store below.
+// A copy expires a TTL after Postgres was read. Its expiry is a time on the clock of Redis, which the reader gets
+// with the failed look-up, before it reads Postgres. So no clock of a process matters, and a write that arrives late
+// expires at once. Only when the clock of Redis is set back, or a failover brings a node with a slower clock, a copy
+// lives longer, by that difference and by at most another TTL.
 //
-// A tombstone can be lost: replication is asynchronous, so that a replica that takes its dead master's place
-// may hold the old copy still, or the master may be dead when the key changes. So a process that has heard of a
-// change believes no copy of that shard of the keys that may be older than the change.
+// A change of a key puts a marker in the place of the copy. A copy is written only where nothing stands, and the
+// marker outlives every copy that could be written from a read before the change, so a late writer cannot bring an
+// old copy back. Then the change is broadcast.
 //
-// Every fault of Redis falls through to the store below.
+// A fault of Redis falls through to the store below.
 package rediskeys
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/config"
 )
 
 const (
-	// channel carries the shard of each key that changes, in hexadecimal.
-	channel = "lectern:keys:changed"
+	// channel carries the project and hash of each key that changes.
+	channel = "lectern:apikey:changed"
 
-	// A copy from further in the future is ignored, as is one from less than that after a change, and a
-	// tombstone outlives the TTL by twice that.
-	skew = auth.ClockSkew
+	// marker is the value in the place of a changed key's copy.
+	marker = "changed"
+
+	// markerTime is longer than the longest TTL of a copy, so that it does not depend on a setting.
+	markerTime = auth.MaxCacheTTL + time.Minute
 )
 
-// Keys is a store over another one that keeps copies in Redis.
-type Keys struct {
-	redis  redis.UniversalClient
-	below  auth.Store
-	sealer sealer
-	ttl    time.Duration
-	now    func() time.Time
-	fill   *redis.Script
-	tally  auth.Tally
+// Options configures a Keys.
+type Options struct {
+	// TTL is how long after Postgres was read a copy is used. Required.
+	TTL time.Duration
 
-	// heard is when a change of a key of the shard was last heard of, in Unix microseconds.
-	heard [256]atomic.Int64
+	// Count counts a look-up in Redis by its outcome: "hit", "miss" or "error". Nil: none is counted.
+	Count func(ctx context.Context, outcome string)
+
+	// Now is the process's clock. Default: time.Now.
+	Now func() time.Time
+}
+
+// Keys is a store that keeps copies of another store's records in Redis.
+type Keys struct {
+	redis redis.UniversalClient
+	below auth.Store
+	o     Options
 }
 
 var _ auth.Store = (*Keys)(nil)
 
-// New makes a Keys over below. The first of the secrets, of which there is at least one, is written
-// with, and all are read with; ttl is how long after the store of record was read a copy is believed.
-// The caller closes the client.
-func New(client redis.UniversalClient, below auth.Store, secrets []config.Secret, ttl time.Duration, now func() time.Time) *Keys {
-	return &Keys{redis: client, below: below, sealer: newSealer(secrets), ttl: ttl, now: now, fill: redis.NewScript(fill)}
+// New returns a Keys over below. The caller closes the client.
+func New(client redis.UniversalClient, below auth.Store, o Options) *Keys {
+	if o.Count == nil {
+		o.Count = func(context.Context, string) {}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Keys{redis: client, below: below, o: o}
 }
 
-// Tally counts look-ups in Redis.
-func (k *Keys) Tally() *auth.Tally { return &k.tally }
+// name is where the key's copy is in Redis. In a cluster the hash decides the slot.
+func name(projectID string, h auth.Hash) string {
+	return "lectern:apikey:{" + h.String() + "}:" + projectID
+}
 
-// Lookup returns the copy of the key's record, or asks the store below and keeps a copy of what it
-// says. Keys that are unknown, revoked or expired are not kept.
+// copied is a copy in Redis: what a verification needs.
+type copied struct {
+	ID        string      `json:"id"`
+	Scopes    auth.Scopes `json:"scopes"`
+	Rate      int         `json:"rate,omitempty"`
+	Foreign   bool        `json:"foreign,omitempty"`
+	ExpiresAt time.Time   `json:"expires_at,omitzero"`
+}
+
+// Lookup returns the copy of the key's record, or asks the store below and writes a copy of its answer. Unknown,
+// revoked and expired keys are not copied.
 func (k *Keys) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth.Record, error) {
-	name := k.sealer.names(projectID, h)[0]
-	value, err := k.redis.Get(ctx, name).Bytes()
-	reached := err == nil || errors.Is(err, redis.Nil)
-	changed := false
+	asked := k.o.Now()
+	found, err := k.read(ctx, name(projectID, h))
+	var c copied
 	switch {
-	case !reached:
-		k.tally.Fault()
-	case isTombstone(value):
-		changed = k.recent(k.sealer.openTombstone(value, projectID, h))
-		k.tally.Miss()
+	case err != nil:
+		k.o.Count(ctx, "error")
+		return k.below.Lookup(ctx, projectID, h)
+	case found.value == "" || found.value == marker || json.Unmarshal([]byte(found.value), &c) != nil:
+		k.o.Count(ctx, "miss")
 	default:
-		if r, ok := k.sealer.open(value, projectID, h); ok && k.believed(r, h.Shard()) {
-			k.tally.Hit()
-			return r, nil
-		}
-		k.tally.Miss()
+		k.o.Count(ctx, "hit")
+		left := min(found.left, k.o.TTL)
+		return auth.Record{
+			ID: c.ID, ProjectID: projectID, Scopes: c.Scopes, Rate: c.Rate, Foreign: c.Foreign, ExpiresAt: c.ExpiresAt,
+			ReadAt: asked.Add(left - k.o.TTL),
+		}, nil
 	}
-
 	r, err := k.below.Lookup(ctx, projectID, h)
-	if _, refused := errors.AsType[auth.Refusal](err); err != nil {
-		if changed && !refused {
-			err = fmt.Errorf("%w: %w", auth.ErrChanged, err)
+	if err == nil && found.value == "" && r.Active(k.o.Now()) {
+		k.write(ctx, r, h, found.at.Add(k.o.TTL))
+	}
+	return r, err
+}
+
+// get returns a value, its time to live and the time of Redis, both in milliseconds.
+var get = redis.NewScript(`
+local t = redis.call('TIME')
+return {redis.call('GET', KEYS[1]) or '', redis.call('PTTL', KEYS[1]), t[1] * 1000 + math.floor(t[2] / 1000)}
+`)
+
+// found is what stands in Redis.
+type found struct {
+	value string // empty: nothing
+	left  time.Duration
+	at    time.Time // on the clock of Redis
+}
+
+func (k *Keys) read(ctx context.Context, name string) (found, error) {
+	answer, err := get.Run(ctx, k.redis, []string{name}).Slice()
+	if err != nil {
+		return found{}, err
+	}
+	if len(answer) == 3 {
+		value, ok1 := answer[0].(string)
+		left, ok2 := answer[1].(int64)
+		at, ok3 := answer[2].(int64)
+		if ok1 && ok2 && ok3 {
+			return found{value, time.Duration(left) * time.Millisecond, time.UnixMilli(at)}, nil
 		}
-		return auth.Record{}, err
 	}
-	if reached && !isTombstone(value) {
-		k.keep(ctx, name, r, h)
-	}
-	return r, nil
+	return found{}, fmt.Errorf("redis answered %v", answer)
 }
 
-// believed tells whether a copy's reading is within the TTL, not from the future, and by any process's clock
-// after the last change of the shard that was heard of.
-func (k *Keys) believed(r auth.Record, shard byte) bool {
-	age := k.now().Sub(r.ReadAt)
-	heard := k.heard[shard].Load()
-	return age < k.ttl && age > -skew && (heard == 0 || r.ReadAt.UnixMicro() > heard+skew.Microseconds())
-}
-
-// Changed says that a key of the shard has changed: copies that may be older are not believed any more.
-func (k *Keys) Changed(shard byte) { k.heard[shard].Store(k.now().UnixMicro()) }
-
-// recent tells whether a tombstone's change is one that copies may be older than. An old one that was
-// put back is not.
-func (k *Keys) recent(at time.Time, ok bool) bool {
-	age := k.now().Sub(at)
-	return ok && age < k.ttl+2*skew && age > -skew
-}
-
-// fill keeps a copy, unless a tombstone stands in its place.
-const fill = `
-local held = redis.call('GETRANGE', KEYS[1], 0, 0)
-if held == 'T' then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
-`
-
-// keep stores a copy of r for as long as it is believed. When that fails the next one asks again.
-func (k *Keys) keep(ctx context.Context, name string, r auth.Record, h auth.Hash) {
-	now := k.now()
-	left := k.ttl - now.Sub(r.ReadAt)
-	if left < time.Millisecond || !r.Active(now) {
-		return
+// write writes a copy that lives until the given time of Redis, unless something stands there. When it fails, the
+// next look-up asks the store below again.
+func (k *Keys) write(ctx context.Context, r auth.Record, h auth.Hash, until time.Time) {
+	b, err := json.Marshal(copied{ID: r.ID, Scopes: r.Scopes, Rate: r.Rate, Foreign: r.Foreign, ExpiresAt: r.ExpiresAt})
+	if err == nil {
+		err = k.redis.Do(ctx, "SET", name(r.ProjectID, h), b, "NX", "PXAT", until.UnixMilli()).Err()
 	}
-	if err := k.fill.Run(ctx, k.redis, []string{name}, k.sealer.seal(r, h), left.Milliseconds()).Err(); err != nil {
-		k.tally.Fault()
+	if err != nil && !errors.Is(err, redis.Nil) { // Nil: something stands there
+		k.o.Count(ctx, "error")
 	}
 }
 
-// Announce tells all processes that the project's key with that hash has changed: copies in Redis are
-// replaced by tombstones, and each process drops its own. It tries for about a second.
-func (k *Keys) Announce(ctx context.Context, projectID string, h auth.Hash) error {
-	return announce(ctx, k.redis, k.sealer, projectID, h, k.ttl, k.now)
+// Announcer tells all processes of changes of keys.
+type Announcer struct{ redis redis.UniversalClient }
+
+// NewAnnouncer returns an Announcer. The caller closes the client.
+func NewAnnouncer(client redis.UniversalClient) *Announcer { return &Announcer{client} }
+
+// Changed replaces the copy of a stored key by a marker, and broadcasts the change. It tries for about a second.
+func (a *Announcer) Changed(ctx context.Context, projectID string, h auth.Hash) error {
+	return a.retry(ctx, func() error {
+		// The marker first: a process that hears of the change asks at once.
+		return errors.Join(
+			a.redis.Set(ctx, name(projectID, h), marker, markerTime).Err(),
+			a.redis.Publish(ctx, channel, payload(projectID, h)).Err(),
+		)
+	})
 }
 
-// Announcer announces changes of keys, for those who change them and look none up.
-type Announcer struct {
-	redis  redis.UniversalClient
-	sealer sealer
-	ttl    time.Duration
-	now    func() time.Time
+// Minted broadcasts that a key is new: processes forget that it was unknown. It tries for about a second.
+func (a *Announcer) Minted(ctx context.Context, projectID string, h auth.Hash) error {
+	return a.retry(ctx, func() error { return a.redis.Publish(ctx, channel, payload(projectID, h)).Err() })
 }
 
-// NewAnnouncer makes an Announcer; the arguments are those of [New] in the processes that look keys
-// up.
-func NewAnnouncer(client redis.UniversalClient, secrets []config.Secret, ttl time.Duration, now func() time.Time) *Announcer {
-	return &Announcer{redis: client, sealer: newSealer(secrets), ttl: ttl, now: now}
-}
-
-// Announce does what [Keys.Announce] does.
-func (a *Announcer) Announce(ctx context.Context, projectID string, h auth.Hash) error {
-	return announce(ctx, a.redis, a.sealer, projectID, h, a.ttl, a.now)
-}
-
-func announce(ctx context.Context, client redis.UniversalClient, s sealer, projectID string, h auth.Hash, ttl time.Duration, now func() time.Time) error {
+func (a *Announcer) retry(ctx context.Context, announce func() error) (err error) {
 	const attempts = 4
-	var err error
 	for attempt := range attempts {
 		if attempt > 0 {
 			select {
@@ -175,19 +184,9 @@ func announce(ctx context.Context, client redis.UniversalClient, s sealer, proje
 			case <-time.After(300 * time.Millisecond):
 			}
 		}
-		if err = announceOnce(ctx, client, s, projectID, h, ttl, now()); err == nil {
+		if err = announce(); err == nil {
 			return nil
 		}
 	}
 	return fmt.Errorf("announce a key's change: %w", err)
-}
-
-func announceOnce(ctx context.Context, client redis.UniversalClient, s sealer, projectID string, h auth.Hash, ttl time.Duration, now time.Time) error {
-	var errs []error
-	// Tombstones first: who hears of the change asks at once.
-	for i, name := range s.names(projectID, h) {
-		errs = append(errs, client.Set(ctx, name, s.tombstone(i, projectID, h, now), ttl+2*skew).Err())
-	}
-	errs = append(errs, client.Publish(ctx, channel, strconv.FormatUint(uint64(h.Shard()), 16)).Err())
-	return errors.Join(errs...)
 }

@@ -2,52 +2,65 @@ package rediskeys
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-// Listener hears of changes.
+// Listener receives the changes of keys.
 type Listener interface {
-	// Changed says that a key of the shard has changed.
-	Changed(shard byte)
+	// Changed reports that a key has changed.
+	Changed(projectID string, h auth.Hash)
 
-	// Doubt says that changes may have been missed until now.
-	Doubt()
+	// Subscribed reports that changes are received from now on (true), or that they are not (false). Either
+	// way, changes may have been missed until now.
+	Subscribed(is bool)
 }
 
 const (
-	// quiet is how long nothing need be heard before the connection is tried.
+	// quiet is how long nothing need be received before the connection is tested.
 	quiet = time.Second
 
-	// reconnect is how long Redis is left alone when the subscription broke.
+	// reconnect is the pause before a broken subscription is made again.
 	reconnect = 250 * time.Millisecond
 )
 
-// Listen tells listener of every change that is announced, until ctx ends. When the subscription
-// breaks it is made again, and what came in between is in doubt. That a connection is dead is noticed
-// within two seconds; until then, what the store of record tells of changes bounds what is missed, or that copies are
-// asked for anew every 900 ms.
+// payload is the message for a key: its hash in hexadecimal, then the project.
+func payload(projectID string, h auth.Hash) string { return h.String() + projectID }
+
+func parsePayload(text string) (projectID string, h auth.Hash, ok bool) {
+	const digits = 2 * len(h)
+	if len(text) <= digits {
+		return "", auth.Hash{}, false
+	}
+	_, err := hex.Decode(h[:], []byte(text[:digits]))
+	return strings.Clone(text[digits:]), h, err == nil
+}
+
+// Listen passes every broadcast change to listener until ctx is cancelled. When the subscription breaks it makes a new
+// one. A dead connection is noticed within two seconds.
 func Listen(ctx context.Context, client redis.UniversalClient, listener Listener, log *slog.Logger) {
 	broken := false
 	for ctx.Err() == nil {
-		err := listen(ctx, client, func() {
-			listener.Doubt()
+		err := listen(ctx, client, listener, func() {
 			if broken {
 				broken = false
-				log.InfoContext(ctx, "changes of keys are heard again")
+				log.InfoContext(ctx, "changes of keys are received again")
 			}
-		}, listener.Changed)
+		})
 		if ctx.Err() != nil {
 			return
 		}
 		if !broken {
 			broken = true
-			log.WarnContext(ctx, "changes of keys are not heard; they take effect when copies are asked for anew", slog.Any("error", err))
+			log.WarnContext(ctx, "changes of keys are not received; they take effect within AUTH_CACHE_TTL", slog.Any("error", err))
 		}
 		select {
 		case <-ctx.Done():
@@ -56,16 +69,21 @@ func Listen(ctx context.Context, client redis.UniversalClient, listener Listener
 	}
 }
 
-// listen subscribes and reads until the connection breaks.
-func listen(ctx context.Context, client redis.UniversalClient, subscribed func(), changed func(byte)) error {
+// listen subscribes and receives until the connection breaks.
+func listen(ctx context.Context, client redis.UniversalClient, listener Listener, subscribed func()) error {
 	ps := client.Subscribe(ctx)
 	defer ps.Close()
-	// A read that is under way does not end with ctx; closing the connection ends it.
+	// Cancelling ctx does not end a read; closing the connection does.
 	defer context.AfterFunc(ctx, func() { _ = ps.Close() })()
 	if err := ps.Subscribe(ctx, channel); err != nil {
 		return err
 	}
-	pinged := false
+	is, pinged := false, false
+	defer func() {
+		if is {
+			listener.Subscribed(false)
+		}
+	}()
 	for {
 		message, err := ps.ReceiveTimeout(ctx, quiet)
 		if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() && !pinged {
@@ -81,10 +99,12 @@ func listen(ctx context.Context, client redis.UniversalClient, subscribed func()
 		pinged = false
 		switch m := message.(type) {
 		case *redis.Subscription:
+			is = true
+			listener.Subscribed(true)
 			subscribed()
 		case *redis.Message:
-			if shard, err := strconv.ParseUint(m.Payload, 16, 8); err == nil {
-				changed(byte(shard))
+			if projectID, h, ok := parsePayload(m.Payload); ok {
+				listener.Changed(projectID, h)
 			}
 		}
 	}

@@ -3,40 +3,42 @@ package rediskeys_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
 	"github.com/lectern-dev/lectern/shared/redisdb"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// ear is a Listener that keeps what it hears.
+// ear is a Listener that keeps what it receives.
 type ear struct {
-	mu     sync.Mutex
-	shards []byte
-	doubts int
+	mu         sync.Mutex
+	changes    []string
+	subscribed []bool
 }
 
-func (e *ear) Changed(shard byte) {
+func (e *ear) Changed(projectID string, h auth.Hash) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.shards = append(e.shards, shard)
+	e.changes = append(e.changes, projectID+" "+h.String())
 }
 
-func (e *ear) Doubt() {
+func (e *ear) Subscribed(is bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.doubts++
+	e.subscribed = append(e.subscribed, is)
 }
 
-func (e *ear) heard() (string, int) {
+func (e *ear) heard() (changes []string, subscribed []bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return string(e.shards), e.doubts
+	return slices.Clone(e.changes), slices.Clone(e.subscribed)
 }
 
 func TestListen(t *testing.T) {
@@ -64,22 +66,29 @@ func TestListen(t *testing.T) {
 			defer wg.Wait()
 			defer cancel()
 
-			eventually(t, "subscribed", func() bool { _, doubts := e.heard(); return doubts == 1 })
-			b.redis.Publish(ctx, "lectern:keys:changed", "not a shard")
-			b.redis.Publish(ctx, "lectern:keys:changed", "100")
-			b.hash[0] = 0xfe
-			if err := b.Announce(ctx, "p", b.hash); err != nil {
+			subscribed := func(want ...bool) func() bool {
+				return func() bool { _, got := e.heard(); return slices.Equal(got, want) }
+			}
+			eventually(t, "subscribed", subscribed(true))
+			b.redis.Publish(ctx, "lectern:apikey:changed", "no key")
+			b.redis.Publish(ctx, "lectern:apikey:changed", strings.Repeat("x", 65))
+			if err := b.Changed(ctx, "p {} 1", b.hash); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the change is heard", func() bool { shards, _ := e.heard(); return shards == "\xfe" })
+			if err := b.Minted(ctx, "q", b.hash); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"p {} 1 " + b.hash.String(), "q " + b.hash.String()}
+			eventually(t, "the changes are received", func() bool { changes, _ := e.heard(); return slices.Equal(changes, want) })
 
 			tt.down(b.server)
-			eventually(t, "the loss is noticed", func() bool { return strings.Contains(logs.String(), "are not heard") })
+			eventually(t, "the loss is noticed", subscribed(true, false))
+			eventually(t, "the loss is logged", func() bool { return strings.Contains(logs.String(), "are not received") })
 			tt.back(b.server)
-			eventually(t, "subscribed again", func() bool { _, doubts := e.heard(); return doubts >= 2 })
-			eventually(t, "changes can be announced", func() bool { return b.Announce(ctx, "p", b.hash) == nil })
-			eventually(t, "a change is heard again", func() bool { shards, _ := e.heard(); return len(shards) > 1 })
-			if n := strings.Count(logs.String(), "heard again"); n != 1 {
+			eventually(t, "subscribed again", subscribed(true, false, true))
+			eventually(t, "changes can be announced", func() bool { return b.Changed(ctx, "p", b.hash) == nil })
+			eventually(t, "a change is received again", func() bool { changes, _ := e.heard(); return len(changes) > 2 })
+			if n := strings.Count(logs.String(), "received again"); n != 1 {
 				t.Errorf("the return was logged %d times:\n%s", n, logs.String())
 			}
 		})
@@ -90,7 +99,7 @@ func TestAnnounceReportsWhatItCouldNotDo(t *testing.T) {
 	b := setup(t)
 	b.server.Kill()
 	start := time.Now()
-	if err := b.Announce(t.Context(), "p", b.hash); err == nil {
+	if err := b.Changed(t.Context(), "p", b.hash); err == nil {
 		t.Error("announced without Redis")
 	}
 	if took := time.Since(start); took > 5*time.Second {

@@ -43,7 +43,6 @@ func On(t testing.TB, db pgtest.DB, redisURL config.Secret) *Keys {
 	}
 	if !redisURL.IsZero() {
 		environ["REDIS_URL"] = redisURL.Reveal()
-		environ["AUTH_CACHE_SECRETS"] = "authtest-cache-secret-0123456789"
 	}
 	k := &Keys{t: t}
 	if err := config.Load(&k.Config, environ); err != nil {

@@ -56,7 +56,6 @@ func (b *Backing) Environ() map[string]string {
 		"MIGRATE_DATABASE_URL": b.DB.OwnerURL,
 		"AUTH_DATABASE_URL":    b.Keys.Config.DatabaseURL.Reveal(),
 		"REDIS_URL":            b.Redis.URL.Reveal(),
-		"AUTH_CACHE_SECRETS":   b.Keys.Config.CacheSecrets[0].Reveal(),
 		"INGEST_API_KEYS":      IngestKey,
 		"INTERNAL_API_KEYS":    InternalKey,
 		"LISTEN_PUBLIC":        "127.0.0.1:0",
