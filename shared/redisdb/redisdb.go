@@ -27,16 +27,22 @@ type Config struct {
 	// without one Cluster. The query takes go-redis' options in snake case (pool_size, read_timeout,
 	// skip_verify, …). Not set: there is no Redis.
 	URL config.Secret `env:"REDIS_URL"`
+
+	// Refuses a REDIS_URL without TLS. Production sets it, as Redis is inside the trust boundary.
+	RequireTLS bool `env:"REDIS_REQUIRE_TLS"`
 }
 
 // Enabled tells whether there is a Redis.
 func (c Config) Enabled() bool { return !c.URL.IsZero() }
 
-// Validate reports a URL that can not be read, without showing it.
+// Validate reports a URL that cannot be read, or lacks the TLS that is required, without showing it.
 func (c Config) Validate() error {
 	if !c.Enabled() {
 		return nil
 	}
-	_, err := parse(c.URL.Reveal())
+	t, err := parse(c.URL.Reveal())
+	if err == nil && c.RequireTLS && !t.encrypted() {
+		err = fault("is without TLS, and REDIS_REQUIRE_TLS is set; allowed: rediss://, rediss+sentinel://, rediss+cluster://")
+	}
 	return err
 }

@@ -68,6 +68,18 @@ func parse(text string) (target, error) {
 	return t, nil
 }
 
+// encrypted reports whether connections use TLS.
+func (t target) encrypted() bool {
+	switch {
+	case t.node != nil:
+		return t.node.TLSConfig != nil
+	case t.sentinel != nil:
+		return t.sentinel.TLSConfig != nil
+	default:
+		return t.cluster.TLSConfig != nil
+	}
+}
+
 func fault(problem string) error {
 	return &config.Fault{Variable: "REDIS_URL", Problem: problem}
 }

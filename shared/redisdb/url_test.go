@@ -96,3 +96,15 @@ func TestParseFaults(t *testing.T) {
 		t.Errorf("no URL: %v", err)
 	}
 }
+
+func TestRequireTLS(t *testing.T) {
+	for url, ok := range map[string]bool{
+		"redis://h": false, "redis+sentinel://h?master_name=m": false, "redis+cluster://h": false,
+		"rediss://h": true, "rediss+sentinel://h?master_name=m": true, "rediss+cluster://h": true,
+	} {
+		err := Config{URL: config.NewSecret(url), RequireTLS: true}.Validate()
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
