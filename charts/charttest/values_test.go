@@ -297,7 +297,7 @@ func TestSecretsAreOnlyNamed(t *testing.T) {
 	}
 	database := func(name string) []string {
 		s := "lectern-" + name + "-database/"
-		return []string{"lectern-auth/AUTH_CACHE_SECRETS", "lectern-auth/AUTH_DATABASE_URL", s + "DATABASE_URL", s + "INGEST_DATABASE_URL", s + "READ_DATABASE_URL", "lectern-keys/INGEST_API_KEYS", "lectern-redis/REDIS_URL"}
+		return []string{"lectern-auth/AUTH_DATABASE_URL", s + "DATABASE_URL", s + "INGEST_DATABASE_URL", s + "READ_DATABASE_URL", "lectern-keys/INGEST_API_KEYS", "lectern-redis/REDIS_URL"}
 	}
 	migrates := func(name string) []string {
 		s := "lectern-" + name + "-database/"
@@ -308,9 +308,9 @@ func TestSecretsAreOnlyNamed(t *testing.T) {
 		"embeddables/embeddables": database("embeddables"), "embeddables/migrate": migrates("embeddables"),
 		"experiments/experiments": database("experiments"), "experiments/migrate": migrates("experiments"),
 		"region/region": append(database("region"), "lectern-keys/INTERNAL_API_KEYS"), "region/migrate": migrates("region"),
-		"proxy/proxy":       {"lectern-auth/AUTH_CACHE_SECRETS", "lectern-auth/AUTH_DATABASE_URL", "lectern-redis/REDIS_URL"},
+		"proxy/proxy":       {"lectern-auth/AUTH_DATABASE_URL", "lectern-redis/REDIS_URL"},
 		"operator/migrate":  {"lectern-auth/AUTH_DATABASE_URL", "lectern-auth/AUTH_MIGRATE_DATABASE_URL"},
-		"operator/operator": {"lectern-auth/AUTH_CACHE_SECRETS", "lectern-auth/AUTH_MIGRATE_DATABASE_URL", "lectern-keys/INGEST_API_KEYS", "lectern-redis/REDIS_URL"},
+		"operator/operator": {"lectern-auth/AUTH_MIGRATE_DATABASE_URL", "lectern-keys/INGEST_API_KEYS", "lectern-redis/REDIS_URL"},
 	}
 	got := map[string][]string{}
 	for _, name := range components() {

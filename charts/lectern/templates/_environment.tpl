@@ -120,7 +120,10 @@
 {{- end }}
 {{- if $v.redis.enabled }}
 {{ include "lectern.fromSecret" (dict "name" "REDIS_URL" "secret" (include "lectern.secret.redis" .root) "key" $v.redis.key) }}
-{{ include "lectern.fromSecret" (dict "name" "AUTH_CACHE_SECRETS" "secret" $auth "key" $v.auth.keys.cacheSecrets) }}
+{{- if $v.redis.requireTLS }}
+- name: REDIS_REQUIRE_TLS
+  value: "true"
+{{- end }}
 {{- end }}
 {{- with .c.extraEnv }}
 {{ toYaml . }}
