@@ -5,8 +5,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lectern-dev/lectern/proxy/internal/scrub"
-	"github.com/lectern-dev/lectern/proxy/internal/template"
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
@@ -47,11 +45,11 @@ func (p Place) String() string {
 }
 
 // MaxValue is the longest value of a credential, in bytes.
-const MaxValue = scrub.MaxBytes
+const MaxValue = secret.MaxBytes
 
 // MinScrubbed is the shortest value that can be searched for in answers, in bytes. A shorter one can be used
 // only by endpoints that do not scrub.
-const MinScrubbed = scrub.MinBytes
+const MinScrubbed = secret.MinSearchable
 
 // Credential is a secret value, and where it may go.
 type Credential struct {
@@ -63,23 +61,30 @@ type Credential struct {
 	Places       Place  // 0: anywhere
 
 	once    sync.Once
-	matcher *scrub.Matcher
+	derived Derived
+}
+
+// Derived is what a caller made of a credential's value, such as a search for it.
+type Derived interface {
+	// Zero overwrites what it holds of the value.
+	Zero()
 }
 
 // ValidID tells whether text is a credential's id: "cred_" and 1 to 64 letters, digits, "_" or "-".
-func ValidID(text string) bool { return template.IsID(text) }
+func ValidID(text string) bool { return secret.IsID(text) }
 
-// Matcher finds the credential's value in text. It is made once, when it is first asked for.
-func (c *Credential) Matcher() *scrub.Matcher {
-	c.once.Do(func() { c.matcher = scrub.NewMatcher(c.Value.Reveal()) })
-	return c.matcher
+// Derive returns what derive makes of the value. The first call makes it, and the credential keeps it for later
+// calls. It is overwritten together with the value.
+func (c *Credential) Derive(derive func(value []byte) Derived) Derived {
+	c.once.Do(func() { c.derived = derive(c.Value.Reveal()) })
+	return c.derived
 }
 
-// zero overwrites the value and what was made of it.
+// zero overwrites the value and what was derived from it.
 func (c *Credential) zero() {
 	c.once.Do(func() {})
-	if c.matcher != nil {
-		c.matcher.Zero()
+	if c.derived != nil {
+		c.derived.Zero()
 	}
 	c.Value.Zero()
 }

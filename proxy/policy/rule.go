@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/net/publicsuffix"
 
-	"github.com/lectern-dev/lectern/proxy/internal/target"
+	"github.com/lectern-dev/lectern/proxy/hostname"
 )
 
 // MaxPattern is the longest pattern, in bytes.
@@ -29,7 +29,7 @@ type Rule struct {
 // Domain makes a Rule of a domain: it and all its subdomains, over https on its default port. A domain
 // under which anybody can have names ("com", "co.uk", "github.io") is refused, as is an address.
 func Domain(name string) (Rule, error) {
-	domain, err := target.NormalHost(strings.TrimSuffix(name, "."))
+	domain, err := hostname.Normal(strings.TrimSuffix(name, "."))
 	switch {
 	case err != nil || strings.ContainsAny(domain, ":"):
 		return Rule{}, fmt.Errorf("%q is not a domain", name)

@@ -1,6 +1,6 @@
-// Package secret owns the value of a credential while the process holds it: bytes that show as
-// "[redacted]" however they are printed, logged or marshalled, and that can be overwritten when nobody
-// needs them any more. It refuses to give them out as a string.
+// Package secret owns the value of a credential while the process holds it, and the form of a credential's id. A
+// value prints, logs and marshals as "[redacted]", and can be overwritten when it is no longer needed. The package
+// refuses to give a value out as a string.
 package secret
 
 import (

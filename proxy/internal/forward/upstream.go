@@ -14,6 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
 	"github.com/lectern-dev/lectern/proxy/internal/h1"
 	"github.com/lectern-dev/lectern/proxy/internal/scrub"
+	"github.com/lectern-dev/lectern/proxy/policy"
 )
 
 // call is one request to a target.
@@ -84,7 +85,7 @@ func (c *call) searchFor() (forget func()) {
 	case 0:
 		return nil
 	case 1:
-		c.matcher = credentials[0].Matcher()
+		c.matcher = credentials[0].Derive(newSearch).(*scrub.Matcher)
 		return nil
 	}
 	values := make([][]byte, len(credentials))
@@ -94,6 +95,9 @@ func (c *call) searchFor() (forget func()) {
 	c.matcher = scrub.NewMatcher(values...)
 	return c.matcher.Zero
 }
+
+// newSearch makes the search for one credential, which the credential keeps.
+func newSearch(value []byte) policy.Derived { return scrub.NewMatcher(value) }
 
 // maxInterim bounds the interim answers to a request.
 const maxInterim = 64

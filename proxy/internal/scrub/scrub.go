@@ -13,13 +13,6 @@ import (
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
-// MinBytes is the shortest secret that can be searched for: a shorter one would be found everywhere.
-const MinBytes = 8
-
-// MaxBytes is the longest secret that can be searched for. What a stream may have to hold back grows
-// with it.
-const MaxBytes = 16 << 10
-
 // Matcher finds secrets. It does not change once it is made, and may be used from many goroutines.
 type Matcher struct {
 	patterns []pattern
@@ -27,7 +20,8 @@ type Matcher struct {
 	pairs    [1024]uint64 // and pairs of bytes, as bits
 }
 
-// NewMatcher returns a Matcher of secrets, each of [MinBytes] to [MaxBytes].
+// NewMatcher returns a Matcher of secrets, each of [secret.MinSearchable] to [secret.MaxBytes] bytes. The longer
+// a secret is, the more text a stream may have to hold back.
 func NewMatcher(secrets ...[]byte) *Matcher {
 	m := &Matcher{}
 	for _, s := range secrets {

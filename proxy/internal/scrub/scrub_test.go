@@ -17,6 +17,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/internal/scrub"
 	"github.com/lectern-dev/lectern/proxy/internal/stream"
+	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
 // forms are the texts that the contract wants a secret found in.
@@ -320,11 +321,11 @@ func FuzzStream(f *testing.F) {
 	f.Add(`%73k_live`, "sk_live_51Hx0Qw9", uint8(1), uint8(1))
 	f.Add("%25%25%25%25%25%25%25%25", "%25%25%25", uint8(1), uint8(9))
 	f.Add(`\\\\\\\\\\\\\\\\`, `\\\\\\\\`, uint8(2), uint8(2))
-	f.Fuzz(func(t *testing.T, text, secret string, in, out uint8) {
-		if len(secret) < scrub.MinBytes || len(secret) > scrub.MaxBytes {
+	f.Fuzz(func(t *testing.T, text, value string, in, out uint8) {
+		if len(value) < secret.MinSearchable || len(value) > secret.MaxBytes {
 			return
 		}
-		m := scrub.NewMatcher([]byte(secret))
+		m := scrub.NewMatcher([]byte(value))
 		want, _, err := transform.Bytes(scrub.NewStream(m), []byte(text))
 		if err != nil {
 			t.Fatal(err)
@@ -338,10 +339,10 @@ func FuzzStream(f *testing.F) {
 			return 1 + int(in)%most
 		})
 		if err != nil || !bytes.Equal(got, want) {
-			t.Fatalf("%q without %q: got %q (%v), want %q", text, secret, got, err, want)
+			t.Fatalf("%q without %q: got %q (%v), want %q", text, value, got, err, want)
 		}
-		if bytes.Contains(got, []byte(secret)) && !strings.Contains("[redacted]", secret) && !strings.Contains(secret, "[redacted]") && !touches(secret) {
-			t.Fatalf("%q is left in %q", secret, got)
+		if bytes.Contains(got, []byte(value)) && !strings.Contains("[redacted]", value) && !strings.Contains(value, "[redacted]") && !touches(value) {
+			t.Fatalf("%q is left in %q", value, got)
 		}
 	})
 }

@@ -13,12 +13,13 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/internal/scrub"
 	"github.com/lectern-dev/lectern/proxy/internal/stream"
+	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
 // TestHoldsWhatATransformerMustSee hides the longest secret there may be, in its longest spelling, behind
 // more text than a buffer holds.
 func TestHoldsWhatATransformerMustSee(t *testing.T) {
-	letters := make([]byte, scrub.MaxBytes)
+	letters := make([]byte, secret.MaxBytes)
 	for i := range letters {
 		letters[i] = byte('a' + rand.IntN(26))
 	}

@@ -8,15 +8,12 @@
 package target
 
 import (
-	"errors"
 	"fmt"
-	"net/netip"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/net/idna"
-
+	"github.com/lectern-dev/lectern/proxy/hostname"
 	"github.com/lectern-dev/lectern/proxy/internal/template"
 )
 
@@ -109,14 +106,14 @@ func (t *Target) readAuthority(authority string) error {
 	if strings.HasPrefix(authority, "[") {
 		inside, after, ok := strings.Cut(authority[1:], "]")
 		if !ok || after != "" && after[0] != ':' {
-			return refuse("has a host that is no name and no address")
+			return hostname.ErrInvalid
 		}
 		host, port = "["+inside+"]", strings.TrimPrefix(after, ":")
 	} else if name, p, ok := strings.Cut(authority, ":"); ok {
 		host, port = name, p
 	}
 	var err error
-	if t.Host, err = NormalHost(host); err != nil {
+	if t.Host, err = hostname.Normal(host); err != nil {
 		return err
 	}
 	t.Port = DefaultPort(t.Scheme)
@@ -142,92 +139,6 @@ func DefaultPort(scheme string) uint16 {
 		return 80
 	}
 	return 443
-}
-
-// NormalHost returns the one spelling of a host: an IPv4 address in four decimal numbers; an IPv6 address,
-// given in brackets, in RFC 5952's form and without them; a name in lower-case ASCII, mapped and checked as
-// UTS #46 has it, without a trailing dot.
-func NormalHost(host string) (string, error) {
-	const bad fault = "has a host that is no name and no address"
-	if inside, ok := strings.CutPrefix(host, "["); ok {
-		inside, closed := strings.CutSuffix(inside, "]")
-		ip, err := netip.ParseAddr(inside)
-		switch {
-		case err != nil || !closed || !ip.Is6():
-			return "", bad
-		case ip.Zone() != "":
-			return "", refuse("has an IPv6 zone")
-		}
-		return ip.String(), nil
-	}
-	if host == "" {
-		return "", refuse("has no host")
-	}
-	for i := range len(host) {
-		c := host[i]
-		if c < utf8.RuneSelf && !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_') {
-			return "", bad
-		}
-	}
-	name := strings.ToLower(host)
-	if !isPlainName(name) {
-		profile := idna.New(idna.MapForLookup(), idna.BidiRule(), idna.CheckJoiners(true), idna.StrictDomainName(true), idna.Transitional(false))
-		var err error
-		if name, err = profile.ToASCII(host); err != nil {
-			return "", bad
-		}
-		name = strings.ToLower(name)
-	}
-	name = strings.TrimSuffix(name, ".")
-	if name == "" || len(name) > 253 {
-		return "", bad
-	}
-	last := name
-	for label := range strings.SplitSeq(name, ".") {
-		if label == "" || len(label) > 63 {
-			return "", bad
-		}
-		last = label
-	}
-	if isNumber(last) {
-		ip, err := netip.ParseAddr(name)
-		if err != nil || !ip.Is4() {
-			return "", refuse("has an IP address in an unusual form")
-		}
-		return ip.String(), nil
-	}
-	return name, nil
-}
-
-// isPlainName tells whether a lower-case name has nothing that IDNA would map or check.
-func isPlainName(name string) bool {
-	for i := range len(name) {
-		if name[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return !strings.HasPrefix(name, "xn--") && !strings.Contains(name, ".xn--")
-}
-
-// isNumber tells whether a host that ends in label would be taken for an IPv4 address (WHATWG URL, "ends
-// in a number").
-func isNumber(label string) bool {
-	if strings.HasPrefix(label, "0x") {
-		_, err := strconv.ParseUint(label[2:], 16, 64)
-		return label == "0x" || err == nil || errors.Is(err, strconv.ErrRange)
-	}
-	for i := range len(label) {
-		if label[i] < '0' || label[i] > '9' {
-			return false
-		}
-	}
-	return true
-}
-
-// IsIP tells whether the host is an address.
-func (t *Target) IsIP() bool {
-	_, err := netip.ParseAddr(t.Host)
-	return err == nil
 }
 
 // Address returns host:port, to dial.

@@ -12,14 +12,12 @@ package template
 import (
 	"bytes"
 	"strings"
+
+	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
-const (
-	idPrefix   = "cred_"
-	maxIDTail  = 64
-	maxSpaces  = 16
-	maxIDBytes = len(idPrefix) + maxIDTail
-)
+// maxSpaces bounds the spaces on either side of an id.
+const maxSpaces = 16
 
 // scan tells whether b begins with a placeholder: its id and length. More says that b ends before that
 // can be told.
@@ -38,20 +36,20 @@ func scan(b []byte) (id []byte, length int, more bool) {
 		return nil, 0, true
 	}
 	from := i
-	for j := range len(idPrefix) {
+	for j := range len(secret.IDPrefix) {
 		if i == len(b) {
 			return nil, 0, true
 		}
-		if b[i] != idPrefix[j] {
+		if b[i] != secret.IDPrefix[j] {
 			return nil, 0, false
 		}
 		i++
 	}
-	for i < len(b) && i-from < maxIDBytes && isIDByte(b[i]) {
+	for i < len(b) && i-from < secret.MaxIDBytes && secret.IsIDByte(b[i]) {
 		i++
 	}
 	to := i
-	if to-from == len(idPrefix) && i < len(b) {
+	if to-from == len(secret.IDPrefix) && i < len(b) {
 		return nil, 0, false
 	}
 	if i, more = spaces(b, i); more {
@@ -75,23 +73,6 @@ func spaces(b []byte, i int) (int, bool) {
 		i++
 	}
 	return i, i == len(b)
-}
-
-func isIDByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
-}
-
-// IsID tells whether text is a credential's id: "cred_" and 1 to 64 letters, digits, "_" or "-".
-func IsID(text string) bool {
-	if len(text) <= len(idPrefix) || len(text) > maxIDBytes || text[:len(idPrefix)] != idPrefix {
-		return false
-	}
-	for i := len(idPrefix); i < len(text); i++ {
-		if !isIDByte(text[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // Find returns the first placeholder in b: where it begins and ends, and its id. ok is false when there
