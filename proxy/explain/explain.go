@@ -78,10 +78,7 @@ func Ask(s *policy.Snapshot, q Question) (Report, error) {
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
-	e, err := forward.Explain(s, r, q.Keyed)
-	if err != nil {
-		return Report{}, fmt.Errorf("explain: %w", err)
-	}
+	e := forward.Explain(s, r, q.Keyed)
 	report := Report{
 		Allowed: e.Refusal == nil, Why: e.Why, Preflight: e.Preflight, Endpoint: e.Endpoint, Target: e.Target, Credentials: e.Credentials,
 	}

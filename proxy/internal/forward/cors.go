@@ -7,39 +7,39 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// preflightSeconds is how long a browser may remember that it may ask. Each request is judged all the same.
+// preflightSeconds is how long a browser may remember a preflight. Each request is still decided in full.
 const preflightSeconds = "600"
 
-// isPreflight tells whether a browser asks if it may send a request (Fetch standard, "CORS-preflight
-// request").
-func isPreflight(r *http.Request) bool {
-	return r.Method == http.MethodOptions && len(r.Header["Origin"]) > 0 && len(r.Header["Access-Control-Request-Method"]) > 0
+// answerPreflight tells a browser whether it may send a request.
+func (h *Handler) answerPreflight(w http.ResponseWriter, r *http.Request, snapshot *policy.Snapshot, a ask, rec *record) error {
+	if err := h.checkAddress(r.Context()); err != nil {
+		return err
+	}
+	if err := grant(w.Header(), r, snapshot, a); err != nil {
+		return err
+	}
+	rec.decision, rec.status = decisionPreflight, http.StatusNoContent
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
-// preflight tells a browser that it may send a request: when any endpoint allows that origin for that
-// destination. Which project the request is for is not known yet.
-func (x *exchange) preflight() error {
-	if x.h.o.Keys != nil {
-		ctx := x.r.Context()
-		if err := x.h.o.Keys.CheckAddress(ctx, httpapi.InfoFrom(ctx).ClientAddress); err != nil {
-			return err
-		}
+// grant writes the headers that grant a preflight, or returns why it is refused. A preflight carries no project, so
+// any endpoint that allows the origin for the destination grants it.
+func grant(h http.Header, r *http.Request, snapshot *policy.Snapshot, a ask) error {
+	if !snapshot.AllowsOrigin(a.origin) {
+		return apierr.New(apierr.OriginNotAllowed, fmt.Sprintf("The origin %s is not allowed by any endpoint.", a.origin))
 	}
-	if !x.mayRead() {
-		return apierr.New(apierr.OriginNotAllowed, fmt.Sprintf("The origin %s is not allowed by any endpoint.", x.origin))
+	if !snapshot.AllowsPreflight(a.origin, a.target.AsSent(), a.target.Scheme, a.target.Port) {
+		return denied("The target %s is not among the destinations that are allowed for the origin %s.", bare(a.target.AsSent()), a.origin)
 	}
-	if !x.snapshot.AllowsPreflight(x.origin, x.target.AsSent(), x.target.Scheme, x.target.Port) {
-		return denied("The target %s is not among the destinations that are allowed for the origin %s.", bare(x.target.AsSent()), x.origin)
-	}
-	methods, headers := x.r.Header["Access-Control-Request-Method"], strings.Join(x.r.Header["Access-Control-Request-Headers"], ",")
+	methods, headers := r.Header["Access-Control-Request-Method"], strings.Join(r.Header["Access-Control-Request-Headers"], ",")
 	if len(methods) != 1 || !httpguts.ValidHeaderFieldName(methods[0]) { // a method is a token, as a header's name is
 		return apierr.BadParameter("Access-Control-Request-Method", strings.Join(methods, ", "), "one method")
 	}
-	h := x.w.Header()
 	if headers != "" {
 		for name := range strings.SplitSeq(headers, ",") {
 			if !httpguts.ValidHeaderFieldName(strings.TrimSpace(name)) {
@@ -50,29 +50,31 @@ func (x *exchange) preflight() error {
 	}
 	h["Access-Control-Allow-Methods"] = methods
 	h["Access-Control-Max-Age"] = []string{preflightSeconds}
-	x.allowOrigin(h)
+	allowOrigin(h, a.origin)
 	h.Add("Vary", "Access-Control-Request-Method")
 	h.Add("Vary", "Access-Control-Request-Headers")
-	x.record.decision, x.record.status = decisionPreflight, http.StatusNoContent
-	x.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// mayRead tells whether the page that asks may read the answer: whether its origin is allowed, by any endpoint of its
-// project and environment where these are known, else by any at all.
-func (x *exchange) mayRead() bool {
-	switch {
-	case x.origin == "":
-		return false
-	case x.scope != nil:
-		return x.scope.AllowsOrigin(x.origin)
+// reader returns the origin whose page may read the answer, "" for none. The origin must be allowed by an endpoint of
+// the project and environment; where these are not known, by any endpoint.
+func reader(snapshot *policy.Snapshot, a ask) string {
+	allowed := snapshot.AllowsOrigin(a.origin)
+	if scope := snapshot.Scope(a.project, a.environment); scope != nil {
+		allowed = scope.AllowsOrigin(a.origin)
 	}
-	return x.snapshot.AllowsOrigin(x.origin)
+	if !allowed {
+		return ""
+	}
+	return a.origin
 }
 
-// allowOrigin lets the page of the request's origin read the answer.
-func (x *exchange) allowOrigin(h http.Header) {
-	h["Access-Control-Allow-Origin"] = []string{x.origin}
-	h["Access-Control-Expose-Headers"] = exposed
+// allowOrigin lets pages of an origin read the answer. It does nothing for "".
+func allowOrigin(h http.Header, origin string) {
+	if origin == "" {
+		return
+	}
+	h["Access-Control-Allow-Origin"] = []string{origin}
+	h["Access-Control-Expose-Headers"] = []string{"*"}
 	h.Add("Vary", "Origin")
 }

@@ -13,32 +13,28 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
-	"github.com/lectern-dev/lectern/proxy/internal/target"
-	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
-// fault is why something went wrong, in words of our own: what Go's libraries say may quote what a target
-// sent, and so a credential.
+// fault is why something went wrong, in words of our own. The errors of Go's libraries may quote what a target sent, and
+// so a credential. The audit record shows the fault of a refusal.
 type fault string
 
 // Error is the reason.
 func (f fault) Error() string { return string(f) }
 
 const (
-	errNoKeys     fault = "API keys can not be checked: no store of keys is configured"
+	errNoKeys     fault = "API keys cannot be checked: no store of keys is configured"
 	errMemory     fault = "all memory for bodies with values to be put in is taken"
 	errTooLarge   fault = "the body is over its limit"
-	errUnreadable fault = "the answer's encoding can not be searched for credentials"
+	errUnreadable fault = "the answer's encoding cannot be searched for credentials"
 	errLong       fault = "the answer is over the endpoint's limit"
 	errFields     fault = "the answer has too many headers"
 	errInterim    fault = "too many interim answers came"
 	errStatus     fault = "the answer's status is not one of an answer"
 
-	errConnect fault = "connecting took too long"
-	errHeaders fault = "the answer did not begin in time"
-	errIdle    fault = "nothing was sent or received for too long"
-	errTotal   fault = "the request took too long in all"
+	errIdle  fault = "nothing was sent or received for too long"
+	errTotal fault = "the request took too long in all"
 )
 
 func tooLarge(most int64) error {
@@ -49,47 +45,20 @@ func tooMany(why string, after time.Duration) error {
 	return apierr.New(apierr.RateLimited, "Right now "+why+". Try again after the time that Retry-After gives.").After(after)
 }
 
-// bodyFault is that the caller's body could not be read: it went away, or stalled.
+// bodyFault returns the refusal for a body that could not be read: the caller disconnected, stalled or sent malformed
+// chunks.
 func bodyFault(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return context.Canceled // it stalled: there is nobody to answer to
+		return context.Canceled // the caller stalled, and gets no answer
 	}
 	return apierr.New(apierr.InvalidBody, "The request's body ended before it was complete.").Because(fault("the caller's body could not be read"))
 }
 
-func destinationAfter(t *target.Target) error {
-	return apierr.New(apierr.DestinationNotAllowed, fmt.Sprintf("With its credentials in it, the target on %s is not allowed any more. The destinations have to allow the path with the value in it.", t.Authority()))
-}
-
-// refusal says what the caller can change. Of credentials it tells one thing only, so that nobody learns
-// which others exist.
-func refusal(v *policy.Verdict, r *policy.Request, project string) error {
-	switch v.Fault {
-	case policy.NoEndpoint, policy.BadOrigin:
-		if r.Origin == "" {
-			return apierr.New(apierr.OriginNotAllowed, "The request has no Origin header, and no endpoint of this project and environment takes it without one. Call from an allowed page, or use an endpoint with access by key.")
-		}
-		return apierr.New(apierr.OriginNotAllowed, fmt.Sprintf("The origin %s is not allowed by any endpoint of this project and environment.", r.Origin))
-	case policy.NoKey:
-		return apierr.NotAuthorized().With("projectId", project).Because(fault("no API key was sent in X-Proxy-Api-Key"))
-	case policy.BadDestination:
-		return denied("The target %s is not among the destinations that are allowed for this caller. (The query does not count; the path does.)", bare(r.URL))
-	case policy.BadPort:
-		return denied("Port %d of the target is not allowed; by default only 443 is, over https.", r.Port)
-	case policy.BadMethod:
-		return denied("The method %s is not allowed for this target.", r.Method)
-	case policy.PlainHTTP:
-		return denied("Credentials are not sent over http://. Use https://.")
-	default:
-		return apierr.New(apierr.CredentialNotAllowed, fmt.Sprintf("The credential %s can not be used here: it is not known, or not allowed for this caller, this target or this place (%s).", v.Use.ID, v.Use.Place))
-	}
-}
-
-func denied(format string, args ...any) error {
+func denied(format string, args ...any) *apierr.Error {
 	return apierr.New(apierr.DestinationNotAllowed, fmt.Sprintf(format, args...))
 }
 
-// bare cuts a long URL, so that a message stays one.
+// bare cuts a long URL, so that a message stays readable.
 func bare(url string) string {
 	const longest = 200
 	if len(url) > longest {
@@ -98,14 +67,14 @@ func bare(url string) string {
 	return url
 }
 
-// upstreamFault says what went wrong between the proxy and the target.
+// upstreamFault returns the refusal for a fault between the proxy and the target.
 func upstreamFault(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		switch {
-		case errors.Is(cause, errConnect), errors.Is(cause, errHeaders), errors.Is(cause, errIdle), errors.Is(cause, errTotal):
+		case errors.Is(cause, errIdle), errors.Is(cause, errTotal):
 			return apierr.New(apierr.UpstreamTimeout, "The target did not answer in time.").Because(cause)
 		}
-		return context.Canceled // the caller is gone
+		return context.Canceled // the caller disconnected
 	}
 	unreachable := func(text string, because fault) error {
 		return apierr.New(apierr.UpstreamUnreachable, text).Because(because)

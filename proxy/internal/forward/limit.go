@@ -6,10 +6,28 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/ratelimit"
 )
 
-// gates counts the requests that run at a time, by endpoint.
+// enter counts the request against the limits of the endpoint that was decided on. The caller calls leave at the end of
+// the request.
+func (h *Handler) enter(ctx context.Context, e *policy.Endpoint) (leave func(), err error) {
+	if e.Limits.PerSecond > 0 {
+		rate := h.o.Rates.Allow(ctx, "proxy:"+e.Name, ratelimit.Rate{PerSecond: e.Limits.PerSecond, Burst: e.Limits.Burst})
+		if !rate.Allowed {
+			return nil, tooMany("too many requests come to this endpoint", max(rate.RetryAfter, time.Millisecond))
+		}
+	}
+	g := h.gates.of(e.Name)
+	if n := g.Add(1); e.Limits.Concurrent > 0 && n > int64(e.Limits.Concurrent) {
+		g.Add(-1)
+		return nil, tooMany("too many requests to this endpoint run at a time", time.Second)
+	}
+	return func() { g.Add(-1) }, nil
+}
+
+// gates counts the requests in flight, by endpoint.
 type gates struct{ counts sync.Map }
 
 func (g *gates) of(endpoint string) *atomic.Int64 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,83 +14,97 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/lectern-dev/lectern/proxy/internal/target"
+	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// What is decided about a request that is not refused.
+// The decisions about a request that is not refused.
 const (
 	decisionAllowed   apierr.Code = "allowed"
 	decisionPreflight apierr.Code = "preflight"
 )
 
-// record is what is kept of a request: who asked for what, what was decided, and what came of it. It has no
-// place for a value, a path or a query.
+// record is what the audit log and the metrics say about a request: the caller, the decision and the outcome. It holds
+// no value, path or query for them.
 type record struct {
-	began                time.Time
-	project, environment string
-	endpoint             string
-	origin               string
-	destination          string // host:port
-	credentials          []string
-	decision             apierr.Code // empty: allowed
-	why                  string      // for those who write the manifests
-	status               int
-	bytesIn              atomic.Int64
-	bytesOut             int64
-	scrubbed             int
+	began    time.Time
+	ask      ask
+	verdict  policy.Verdict
+	decision apierr.Code // empty: allowed
+	why      string      // the reason of a refusal, for those who write the manifests
+	status   int         // 0: no answer began
+	bytesIn  atomic.Int64
+	bytesOut int64
+	scrubbed int
+	complete bool // the caller got the whole answer
 }
 
-// finish writes the record of a request: once, however it ends.
-func (x *exchange) finish() {
-	rec := &x.record
+// endpoint returns the name of the endpoint that allows the request, or that comes nearest to it; "" for none.
+func (rec *record) endpoint() string {
+	if rec.verdict.Endpoint == nil || rec.verdict.Fault <= policy.NoKey {
+		return ""
+	}
+	return rec.verdict.Endpoint.Name
+}
+
+// credentials returns the ids of the credentials that the request may use.
+func (rec *record) credentials() []string {
+	var ids []string
+	for _, c := range rec.verdict.Credentials {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// destination returns host:port of the target; "" when it could not be read.
+func (rec *record) destination() string {
+	if rec.ask.target == nil {
+		return ""
+	}
+	return rec.ask.target.Address()
+}
+
+// finish logs and counts a request, once, however it ends.
+func (h *Handler) finish(r *http.Request, rec *record) {
 	if rec.decision == "" {
 		rec.decision = decisionAllowed
 	}
-	elapsed := x.h.o.Now().Sub(rec.began)
-	x.h.metrics.note(rec, elapsed)
-	attrs := make([]slog.Attr, 0, 18)
+	elapsed := h.o.Now().Sub(rec.began)
+	h.metrics.note(rec, elapsed)
+	info := httpapi.InfoFrom(r.Context())
+	// A Logger would look up its caller for every request, so the record goes straight to the handler.
+	out := info.Logger.Handler()
+	if !out.Enabled(r.Context(), slog.LevelInfo) {
+		return
+	}
+	line := slog.NewRecord(rec.began.Add(elapsed), slog.LevelInfo, "audit", 0)
 	for _, a := range []struct{ name, value string }{
-		{"project", rec.project}, {"environment", rec.environment}, {"endpoint", rec.endpoint},
-		{"origin", rec.origin}, {"destination", rec.destination},
+		{"project", rec.ask.project}, {"environment", rec.ask.environment}, {"endpoint", rec.endpoint()},
+		{"origin", rec.ask.origin}, {"destination", rec.destination()},
+		{"reason", rec.why}, {"key_id", info.KeyID}, {"client", info.ClientAddress},
 	} {
 		if a.value != "" {
-			attrs = append(attrs, slog.String(a.name, a.value))
+			line.AddAttrs(slog.String(a.name, a.value))
 		}
 	}
-	if len(rec.credentials) > 0 {
-		attrs = append(attrs, slog.Any("credentials", slices.Clone(rec.credentials)))
+	if ids := rec.credentials(); len(ids) > 0 {
+		line.AddAttrs(slog.Any("credentials", ids))
 	}
-	attrs = append(attrs,
+	line.AddAttrs(
 		slog.String("decision", string(rec.decision)),
 		slog.Int("status", rec.status),
 		slog.Int64("bytes_in", rec.bytesIn.Load()),
 		slog.Int64("bytes_out", rec.bytesOut),
 		slog.Int64("duration_us", elapsed.Microseconds()))
-	if rec.why != "" {
-		attrs = append(attrs, slog.String("reason", rec.why))
-	}
 	if rec.scrubbed > 0 {
-		attrs = append(attrs, slog.Int("scrubbed", rec.scrubbed))
+		line.AddAttrs(slog.Int("scrubbed", rec.scrubbed))
 	}
-	info := httpapi.InfoFrom(x.r.Context())
-	if info.KeyID != "" {
-		attrs = append(attrs, slog.String("key_id", info.KeyID))
+	if !rec.complete {
+		line.AddAttrs(slog.Bool("cut", true))
 	}
-	if !x.complete {
-		attrs = append(attrs, slog.Bool("cut", true))
-	}
-	if info.ClientAddress != "" {
-		attrs = append(attrs, slog.String("client", info.ClientAddress))
-	}
-	// Straight to the handler: a Logger would first look up where it was called from, for every request.
-	out := info.Logger.Handler()
-	if !out.Enabled(x.r.Context(), slog.LevelInfo) {
-		return
-	}
-	line := slog.NewRecord(rec.began.Add(elapsed), slog.LevelInfo, "audit", 0)
-	line.AddAttrs(attrs...)
-	_ = out.Handle(x.r.Context(), line) // the log can not report that it fails
+	_ = out.Handle(r.Context(), line) // the log cannot report that it fails
 	info.Recorded = true
 }
 
@@ -155,12 +168,12 @@ func (m *metrics) note(rec *record, elapsed time.Duration) {
 // span is the trace's part of a call to a target. What is sent to the target carries nothing of it.
 type span struct{ trace.Span }
 
-func (h *Handler) startSpan(ctx context.Context, x *exchange) (context.Context, *span) {
+func (h *Handler) startSpan(ctx context.Context, to *target.Target, rec *record) (context.Context, *span) {
 	ctx, s := h.tracer.Start(ctx, "proxy target", trace.WithSpanKind(trace.SpanKindClient))
 	if s.IsRecording() {
 		s.SetAttributes(
-			attribute.String("server.address", x.target.Host), attribute.Int("server.port", int(x.target.Port)),
-			attribute.String("lectern.proxy.endpoint", x.record.endpoint), attribute.StringSlice("lectern.proxy.credentials", x.record.credentials))
+			attribute.String("server.address", to.Host), attribute.Int("server.port", int(to.Port)),
+			attribute.String("lectern.proxy.endpoint", rec.endpoint()), attribute.StringSlice("lectern.proxy.credentials", rec.credentials()))
 	}
 	return ctx, &span{s}
 }
@@ -173,8 +186,8 @@ func (s *span) answered(res *http.Response) {
 }
 
 // end ends the span.
-func (s *span) end(x *exchange) {
-	if x.record.status == 0 || x.record.decision != "" {
+func (s *span) end(rec *record) {
+	if rec.status == 0 {
 		s.SetStatus(codes.Error, "no answer")
 	}
 	s.Span.End()

@@ -6,70 +6,83 @@ import (
 	"time"
 )
 
-// writer is what the target's answer is written to. Until the answer begins its headers are kept apart from
-// those that the proxy's own answers bear.
+// writer takes the target's answer from ReverseProxy. Until the answer begins, it keeps the target's headers apart from
+// those of the proxy's own answers.
 type writer struct {
 	http.ResponseWriter
-	x          *exchange
+	request    *http.Request
+	sent       *sentBody // nil: no body streams
+	stall      time.Duration
+	record     *record
 	controller *http.ResponseController
-	headers    http.Header // of the target
+	header     http.Header // of the target
+	begun      bool
 }
 
-func (x *exchange) newWriter(headers http.Header) *writer {
-	return &writer{ResponseWriter: x.w, x: x, controller: http.NewResponseController(x.w), headers: headers}
+func newWriter(w http.ResponseWriter, r *http.Request, sent *sentBody, stall time.Duration, rec *record) *writer {
+	return &writer{
+		ResponseWriter: w, request: r, sent: sent, stall: stall, record: rec,
+		controller: http.NewResponseController(w), header: http.Header{},
+	}
 }
 
-// WriteHeader begins the answer.
+// Header returns the headers, and after WriteHeader the trailers.
+func (w *writer) Header() http.Header {
+	if w.begun {
+		return w.ResponseWriter.Header()
+	}
+	return w.header
+}
+
+// WriteHeader begins the answer. It drops interim answers, which are not searched for credentials.
 func (w *writer) WriteHeader(status int) {
-	w.x.record.status = status
+	if status < 200 || w.begun {
+		return
+	}
+	w.begun, w.record.status = true, status
 	h := w.ResponseWriter.Header()
 	for name := range h {
 		switch name {
 		case "X-Request-Id", "Ratelimit", "RateLimit", "Ratelimit-Policy", "RateLimit-Policy":
 			// Ours, where the target has none of its own.
-			if len(w.headers[http.CanonicalHeaderKey(name)]) == 0 {
+			if len(w.header[http.CanonicalHeaderKey(name)]) == 0 {
 				continue
 			}
 		}
 		delete(h, name)
 	}
-	maps.Copy(h, w.headers)
+	maps.Copy(h, w.header)
 	if _, typed := h["Content-Type"]; !typed {
-		h["Content-Type"] = nil // nobody is to guess: what the target did not name stays unnamed
+		h["Content-Type"] = nil // net/http must not guess one
 	}
-	if w.x.sending.unfinished() && w.x.r.ProtoMajor == 1 {
-		h["Connection"] = closing
+	if w.sent.unfinished() {
+		closeAfter(h, w.request)
 	}
-	w.deadline()
+	w.extend()
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// closing ends an HTTP/1 connection whose request is answered before it was read whole: nobody could tell
-// where the next one begins.
-var closing = []string{"close"}
-
 // Write sends a part of the body.
 func (w *writer) Write(b []byte) (int, error) {
-	w.deadline()
+	w.extend()
 	n, err := w.ResponseWriter.Write(b)
-	w.x.record.bytesOut += int64(n)
+	w.record.bytesOut += int64(n)
 	return n, err
 }
 
-// flush sends what is buffered. The caller then has no deadline until there is more to take: an HTTP/2
-// stream would be ended by one while it waits.
-func (w *writer) flush() error {
+// FlushError sends what is buffered. Afterwards an HTTP/2 caller has no deadline, as one would end the stream while the
+// target is silent.
+func (w *writer) FlushError() error {
 	err := w.controller.Flush()
-	if w.x.r.ProtoMajor != 1 {
-		_ = w.controller.SetWriteDeadline(time.Time{})
+	if w.request.ProtoMajor != 1 {
+		_ = w.controller.SetWriteDeadline(time.Time{}) // a closed stream needs none
 	}
 	return err
 }
 
-// deadline gives the caller its time to take what comes next. On HTTP/1 the server does.
-func (w *writer) deadline() {
-	if w.x.r.ProtoMajor == 1 {
-		return
+// extend gives an HTTP/2 caller its time to take the next part. On HTTP/1 the server does.
+func (w *writer) extend() {
+	if w.request.ProtoMajor != 1 {
+		_ = w.controller.SetWriteDeadline(time.Now().Add(w.stall)) // Write reports a closed stream
 	}
-	_ = w.controller.SetWriteDeadline(time.Now().Add(w.x.h.o.Stall)) // a connection that is gone says so on Write
 }

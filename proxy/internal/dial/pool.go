@@ -1,0 +1,116 @@
+package dial
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Options configures a Pool.
+type Options struct {
+	// Guard decides which addresses may be dialled. Required.
+	Guard *Guard
+	// Resolver looks up names. Nil: the system's.
+	Resolver *net.Resolver
+	// MaxHeaderBytes bounds the headers of an answer, in bytes. 0: 256 KiB.
+	MaxHeaderBytes int64
+	// IdleTimeout is how long a connection without a request is kept. 0: 90 s.
+	IdleTimeout time.Duration
+}
+
+// Pool keeps one http.Transport for each endpoint. Endpoints share no connections, because some targets apply the
+// first credential of a connection to all requests that follow on it.
+type Pool struct {
+	o Options
+
+	mu         sync.Mutex
+	transports map[Key]*http.Transport
+}
+
+// Key identifies a transport: the endpoint and the settings that its transport is made of. An endpoint whose settings
+// change gets another transport.
+type Key struct {
+	Endpoint string
+	// Roots identifies the authorities that the endpoint trusts.
+	Roots string
+	// Connect bounds connecting, and then the TLS handshake. 0: a minute, as others may wait for the connection.
+	Connect time.Duration
+	// Headers bounds the time from the end of a request to the beginning of its answer. 0: no limit.
+	Headers time.Duration
+}
+
+// connectWithin bounds a connection attempt of an endpoint that sets no limit.
+const connectWithin = time.Minute
+
+// NewPool returns an empty Pool.
+func NewPool(o Options) *Pool {
+	if o.MaxHeaderBytes == 0 {
+		o.MaxHeaderBytes = 256 << 10
+	}
+	if o.IdleTimeout == 0 {
+		o.IdleTimeout = 90 * time.Second
+	}
+	return &Pool{o: o, transports: map[Key]*http.Transport{}}
+}
+
+// Transport returns the transport of an endpoint. It trusts roots; nil means the system's.
+func (p *Pool) Transport(key Key, roots *x509.CertPool) *http.Transport {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.transports[key]
+	if t == nil {
+		t = p.newTransport(key, roots)
+		p.transports[key] = t
+	}
+	return t
+}
+
+func (p *Pool) newTransport(key Key, roots *x509.CertPool) *http.Transport {
+	if key.Connect == 0 {
+		key.Connect = connectWithin
+	}
+	dialer := &net.Dialer{
+		Timeout:        key.Connect,
+		KeepAlive:      30 * time.Second,
+		Resolver:       p.o.Resolver,
+		ControlContext: p.o.Guard.Control,
+	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	return &http.Transport{
+		Proxy:                  nil, // the environment must not decide where credentials go
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+		TLSHandshakeTimeout:    key.Connect,
+		ResponseHeaderTimeout:  key.Headers,
+		Protocols:              protocols,
+		DisableCompression:     true, // the caller and the target agree on an encoding
+		MaxIdleConns:           1024,
+		MaxIdleConnsPerHost:    64,
+		IdleConnTimeout:        p.o.IdleTimeout,
+		MaxResponseHeaderBytes: p.o.MaxHeaderBytes,
+		ExpectContinueTimeout:  time.Second,
+		WriteBufferSize:        32 << 10,
+		ReadBufferSize:         32 << 10,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+	}
+}
+
+// Keep drops the transports of all endpoints but these. Their running requests go on.
+func (p *Pool) Keep(keys map[Key]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, t := range p.transports {
+		if !keys[key] {
+			delete(p.transports, key)
+			t.CloseIdleConnections()
+		}
+	}
+}
+
+// Close closes the connections that no request uses.
+func (p *Pool) Close() { p.Keep(nil) }

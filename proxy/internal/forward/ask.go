@@ -1,0 +1,122 @@
+package forward
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/lectern-dev/lectern/proxy/internal/target"
+	"github.com/lectern-dev/lectern/proxy/policy"
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+)
+
+// ask is what a caller asks for.
+type ask struct {
+	origin               string // of the page; "" when none was sent
+	preflight            bool   // a browser asks whether it may send a request
+	project, environment string // "" for a preflight
+	target               *target.Target
+}
+
+// parse reads a request. On an error, the fields that it read before the fault are set.
+func parse(r *http.Request) (a ask, err error) {
+	if a.origin, err = readOrigin(r.Header); err != nil {
+		return a, err
+	}
+	if isUpgrade(r) {
+		return a, apierr.New(apierr.UpgradeNotSupported, "The proxy carries requests and answers; it does not upgrade connections (no WebSocket, no CONNECT).")
+	}
+	a.preflight = isPreflight(r)
+	if !a.preflight {
+		if a.project, a.environment, err = readScope(r.Header); err != nil {
+			return a, err
+		}
+	}
+	a.target, err = readTarget(r.URL.RawQuery)
+	return a, err
+}
+
+// readOrigin returns the origin of the page that sends the request, "" for none.
+func readOrigin(h http.Header) (string, error) {
+	values, sent := h["Origin"]
+	if !sent {
+		return "", nil
+	}
+	if len(values) != 1 || !policy.ValidOrigin(values[0]) {
+		return "", apierr.New(apierr.OriginNotAllowed, "The Origin header is not the origin of a page: a scheme, a host and a port. (\"null\" stands for a sandboxed frame or a file, and is never allowed.)")
+	}
+	return values[0], nil
+}
+
+// readScope returns the project and the environment that the request is for.
+func readScope(h http.Header) (project, environment string, err error) {
+	if project, err = readIdentifier(h, ProjectHeader, "X-Project-ID"); err != nil {
+		return "", "", err
+	}
+	if environment, err = readIdentifier(h, EnvironmentHeader, "X-Environment"); err != nil {
+		return "", "", err
+	}
+	return project, environment, nil
+}
+
+// readIdentifier returns the value of a header that must be sent once. The name is the header's as people write it.
+func readIdentifier(h http.Header, key, name string) (string, error) {
+	sent := h[key]
+	if len(sent) != 1 || !httpapi.ValidIdentifier(sent[0]) {
+		return "", apierr.BadParameter(name, strings.Join(sent, ", "), "the header exactly once, 1 to 256 bytes of UTF-8")
+	}
+	return sent[0], nil
+}
+
+// readTarget reads the only query parameter.
+func readTarget(query string) (*target.Target, error) {
+	invalid := func(text string) error { return apierr.New(apierr.InvalidTarget, text) }
+	raw, found := "", false
+	for pair := range strings.SplitSeq(query, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		if decoded, err := url.QueryUnescape(name); err != nil || decoded != "url" {
+			return nil, invalid("The only query parameter is url. If the others belong to the target, escape the whole target: ?url=https%3A%2F%2F….")
+		}
+		if found {
+			return nil, invalid("The parameter url was given twice.")
+		}
+		found = true
+		var err error
+		if raw, err = url.QueryUnescape(value); err != nil {
+			return nil, invalid("The parameter url has a % that is followed by no two hex digits; escape the whole target.")
+		}
+	}
+	if !found {
+		return nil, invalid("The parameter url is missing: ?url=<escaped target>.")
+	}
+	t, err := target.Parse(raw)
+	if err != nil {
+		return nil, invalid("The target in the parameter url " + err.Error() + ".")
+	}
+	return t, nil
+}
+
+// isUpgrade reports whether the caller wants another protocol on the connection.
+func isUpgrade(r *http.Request) bool {
+	return r.Method == http.MethodConnect || len(r.Header["Upgrade"]) > 0 ||
+		httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade")
+}
+
+// isPreflight reports whether a browser asks if it may send a request (Fetch standard, "CORS-preflight request").
+func isPreflight(r *http.Request) bool {
+	return r.Method == http.MethodOptions && len(r.Header["Origin"]) > 0 && len(r.Header["Access-Control-Request-Method"]) > 0
+}
+
+// wantsTemplating reports whether values are to be put into the body.
+func wantsTemplating(r *http.Request) bool {
+	sent := r.Header[TemplatingHeader]
+	return len(sent) == 1 && sent[0] == "true" &&
+		slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, r.Method)
+}

@@ -1,0 +1,81 @@
+package forward
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/lectern-dev/lectern/proxy/policy"
+	"github.com/lectern-dev/lectern/shared/apierr"
+)
+
+// decision is what the policy says about a request, and what it was asked.
+type decision struct {
+	request policy.Request
+	verdict policy.Verdict
+	header  http.Header // that goes on to the target, without values yet
+	body    *heldBody   // that values are put into; nil: the body streams
+}
+
+// decide asks the policy about a request with all of its credentials. A body that values are put into is held for
+// that, as its placeholders can lead to another endpoint. The decision is set also when it is a refusal.
+func decide(r *http.Request, a ask, scope *policy.Scope, keyed bool, bodies *heldBodies) (decision, error) {
+	header, uses := headerToSend(r.Header)
+	for _, id := range a.target.IDs() {
+		uses = append(uses, policy.Use{ID: id, Place: policy.InURL})
+	}
+	d := decision{header: header, request: policy.Request{
+		Origin: a.origin, Keyed: keyed, Method: r.Method,
+		Scheme: a.target.Scheme, Port: a.target.Port, URL: a.target.AsSent(), Uses: uses,
+	}}
+	d.verdict = scope.Decide(&d.request)
+	if err := refusal(&d.verdict, &d.request, a.project); err != nil {
+		return d, err
+	}
+	length := r.ContentLength // -1: not known
+	if wantsTemplating(r) && length != 0 {
+		var err error
+		if d.body, err = bodies.hold(r); err != nil {
+			return d, err
+		}
+		length = d.body.length()
+		for _, id := range d.body.survey.IDs {
+			d.request.Uses = append(d.request.Uses, policy.Use{ID: id, Place: policy.InBody})
+		}
+		d.verdict = scope.Decide(&d.request)
+		if err := refusal(&d.verdict, &d.request, a.project); err != nil {
+			return d, err
+		}
+	}
+	if most := d.verdict.Endpoint.Limits.RequestBytes; most > 0 && length > most {
+		return d, tooLarge(most)
+	}
+	return d, nil
+}
+
+// refusal returns what the caller can change, nil for a request that is allowed. About a credential that may not be
+// used it says one thing only, so that callers cannot learn which others exist.
+func refusal(v *policy.Verdict, r *policy.Request, project string) error {
+	why := fault(v.String())
+	switch v.Fault {
+	case policy.None:
+		return nil
+	case policy.NoEndpoint, policy.BadOrigin:
+		text := fmt.Sprintf("The origin %s is not allowed by any endpoint of this project and environment.", r.Origin)
+		if r.Origin == "" {
+			text = "The request has no Origin header, and no endpoint of this project and environment takes it without one. Call from an allowed page, or use an endpoint with access by key."
+		}
+		return apierr.New(apierr.OriginNotAllowed, text).Because(why)
+	case policy.NoKey:
+		return apierr.NotAuthorized().With("projectId", project).Because(why)
+	case policy.BadDestination:
+		return denied("The target %s is not among the destinations that are allowed for this caller. (The query does not count; the path does.)", bare(r.URL)).Because(why)
+	case policy.BadPort:
+		return denied("Port %d of the target is not allowed; by default only 443 is, over https.", r.Port).Because(why)
+	case policy.BadMethod:
+		return denied("The method %s is not allowed for this target.", r.Method).Because(why)
+	case policy.PlainHTTP:
+		return denied("Credentials are not sent over http://. Use https://.").Because(why)
+	default:
+		return apierr.New(apierr.CredentialNotAllowed, fmt.Sprintf("The credential %s can not be used here: it is not known, or not allowed for this caller, this target or this place (%s).", v.Use.ID, v.Use.Place)).Because(why)
+	}
+}

@@ -1,0 +1,110 @@
+package forward
+
+import (
+	"bufio"
+	"errors"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/lectern-dev/lectern/proxy/internal/scrub"
+	"github.com/lectern-dev/lectern/proxy/internal/stream"
+)
+
+// readable reports whether a body of that Content-Encoding can be searched.
+func readable(coding string) bool {
+	switch coding {
+	case "", "identity", "gzip", "x-gzip", "zstd":
+		return true
+	}
+	return false
+}
+
+// scrubbedBody is a body that is decoded and searched as it is read.
+type scrubbedBody struct {
+	*stream.Reader
+	body   io.Closer
+	plain  *decoding
+	found  *scrub.Stream
+	record *record
+	closed bool
+}
+
+func newScrubbedBody(body io.ReadCloser, coding string, m *scrub.Matcher, rec *record) *scrubbedBody {
+	plain := &decoding{source: body, coding: coding}
+	found := scrub.NewStream(m)
+	return &scrubbedBody{Reader: stream.NewReader(plain, found), body: body, plain: plain, found: found, record: rec}
+}
+
+// Close closes the body that is read.
+func (b *scrubbedBody) Close() error {
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	b.record.scrubbed += b.found.Found()
+	err := b.body.Close()
+	_ = b.Reader.Close() // always nil
+	b.plain.close()
+	return err
+}
+
+// maxWindow bounds what a zstd body may make its reader remember, in bytes. RFC 9659 allows as much on the web.
+const maxWindow = 8 << 20
+
+// errDecode replaces a decoder's error, which may quote what it read.
+const errDecode fault = "the answer could not be decoded"
+
+// decoding reads a body that may be compressed. It begins with the first read, as a body may take long to come.
+type decoding struct {
+	source io.Reader
+	coding string
+	plain  io.Reader
+	stop   func()
+}
+
+// Read reads the decoded body.
+func (d *decoding) Read(p []byte) (int, error) {
+	if d.plain == nil {
+		if err := d.begin(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := d.plain.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = errDecode
+	}
+	return n, err
+}
+
+func (d *decoding) begin() error {
+	if d.coding == "" || d.coding == "identity" {
+		d.plain = d.source
+		return nil
+	}
+	source := bufio.NewReader(d.source)
+	if _, err := source.Peek(1); err != nil {
+		return err // an empty body is not compressed
+	}
+	if d.coding == "zstd" {
+		z, err := zstd.NewReader(source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return errDecode
+		}
+		d.plain, d.stop = z, z.Close
+		return nil
+	}
+	g, err := gzip.NewReader(source)
+	if err != nil {
+		return errDecode
+	}
+	d.plain = g
+	return nil
+}
+
+func (d *decoding) close() {
+	if d.stop != nil {
+		d.stop()
+	}
+}

@@ -1,0 +1,208 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptrace"
+	"net/http/httputil"
+	"net/textproto"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lectern-dev/lectern/proxy/internal/dial"
+	"github.com/lectern-dev/lectern/proxy/policy"
+)
+
+// transportKey identifies the connections of an endpoint.
+func transportKey(e *policy.Endpoint) dial.Key {
+	return dial.Key{Endpoint: e.Name, Roots: e.RootsID, Connect: e.Timeouts.Connect, Headers: e.Timeouts.Headers}
+}
+
+// send sends the request and passes the answer on. It returns an error only while the caller has no answer. When the
+// answer breaks off later, ReverseProxy panics with http.ErrAbortHandler, and the server ends the caller's connection, so
+// that no part looks whole.
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v policy.Verdict, readBy string, rec *record) error {
+	limits, timeouts := v.Endpoint.Limits, v.Endpoint.Timeouts
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	if timeouts.Total > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, timeouts.Total, errTotal)
+		defer stop()
+	}
+	idle := newIdleTimer(timeouts.Idle, func() { cancel(errIdle) })
+	defer idle.stop()
+	search, forget := newSearch(v)
+	defer forget()
+	ctx, span := h.startSpan(ctx, out.target, rec)
+	defer span.end(rec)
+
+	in := r.WithContext(httptrace.WithClientTrace(ctx, followPhases(idle)))
+	var sent *sentBody // nil: no body streams
+	if out.body == nil && r.ContentLength != 0 {
+		sent = &sentBody{source: r.Body, most: limits.RequestBytes, idle: idle, record: rec, trailer: r.Trailer}
+		in.Body = sent
+		// The answer may begin before the body has ended. Without this, net/http would read the rest of the body first.
+		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 always is
+		defer sent.wake(w)
+	}
+	answer := &answer{search: search, endpoint: v.Endpoint, readBy: readBy, idle: idle, span: span, record: rec}
+	var failed error
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			out.write(p.Out)
+			sent.forwardTrailers(p.Out)
+		},
+		Transport:      h.o.Pool.Transport(transportKey(v.Endpoint), v.Endpoint.Roots),
+		FlushInterval:  -1,
+		BufferPool:     h.buffers,
+		ErrorLog:       silent,
+		ModifyResponse: answer.judge,
+		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
+	}
+	proxy.ServeHTTP(newWriter(w, r, sent, h.o.Stall, rec), in)
+	if failed == nil {
+		return nil
+	}
+	if sent.unfinished() {
+		closeAfter(w.Header(), r)
+	}
+	if err := sent.failure(limits.RequestBytes); err != nil && context.Cause(ctx) == nil {
+		return err
+	}
+	return upstreamFault(ctx, failed)
+}
+
+// silent drops what ReverseProxy logs: its text may quote what a target sent, and so a credential.
+var silent = log.New(io.Discard, "", 0)
+
+// closeAfter ends an HTTP/1 connection after an answer that comes before the end of the request's body. With full duplex,
+// net/http would take what follows a malformed body for the next request.
+func closeAfter(h http.Header, r *http.Request) {
+	if r.ProtoMajor == 1 {
+		h["Connection"] = []string{"close"}
+	}
+}
+
+// maxInterim bounds the interim answers (1xx) to a request.
+const maxInterim = 64
+
+// followPhases tells the timer how far the request has come, and bounds the interim answers.
+func followPhases(idle *idleTimer) *httptrace.ClientTrace {
+	var interim atomic.Int32
+	return &httptrace.ClientTrace{
+		GotConn:      func(httptrace.GotConnInfo) { idle.enter(sending) },
+		WroteRequest: func(httptrace.WroteRequestInfo) { idle.enter(waiting) },
+		Got1xxResponse: func(int, textproto.MIMEHeader) error {
+			if interim.Add(1) > maxInterim {
+				return errInterim
+			}
+			return nil
+		},
+	}
+}
+
+// buffers is an httputil.BufferPool. It overwrites what a buffer held.
+type buffers struct{ pool sync.Pool }
+
+func newBuffers() *buffers {
+	return &buffers{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
+}
+
+// Get returns a buffer.
+func (b *buffers) Get() []byte { return b.pool.Get().(*[32 << 10]byte)[:] }
+
+// Put takes a buffer back.
+func (b *buffers) Put(buffer []byte) {
+	clear(buffer)
+	b.pool.Put((*[32 << 10]byte)(buffer))
+}
+
+// sentBody is the caller's body on its way to the target.
+type sentBody struct {
+	source  io.Reader
+	most    int64 // bytes; 0: any size
+	idle    *idleTimer
+	record  *record
+	trailer http.Header // of the caller; net/http fills it in at the end of the body
+	out     http.Header // the trailers that the transport sends; nil: none
+
+	n     int64
+	ended atomic.Bool           // read to its end, well formed
+	fault atomic.Pointer[error] // why the caller's side failed
+}
+
+// Read reads from the caller.
+func (b *sentBody) Read(p []byte) (int, error) {
+	n, err := b.source.Read(p)
+	if n > 0 {
+		b.n += int64(n)
+		b.record.bytesIn.Add(int64(n))
+		b.idle.moved()
+	}
+	if b.most > 0 && b.n > b.most {
+		err = errTooLarge
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF):
+		for name := range b.out {
+			b.out[name] = b.trailer[name]
+		}
+		b.ended.Store(true)
+	default:
+		b.fault.Store(&err)
+	}
+	return n, err
+}
+
+// Close does nothing: the server closes its body.
+func (*sentBody) Close() error { return nil }
+
+// forwardTrailers announces the caller's trailers in the request that goes out. ReverseProxy announces them too, but
+// does not pass on their values.
+func (b *sentBody) forwardTrailers(out *http.Request) {
+	if b == nil || len(b.trailer) == 0 {
+		return
+	}
+	b.out = http.Header{}
+	for name := range b.trailer {
+		if !isRemoved(name) {
+			b.out[name] = nil
+		}
+	}
+	out.Trailer = b.out
+}
+
+// unfinished reports whether the body was not read to a well-formed end.
+func (b *sentBody) unfinished() bool { return b != nil && !b.ended.Load() }
+
+// failure returns the refusal for a body that could not be read, nil for none.
+func (b *sentBody) failure(most int64) error {
+	if b == nil {
+		return nil
+	}
+	err := b.fault.Load()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(*err, errTooLarge):
+		return tooLarge(most)
+	}
+	return bodyFault(*err)
+}
+
+// linger is how long the server goes on reading from a caller that was answered. If it closed a connection on which the
+// caller still sends, the answer could be lost.
+const linger = 500 * time.Millisecond
+
+// wake ends a read that waits for the caller. The transport may be in one, and the server waits for it.
+func (b *sentBody) wake(w http.ResponseWriter) {
+	if b.unfinished() {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(linger)) // a closed connection needs none
+	}
+}
