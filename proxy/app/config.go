@@ -60,9 +60,9 @@ func (c Config) Validate() error {
 	if c.MaxTemplatedBody < 1 || c.MaxTemplatedBody > 1<<30 {
 		faults = append(faults, config.Invalid("MAX_TEMPLATED_BODY", c.MaxTemplatedBody, "1 to 1073741824"))
 	}
-	// Memory grows in steps, by doubling: a body of the largest size takes up to four times as much.
-	if c.TemplatedMemory < 4*c.MaxTemplatedBody+1<<20 {
-		faults = append(faults, config.Invalid("PROXY_TEMPLATED_MEMORY", c.TemplatedMemory, "1 MiB more than four times MAX_TEMPLATED_BODY, or more"))
+	// While a body grows, its memory is taken twice: for what was read, and for the larger room.
+	if c.TemplatedMemory <= 2*c.MaxTemplatedBody {
+		faults = append(faults, config.Invalid("PROXY_TEMPLATED_MEMORY", c.TemplatedMemory, "more than twice MAX_TEMPLATED_BODY"))
 	}
 	if c.MaxAnswerHeaderBytes < 4<<10 {
 		faults = append(faults, config.Invalid("PROXY_MAX_ANSWER_HEADER_BYTES", c.MaxAnswerHeaderBytes, "4096 or more"))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -237,5 +238,52 @@ func TestLimits(t *testing.T) {
 	}
 	if err == nil {
 		t.Error("an answer over the endpoint's limit came whole")
+	}
+}
+
+// TestLimitsOfTheDecidedEndpoint has the placeholder of a body lead to another endpoint than the headers do. That one's
+// limits count.
+func TestLimitsOfTheDecidedEndpoint(t *testing.T) {
+	w := run(t, setup{open: true, manifests: func(w *world) string {
+		return endpoint(w, "a-free", m{"credentials": []string{"cred_other"}}) +
+			endpoint(w, "b-limited", m{"credentials": []string{"cred_main"}, "limits": m{"requestsPerSecond": 1, "burst": 2, "requestBytes": 20}})
+	}})
+	post := func(body string) answer {
+		return w.do(call{method: "POST", target: w.url("/"), body: body, headers: []string{"X-Use-Body-Templating", "true", "Content-Type", "text/plain"}})
+	}
+	if got := post("{{cred_main}} and more than 20 bytes"); got.code() != "payload_too_large" {
+		t.Errorf("a body over the limit: %d %s", got.StatusCode, got.body)
+	}
+	if got := post("{{cred_other}} and more than 20 bytes").seen(t); got.Body != other+" and more than 20 bytes" {
+		t.Errorf("the target saw %+v", got)
+	}
+	limited := 0
+	for range 4 {
+		if post("{{cred_main}}").code() == "rate_limited" {
+			limited++
+		}
+	}
+	if limited < 1 || limited > 2 {
+		t.Errorf("%d of 4 requests were over a rate of 1/s with a burst of 2", limited)
+	}
+}
+
+// TestHTTP10AnswerThatBreaksOff has a target end in the middle of a body. HTTP/1.0 marks the end of a body by closing the
+// connection, so the caller's is reset.
+func TestHTTP10AnswerThatBreaksOff(t *testing.T) {
+	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "some")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	_, _ = io.WriteString(conn, "GET /proxy?url="+url.QueryEscape(w.url("/"))+" HTTP/1.0\r\nX-Project-ID: "+project+"\r\nX-Environment: prod\r\nOrigin: "+origin+"\r\n\r\n")
+	if got, err := io.ReadAll(conn); err == nil {
+		t.Errorf("a part was given for a whole: %q", got)
 	}
 }

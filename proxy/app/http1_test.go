@@ -5,8 +5,7 @@ import "testing"
 // overHTTP1 is in the names of the tests whose targets speak no HTTP/2.
 const overHTTP1 = "TestTargetsOfHTTP1"
 
-// TestTargetsOfHTTP1 does with targets of HTTP/1.1, to which requests go another way, what the other tests do
-// with those of HTTP/2.
+// TestTargetsOfHTTP1 does with targets of HTTP/1.1 what the other tests do with those of HTTP/2.
 func TestTargetsOfHTTP1(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -22,6 +21,9 @@ func TestTargetsOfHTTP1(t *testing.T) {
 		{"other spellings", TestSameDestinationInOtherSpelling},
 		{"rebinding", TestRebindingOfAnAllowedName},
 		{"smuggling", TestSmuggling},
+		{"lenient framing", TestLenientFraming},
+		{"malformed chunks", TestMalformedChunks},
+		{"HTTP/1.0", TestHTTP10AnswerThatBreaksOff},
 		{"echoed secrets", TestEchoedSecretsAreScrubbed},
 		{"secrets that may come back", TestScrubbingCanBeOff},
 		{"unused secrets", TestUnusedSecretsAreLeft},
