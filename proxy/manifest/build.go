@@ -153,7 +153,7 @@ func (b *builder) checkGrant(project string) {
 	}
 }
 
-// Granted tells whether an object of a namespace may refer to one of the namespace owner that allows those in
+// Granted reports whether an object of a namespace may refer to one of the namespace owner that allows those in
 // allowed, "*" being all.
 func Granted(namespace, owner string, allowed []string) bool {
 	return namespace == owner || slices.Contains(allowed, namespace) || slices.Contains(allowed, "*")

@@ -91,7 +91,7 @@ func (b *builder) uses(e *policy.Endpoint, o *ProxyEndpoint) {
 			b.fault(CredentialFaulty, field, "the Credential with the id %q is not in force", id)
 		default:
 			if c.short && !e.KeepSecrets {
-				b.warn(field, "the value of %s has fewer than %d bytes, and so can not be used where answers are scrubbed", id, policy.MinScrubbed)
+				b.warn(field, "the value of %s has fewer than %d bytes, and so cannot be used where answers are scrubbed", id, policy.MinScrubbed)
 			}
 			e.Credentials = append(e.Credentials, id)
 		}

@@ -208,7 +208,7 @@ func (f *Folder) apply(ctx context.Context, files []file) error {
 	return nil
 }
 
-// fail notes that the folder can not be applied, and says so once for each reason.
+// fail notes that the folder cannot be applied, and says so once for each reason.
 func (f *Folder) fail(ctx context.Context, err error) {
 	why := err.Error()
 	if last := f.failing.Swap(&why); last != nil && *last == why {

@@ -112,7 +112,7 @@ type ProxyEndpointSpec struct {
 type ScrubSpec struct {
 	// Disabled passes answers unsearched.
 	Disabled bool `json:"disabled,omitempty" yaml:"disabled,omitempty"`
-	// PassUnreadable passes answers in encodings that can not be searched, instead of refusing them.
+	// PassUnreadable passes answers in encodings that cannot be searched, instead of refusing them.
 	PassUnreadable bool `json:"passUnreadable,omitempty" yaml:"passUnreadable,omitempty"`
 }
 

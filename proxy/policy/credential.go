@@ -70,7 +70,7 @@ type Derived interface {
 	Zero()
 }
 
-// ValidID tells whether text is a credential's id: "cred_" and 1 to 64 letters, digits, "_" or "-".
+// ValidID reports whether text is a credential's id: "cred_" and 1 to 64 letters, digits, "_" or "-".
 func ValidID(text string) bool { return secret.IsID(text) }
 
 // Derive returns what derive makes of the value. The first call makes it, and the credential keeps it for later
@@ -89,7 +89,7 @@ func (c *Credential) zero() {
 	c.Value.Zero()
 }
 
-// mayGo tells whether the credential may be put into place for a destination.
+// mayGo reports whether the credential may be put into place for a destination.
 func (c *Credential) mayGo(place Place, url string) bool {
 	if c.Places != 0 && c.Places&place != place {
 		return false
@@ -97,7 +97,7 @@ func (c *Credential) mayGo(place Place, url string) bool {
 	return len(c.Destinations) == 0 || anyURL(c.Destinations, url)
 }
 
-// fitsHeader tells whether the value can stand in a header: no line breaks and no other control characters
+// fitsHeader reports whether the value can stand in a header: no line breaks and no other control characters
 // but the tab (RFC 9110, section 5.5).
 func (c *Credential) fitsHeader() bool {
 	for _, b := range c.Value.Reveal() {

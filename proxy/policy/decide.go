@@ -117,7 +117,7 @@ func (s *Scope) judgeUses(v *Verdict, r *Request) {
 		case !c.mayGo(use.Place, r.URL):
 			v.Why = fmt.Sprintf("the credential does not allow this destination, or not in the %s", use.Place)
 		case use.Place == InHeader && !c.fitsHeader():
-			v.Why = "the value holds a line break or another control character, and can not stand in a header"
+			v.Why = "the value holds a line break or another control character, and cannot stand in a header"
 		case !v.Endpoint.KeepSecrets && c.Value.Len() < MinScrubbed:
 			v.Why = fmt.Sprintf("the value has fewer than %d bytes, and the endpoint scrubs answers", MinScrubbed)
 		}
@@ -132,7 +132,7 @@ func (s *Scope) judgeUses(v *Verdict, r *Request) {
 	v.Fault = None
 }
 
-// AllowsAfter tells whether a request that the verdict allows may still go to url, which is its target with
+// AllowsAfter reports whether a request that the verdict allows may still go to url, which is its target with
 // the credentials in it.
 func (v *Verdict) AllowsAfter(url string) bool {
 	return v.Endpoint.AllowsURL(url) && !slices.ContainsFunc(v.Credentials, func(c *Credential) bool {
@@ -140,14 +140,14 @@ func (v *Verdict) AllowsAfter(url string) bool {
 	})
 }
 
-// WantsKey tells whether any endpoint of the project and environment that allows the origin asks for a key.
+// WantsKey reports whether any endpoint of the project and environment that allows the origin asks for a key.
 func (s *Scope) WantsKey(origin string) bool {
 	return s != nil && slices.ContainsFunc(s.Endpoints, func(e *Endpoint) bool {
 		return e.Access == ByKey && e.allowsOrigin(origin)
 	})
 }
 
-// AllowsOrigin tells whether any endpoint of the project and environment allows the origin.
+// AllowsOrigin reports whether any endpoint of the project and environment allows the origin.
 func (s *Scope) AllowsOrigin(origin string) bool {
 	return s != nil && origin != "" && slices.ContainsFunc(s.Endpoints, func(e *Endpoint) bool { return e.allowsOrigin(origin) })
 }

@@ -36,7 +36,7 @@ type Endpoint struct {
 	Ports        []uint16 // none: 443, and 80 where AllowHTTP
 	AllowHTTP    bool     // lets credentials go over http
 	KeepSecrets  bool     // answers are not scrubbed
-	// PassUnreadable passes answers in encodings that can not be searched, where answers are scrubbed.
+	// PassUnreadable passes answers in encodings that cannot be searched, where answers are scrubbed.
 	PassUnreadable bool
 	// Roots are the authorities that the target's certificate is checked against. Nil: the system's.
 	Roots *x509.CertPool
@@ -58,7 +58,7 @@ type Limits struct {
 
 // Timeouts bound how long a request's phases may take. 0 is no limit.
 type Timeouts struct {
-	Connect time.Duration // to a connection, with its TLS
+	Connect time.Duration // to a connection, and as long again for its TLS handshake
 	Headers time.Duration // from the end of the request to the beginning of the answer
 	Idle    time.Duration // without a byte of either body
 	Total   time.Duration // all of it
@@ -72,7 +72,7 @@ const (
 	DefaultConcurrent     = 256
 )
 
-// allowsOrigin tells whether a request of that origin, "" for none, may use the endpoint.
+// allowsOrigin reports whether a request of that origin, "" for none, may use the endpoint.
 func (e *Endpoint) allowsOrigin(origin string) bool {
 	if origin == "" {
 		return e.Access == ByKey
@@ -91,7 +91,7 @@ func (e *Endpoint) allowsPort(scheme string, port uint16) bool {
 	return port == 443 || port == 80 && scheme == "http" && e.AllowHTTP
 }
 
-// AllowsURL tells whether a normalised scheme://host[:port]/path is among the endpoint's destinations.
+// AllowsURL reports whether a normalised scheme://host[:port]/path is among the endpoint's destinations.
 func (e *Endpoint) AllowsURL(url string) bool { return anyURL(e.Destinations, url) }
 
 func anyURL(rules []Rule, url string) bool {

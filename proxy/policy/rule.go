@@ -1,4 +1,4 @@
-// Package policy owns who may send what where: endpoints, credentials, and the decision about a request. It
+// Package policy owns endpoints, credentials and the decision about a request. It
 // is pure: it looks nothing up, and the same request gets the same decision from the same [Snapshot]. What
 // endpoints and credentials are read from is others' (package manifest: a folder).
 //
@@ -62,7 +62,7 @@ func Pattern(expression string) (Rule, error) {
 // String names the rule as it was written.
 func (r Rule) String() string { return r.source }
 
-// allowsOrigin tells whether the rule allows an Origin's value that [ValidOrigin] has accepted.
+// allowsOrigin reports whether the rule allows an Origin's value that [ValidOrigin] has accepted.
 func (r Rule) allowsOrigin(origin string) bool {
 	if r.pattern != nil {
 		return r.pattern.MatchString(origin)
@@ -71,7 +71,7 @@ func (r Rule) allowsOrigin(origin string) bool {
 	return ok && r.holds(host)
 }
 
-// allowsURL tells whether the rule allows a normalised scheme://host[:port]/path.
+// allowsURL reports whether the rule allows a normalised scheme://host[:port]/path.
 func (r Rule) allowsURL(url string) bool {
 	if r.pattern != nil {
 		return r.pattern.MatchString(url)
@@ -84,7 +84,7 @@ func (r Rule) allowsURL(url string) bool {
 	return r.holds(host)
 }
 
-// holds tells whether host is the domain or under it. A host with a port is neither.
+// holds reports whether host is the domain or under it. A host with a port is neither.
 func (r Rule) holds(host string) bool {
 	if r.domain == "" {
 		return false
@@ -93,7 +93,7 @@ func (r Rule) holds(host string) bool {
 	return ok && (under == "" || strings.HasSuffix(under, "."))
 }
 
-// ValidOrigin tells whether value is an origin as browsers write it (RFC 6454, section 6.2): a scheme, a host
+// ValidOrigin reports whether value is an origin as browsers write it (RFC 6454, section 6.2): a scheme, a host
 // and a port, nothing else, no capitals. "null" is none: any page can make a browser send it.
 func ValidOrigin(value string) bool {
 	scheme, host, ok := strings.Cut(value, "://")

@@ -67,12 +67,12 @@ func (s *Snapshot) Endpoints() []*Endpoint { return s.endpoints }
 // Credentials returns how many credentials there are.
 func (s *Snapshot) Credentials() int { return len(s.credentials) }
 
-// AllowsOrigin tells whether any endpoint of any project allows the origin.
+// AllowsOrigin reports whether any endpoint of any project allows the origin.
 func (s *Snapshot) AllowsOrigin(origin string) bool {
 	return origin != "" && slices.ContainsFunc(s.endpoints, func(e *Endpoint) bool { return e.allowsOrigin(origin) })
 }
 
-// AllowsPreflight tells whether any endpoint of any project allows the origin for that destination. (A
+// AllowsPreflight reports whether any endpoint of any project allows the origin for that destination. (A
 // preflight carries no project: the request itself is judged in full.)
 func (s *Snapshot) AllowsPreflight(origin, url, scheme string, port uint16) bool {
 	return origin != "" && slices.ContainsFunc(s.endpoints, func(e *Endpoint) bool {

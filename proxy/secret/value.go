@@ -36,7 +36,7 @@ func (v Value) Reveal() []byte {
 }
 
 // Zero overwrites the bytes, in every copy of the Value. What was made of them elsewhere (a header that
-// was sent, text that the runtime has not collected) it can not reach.
+// was sent, text that the runtime has not collected) it cannot reach.
 func (v Value) Zero() { clear(v.Reveal()) }
 
 // String returns "[redacted]", or "" for an empty value.

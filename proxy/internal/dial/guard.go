@@ -78,7 +78,7 @@ func (g *Guard) Check(ip netip.Addr) error {
 	return nil
 }
 
-// named tells whether ip lies in a range that is allowed by name.
+// named reports whether ip lies in a range that is allowed by name.
 func (g *Guard) named(ip netip.Addr) bool {
 	for _, p := range g.allowed {
 		if p.Contains(ip) {

@@ -36,7 +36,7 @@ type Key struct {
 	Endpoint string
 	// Roots identifies the authorities that the endpoint trusts.
 	Roots string
-	// Connect bounds connecting, and then the TLS handshake. 0: a minute, as others may wait for the connection.
+	// Connect bounds connecting, and after it the TLS handshake. 0: one minute.
 	Connect time.Duration
 	// Headers bounds the time from the end of a request to the beginning of its answer. 0: no limit.
 	Headers time.Duration

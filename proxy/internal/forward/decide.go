@@ -76,6 +76,6 @@ func refusal(v *policy.Verdict, r *policy.Request, project string) error {
 	case policy.PlainHTTP:
 		return denied("Credentials are not sent over http://. Use https://.").Because(why)
 	default:
-		return apierr.New(apierr.CredentialNotAllowed, fmt.Sprintf("The credential %s can not be used here: it is not known, or not allowed for this caller, this target or this place (%s).", v.Use.ID, v.Use.Place)).Because(why)
+		return apierr.New(apierr.CredentialNotAllowed, fmt.Sprintf("The credential %s cannot be used here: it is not known, or not allowed for this caller, this target or this place (%s).", v.Use.ID, v.Use.Place)).Because(why)
 	}
 }

@@ -50,7 +50,7 @@ func (b *heldBodies) hold(r *http.Request) (*heldBody, error) {
 func bodySyntax(h http.Header) (template.Syntax, error) {
 	coding := strings.TrimSpace(strings.Join(h["Content-Encoding"], ","))
 	if coding != "" && !strings.EqualFold(coding, "identity") {
-		return 0, apierr.New(apierr.UnsupportedMediaType, "Values can not be put into a body that is compressed. Send it without Content-Encoding, or without X-Use-Body-Templating.")
+		return 0, apierr.New(apierr.UnsupportedMediaType, "Values cannot be put into a body that is compressed. Send it without Content-Encoding, or without X-Use-Body-Templating.")
 	}
 	if types := h["Content-Type"]; len(types) == 1 {
 		if syntax, known := template.SyntaxOf(types[0]); known {

@@ -14,7 +14,7 @@ const (
 	maybe                // the text ends before that can be told
 )
 
-// match tells whether p stands at the beginning of text, and where it ends at the latest. Most text has one
+// match reports whether p stands at the beginning of text, and where it ends at the latest. Most text has one
 // way to be read; where there are several (a secret with a percent sign in it), all are followed at once,
 // so the work grows with the length of what is matched and never faster.
 func (p *pattern) match(text []byte, atEOF bool) (int, outcome) {
@@ -161,7 +161,7 @@ func (u *unit) matchEscape(text []byte, at int) (int, outcome) {
 	}
 	r, size := utf8.DecodeRune(u.raw[:u.n])
 	if r == utf8.RuneError && size <= 1 {
-		return 0, no // no character: JSON can not escape it
+		return 0, no // no character: JSON cannot escape it
 	}
 	end, o := matchUnicode(text, at, r, rune(u.alt))
 	if o != no || r <= 0xFFFF {

@@ -72,7 +72,7 @@ const (
 	lower = "0123456789abcdef"
 )
 
-// canFollow tells whether c can come after the first byte of p's first character, when that stands as it
+// canFollow reports whether c can come after the first byte of p's first character, when that stands as it
 // is.
 func (p *pattern) canFollow(c byte) bool {
 	if c == '%' {
@@ -125,7 +125,7 @@ func (m *Matcher) next(text []byte, at int) int {
 	return len(text)
 }
 
-// match tells whether any secret begins at the beginning of text, and where the longest ends.
+// match reports whether any secret begins at the beginning of text, and where the longest ends.
 func (m *Matcher) match(text []byte, atEOF bool) (int, outcome) {
 	end, found := 0, no
 	for i := range m.patterns {
@@ -157,7 +157,7 @@ func (m *Matcher) Bytes(text []byte) (clean []byte, found int) {
 			s := NewStream(m)
 			clean, _, err := transform.Bytes(s, text)
 			if err != nil {
-				return []byte(secret.Redacted), 1 // can not be: at its end a text is not too short
+				return []byte(secret.Redacted), 1 // cannot be: at its end a text is not too short
 			}
 			return clean, s.Found()
 		}

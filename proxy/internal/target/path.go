@@ -92,7 +92,7 @@ func removeDots(path string) string {
 	return "/" + strings.Join(kept, "/")
 }
 
-// hidesDots tells whether a server that decodes a path first, even several times, that takes backslashes
+// hidesDots reports whether a server that decodes a path first, even several times, that takes backslashes
 // for slashes, or that cuts parameters off its segments, would find dot segments in it.
 func hidesDots(path string) bool {
 	for range 4 {
@@ -132,7 +132,7 @@ func isUnreserved(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
 }
 
-// isPathByte tells whether c may stand in a path as it is (RFC 3986, section 3.3).
+// isPathByte reports whether c may stand in a path as it is (RFC 3986, section 3.3).
 func isPathByte(c byte) bool {
 	return isUnreserved(c) || strings.IndexByte("/!$&'()*+,;=:@", c) >= 0
 }

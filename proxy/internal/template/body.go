@@ -21,7 +21,7 @@ const (
 	Form               // form-encoded
 )
 
-// SyntaxOf tells what a body of the media type is written in. False: values can not be put into it.
+// SyntaxOf tells what a body of the media type is written in. False: values cannot be put into it.
 func SyntaxOf(contentType string) (Syntax, bool) {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil && media == "" {

@@ -19,7 +19,7 @@ import (
 // maxSpaces bounds the spaces on either side of an id.
 const maxSpaces = 16
 
-// scan tells whether b begins with a placeholder: its id and length. More says that b ends before that
+// scan reports whether b begins with a placeholder: its id and length. More says that b ends before that
 // can be told.
 func scan(b []byte) (id []byte, length int, more bool) {
 	i := 0
