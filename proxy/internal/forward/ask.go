@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/target"
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/apierr"
-	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // ask is what a caller asks for.
@@ -66,7 +66,7 @@ func readScope(h http.Header) (project, environment string, err error) {
 // readIdentifier returns the value of a header that must be sent once. The name is the header's as people write it.
 func readIdentifier(h http.Header, key, name string) (string, error) {
 	sent := h[key]
-	if len(sent) != 1 || !httpapi.ValidIdentifier(sent[0]) {
+	if len(sent) != 1 || !wire.ValidIdentifier(sent[0]) {
 		return "", apierr.BadParameter(name, strings.Join(sent, ", "), "the header exactly once, 1 to 256 bytes of UTF-8")
 	}
 	return sent[0], nil

@@ -28,7 +28,6 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/ratelimit"
-	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // Keys checks API keys and the rate of callers without one.
