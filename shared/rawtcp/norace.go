@@ -1,6 +1,0 @@
-//go:build !race
-
-package rawtcp
-
-func sending()  {}
-func received() {}
