@@ -383,52 +383,6 @@ func TestSmuggling(t *testing.T) {
 	}
 }
 
-// TestLenientFraming sends what net/http may accept although two readers may frame it differently. The target gets at
-// most one request, framed anew.
-func TestLenientFraming(t *testing.T) {
-	seenRequests := make(chan string, 16)
-	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b, err := io.ReadAll(r.Body)
-		if err != nil {
-			return // cut off: never a whole request
-		}
-		seenRequests <- fmt.Sprintf("%s %s %s %q", r.Method, r.URL.Path, b, r.Header["X-K"])
-		if r.ContentLength >= 0 && len(r.TransferEncoding) > 0 {
-			t.Errorf("two framings: %d %v", r.ContentLength, r.TransferEncoding)
-		}
-	})})
-	query := "?url=" + url.QueryEscape(w.url("/in"))
-	head := func(line string, headers ...string) string {
-		return line + "\r\nHost: a\r\n" + strings.Join(append([]string{"X-Project-ID: " + project, "X-Environment: prod", "Origin: " + origin}, headers...), "\r\n") + "\r\n\r\n"
-	}
-	for _, tt := range []struct{ name, in, want string }{
-		{"CL and TE", head("POST /proxy"+query+" HTTP/1.1", "Content-Length: 4", "Transfer-Encoding: chunked") + "5\r\nhello\r\n0\r\n\r\n", `POST /in hello []`},
-		{"TE and CL", head("POST /proxy"+query+" HTTP/1.1", "Transfer-Encoding: chunked", "Content-Length: 5") + "0\r\n\r\n", `POST /in  []`},
-		{"TE in HTTP/1.0", head("POST /proxy"+query+" HTTP/1.0", "Transfer-Encoding: chunked") + "0\r\n\r\n", `POST /in  []`},
-		{"obs-fold", head("GET /proxy"+query+" HTTP/1.1", "X-K: a\r\n  b: c"), `GET /in  ["a b: c"]`},
-		{"obs-fold in the coding", head("POST /proxy"+query+" HTTP/1.1", "Transfer-Encoding:\r\n chunked") + "0\r\n\r\n", `POST /in  []`},
-		{"bare LF in the request line", strings.Replace(head("GET /proxy"+query+" HTTP/1.1"), "\r\n", "\n", 1), `GET /in  []`},
-		{"bare LF in a header", strings.Replace(head("GET /proxy"+query+" HTTP/1.1", "X-K: v"), "v\r\n", "v\n", 1), `GET /in  ["v"]`},
-		{"bare LF throughout", strings.ReplaceAll(head("GET /proxy"+query+" HTTP/1.1"), "\r\n", "\n"), `GET /in  []`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			answers := w.raw(tt.in, 1)
-			var got []string
-			for len(seenRequests) > 0 {
-				got = append(got, <-seenRequests)
-			}
-			switch {
-			case len(got) > 1:
-				t.Errorf("the target saw %q", got)
-			case len(got) == 1 && got[0] != tt.want:
-				t.Errorf("the target saw %q, want %q", got[0], tt.want)
-			case len(got) == 0 && len(answers) == 1 && answers[0].StatusCode < 400:
-				t.Errorf("%d without a request", answers[0].StatusCode)
-			}
-		})
-	}
-}
-
 // TestMalformedChunks sends malformed chunked bodies, each with a second request after it: to targets that read the body
 // and that do not, with values to be put in, and to be refused. The second request is never served.
 func TestMalformedChunks(t *testing.T) {

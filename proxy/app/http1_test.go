@@ -21,7 +21,6 @@ func TestTargetsOfHTTP1(t *testing.T) {
 		{"other spellings", TestSameDestinationInOtherSpelling},
 		{"rebinding", TestRebindingOfAnAllowedName},
 		{"smuggling", TestSmuggling},
-		{"lenient framing", TestLenientFraming},
 		{"malformed chunks", TestMalformedChunks},
 		{"HTTP/1.0", TestHTTP10AnswerThatBreaksOff},
 		{"echoed secrets", TestEchoedSecretsAreScrubbed},
