@@ -11,7 +11,6 @@ import (
 	"net/textproto"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
 	"github.com/lectern-dev/lectern/proxy/policy"
@@ -48,7 +47,6 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 		in.Body = sent
 		// The answer may begin before the body has ended. Without this, net/http would read the rest of the body first.
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 always is
-		defer sent.wake(w)
 	}
 	answer := &answer{search: search, endpoint: v.Endpoint, readBy: readBy, idle: idle, span: span, record: rec}
 	var failed error
@@ -194,15 +192,4 @@ func (b *sentBody) failure(most int64) error {
 		return tooLarge(most)
 	}
 	return bodyFault(*err)
-}
-
-// linger is how long the server goes on reading from a caller that was answered. If it closed a connection on which the
-// caller still sends, the answer could be lost.
-const linger = 500 * time.Millisecond
-
-// wake ends a read that waits for the caller. The transport may be in one, and the server waits for it.
-func (b *sentBody) wake(w http.ResponseWriter) {
-	if b.unfinished() {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(linger)) // a closed connection needs none
-	}
 }
