@@ -157,6 +157,8 @@ func TestLongMetricsExist(t *testing.T) {
 	}
 	exposed := exposed(t)
 	exposed["up"] = nil // Prometheus' own, of every target
+	// Exposed on Citus only, and checked there: TestCitusWorkerFaults of shared/pgcitus, TestLongCitusWorkerFaults.
+	exposed["lectern_citus_workers"] = []string{"db_client_connection_pool_name", "state"}
 	for _, q := range queries(t) {
 		known := targetLabels()
 		for name := range metricsOf(q.expression) {
