@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -102,7 +100,7 @@ func TestLongScale(t *testing.T) {
 	// The proxy, over the same objects and their Secrets.
 	environ["LISTEN_PUBLIC"], environ["AUTH_DATABASE_URL"] = "127.0.0.1:0", keys.Config.DatabaseURL.Reveal()
 	start = time.Now()
-	proxy := launch(t, buildProxy(t), file, c, environ)
+	proxy := launch(t, servicetest.Build(t, "../cmd/proxy"), file, c, environ)
 	for deadline := start.Add(time.Minute); !ready200(proxy.URL); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the proxy does not become ready\n%s", proxy.log.Tail(4000))
@@ -130,18 +128,6 @@ func TestLongScale(t *testing.T) {
 	t.Logf("%d objects ready %.1f s after the operator's start, with %v requests; in a minute of rest %v; memory %d MiB, %d MiB at the peak",
 		4*each, took.Seconds(), toReady, asked, now>>20, peak>>20)
 	t.Logf("the proxy ready %.1f s after its start; memory %d MiB, %d MiB at the peak", proxyReady.Seconds(), proxyNow>>20, proxyPeak>>20)
-}
-
-// buildProxy compiles the credential proxy with its store in Kubernetes.
-func buildProxy(t testing.TB) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "proxy")
-	cmd := exec.Command("go", "build", "-C", filepath.Join("..", "..", "proxy", "proxysource"), "-o", binary, "./cmd/proxy")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the proxy: %v\n%s", err, out)
-	}
-	return binary
 }
 
 // items are the objects of a list.

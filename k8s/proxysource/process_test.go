@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,18 +15,6 @@ import (
 
 // process is a proxy that runs by itself, for figures of memory.
 type process struct{ cmd *exec.Cmd }
-
-// build compiles the program, without the race detector, and returns its path.
-func build(t testing.TB) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "proxy")
-	cmd := exec.Command("go", "build", "-o", binary, "./cmd/proxy")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return binary
-}
 
 // launch starts the program, which runs until t ends, and tells p where it listens.
 func launch(t testing.TB, p *proxy, binary string, environ map[string]string) *process {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // changes makes n changes one after the other, and returns how long each took from before it was sent to the API
@@ -154,7 +155,7 @@ func TestLongScale(t *testing.T) {
 		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "PROXY_ALLOWED_RANGES": "127.0.0.0/8",
 		"ANON_RATE_LIMIT": "0", "KUBECONFIG": kubeconfig(t, c.asProxy(t)),
 	}
-	binary := build(t)
+	binary := servicetest.Build(t, "../cmd/proxy")
 	began := time.Now()
 	process := launch(t, p, binary, environ)
 	p.awaitReady(t)
