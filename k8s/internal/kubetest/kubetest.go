@@ -10,11 +10,11 @@ package kubetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -152,13 +152,13 @@ func boot() (*envtest.Environment, error) {
 	return env, nil
 }
 
-// sources is the folder of what is generated for a cluster.
+// sources returns the folder of what is generated for a cluster.
 func sources() (string, error) {
-	_, here, _, ok := runtime.Caller(0)
-	if !ok {
-		return "", errors.New("kubetest: the source folder is not known")
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/lectern-dev/lectern/k8s").Output()
+	if err != nil {
+		return "", fmt.Errorf("kubetest: find the module's folder: %w", err)
 	}
-	return filepath.Join(filepath.Dir(here), "..", "..", "config"), nil
+	return filepath.Join(strings.TrimSpace(string(out)), "config"), nil
 }
 
 // Scheme knows Kubernetes' own kinds and the project's.
