@@ -23,7 +23,7 @@ build: ## build every program into bin/
 	@mkdir -p bin
 	go build -o bin/ $$(scripts/modules | sed 's|$$|/...|' | xargs go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}')
 
-test: setup ## test every module with the race detector
+test: setup ## test every module, those that serve requests with the race detector
 	@scripts/test
 
 test-long: setup ## run the tests that take over 20 seconds
@@ -32,7 +32,7 @@ test-long: setup ## run the tests that take over 20 seconds
 test-citus: setup ## run the suites of all services on a Citus cluster (CITUS_KIT: what starts one)
 	@scripts/test-citus
 
-lint: ## build, vet and tidy every module alone, and lint them and the chart
+lint: ## compile and tidy every module alone, and lint them and the chart
 	@scripts/lint
 	@scripts/lint-chart
 
