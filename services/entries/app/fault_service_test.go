@@ -22,10 +22,13 @@ func process(t *testing.T, environ map[string]string) (*servicetest.Process, str
 	return p, p.Keys.Key(project)
 }
 
-// TestTerminateUnderLoad: a service that is told to stop answers all that came before its clients were
-// led elsewhere, a long list to a slow reader included, and ends with code 0.
+// TestTerminateUnderLoad asks a service under load to stop. During the drain delay the service serves as before.
+// It also finishes a long list to a slow reader, and ends with code 0.
+//
+// The load ends within the delay, as clients in a cluster do when they are led elsewhere. The delay is long, so that
+// a busy machine makes enough requests in it.
 func TestTerminateUnderLoad(t *testing.T) {
-	p, key := process(t, map[string]string{"DRAIN_DELAY": "1s", "DRAIN_TIMEOUT": "20s"})
+	p, key := process(t, map[string]string{"DRAIN_DELAY": "5s", "DRAIN_TIMEOUT": "60s"})
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad})
 	load.Await(20, 30*time.Second)
 	slow := faulttest.Dial(t, p.URL)
@@ -37,16 +40,16 @@ func TestTerminateUnderLoad(t *testing.T) {
 	}
 	code := make(chan int, 1)
 	go func() { code <- p.Terminate() }()
-	servicetest.Eventually(t, 5*time.Second, "it says that it is draining", func() bool {
+	servicetest.Eventually(t, 5*time.Second, "it reports that it is draining", func() bool {
 		return p.DoInternal(t, servicetest.Request{Path: "/readyz"}).Status == 503
 	})
-	load.Await(20, 20*time.Second) // who has not been led elsewhere yet is served
+	load.Await(5, 5*time.Second)
 	report := load.Stop()
 	report.Check(t, "SIGTERM")
 	if report.Broken > 0 || report.Refused > 0 {
 		t.Errorf("requests were lost: %v", report)
 	}
-	servicetest.Eventually(t, 10*time.Second, "no new connections are taken", func() bool {
+	servicetest.Eventually(t, 30*time.Second, "no new connections are taken", func() bool {
 		return strings.Contains(p.Log(), `"msg":"stopped"`) || !answers(p.URL)
 	})
 	rest, err := io.ReadAll(slow)
@@ -98,9 +101,10 @@ func TestOutOfFiles(t *testing.T) {
 	}
 }
 
-// TestMemoryLimit: sixteen clients export everything at once and read slowly, with the memory limit near
+// TestLongMemoryLimit: sixteen clients export everything at once and read slowly, with the memory limit near
 // what the service needs. It stays within bounds, serves others meanwhile, and every export is whole.
-func TestMemoryLimit(t *testing.T) {
+func TestLongMemoryLimit(t *testing.T) {
+	long(t)
 	p, key := process(t, map[string]string{"GOMEMLIMIT": "80MiB", "PROJECT_MAX_EXPORTS": "32"})
 	whole := p.Get(t, key, "/projects/pr_1/entries?limit=100000")
 	if whole.Err != nil || whole.Status != 200 {
@@ -137,9 +141,10 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestOverload: ten times as many clients as can be served. What is served is served in bounded time, the
+// TestLongOverload: ten times as many clients as can be served. What is served is served in bounded time, the
 // rest is refused quickly, the sign of life is given, and when they leave all is as before.
-func TestOverload(t *testing.T) {
+func TestLongOverload(t *testing.T) {
+	long(t)
 	const slots = 16
 	// What is let in is to be served, also where the machine stands still for a second.
 	p, key := process(t, map[string]string{"MAX_IN_FLIGHT": fmt.Sprint(slots), "DATABASE_MAX_CONNS": "4", "DATABASE_ACQUIRE_TIMEOUT": "10s"})
