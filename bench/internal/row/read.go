@@ -71,8 +71,8 @@ func (b *Bench) readOf(ctx context.Context, e *entries, r read, name string) ([]
 		return nil, err
 	}
 	return []report.Result{
-		report.Ratios(name, report.RequestsRate, report.AtLeast(0.2), v[0], "pgbench", v[2]),
-		report.Ratios(name+"_bare", report.RequestsRate, report.AtLeast(0.85), v[0], "bare handler", v[1]),
+		report.Ratios(name, report.RequestsRate, report.AtLeast(0.3), v[0], "pgbench", v[2]),
+		report.Ratios(name+"_bare", report.RequestsRate, report.AtLeast(0.78), v[0], "bare handler", v[1]),
 		report.Ratios(name+"_cpu", report.Nanoseconds, report.Floor{}, served.cpu, "bare handler", bare.cpu),
 	}, nil
 }

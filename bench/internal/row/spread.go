@@ -87,7 +87,7 @@ func (b *Bench) manyProjects(ctx context.Context) ([]report.Result, error) {
 	}
 	many, err := b.asked([]asking{
 		{"projects_1x_again", base, base.holders(projects), report.Floor{}},
-		{"projects_1000x", thousand, thousand.holders(thousand.projects), report.AtMost(1.2)},
+		{"projects_1000x", thousand, thousand.holders(thousand.projects), report.AtMost(2)},
 		{"keys_1000x", base, further, report.Floor{}},
 	})
 	if err != nil {
