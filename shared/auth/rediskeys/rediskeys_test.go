@@ -2,6 +2,7 @@ package rediskeys_test
 
 import (
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -114,6 +115,7 @@ func TestLateWritersDoNotBringARevokedKeyBack(t *testing.T) {
 	b := setup(t)
 	valid := *b.below.record.Load()
 	revoked := valid
+	b.below.during = func() { time.Sleep(rand.N(2 * time.Millisecond)) } // some write after the revocation
 	for range 50 {
 		b.below.record.Store(&valid)
 		b.redis.FlushAll(t.Context())
@@ -128,6 +130,7 @@ func TestLateWritersDoNotBringARevokedKeyBack(t *testing.T) {
 				}
 			})
 		}
+		time.Sleep(rand.N(2 * time.Millisecond)) // some have read the record by then
 		revoked.RevokedAt = time.Now()
 		b.below.record.Store(&revoked)
 		if err := b.Changed(t.Context(), "p", b.hash); err != nil {
