@@ -98,7 +98,7 @@ func (k *Keys) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth.
 		k.o.Count(ctx, "miss")
 	default:
 		k.o.Count(ctx, "hit")
-		left := min(found.left, k.o.TTL)
+		left := min(found.left, k.o.TTL) - time.Millisecond // Redis rounds both times to milliseconds
 		return auth.Record{
 			ID: c.ID, ProjectID: projectID, Scopes: c.Scopes, Rate: c.Rate, Foreign: c.Foreign, ExpiresAt: c.ExpiresAt,
 			ReadAt: asked.Add(left - k.o.TTL),
