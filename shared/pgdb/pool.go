@@ -82,7 +82,7 @@ func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
 }
 
 // errBadURL omits the URL: the unreadable part may be the password.
-var errBadURL = errors.New("the database URL can not be read: want postgres://user:password@host:port/database?sslmode=…")
+var errBadURL = errors.New("the database URL cannot be read: want postgres://user:password@host:port/database?sslmode=…")
 
 // Close waits until all connections are returned, and closes them.
 func (p *Pool) Close() {

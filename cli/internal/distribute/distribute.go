@@ -54,12 +54,12 @@ var errNoCitus = errors.New("the server has no Citus: install it on all machines
 func (d *Database) connect(ctx context.Context, node, name string, do func(*pgx.Conn) error) error {
 	cfg, err := pgx.ParseConfig(d.URL.Reveal())
 	if err != nil {
-		return errors.New("the database URL can not be read") // err may show the password
+		return errors.New("the database URL cannot be read") // err may show the password
 	}
 	if node != "" {
 		u, err := url.Parse(d.URL.Reveal())
 		if err != nil {
-			return errors.New("the database URL can not be read")
+			return errors.New("the database URL cannot be read")
 		}
 		u.Host = node
 		q := u.Query()
