@@ -261,7 +261,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		want      []string
 	}{
 		{"no URL", "", pgdb.Options{}, []string{"no URL"}},
-		{"not a URL", "postgres://u:secret@h:not-a-port/db", pgdb.Options{}, []string{"can not be read"}},
+		{"not a URL", "postgres://u:secret@h:not-a-port/db", pgdb.Options{}, []string{"cannot be read"}},
 		{"options", "postgres://h/db", pgdb.Options{MaxConns: -1, AcquireTimeout: -1, ExecMode: "describe_exec"},
 			[]string{"DATABASE_MAX_CONNS", "DATABASE_ACQUIRE_TIMEOUT", "DATABASE_EXEC_MODE"}},
 	}

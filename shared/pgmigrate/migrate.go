@@ -207,4 +207,4 @@ func UserOf(url string) string {
 }
 
 // errBadURL omits the URL: the unreadable part may be the password.
-var errBadURL = errors.New("the owner's database URL can not be read: want postgres://user:password@host:port/database?sslmode=…")
+var errBadURL = errors.New("the owner's database URL cannot be read: want postgres://user:password@host:port/database?sslmode=…")
