@@ -23,13 +23,12 @@ func TestAsk(t *testing.T) {
 		r, err := policy.Domain(name)
 		return []policy.Rule{rule(t, r, err)}
 	}
+	credentialA := &policy.Credential{ID: "cred_a", Project: "p", Environment: "prod", Value: secret.New([]byte("canary-value-a"))}
+	credentialB := &policy.Credential{ID: "cred_b", Project: "p", Environment: "prod", Value: secret.New([]byte("canary-value-b")), Places: policy.InURL}
 	s, err := policy.NewSnapshot([]*policy.Endpoint{
-		{Name: "web", Project: "p", Environment: "prod", Origins: domain("example.com"), Destinations: domain("stripe.com"), Credentials: []string{"cred_a"}},
-		{Name: "server", Project: "p", Environment: "prod", Access: policy.ByKey, Destinations: domain("stripe.com"), Credentials: []string{"cred_a", "cred_b"}},
-	}, []*policy.Credential{
-		{ID: "cred_a", Project: "p", Environment: "prod", Value: secret.New([]byte("canary-value-a"))},
-		{ID: "cred_b", Project: "p", Environment: "prod", Value: secret.New([]byte("canary-value-b")), Places: policy.InURL},
-	})
+		{Name: "web", Project: "p", Environment: "prod", Origins: domain("example.com"), Destinations: domain("stripe.com"), Credentials: []*policy.Credential{credentialA}},
+		{Name: "server", Project: "p", Environment: "prod", Access: policy.ByKey, Destinations: domain("stripe.com"), Credentials: []*policy.Credential{credentialA, credentialB}},
+	}, []*policy.Credential{credentialA, credentialB})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,13 +36,15 @@ func Build(o Objects) (s *policy.Snapshot, warnings []*Fault, err error) {
 //   - Of objects that claim the same, the first stands: give the older ones first.
 //   - An endpoint that names a credential which is missing, faulty or not granted stays in force without it.
 //   - Where a Project of an object's project is among the objects, the object has to be in its namespace or in
-//     one that the Project allows.
+//     one that the Project allows. With [Objects.RequireProject] there has to be one.
+//   - A credential's id means the Credential of the endpoint's own namespace, or else the first one of another
+//     namespace that grants its use.
 //
 // The snapshot owns copies of the values.
 func BuildEach(o Objects) (s *policy.Snapshot, faults, warnings []*Fault) {
 	b := builder{
 		projects: map[string]*Project{}, secrets: map[ObjectKey]*Secret{},
-		ids: map[credentialKey]*claim{}, names: map[ObjectKey]bool{},
+		claims: map[credentialKey][]*claim{}, names: map[ObjectKey]bool{}, requireProject: o.RequireProject,
 	}
 	for i := range o.Projects {
 		b.project(&o.Projects[i])
@@ -67,21 +69,22 @@ func BuildEach(o Objects) (s *policy.Snapshot, faults, warnings []*Fault) {
 
 type credentialKey struct{ project, environment, id string }
 
-// claim is the first Credential of an id, whether it is in force or not.
+// claim is the first Credential of an id in a namespace.
 type claim struct {
-	metadata Metadata
-	allowed  []string
-	inForce  bool
-	short    bool // its value is too short to be searched for
+	namespace, name string
+	allowed         []string           // the other namespaces that may use it
+	inForce         *policy.Credential // nil: something is wrong with it
 }
 
 type builder struct {
 	at func(field string) Place // of the object in hand
 	of ObjectKey
 
+	requireProject bool
+
 	projects map[string]*Project // by the project's id
 	secrets  map[ObjectKey]*Secret
-	ids      map[credentialKey]*claim
+	claims   map[credentialKey][]*claim // one for each namespace
 	names    map[ObjectKey]bool
 
 	endpoints   []*policy.Endpoint
@@ -144,10 +147,12 @@ func (b *builder) project(o *Project) {
 	b.projects[o.Spec.ProjectID] = o
 }
 
-// checkGrant says when the object in hand may not be of the project that it names.
+// checkGrant adds a fault when the object in hand may not be of the project that it names.
 func (b *builder) checkGrant(project string) {
-	p := b.projects[project]
-	if p != nil && !Granted(b.of.Namespace, p.Metadata.Namespace, p.Spec.AllowedNamespaces) {
+	switch p := b.projects[project]; {
+	case p == nil && b.requireProject:
+		b.fault(NotDeclared, "spec.project", "no Project declares project %q; one is required, and is made by the platform's administrators", project)
+	case p != nil && !Granted(b.of.Namespace, p.Metadata.Namespace, p.Spec.AllowedNamespaces):
 		b.fault(NotGranted, "spec.project", "project %q belongs to another namespace, whose Project does not list %q in allowedNamespaces",
 			project, b.of.Namespace)
 	}
@@ -170,7 +175,7 @@ func (b *builder) credential(o *Credential) {
 	if !policy.ValidID(c.ID) {
 		b.fault(Invalid, "spec.id", "is %q; allowed: cred_ and 1 to 64 letters, digits, _ or -", c.ID)
 	}
-	c.Destinations = b.rules("spec.destinations", o.Spec.Destinations)
+	c.Destinations = b.destinations(o.Spec.Destinations)
 	for i, name := range o.Spec.Places {
 		p, err := policy.ParsePlace(name)
 		if err != nil {
@@ -179,25 +184,30 @@ func (b *builder) credential(o *Credential) {
 		c.Places |= p
 	}
 	c.Value = b.value(o)
-	// Who may not be of the project claims none of its ids.
-	key := credentialKey{c.Project, c.Environment, c.ID}
-	switch first := b.ids[key]; {
-	case !named || !granted:
-	case first == nil:
-		b.ids[key] = &claim{
-			metadata: o.Metadata, allowed: o.Spec.AllowedNamespaces, inForce: len(b.faults) == before,
-			short: c.Value.Len() < policy.MinScrubbed,
-		}
-	case first.metadata.Namespace == o.Metadata.Namespace:
-		b.fault(Duplicate, "spec.id", "is %q, as is that of Credential/%s in the same project and environment", c.ID, first.metadata.Name)
-	default:
-		b.fault(Duplicate, "spec.id", "is %q, as is that of a Credential of another namespace in the same project and environment", c.ID)
+	if named && granted { // a Credential that may not be of the project claims none of its ids
+		b.claim(c, o, len(b.faults) == before)
 	}
 	if len(b.faults) > before {
 		c.Value.Zero()
 		return
 	}
 	b.credentials = append(b.credentials, c)
+}
+
+// claim enters the Credential in hand under its id, unless an earlier one of its namespace has that id.
+func (b *builder) claim(c *policy.Credential, o *Credential, faultless bool) {
+	key := credentialKey{c.Project, c.Environment, c.ID}
+	for _, earlier := range b.claims[key] {
+		if earlier.namespace == o.Metadata.Namespace {
+			b.fault(Duplicate, "spec.id", "is %q, as is that of Credential/%s in the same project and environment", c.ID, earlier.name)
+			return
+		}
+	}
+	one := &claim{namespace: o.Metadata.Namespace, name: o.Metadata.Name, allowed: o.Spec.AllowedNamespaces}
+	if faultless {
+		one.inForce = c
+	}
+	b.claims[key] = append(b.claims[key], one)
 }
 
 // value copies a credential's value out of its Secret.
@@ -228,6 +238,22 @@ func (b *builder) value(o *Credential) secret.Value {
 		return secret.New(bytes.Clone(v))
 	}
 	return secret.Value{}
+}
+
+// destinations makes the rules of spec.destinations.
+func (b *builder) destinations(specs []RuleSpec) []policy.Rule {
+	const field = "spec.destinations"
+	rules := b.rules(field, specs)
+	if len(rules) < len(specs) {
+		return rules // what is wrong with the others was said
+	}
+	for i, r := range rules {
+		if r.CrossesHost() {
+			b.fault(Invalid, fmt.Sprintf("%s[%d].pattern", field, i), "is %q, whose part before the path can match a slash, and so other hosts; "+
+				`write the host without "." for any character, and the slash after it, such as https://[^/]+\.example\.com/.*`, specs[i].Pattern)
+		}
+	}
+	return rules
 }
 
 func (b *builder) rules(field string, specs []RuleSpec) []policy.Rule {

@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,13 +73,26 @@ func TestBuildEach(t *testing.T) {
 		{"another environment", func(o *manifest.Objects) { o.Endpoints[0].Spec.Environment = "test" },
 			[]fault{{endpointA, manifest.CredentialMissing}}, map[string][]string{"a/web": nil, "b/web": {"cred_x"}}},
 		{"the credential is not granted", func(o *manifest.Objects) { o.Credentials[0].Spec.AllowedNamespaces = []string{"c"} },
-			[]fault{{endpointB, manifest.NotGranted}}, map[string][]string{"a/web": {"cred_x"}, "b/web": nil}},
+			[]fault{{endpointB, manifest.CredentialMissing}}, map[string][]string{"a/web": {"cred_x"}, "b/web": nil}},
 		{"the credential is granted to all", func(o *manifest.Objects) { o.Credentials[0].Spec.AllowedNamespaces = []string{"*"} },
 			nil, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
 		{"the project is not granted", func(o *manifest.Objects) { o.Projects[0].Spec.AllowedNamespaces = nil },
 			[]fault{{endpointB, manifest.NotGranted}}, map[string][]string{"a/web": {"cred_x"}}},
 		{"the project is declared by nobody", func(o *manifest.Objects) { o.Projects = nil },
 			nil, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
+		{"the project is declared by nobody, and has to be", func(o *manifest.Objects) { o.Projects, o.RequireProject = nil, true },
+			[]fault{{credential, manifest.NotDeclared}, {endpointA, manifest.NotDeclared}, {endpointA, manifest.CredentialMissing},
+				{endpointB, manifest.NotDeclared}, {endpointB, manifest.CredentialMissing}}, map[string][]string{}},
+		{"a destination of any host", func(o *manifest.Objects) {
+			o.Endpoints[0].Spec.Destinations = []manifest.RuleSpec{{Domain: "example.com"}, {Pattern: "https://[^/]+/.*"}}
+		}, []fault{{endpointA, manifest.Invalid}}, map[string][]string{"a/web": nil, "b/web": {"cred_x"}}},
+		{"a destination of any host, and the credential's own", func(o *manifest.Objects) {
+			o.Endpoints[0].Spec.Destinations = []manifest.RuleSpec{{Pattern: "https://[^/]+/.*"}}
+			o.Credentials[0].Spec.Destinations = []manifest.RuleSpec{{Pattern: "https://[^/]+/.*"}}
+		}, nil, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
+		{"a destination whose host part matches a slash", func(o *manifest.Objects) {
+			o.Endpoints[0].Spec.Destinations = []manifest.RuleSpec{{Pattern: `https://.*\.example\.com/.*`}}
+		}, []fault{{endpointA, manifest.Invalid}}, map[string][]string{"b/web": {"cred_x"}}},
 		{"an older Credential of the id", func(o *manifest.Objects) {
 			older := o.Credentials[0]
 			older.Metadata.Name = "older"
@@ -116,7 +130,10 @@ func TestBuildEach(t *testing.T) {
 			}
 			uses := map[string][]string{}
 			for _, e := range s.Endpoints() {
-				uses[e.Name] = e.Credentials
+				uses[e.Name] = nil
+				for _, c := range e.Credentials {
+					uses[e.Name] = append(uses[e.Name], c.ID)
+				}
 			}
 			if diff := cmp.Diff(tt.uses, uses); diff != "" {
 				t.Errorf("in force (-want +got):\n%s", diff)
@@ -132,5 +149,76 @@ func TestBuildEach(t *testing.T) {
 				strict.Discard()
 			}
 		})
+	}
+}
+
+// A credential's id means the one of the endpoint's own namespace, whatever others grant, and however old theirs is.
+func TestCredentialOfTheOwnNamespace(t *testing.T) {
+	const own, foreign = "value-of-b-itself", "value-of-a-stranger"
+	credentialIn := func(namespace string, allowed ...string) manifest.Credential {
+		c := objects().Credentials[0]
+		c.Metadata.Namespace, c.Spec.AllowedNamespaces = namespace, allowed
+		return c
+	}
+	secretIn := func(namespace, value string) manifest.Secret {
+		s := objects().Secrets[0]
+		s.Metadata.Namespace, s.Data = namespace, map[string][]byte{"token": []byte(value)}
+		return s
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*manifest.Objects)
+		want   string // what b's endpoint sends; "" for nothing
+	}{
+		{"both", func(*manifest.Objects) {}, own},
+		{"the own one is not in force", func(o *manifest.Objects) { o.Secrets = o.Secrets[:1] }, ""},
+		{"none of its own", func(o *manifest.Objects) { o.Credentials = o.Credentials[:1] }, foreign},
+		{"neither its own nor granted", func(o *manifest.Objects) {
+			o.Credentials = o.Credentials[:1]
+			o.Credentials[0].Spec.AllowedNamespaces = nil
+		}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := objects()
+			o.Projects[0].Spec.AllowedNamespaces = []string{"b", "stranger"}
+			o.Endpoints = o.Endpoints[1:]
+			o.Secrets = []manifest.Secret{secretIn("stranger", foreign), secretIn("b", own)}
+			o.Credentials = []manifest.Credential{credentialIn("stranger", "*"), credentialIn("b")}
+			tt.change(&o)
+			s, _, _ := manifest.BuildEach(o)
+			defer s.Discard()
+			got := ""
+			for _, c := range s.Endpoints()[0].Credentials {
+				got += string(c.Value.Reveal())
+			}
+			if got != tt.want {
+				t.Errorf("sends %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// What an endpoint is told of a credential that is not granted is what it is told of one that does not exist.
+func TestCredentialsOfOthersAreNotTold(t *testing.T) {
+	said := func(change func(*manifest.Objects)) (told []string) {
+		o := objects()
+		o.Endpoints = o.Endpoints[1:]
+		change(&o)
+		s, faults, _ := manifest.BuildEach(o)
+		s.Discard()
+		for _, f := range faults {
+			if f.Of.Kind == "ProxyEndpoint" {
+				told = append(told, fmt.Sprint(f.Cause, f.Reason))
+			}
+		}
+		return told
+	}
+	missing := said(func(o *manifest.Objects) { o.Credentials = nil })
+	if diff := cmp.Diff(missing, said(func(o *manifest.Objects) { o.Credentials[0].Spec.AllowedNamespaces = nil })); diff != "" || len(missing) != 1 {
+		t.Errorf("not there and not granted differ (-not there +not granted):\n%s", diff)
+	}
+	broken := said(func(o *manifest.Objects) { o.Credentials[0].Spec.AllowedNamespaces, o.Secrets = nil, nil })
+	if diff := cmp.Diff(missing, broken); diff != "" {
+		t.Errorf("not there and faulty differ (-not there +faulty):\n%s", diff)
 	}
 }

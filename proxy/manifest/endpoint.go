@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ func (b *builder) endpoint(o *ProxyEndpoint) {
 	e := &policy.Endpoint{
 		Name: o.Metadata.Name, Project: o.Spec.Project, Environment: o.Spec.Environment,
 		Origins:      b.rules("spec.origins", o.Spec.Origins),
-		Destinations: b.rules("spec.destinations", o.Spec.Destinations),
+		Destinations: b.destinations(o.Spec.Destinations),
 		AllowHTTP:    o.Spec.AllowHTTP,
 		KeepSecrets:  o.Spec.Scrub.Disabled, PassUnreadable: o.Spec.Scrub.PassUnreadable,
 	}
@@ -80,22 +81,42 @@ func (b *builder) endpoint(o *ProxyEndpoint) {
 // uses lets the endpoint use those of its credentials that are in force and granted to it. What is wrong with
 // the others is a fault that keeps the endpoint from nothing else.
 func (b *builder) uses(e *policy.Endpoint, o *ProxyEndpoint) {
+	anyHost := len(o.Spec.Credentials) > 0 && slices.ContainsFunc(e.Destinations, func(r policy.Rule) bool {
+		return r.AllowsAnyHost() && !r.CrossesHost() // which was said
+	})
 	for i, id := range o.Spec.Credentials {
 		field := fmt.Sprintf("spec.credentials[%d]", i)
-		switch c := b.ids[credentialKey{e.Project, e.Environment, id}]; {
+		switch c := b.resolve(o.Metadata.Namespace, credentialKey{e.Project, e.Environment, id}); {
 		case c == nil:
-			b.fault(CredentialMissing, field, "there is no Credential with the id %q in project %q, environment %q", id, e.Project, e.Environment)
-		case !Granted(o.Metadata.Namespace, c.metadata.Namespace, c.allowed):
-			b.fault(NotGranted, field, "%q is a Credential of another namespace, which does not list %q in allowedNamespaces", id, o.Metadata.Namespace)
-		case !c.inForce:
+			b.fault(CredentialMissing, field, "there is no Credential with the id %q in project %q, environment %q that this namespace may use",
+				id, e.Project, e.Environment)
+		case c.inForce == nil:
 			b.fault(CredentialFaulty, field, "the Credential with the id %q is not in force", id)
+		case anyHost && len(c.inForce.Destinations) == 0:
+			b.fault(Invalid, field, "a destination of the endpoint matches any host, and the Credential with the id %q names no destinations: "+
+				"its value could be sent anywhere; name destinations in the Credential (any host is {pattern: 'https://[^/]+/.*'})", id)
 		default:
-			if c.short && !e.KeepSecrets {
+			if c.inForce.Value.Len() < policy.MinScrubbed && !e.KeepSecrets {
 				b.warn(field, "the value of %s has fewer than %d bytes, and so cannot be used where answers are scrubbed", id, policy.MinScrubbed)
 			}
-			e.Credentials = append(e.Credentials, id)
+			e.Credentials = append(e.Credentials, c.inForce)
 		}
 	}
+}
+
+// resolve returns the Credential that an id means to the endpoints of a namespace: the namespace's own, whether it
+// is in force or not, or else the first of another namespace that grants its use. It returns nil when there is none.
+func (b *builder) resolve(namespace string, key credentialKey) *claim {
+	var granted *claim
+	for _, c := range b.claims[key] {
+		if c.namespace == namespace {
+			return c
+		}
+		if granted == nil && Granted(namespace, c.namespace, c.allowed) {
+			granted = c
+		}
+	}
+	return granted
 }
 
 func (b *builder) limits(e *policy.Endpoint, l LimitsSpec) {

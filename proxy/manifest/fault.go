@@ -20,13 +20,16 @@ const (
 	SecretKeyMissing
 	// ValueInvalid: the value in the Secret is empty or too long.
 	ValueInvalid
-	// CredentialMissing: an endpoint names a credential that its project and environment do not have.
+	// CredentialMissing: an endpoint names a credential that its project and environment do not have, or that
+	// belongs to another namespace and is not granted. The two are told alike, so that nobody can ask what others have.
 	CredentialMissing
 	// CredentialFaulty: an endpoint names a credential that is not in force itself.
 	CredentialFaulty
-	// NotGranted: the object refers to what belongs to another namespace, which does not list this one in
+	// NotGranted: the object's project belongs to another namespace, which does not list this one in
 	// allowedNamespaces.
 	NotGranted
+	// NotDeclared: no Project declares the object's project, and one has to.
+	NotDeclared
 )
 
 // ObjectKey names an object.

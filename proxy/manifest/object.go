@@ -46,8 +46,8 @@ type CredentialSpec struct {
 	// Project and Environment are those whose endpoints may use it. Required.
 	Project     string `json:"project" yaml:"project"`
 	Environment string `json:"environment" yaml:"environment"`
-	// ID is what placeholders name: "cred_" and 1 to 64 letters, digits, "_" or "-"; unique in project and
-	// environment. Required.
+	// ID is what placeholders name: "cred_" and 1 to 64 letters, digits, "_" or "-"; unique among the Credentials
+	// of a namespace for one project and environment. Required.
 	ID string `json:"id" yaml:"id"`
 	// ValueFrom says where the value is. Required.
 	ValueFrom ValueSource `json:"valueFrom" yaml:"valueFrom"`
@@ -200,6 +200,8 @@ type Objects struct {
 	Credentials []Credential
 	Endpoints   []ProxyEndpoint
 	Secrets     []Secret
+	// RequireProject refuses Credentials and ProxyEndpoints of a project that no Project declares.
+	RequireProject bool
 }
 
 // Zero overwrites the Secrets' values.

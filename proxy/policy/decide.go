@@ -60,7 +60,7 @@ func (s *Scope) Judge(r *Request) []Verdict {
 	}
 	verdicts := make([]Verdict, 0, len(s.Endpoints))
 	for _, e := range s.Endpoints {
-		verdicts = append(verdicts, s.judge(e, r))
+		verdicts = append(verdicts, judge(e, r))
 	}
 	slices.SortStableFunc(verdicts, func(a, b Verdict) int { return int(b.Fault) - int(a.Fault) })
 	return verdicts
@@ -74,7 +74,7 @@ func (s *Scope) Decide(r *Request) Verdict {
 		return best
 	}
 	for _, e := range s.Endpoints {
-		v := s.judge(e, r)
+		v := judge(e, r)
 		if v.Fault == None {
 			return v
 		}
@@ -85,7 +85,7 @@ func (s *Scope) Decide(r *Request) Verdict {
 	return best
 }
 
-func (s *Scope) judge(e *Endpoint, r *Request) Verdict {
+func judge(e *Endpoint, r *Request) Verdict {
 	v := Verdict{Endpoint: e}
 	switch {
 	case !e.allowsOrigin(r.Origin):
@@ -101,18 +101,16 @@ func (s *Scope) judge(e *Endpoint, r *Request) Verdict {
 	case r.Scheme != "https" && len(r.Uses) > 0 && !e.AllowHTTP:
 		v.Fault = PlainHTTP
 	default:
-		s.judgeUses(&v, r)
+		judgeUses(&v, r)
 	}
 	return v
 }
 
-func (s *Scope) judgeUses(v *Verdict, r *Request) {
+func judgeUses(v *Verdict, r *Request) {
 	for _, use := range r.Uses {
-		c := s.credentials[use.ID]
+		c := v.Endpoint.credential(use.ID)
 		switch {
 		case c == nil:
-			v.Why = "no such credential in this project and environment"
-		case !slices.Contains(v.Endpoint.Credentials, use.ID):
 			v.Why = "not among the endpoint's credentials"
 		case !c.mayGo(use.Place, r.URL):
 			v.Why = fmt.Sprintf("the credential does not allow this destination, or not in the %s", use.Place)

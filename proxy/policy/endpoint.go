@@ -31,11 +31,11 @@ type Endpoint struct {
 	Access       Access
 	Origins      []Rule
 	Destinations []Rule
-	Methods      []string // none: all
-	Credentials  []string // ids that may be used
-	Ports        []uint16 // none: 443, and 80 where AllowHTTP
-	AllowHTTP    bool     // lets credentials go over http
-	KeepSecrets  bool     // answers are not scrubbed
+	Methods      []string      // none: all
+	Credentials  []*Credential // those that may be used; of an id at most one
+	Ports        []uint16      // none: 443, and 80 where AllowHTTP
+	AllowHTTP    bool          // lets credentials go over http
+	KeepSecrets  bool          // answers are not scrubbed
 	// PassUnreadable passes answers in encodings that cannot be searched, where answers are scrubbed.
 	PassUnreadable bool
 	// Roots are the authorities that the target's certificate is checked against. Nil: the system's.
@@ -96,4 +96,13 @@ func (e *Endpoint) AllowsURL(url string) bool { return anyURL(e.Destinations, ur
 
 func anyURL(rules []Rule, url string) bool {
 	return slices.ContainsFunc(rules, func(r Rule) bool { return r.allowsURL(url) })
+}
+
+// credential returns the credential of that id that the endpoint may use, nil when there is none.
+func (e *Endpoint) credential(id string) *Credential {
+	i := slices.IndexFunc(e.Credentials, func(c *Credential) bool { return c.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return e.Credentials[i]
 }

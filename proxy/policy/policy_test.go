@@ -65,15 +65,71 @@ func TestPatternsMatchWhole(t *testing.T) {
 	}
 }
 
+// A rule that can match a URL of a host that nobody named allows any host.
+func TestAllowsAnyHost(t *testing.T) {
+	for _, tt := range []struct {
+		expression string
+		want       bool
+	}{
+		{`https://.*`, true},
+		{`.*`, true},
+		{`https://[^/]+/.*`, true},
+		{`https?://[^/]*/v1/.*`, true},
+		{`https://[a-z0-9.-]+(:[0-9]+)?/`, true},
+		{`https://[^/]+:8443/x`, true},
+		{`https://a\.example/x|https://[^/]+/y`, true},
+		{`https://.*\.example\.com/.*`, true}, // it crosses the slash
+		{`https://[^/]+\.example\.com/.*`, false},
+		{`https://api\.stripe\.com/v1/charges(/[A-Za-z0-9_]+)?`, false},
+		{`https://(a|b)\.example\.com/.*|https://c\.example\.com/`, false},
+		{`https://www\.[a-z]+\.com/`, false},
+		{`(?i)^https://A\.example/$`, false},
+	} {
+		if got := pattern(t, tt.expression).AllowsAnyHost(); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.expression, got, tt.want)
+		}
+	}
+	if domain(t, "example.com").AllowsAnyHost() {
+		t.Error("a domain allows any host")
+	}
+}
+
+// The host part of a destination's pattern ends at a slash that is written, and matches none itself.
+func TestCrossesHost(t *testing.T) {
+	for _, tt := range []struct {
+		expression string
+		want       bool
+	}{
+		{`https://.*\.example\.com/.*`, true}, // also https://evil.tld/x.example.com/
+		{`https://.*`, true},
+		{`.*`, true},
+		{`https?://\S+\.example\.com/`, true},
+		{`https://[^.]+\.example\.com/.*`, true},
+		{`https://(a|.+)\.example\.com/.*`, true},
+		{`https://a\.example/x|https://.*\.b\.example/`, true},
+		{`https://a\.example.*`, true}, // also https://a.example.evil.tld/
+		{`https://[^/]+\.example\.com/.*`, false},
+		{`https://[a-z0-9-]+\.example\.com(:[0-9]+)?/.*`, false},
+		{`https://a\.example/x|https://b\.example/.*`, false},
+		{`https://(a\.example/.*|b\.example/)`, false},
+		{`(?i)^https://A\.example/.*$`, false},
+		{`\Qhttps://a.example/\E.*`, false},
+		{`http://echo\.demo\.svc(\.cluster\.local)?:8080/.*`, false},
+	} {
+		if got := pattern(t, tt.expression).CrossesHost(); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.expression, got, tt.want)
+		}
+	}
+}
+
 func TestDecideByOneEndpoint(t *testing.T) {
+	credentialA := &policy.Credential{ID: "cred_a", Project: "p", Environment: "e", Value: secret.New([]byte("value-of-a"))}
+	credentialB := &policy.Credential{ID: "cred_b", Project: "p", Environment: "e", Value: secret.New([]byte("value-of-b"))}
 	s, err := policy.NewSnapshot([]*policy.Endpoint{
-		{Name: "a", Project: "p", Environment: "e", Origins: []policy.Rule{domain(t, "example.com")}, Destinations: []policy.Rule{domain(t, "a.test")}, Credentials: []string{"cred_a"}, Methods: []string{"GET"}},
-		{Name: "b", Project: "p", Environment: "e", Origins: []policy.Rule{domain(t, "example.com")}, Destinations: []policy.Rule{domain(t, "b.test")}, Credentials: []string{"cred_b"}},
-		{Name: "h", Project: "p", Environment: "e", Origins: []policy.Rule{domain(t, "example.org")}, Destinations: []policy.Rule{pattern(t, "http://h.test/")}, Credentials: []string{"cred_a"}, Ports: []uint16{80}},
-	}, []*policy.Credential{
-		{ID: "cred_a", Project: "p", Environment: "e", Value: secret.New([]byte("value-of-a"))},
-		{ID: "cred_b", Project: "p", Environment: "e", Value: secret.New([]byte("value-of-b"))},
-	})
+		{Name: "a", Project: "p", Environment: "e", Origins: []policy.Rule{domain(t, "example.com")}, Destinations: []policy.Rule{domain(t, "a.test")}, Credentials: []*policy.Credential{credentialA}, Methods: []string{"GET"}},
+		{Name: "b", Project: "p", Environment: "e", Origins: []policy.Rule{domain(t, "example.com")}, Destinations: []policy.Rule{domain(t, "b.test")}, Credentials: []*policy.Credential{credentialB}},
+		{Name: "h", Project: "p", Environment: "e", Origins: []policy.Rule{domain(t, "example.org")}, Destinations: []policy.Rule{pattern(t, "http://h.test/")}, Credentials: []*policy.Credential{credentialA}, Ports: []uint16{80}},
+	}, []*policy.Credential{credentialA, credentialB})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +226,8 @@ func TestSnapshotsRefuseTwoOfAName(t *testing.T) {
 	if _, err := policy.NewSnapshot([]*policy.Endpoint{{Name: "a"}, {Name: "a"}}, nil); err == nil {
 		t.Error("two endpoints of one name")
 	}
-	if _, err := policy.NewSnapshot(nil, []*policy.Credential{{ID: "cred_a"}, {ID: "cred_a"}}); err == nil {
-		t.Error("two credentials of one id")
+	two := []*policy.Credential{{ID: "cred_a"}, {ID: "cred_a"}}
+	if _, err := policy.NewSnapshot([]*policy.Endpoint{{Name: "a", Credentials: two}}, two); err == nil {
+		t.Error("two credentials with one id in one endpoint")
 	}
 }

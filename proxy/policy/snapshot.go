@@ -19,14 +19,13 @@ type Snapshot struct {
 
 type scopeKey struct{ project, environment string }
 
-// Scope is what one project has in one environment.
+// Scope holds the endpoints of one project in one environment.
 type Scope struct {
-	Endpoints   []*Endpoint // by name
-	credentials map[string]*Credential
+	Endpoints []*Endpoint // by name
 }
 
-// NewSnapshot makes a Snapshot. Names of endpoints, and ids of credentials in a project and environment, are
-// unique.
+// NewSnapshot makes a Snapshot. Names of endpoints are unique, and ids among the credentials of one endpoint. The
+// credentials are all that the endpoints use; the Snapshot overwrites their values when it is no longer needed.
 func NewSnapshot(endpoints []*Endpoint, credentials []*Credential) (*Snapshot, error) {
 	s := &Snapshot{endpoints: slices.Clone(endpoints), credentials: credentials, scopes: map[scopeKey]*Scope{}}
 	s.holders.Store(1)
@@ -35,28 +34,21 @@ func NewSnapshot(endpoints []*Endpoint, credentials []*Credential) (*Snapshot, e
 		if i > 0 && s.endpoints[i-1].Name == e.Name {
 			return nil, fmt.Errorf("two endpoints are named %q", e.Name)
 		}
-		scope := s.scope(e.Project, e.Environment)
-		scope.Endpoints = append(scope.Endpoints, e)
-	}
-	for _, c := range credentials {
-		scope := s.scope(c.Project, c.Environment)
-		if scope.credentials[c.ID] != nil {
-			return nil, fmt.Errorf("two credentials of project %q in environment %q have the id %s", c.Project, c.Environment, c.ID)
+		for _, c := range e.Credentials {
+			if e.credential(c.ID) != c {
+				return nil, fmt.Errorf("endpoint %q has two credentials with the id %s", e.Name, c.ID)
+			}
 		}
-		scope.credentials[c.ID] = c
+		key := scopeKey{e.Project, e.Environment}
+		if s.scopes[key] == nil {
+			s.scopes[key] = &Scope{}
+		}
+		s.scopes[key].Endpoints = append(s.scopes[key].Endpoints, e)
 	}
 	return s, nil
 }
 
-func (s *Snapshot) scope(project, environment string) *Scope {
-	key := scopeKey{project, environment}
-	if s.scopes[key] == nil {
-		s.scopes[key] = &Scope{credentials: map[string]*Credential{}}
-	}
-	return s.scopes[key]
-}
-
-// Scope returns what the project has in the environment, nil when that is nothing.
+// Scope returns the endpoints of the project in the environment, nil when there are none.
 func (s *Snapshot) Scope(project, environment string) *Scope {
 	return s.scopes[scopeKey{project, environment}]
 }
