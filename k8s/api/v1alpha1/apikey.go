@@ -18,8 +18,7 @@ type APIKeySpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^[^\x00]+$`
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="project has 1 to 256 bytes of UTF-8"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._~-]*$')",message="project has letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo",messageExpression="'project is ' + self + '; allowed: letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo'"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="project is immutable: make another APIKey for another project"
 	Project string `json:"project"`
 
@@ -38,11 +37,11 @@ type APIKeySpec struct {
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 
-	// rate is how many requests a second the key may make. Not set: the services' default (RATE_LIMIT).
+	// rate is how many requests a second the key may make, up to a million. Not set: the services' default (RATE_LIMIT).
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000000000
+	// +kubebuilder:validation:Maximum=1000000
 	Rate int32 `json:"rate,omitempty"`
 
 	// rotation replaces the key by schedule. Not set: it is replaced only when that is asked for, by the
@@ -68,15 +67,14 @@ type APIKeySpec struct {
 
 // APIKeyRotation says how often a key is replaced.
 //
-// +kubebuilder:validation:XValidation:rule="duration(self.overlap) < duration(self.every)",message="overlap is shorter than every"
+// +kubebuilder:validation:XValidation:rule="!self.every.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') || !self.overlap.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') || duration(self.overlap) < duration(self.every)",message="overlap is shorter than every"
 type APIKeyRotation struct {
 	// every is how long a key is the one in the Secret, from 1m to 87600h (ten years): "720h".
 	//
 	// +required
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('87600h')",message="every is a duration from 1m to 87600h, such as 720h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('87600h')",message="every is a duration from 1m to 87600h in h, m, s or ms, such as 720h for 30 days",messageExpression="'every is ' + self + '; allowed: a duration from 1m to 87600h in h, m, s or ms, such as 720h for 30 days'"
 	Every metav1.Duration `json:"every"`
 
 	// overlap is how long the key before it goes on working once it is replaced, from 0s to just under every.
@@ -86,8 +84,7 @@ type APIKeyRotation struct {
 	// +kubebuilder:default="1h"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('87600h')",message="overlap is a duration from 0s to 87600h, such as 1h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) <= duration('87600h')",message="overlap is a duration from 0s to 87600h in h, m, s or ms, such as 24h for a day",messageExpression="'overlap is ' + self + '; allowed: a duration from 0s to 87600h in h, m, s or ms, such as 24h for a day'"
 	Overlap metav1.Duration `json:"overlap,omitempty"`
 }
 
@@ -191,7 +188,7 @@ type APIKeyStatus struct {
 	RotateHandled string `json:"rotateHandled,omitempty"`
 
 	// conditions are what is known of the object: Ready, with a reason of Issued, Pending, SecretNotOwned,
-	// SecretRefused, DatabaseUnavailable, Expired, NotGranted, Invalid or Deleting.
+	// SecretRefused, DatabaseUnavailable, Expired, NotDeclared, NotGranted, Invalid or Deleting.
 	//
 	// +optional
 	// +listType=map

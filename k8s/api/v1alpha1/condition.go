@@ -1,6 +1,11 @@
 package v1alpha1
 
-// ConditionReady is the type of the one condition that every kind has. It is True when what the object asks
+// ConditionAccepted is the type of a Project's condition that says whether the object declares its project. A Project
+// with True keeps the project until it is gone. One with False stays out, also when the other Project goes, until its
+// spec is another than the one that observedGeneration names: nobody takes a project over by waiting.
+const ConditionAccepted = "Accepted"
+
+// ConditionReady is the type of the condition that every kind has. It is True when what the object asks
 // for is so; kubectl wait --for=condition=Ready waits for it. Its observedGeneration tells which spec it
 // speaks of.
 const ConditionReady = "Ready"
@@ -8,11 +13,13 @@ const ConditionReady = "Ready"
 // Reasons of the condition Ready that every kind may have. All reasons of all kinds stand in this file:
 // the set is closed, and a reason keeps its meaning.
 const (
-	// ReasonNotGranted: the object refers to what belongs to another namespace, whose owner has not listed this
-	// one in allowedNamespaces.
+	// ReasonNotGranted: the object's project belongs to another namespace, whose Project does not list this one in
+	// allowedNamespaces.
 	ReasonNotGranted = "NotGranted"
-	// ReasonConflict: an older object claims the same: the same project id, or the same credential id in the
-	// same project and environment. The older one is in force.
+	// ReasonNotDeclared: no Project declares the object's project, and one is required (UNDECLARED_PROJECTS).
+	ReasonNotDeclared = "NotDeclared"
+	// ReasonConflict: an object before this one claims the same: the same project id, or, in the same namespace,
+	// the same credential id in the same project and environment. The one before is in force.
 	ReasonConflict = "Conflict"
 	// ReasonInvalid: a field's value is not allowed; the message names the field and what is allowed.
 	ReasonInvalid = "Invalid"
@@ -22,6 +29,8 @@ const (
 
 // Reasons of a Project's condition Ready.
 const (
+	// ReasonDeclared, with True, of the condition Accepted: the object declares its project.
+	ReasonDeclared = "Declared"
 	// ReasonSynced, with True: the region service knows the project's title and region.
 	ReasonSynced = "Synced"
 	// ReasonRegionUnavailable: the region service is out of reach, or can not answer now. It is tried again.
@@ -58,8 +67,8 @@ const (
 	ReasonSecretKeyNotFound = "SecretKeyNotFound"
 	// ReasonSecretValueInvalid: the value is empty or too long.
 	ReasonSecretValueInvalid = "SecretValueInvalid"
-	// ReasonCredentialNotFound: no Credential of the endpoint's project and environment has an id that the
-	// endpoint lists. Requests that use it are refused; others are served.
+	// ReasonCredentialNotFound: no Credential of the endpoint's project and environment that the endpoint's
+	// namespace may use has an id that the endpoint lists. Requests that use it are refused; others are served.
 	ReasonCredentialNotFound = "CredentialNotFound"
 	// ReasonCredentialNotReady: a Credential that the endpoint lists is not in force itself. Requests that use
 	// it are refused; others are served.

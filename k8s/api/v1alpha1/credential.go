@@ -23,8 +23,7 @@ type CredentialSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^[^\x00]+$`
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="project has 1 to 256 bytes of UTF-8"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._~-]*$')",message="project has letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo",messageExpression="'project is ' + self + '; allowed: letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo'"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="project is immutable: make another Credential for another project"
 	Project string `json:"project"`
 
@@ -37,8 +36,9 @@ type CredentialSpec struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="environment has 1 to 256 bytes of UTF-8"
 	Environment string `json:"environment"`
 
-	// id is what placeholders name, {{ cred_stripe }}: cred_ and 1 to 64 letters, digits, _ or -. It is unique in
-	// project and environment; of two with the same id the older one counts.
+	// id is what placeholders name, {{ cred_stripe }}: cred_ and 1 to 64 letters, digits, _ or -. It is unique among
+	// the namespace's Credentials of the same project and environment; of two with the same id the older one counts.
+	// An endpoint uses the Credential of its own namespace, or else one of another namespace that is granted to it.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=69
@@ -55,6 +55,7 @@ type CredentialSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.pattern) || self.pattern.contains(r'\\Q') || !self.pattern.matches(r'^((\\\\[^/]|\\[[^\\]]*\\]|[^/\\\\\\[])*://)?(\\\\[^/]|\\[[^\\]]*\\]|[^/\\\\\\[])*[.]')",message="the host in a pattern has to match no slash, or the pattern allows other hosts too: write it without . for any character, such as https://[^/]+\\.example\\.com/.*"
 	Destinations []Rule `json:"destinations,omitempty"`
 
 	// places narrow what part of a request may hold the value: header, url, body. None: any.
@@ -110,7 +111,7 @@ type CredentialStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions are what is known of the object: Ready, with a reason of Valid, Invalid, SecretNotFound,
-	// SecretKeyNotFound, SecretValueInvalid, Conflict or NotGranted.
+	// SecretKeyNotFound, SecretValueInvalid, Conflict, NotDeclared or NotGranted.
 	//
 	// +optional
 	// +listType=map

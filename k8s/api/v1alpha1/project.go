@@ -19,14 +19,14 @@ const (
 
 // ProjectSpec is what is wanted of a project.
 type ProjectSpec struct {
-	// projectId is the project's id, as it stands in the paths of the API: 1 to 256 bytes. It never changes; of
-	// two Projects with the same id the older one counts.
+	// projectId is the project's id, as it stands in the paths of the API: 1 to 256 letters, digits and . _ ~ -,
+	// of which the first is a letter or digit. It never changes. Of several Projects with the same id the first one
+	// counts. The others stay in conflict, also when that one goes, until they are changed or created anew.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^[^\x00]+$`
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="projectId has 1 to 256 bytes of UTF-8"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._~-]*$')",message="projectId has letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo",messageExpression="'projectId is ' + self + '; allowed: letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo'"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="projectId is immutable: make another Project for another id"
 	ProjectID string `json:"projectId"`
 
@@ -92,7 +92,8 @@ type ProjectStatus struct {
 	UTCOffset string `json:"utcOffset,omitempty"`
 
 	// conditions are what is known of the object: Ready, with a reason of Synced, RegionUnavailable,
-	// RegionRefused, Conflict or Deleting.
+	// RegionRefused, Conflict or Deleting; and Accepted, whether this object declares the project, with a reason of
+	// Declared or Conflict.
 	//
 	// +optional
 	// +listType=map

@@ -26,8 +26,7 @@ type ProxyEndpointSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^[^\x00]+$`
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="project has 1 to 256 bytes of UTF-8"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._~-]*$')",message="project has letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo",messageExpression="'project is ' + self + '; allowed: letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo'"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="project is immutable: make another ProxyEndpoint for another project"
 	Project string `json:"project"`
 
@@ -61,6 +60,7 @@ type ProxyEndpointSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="destinations has at least one rule, such as {domain: example.com}"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.pattern) || self.pattern.contains(r'\\Q') || !self.pattern.matches(r'^((\\\\[^/]|\\[[^\\]]*\\]|[^/\\\\\\[])*://)?(\\\\[^/]|\\[[^\\]]*\\]|[^/\\\\\\[])*[.]')",message="the host in a pattern has to match no slash, or the pattern allows other hosts too: write it without . for any character, such as https://[^/]+\\.example\\.com/.*"
 	Destinations []Rule `json:"destinations"`
 
 	// methods are allowed. None: all.
@@ -184,8 +184,7 @@ type Timeouts struct {
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('1m')",message="connect is a duration from 0s to 1m, such as 10s"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('1m')",message="connect is a duration from 0s to 1m in h, m, s, ms, us or ns, such as 10s",messageExpression="'connect is ' + self + '; allowed: a duration from 0s to 1m in h, m, s, ms, us or ns, such as 10s'"
 	Connect *metav1.Duration `json:"connect,omitempty"`
 
 	// headers is from the end of the request to the beginning of the answer; up to 1h. 0s: 60s.
@@ -194,8 +193,7 @@ type Timeouts struct {
 	// +kubebuilder:default="60s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('1h')",message="headers is a duration from 0s to 1h, such as 60s"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('1h')",message="headers is a duration from 0s to 1h in h, m, s, ms, us or ns, such as 60s",messageExpression="'headers is ' + self + '; allowed: a duration from 0s to 1h in h, m, s, ms, us or ns, such as 60s'"
 	Headers *metav1.Duration `json:"headers,omitempty"`
 
 	// idle is how long no byte of either body may come; up to 24h. 0s: 5m.
@@ -204,8 +202,7 @@ type Timeouts struct {
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('24h')",message="idle is a duration from 0s to 24h, such as 5m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('24h')",message="idle is a duration from 0s to 24h in h, m, s, ms, us or ns, such as 5m",messageExpression="'idle is ' + self + '; allowed: a duration from 0s to 24h in h, m, s, ms, us or ns, such as 5m'"
 	Idle *metav1.Duration `json:"idle,omitempty"`
 
 	// total is for all of it; up to 168h. Not set, or 0s: any time.
@@ -213,8 +210,7 @@ type Timeouts struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('168h')",message="total is a duration from 0s to 168h, such as 10m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('168h')",message="total is a duration from 0s to 168h in h, m, s, ms, us or ns, such as 10m",messageExpression="'total is ' + self + '; allowed: a duration from 0s to 168h in h, m, s, ms, us or ns, such as 10m'"
 	Total *metav1.Duration `json:"total,omitempty"`
 }
 
@@ -226,7 +222,7 @@ type ProxyEndpointStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions are what is known of the object: Ready, with a reason of Valid, Invalid, CredentialNotFound,
-	// CredentialNotReady or NotGranted.
+	// CredentialNotReady, NotDeclared or NotGranted.
 	//
 	// +optional
 	// +listType=map

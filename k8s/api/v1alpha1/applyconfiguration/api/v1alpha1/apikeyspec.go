@@ -19,7 +19,7 @@ type APIKeySpecApplyConfiguration struct {
 	Scopes []apiv1alpha1.Scope `json:"scopes,omitempty"`
 	// expiresAt is the moment from which no key of this object works. Not set: never.
 	ExpiresAt *v1.Time `json:"expiresAt,omitempty"`
-	// rate is how many requests a second the key may make. Not set: the services' default (RATE_LIMIT).
+	// rate is how many requests a second the key may make, up to a million. Not set: the services' default (RATE_LIMIT).
 	Rate *int32 `json:"rate,omitempty"`
 	// rotation replaces the key by schedule. Not set: it is replaced only when that is asked for, by the
 	// annotation lectern.dev/rotate, or when its Secret is deleted or edited.

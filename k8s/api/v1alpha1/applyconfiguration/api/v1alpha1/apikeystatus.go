@@ -32,7 +32,7 @@ type APIKeyStatusApplyConfiguration struct {
 	// rotateHandled is the value of the annotation lectern.dev/rotate that was handled last.
 	RotateHandled *string `json:"rotateHandled,omitempty"`
 	// conditions are what is known of the object: Ready, with a reason of Issued, Pending, SecretNotOwned,
-	// SecretRefused, DatabaseUnavailable, Expired, NotGranted, Invalid or Deleting.
+	// SecretRefused, DatabaseUnavailable, Expired, NotDeclared, NotGranted, Invalid or Deleting.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

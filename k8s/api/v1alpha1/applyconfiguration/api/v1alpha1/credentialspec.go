@@ -15,8 +15,9 @@ type CredentialSpecApplyConfiguration struct {
 	Project *string `json:"project,omitempty"`
 	// environment is the environment whose endpoints may use it, such as prod.
 	Environment *string `json:"environment,omitempty"`
-	// id is what placeholders name, {{ cred_stripe }}: cred_ and 1 to 64 letters, digits, _ or -. It is unique in
-	// project and environment; of two with the same id the older one counts.
+	// id is what placeholders name, {{ cred_stripe }}: cred_ and 1 to 64 letters, digits, _ or -. It is unique among
+	// the namespace's Credentials of the same project and environment; of two with the same id the older one counts.
+	// An endpoint uses the Credential of its own namespace, or else one of another namespace that is granted to it.
 	ID *string `json:"id,omitempty"`
 	// valueFrom says where the value is.
 	ValueFrom *CredentialValueSourceApplyConfiguration `json:"valueFrom,omitempty"`

@@ -14,7 +14,7 @@ type CredentialStatusApplyConfiguration struct {
 	// observedGeneration is the metadata.generation that this status speaks of.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// conditions are what is known of the object: Ready, with a reason of Valid, Invalid, SecretNotFound,
-	// SecretKeyNotFound, SecretValueInvalid, Conflict or NotGranted.
+	// SecretKeyNotFound, SecretValueInvalid, Conflict, NotDeclared or NotGranted.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -11,8 +11,9 @@ import (
 //
 // ProjectSpec is what is wanted of a project.
 type ProjectSpecApplyConfiguration struct {
-	// projectId is the project's id, as it stands in the paths of the API: 1 to 256 bytes. It never changes; of
-	// two Projects with the same id the older one counts.
+	// projectId is the project's id, as it stands in the paths of the API: 1 to 256 letters, digits and . _ ~ -,
+	// of which the first is a letter or digit. It never changes. Of several Projects with the same id the first one
+	// counts. The others stay in conflict, also when that one goes, until they are changed or created anew.
 	ProjectID *string `json:"projectId,omitempty"`
 	// title is the project's name for people, 1 to 1024 characters. GET /projects/{projectId} shows it to
 	// everybody.

@@ -21,7 +21,8 @@ type ProjectStatusApplyConfiguration struct {
 	// utcOffset is offsetInMinutes for people: "-08:00".
 	UTCOffset *string `json:"utcOffset,omitempty"`
 	// conditions are what is known of the object: Ready, with a reason of Synced, RegionUnavailable,
-	// RegionRefused, Conflict or Deleting.
+	// RegionRefused, Conflict or Deleting; and Accepted, whether this object declares the project, with a reason of
+	// Declared or Conflict.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

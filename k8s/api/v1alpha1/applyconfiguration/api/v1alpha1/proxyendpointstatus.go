@@ -14,7 +14,7 @@ type ProxyEndpointStatusApplyConfiguration struct {
 	// observedGeneration is the metadata.generation that this status speaks of.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// conditions are what is known of the object: Ready, with a reason of Valid, Invalid, CredentialNotFound,
-	// CredentialNotReady or NotGranted.
+	// CredentialNotReady, NotDeclared or NotGranted.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
