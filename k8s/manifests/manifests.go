@@ -6,6 +6,7 @@ import (
 	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
@@ -20,6 +21,57 @@ func Older(a, b metav1.Object) int {
 		cmp.Compare(a.GetNamespace(), b.GetNamespace()),
 		cmp.Compare(a.GetName(), b.GetName()),
 	)
+}
+
+// What becomes of objects whose project no Project declares: the values of UNDECLARED_PROJECTS.
+const (
+	RefuseUndeclared = "refuse"
+	AllowUndeclared  = "allow"
+)
+
+// KnownUndeclared reports whether value is one that UNDECLARED_PROJECTS may have.
+func KnownUndeclared(value string) bool { return value == RefuseUndeclared || value == AllowUndeclared }
+
+// Standing is where a Project stands among those that name the same project. The least one declares the project.
+type Standing int
+
+// The standings. A Project that is out of the running never declares its project.
+const (
+	Accepted        Standing = iota // the operator has said that this one declares the project
+	Undecided                       // the operator has not looked at it, or not since it was changed
+	OutOfTheRunning                 // the operator has said, of the Project as it is now, that another one came first
+)
+
+// StandingOf reads a Project's standing from its condition Accepted.
+func StandingOf(conditions []metav1.Condition, generation int64) Standing {
+	accepted := meta.FindStatusCondition(conditions, v1alpha1.ConditionAccepted)
+	switch {
+	case accepted == nil:
+		return Undecided
+	case accepted.Status == metav1.ConditionTrue:
+		return Accepted
+	case accepted.ObservedGeneration == generation:
+		return OutOfTheRunning
+	}
+	return Undecided
+}
+
+// Declaring returns the Project that declares the project which all of the given ones name; nil when none does.
+// It is the accepted one, or else the oldest of those that are undecided. A Project that was in conflict does not
+// take over when the other one goes.
+func Declaring(projects []v1alpha1.Project) *v1alpha1.Project {
+	var first *v1alpha1.Project
+	for i := range projects {
+		p := &projects[i]
+		standing := StandingOf(p.Status.Conditions, p.Generation)
+		if standing == OutOfTheRunning {
+			continue
+		}
+		if first == nil || cmp.Or(cmp.Compare(standing, StandingOf(first.Status.Conditions, first.Generation)), Older(p, first)) < 0 {
+			first = p
+		}
+	}
+	return first
 }
 
 func metadata(o metav1.Object) manifest.Metadata {

@@ -333,14 +333,14 @@ func TestLongAPIKeyWithTwoOperators(t *testing.T) {
 // A project of another namespace: its Project says who may have keys, and takes them back.
 func TestAPIKeyGrant(t *testing.T) {
 	c := kubetest.Start(t)
-	theirs := c.NewNamespace(t)
+	theirs, elsewhere := c.NewNamespace(t), c.NewNamespace(t)
 	keys := authtest.New(t, redistest.Start(t).URL)
 	environ := keyEnviron(keys)
-	environ["WATCH_NAMESPACES"] = c.Namespace + "," + theirs
+	environ["WATCH_NAMESPACES"] = c.Namespace + "," + theirs + "," + elsewhere
 	start(t, c, environ, nil)
 	k := newKey("reports", func(k *v1alpha1.APIKey) { k.Spec.Project = "pr_granted" })
 	c.Create(t, k)
-	c.AwaitReady(t, k, v1alpha1.ReasonIssued) // a project that nobody declares is everybody's
+	c.AwaitReady(t, k, v1alpha1.ReasonNotDeclared)
 	declared := newProject(in(theirs, "one"), "pr_granted")
 	c.Create(t, declared)
 	c.AwaitReady(t, k, v1alpha1.ReasonNotGranted)
@@ -364,6 +364,20 @@ func TestAPIKeyGrant(t *testing.T) {
 	if n := working(); n != 1 {
 		t.Errorf("%d keys work, want 1", n)
 	}
+	// The Project is another namespace's alone, and goes: the key that waits for it is not issued.
+	waiting := newKey("waiting", func(k *v1alpha1.APIKey) { k.Namespace, k.Spec.Project = elsewhere, "pr_granted" })
+	c.Create(t, waiting)
+	c.AwaitReady(t, waiting, v1alpha1.ReasonNotGranted)
 	c.Delete(t, declared)
-	c.AwaitReady(t, k, v1alpha1.ReasonIssued)
+	c.Gone(t, declared)
+	late := newKey("late", func(k *v1alpha1.APIKey) { k.Spec.Project = "pr_granted" })
+	c.Create(t, late)
+	c.AwaitReady(t, late, v1alpha1.ReasonNotDeclared)
+	c.AwaitReady(t, waiting, v1alpha1.ReasonNotDeclared)
+	kubetest.Await(t, "it is said that nothing new is issued", func() bool {
+		return strings.Contains(c.AwaitReady(t, k, v1alpha1.ReasonIssued).Message, "no other key is issued")
+	})
+	if n := working(); n != 1 {
+		t.Errorf("%d keys work, want the one that was issued", n)
+	}
 }

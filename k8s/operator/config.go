@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/pgdb"
@@ -20,6 +21,10 @@ import (
 type Config struct {
 	// The namespaces whose objects are looked after, comma-separated. Not set: all.
 	WatchNamespaces []string `env:"WATCH_NAMESPACES"`
+
+	// What becomes of objects whose project no Project declares: refuse, or allow, which lets every namespace read the
+	// project's data and use its credentials' ids. The proxy is told the same.
+	UndeclaredProjects string `env:"UNDECLARED_PROJECTS" envDefault:"refuse"`
 
 	// Whether several operators agree on one that acts, by a Lease; the others stand by.
 	LeaderElection bool `env:"LEADER_ELECTION" envDefault:"true"`
@@ -41,7 +46,7 @@ type Config struct {
 	KubeRate int `env:"KUBE_RATE" envDefault:"100"`
 
 	// The internal address of the region service, such as http://region:9090, which is told of Projects. Not
-	// set: Projects are not looked after.
+	// set: Projects only say whose a project is.
 	RegionURL string `env:"REGION_INTERNAL_URL"`
 
 	// The keys of those who may send data in, comma-separated; the first is sent to the region service. Required
@@ -89,6 +94,9 @@ type Config struct {
 // Validate reports the values that are not allowed.
 func (c Config) Validate() error {
 	var faults []error
+	if !manifests.KnownUndeclared(c.UndeclaredProjects) {
+		faults = append(faults, config.Invalid("UNDECLARED_PROJECTS", c.UndeclaredProjects, "refuse, allow"))
+	}
 	if c.LeaseName == "" {
 		faults = append(faults, &config.Fault{Variable: "LEASE_NAME", Problem: "is not set, and is required"})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/grant"
 	"github.com/lectern-dev/lectern/k8s/internal/project"
 	"github.com/lectern-dev/lectern/k8s/internal/proxyendpoint"
+	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/services/region/client"
 	"github.com/lectern-dev/lectern/shared/auth/keyring"
 	"github.com/lectern-dev/lectern/shared/shutdown"
@@ -22,27 +23,29 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	common := frame.Common{
 		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Now: cfg.Now, Workers: cfg.Workers,
 	}
+	allowUndeclared := cfg.UndeclaredProjects == manifests.AllowUndeclared
 	if err := grant.Index(ctx, mgr); err != nil {
 		return err
 	}
-	if err := credential.Setup(mgr, credential.Options{Common: common}); err != nil {
+	if err := credential.Setup(mgr, credential.Options{Common: common, AllowUndeclared: allowUndeclared}); err != nil {
 		return err
 	}
-	if err := proxyendpoint.Setup(mgr, proxyendpoint.Options{Common: common}); err != nil {
+	if err := proxyendpoint.Setup(mgr, proxyendpoint.Options{Common: common, AllowUndeclared: allowUndeclared}); err != nil {
 		return err
 	}
+	projects := project.Options{Common: common, ForgetWithin: cfg.ForgetTimeout}
 	if cfg.RegionURL == "" {
-		tel.Logger.WarnContext(ctx, "REGION_INTERNAL_URL is not set: Projects are not looked after")
+		tel.Logger.WarnContext(ctx, "REGION_INTERNAL_URL is not set: no region service is told of Projects")
 	} else {
 		region, err := client.NewProjects(cfg.RegionURL, cfg.IngestKeys[0].Reveal(), client.ProjectsOptions{Tracer: tel.TracerProvider})
 		if err != nil {
 			return err
 		}
 		parts.AddFunc(region.Close)
-		err = project.Setup(mgr, project.Options{Common: common, Region: region, ForgetWithin: cfg.ForgetTimeout})
-		if err != nil {
-			return err
-		}
+		projects.Region = region
+	}
+	if err := project.Setup(mgr, projects); err != nil {
+		return err
 	}
 	if cfg.Auth.MigrateURL.IsZero() {
 		tel.Logger.WarnContext(ctx, "AUTH_MIGRATE_DATABASE_URL is not set: APIKeys are not looked after")
@@ -63,7 +66,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 		return err
 	}
 	return apikey.Setup(mgr, apikey.Options{
-		Common: common, Keys: keys, Realm: realm, Namespaces: cfg.WatchNamespaces, PublicURL: cfg.PublicURL,
+		Common: common, Keys: keys, Realm: realm, Namespaces: cfg.WatchNamespaces, AllowUndeclared: allowUndeclared, PublicURL: cfg.PublicURL,
 		RevokeWithin: cfg.RevokeTimeout,
 	})
 }

@@ -128,7 +128,7 @@ func TestProxyEndpointLife(t *testing.T) {
 	endpoint := newEndpoint(named("web"), "pr_1", "cred_x", "cred_y")
 	c.Create(t, endpoint)
 	condition := c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotFound)
-	if want := `spec.credentials[0]: there is no Credential with the id "cred_x" in project "pr_1", environment "prod"; spec.credentials[1]: there is no Credential with the id "cred_y" in project "pr_1", environment "prod"`; condition.Message != want {
+	if want := `spec.credentials[0]: there is no Credential with the id "cred_x" in project "pr_1", environment "prod" that this namespace may use; spec.credentials[1]: there is no Credential with the id "cred_y" in project "pr_1", environment "prod" that this namespace may use`; condition.Message != want {
 		t.Errorf("says %s", condition.Message)
 	}
 	x, y := newCredential(named("x"), "pr_1", "cred_x", "s"), newCredential(named("y"), "pr_1", "cred_y", "s")
@@ -193,14 +193,20 @@ func TestGrants(t *testing.T) {
 	shared := newCredential(named("shared"), id, "cred_shared", "s")
 	c.Create(t, shared)
 	c.AwaitReady(t, shared, v1alpha1.ReasonValid)
-	condition := c.AwaitReady(t, endpoint, v1alpha1.ReasonNotGranted)
-	if !strings.Contains(condition.Message, `"cred_shared" is a Credential of another namespace`) {
-		t.Errorf("says %s", condition.Message)
-	}
 	kubetest.Change(t, c, shared, func(c *v1alpha1.Credential) { c.Spec.AllowedNamespaces = []string{"*"} })
 	c.AwaitReady(t, endpoint, v1alpha1.ReasonValid)
 	kubetest.Change(t, c, shared, func(c *v1alpha1.Credential) { c.Spec.AllowedNamespaces = nil })
-	c.AwaitReady(t, endpoint, v1alpha1.ReasonNotGranted)
+	// Nobody is told that others have a Credential: the words are those for one that does not exist.
+	notGranted := c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotFound).Message
+	c.Delete(t, shared)
+	c.Gone(t, shared)
+	kubetest.Change(t, c, endpoint, func(e *v1alpha1.ProxyEndpoint) { e.Spec.Methods = []string{"GET"} })
+	kubetest.Await(t, "the endpoint is looked at again", func() bool {
+		return c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotFound).ObservedGeneration == endpoint.Generation
+	})
+	if missing := c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotFound).Message; missing != notGranted {
+		t.Errorf("of a Credential that is not granted: %s\nof one that does not exist: %s", notGranted, missing)
+	}
 
 	// Who may not be of the project can not keep an id from those who may.
 	kubetest.Change(t, c, project, func(p *v1alpha1.Project) { p.Spec.AllowedNamespaces = nil })
@@ -209,9 +215,45 @@ func TestGrants(t *testing.T) {
 	own := newCredential(named("own"), id, "cred_mine", "s")
 	c.Create(t, own)
 	c.AwaitReady(t, own, v1alpha1.ReasonValid)
-	c.Delete(t, project)
-	c.AwaitReady(t, own, v1alpha1.ReasonConflict)
+	// Also where they may be of the project, the id means to each namespace what is its own.
+	kubetest.Change(t, c, project, func(p *v1alpha1.Project) { p.Spec.AllowedNamespaces = []string{"*"} })
 	c.AwaitReady(t, stranger, v1alpha1.ReasonValid)
+	c.AwaitReady(t, own, v1alpha1.ReasonValid)
+
+	// A project that no Project declares is nobody's.
+	c.Delete(t, project)
+	for _, condition := range []metav1.Condition{
+		c.AwaitReady(t, own, v1alpha1.ReasonNotDeclared), c.AwaitReady(t, stranger, v1alpha1.ReasonNotDeclared), c.AwaitReady(t, endpoint, v1alpha1.ReasonNotDeclared),
+	} {
+		if !strings.HasPrefix(condition.Message, `spec.project: no Project declares project "pr_granted"; one is required`) {
+			t.Errorf("says %s", condition.Message)
+		}
+	}
+}
+
+// With UNDECLARED_PROJECTS=allow, a project that no Project declares is everybody's.
+func TestUndeclaredProjectsAllowed(t *testing.T) {
+	c := kubetest.Start(t)
+	start(t, c, map[string]string{"UNDECLARED_PROJECTS": "allow"}, nil)
+	cred, endpoint := newCredential(named("x"), "pr_nobodys", "cred_x", "s"), newEndpoint(named("web"), "pr_nobodys", "cred_x")
+	c.Create(t, newSecret(named("s"), map[string]string{"token": canary}), cred, endpoint)
+	c.AwaitReady(t, cred, v1alpha1.ReasonValid)
+	c.AwaitReady(t, endpoint, v1alpha1.ReasonValid)
+}
+
+// An endpoint that may reach any host gets no credential that may go anywhere.
+func TestCredentialForAnyHost(t *testing.T) {
+	c := kubetest.Start(t)
+	start(t, c, nil, nil)
+	cred, endpoint := newCredential(named("x"), "pr_1", "cred_x", "s"), newEndpoint(named("web"), "pr_1", "cred_x")
+	endpoint.Spec.Destinations = []v1alpha1.Rule{{Pattern: "https://[^/]+/.*"}}
+	c.Create(t, newSecret(named("s"), map[string]string{"token": canary}), cred, endpoint)
+	want := `spec.credentials[0]: a destination of the endpoint matches any host, and the Credential with the id "cred_x" names no destinations: its value could be sent anywhere`
+	if got := c.AwaitReady(t, endpoint, v1alpha1.ReasonInvalid).Message; !strings.HasPrefix(got, want) {
+		t.Errorf("says %s", got)
+	}
+	kubetest.Change(t, c, cred, func(c *v1alpha1.Credential) { c.Spec.Destinations = []v1alpha1.Rule{{Domain: "example.com"}} })
+	c.AwaitReady(t, endpoint, v1alpha1.ReasonValid)
 }
 
 // Where nothing changes, nothing is written: also not by an operator that starts anew, nor when all is

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
@@ -24,7 +26,16 @@ type running struct {
 	done chan error
 }
 
-// start runs an operator on c until t ends. It looks after the test's namespace and those of more alone, so
+// declare makes c's namespace the one of the project pr_1, unless it is that already.
+func declare(t testing.TB, c *kubetest.Cluster) {
+	t.Helper()
+	o := newProject(in(c.Namespace, "pr-1"), "pr_1")
+	if err := c.Client.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+}
+
+// start runs an operator on c until t ends, where pr_1 is a declared project. It looks after the test's namespace and those of more alone, so
 // that tests that share a server do not meet.
 func start(t testing.TB, c *kubetest.Cluster, environ map[string]string, change func(*Config)) *running {
 	t.Helper()
@@ -35,6 +46,7 @@ func start(t testing.TB, c *kubetest.Cluster, environ map[string]string, change 
 	for name, value := range environ {
 		all[name] = value
 	}
+	declare(t, c)
 	var cfg Config
 	if err := config.Load(&cfg, all); err != nil {
 		t.Fatal(err)

@@ -155,44 +155,96 @@ func TestProjectDrift(t *testing.T) {
 	if n := second.quiet(t); n != 0 {
 		t.Errorf("%d writes at the API server where its objects did not change: %v", n, second.Requests.All())
 	}
-	if said := region.Log(); strings.Count(said, `"method":"POST"`) > 3 {
+	// Of pr_drift twice by an operator, and once by somebody; of pr_1 once.
+	if said := region.Log(); strings.Count(said, `"method":"POST"`) > 4 {
 		t.Errorf("the region service was told more than it had to be:\n%s", said)
 	}
 }
 
-// Of two Projects that declare an id the older one counts; the other one takes over when it goes.
+// Of several Projects with one id the first one counts. The others stay in conflict until they are changed or created
+// anew: nobody takes a project over by waiting, also not while the operator starts again.
 func TestProjectConflict(t *testing.T) {
 	c := kubetest.Start(t)
 	other := c.NewNamespace(t)
 	region, known := startRegion(t)
 	environ := withRegion(region)
 	environ["WATCH_NAMESPACES"] = c.Namespace + "," + other
-	start(t, c, environ, nil)
-	older := newProject(named("a"), "pr_two")
-	older.Spec.DeletionPolicy = v1alpha1.DeleteOnDelete
-	c.Create(t, older)
-	c.AwaitReady(t, older, v1alpha1.ReasonSynced)
-	kubetest.AwaitYounger(t, older)
+	o := start(t, c, environ, nil)
+	first := newProject(named("a"), "pr_two")
+	first.Spec.DeletionPolicy = v1alpha1.DeleteOnDelete
+	c.Create(t, first)
+	c.AwaitReady(t, first, v1alpha1.ReasonSynced)
 	near, far := newProject(named("b"), "pr_two"), newProject(in(other, "c"), "pr_two")
 	near.Spec.Title, near.Spec.DeletionPolicy = "Near", v1alpha1.DeleteOnDelete
-	far.Spec.Title = "Far"
+	far.Spec.Title, far.Spec.AllowedNamespaces = "Far", []string{"*"}
 	c.Create(t, near, far)
-	if got := c.AwaitReady(t, near, v1alpha1.ReasonConflict).Message; got != `spec.projectId: is "pr_two", as is that of the Project "a", which is older` {
+	const until = " This Project stays in conflict, also when the other one goes, until it is changed or created anew."
+	if got := c.AwaitReady(t, near, v1alpha1.ReasonConflict).Message; got != `spec.projectId: is "pr_two", which the Project "a" declares.`+until {
 		t.Errorf("says %s", got)
 	}
-	if got := c.AwaitReady(t, far, v1alpha1.ReasonConflict).Message; got != `spec.projectId: is "pr_two", as is that of a Project of another namespace, which is older` {
+	if got := c.AwaitReady(t, far, v1alpha1.ReasonConflict).Message; got != `spec.projectId: is "pr_two", which a Project of another namespace declares.`+until {
 		t.Errorf("says %s", got)
 	}
-	if got, err := known.Get(t.Context(), "pr_two"); err != nil || got.Title != "One" {
-		t.Errorf("the region service knows %+v, %v", got, err)
+	title := func() string {
+		got, err := known.Get(t.Context(), "pr_two")
+		if err != nil && !errors.Is(err, regionclient.ErrNotFound) {
+			t.Fatal(err)
+		}
+		return got.Title
 	}
-	c.Delete(t, far) // one that does not count ends nothing
-	c.Gone(t, far)
-	c.Delete(t, older)
-	c.Gone(t, older)
+	if got := title(); got != "One" {
+		t.Errorf("the region service knows %q", got)
+	}
+	// Changed while the first one is there, it is judged again, and stays in conflict.
+	kubetest.Change(t, c, near, func(p *v1alpha1.Project) { p.Spec.Title = "Nearer" })
+	kubetest.Await(t, "the change is looked at", func() bool {
+		return c.AwaitReady(t, near, v1alpha1.ReasonConflict).ObservedGeneration == near.Generation
+	})
+
+	// Nobody takes over when the first one goes, nor when another operator starts.
+	c.Delete(t, first)
+	c.Gone(t, first)
+	const gone = `spec.projectId: is "pr_two", which another Project declared first.` + until
+	for range 2 {
+		for _, p := range []*v1alpha1.Project{near, far} {
+			kubetest.Await(t, "it is said that the first one is gone", func() bool { return c.AwaitReady(t, p, v1alpha1.ReasonConflict).Message == gone })
+		}
+		if err := o.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		o = start(t, c, environ, nil)
+		o.quiet(t)
+	}
+	if got := title(); got != "" {
+		t.Errorf("the region service knows %q", got)
+	}
+	// A key of theirs is not issued, and their grant gives nobody anything.
+	endpoint := newEndpoint(named("web"), "pr_two")
+	c.Create(t, endpoint)
+	c.AwaitReady(t, endpoint, v1alpha1.ReasonNotDeclared)
+
+	// The owner replaces the object, which is now younger than those that wait.
+	kubetest.AwaitYounger(t, far)
+	first = newProject(named("a"), "pr_two")
+	c.Create(t, first)
+	c.AwaitReady(t, first, v1alpha1.ReasonSynced)
+	c.AwaitReady(t, endpoint, v1alpha1.ReasonValid)
+	// And keeps it when an older one is changed.
+	kubetest.Change(t, c, far, func(p *v1alpha1.Project) { p.Spec.Title = "Farther" })
+	kubetest.Await(t, "the change is looked at", func() bool {
+		return c.AwaitReady(t, far, v1alpha1.ReasonConflict).ObservedGeneration == far.Generation
+	})
+	if c.AwaitReady(t, first, v1alpha1.ReasonSynced); title() != "One" {
+		t.Errorf("the region service knows %q", title())
+	}
+
+	// Changed when no other declares the project, one takes it.
+	c.Delete(t, first)
+	c.Gone(t, first)
+	kubetest.Change(t, c, near, func(p *v1alpha1.Project) { p.Spec.Title = "Near" })
 	c.AwaitReady(t, near, v1alpha1.ReasonSynced)
-	if got, err := known.Get(t.Context(), "pr_two"); err != nil || got.Title != "Near" {
-		t.Errorf("the region service knows %+v, %v", got, err)
+	if got := title(); got != "Near" {
+		t.Errorf("the region service knows %q", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package proxysource
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,6 +23,7 @@ type seen struct {
 // collect gathers what the API server has.
 func (s *Source) collect() seen {
 	var all seen
+	all.objects.RequireProject = s.requireProject
 	all.objects.Projects = gathered(s.projects, "Project", true, &all.unreadable)
 	all.objects.Credentials = gathered(s.credentials, "Credential", false, &all.unreadable)
 	all.objects.Endpoints = gathered(s.endpoints, "ProxyEndpoint", false, &all.unreadable)
@@ -41,17 +43,22 @@ func reference(c *manifest.Credential) (types.NamespacedName, string) {
 	return types.NamespacedName{Namespace: c.Metadata.Namespace, Name: ref.Name}, ref.Key
 }
 
-// gathered returns the objects of mirrors by age. Those that can not be read are a fault, and are among the others
-// only where all are wanted.
+// gathered returns the objects of mirrors by standing and age, without those that are out of the running. Those that
+// can not be read are a fault, and are among the others only where all are wanted.
 func gathered[S any](from []*mirror[S], kind string, all bool, unreadable *[]*manifest.Fault) []S {
 	var objects []object[S]
 	for _, m := range from {
 		objects = append(objects, m.all()...)
 	}
-	slices.SortFunc(objects, func(a, b object[S]) int { return manifests.Older(&a.meta, &b.meta) })
+	slices.SortFunc(objects, func(a, b object[S]) int {
+		return cmp.Or(cmp.Compare(a.standing, b.standing), manifests.Older(&a.meta, &b.meta))
+	})
 	specs := make([]S, 0, len(objects))
 	for i := range objects {
 		o := &objects[i]
+		if o.standing == manifests.OutOfTheRunning {
+			continue
+		}
 		if o.err != nil {
 			*unreadable = append(*unreadable, &manifest.Fault{
 				Object: kind + "/" + o.meta.Name, Of: manifest.ObjectKey{Kind: kind, Namespace: o.meta.Namespace, Name: o.meta.Name},

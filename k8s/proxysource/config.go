@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/proxy/app"
 	"github.com/lectern-dev/lectern/shared/config"
 )
@@ -25,6 +26,10 @@ type Options struct {
 	// The namespaces whose objects count, comma-separated: Credentials, ProxyEndpoints, their Secrets, and the
 	// Projects that say who may have them. Not set: all.
 	WatchNamespaces []string `env:"WATCH_NAMESPACES"`
+
+	// What becomes of objects whose project no Project declares: refuse, or allow, which lets every namespace use the
+	// project's credentials' ids. The operator is told the same. A folder of manifests needs no Projects.
+	UndeclaredProjects string `env:"UNDECLARED_PROJECTS" envDefault:"refuse"`
 
 	// REST says how the API server is reached. Nil: by the service account of the pod, or by KUBECONFIG.
 	REST *rest.Config `env:"-"`
@@ -36,6 +41,9 @@ type Options struct {
 
 // Validate reports the values that are not allowed.
 func (o Options) Validate() error {
+	if !manifests.KnownUndeclared(o.UndeclaredProjects) {
+		return config.Invalid("UNDECLARED_PROJECTS", o.UndeclaredProjects, "refuse, allow")
+	}
 	seen := map[string]bool{}
 	for _, name := range o.WatchNamespaces {
 		if seen[name] || len(name) > 63 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
@@ -68,7 +76,7 @@ func Run(ctx context.Context, cfg Config) error {
 			if cfg.Kube.OnLogger != nil {
 				cfg.Kube.OnLogger(o.Log)
 			}
-			return New(kube, cfg.Kube.WatchNamespaces, o)
+			return New(kube, cfg.Kube, o)
 		}
 	}
 	return app.Run(ctx, cfg.Proxy)

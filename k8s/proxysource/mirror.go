@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lectern-dev/lectern/k8s/manifests"
 )
 
 // mirror holds the objects of one kind as the API server has them, in one namespace or in all. It is a
@@ -16,16 +18,19 @@ type mirror[S any] struct {
 
 	read   func(*unstructured.Unstructured) (S, error)
 	linger bool // objects count until they are gone, and not until somebody deletes them
-	change func()
+	// standing reads from an object's status where it stands among its like. Nil: the status means nothing.
+	standing func(*unstructured.Unstructured) manifests.Standing
+	change   func()
 
 	objects map[types.NamespacedName]object[S] // under the link's mu
 }
 
 // object is one of them.
 type object[S any] struct {
-	meta metav1.ObjectMeta // what tells it from others, and its age
-	spec S
-	err  error // it can not be read
+	meta     metav1.ObjectMeta // what tells it from others, and its age
+	standing manifests.Standing
+	spec     S
+	err      error // it can not be read
 }
 
 // newMirror returns an empty one. change is called when objects have changed, news as those of a link.
@@ -115,19 +120,23 @@ func (m *mirror[S]) Replace(all []any, _ string) error {
 // Resync does nothing: nothing is lost here.
 func (m *mirror[S]) Resync() error { return nil }
 
-// put is false when that changes nothing that counts: of objects with a status, the generation tells.
+// put is false when that changes nothing that counts: the generation tells, and the standing where there is one.
 func (m *mirror[S]) put(objects map[types.NamespacedName]object[S], u *unstructured.Unstructured) bool {
 	key := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
 	old, known := objects[key]
 	leaving := u.GetDeletionTimestamp() != nil
+	var standing manifests.Standing
+	if m.standing != nil {
+		standing = m.standing(u)
+	}
 	switch {
 	case leaving && !m.linger:
 		delete(objects, key)
 		return known
-	case known && old.meta.UID == u.GetUID() && old.meta.Generation == u.GetGeneration():
+	case known && old.meta.UID == u.GetUID() && old.meta.Generation == u.GetGeneration() && old.standing == standing:
 		return false
 	}
-	next := object[S]{meta: metav1.ObjectMeta{
+	next := object[S]{standing: standing, meta: metav1.ObjectMeta{
 		Namespace: key.Namespace, Name: key.Name, UID: u.GetUID(), Generation: u.GetGeneration(), CreationTimestamp: u.GetCreationTimestamp(),
 	}}
 	next.spec, next.err = m.read(u)

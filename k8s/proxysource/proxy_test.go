@@ -84,6 +84,7 @@ type proxy struct {
 	base, internal string
 	third          *third
 	project        string
+	declared       *v1alpha1.Project // declares project in the test's namespace
 	log            *logtest.Buffer
 	client         *http.Client
 }
@@ -92,6 +93,8 @@ type proxy struct {
 func startProxy(t testing.TB, c *cluster, kube *rest.Config, environ map[string]string) *proxy {
 	t.Helper()
 	p := &proxy{third: newThird(t), project: "pr_" + c.namespace, log: &logtest.Buffer{}}
+	p.declared = declared("declared", p.project)
+	c.create(t, p.declared)
 	all := map[string]string{
 		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug",
 		"PROXY_ALLOWED_RANGES": "127.0.0.0/8", "ANON_RATE_LIMIT": "0",

@@ -25,8 +25,19 @@ func readEndpoint(u *unstructured.Unstructured) (manifest.ProxyEndpoint, error) 
 	return manifests.Endpoint(&e), nil
 }
 
+// standingOf reads from a Project's status whether it may declare its project. One whose status cannot be read is
+// undecided.
+func standingOf(u *unstructured.Unstructured) manifests.Standing {
+	var p v1alpha1.Project
+	status := map[string]any{"status": u.Object["status"]}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &p); err != nil {
+		return manifests.Undecided
+	}
+	return manifests.StandingOf(p.Status.Conditions, u.GetGeneration())
+}
+
 // readProject reads what counts of a Project. One that can not be read otherwise still owns its project, and
-// allows nobody else: were it left out, the project would be everybody's.
+// allows nobody else: were it left out, another Project could declare the project.
 func readProject(u *unstructured.Unstructured) (manifest.Project, error) {
 	var p v1alpha1.Project
 	err := decode(u, &p)
@@ -38,7 +49,7 @@ func readProject(u *unstructured.Unstructured) (manifest.Project, error) {
 	return manifests.Project(&p), err
 }
 
-// decode takes an object's own fields and leaves metadata and status, which nothing here depends on.
+// decode takes an object's own fields and leaves metadata and status.
 func decode(u *unstructured.Unstructured, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{
 		"metadata": map[string]any{"namespace": u.GetNamespace(), "name": u.GetName()},

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/proxy/app"
 	"github.com/lectern-dev/lectern/proxy/manifest"
 	"github.com/lectern-dev/lectern/proxy/policy"
@@ -30,6 +31,8 @@ type Source struct {
 	store *policy.Store
 	api   *api
 
+	requireProject bool // objects of a project that no Project declares are refused
+
 	projects    []*mirror[manifest.Project] // for each namespace, or one for all
 	credentials []*mirror[manifest.Credential]
 	endpoints   []*mirror[manifest.ProxyEndpoint]
@@ -48,9 +51,9 @@ type Source struct {
 	rested time.Time // when the next policy may be made
 }
 
-// New returns a Source that asks the API server of a configuration for the objects of namespaces, or of all when
-// there are none. It asks for nothing before Run.
-func New(config *rest.Config, namespaces []string, o app.SourceOptions) (*Source, error) {
+// New returns a Source that asks the API server of a configuration for the objects that options speak of. It asks for
+// nothing before Run.
+func New(config *rest.Config, options Options, o app.SourceOptions) (*Source, error) {
 	api, err := newAPI(config)
 	if err != nil {
 		return nil, err
@@ -60,6 +63,8 @@ func New(config *rest.Config, namespaces []string, o app.SourceOptions) (*Source
 	if s.report, err = newReport(o.Log, o.Meter, s); err != nil {
 		return nil, err
 	}
+	s.requireProject = options.UndeclaredProjects != manifests.AllowUndeclared
+	namespaces := options.WatchNamespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
@@ -74,7 +79,7 @@ func New(config *rest.Config, namespaces []string, o app.SourceOptions) (*Source
 			return resource
 		}
 		owners := newMirror(of(projects), readProject, changed, told)
-		owners.linger = true
+		owners.linger, owners.standing = true, standingOf
 		s.projects = append(s.projects, owners)
 		s.credentials = append(s.credentials, newMirror(of(credentials), readCredential, changed, told))
 		s.endpoints = append(s.endpoints, newMirror(of(endpoints), readEndpoint, changed, told))

@@ -137,8 +137,9 @@ func TestGrants(t *testing.T) {
 	p := startProxy(t, c, c.asProxy(t), nil)
 	p.awaitReady(t)
 	other := c.newNamespace(t)
-	owner, key := declared("one", p.project, other), credential("stripe", p.project, "cred_stripe")
-	c.create(t, owner, secret("stripe", canary), key)
+	owner, key := p.declared, credential("stripe", p.project, "cred_stripe")
+	change(t, c, owner, func(o *v1alpha1.Project) { o.Spec.AllowedNamespaces = []string{other} })
+	c.create(t, secret("stripe", canary), key)
 	used := p.third.endpoint("shop", p.project, "/a", "cred_stripe")
 	used.Namespace = other
 	c.create(t, used)
@@ -170,6 +171,7 @@ func TestNamespaces(t *testing.T) {
 	other := c.newNamespace(t)
 	p := startProxy(t, c, c.asProxy(t), map[string]string{"WATCH_NAMESPACES": c.namespace + ", " + other})
 	p.awaitReady(t)
+	change(t, c, p.declared, func(o *v1alpha1.Project) { o.Spec.AllowedNamespaces = []string{"*"} })
 	third := c.newNamespace(t)
 	for namespace, path := range map[string]string{c.namespace: "/a", other: "/b", third: "/c"} {
 		e, key, token := p.third.endpoint("shop", p.project, path, "cred_"+path[1:]), credential("key", p.project, "cred_"+path[1:]), secret("key", canary+path)
@@ -179,6 +181,56 @@ func TestNamespaces(t *testing.T) {
 	p.awaitSent(t, "/a", "cred_a", canary+"/a")
 	p.awaitSent(t, "/b", "cred_b", canary+"/b")
 	p.awaitRefused(t, "/c", "", "destination_not_allowed")
+}
+
+// Objects of a project that no Project declares are out of force, unless that is allowed. A Project in conflict never
+// declares its project, however old it is.
+func TestUndeclaredProjects(t *testing.T) {
+	c := newCluster(t)
+	rival := c.newNamespace(t)
+	p := startProxy(t, c, c.asProxy(t), map[string]string{"WATCH_NAMESPACES": c.namespace + "," + rival})
+	p.awaitReady(t)
+	waiting := declared("waiting", p.project)
+	waiting.Namespace = rival
+	c.create(t, waiting)
+	// As the operator writes it: the one that was there first declares the project, the other is in conflict.
+	accepted := func(o *v1alpha1.Project, status metav1.ConditionStatus, reason string) {
+		meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionAccepted, Status: status, Reason: reason, ObservedGeneration: o.Generation, LastTransitionTime: metav1.Now(),
+		})
+		if err := c.client.Status().Update(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	accepted(p.declared, metav1.ConditionTrue, v1alpha1.ReasonDeclared)
+	accepted(waiting, metav1.ConditionFalse, v1alpha1.ReasonConflict)
+	theirs := p.third.endpoint("theirs", p.project, "/theirs")
+	theirs.Namespace = rival
+	c.create(t, theirs, p.third.endpoint("shop", p.project, "/a"))
+	p.awaitSent(t, "/a", "", "")
+	p.awaitRefused(t, "/theirs", "", "destination_not_allowed")
+	c.remove(t, p.declared)
+	p.awaitRefused(t, "/a", "", "origin_not_allowed")
+	p.awaitRefused(t, "/theirs", "", "origin_not_allowed")
+	if !strings.Contains(p.log.String(), `no Project declares project \"`+p.project) {
+		t.Error("the log does not say why")
+	}
+	c.create(t, declared("anew", p.project)) // younger than the one that waits
+	p.awaitSent(t, "/a", "", "")
+	p.awaitRefused(t, "/theirs", "", "destination_not_allowed")
+	change(t, c, waiting, func(o *v1alpha1.Project) { o.Spec.Title = "Another" })
+	p.awaitRefused(t, "/a", "", "destination_not_allowed") // until the operator has accepted the other one
+	p.awaitSent(t, "/theirs", "", "")
+}
+
+// With UNDECLARED_PROJECTS=allow a project that no Project declares is everybody's.
+func TestUndeclaredProjectsAllowed(t *testing.T) {
+	c := newCluster(t)
+	p := startProxy(t, c, c.asProxy(t), map[string]string{"UNDECLARED_PROJECTS": "allow"})
+	p.awaitReady(t)
+	c.remove(t, p.declared)
+	c.create(t, p.third.endpoint("shop", p.project, "/a"))
+	p.awaitSent(t, "/a", "", "")
 }
 
 // requests notes what is asked of the API server.

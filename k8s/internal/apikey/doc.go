@@ -53,8 +53,11 @@
 //
 // # Whose project it is
 //
-// Where a Project declares the project, the object has to be in its namespace or in one that it allows. One that
-// is not, or not any more, has no keys: those that it had are revoked at once.
+// A Project has to declare the project, and the object has to be in its namespace or in one that it allows. Where the
+// Project is another namespace's and does not allow this one, or not any more, the object has no keys: those that it
+// had are revoked at once. Where no Project declares the project, nothing is minted; the keys that were issued work on,
+// so that an administrator can replace a Project. With [Options.AllowUndeclared] a project that no Project
+// declares is everybody's.
 //
 // # When a key is replaced
 //

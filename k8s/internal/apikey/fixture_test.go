@@ -76,24 +76,28 @@ func (e *told) has(text string) bool {
 // server and a real database of keys.
 type bench struct {
 	*kubetest.Cluster
-	t       testing.TB
-	client  client.WithWatch
-	admin   *pgkeys.Admin
-	pool    *pgdb.Pool
-	db      *pgx.Conn
-	clock   *clock
-	events  *told
-	log     *logtest.Buffer
-	realm   string
-	project string
+	t        testing.TB
+	client   client.WithWatch
+	declared *v1alpha1.Project // declares project
+	admin    *pgkeys.Admin
+	pool     *pgdb.Pool
+	db       *pgx.Conn
+	clock    *clock
+	events   *told
+	log      *logtest.Buffer
+	realm    string
+	project  string
 }
 
 func setup(t testing.TB) *bench {
 	t.Helper()
 	b := &bench{
-		Cluster: kubetest.Start(t), t: t, events: &told{}, log: &logtest.Buffer{}, realm: "test/cluster", project: "pr_1",
+		Cluster: kubetest.Start(t), t: t, events: &told{}, log: &logtest.Buffer{}, realm: "test/cluster",
 		clock: &clock{at: time.Now().UTC().Truncate(time.Second)},
 	}
+	b.project = "pr_" + b.Namespace // b's clients see the Projects of all tests
+	b.declared = &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "declared"}, Spec: v1alpha1.ProjectSpec{ProjectID: b.project, Title: "One"}}
+	b.Create(t, b.declared)
 	var err error
 	if b.client, err = client.NewWithWatch(b.Config(), client.Options{Scheme: b.Scheme}); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package apikey
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -14,7 +15,9 @@ import (
 // not any more.
 func TestGrant(t *testing.T) {
 	b := setup(t)
-	r := b.controller(b.options())
+	o := b.options()
+	o.Namespaces = nil
+	r := b.controller(o)
 	const id = "pr_of_another"
 	project := &v1alpha1.Project{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.NewNamespace(t), Name: "theirs"},
@@ -53,5 +56,60 @@ func TestGrant(t *testing.T) {
 	b.settle(r, k)
 	if len(b.active(k)) != 0 {
 		t.Error("a key outlived its object")
+	}
+}
+
+// Where no Project declares the project, nothing is issued; what was issued works until its APIKey goes.
+func TestUndeclared(t *testing.T) {
+	b := setup(t)
+	r := b.controller(b.options())
+	b.Delete(t, b.declared)
+	b.Gone(t, b.declared)
+	k := b.newKey("reports", every(time.Hour, time.Minute))
+	b.settle(r, k)
+	want := `spec.project: no Project declares project "` + b.project + `"; one is required, and is made by the platform's administrators`
+	if c := kubetest.Ready(k); c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonNotDeclared || c.Message != want {
+		t.Fatalf("condition %+v", c)
+	}
+	if b.secretOf(k) != nil || len(b.rows()) != 0 || len(k.Finalizers) != 0 {
+		t.Fatalf("a key was made: %+v", b.rows())
+	}
+
+	b.declared = &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "again"}, Spec: v1alpha1.ProjectSpec{ProjectID: b.project, Title: "One"}}
+	b.Create(t, b.declared)
+	b.settle(r, k)
+	if c := kubetest.Ready(k); c.Reason != v1alpha1.ReasonIssued || len(b.active(k)) != 1 {
+		t.Fatalf("condition %+v, keys %+v", c, b.active(k))
+	}
+	first := b.held(k)
+
+	// The Project goes: the key works on past its rotation, and past another one that is asked for.
+	b.Delete(t, b.declared)
+	b.Gone(t, b.declared)
+	b.clock.advance(2 * time.Hour)
+	kubetest.Change(t, b.Cluster, k, annotate(v1alpha1.AnnotationRotate, "now"))
+	b.settle(r, k)
+	if c := kubetest.Ready(k); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "It works on, but no Project declares project") {
+		t.Errorf("condition %+v", c)
+	}
+	if !b.works(first) || b.held(k) != first || len(b.rows()) != 1 {
+		t.Errorf("the key works: %v; keys %+v", b.works(first), b.rows())
+	}
+	// One that leaked still ends, and no other takes its place.
+	kubetest.Change(t, b.Cluster, k, annotate(v1alpha1.AnnotationRevokeKeys, k.Status.KeyID))
+	b.settle(r, k)
+	if c := kubetest.Ready(k); c.Reason != v1alpha1.ReasonNotDeclared || b.works(first) || len(b.rows()) != 1 {
+		t.Errorf("condition %+v, keys %+v", c, b.rows())
+	}
+	b.Delete(t, k)
+	b.settle(r, k)
+
+	o := b.options()
+	o.AllowUndeclared = true
+	r = b.controller(o)
+	k = b.newKey("others")
+	b.settle(r, k)
+	if c := kubetest.Ready(k); c.Reason != v1alpha1.ReasonIssued {
+		t.Errorf("where it is allowed: condition %+v", c)
 	}
 }

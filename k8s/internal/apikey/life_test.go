@@ -32,7 +32,7 @@ func TestLife(t *testing.T) {
 	if diff := cmp.Diff([]string{"api-key", "project-id", "url"}, slices.Sorted(maps.Keys(s.Data))); diff != "" {
 		t.Error(diff)
 	}
-	if string(s.Data["project-id"]) != "pr_1" || string(s.Data["url"]) != "https://api.example.com" || s.Type != corev1.SecretTypeOpaque {
+	if string(s.Data["project-id"]) != b.project || string(s.Data["url"]) != "https://api.example.com" || s.Type != corev1.SecretTypeOpaque {
 		t.Errorf("%s %q %q", s.Type, s.Data["project-id"], s.Data["url"])
 	}
 	if o := metav1.GetControllerOf(s); o == nil || o.UID != k.UID || s.Labels[v1alpha1.LabelManaged] != "true" || s.Annotations["lectern.dev/key-id"] != k.Status.KeyID {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lectern-dev/lectern/k8s/internal/grant"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 )
@@ -16,7 +17,7 @@ type state struct {
 	secret   secret
 	keys     []pgkeys.Owned // those that are accepted, by number
 	last     int64          // number of the key that was minted last
-	refused  bool           // the project is another namespace's, which does not allow this one
+	project  grant.Decision // whether the object's namespace may have keys of the project
 	stuck    bool           // a key can not be minted or not be put into the Secret: what needs none is still done
 }
 
@@ -99,11 +100,13 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 	switch {
 	case s.deleting:
 		return planDeletion(s), time.Time{}
-	case s.refused:
+	case s.project == grant.Foreign:
 		for _, k := range s.keys {
 			return step{do: revoke, key: k, why: notGranted}, time.Time{}
 		}
 		return step{}, time.Time{}
+	case s.project == grant.Undeclared && len(s.keys) == 0:
+		return step{}, time.Time{} // nothing new is issued
 	case !s.held:
 		// Before anything is minted, so that a deletion from now on finds what to revoke.
 		return step{do: hold}, time.Time{}
@@ -130,7 +133,7 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 		return step{do: deliver, key: *current}, time.Time{}
 	}
 	mayWrite := !s.stuck && (!s.secret.exists || s.secret.ours)
-	if why, due := s.due(current, now); due && mayWrite && !wait {
+	if why, due := s.due(current, now); due && mayWrite && !wait && s.project == grant.Allowed {
 		return step{do: mint, why: why}, time.Time{}
 	}
 	for _, k := range s.keys {

@@ -80,7 +80,7 @@ func (r *run) read(ctx context.Context) error {
 	if r.state.deleting {
 		return nil
 	}
-	if r.state.refused, err = r.refused(ctx); err != nil {
+	if r.state.project, err = r.decide(ctx); err != nil {
 		return err
 	}
 	if r.live, err = r.liveSecret(ctx, r.object); err != nil {
@@ -91,18 +91,22 @@ func (r *run) read(ctx context.Context) error {
 	return nil
 }
 
-// refused tells whether the object's namespace may have no keys of the project. An old memory of Projects is no
-// reason to revoke a key: then the API server is asked, where the operator may see the Projects of all namespaces.
-func (r *run) refused(ctx context.Context) (bool, error) {
-	allowed, err := grant.Allowed(ctx, r.Client, r.object.Namespace, r.state.want.project)
-	if err != nil || allowed || len(r.state.keys) == 0 {
-		return !allowed, err
+// decide says whether the object's namespace may have keys of the project. The cache may be old, which is no reason
+// to revoke a key: before that, the API server is asked.
+func (r *run) decide(ctx context.Context) (grant.Decision, error) {
+	ask := func(reader client.Reader, namespaces ...string) (grant.Decision, error) {
+		declaring, err := grant.Declaring(ctx, reader, r.state.want.project, namespaces...)
+		decision := grant.Decide(r.object.Namespace, declaring)
+		if decision == grant.Undeclared && r.AllowUndeclared {
+			decision = grant.Allowed
+		}
+		return decision, err
 	}
-	allowed, err = grant.Allowed(ctx, r.Reader, r.object.Namespace, r.state.want.project)
-	if apierrors.IsForbidden(err) {
-		return true, nil
+	decision, err := ask(r.Client)
+	if err != nil || decision == grant.Allowed || len(r.state.keys) == 0 {
+		return decision, err
 	}
-	return !allowed, err
+	return ask(r.Reader, r.Namespaces...)
 }
 
 // do does one step, and puts what it gave into the state.

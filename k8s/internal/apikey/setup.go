@@ -20,6 +20,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/internal/grant"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
@@ -50,6 +51,9 @@ type Options struct {
 
 	// Namespaces are those whose objects are looked after. None: all.
 	Namespaces []string
+
+	// AllowUndeclared lets every namespace have keys of a project that no Project declares.
+	AllowUndeclared bool
 
 	// PublicURL is the address of the API that Secrets hold where an object says none. Empty: none.
 	PublicURL string
@@ -161,7 +165,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	return o.Controller(mgr, "apikey", &v1alpha1.APIKey{}, builder.WithPredicates(changed)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
-		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(grant.Changed())).
 		WatchesRawSource(source.Channel(sweep.look, &handler.EnqueueRequestForObject{})).
 		Complete(o.Traced("apikey", r))
 }

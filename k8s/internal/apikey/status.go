@@ -65,8 +65,9 @@ func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) frame.Verdi
 	current := s.current()
 	over := s.want.terms.ExpiresAt
 	switch {
-	case s.refused:
-		return frame.Verdict{Reason: v1alpha1.ReasonNotGranted, Message: grant.Refused(object.Namespace, object.Spec.Project)}
+	case s.project == grant.Foreign || s.project == grant.Undeclared && current == nil:
+		reason, message := s.project.Refused(object.Namespace, object.Spec.Project)
+		return frame.Verdict{Reason: reason, Message: message}
 	case !over.IsZero() && !now.Before(over):
 		return frame.Verdict{Reason: v1alpha1.ReasonExpired,
 			Message: "spec.expiresAt has passed, and no key of this object works. Set a later one, or delete the object."}
@@ -75,6 +76,10 @@ func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) frame.Verdi
 			Message: fmt.Sprintf("The Secret %s belongs to somebody else and is left as it is. Delete it, or make another APIKey with another secret.name.", secretNameOf(object))}
 	case current == nil:
 		return frame.Verdict{Reason: v1alpha1.ReasonPending, Message: "The key is being made."}
+	case s.project == grant.Undeclared:
+		return frame.Verdict{Ready: true, Reason: v1alpha1.ReasonIssued, Message: fmt.Sprintf(
+			"The Secret %s holds the key %s. It works on, but no Project declares project %q any more: no other key is issued.",
+			secretNameOf(object), current.ID, object.Spec.Project)}
 	}
 	return frame.Verdict{Ready: true, Reason: v1alpha1.ReasonIssued,
 		Message: fmt.Sprintf("The Secret %s holds the key %s.", secretNameOf(object), current.ID)}

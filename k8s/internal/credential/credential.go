@@ -32,7 +32,12 @@ import (
 )
 
 // Options is what the controller is given.
-type Options struct{ frame.Common }
+type Options struct {
+	frame.Common
+
+	// AllowUndeclared lets every namespace have Credentials of a project that no Project declares.
+	AllowUndeclared bool
+}
 
 // The indexes by which Credentials are found.
 const (
@@ -41,7 +46,7 @@ const (
 	bySecret  = "credential.secret"
 )
 
-// Claim is what no two Credentials may have in common, as a text: project, environment and id.
+// Claim is what no two Credentials of a namespace may have in common, as a text: project, environment and id.
 func Claim(project, environment, id string) string {
 	return project + "\x00" + environment + "\x00" + id
 }
@@ -84,7 +89,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // and not what the operator itself wrote
 	return o.Controller(mgr, "credential", &v1alpha1.Credential{}, written).
 		Watches(&v1alpha1.Credential{}, handler.EnqueueRequestsFromMapFunc(r.rivals), written).
-		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), written).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(grant.Changed())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
 		Complete(o.Traced("credential", r))
 }
@@ -114,12 +119,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // read gathers what the judgement depends on: whose the project is, who claims the same id, and the Secret.
 func (r *reconciler) read(ctx context.Context, object *v1alpha1.Credential) (seen manifest.Objects, err error) {
-	declared, err := grant.Projects(ctx, r.client, object.Spec.Project)
+	seen.RequireProject = !r.AllowUndeclared
+	declaring, err := grant.Declaring(ctx, r.client, object.Spec.Project)
 	if err != nil {
 		return seen, err
 	}
-	for i := range declared {
-		seen.Projects = append(seen.Projects, manifests.Project(&declared[i]))
+	if declaring != nil {
+		seen.Projects = append(seen.Projects, manifests.Project(declaring))
 	}
 	claimants, err := Claimants(ctx, r.client, object.Spec.Project, object.Spec.Environment, object.Spec.ID)
 	if err != nil {

@@ -33,8 +33,13 @@ const maxMessage = 1000
 // Condition makes the condition Ready of an object: as it was where nothing changed, so that applying it
 // changes nothing.
 func (v Verdict) Condition(before []metav1.Condition, generation int64, now time.Time) metav1.Condition {
+	return v.ConditionOf(v1alpha1.ConditionReady, before, generation, now)
+}
+
+// ConditionOf makes a condition of another type, in the same way. Ready is the condition's status.
+func (v Verdict) ConditionOf(kind string, before []metav1.Condition, generation int64, now time.Time) metav1.Condition {
 	c := metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v.Reason, Message: shortened(v.Message),
+		Type: kind, Status: metav1.ConditionFalse, Reason: v.Reason, Message: shortened(v.Message),
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now.UTC().Truncate(time.Second)),
 	}
 	if v.Ready {

@@ -1,21 +1,22 @@
 // Package grant owns the question whose a project is: which Project declares it, and which namespaces may
-// have objects of it. A project that no Project declares is everybody's.
+// have objects of it.
 package grant
 
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/proxy/manifest"
 )
 
-// byProject is the index of Projects by the id that they declare.
+// byProject is the index of Projects by the id that they declare. The API server knows it as a field, too.
 const byProject = "spec.projectId"
 
 // Index makes mgr's Projects be found by their id. It is called once for a manager, before what uses
@@ -30,26 +31,72 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// Projects returns the Projects that declare a project, the one that counts first.
-func Projects(ctx context.Context, r client.Reader, projectID string) ([]v1alpha1.Project, error) {
-	var list v1alpha1.ProjectList
-	if err := r.List(ctx, &list, client.MatchingFields{byProject: projectID}); err != nil {
-		return nil, fmt.Errorf("list Projects: %w", err)
-	}
-	slices.SortFunc(list.Items, func(a, b v1alpha1.Project) int { return manifests.Older(&a, &b) })
-	return list.Items, nil
+// Changed passes events of Projects that may change whose a project is, or who may have objects of it.
+func Changed() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool { return standing(e.ObjectOld) != standing(e.ObjectNew) },
+	})
 }
 
-// Allowed tells whether objects of a namespace may be of a project.
-func Allowed(ctx context.Context, r client.Reader, namespace, projectID string) (bool, error) {
-	declared, err := Projects(ctx, r, projectID)
-	if err != nil || len(declared) == 0 {
-		return err == nil, err
-	}
-	return manifest.Granted(namespace, declared[0].Namespace, declared[0].Spec.AllowedNamespaces), nil
+func standing(o client.Object) manifests.Standing {
+	p := o.(*v1alpha1.Project)
+	return manifests.StandingOf(p.Status.Conditions, p.Generation)
 }
 
-// Refused says, for a condition, that [Allowed] is false.
-func Refused(namespace, projectID string) string {
-	return fmt.Sprintf("spec.project: project %q belongs to another namespace, whose Project does not list %q in allowedNamespaces", projectID, namespace)
+// Projects returns the Projects that name a project, also those in conflict. r lists those of the given
+// namespaces; without any, all that it can see at once.
+func Projects(ctx context.Context, r client.Reader, projectID string, namespaces ...string) ([]v1alpha1.Project, error) {
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	var all []v1alpha1.Project
+	for _, namespace := range namespaces {
+		var list v1alpha1.ProjectList
+		if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{byProject: projectID}); err != nil {
+			return nil, fmt.Errorf("list Projects: %w", err)
+		}
+		all = append(all, list.Items...)
+	}
+	return all, nil
+}
+
+// Declaring returns the Project that declares a project, nil when none does. Its arguments are those of [Projects].
+func Declaring(ctx context.Context, r client.Reader, projectID string, namespaces ...string) (*v1alpha1.Project, error) {
+	projects, err := Projects(ctx, r, projectID, namespaces...)
+	if err != nil {
+		return nil, err
+	}
+	return manifests.Declaring(projects), nil
+}
+
+// Decision says whether a namespace may have objects of a project.
+type Decision int
+
+// The decisions.
+const (
+	Allowed    Decision = iota
+	Undeclared          // no Project declares the project
+	Foreign             // the project is another namespace's, which does not allow this one
+)
+
+// Decide says whether a namespace may have objects of the project that declaring declares; nil is none.
+func Decide(namespace string, declaring *v1alpha1.Project) Decision {
+	switch {
+	case declaring == nil:
+		return Undeclared
+	case manifest.Granted(namespace, declaring.Namespace, declaring.Spec.AllowedNamespaces):
+		return Allowed
+	}
+	return Foreign
+}
+
+// Refused says, for a condition, why a namespace may not have objects of a project.
+func (d Decision) Refused(namespace, projectID string) (reason, message string) {
+	switch d {
+	case Undeclared:
+		return v1alpha1.ReasonNotDeclared, fmt.Sprintf("spec.project: no Project declares project %q; one is required, and is made by the platform's administrators", projectID)
+	case Foreign:
+		return v1alpha1.ReasonNotGranted, fmt.Sprintf("spec.project: project %q belongs to another namespace, whose Project does not list %q in allowedNamespaces", projectID, namespace)
+	}
+	return "", ""
 }

@@ -16,6 +16,7 @@ var byWeight = [...]struct {
 	cause  manifest.Cause
 	reason string
 }{
+	{manifest.NotDeclared, v1alpha1.ReasonNotDeclared},
 	{manifest.NotGranted, v1alpha1.ReasonNotGranted},
 	{manifest.Duplicate, v1alpha1.ReasonConflict},
 	{manifest.Invalid, v1alpha1.ReasonInvalid},

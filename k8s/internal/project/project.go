@@ -1,5 +1,5 @@
-// Package project is the controller of Projects: it keeps the region service in step with them, and shows what
-// the API answers. It owns no copy of a project: what the service has is read before it is judged, so that
+// Package project is the controller of Projects: it decides which of several declares a project, keeps the region
+// service in step with that one, and shows what the API answers. It owns no copy of a project: what the service has is read before it is judged, so that
 // what others wrote there is put right, and nothing is written that is so already.
 package project
 
@@ -41,7 +41,7 @@ type Region interface {
 type Options struct {
 	frame.Common
 
-	// Region is the region service. Required.
+	// Region is the region service. Nil: there is none, and a Project says only whose a project is.
 	Region Region
 
 	// ForgetWithin is how long the deletion of a Project with deletionPolicy Delete waits for a region service
@@ -75,7 +75,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorder(frame.Reporter), abandoned: abandoned}
 	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // and not what the operator itself wrote
 	return o.Controller(mgr, "project", &v1alpha1.Project{}, written).
-		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.rivals), written).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.rivals), builder.WithPredicates(grant.Changed())).
 		Complete(o.Traced("project", r))
 }
 
@@ -92,19 +92,22 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.client.Get(ctx, request.NamespacedName, &object); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	declared, err := grant.Projects(ctx, r.client, object.Spec.ProjectID)
+	declaring, err := grant.Declaring(ctx, r.client, object.Spec.ProjectID)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	counts := len(declared) > 0 && declared[0].UID == object.UID
+	counts := declaring != nil && declaring.UID == object.UID
 	if !object.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, r.end(ctx, &object, counts)
 	}
-	if err := r.hold(ctx, &object, counts && object.Spec.DeletionPolicy == v1alpha1.DeleteOnDelete); err != nil {
+	if err := r.hold(ctx, &object, counts && r.Region != nil && object.Spec.DeletionPolicy == v1alpha1.DeleteOnDelete); err != nil {
 		return reconcile.Result{}, err
 	}
 	if !counts {
-		return reconcile.Result{}, r.report(ctx, &object, statusOf(&object, nil), rivalVerdict(&object, &declared[0]))
+		return reconcile.Result{}, r.report(ctx, &object, statusOf(&object, nil), conflictVerdict(&object, declaring))
+	}
+	if r.Region == nil {
+		return reconcile.Result{}, r.report(ctx, &object, statusOf(&object, nil), declaredVerdict())
 	}
 	stored, fault := r.sync(ctx, &object)
 	if fault != nil {
@@ -158,7 +161,7 @@ func (r *reconciler) end(ctx context.Context, object *v1alpha1.Project, counts b
 	if !controllerutil.ContainsFinalizer(object, v1alpha1.FinalizerProject) {
 		return nil
 	}
-	if counts && object.Spec.DeletionPolicy == v1alpha1.DeleteOnDelete {
+	if counts && r.Region != nil && object.Spec.DeletionPolicy == v1alpha1.DeleteOnDelete {
 		if fault := r.Region.Delete(ctx, object.Spec.ProjectID); fault != nil {
 			waited := r.Now().Sub(object.DeletionTimestamp.Time)
 			if waited < r.ForgetWithin {
@@ -174,17 +177,17 @@ func (r *reconciler) end(ctx context.Context, object *v1alpha1.Project, counts b
 	return r.hold(ctx, object, false)
 }
 
-// rivals finds the other Projects that declare the id of one.
+// rivals finds the other Projects that name the project of one.
 func (r *reconciler) rivals(ctx context.Context, object client.Object) []reconcile.Request {
-	declared, err := grant.Projects(ctx, r.client, object.(*v1alpha1.Project).Spec.ProjectID)
+	projects, err := grant.Projects(ctx, r.client, object.(*v1alpha1.Project).Spec.ProjectID)
 	if err != nil {
 		r.Log.ErrorContext(ctx, "can not tell which Projects a change is about", "error", err)
 		return nil
 	}
 	var requests []reconcile.Request
-	for i := range declared {
-		if declared[i].UID != object.GetUID() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&declared[i])})
+	for i := range projects {
+		if projects[i].UID != object.GetUID() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&projects[i])})
 		}
 	}
 	return requests

@@ -53,14 +53,33 @@ func untilNextLook(zone string, now time.Time, longest time.Duration) time.Durat
 	return max(min(change.Add(time.Second).Sub(now), longest), time.Second)
 }
 
-// rivalVerdict says that an older Project declares the same id. The older one is named only within its
-// namespace.
-func rivalVerdict(object, older *v1alpha1.Project) frame.Verdict {
-	who := "a Project of another namespace"
-	if older.Namespace == object.Namespace {
-		who = fmt.Sprintf("the Project %q", older.Name)
+// conflictVerdict says that another Project declares the same project, or did when this one came: declaring is nil
+// when that one is gone. It is named only within its namespace.
+func conflictVerdict(object, declaring *v1alpha1.Project) frame.Verdict {
+	first := "which a Project of another namespace declares"
+	switch {
+	case declaring == nil:
+		first = "which another Project declared first"
+	case declaring.Namespace == object.Namespace:
+		first = fmt.Sprintf("which the Project %q declares", declaring.Name)
 	}
-	return frame.Verdict{Reason: v1alpha1.ReasonConflict, Message: fmt.Sprintf("spec.projectId: is %q, as is that of %s, which is older", object.Spec.ProjectID, who)}
+	return frame.Verdict{Reason: v1alpha1.ReasonConflict, Message: fmt.Sprintf(
+		"spec.projectId: is %q, %s. This Project stays in conflict, also when the other one goes, until it is changed or created anew.",
+		object.Spec.ProjectID, first)}
+}
+
+// declaredVerdict says that a Project declares its project, where no region service is to be told of it.
+func declaredVerdict() frame.Verdict {
+	return frame.Verdict{Ready: true, Reason: v1alpha1.ReasonDeclared, Message: "It declares the project. There is no region service to be told of it (REGION_INTERNAL_URL)."}
+}
+
+// acceptedCondition is the condition Accepted that goes with the verdict on an object.
+func (r *reconciler) acceptedCondition(object *v1alpha1.Project, verdict frame.Verdict) metav1.Condition {
+	accepted := frame.Verdict{Ready: true, Reason: v1alpha1.ReasonDeclared, Message: "It declares the project."}
+	if verdict.Reason == v1alpha1.ReasonConflict {
+		accepted = frame.Verdict{Reason: v1alpha1.ReasonConflict, Message: verdict.Message}
+	}
+	return accepted.ConditionOf(v1alpha1.ConditionAccepted, object.Status.Conditions, object.Generation, r.Now())
 }
 
 // verdictOfFault says why the region service does not know the project as it stands, without naming hosts.
@@ -78,15 +97,16 @@ func verdictOfFault(fault error) frame.Verdict {
 	return frame.Verdict{Reason: v1alpha1.ReasonRegionUnavailable, Message: message}
 }
 
-// report applies the status, with the verdict as its condition, where it is another one, and tells of it.
+// report applies the status, with the verdict as its conditions, where it is another one, and tells of it.
 func (r *reconciler) report(ctx context.Context, object *v1alpha1.Project, status v1alpha1.ProjectStatus, verdict frame.Verdict) error {
 	before := object.Status.Conditions
 	condition := verdict.Condition(before, object.Generation, r.Now())
-	status.Conditions = []metav1.Condition{condition}
+	accepted := r.acceptedCondition(object, verdict)
+	status.Conditions = []metav1.Condition{condition, accepted}
 	if equality.Semantic.DeepEqual(object.Status, status) {
 		return nil
 	}
-	applied := apply.ProjectStatus().WithObservedGeneration(status.ObservedGeneration).WithConditions(frame.ApplyCondition(condition))
+	applied := apply.ProjectStatus().WithObservedGeneration(status.ObservedGeneration).WithConditions(frame.ApplyCondition(condition), frame.ApplyCondition(accepted))
 	if status.Region != "" {
 		applied = applied.WithRegion(status.Region).WithUTCOffset(status.UTCOffset)
 	}

@@ -31,7 +31,12 @@ import (
 )
 
 // Options is what the controller is given.
-type Options struct{ frame.Common }
+type Options struct {
+	frame.Common
+
+	// AllowUndeclared lets every namespace have ProxyEndpoints of a project that no Project declares.
+	AllowUndeclared bool
+}
 
 // The indexes by which ProxyEndpoints are found.
 const (
@@ -65,7 +70,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return o.Controller(mgr, "proxyendpoint", &v1alpha1.ProxyEndpoint{}, written).
 		// Also for their status: an endpoint is as ready as its Credentials.
 		Watches(&v1alpha1.Credential{}, handler.EnqueueRequestsFromMapFunc(r.ofCredential)).
-		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), written).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(grant.Changed())).
 		Complete(o.Traced("proxyendpoint", r))
 }
 
@@ -92,7 +97,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !object.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	declared, err := grant.Projects(ctx, r.client, object.Spec.Project)
+	declaring, err := grant.Declaring(ctx, r.client, object.Spec.Project)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -104,17 +109,17 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		claimants = append(claimants, some...)
 	}
-	return reconcile.Result{}, r.report(ctx, &object, decide(&object, declared, claimants))
+	return reconcile.Result{}, r.report(ctx, &object, decide(&object, declaring, claimants, !r.AllowUndeclared))
 }
 
-// decide says what a ProxyEndpoint comes to, of the Projects that declare its project and the Credentials that
-// claim the ids which it lists, each the older ones first.
+// decide says what a ProxyEndpoint comes to, of the Project that declares its project, nil when none does, and the
+// Credentials that claim the ids which it lists, the older ones first.
 //
 // What is in the Secrets is the Credentials' affair, and their condition says it: here each has some value.
-func decide(object *v1alpha1.ProxyEndpoint, declared []v1alpha1.Project, claimants []v1alpha1.Credential) frame.Verdict {
-	var seen manifest.Objects
-	for i := range declared {
-		seen.Projects = append(seen.Projects, manifests.Project(&declared[i]))
+func decide(object *v1alpha1.ProxyEndpoint, declaring *v1alpha1.Project, claimants []v1alpha1.Credential, requireProject bool) frame.Verdict {
+	seen := manifest.Objects{RequireProject: requireProject}
+	if declaring != nil {
+		seen.Projects = append(seen.Projects, manifests.Project(declaring))
 	}
 	held := map[manifest.ObjectKey]int{} // Secrets to their place
 	for i := range claimants {
@@ -145,8 +150,8 @@ func decide(object *v1alpha1.ProxyEndpoint, declared []v1alpha1.Project, claiman
 func notReady(self manifest.ObjectKey, object *v1alpha1.ProxyEndpoint, claimants []v1alpha1.Credential, faults []*manifest.Fault) []*manifest.Fault {
 	var found []*manifest.Fault
 	for i, id := range object.Spec.Credentials {
-		c := inForce(id, claimants, faults)
-		if c == nil || !manifest.Granted(object.Namespace, c.Namespace, c.Spec.AllowedNamespaces) {
+		c := used(object.Namespace, id, claimants, faults)
+		if c == nil {
 			continue // which was said
 		}
 		ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
@@ -167,16 +172,31 @@ func notReady(self manifest.ObjectKey, object *v1alpha1.ProxyEndpoint, claimants
 	return found
 }
 
-// inForce returns the Credential that stands for an id: the oldest one that may be of the project, and that
-// nothing else is wrong with.
-func inForce(id string, claimants []v1alpha1.Credential, faults []*manifest.Fault) *v1alpha1.Credential {
+// used returns the Credential that an id means to a namespace's endpoints, as the proxy resolves it: the namespace's
+// own, or else the oldest one that is granted. It returns nil when there is none, or one with a fault of its own.
+func used(namespace, id string, claimants []v1alpha1.Credential, faults []*manifest.Fault) *v1alpha1.Credential {
+	var granted *v1alpha1.Credential
+	hasOwn := false
 	for i := range claimants {
 		c := &claimants[i]
-		if c.Spec.ID == id && len(judge.Of(faults, manifest.ObjectKey{Kind: "Credential", Namespace: c.Namespace, Name: c.Name})) == 0 {
+		if c.Spec.ID != id {
+			continue
+		}
+		hasOwn = hasOwn || c.Namespace == namespace
+		if len(judge.Of(faults, manifest.ObjectKey{Kind: "Credential", Namespace: c.Namespace, Name: c.Name})) > 0 {
+			continue
+		}
+		if c.Namespace == namespace {
 			return c
 		}
+		if granted == nil && manifest.Granted(namespace, c.Namespace, c.Spec.AllowedNamespaces) {
+			granted = c
+		}
 	}
-	return nil
+	if hasOwn {
+		return nil // what is wrong with it was said
+	}
+	return granted
 }
 
 // report applies the status where it is another one, and tells of it.
