@@ -52,7 +52,7 @@ func start(t testing.TB, c *kubetest.Cluster, environ map[string]string, change 
 		t.Fatal(err)
 	}
 	r := &running{Requests: &kubetest.Requests{}, t: t, log: &servicetest.Log{}, done: make(chan error, 1)}
-	cfg.REST = c.As(t, "operator") // with the rights that it has in a cluster, and no more
+	cfg.REST = c.As(t, "operator", cfg.WatchNamespaces...) // with the rights that the chart gives it, and no more
 	r.Requests.Count(cfg.REST)
 	cfg.LogOutput = r.log
 	ready := make(chan struct{})

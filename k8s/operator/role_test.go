@@ -54,3 +54,31 @@ func TestRolesGrantNoMore(t *testing.T) {
 		}
 	}
 }
+
+// Where namespaces are named, nothing is granted in any other, and no list of the whole cluster.
+func TestRolesOfNamespaces(t *testing.T) {
+	c := kubetest.Start(t)
+	watched, other := c.NewNamespace(t), c.NewNamespace(t)
+	for _, component := range []string{"operator", "proxy"} {
+		user := c.As(t, component, c.Namespace, watched).Impersonate.UserName
+		for _, tt := range []struct {
+			verb, group, resource string
+		}{
+			{"get", "", "secrets"}, {"list", "", "secrets"}, {"watch", "", "secrets"},
+			{"list", "lectern.dev", "projects"}, {"watch", "lectern.dev", "credentials"},
+		} {
+			for namespace, want := range map[string]bool{c.Namespace: true, watched: true, other: false, "": false} {
+				review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+					User:               user,
+					ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: tt.verb, Group: tt.group, Resource: tt.resource, Namespace: namespace},
+				}}
+				if err := c.Client.Create(t.Context(), review); err != nil {
+					t.Fatal(err)
+				}
+				if review.Status.Allowed != want {
+					t.Errorf("%s: %s %s in %q: allowed is %v", component, tt.verb, tt.resource, namespace, review.Status.Allowed)
+				}
+			}
+		}
+	}
+}

@@ -193,8 +193,9 @@ func (c *cluster) remove(t testing.TB, o client.Object) {
 	}
 }
 
-// asProxy is how the proxy reaches the API server: with the role that it is installed with, and no other.
-func (c *cluster) asProxy(t testing.TB) *rest.Config {
+// asProxy is how the proxy reaches the API server: with the rights that it is installed with in the given namespaces,
+// or in the whole cluster where there are none, and no others.
+func (c *cluster) asProxy(t testing.TB, namespaces ...string) *rest.Config {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(generated, "rbac", "proxy.yaml"))
 	if err != nil {
@@ -207,11 +208,14 @@ func (c *cluster) asProxy(t testing.TB) *rest.Config {
 	if err := c.client.Create(t.Context(), &role); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-	c.create(t, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: c.namespace},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: c.namespace, Name: "proxy"}},
-	})
+	to := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: c.namespace, Name: "proxy"}}
+	for _, namespace := range namespaces {
+		c.create(t, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "proxy"}, RoleRef: to, Subjects: subjects})
+	}
+	if len(namespaces) == 0 {
+		c.create(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}, RoleRef: to, Subjects: subjects})
+	}
 	config := rest.CopyConfig(c.env.Config)
 	config.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:" + c.namespace + ":proxy", Groups: []string{"system:serviceaccounts", "system:authenticated"},

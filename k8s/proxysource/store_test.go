@@ -165,11 +165,11 @@ func TestGrants(t *testing.T) {
 	change(t, c, owner, func(o *v1alpha1.Project) { o.Finalizers = nil })
 }
 
-// Only the namespaces that are told count.
+// Only the namespaces that are told count, and the proxy needs rights in no others.
 func TestNamespaces(t *testing.T) {
 	c := newCluster(t)
 	other := c.newNamespace(t)
-	p := startProxy(t, c, c.asProxy(t), map[string]string{"WATCH_NAMESPACES": c.namespace + ", " + other})
+	p := startProxy(t, c, c.asProxy(t, c.namespace, other), map[string]string{"WATCH_NAMESPACES": c.namespace + ", " + other})
 	p.awaitReady(t)
 	change(t, c, p.declared, func(o *v1alpha1.Project) { o.Spec.AllowedNamespaces = []string{"*"} })
 	third := c.newNamespace(t)
@@ -188,7 +188,7 @@ func TestNamespaces(t *testing.T) {
 func TestUndeclaredProjects(t *testing.T) {
 	c := newCluster(t)
 	rival := c.newNamespace(t)
-	p := startProxy(t, c, c.asProxy(t), map[string]string{"WATCH_NAMESPACES": c.namespace + "," + rival})
+	p := startProxy(t, c, c.asProxy(t, c.namespace, rival), map[string]string{"WATCH_NAMESPACES": c.namespace + "," + rival})
 	p.awaitReady(t)
 	waiting := declared("waiting", p.project)
 	waiting.Namespace = rival

@@ -180,11 +180,12 @@ func (c *Cluster) Config() *rest.Config {
 }
 
 // As is how the server is reached as the service account of a component in the test's namespace, which has what
-// the component's roles in config/rbac/<component>.yaml grant, and no more.
-func (c *Cluster) As(t testing.TB, component string) *rest.Config {
+// the component's roles in config/rbac/<component>.yaml grant in the given namespaces, and no more. Without
+// namespaces it has that in the whole cluster.
+func (c *Cluster) As(t testing.TB, component string, namespaces ...string) *rest.Config {
 	t.Helper()
 	config := c.Config()
-	config.Impersonate = rest.ImpersonationConfig{UserName: c.grant(t, component)}
+	config.Impersonate = rest.ImpersonationConfig{UserName: c.grant(t, component, namespaces)}
 	return config
 }
 

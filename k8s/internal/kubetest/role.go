@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,39 +52,61 @@ func Roles(t testing.TB, component string) (cluster *rbacv1.ClusterRole, own *rb
 }
 
 // grant gives the service account of a component in the test's namespace its roles, and returns its name as a
-// user once the server acts on them.
-func (c *Cluster) grant(t testing.TB, component string) string {
+// user once the server acts on them. As the chart does, it grants what is about objects in the given namespaces
+// alone, and in the whole cluster where none are given.
+func (c *Cluster) grant(t testing.TB, component string, namespaces []string) string {
 	t.Helper()
-	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: c.Namespace, Name: component}
+	user := "system:serviceaccount:" + c.Namespace + ":" + component
 	cluster, own := Roles(t, component)
+	if own != nil {
+		c.bind(t, user, c.Namespace, component, own.Rules)
+	}
+	if cluster == nil {
+		return user
+	}
+	if len(namespaces) == 0 {
+		c.bind(t, user, "", component, cluster.Rules)
+		return user
+	}
+	var everywhere, watched []rbacv1.PolicyRule
+	for _, rule := range cluster.Rules {
+		if slices.Contains(rule.Resources, "namespaces") {
+			everywhere = append(everywhere, rule) // there is no namespace to grant it in
+		} else {
+			watched = append(watched, rule)
+		}
+	}
+	if len(everywhere) > 0 {
+		c.bind(t, user, "", component, everywhere)
+	}
+	for _, namespace := range namespaces {
+		c.bind(t, user, namespace, component+"-watch", watched)
+	}
+	return user
+}
+
+// bind lets a user do what rules say in a namespace, or in the whole cluster, and waits until the server knows it.
+func (c *Cluster) bind(t testing.TB, user, namespace, component string, rules []rbacv1.PolicyRule) {
+	t.Helper()
 	add := func(o client.Object) {
 		if err := c.Client.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
-	if cluster != nil {
-		add(cluster)
+	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: c.Namespace + "-" + component}
+	if namespace == "" {
+		add(&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules})
 		add(&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: c.Namespace + "-" + component},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: cluster.Name}, Subjects: []rbacv1.Subject{subject},
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name}, Subjects: subjects,
 		})
-	}
-	if own != nil {
-		own.Namespace = c.Namespace
-		add(own)
+	} else {
+		add(&rbacv1.Role{ObjectMeta: meta, Rules: rules})
 		add(&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: component},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: own.Name}, Subjects: []rbacv1.Subject{subject},
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}, Subjects: subjects,
 		})
 	}
-	user := "system:serviceaccount:" + c.Namespace + ":" + component
-	if cluster != nil {
-		c.awaitRule(t, user, "", cluster.Rules[0])
-	}
-	if own != nil {
-		c.awaitRule(t, user, c.Namespace, own.Rules[0])
-	}
-	return user
+	c.awaitRule(t, user, namespace, rules[0])
 }
 
 // awaitRule waits until the server lets a user do what a rule says: it learns of roles and of who has them by
