@@ -1,7 +1,9 @@
 package httpserver
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -114,4 +116,12 @@ func isOrigin(text string, withPath bool) bool {
 		return false
 	}
 	return u.User == nil && u.RawQuery == "" && u.Fragment == "" && (withPath || u.Path == "")
+}
+
+// warn logs what is allowed and probably not meant. PUBLIC_URL tells that clients come through a proxy in front.
+func (c Config) warn(ctx context.Context, log *slog.Logger) {
+	if c.PublicURL != "" && len(c.TrustedProxies) == 0 {
+		log.LogAttrs(ctx, slog.LevelWarn, "PUBLIC_URL is set and TRUSTED_PROXIES is not: behind a proxy all clients have its address, "+
+			"and share one anonymous rate; allowed: the CIDRs of the proxies in front")
+	}
 }

@@ -143,6 +143,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "listening",
 		slog.String("public", s.public.Addr().String()), slog.String("internal", s.internal.Addr().String()))
+	s.config.warn(ctx, s.log)
 	if s.config.Ready != nil {
 		s.config.Ready(s.public.Addr(), s.internal.Addr())
 	}

@@ -373,6 +373,27 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
+// A server that clients reach through a proxy, and that believes none, says so at its start.
+func TestWarnsOfNoTrustedProxies(t *testing.T) {
+	const warning = "PUBLIC_URL is set and TRUSTED_PROXIES is not"
+	for _, tc := range []struct {
+		name string
+		in   map[string]string
+		want bool
+	}{
+		{"a public URL alone", map[string]string{"PUBLIC_URL": "https://api.example.com"}, true},
+		{"with proxies", map[string]string{"PUBLIC_URL": "https://api.example.com", "TRUSTED_PROXIES": "10.0.0.0/8"}, false},
+		{"neither", nil, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := serve(t, setup{environ: tc.in, routes: func(rt *httpapi.Router) { rt.Get("/x", hello) }})
+			if got := strings.Contains(s.log.String(), warning); got != tc.want {
+				t.Errorf("warned: %v; want %v\n%s", got, tc.want, s.log)
+			}
+		})
+	}
+}
+
 func TestHTTP2InTheClear(t *testing.T) {
 	s := serve(t, setup{routes: func(rt *httpapi.Router) { rt.Get("/x", hello) }})
 	protocols := new(http.Protocols)
