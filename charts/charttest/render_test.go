@@ -19,7 +19,13 @@ import (
 	policy "k8s.io/api/policy/v1"
 	rbac "k8s.io/api/rbac/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/fake"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -74,7 +80,28 @@ func render(t *testing.T, values string) rendered {
 	return r
 }
 
+// installed is a cluster as the chart sees it at its first installation: it has an API server, and nothing of ours.
+func installed() []*unstructured.Unstructured {
+	return []*unstructured.Unstructured{
+		{Object: map[string]any{
+			"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": map[string]any{"namespace": "default", "name": "kubernetes"},
+			"addressType": "IPv4", "endpoints": []any{map[string]any{"addresses": []any{"172.20.0.2"}}},
+		}},
+		{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"namespace": "default", "name": "kubernetes"},
+			"spec": map[string]any{"clusterIPs": []any{"10.96.0.1", "fd00:10:96::1"}},
+		}},
+	}
+}
+
 func tryRender(t *testing.T, values string) (rendered, error) {
+	t.Helper()
+	return renderOn(t, values, common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}, installed())
+}
+
+// renderOn renders the chart for a release, on a cluster that has some objects. Without objects there is no cluster, as
+// in helm template.
+func renderOn(t *testing.T, values string, release common.ReleaseOptions, objects []*unstructured.Unstructured) (rendered, error) {
 	t.Helper()
 	chart, err := loader.Load(chartFolder)
 	if err != nil {
@@ -85,12 +112,17 @@ func tryRender(t *testing.T, values string) (rendered, error) {
 		t.Fatalf("the test's values: %v", err)
 	}
 	capabilities := *common.DefaultCapabilities
-	release := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
+	capabilities.APIVersions = append(slices.Clone(capabilities.APIVersions), "lectern.dev/v1alpha1")
 	all, err := util.ToRenderValues(chart, given, release, &capabilities)
 	if err != nil {
 		return rendered{}, err
 	}
-	files, err := engine.Render(chart, all)
+	files, err := map[string]string(nil), error(nil)
+	if len(objects) == 0 {
+		files, err = engine.Render(chart, all)
+	} else {
+		files, err = engine.RenderWithClientProvider(chart, all, cluster{objects})
+	}
 	if err != nil {
 		return rendered{}, err
 	}
@@ -110,6 +142,22 @@ func tryRender(t *testing.T, values string) (rendered, error) {
 		r.objects = append(r.objects, objects...)
 	}
 	return r, nil
+}
+
+// cluster answers what a template looks up.
+type cluster struct{ objects []*unstructured.Unstructured }
+
+// GetClientFor returns a client of the objects of a kind, all of which are in a namespace.
+func (c cluster) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	resource, _ := apimeta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(apiVersion, kind)) // as the fake guesses
+	var some []runtime.Object
+	for _, o := range c.objects {
+		if o.GetAPIVersion() == apiVersion && o.GetKind() == kind {
+			some = append(some, o)
+		}
+	}
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{resource: kind + "List"}, some...)
+	return client.Resource(resource), true, nil
 }
 
 // decode reads the documents of one file strictly.

@@ -65,7 +65,7 @@ func variableTables(text string) (map[string][]string, error) {
 
 // chartOwns are variables that follow from other values of the chart: names, the ports of Services and probes, the
 // time that a pod has to stop.
-var chartOwns = []string{"REDIS_REQUIRE_TLS", "WATCH_NAMESPACES", "LEASE_NAME", "REGION_INTERNAL_URL", "LISTEN_PUBLIC", "LISTEN_INTERNAL", "DRAIN_DELAY", "DRAIN_TIMEOUT", "PROXY_MANIFESTS"}
+var chartOwns = []string{"REDIS_REQUIRE_TLS", "WATCH_NAMESPACES", "UNDECLARED_PROJECTS", "LEASE_NAME", "REGION_INTERNAL_URL", "LISTEN_PUBLIC", "LISTEN_INTERNAL", "DRAIN_DELAY", "DRAIN_TIMEOUT", "PROXY_MANIFESTS"}
 
 // variablesOf returns the names that component reads, sorted.
 func variablesOf(tables map[string][]string, component string) []string {

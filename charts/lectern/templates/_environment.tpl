@@ -64,7 +64,8 @@
 {{- $_ := set $env "PROXY_MANIFESTS" "/etc/lectern/manifests" -}}
 {{- end -}}
 {{- if include "lectern.asksAPIServer" . -}}
-{{- with $v.watchNamespaces }}{{ $_ := set $env "WATCH_NAMESPACES" (join "," .) }}{{ end -}}
+{{- with include "lectern.watchedNamespaces" .root | fromJsonArray }}{{ $_ := set $env "WATCH_NAMESPACES" (join "," .) }}{{ end -}}
+{{- $_ := set $env "UNDECLARED_PROJECTS" $v.undeclaredProjects -}}
 {{- end -}}
 {{- if eq .name "operator" -}}
 {{- $_ := set $env "LEASE_NAME" (printf "%s-operator" (include "lectern.fullname" .root)) -}}

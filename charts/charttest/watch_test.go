@@ -1,0 +1,172 @@
+package charttest
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	apps "k8s.io/api/apps/v1"
+	rbac "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// readsSecrets gives where each component may read Secrets, and its own namespace's Lease aside nothing else: "*" is
+// the whole cluster.
+func readsSecrets(t *testing.T, r rendered) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	grants := func(rules []rbac.PolicyRule) bool {
+		return slices.ContainsFunc(rules, func(p rbac.PolicyRule) bool { return slices.Contains(p.Resources, "secrets") })
+	}
+	for _, o := range r.objects {
+		switch binding := o.(type) {
+		case *rbac.ClusterRoleBinding:
+			if grants(one[*rbac.ClusterRole](t, r, binding.RoleRef.Name).Rules) {
+				found[binding.Subjects[0].Name] = append(found[binding.Subjects[0].Name], "*")
+			}
+		case *rbac.RoleBinding:
+			for _, role := range r.objects {
+				role, ok := role.(*rbac.Role)
+				if ok && binding.RoleRef.Kind == "Role" && role.Name == binding.RoleRef.Name && role.Namespace == binding.Namespace && grants(role.Rules) {
+					found[binding.Subjects[0].Name] = append(found[binding.Subjects[0].Name], binding.Namespace)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// TestReachOfSecrets: the operator and the proxy read the Secrets of the namespaces that they watch, and watch the
+// release's alone unless the values name others.
+func TestReachOfSecrets(t *testing.T) {
+	for _, tt := range []struct {
+		name, values string
+		want         []string
+		told         string // WATCH_NAMESPACES; "" is not set
+	}{
+		{"by default", "", []string{"lectern"}, "lectern"},
+		{"named namespaces", "watchNamespaces: [team-a, team-b]", []string{"team-a", "team-b"}, "team-a,team-b"},
+		{"all namespaces", "watchAllNamespaces: true", []string{"*"}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := render(t, tt.values)
+			reach := readsSecrets(t, r)
+			for _, component := range []string{"operator", "proxy"} {
+				if got := reach["lectern-"+component]; !slices.Equal(got, tt.want) {
+					t.Errorf("%s reads the Secrets of %q; want %q", component, got, tt.want)
+				}
+				if got, _ := variable(container(t, one[*apps.Deployment](t, r, "lectern-"+component), component), "WATCH_NAMESPACES"); got.Value != tt.told {
+					t.Errorf("%s watches %q; want %q", component, got.Value, tt.told)
+				}
+			}
+		})
+	}
+	if _, err := tryRender(t, "watchAllNamespaces: true\nwatchNamespaces: [team-a]"); err == nil || !strings.Contains(err.Error(), "watchNamespaces names team-a; allowed: one of the two") {
+		t.Errorf("all namespaces and some: %v", err)
+	}
+}
+
+// TestAggregatedRoles: who may do what with the custom resources is for the cluster's administrators to say.
+func TestAggregatedRoles(t *testing.T) {
+	aggregated := func(values string) (names []string) {
+		for name, role := range of[*rbac.ClusterRole](render(t, values)) {
+			for label := range role.Labels {
+				if strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") {
+					names = append(names, name)
+				}
+			}
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
+	}
+	if got := aggregated(""); len(got) > 0 {
+		t.Errorf("by default %q are added to the cluster's roles", got)
+	}
+	if got, want := aggregated("rbac: {aggregate: true}"), []string{"lectern-admin", "lectern-edit", "lectern-view"}; !slices.Equal(got, want) {
+		t.Errorf("rbac.aggregate adds %q; want %q", got, want)
+	}
+}
+
+// TestUpgradeKeepsWatching: an upgrade that would stop watching a namespace with objects is refused, and told what to set.
+func TestUpgradeKeepsWatching(t *testing.T) {
+	deployment := func(watched ...any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "lectern", "name": "lectern-operator"},
+			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "operator", "env": watched}}}}},
+		}}
+	}
+	watches := func(namespaces string) any { return map[string]any{"name": "WATCH_NAMESPACES", "value": namespaces} }
+	object := func(kind, namespace string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "lectern.dev/v1alpha1", "kind": kind, "metadata": map[string]any{"namespace": namespace, "name": "x"},
+		}}
+	}
+	objects := []*unstructured.Unstructured{object("APIKey", "team-a"), object("ProxyEndpoint", "team-b"), object("Project", "lectern")}
+	for _, tt := range []struct {
+		name, values string
+		before       *unstructured.Unstructured
+		want         string // part of the refusal; "" for none
+	}{
+		{"all before, its own now", "", deployment(), "set watchNamespaces={lectern,team-a,team-b} or watchAllNamespaces=true"},
+		{"all before, all now", "watchAllNamespaces: true", deployment(), ""},
+		{"all before, those with objects now", "watchNamespaces: [lectern, team-a, team-b]", deployment(), ""},
+		{"all before, some of those with objects now", "watchNamespaces: [lectern, team-a]", deployment(), "hold objects of lectern.dev: team-b; set watchNamespaces={lectern,team-a,team-b}"},
+		{"others watch them", "", deployment(watches("lectern")), ""},
+		{"one fewer", "watchNamespaces: [lectern]", deployment(watches("lectern,team-b,team-c")), "hold objects of lectern.dev: team-b; set watchNamespaces={lectern,team-b}"},
+		{"one fewer, without objects", "watchNamespaces: [lectern, team-b]", deployment(watches("lectern,team-b,team-c")), ""},
+		{"no operator before", "", nil, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			all := append(installed(), objects...)
+			if tt.before != nil {
+				all = append(all, tt.before)
+			}
+			_, err := renderOn(t, tt.values, common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsUpgrade: true, Revision: 2}, all)
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("says %v; want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestWarnings: the notes warn of what is open by mistake.
+func TestWarnings(t *testing.T) {
+	for _, tt := range []struct {
+		name, values, text string
+		want               bool
+	}{
+		{"a route, and no trusted proxies", "routes: {nginx: {enabled: true}}", "WARNING: trustedProxies is empty", true},
+		{"a route, and trusted proxies", "routes: {nginx: {enabled: true}}\ntrustedProxies: [10.0.0.0/8]", "WARNING", false},
+		{"no route", "", "WARNING", false},
+		{"undeclared projects", "undeclaredProjects: allow", "WARNING: undeclaredProjects is allow", true},
+		{"all namespaces", "watchAllNamespaces: true", "may read every Secret of the cluster", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if notes := render(t, tt.values).notes; strings.Contains(notes, tt.text) != tt.want {
+				t.Errorf("%q among the notes: %v; want %v:\n%s", tt.text, !tt.want, tt.want, notes)
+			}
+		})
+	}
+}
+
+// TestProductionExample: what is read with a key is not public there.
+func TestProductionExample(t *testing.T) {
+	values, err := os.ReadFile(filepath.Join(chartFolder, "examples", "values-production.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := render(t, string(values))
+	access, _ := variable(container(t, one[*apps.Deployment](t, r, "lectern-experiments"), "experiments"), "EXPERIMENTS_AUTH")
+	if access.Value != "required" {
+		t.Errorf("EXPERIMENTS_AUTH=%q; want required", access.Value)
+	}
+	if reach := readsSecrets(t, r)["lectern-proxy"]; slices.Contains(reach, "*") {
+		t.Errorf("the proxy reads the Secrets of %q", reach)
+	}
+}

@@ -1,0 +1,86 @@
+{{/* The namespaces whose objects count, as a JSON array; an empty one is all. */}}
+{{- define "lectern.watchedNamespaces" -}}
+{{- if and .Values.watchAllNamespaces .Values.watchNamespaces -}}
+{{- fail (printf "watchAllNamespaces is true and watchNamespaces names %s; allowed: one of the two" (join ", " .Values.watchNamespaces)) -}}
+{{- end -}}
+{{- if .Values.watchAllNamespaces -}}
+[]
+{{- else -}}
+{{- .Values.watchNamespaces | default (list .Release.Namespace) | uniq | toJson -}}
+{{- end -}}
+{{- end }}
+
+{{/* The namespaces that the release watches in the cluster now, as a JSON array; an empty one is all. Nothing, when there
+     is no such release. */}}
+{{- define "lectern.watchedBefore" -}}
+{{- $found := "" -}}
+{{- range $name := list "operator" "proxy" -}}
+{{- $deployment := lookup "apps/v1" "Deployment" $.Release.Namespace (printf "%s-%s" (include "lectern.fullname" $) $name) -}}
+{{- range ($deployment.spec | default dict).template | default dict | dig "spec" "containers" list -}}
+{{- if eq .name $name -}}
+{{- $found = "[]" -}}
+{{- range .env -}}
+{{- if eq .name "WATCH_NAMESPACES" }}{{ $found = splitList "," (.value | default "") | toJson }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $found -}}
+{{- end }}
+
+{{/* Fails when an upgrade would stop watching a namespace that holds objects of ours: their keys would not be revoked
+     any more, nor their endpoints be in force. */}}
+{{- define "lectern.refuseUnwatching" -}}
+{{- $watched := include "lectern.watchedNamespaces" . | fromJsonArray -}}
+{{- $before := include "lectern.watchedBefore" . -}}
+{{- if and .Release.IsUpgrade $before $watched (.Capabilities.APIVersions.Has "lectern.dev/v1alpha1") -}}
+{{- $left := list -}}
+{{- range $namespace := $before | fromJsonArray | default (list "") -}}
+{{- range $kind := list "Project" "APIKey" "Credential" "ProxyEndpoint" -}}
+{{- range (lookup "lectern.dev/v1alpha1" $kind $namespace "").items -}}
+{{- if not (has .metadata.namespace $watched) }}{{ $left = append $left .metadata.namespace }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with $left | uniq | sortAlpha -}}
+{{- fail (printf "this upgrade would stop watching namespaces that hold objects of lectern.dev: %s; set watchNamespaces={%s} or watchAllNamespaces=true, or delete those objects first"
+  (join ", " .) (join "," (concat $watched . | uniq))) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* A role and its binding to a component's account: dict root, name, c, namespace (empty: the whole cluster), object (the
+     end of its name), rules. */}}
+{{- define "lectern.roleAndBinding" -}}
+{{- $kind := ternary "Role" "ClusterRole" (ne .namespace "") -}}
+{{- $name := printf "%s-%s%s" (include "lectern.fullname" .root) .name .object }}
+{{- range $part := list $kind (printf "%sBinding" $kind) }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $part }}
+metadata:
+  name: {{ $name }}
+  {{- with $.namespace }}
+  namespace: {{ . }}
+  {{- end }}
+  labels:
+    {{- include "lectern.labels" (dict "root" $.root "name" $.name) | nindent 4 }}
+  {{- with $.root.Values.commonAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- if eq $part $kind }}
+rules:
+  {{- toYaml $.rules | nindent 2 }}
+{{- else }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ $kind }}
+  name: {{ $name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ include "lectern.serviceAccount" $ }}
+    namespace: {{ $.root.Release.Namespace }}
+{{- end }}
+{{- end }}
+{{- end }}
