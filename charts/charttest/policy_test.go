@@ -154,6 +154,7 @@ networkPolicy:
 		"internet": outside("93.184.216.34"), "internet6": outside("2606:2800:220:1::1"),
 		"metadata": outside("169.254.169.254"), "private": outside("10.1.2.3"), "private6": outside("fd00::1"),
 		"loopback": outside("127.0.0.1"), "wire": outside("168.63.129.16"), "apiserver": outside("10.96.0.1"),
+		"private-postgres": outside("10.1.2.3"), "database": stranger("databases"), "node": outside("10.0.0.7"),
 	}
 	for _, name := range []string{"entries", "embeddables", "experiments", "region", "proxy", "operator", "test", "dev-postgres", "dev-redis", "dev-collector"} {
 		named[name] = pod(t, r, name)
@@ -192,6 +193,19 @@ networkPolicy:
 			}
 		}
 	}
+	// No port is open to addresses that are not named.
+	for _, from := range append(services, "operator") {
+		for _, port := range []int32{443, 5432, 6379, 6443, 4318} {
+			add(false, from, "private-postgres", port)
+			add(false, from, "database", port)
+			add(false, from, "node", port)
+			add(false, from, "metadata", port)
+		}
+	}
+	for _, port := range []int32{5432, 6379, 6443, 4318} {
+		add(false, "entries", "internet", port)
+		add(false, "operator", "internet", port)
+	}
 	add(true, "monitoring", "operator", 9090)
 	add(false, "another", "operator", 9090)
 	add(true, "operator", "dev-postgres", 5432)
@@ -199,6 +213,7 @@ networkPolicy:
 	add(true, "operator", "apiserver", 443)
 	add(true, "operator", "apiserver", 6443)
 	add(false, "operator", "internet", 80)
+	add(false, "operator", "internet", 443)
 	add(false, "another", "dev-postgres", 5432)
 	add(false, "another", "dev-redis", 6379)
 	add(false, "dev-postgres", "internet", 443)

@@ -9,6 +9,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	apps "k8s.io/api/apps/v1"
+	networking "k8s.io/api/networking/v1"
 	rbac "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -132,6 +133,36 @@ func TestUpgradeKeepsWatching(t *testing.T) {
 				t.Errorf("says %v; want %s", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestAPIServerAddresses: policies name the API server by its addresses, which the cluster is asked for.
+func TestAPIServerAddresses(t *testing.T) {
+	blocks := func(r rendered) (cidrs []string) {
+		for _, rule := range one[*networking.NetworkPolicy](t, r, "lectern-proxy").Spec.Egress {
+			for _, port := range rule.Ports {
+				if port.Port.IntValue() != 6443 {
+					continue
+				}
+				for _, to := range rule.To {
+					cidrs = append(cidrs, to.IPBlock.CIDR)
+				}
+			}
+		}
+		return cidrs
+	}
+	if got, want := blocks(render(t, "")), []string{"172.20.0.2/32", "10.96.0.1/32", "fd00:10:96::1/128"}; !slices.Equal(got, want) {
+		t.Errorf("the API server is at %q; want %q", got, want)
+	}
+	if got, want := blocks(render(t, "networkPolicy: {apiServerTo: [{ipBlock: {cidr: 10.0.0.0/28}}]}")), []string{"10.0.0.0/28"}; !slices.Equal(got, want) {
+		t.Errorf("the API server is at %q; want %q", got, want)
+	}
+	release := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
+	if _, err := renderOn(t, "", release, nil); err == nil || !strings.Contains(err.Error(), "networkPolicy.apiServerTo is empty, and there is no cluster to ask") {
+		t.Errorf("without a cluster: %v", err)
+	}
+	if _, err := renderOn(t, "networkPolicy: {enabled: false}", release, nil); err != nil {
+		t.Errorf("without a cluster, and without policies: %v", err)
 	}
 }
 

@@ -5,6 +5,26 @@
 {{- end }}
 {{- end }}
 
+{{/* Where the API server is, as "to" in a NetworkPolicy, as JSON: as networkPolicy.apiServerTo says, or else the
+     addresses that the cluster itself names. Without a cluster to ask, the value is required: a rule without addresses
+     would open its ports everywhere. */}}
+{{- define "lectern.apiServerTo" -}}
+{{- if .Values.networkPolicy.apiServerTo -}}
+{{- .Values.networkPolicy.apiServerTo | toJson -}}
+{{- else -}}
+{{- $addresses := list -}}
+{{- range (lookup "discovery.k8s.io/v1" "EndpointSlice" "default" "kubernetes").endpoints }}{{ $addresses = concat $addresses .addresses }}{{ end -}}
+{{- $service := lookup "v1" "Service" "default" "kubernetes" -}}
+{{- range ($service.spec | default dict).clusterIPs }}{{ $addresses = append $addresses . }}{{ end -}}
+{{- if not $addresses -}}
+{{- fail "networkPolicy.apiServerTo is empty, and there is no cluster to ask for the API server's addresses; allowed: peers, such as [{ipBlock: {cidr: 10.0.0.1/32}}], by kubectl -n default get endpointslice,service kubernetes" -}}
+{{- end -}}
+{{- $peers := list -}}
+{{- range $addresses | uniq }}{{ $peers = append $peers (dict "ipBlock" (dict "cidr" (printf "%s/%s" . (ternary "128" "32" (contains ":" .))))) }}{{ end -}}
+{{- $peers | toJson -}}
+{{- end -}}
+{{- end }}
+
 {{/* Who a component is reached by, and whom it reaches: dict root, name, c. */}}
 {{- define "lectern.networkPolicy" -}}
 {{- $v := .root.Values -}}
@@ -39,31 +59,28 @@ spec:
     {{- end }}
   egress:
     - ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
+    {{- /* Each with its own peers: a rule of ports alone would let the proxy connect to these ports of any address. */}}
     - ports:
         {{- include "lectern.tcp" $p.postgresPorts | trim | nindent 8 }}
-      {{- with $p.postgresTo }}
       to:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
+        {{- toYaml $p.postgresTo | nindent 8 }}
     {{- if $v.redis.enabled }}
     - ports:
         {{- include "lectern.tcp" $p.redisPorts | trim | nindent 8 }}
-      {{- with $p.redisTo }}
       to:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
+        {{- toYaml $p.redisTo | nindent 8 }}
     {{- end }}
     {{- if include "lectern.otlpEndpoint" .root }}
     - ports:
         {{- include "lectern.tcp" $p.otlpPorts | trim | nindent 8 }}
+      to:
+        {{- toYaml $p.otlpTo | nindent 8 }}
     {{- end }}
     {{- if include "lectern.asksAPIServer" . }}
     - ports:
         {{- include "lectern.tcp" $p.apiServerPorts | trim | nindent 8 }}
-      {{- with $p.apiServerTo }}
       to:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
+        {{- include "lectern.apiServerTo" .root | fromJsonArray | toYaml | nindent 8 }}
     {{- end }}
     {{- if eq .name "operator" }}
     - ports: [{protocol: TCP, port: internal}]
