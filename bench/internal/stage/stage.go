@@ -144,7 +144,11 @@ func (s *Stage) openAuth(ctx context.Context) error {
 		return err
 	}
 	s.auth = db
-	cfg := auth.Config{DatabaseURL: config.NewSecret(db.Reader), MigrateURL: config.NewSecret(db.Owner), CacheTTL: 5 * time.Second}
+	var cfg auth.Config
+	err = config.Load(&cfg, map[string]string{"AUTH_DATABASE_URL": db.Reader, "AUTH_MIGRATE_DATABASE_URL": db.Owner})
+	if err != nil {
+		return err
+	}
 	if err := keyring.Migrate(ctx, cfg, discard()); err != nil {
 		return err
 	}
