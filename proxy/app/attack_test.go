@@ -20,7 +20,8 @@ import (
 // is refused by the reading of the URL and by the guard.
 func loose(w *world) string {
 	return endpoint(w, "web", m{
-		"destinations": []m{{"pattern": `https://.*`}, {"pattern": `http://.*`}},
+		"destinations": []m{{"pattern": `https://[^/]+/.*`}, {"pattern": `http://[^/]+/.*`}},
+		"credentials":  nil, // those of the tests name no destinations, and so cannot be used for any host
 		"ports":        []json.Number{"443", "80", json.Number(w.target.port), json.Number(w.plain.port)},
 		"allowHTTP":    true,
 	})
