@@ -225,6 +225,7 @@ func TestLookAlikeOrigins(t *testing.T) {
 	for _, bad := range []string{
 		"null", "", "example.com", "http://example.com", "https://example.com:8443", "https://example.com:443", "https://example.com/", "https://example.com.", "HTTPS://EXAMPLE.COM",
 		"https://evilexample.com", "https://example.com.evil.tld", "https://user@example.com", "https://example.com#", "https://example.com?", "https://example.com https://evil.tld", "https://example.com, https://evil.tld",
+		"https://.example.com", "https://evil.test:.example.com", "https://a..example.com", "https://-", "https://evil.test:1.example.com", "https://[example.com", "https://exa_mple.com:.example.com",
 		"https://xapp-7.example.org", "https://app-7.example.org.evil.tld", "https://app-7xexample.org", "xhttps://app-7.example.org", "https://app-.example.org", "file://", "about:blank", "https://", "://example.com",
 		"https://" + strings.Repeat("a", 400) + "!.example",
 	} {
@@ -240,7 +241,7 @@ func TestLookAlikeOrigins(t *testing.T) {
 		t.Errorf("patterns took %s", took)
 	}
 	// Even a pattern that allows everything does not allow what is no origin.
-	for _, bad := range []string{"null", "https://a/b", "x"} {
+	for _, bad := range []string{"null", "https://a/b", "x", "https://.example.com", "https://evil.test:.example.com", "https://example.com:0", "https://example.com:443", "https://example.com:08443", "https://127.1", "https://a.example."} {
 		r := w.request(call{target: w.url("/")}.from(bad))
 		r.Header.Set("X-Environment", "wide")
 		resp, err := w.client.Do(r)

@@ -122,6 +122,27 @@ func TestCrossesHost(t *testing.T) {
 	}
 }
 
+// Origins are those that browsers write: other spellings of a host are none.
+func TestValidOrigin(t *testing.T) {
+	for _, good := range []string{
+		"https://example.com", "http://localhost:3000", "https://a-b.c_d.example:8443", "http://127.0.0.1:8080", "http://[::1]:3000", "https://[2001:db8::1]",
+		"https://xn--bcher-kva.example", "chrome-extension://abcdefghijklmnopabcdefghijklmnop", "moz-extension://0d3a6f1e-3c1b-4a43-9c2e-5f0a1b2c3d4e", "capacitor://localhost",
+	} {
+		if !policy.ValidOrigin(good) {
+			t.Errorf("%q was refused", good)
+		}
+	}
+	for _, bad := range []string{
+		"", "null", "example.com", "https://", "https://.example.com", "https://evil.test:.example.com", "https://a..example.com", "https://example.com.", "https://example.com:",
+		"https://example.com:0", "https://example.com:443", "http://example.com:80", "https://example.com:08443", "https://example.com:65536", "https://example.com:1:2", "https://:8443",
+		"https://127.1", "https://0x7f.0.0.1", "https://[::1", "https://::1", "https://[0:0::1]", "https://EXAMPLE.com", "https://bücher.example", "https://a@b.example", "https://example.com/", "https://exa mple.com",
+	} {
+		if policy.ValidOrigin(bad) {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
 func TestDecideByOneEndpoint(t *testing.T) {
 	credentialA := &policy.Credential{ID: "cred_a", Project: "p", Environment: "e", Value: secret.New([]byte("value-of-a"))}
 	credentialB := &policy.Credential{ID: "cred_b", Project: "p", Environment: "e", Value: secret.New([]byte("value-of-b"))}

@@ -8,6 +8,7 @@ package policy
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/publicsuffix"
@@ -94,10 +95,11 @@ func (r Rule) holds(host string) bool {
 }
 
 // ValidOrigin reports whether value is an origin as browsers write it (RFC 6454, section 6.2): a scheme, a host
-// and a port, nothing else, no capitals. "null" is none: any page can make a browser send it.
+// and a port that is not the scheme's own, nothing else, no capitals. "null" is none: any page can make a browser
+// send it. A host with a trailing dot is refused, too.
 func ValidOrigin(value string) bool {
 	scheme, host, ok := strings.Cut(value, "://")
-	if !ok || scheme == "" || host == "" || len(value) > 512 {
+	if !ok || scheme == "" || len(value) > 512 {
 		return false
 	}
 	for i := range len(scheme) {
@@ -106,13 +108,26 @@ func ValidOrigin(value string) bool {
 			return false
 		}
 	}
-	for i := range len(host) {
-		c := host[i]
-		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || strings.IndexByte("-._:[]", c) >= 0) {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		if !validPort(scheme, host[i+1:]) {
 			return false
 		}
+		host = host[:i]
 	}
-	return true
+	normal, err := hostname.Normal(host)
+	if strings.HasPrefix(host, "[") {
+		normal = "[" + normal + "]"
+	}
+	return err == nil && normal == host
+}
+
+// validPort reports whether an origin of the scheme may end in ":" and port.
+func validPort(scheme, port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
+		return false
+	}
+	return !(scheme == "https" && n == 443 || scheme == "http" && n == 80)
 }
 
 func isAddress(host string) bool {
