@@ -2,6 +2,8 @@ package policy_test
 
 import (
 	"bytes"
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -57,6 +59,12 @@ func TestPatternsMatchWhole(t *testing.T) {
 		{`^https://a\.example/$`, "https://a.example/", true},
 		{`(?m)^https://a\.example/$`, "https://a.example/\nx", false},
 		{`\Qhttps://a.example/\E`, "https://a.example/", true},
+		{`https://(a|b)\.example/x`, "https://b.example/x", true},
+		{`https://(a|b)\.example/(?i:x)`, "https://b.example/X", true},
+		{`https://a\.example/x?`, "https://a.example/", true},
+		{`https://a\.example/(x|xy)`, "https://a.example/xy", true},
+		{`https://a\.example/(?:x|)`, "https://a.example/", true},
+		{`https://a\.example/x$`, "https://a.example/x", true},
 	} {
 		e := policy.Endpoint{Destinations: []policy.Rule{pattern(t, tt.expression)}}
 		if got := e.AllowsURL(tt.url); got != tt.want {
@@ -140,6 +148,92 @@ func TestValidOrigin(t *testing.T) {
 		if policy.ValidOrigin(bad) {
 			t.Errorf("%q was taken", bad)
 		}
+	}
+}
+
+// The index finds what a walk over all endpoints finds.
+func TestOriginIndex(t *testing.T) {
+	rules := []policy.Rule{
+		domain(t, "example.com"), domain(t, "app.example.com"), domain(t, "example.org"),
+		pattern(t, `https://[a-z]+\.example\.com`), pattern(t, `https://pr-\d+\.example\.net`), pattern(t, `(?i)HTTPS://PR-\d+\.example\.net`),
+		pattern(t, `http://localhost:\d+|https://example\.org`), pattern(t, `.*`),
+	}
+	destinations := []policy.Rule{domain(t, "a.test"), pattern(t, `https://b\.test/v1/.*`), pattern(t, `https://b\.test/v[12]/.*|https://c\.test/`)}
+	random := rand.New(rand.NewPCG(1, 2))
+	some := func(from []policy.Rule) (list []policy.Rule) {
+		for range 1 + random.IntN(2) {
+			list = append(list, from[random.IntN(len(from))])
+		}
+		return list
+	}
+	origins := []string{
+		"", "null", "https://example.com", "https://app.example.com", "https://x.app.example.com", "https://example.org", "https://example.com:8443",
+		"https://pr-7.example.net", "http://localhost:3000", "https://com", "https://.example.com", "https://nobody.test",
+	}
+	urls := []string{"https://a.test/", "https://x.a.test/y", "https://b.test/v1/x", "https://b.test/v2/x", "https://c.test/", "https://d.test/"}
+	for range 200 {
+		var endpoints []*policy.Endpoint
+		for i := range random.IntN(4) {
+			endpoints = append(endpoints, &policy.Endpoint{Name: string(rune('a' + i)), Origins: some(rules), Destinations: some(destinations)})
+		}
+		all, err := policy.NewSnapshot(endpoints, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, origin := range origins {
+			want := false
+			for _, e := range endpoints {
+				one := &policy.Scope{Endpoints: []*policy.Endpoint{e}}
+				want = want || one.AllowsOrigin(origin)
+			}
+			if got := all.AllowsOrigin(origin); got != want {
+				t.Fatalf("%q: %v, want %v", origin, got, want)
+			}
+			for _, url := range urls {
+				want := false
+				for _, e := range endpoints {
+					one := &policy.Scope{Endpoints: []*policy.Endpoint{e}}
+					want = want || one.AllowsOrigin(origin) && e.AllowsURL(url)
+				}
+				if got := all.AllowsPreflight(origin, url, "https", 443); got != want {
+					t.Fatalf("%q to %q: %v, want %v", origin, url, got, want)
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkPreflight asks for a destination that no endpoint allows, of ten thousand that allow the origin or others.
+func BenchmarkPreflight(b *testing.B) {
+	rule := func(expression string) policy.Rule {
+		r, err := policy.Pattern(expression)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return r
+	}
+	shared := rule(`http://localhost:\d+`)
+	var endpoints []*policy.Endpoint
+	for i := range 10_000 {
+		endpoints = append(endpoints, &policy.Endpoint{
+			Name:         fmt.Sprint(i),
+			Origins:      []policy.Rule{rule(fmt.Sprintf(`https://(www|app)\.customer-%d\.example`, i)), shared},
+			Destinations: []policy.Rule{rule(fmt.Sprintf(`https://api-%d\.example\.com/v1/([a-z]+/?)*`, i%100)), rule(`https://api\.stripe\.com/v1/([a-z]+/?)*`)},
+		})
+	}
+	s, err := policy.NewSnapshot(endpoints, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	url := "https://api.stripe.com/v1/" + strings.Repeat("a", 1000) + "!"
+	for _, origin := range []string{"https://app.customer-9999.example", "http://localhost:3000", "https://nobody.example"} {
+		b.Run(origin, func(b *testing.B) {
+			for b.Loop() {
+				if s.AllowsPreflight(origin, url, "https", 443) {
+					b.Fatal("granted")
+				}
+			}
+		})
 	}
 }
 

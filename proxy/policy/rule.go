@@ -8,6 +8,7 @@ package policy
 import (
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,8 @@ const MaxPattern = 1024
 type Rule struct {
 	domain  string // lower-case ASCII
 	pattern *regexp.Regexp
+	prefix  string // every text that the pattern matches begins with it,
+	suffix  string // and ends with this
 	source  string
 }
 
@@ -50,14 +53,16 @@ func Pattern(expression string) (Rule, error) {
 		return Rule{}, fmt.Errorf("a pattern has 1 to %d bytes", MaxPattern)
 	}
 	// Compiled alone first, so that no ")" in it can end the group around it.
-	if _, err := regexp.Compile(expression); err != nil {
+	alone, err := regexp.Compile(expression)
+	if err != nil {
 		return Rule{}, fmt.Errorf("the pattern does not compile: %w", err)
 	}
+	prefix, _ := alone.LiteralPrefix()
 	re, err := regexp.Compile(`\A(?:` + expression + `)\z`)
 	if err != nil {
 		return Rule{}, fmt.Errorf("the pattern does not compile: %w", err)
 	}
-	return Rule{pattern: re, source: "pattern " + expression}, nil
+	return Rule{pattern: re, prefix: prefix, suffix: literalSuffix(expression), source: "pattern " + expression}, nil
 }
 
 // String names the rule as it was written.
@@ -66,7 +71,7 @@ func (r Rule) String() string { return r.source }
 // allowsOrigin reports whether the rule allows an Origin's value that [ValidOrigin] has accepted.
 func (r Rule) allowsOrigin(origin string) bool {
 	if r.pattern != nil {
-		return r.pattern.MatchString(origin)
+		return r.matches(origin)
 	}
 	host, ok := strings.CutPrefix(origin, "https://")
 	return ok && r.holds(host)
@@ -75,7 +80,7 @@ func (r Rule) allowsOrigin(origin string) bool {
 // allowsURL reports whether the rule allows a normalised scheme://host[:port]/path.
 func (r Rule) allowsURL(url string) bool {
 	if r.pattern != nil {
-		return r.pattern.MatchString(url)
+		return r.matches(url)
 	}
 	rest, ok := strings.CutPrefix(url, "https://")
 	if !ok {
@@ -83,6 +88,26 @@ func (r Rule) allowsURL(url string) bool {
 	}
 	host, _, _ := strings.Cut(rest, "/")
 	return r.holds(host)
+}
+
+// literalSuffix returns text that every whole match of a pattern ends with, "" when it finds none.
+func literalSuffix(expression string) string {
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return ""
+	}
+	if parsed = parsed.Simplify(); parsed.Op == syntax.OpConcat {
+		parsed = parsed.Sub[len(parsed.Sub)-1]
+	}
+	if parsed.Op != syntax.OpLiteral || parsed.Flags&syntax.FoldCase != 0 {
+		return ""
+	}
+	return string(parsed.Rune)
+}
+
+// matches reports whether the rule's pattern matches all of text. Most texts are ruled out by how they begin or end.
+func (r Rule) matches(text string) bool {
+	return strings.HasPrefix(text, r.prefix) && strings.HasSuffix(text, r.suffix) && r.pattern.MatchString(text)
 }
 
 // holds reports whether host is the domain or under it. A host with a port is neither.

@@ -13,6 +13,7 @@ type Snapshot struct {
 	endpoints   []*Endpoint
 	credentials []*Credential
 	scopes      map[scopeKey]*Scope
+	origins     originIndex
 
 	holders atomic.Int64 // the store, and each request that uses it
 }
@@ -45,6 +46,7 @@ func NewSnapshot(endpoints []*Endpoint, credentials []*Credential) (*Snapshot, e
 		}
 		s.scopes[key].Endpoints = append(s.scopes[key].Endpoints, e)
 	}
+	s.origins = newOriginIndex(s.endpoints)
 	return s, nil
 }
 
@@ -61,15 +63,31 @@ func (s *Snapshot) Credentials() int { return len(s.credentials) }
 
 // AllowsOrigin reports whether any endpoint of any project allows the origin.
 func (s *Snapshot) AllowsOrigin(origin string) bool {
-	return origin != "" && slices.ContainsFunc(s.endpoints, func(e *Endpoint) bool { return e.allowsOrigin(origin) })
+	for range s.origins.endpoints(origin) {
+		return true
+	}
+	return false
 }
 
 // AllowsPreflight reports whether any endpoint of any project allows the origin for that destination. (A
 // preflight carries no project: the request itself is judged in full.)
 func (s *Snapshot) AllowsPreflight(origin, url, scheme string, port uint16) bool {
-	return origin != "" && slices.ContainsFunc(s.endpoints, func(e *Endpoint) bool {
-		return e.allowsOrigin(origin) && e.AllowsURL(url) && e.allowsPort(scheme, port)
-	})
+	tried := map[string]bool{} // many endpoints have the same rules
+	for e := range s.origins.endpoints(origin) {
+		if !e.allowsPort(scheme, port) {
+			continue
+		}
+		for _, r := range e.Destinations {
+			if tried[r.source] {
+				continue
+			}
+			if r.allowsURL(url) {
+				return true
+			}
+			tried[r.source] = true
+		}
+	}
+	return false
 }
 
 // Discard overwrites the values of a Snapshot that was never put in force.
