@@ -39,7 +39,10 @@ func normalPath(path string) (string, error) {
 			b = append(b, '%', hexDigits[c>>4], hexDigits[c&15])
 		}
 	}
-	text := removeDots(string(b))
+	text, ok := removeDots(string(b))
+	if !ok {
+		return "", refuse("has a placeholder in its path that dot segments take away")
+	}
 	if hidesDots(text) {
 		return "", refuse("has dot segments in its path that are hidden by encoding")
 	}
@@ -66,10 +69,11 @@ func appendQuery(dst []byte, query string) string {
 	return string(dst)
 }
 
-// removeDots takes dot segments out of a path that begins with a slash (RFC 3986, section 5.2.4).
-func removeDots(path string) string {
+// removeDots takes dot segments out of a path that begins with a slash (RFC 3986, section 5.2.4). False: they take a
+// hole away, so that the path would hold other credentials than it names.
+func removeDots(path string) (string, bool) {
 	if !strings.Contains(path, "/.") {
-		return path
+		return path, true
 	}
 	var kept []string
 	segments := strings.Split(path[1:], "/")
@@ -79,6 +83,9 @@ func removeDots(path string) string {
 		case ".":
 		case "..":
 			if len(kept) > 0 {
+				if strings.ContainsRune(kept[len(kept)-1], hole) {
+					return "", false
+				}
 				kept = kept[:len(kept)-1]
 			}
 		default:
@@ -89,7 +96,7 @@ func removeDots(path string) string {
 			kept = append(kept, "")
 		}
 	}
-	return "/" + strings.Join(kept, "/")
+	return "/" + strings.Join(kept, "/"), true
 }
 
 // hidesDots reports whether a server that decodes a path first, even several times, that takes backslashes

@@ -121,6 +121,8 @@ func TestParseRefuses(t *testing.T) {
 		"port 0":                     "https://example.com:0/",
 		"port too large":             "https://example.com:65536/",
 		"two ports":                  "https://example.com:443:80/",
+		"dots after a placeholder":   "https://example.com/{{cred_a}}/../b",
+		"dots far after one":         "https://example.com/{{cred_a}}/b/c/../../%2e%2e/d",
 		"hidden dots":                "https://example.com/a/..%2fb",
 		"hidden dots, twice":         "https://example.com/a/%252e%252e/b",
 		"hidden dots, backslash":     "https://example.com/a/..%5cb",
