@@ -89,11 +89,11 @@ func (c *Credential) zero() {
 	c.Value.Zero()
 }
 
-// mayGo reports whether the credential may be put into place for a destination.
-func (c *Credential) mayGo(place Place, url string) bool {
-	if c.Places != 0 && c.Places&place != place {
-		return false
-	}
+// mayStand reports whether the credential may be put into place.
+func (c *Credential) mayStand(place Place) bool { return c.Places == 0 || c.Places&place == place }
+
+// mayGo reports whether the credential may be sent to a destination.
+func (c *Credential) mayGo(url string) bool {
 	return len(c.Destinations) == 0 || anyURL(c.Destinations, url)
 }
 

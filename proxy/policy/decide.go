@@ -109,10 +109,11 @@ func judge(e *Endpoint, r *Request) Verdict {
 func judgeUses(v *Verdict, r *Request) {
 	for _, use := range r.Uses {
 		c := v.Endpoint.credential(use.ID)
+		known := slices.Contains(v.Credentials, c) // and so may go there
 		switch {
 		case c == nil:
 			v.Why = "not among the endpoint's credentials"
-		case !c.mayGo(use.Place, r.URL):
+		case !c.mayStand(use.Place), !known && !c.mayGo(r.URL):
 			v.Why = fmt.Sprintf("the credential does not allow this destination, or not in the %s", use.Place)
 		case use.Place == InHeader && !c.fitsHeader():
 			v.Why = "the value holds a line break or another control character, and cannot stand in a header"
@@ -123,7 +124,7 @@ func judgeUses(v *Verdict, r *Request) {
 			v.Fault, v.Use, v.Credentials = BadCredential, use, nil
 			return
 		}
-		if !slices.Contains(v.Credentials, c) {
+		if !known {
 			v.Credentials = append(v.Credentials, c)
 		}
 	}
@@ -134,7 +135,7 @@ func judgeUses(v *Verdict, r *Request) {
 // the credentials in it.
 func (v *Verdict) AllowsAfter(url string) bool {
 	return v.Endpoint.AllowsURL(url) && !slices.ContainsFunc(v.Credentials, func(c *Credential) bool {
-		return len(c.Destinations) > 0 && !anyURL(c.Destinations, url)
+		return !c.mayGo(url)
 	})
 }
 

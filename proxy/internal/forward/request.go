@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -19,6 +20,9 @@ type outgoing struct {
 	header http.Header
 	body   *filledBody // nil: the caller's body streams
 }
+
+// maxInHeaders bounds the values that are put into headers, in bytes of all of them together.
+const maxInHeaders = 64 << 10
 
 // build puts the values into a request that was decided on. The target with the values in it is decided on once more.
 func build(t *target.Target, d decision, maxBody int64) (outgoing, error) {
@@ -43,6 +47,9 @@ func build(t *target.Target, d decision, maxBody int64) (outgoing, error) {
 	if len(values) == 0 {
 		return out, nil
 	}
+	if inHeaders(out.header, values) > maxInHeaders {
+		return outgoing{}, apierr.New(apierr.PayloadTooLarge, fmt.Sprintf("The values that are put into headers are larger than the %d bytes that they may be together.", maxInHeaders))
+	}
 	for name, sent := range out.header {
 		out.header[name] = fillHeader(sent, values)
 	}
@@ -53,6 +60,16 @@ func build(t *target.Target, d decision, maxBody int64) (outgoing, error) {
 		out.header["Accept-Encoding"] = []string{searchable(out.header["Accept-Encoding"])}
 	}
 	return out, nil
+}
+
+// inHeaders returns how many bytes of values the headers will hold.
+func inHeaders(h http.Header, values map[string][]byte) (n int) {
+	for _, sent := range h {
+		for _, v := range sent {
+			template.Each(v, func(id string) { n += len(values[id]) })
+		}
+	}
+	return n
 }
 
 // fillHeader puts values into those of a header. It does not change sent, which is the caller's.

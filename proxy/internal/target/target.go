@@ -165,7 +165,7 @@ func (t *Target) Origin() string { return t.Scheme + "://" + t.Authority() }
 // AsSent returns scheme://host[:port]/path, placeholders as they were sent, without the query: what
 // destinations are matched against.
 func (t *Target) AsSent() string {
-	return t.Origin() + t.path.fill(nil, func(dst []byte, i int) []byte { return append(dst, t.path.holes[i]...) })
+	return t.Origin() + t.path.fill(func(dst []byte, i int) []byte { return append(dst, t.path.holes[i]...) })
 }
 
 // IDs returns the ids of the placeholders in path and query, in order, repeated ones too.
@@ -189,14 +189,20 @@ type Final struct {
 // Finish puts values in, percent-encoded. It is an error when they make the path another one than it
 // looked like, or the URL too long.
 func (t *Target) Finish(value func(id string) []byte) (Final, error) {
-	f := Final{HasQuery: t.hasQuery}
-	f.Path = t.path.fill(nil, func(dst []byte, i int) []byte { return template.AppendURL(dst, value(t.path.ids[i])) })
-	f.Query = t.query.fill(nil, func(dst []byte, i int) []byte { return template.AppendURL(dst, value(t.query.ids[i])) })
-	switch {
-	case len(t.path.ids) > 0 && hidesDots(f.Path):
-		return Final{}, refuse("becomes another path with its credential in it")
-	case len(f.Path)+len(f.Query) > maxFinal:
+	written := map[string][]byte{} // each value once, however often it stands there
+	for _, id := range t.IDs() {
+		if _, ok := written[id]; !ok {
+			written[id] = template.AppendURL(nil, value(id))
+		}
+	}
+	if t.path.size(written)+t.query.size(written) > maxFinal {
 		return Final{}, refuse("is too long with its credentials in it")
+	}
+	f := Final{HasQuery: t.hasQuery}
+	f.Path = t.path.fill(func(dst []byte, i int) []byte { return append(dst, written[t.path.ids[i]]...) })
+	f.Query = t.query.fill(func(dst []byte, i int) []byte { return append(dst, written[t.query.ids[i]]...) })
+	if len(t.path.ids) > 0 && hidesDots(f.Path) {
+		return Final{}, refuse("becomes another path with its credential in it")
 	}
 	f.Match = t.Origin() + f.Path
 	return f, nil
@@ -223,11 +229,21 @@ func newMold(text string) mold {
 	return m
 }
 
-// fill appends the text with what put appends for each hole.
-func (m *mold) fill(dst []byte, put func(dst []byte, i int) []byte) string {
+// size returns how long the text is with values, by id, in its holes.
+func (m *mold) size(values map[string][]byte) int {
+	n := len(m.text) - len(m.ids)
+	for _, id := range m.ids {
+		n += len(values[id])
+	}
+	return n
+}
+
+// fill returns the text with what put appends for each hole.
+func (m *mold) fill(put func(dst []byte, i int) []byte) string {
 	if len(m.holes) == 0 {
 		return m.text
 	}
+	var dst []byte
 	n := 0
 	for i := range len(m.text) {
 		if m.text[i] == hole {

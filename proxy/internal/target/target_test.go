@@ -1,8 +1,10 @@
 package target_test
 
 import (
+	"bytes"
 	"net/netip"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -197,6 +199,25 @@ func TestFinish(t *testing.T) {
 		if got, err := parsed.Finish(value); err == nil {
 			t.Errorf("%s became %s", in, got.Path)
 		}
+	}
+}
+
+// TestFinishBuildsNothingTooLong puts a long value into a thousand holes: that is refused by its size alone.
+func TestFinishBuildsNothingTooLong(t *testing.T) {
+	parsed, err := target.Parse("https://example.com/" + strings.Repeat("{{cred_a}}", 500) + "?" + strings.Repeat("{{cred_a}}", 500))
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := bytes.Repeat([]byte("/"), 16<<10)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = parsed.Finish(func(string) []byte { return value })
+	runtime.ReadMemStats(&after)
+	if err == nil {
+		t.Error("a target of 48 MB was taken")
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+		t.Errorf("%d bytes were allocated", took)
 	}
 }
 

@@ -163,30 +163,35 @@ func (b *Body) pass(text []byte) {
 	}
 }
 
-// Survey is what is known of a body before values are put into it.
+// MaxIDs bounds the different ids that a body may name. It is the most credentials that an endpoint may have.
+const MaxIDs = 256
+
+// Survey is what is known of a body before values are put into it. One with more than MaxIDs ids is not complete.
 type Survey struct {
-	IDs  []string       // of its placeholders, each once, in order
-	uses map[string]use // by id
+	IDs  []string        // of its placeholders, each once, in order; at most MaxIDs+1
+	uses map[string]*use // by id
 	size int64
 }
 
 // use is how often an id stands where, and how many bytes its placeholders are.
 type use struct{ plain, inString, bytes int64 }
 
-// Examine finds the placeholders of a whole body.
+// Examine finds the placeholders of a whole body. It stops when it has found more than MaxIDs ids.
 func Examine(syntax Syntax, body []byte) Survey {
-	s := Survey{uses: map[string]use{}, size: int64(len(body))}
+	s := Survey{uses: map[string]*use{}, size: int64(len(body))}
 	at := Body{syntax: syntax}
-	for len(body) > 0 {
+	for len(body) > 0 && len(s.IDs) <= MaxIDs {
 		id, length, text, _ := next(body, true)
 		at.pass(body[:text])
 		body = body[text:]
 		if length == 0 {
 			break
 		}
-		u, known := s.uses[string(id)]
-		if !known {
+		u := s.uses[string(id)]
+		if u == nil {
+			u = &use{}
 			s.IDs = append(s.IDs, string(id))
+			s.uses[string(id)] = u
 		}
 		if at.inString {
 			u.inString++
@@ -194,7 +199,6 @@ func Examine(syntax Syntax, body []byte) Survey {
 			u.plain++
 		}
 		u.bytes += int64(length)
-		s.uses[string(id)] = u
 		body = body[length:]
 		at.backslash = false
 	}

@@ -3,6 +3,7 @@ package template_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -242,6 +243,17 @@ func FuzzBody(f *testing.F) {
 			t.Fatalf("%q: got %q, want %q", body, got, want)
 		}
 	})
+}
+
+// TestExamineManyIDs looks at no more of a body than it takes to refuse it.
+func TestExamineManyIDs(t *testing.T) {
+	var body []byte
+	for i := range 10_000 {
+		body = fmt.Appendf(body, "{{cred_%d}}", i)
+	}
+	if n := len(template.Examine(template.Text, body).IDs); n != template.MaxIDs+1 {
+		t.Errorf("%d ids", n)
+	}
 }
 
 func BenchmarkBody(b *testing.B) {
