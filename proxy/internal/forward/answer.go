@@ -37,8 +37,8 @@ func (a *answer) judge(res *http.Response) error {
 	case fields(res.Header) > maxFields:
 		return errFields
 	}
-	drop(res.Header)
-	drop(res.Trailer)
+	fromAnswers.remove(res.Header)
+	fromAnswers.removeTrailers(res.Trailer)
 	if len(res.Trailer) > 0 && res.Request.ProtoMajor == 1 { // of the caller: the request is a copy of its own
 		// HTTP/2 has trailers after a body of known length; HTTP/1.1 has them after chunks only.
 		dropLength(res)
@@ -63,7 +63,7 @@ func (a *answer) judge(res *http.Response) error {
 
 // judgeTrailers does with trailers what judge does with headers.
 func (a *answer) judgeTrailers(res *http.Response) {
-	drop(res.Trailer)
+	fromAnswers.removeTrailers(res.Trailer)
 	if a.search != nil {
 		a.record.scrubbed += a.search.header(res.Trailer)
 	}

@@ -57,11 +57,14 @@ func grant(h http.Header, r *http.Request, snapshot *policy.Snapshot, a ask) err
 }
 
 // reader returns the origin whose page may read the answer, "" for none. The origin must be allowed by an endpoint of
-// the project and environment; where these are not known, by any endpoint.
+// the project and environment. One that is not known answers like one that does not allow the origin, so that a page
+// cannot learn which exist. Where the request names none, any endpoint will do.
 func reader(snapshot *policy.Snapshot, a ask) string {
-	allowed := snapshot.AllowsOrigin(a.origin)
-	if scope := snapshot.Scope(a.project, a.environment); scope != nil {
-		allowed = scope.AllowsOrigin(a.origin)
+	allowed := false
+	if a.project == "" {
+		allowed = snapshot.AllowsOrigin(a.origin)
+	} else {
+		allowed = snapshot.Scope(a.project, a.environment).AllowsOrigin(a.origin)
 	}
 	if !allowed {
 		return ""

@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"maps"
 	"net/http"
 	"net/textproto"
 	"slices"
@@ -22,38 +23,76 @@ const (
 	SuccessHeader = "X-Proxy-Worker-Success"
 )
 
-// removed lists the headers of a request that do not go on to the target: those for the proxy, those with which the
-// browser speaks to our host, those of the connection (RFC 9110, section 7.6.1), those of other proxies and those of
-// traces.
-var removed = []string{
+// headerList names headers that are removed.
+type headerList struct {
+	names    map[string]bool
+	prefixes []string
+}
+
+func newHeaderList(names, prefixes []string) headerList {
+	l := headerList{names: make(map[string]bool, len(names)), prefixes: prefixes}
+	for _, name := range names {
+		l.names[name] = true
+	}
+	return l
+}
+
+// has reports whether the list names a header.
+func (l headerList) has(name string) bool {
+	name = dashed(name)
+	return l.names[name] || slices.ContainsFunc(l.prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// dashed returns the canonical name with "-" for "_". Servers that pass headers to programs as variables (RFC 3875,
+// section 4.1.18) cannot tell the two apart.
+func dashed(name string) string {
+	if !strings.Contains(name, "_") {
+		return name
+	}
+	return textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
+}
+
+// remove deletes the headers that the list names.
+func (l headerList) remove(h http.Header) {
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return l.has(name) })
+}
+
+// removeTrailers deletes the trailers that the list names, and those that no trailer may be: a receiver that merges
+// trailers into the headers would take them for headers (RFC 9110, section 6.5.1).
+func (l headerList) removeTrailers(h http.Header) {
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return l.has(name) || !httpguts.ValidTrailerHeader(dashed(name)) })
+}
+
+// apiKeyHeader bears a key for our own API, unless its value is a placeholder.
+const apiKeyHeader = "X-Api-Key"
+
+// fromRequests lists the headers of a request that do not go on to the target: those for the proxy, those with which the
+// browser speaks to our host, those of the connection (RFC 9110, section 7.6.1), those of other proxies, those by which
+// targets believe another client address, URL or method, and those of traces.
+var fromRequests = newHeaderList([]string{
 	TemplatingHeader, ProjectHeader, EnvironmentHeader, KeyHeader, "Cookie", "Cookie2",
 	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings",
-	"Forwarded", "Via", "X-Real-Ip", "True-Client-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Host", "X-Original-Uri",
-	"X-Original-Forwarded-For", "X-Envoy-External-Address", "Cf-Connecting-Ip", "Fastly-Client-Ip", "X-Scheme",
+	"Forwarded", "X-Forwarded", "Forwarded-For", "X-Forward-For", "Via", "X-Scheme",
+	"X-Real-Ip", "Real-Ip", "X-Client-Ip", "Client-Ip", "True-Client-Ip", "X-True-Client-Ip", "X-Cluster-Client-Ip", "Http-Client-Ip",
+	"Proxy-Client-Ip", "Wl-Proxy-Client-Ip", "X-Proxyuser-Ip", "X-Remote-Addr", "Remote-Addr", "X-Remote-Ip", "X-Originating-Ip",
+	"X-Original-Forwarded-For", "Cf-Connecting-Ip", "Cf-Connecting-Ipv6", "Cf-Pseudo-Ipv4", "Fastly-Client-Ip", "Fly-Client-Ip",
+	"X-Azure-Clientip", "X-Azure-Socketip", "X-Appengine-User-Ip", "X-Appengine-Remote-Addr", "X-Nf-Client-Connection-Ip", "X-Vercel-Forwarded-For",
+	"Do-Connecting-Ip", "Incap-Client-Ip", "X-Sucuri-Clientip", "Ali-Cdn-Real-Ip", "Cdn-Src-Ip",
+	"X-Original-Url", "X-Original-Uri", "X-Original-Path", "X-Original-Host", "X-Original-Method",
+	"X-Rewrite-Url", "X-Rewrite-Uri", "X-Override-Url", "X-Waws-Unencoded-Url", "X-Host", "X-Http-Host-Override",
+	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Method",
 	"Traceparent", "Tracestate", "Baggage", "B3", "Uber-Trace-Id", "X-Cloud-Trace-Context", "X-Amzn-Trace-Id",
-}
+}, []string{"X-Forwarded-", "X-Envoy-", "X-B3-"})
 
-// removedPrefixes begin the names of further such headers.
-var removedPrefixes = []string{"X-Forwarded-", "X-B3-"}
-
-// dropped lists the headers of an answer that would speak for our host.
-var dropped = []string{
+// fromAnswers lists the headers of an answer that would speak for our host, or that command the servers and caches in
+// front of it.
+var fromAnswers = newHeaderList([]string{
 	"Set-Cookie", "Set-Cookie2", "Clear-Site-Data", "Strict-Transport-Security", "Alt-Svc", "Report-To", "Reporting-Endpoints", "Nel",
 	"Public-Key-Pins", "Public-Key-Pins-Report-Only", "Expect-Ct", "Service-Worker-Allowed", "Origin-Agent-Cluster", "Accept-Ch", "Critical-Ch",
 	"Sec-Session-Registration", "Set-Login", SuccessHeader,
-}
-
-// droppedPrefixes begin the names of further such headers: the target's own CORS headers.
-var droppedPrefixes = []string{"Access-Control-"}
-
-func isRemoved(name string) bool { return isListed(name, removed, removedPrefixes) }
-
-func isDropped(name string) bool { return isListed(name, dropped, droppedPrefixes) }
-
-func isListed(name string, names, prefixes []string) bool {
-	return slices.Contains(names, name) || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
-}
+	"Surrogate-Control", "Cdn-Cache-Control", "Cloudflare-Cdn-Cache-Control", "Edge-Control",
+}, []string{"Access-Control-", "X-Accel-", "X-Sendfile", "X-Lighttpd-", "X-Litespeed-", "X-Reproxy-", "X-Envoy-"})
 
 // headerToSend returns the headers of a request that go on to the target, and the credentials that they name.
 func headerToSend(sent http.Header) (http.Header, []policy.Use) {
@@ -61,24 +100,37 @@ func headerToSend(sent http.Header) (http.Header, []policy.Use) {
 	var uses []policy.Use
 	listed := connectionHeaders(sent)
 	for name, values := range sent {
-		if isRemoved(name) || listed[name] {
+		if fromRequests.has(name) || listed[name] {
 			continue
 		}
-		before := len(uses)
+		if dashed(name) == apiKeyHeader {
+			values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return !template.Has(v) })
+			if len(values) == 0 {
+				continue
+			}
+		}
 		for _, v := range values {
 			template.Each(v, func(id string) { uses = append(uses, policy.Use{ID: id, Place: policy.InHeader}) })
-		}
-		if name == "X-Api-Key" && len(uses) == before {
-			continue // a key for our own API
 		}
 		header[name] = values
 	}
 	if httpguts.HeaderValuesContainsToken(sent["Te"], "trailers") {
 		header["Te"] = []string{"trailers"} // the proxy passes trailers on; the rest of TE is for the connection
 	}
-	// A map has no order, and which of several faults is reported must not change from one try to the next.
-	slices.SortStableFunc(uses, func(a, b policy.Use) int { return strings.Compare(a.ID, b.ID) })
 	return header, uses
+}
+
+// trailersToSend returns the names of a request's trailers that go on to the target. Values are put into none, so an
+// API key among them is ours.
+func trailersToSend(sent http.Header) http.Header {
+	trailer := make(http.Header, len(sent))
+	for name := range sent {
+		if dashed(name) != apiKeyHeader {
+			trailer[name] = nil
+		}
+	}
+	fromRequests.removeTrailers(trailer)
+	return trailer
 }
 
 // connectionHeaders returns the names that the Connection header lists (RFC 9110, section 7.6.1).
@@ -90,13 +142,4 @@ func connectionHeaders(sent http.Header) map[string]bool {
 		}
 	}
 	return listed
-}
-
-// drop removes the headers or trailers of an answer that would speak for our host.
-func drop(h http.Header) {
-	for name := range h {
-		if isDropped(name) {
-			delete(h, name)
-		}
-	}
 }

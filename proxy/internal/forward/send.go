@@ -167,12 +167,7 @@ func (b *sentBody) forwardTrailers(out *http.Request) {
 	if b == nil || len(b.trailer) == 0 {
 		return
 	}
-	b.out = http.Header{}
-	for name := range b.trailer {
-		if !isRemoved(name) {
-			b.out[name] = nil
-		}
-	}
+	b.out = trailersToSend(b.trailer)
 	out.Trailer = b.out
 }
 

@@ -91,6 +91,12 @@ func Find(b []byte) (from, to int, id []byte, ok bool) {
 	}
 }
 
+// Has reports whether text holds a placeholder.
+func Has(text string) bool {
+	_, _, _, ok := Find([]byte(text))
+	return ok
+}
+
 // Each calls yield with the id of each placeholder in text, in order.
 func Each(text string, yield func(id string)) {
 	if !strings.Contains(text, "{{") {
