@@ -88,12 +88,12 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 		c.headers.vary = nil
 		return c, nil
 	}
+	c.most = int64(o.Config.MaxInFlight)
 	if o.Plain != nil {
 		c.plain = o.Plain
 		return c, nil
 	}
 	c.bodiless = true
-	c.most = int64(o.Config.MaxInFlight)
 	var err error
 	if c.compress, err = newCompression(); err != nil {
 		return nil, fmt.Errorf("httpserver: compression: %w", err)

@@ -183,7 +183,9 @@ func (s *Stage) StartProxy(ctx context.Context, t *Target) (*Service, error) {
 		InternalURL: "http://127.0.0.1:" + strconv.Itoa(internal),
 	}
 	cmd := exec.Command(binary, "serve")
-	cmd.Env = s.environ(Definition{Environ: []string{"PROXY_MANIFESTS=" + manifests, "PROXY_ALLOWED_RANGES=127.0.0.0/8,::1/128"}}, Database{}, public, internal)
+	cmd.Env = s.environ(Definition{Environ: []string{
+		"PROXY_MANIFESTS=" + manifests, "PROXY_ALLOWED_RANGES=127.0.0.0/8,::1/128", "MAX_IN_FLIGHT=0", "PROXY_CLIENT_CONCURRENT=0", // all load has one address
+	}}, Database{}, public, internal)
 	begin := time.Now()
 	if svc.Process, err = start(cmd, filepath.Join(s.Folder, "proxy-"+strconv.Itoa(public)+".log")); err != nil {
 		return nil, err
