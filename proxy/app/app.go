@@ -71,7 +71,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	parts.AddFunc(pool.Close)
 	o := forward.Options{
 		Store: store, Pool: pool, Tracer: tel.TracerProvider, Meter: tel.MeterProvider,
-		MaxTemplatedBody: cfg.MaxTemplatedBody, TemplatedMemory: cfg.TemplatedMemory, Stall: cfg.HTTP.WriteTimeout,
+		MaxTemplatedBody: cfg.MaxTemplatedBody, TemplatedMemory: cfg.TemplatedMemory, TemplatedReadTimeout: cfg.TemplatedReadTimeout,
+		ClientConcurrent: cfg.ClientConcurrent, TotalTimeout: cfg.TotalTimeout, Stall: cfg.HTTP.WriteTimeout,
 	}
 	keys, err := openKeys(ctx, cfg, tel, &o)
 	if err != nil {

@@ -30,8 +30,20 @@ type Config struct {
 	// The largest body that values are put into, before and after, in bytes.
 	MaxTemplatedBody int64 `env:"MAX_TEMPLATED_BODY" envDefault:"10485760"`
 
-	// How much memory all bodies may take together while values are put into them, in bytes.
+	// How much memory all bodies may take together while values are put into them, in bytes. Half of it is for one
+	// endpoint at most, and a quarter for one client address without a key.
 	TemplatedMemory int64 `env:"PROXY_TEMPLATED_MEMORY" envDefault:"268435456"`
+
+	// How long a body that values are put into may take to come.
+	TemplatedReadTimeout time.Duration `env:"PROXY_TEMPLATED_READ_TIMEOUT" envDefault:"1m"`
+
+	// How many requests without a key one client address may have in flight, over all endpoints; more are answered
+	// 429. 0: any number.
+	ClientConcurrent int `env:"PROXY_CLIENT_CONCURRENT" envDefault:"64"`
+
+	// How long a request may take in all where its endpoint sets no total time and neither the request nor the answer is
+	// a stream. 0: any time.
+	TotalTimeout time.Duration `env:"PROXY_TOTAL_TIMEOUT" envDefault:"15m"`
 
 	// The largest headers of an answer, in bytes.
 	MaxAnswerHeaderBytes int64 `env:"PROXY_MAX_ANSWER_HEADER_BYTES" envDefault:"262144"`
@@ -60,9 +72,19 @@ func (c Config) Validate() error {
 	if c.MaxTemplatedBody < 1 || c.MaxTemplatedBody > 1<<30 {
 		faults = append(faults, config.Invalid("MAX_TEMPLATED_BODY", c.MaxTemplatedBody, "1 to 1073741824"))
 	}
-	// While a body grows, its memory is taken twice: for what was read, and for the larger room.
-	if c.TemplatedMemory <= 2*c.MaxTemplatedBody {
-		faults = append(faults, config.Invalid("PROXY_TEMPLATED_MEMORY", c.TemplatedMemory, "more than twice MAX_TEMPLATED_BODY"))
+	// One client may take a quarter. While a body grows, its memory is taken twice: for what was read, and for the larger
+	// room.
+	if c.TemplatedMemory/4 <= 2*c.MaxTemplatedBody {
+		faults = append(faults, config.Invalid("PROXY_TEMPLATED_MEMORY", c.TemplatedMemory, "more than eight times MAX_TEMPLATED_BODY"))
+	}
+	if c.TemplatedReadTimeout <= 0 {
+		faults = append(faults, config.Invalid("PROXY_TEMPLATED_READ_TIMEOUT", c.TemplatedReadTimeout, "more than 0s"))
+	}
+	if c.ClientConcurrent < 0 {
+		faults = append(faults, config.Invalid("PROXY_CLIENT_CONCURRENT", c.ClientConcurrent, "0 or more"))
+	}
+	if c.TotalTimeout < 0 {
+		faults = append(faults, config.Invalid("PROXY_TOTAL_TIMEOUT", c.TotalTimeout, "0s or more"))
 	}
 	if c.MaxAnswerHeaderBytes < 4<<10 {
 		faults = append(faults, config.Invalid("PROXY_MAX_ANSWER_HEADER_BYTES", c.MaxAnswerHeaderBytes, "4096 or more"))

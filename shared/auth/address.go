@@ -2,9 +2,9 @@ package auth
 
 import "net/netip"
 
-// network is what an address counts as: itself, or for IPv6 its /64, which is what one client is
+// Network returns what a client's address counts as: itself, or for IPv6 its /64, which is what one client is
 // given (RFC 6177).
-func network(address string) string {
+func Network(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
 		return address

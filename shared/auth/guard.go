@@ -112,7 +112,7 @@ func (g *Guard) CheckAddress(ctx context.Context, address string) error {
 	if address == "" {
 		return nil // not behind a server that knows addresses
 	}
-	if rate := g.limiter.Allow(ctx, "anonymous:"+network(address), g.anonymous); !rate.Allowed {
+	if rate := g.limiter.Allow(ctx, "anonymous:"+Network(address), g.anonymous); !rate.Allowed {
 		return tooMany(rate.RetryAfter)
 	}
 	return nil

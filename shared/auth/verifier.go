@@ -150,7 +150,7 @@ func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal
 	}
 
 	// A key that was accepted lately is no random key, so a flood from the same address does not hold it up.
-	address := network(httpapi.InfoFrom(ctx).ClientAddress)
+	address := Network(httpapi.InfoFrom(ctx).ClientAddress)
 	if !seen && v.flood.over(address) {
 		return Principal{}, tooMany(floodWindow)
 	}

@@ -205,7 +205,8 @@ type Timeouts struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('24h')",message="idle is a duration from 0s to 24h in h, m, s, ms, us or ns, such as 5m",messageExpression="'idle is ' + self + '; allowed: a duration from 0s to 24h in h, m, s, ms, us or ns, such as 5m'"
 	Idle *metav1.Duration `json:"idle,omitempty"`
 
-	// total is for all of it; up to 168h. Not set, or 0s: any time.
+	// total is for all of it, also for a stream; up to 168h. Not set, or 0s: as long as the proxy allows (its
+	// PROXY_TOTAL_TIMEOUT), and any time for a stream.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string

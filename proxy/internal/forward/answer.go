@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/lectern-dev/lectern/proxy/internal/scrub"
 	"github.com/lectern-dev/lectern/proxy/policy"
@@ -22,6 +23,7 @@ type answer struct {
 	endpoint *policy.Endpoint
 	readBy   string // the origin whose page may read the answer; "" for none
 	idle     *idleTimer
+	total    *time.Timer // bounds the request's time unless the answer is a stream; nil: no such bound
 	span     *span
 	record   *record
 }
@@ -31,6 +33,9 @@ type answer struct {
 func (a *answer) judge(res *http.Response) error {
 	a.idle.enter(receiving)
 	a.span.answered(res)
+	if a.total != nil && isStream(res) {
+		a.total.Stop()
+	}
 	switch {
 	case res.StatusCode < 200 || res.StatusCode > 999:
 		return errStatus // also a switch of protocols, which was not asked for
@@ -88,6 +93,13 @@ func (a *answer) searched(res *http.Response) (io.ReadCloser, error) {
 	delete(res.Header, "Content-Encoding")
 	dropLength(res)
 	return newScrubbedBody(res.Body, coding, a.search.matcher, a.record), nil
+}
+
+// isStream reports whether nobody can know how long an answer takes: its length is not announced, or it is a stream of
+// events.
+func isStream(res *http.Response) bool {
+	media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
+	return res.ContentLength < 0 || strings.EqualFold(strings.TrimSpace(media), "text/event-stream")
 }
 
 func dropLength(res *http.Response) {

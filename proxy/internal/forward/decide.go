@@ -1,9 +1,13 @@
 package forward
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
+	"github.com/lectern-dev/lectern/proxy/internal/template"
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
@@ -17,15 +21,16 @@ type decision struct {
 }
 
 // decide asks the policy about a request with all of its credentials. A body that values are put into is held for
-// that, as its placeholders can lead to another endpoint. The decision is set also when it is a refusal.
-func decide(r *http.Request, a ask, scope *policy.Scope, keyed bool, bodies *heldBodies) (decision, error) {
+// that, as its placeholders can lead to another endpoint; its memory counts against the client, and against the endpoint
+// that the rest of the request leads to. The decision is set also when it is a refusal.
+func decide(r *http.Request, a ask, scope *policy.Scope, keyed bool, bodies *heldBodies, client string) (decision, error) {
 	header, uses := headerToSend(r.Header)
 	for _, id := range a.target.IDs() {
 		uses = append(uses, policy.Use{ID: id, Place: policy.InURL})
 	}
 	d := decision{header: header, request: policy.Request{
 		Origin: a.origin, Keyed: keyed, Method: r.Method,
-		Scheme: a.target.Scheme, Port: a.target.Port, URL: a.target.AsSent(), Uses: uses,
+		Scheme: a.target.Scheme, Port: a.target.Port, URL: a.target.AsSent(), Uses: distinct(uses),
 	}}
 	d.verdict = scope.Decide(&d.request)
 	if err := refusal(&d.verdict, &d.request, a.project); err != nil {
@@ -34,11 +39,15 @@ func decide(r *http.Request, a ask, scope *policy.Scope, keyed bool, bodies *hel
 	length := r.ContentLength // -1: not known
 	if wantsTemplating(r) && length != 0 {
 		var err error
-		if d.body, err = bodies.hold(r); err != nil {
+		if d.body, err = bodies.hold(r, d.verdict.Endpoint.Name, client); err != nil {
 			return d, err
 		}
 		length = d.body.length()
-		for _, id := range d.body.survey.IDs {
+		ids := d.body.survey.IDs
+		if len(ids) > template.MaxIDs {
+			return d, apierr.New(apierr.CredentialNotAllowed, fmt.Sprintf("The body names more than %d credentials, and no endpoint has more.", template.MaxIDs))
+		}
+		for _, id := range ids {
 			d.request.Uses = append(d.request.Uses, policy.Use{ID: id, Place: policy.InBody})
 		}
 		d.verdict = scope.Decide(&d.request)
@@ -50,6 +59,15 @@ func decide(r *http.Request, a ask, scope *policy.Scope, keyed bool, bodies *hel
 		return d, tooLarge(most)
 	}
 	return d, nil
+}
+
+// distinct returns each credential and place once, in an order that does not depend on that of the headers: which of
+// several faults is reported must not change from one try to the next.
+func distinct(uses []policy.Use) []policy.Use {
+	slices.SortFunc(uses, func(a, b policy.Use) int {
+		return cmp.Or(cmp.Compare(a.Place, b.Place), strings.Compare(a.ID, b.ID))
+	})
+	return slices.Compact(uses)
 }
 
 // refusal returns what the caller can change, nil for a request that is allowed. About a credential that may not be

@@ -3,6 +3,7 @@ package forward
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/shared/apierr"
@@ -46,7 +47,7 @@ func Explain(s *policy.Snapshot, r *http.Request, keyed bool) Explanation {
 	default:
 		scope := s.Scope(a.project, a.environment)
 		var d decision
-		d, err = decide(r, a, scope, keyed, &heldBodies{most: DefaultMaxTemplatedBody, memory: 4 * DefaultMaxTemplatedBody})
+		d, err = decide(r, a, scope, keyed, newHeldBodies(DefaultMaxTemplatedBody, 8*DefaultMaxTemplatedBody, time.Minute), "")
 		defer d.body.release()
 		if err == nil {
 			_, err = build(a.target, d, DefaultMaxTemplatedBody)

@@ -41,6 +41,12 @@ func tooLarge(most int64) error {
 	return apierr.New(apierr.PayloadTooLarge, fmt.Sprintf("The body is larger than the %d bytes that are allowed here.", most))
 }
 
+// tooSlow returns the refusal for a body that values are put into and that took longer than within to come.
+func tooSlow(within time.Duration) error {
+	return apierr.New(apierr.InvalidBody, fmt.Sprintf("The request's body did not come within %s, the time for a body that values are put into.", within)).
+		Because(fault("the caller's body came too slowly"))
+}
+
 func tooMany(why string, after time.Duration) error {
 	return apierr.New(apierr.RateLimited, "Right now "+why+". Try again after the time that Retry-After gives.").After(after)
 }

@@ -1,6 +1,7 @@
 // Package forward owns a request's way through the proxy. Each step hands a value to the next one:
 //
 //	parse   reads what the caller asks for        ask
+//	admit   counts it against the client address  leave
 //	decide  asks the policy, with all credentials decision
 //	enter   counts it against the endpoint        leave
 //	build   puts the credentials in               outgoing
@@ -59,8 +60,15 @@ type Options struct {
 	Meter metric.MeterProvider
 	// MaxTemplatedBody bounds a body that values are put into, before and after, in bytes. Required.
 	MaxTemplatedBody int64
-	// TemplatedMemory bounds all such bodies together, in bytes. Required.
+	// TemplatedMemory bounds all such bodies together, in bytes. Half of it may be taken for one endpoint, and a quarter
+	// for one client address without a key. Required.
 	TemplatedMemory int64
+	// TemplatedReadTimeout bounds the time in which such a body is read. Required.
+	TemplatedReadTimeout time.Duration
+	// ClientConcurrent bounds the requests without a key that one client address may have in flight. 0: no bound.
+	ClientConcurrent int
+	// TotalTimeout bounds the time of a request that is no stream where its endpoint sets no total time. 0: no bound.
+	TotalTimeout time.Duration
 	// Stall is how long a caller on HTTP/2 may take no byte of an answer. On HTTP/1 the server keeps that limit.
 	// Required.
 	Stall time.Duration
@@ -73,7 +81,7 @@ type Handler struct {
 	o       Options
 	tracer  trace.Tracer
 	metrics *metrics
-	gates   gates
+	running *usage // slots, by endpoint and by client
 	bodies  *heldBodies
 	buffers *buffers
 }
@@ -92,22 +100,19 @@ func New(o Options) (*Handler, error) {
 	}
 	h := &Handler{
 		o: o, tracer: o.Tracer.Tracer("github.com/lectern-dev/lectern/proxy"), metrics: m,
-		bodies: &heldBodies{most: o.MaxTemplatedBody, memory: o.TemplatedMemory}, buffers: newBuffers(),
+		running: newUsage(), bodies: newHeldBodies(o.MaxTemplatedBody, o.TemplatedMemory, o.TemplatedReadTimeout), buffers: newBuffers(),
 	}
 	o.Store.OnReplace(h.forget)
 	return h, nil
 }
 
-// forget drops what was kept for endpoints that no longer exist.
+// forget drops the connections of endpoints that no longer exist.
 func (h *Handler) forget(s *policy.Snapshot) {
 	keep := map[dial.Key]bool{}
-	names := map[string]bool{}
 	for _, e := range s.Endpoints() {
 		keep[transportKey(e)] = true
-		names[e.Name] = true
 	}
 	h.o.Pool.Keep(keep)
-	h.gates.keep(names)
 }
 
 // ServeHTTP takes one request to its target, or refuses it.
@@ -139,7 +144,16 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, snapshot *policy
 	if err != nil {
 		return err
 	}
-	d, err := decide(r, a, scope, keyed, h.bodies)
+	client := ""
+	if !keyed {
+		client = auth.Network(httpapi.InfoFrom(r.Context()).ClientAddress)
+	}
+	gone, err := h.admit(client)
+	if err != nil {
+		return err
+	}
+	defer gone()
+	d, err := decide(r, a, scope, keyed, h.bodies, client)
 	defer d.body.release()
 	rec.verdict = d.verdict
 	rec.bytesIn.Add(d.body.length())
@@ -155,7 +169,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, snapshot *policy
 	if err != nil {
 		return err
 	}
-	return h.send(w, r, out, d.verdict, reader(snapshot, a), rec)
+	return h.send(w, r, out, d.verdict, a.origin, rec)
 }
 
 // checkKey checks the API key where an endpoint may ask for one, and else the rate of the caller's address. It

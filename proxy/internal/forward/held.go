@@ -6,30 +6,47 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync/atomic"
+	"time"
 
 	"github.com/lectern-dev/lectern/proxy/internal/stream"
 	"github.com/lectern-dev/lectern/proxy/internal/template"
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
-// heldBodies bounds the memory of the bodies that values are put into.
+// heldBodies bounds the memory of the bodies that values are put into, and the time in which they are read.
 type heldBodies struct {
 	most   int64 // bytes of one body
 	memory int64 // bytes of all bodies together
-	taken  atomic.Int64
+	within time.Duration
+	taken  *usage
+}
+
+func newHeldBodies(most, memory int64, within time.Duration) *heldBodies {
+	return &heldBodies{most: most, memory: memory, within: within, taken: newUsage()}
+}
+
+// shares returns what a body counts against. One endpoint may take half of the memory, and one client a quarter, so that
+// neither keeps it from all others.
+func (b *heldBodies) shares(endpoint, client string) []share {
+	shares := []share{{holder{kind: ofAll}, b.memory}, {holder{ofEndpoint, endpoint}, b.memory / 2}}
+	if client != "" {
+		shares = append(shares, share{holder{ofClient, client}, b.memory / 4})
+	}
+	return shares
 }
 
 // heldBody is a request's body in memory.
 type heldBody struct {
 	of     *heldBodies
+	shares []share
 	text   []byte
 	syntax template.Syntax
 	survey template.Survey
 }
 
-// hold reads the body of a request into memory. The caller releases it.
-func (b *heldBodies) hold(r *http.Request) (*heldBody, error) {
+// hold reads the body of a request into memory, which counts against the endpoint and, unless it is "", the client. The
+// caller releases it.
+func (b *heldBodies) hold(r *http.Request, endpoint, client string) (*heldBody, error) {
 	syntax, err := bodySyntax(r.Header)
 	if err != nil {
 		return nil, err
@@ -37,7 +54,7 @@ func (b *heldBodies) hold(r *http.Request) (*heldBody, error) {
 	if r.ContentLength > b.most {
 		return nil, tooLarge(b.most)
 	}
-	held := &heldBody{of: b, syntax: syntax}
+	held := &heldBody{of: b, shares: b.shares(endpoint, client), syntax: syntax}
 	if err := held.read(r.Body); err != nil {
 		held.release()
 		return nil, err
@@ -60,8 +77,10 @@ func bodySyntax(h http.Header) (template.Syntax, error) {
 	return 0, apierr.New(apierr.UnsupportedMediaType, "Values can be put into bodies of text/*, JSON, XML and application/x-www-form-urlencoded; the Content-Type has to say which. Send others without X-Use-Body-Templating.")
 }
 
-// read reads a body to its end.
+// read reads a body to its end. The server bounds each read, so a body that trickles ends one read after the deadline
+// at the latest.
 func (h *heldBody) read(body io.Reader) error {
+	deadline := time.Now().Add(h.of.within)
 	for {
 		if len(h.text) == cap(h.text) {
 			if err := h.grow(); err != nil {
@@ -77,6 +96,8 @@ func (h *heldBody) read(body io.Reader) error {
 			return nil
 		case err != nil:
 			return bodyFault(err)
+		case time.Now().After(deadline):
+			return tooSlow(h.of.within)
 		}
 	}
 }
@@ -87,12 +108,17 @@ func (h *heldBody) grow() error {
 	const least = 64 << 10
 	had := int64(cap(h.text))
 	size := min(max(2*had, least), h.of.most+1)
-	if h.of.taken.Add(size) > h.of.memory {
-		h.of.taken.Add(-size)
+	if full, ok := h.of.taken.take(size, h.shares...); !ok {
+		switch full {
+		case ofEndpoint:
+			return tooMany("too many bodies for this endpoint wait for their values", time.Second)
+		case ofClient:
+			return tooMany("too many bodies of this client address wait for their values", time.Second)
+		}
 		return apierr.NotAvailable(errMemory)
 	}
 	h.text = append(make([]byte, 0, size), h.text...)
-	h.of.taken.Add(-had)
+	h.of.taken.give(had, h.shares...)
 	return nil
 }
 
@@ -109,7 +135,7 @@ func (h *heldBody) release() {
 	if h == nil {
 		return
 	}
-	h.of.taken.Add(-int64(cap(h.text)))
+	h.of.taken.give(int64(cap(h.text)), h.shares...)
 	h.text = nil
 }
 

@@ -3,7 +3,6 @@ package forward
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lectern-dev/lectern/proxy/policy"
@@ -19,33 +18,82 @@ func (h *Handler) enter(ctx context.Context, e *policy.Endpoint) (leave func(), 
 			return nil, tooMany("too many requests come to this endpoint", max(rate.RetryAfter, time.Millisecond))
 		}
 	}
-	g := h.gates.of(e.Name)
-	if n := g.Add(1); e.Limits.Concurrent > 0 && n > int64(e.Limits.Concurrent) {
-		g.Add(-1)
+	if e.Limits.Concurrent == 0 {
+		return func() {}, nil
+	}
+	slot := share{holder{ofEndpoint, e.Name}, int64(e.Limits.Concurrent)}
+	if _, ok := h.running.take(1, slot); !ok {
 		return nil, tooMany("too many requests to this endpoint run at a time", time.Second)
 	}
-	return func() { g.Add(-1) }, nil
+	return func() { h.running.give(1, slot) }, nil
 }
 
-// gates counts the requests in flight, by endpoint.
-type gates struct{ counts sync.Map }
-
-func (g *gates) of(endpoint string) *atomic.Int64 {
-	if n, ok := g.counts.Load(endpoint); ok {
-		return n.(*atomic.Int64)
+// admit counts a request without a key against the bound of its client, from before its body is read. The caller calls
+// leave at the end of the request. A client is what auth.Network makes of its address; "" has no bound.
+func (h *Handler) admit(client string) (leave func(), err error) {
+	if client == "" || h.o.ClientConcurrent == 0 {
+		return func() {}, nil
 	}
-	n, _ := g.counts.LoadOrStore(endpoint, new(atomic.Int64))
-	return n.(*atomic.Int64)
+	slot := share{holder{ofClient, client}, int64(h.o.ClientConcurrent)}
+	if _, ok := h.running.take(1, slot); !ok {
+		return nil, tooMany("too many requests of this client address run at a time", time.Second)
+	}
+	return func() { h.running.give(1, slot) }, nil
 }
 
-// keep forgets all endpoints but these.
-func (g *gates) keep(names map[string]bool) {
-	g.counts.Range(func(name, _ any) bool {
-		if !names[name.(string)] {
-			g.counts.Delete(name)
+// usage counts what holders have taken of a resource: slots, or bytes. A holder of nothing takes no memory.
+type usage struct {
+	mu   sync.Mutex
+	held map[holder]int64
+}
+
+// holder is what a resource is counted for.
+type holder struct {
+	kind holderKind
+	name string // of an endpoint, or a client's network
+}
+
+type holderKind uint8
+
+const (
+	ofAll holderKind = iota
+	ofEndpoint
+	ofClient
+)
+
+// share is a bound on what one holder may hold.
+type share struct {
+	holder
+	most int64
+}
+
+func newUsage() *usage { return &usage{held: map[holder]int64{}} }
+
+// take adds n to each share's holder, or to none of them when one would hold more than its share: then it returns that
+// holder's kind, and false.
+func (u *usage) take(n int64, shares ...share) (full holderKind, ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, s := range shares {
+		if u.held[s.holder]+n > s.most {
+			return s.kind, false
 		}
-		return true
-	})
+	}
+	for _, s := range shares {
+		u.held[s.holder] += n
+	}
+	return 0, true
+}
+
+// give takes n from each share's holder.
+func (u *usage) give(n int64, shares ...share) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, s := range shares {
+		if u.held[s.holder] -= n; u.held[s.holder] == 0 {
+			delete(u.held, s.holder)
+		}
+	}
 }
 
 // buckets keeps rates in this process alone, by the generic cell rate algorithm: for a proxy without Redis.

@@ -11,6 +11,7 @@ import (
 	"net/textproto"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
 	"github.com/lectern-dev/lectern/proxy/policy"
@@ -33,6 +34,11 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 		ctx, stop = context.WithTimeoutCause(ctx, timeouts.Total, errTotal)
 		defer stop()
 	}
+	var total *time.Timer // nil: the endpoint says, or the request is a stream
+	if timeouts.Total == 0 && h.o.TotalTimeout > 0 && (out.body != nil || r.ContentLength >= 0) {
+		total = time.AfterFunc(h.o.TotalTimeout, func() { cancel(errTotal) })
+		defer total.Stop()
+	}
 	idle := newIdleTimer(timeouts.Idle, func() { cancel(errIdle) })
 	defer idle.stop()
 	search, forget := newSearch(v)
@@ -48,7 +54,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 		// The answer may begin before the body has ended. Without this, net/http would read the rest of the body first.
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 always is
 	}
-	answer := &answer{search: search, endpoint: v.Endpoint, readBy: readBy, idle: idle, span: span, record: rec}
+	answer := &answer{search: search, endpoint: v.Endpoint, readBy: readBy, idle: idle, total: total, span: span, record: rec}
 	var failed error
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {

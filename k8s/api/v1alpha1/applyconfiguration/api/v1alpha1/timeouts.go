@@ -17,7 +17,8 @@ type TimeoutsApplyConfiguration struct {
 	Headers *v1.Duration `json:"headers,omitempty"`
 	// idle is how long no byte of either body may come; up to 24h. 0s: 5m.
 	Idle *v1.Duration `json:"idle,omitempty"`
-	// total is for all of it; up to 168h. Not set, or 0s: any time.
+	// total is for all of it, also for a stream; up to 168h. Not set, or 0s: as long as the proxy allows (its
+	// PROXY_TOTAL_TIMEOUT), and any time for a stream.
 	Total *v1.Duration `json:"total,omitempty"`
 }
 

@@ -1,0 +1,355 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/proxy/app"
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
+)
+
+// templated are the headers of a request whose body has values put in.
+var templated = []string{"X-Use-Body-Templating", "true", "Content-Type", "text/plain"}
+
+// behind are the settings of a proxy that believes the tests' X-Forwarded-For.
+func behind(further ...string) map[string]string {
+	environ := map[string]string{"TRUSTED_PROXIES": "127.0.0.0/8"}
+	for i := 0; i < len(further); i += 2 {
+		environ[further[i]] = further[i+1]
+	}
+	return environ
+}
+
+// by sends a call from a client address.
+func (c call) by(address string) call {
+	c.headers = append([]string{"X-Forwarded-For", address}, c.headers...)
+	return c
+}
+
+// holding is a target that answers a request only when the test ends, or the caller has gone.
+type holding struct {
+	*world
+	entered chan struct{} // gets one for each request that reached the target
+	ended   chan struct{}
+}
+
+func runHolding(t *testing.T, s setup) *holding {
+	h := &holding{entered: make(chan struct{}), ended: make(chan struct{})}
+	s.open = true
+	s.handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case h.entered <- struct{}{}:
+		case <-h.ended:
+		}
+		<-h.ended
+	})
+	h.world = run(t, s)
+	return h
+}
+
+// hold sends a call, and returns "" once it is held at the target, else its code and message. The function that it
+// returns ends a held call.
+func (h *holding) hold(c call) (refusal string, end func()) {
+	h.t.Helper()
+	ctx, cancel := context.WithCancel(h.t.Context())
+	r := h.request(c).WithContext(ctx)
+	refused := make(chan string, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		resp, err := h.client.Do(r)
+		if err != nil {
+			return // ended by the test
+		}
+		got := read(h.t, resp)
+		refused <- fmt.Sprintf("%d %s %s", got.StatusCode, got.code(), got.body)
+	}()
+	end = func() { cancel(); <-done }
+	select {
+	case <-h.entered:
+		h.t.Cleanup(end)
+		return "", end
+	case text := <-refused:
+		cancel()
+		return text, func() {}
+	case <-time.After(patience):
+		cancel()
+		h.t.Fatal("neither held nor refused")
+		return "", nil
+	}
+}
+
+// release ends all calls.
+func (h *holding) release() { close(h.ended) }
+
+// TestTemplatedMemory holds bodies that values are put into, each of which takes 1 MiB, and 1.5 MiB while it grows. Of
+// 16 MiB, one address may take 4, one endpoint 8.
+func TestTemplatedMemory(t *testing.T) {
+	h := runHolding(t, setup{
+		environ: behind("MAX_TEMPLATED_BODY", strconv.Itoa(1<<20), "PROXY_TEMPLATED_MEMORY", strconv.Itoa(16<<20)),
+		manifests: func(w *world) string {
+			return endpoint(w, "a", nil) + endpoint(w, "b", m{"origins": []m{{"domain": "example.net"}}}) + endpoint(w, "c", m{"origins": []m{{"domain": "example.org"}}})
+		},
+	})
+	defer h.release()
+	hold := func(address, origin string) (string, func()) {
+		return h.hold(call{method: "POST", target: h.url("/"), headers: templated, body: strings.Repeat("x", 600<<10)}.by(address).from(origin))
+	}
+	held := func(n int, address, origin string) (end func()) {
+		t.Helper()
+		for i := range n {
+			var refusal string
+			if refusal, end = hold(address, origin); refusal != "" {
+				t.Fatalf("body %d of %s: %s", i, address, refusal)
+			}
+		}
+		return end
+	}
+	refused := func(address, origin, want string) {
+		t.Helper()
+		if got, _ := hold(address, origin); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", address, got, want)
+		}
+	}
+	held(3, "192.0.2.1", origin)
+	refused("192.0.2.1", origin, "429 rate_limited")
+	refused("192.0.2.1", "https://example.net", "429 rate_limited") // the address' share is one for all endpoints
+	held(3, "192.0.2.2", origin)
+	held(1, "192.0.2.3", origin)
+	refused("192.0.2.4", origin, "429 rate_limited")
+	held(3, "192.0.2.4", "https://example.net")
+	held(3, "192.0.2.5", "https://example.net")
+	end := held(1, "192.0.2.6", "https://example.net")
+	held(1, "192.0.2.7", "https://example.org")
+	refused("192.0.2.8", "https://example.org", "503 unavailable")
+	end()
+	eventually(t, "the memory of a request that ended is free again", func() bool {
+		refusal, _ := hold("192.0.2.8", "https://example.org")
+		return refusal == ""
+	})
+}
+
+// trickle is a body whose bytes come one by one, with a pause before each.
+type trickle struct {
+	bytes int
+	pause time.Duration
+}
+
+func (b *trickle) Read(p []byte) (int, error) {
+	if b.bytes == 0 {
+		return 0, io.EOF
+	}
+	time.Sleep(b.pause)
+	b.bytes--
+	p[0] = 'x'
+	return 1, nil
+}
+
+// TestTemplatedBodyThatTrickles sends a body that never stalls, and takes ten times as long as it may.
+func TestTemplatedBodyThatTrickles(t *testing.T) {
+	w := run(t, setup{open: true, environ: map[string]string{"PROXY_TEMPLATED_READ_TIMEOUT": "200ms"}})
+	r := w.request(call{method: "POST", target: w.url("/"), headers: templated})
+	r.Body, r.ContentLength = io.NopCloser(&trickle{100, 20 * time.Millisecond}), 100
+	resp, err := w.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, resp); got.code() != "invalid_body" || !strings.Contains(got.body, "200ms") {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+}
+
+// TestClientConcurrent holds as many requests of one client address as it may have, whatever the endpoint.
+func TestClientConcurrent(t *testing.T) {
+	h := runHolding(t, setup{environ: behind("PROXY_CLIENT_CONCURRENT", "2"), manifests: func(w *world) string {
+		return endpoint(w, "a", nil) + endpoint(w, "b", m{"origins": []m{{"domain": "example.net"}}})
+	}})
+	defer h.release()
+	hold := func(address string) (string, func()) { return h.hold(call{target: h.url("/")}.by(address)) }
+	for _, address := range []string{"192.0.2.1", "192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2"} {
+		if refusal, _ := hold(address); refusal != "" {
+			t.Fatalf("%s: %s", address, refusal)
+		}
+	}
+	if got, _ := hold("192.0.2.1"); !strings.HasPrefix(got, "429 rate_limited") {
+		t.Errorf("a third request of one address: %s", got)
+	}
+	if got, _ := h.hold(call{target: h.url("/")}.by("192.0.2.1").from("https://example.net")); !strings.HasPrefix(got, "429 rate_limited") {
+		t.Errorf("a third request of one address, to another endpoint: %s", got)
+	}
+	if got, _ := hold("2001:db8::3"); !strings.HasPrefix(got, "429 rate_limited") { // one /64 is one client
+		t.Errorf("a third request of one network: %s", got)
+	}
+	_, end := hold("192.0.2.2")
+	end()
+	eventually(t, "a slot is free again", func() bool { refusal, _ := hold("192.0.2.2"); return refusal == "" })
+}
+
+// TestSlowUploadTakesASlot has a body with values to be put in come slowly: it counts from its beginning.
+func TestSlowUploadTakesASlot(t *testing.T) {
+	w := run(t, setup{open: true, environ: map[string]string{"PROXY_CLIENT_CONCURRENT": "1"}})
+	body, feed := io.Pipe()
+	r := w.request(call{method: "POST", target: w.url("/"), headers: templated})
+	r.Body = body
+	first := make(chan answer)
+	go func() {
+		resp, err := w.client.Do(r)
+		if err != nil {
+			close(first)
+			return
+		}
+		first <- read(t, resp)
+	}()
+	_, _ = io.WriteString(feed, "beg")
+	eventually(t, "the upload takes the only slot", func() bool { return w.do(call{target: w.url("/")}).code() == "rate_limited" })
+	_, _ = io.WriteString(feed, "in")
+	_ = feed.Close()
+	if s := (<-first).seen(t); s.Body != "begin" {
+		t.Errorf("the target saw %+v", s)
+	}
+}
+
+// TestClientConcurrentIsNotForKeys has a caller with a key make more requests at a time than one without.
+func TestClientConcurrentIsNotForKeys(t *testing.T) {
+	keys := authtest.New(t, config.Secret{})
+	key := keys.Key(project, auth.ProxyUse)
+	h := runHolding(t, setup{
+		environ: map[string]string{"PROXY_CLIENT_CONCURRENT": "1"}, configure: func(c *app.Config) { c.Auth = keys.Config },
+		manifests: func(w *world) string { return endpoint(w, "server", m{"access": "key", "origins": nil}) },
+	})
+	defer h.release()
+	for range 3 {
+		if refusal, _ := h.hold(call{target: h.url("/"), without: []string{"Origin"}, headers: []string{"X-Proxy-Api-Key", key}}); refusal != "" {
+			t.Fatal(refusal)
+		}
+	}
+}
+
+// TestMaxInFlight holds as many requests as the process may have.
+func TestMaxInFlight(t *testing.T) {
+	h := runHolding(t, setup{environ: behind("MAX_IN_FLIGHT", "2")})
+	defer h.release()
+	for i := range 2 {
+		if refusal, _ := h.hold(call{target: h.url("/")}.by("192.0.2." + strconv.Itoa(i))); refusal != "" {
+			t.Fatal(refusal)
+		}
+	}
+	got := h.do(call{target: h.url("/")}.by("192.0.2.3"))
+	if got.StatusCode != http.StatusServiceUnavailable || got.code() != "unavailable" || got.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %v %s", got.StatusCode, got.Header, got.body)
+	}
+}
+
+// TestTotalTime has requests take longer than they may in all. One that is a stream, either way, may take any time; so
+// long as its endpoint does not say otherwise.
+func TestTotalTime(t *testing.T) {
+	w := run(t, setup{open: true, environ: map[string]string{"PROXY_TOTAL_TIMEOUT": "300ms"}, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		for name, value := range map[string]string{"type": "Content-Type", "length": "Content-Length"} {
+			if v := r.URL.Query().Get(name); v != "" {
+				w.Header().Set(value, v)
+			}
+		}
+		for range 10 {
+			_, _ = io.WriteString(w, "x")
+			_ = http.NewResponseController(w).Flush()
+			if r.URL.Path != "/at-once" {
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+	}), manifests: func(w *world) string {
+		return endpoint(w, "web", nil) + endpoint(w, "total", m{"origins": []m{{"domain": "example.net"}}, "timeouts": m{"total": "300ms"}})
+	}})
+	upload := func(length int64) *http.Request {
+		r := w.request(call{method: "POST", target: w.url("/at-once?length=10")})
+		r.Body, r.ContentLength = io.NopCloser(&trickle{10, 100 * time.Millisecond}), length
+		return r
+	}
+	for _, tt := range []struct {
+		name  string
+		in    *http.Request
+		whole bool
+	}{
+		{"an answer with a length", w.request(call{target: w.url("/?length=10")}), false},
+		{"an answer without a length", w.request(call{target: w.url("/")}), true},
+		{"events, with a length", w.request(call{target: w.url("/?length=10&type=text/event-stream")}), true},
+		{"an upload with a length", upload(10), false},
+		{"an upload without a length", upload(-1), true},
+		{"a stream of an endpoint with a total time", w.request(call{target: w.url("/")}.from("https://example.net")), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			resp, err := w.client.Do(tt.in)
+			if err == nil {
+				var b []byte
+				b, err = io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+				if err == nil && string(b) != "xxxxxxxxxx" {
+					err = fmt.Errorf("%d %s", resp.StatusCode, b)
+				}
+			}
+			if (err == nil) != tt.whole {
+				t.Errorf("whole: %v (%v)", err == nil, err)
+			}
+		})
+	}
+}
+
+// TestManyPlaceholders sends one credential in 40,000 places. What is asked about it is asked once: each answer takes a
+// slow pattern about a millisecond.
+func TestManyPlaceholders(t *testing.T) {
+	w := run(t, setup{open: true, environ: map[string]string{"MAX_HEADER_BYTES": "2000000"}, manifests: func(w *world) string {
+		return endpoint(w, "slow", m{"credentials": []string{"cred_slow"}}) +
+			credential("cred_slow", project, "prod", "12345678", m{"destinations": []m{{"pattern": `https://api\.lectern\.test:\d+/([a-z]+/?)*[a-z]?x?`}}})
+	}})
+	got := w.do(call{target: w.url("/" + strings.Repeat("a", 14<<10)), headers: []string{"X-K", strings.Repeat("{{cred_slow}}", 40_000)}})
+	if got.code() != "payload_too_large" {
+		t.Errorf("%d %.300s", got.StatusCode, got.body)
+	}
+}
+
+// TestHeadersThatGrow puts a value of 16 KiB into a header 1,500 times. The sum is refused before anything is built.
+func TestHeadersThatGrow(t *testing.T) {
+	w := run(t, setup{open: true, manifests: func(w *world) string {
+		return endpoint(w, "large", m{"credentials": []string{"cred_large"}}) +
+			credential("cred_large", project, "prod", strings.Repeat("v", 16<<10), nil)
+	}})
+	before := w.dialled()
+	for _, headers := range [][]string{
+		{"X-K", strings.Repeat("{{cred_large}}", 1500)},
+		{"X-K", "{{cred_large}}{{cred_large}}", "X-L", "{{cred_large}}", "X-L", "{{cred_large}}", "X-M", "{{cred_large}}"},
+	} {
+		if got := w.do(call{target: w.url("/"), headers: headers}); got.code() != "payload_too_large" || got.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("%d %.300s", got.StatusCode, got.body)
+		}
+	}
+	if w.dialled() != before {
+		t.Error("something was dialled")
+	}
+	if s := w.do(call{target: w.url("/"), headers: []string{"X-K", "{{cred_large}}", "X-L", "{{cred_large}}{{cred_large}}{{cred_large}}"}}).seen(t); len(s.Header.Get("X-L")) != 48<<10 {
+		t.Errorf("the target saw %d bytes", len(s.Header.Get("X-L")))
+	}
+}
+
+// TestManyIDs names more credentials in a body than any endpoint has.
+func TestManyIDs(t *testing.T) {
+	w := run(t, setup{open: true})
+	var body strings.Builder
+	for i := range 257 {
+		_, _ = fmt.Fprintf(&body, "{{cred_%d}}", i)
+	}
+	if got := w.do(call{method: "POST", target: w.url("/"), headers: templated, body: body.String()}); got.code() != "credential_not_allowed" || !strings.Contains(got.body, "more than 256") {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+}
