@@ -86,7 +86,7 @@ func TestUpstreamFaults(t *testing.T) {
 			ports = append(ports, json.Number(strconv.Itoa(port)))
 		}
 		return endpoint(w, "web", m{"destinations": []m{{"pattern": `https://[a-z.]*lectern\.test:\d+/.*`}}, "ports": ports, "timeouts": m{"connect": "500ms", "headers": "200ms", "idle": "200ms"}}) +
-			endpoint(w, "total", m{"origins": []m{{"domain": "example.net"}}, "destinations": []m{{"pattern": `https://api\.lectern\.test:\d+/.*`}}, "ports": ports, "timeouts": m{"total": "300ms"}})
+			endpoint(w, "total", m{"origins": []m{{"domain": "example.net"}}, "destinations": []m{{"pattern": `https://[a-z.]*lectern\.test:\d+/.*`}}, "ports": ports, "timeouts": m{"total": "300ms"}})
 	}})
 	good := &tls.Config{Certificates: []tls.Certificate{w.authority.certificate(t, time.Now().Add(time.Hour), "*.lectern.test")}}
 	expired := &tls.Config{Certificates: []tls.Certificate{w.authority.certificate(t, time.Now().Add(-time.Hour), "*.lectern.test")}}
