@@ -66,7 +66,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 
 	store := &policy.Store{}
 	pool := dial.NewPool(dial.Options{
-		Guard: dial.NewGuard(cfg.AllowedRanges), Resolver: cfg.Resolver, MaxHeaderBytes: cfg.MaxAnswerHeaderBytes,
+		Guard: dial.NewGuard(cfg.AllowedRanges, cfg.DeniedRanges), Resolver: cfg.Resolver, MaxHeaderBytes: cfg.MaxAnswerHeaderBytes,
 	})
 	parts.AddFunc(pool.Close)
 	o := forward.Options{

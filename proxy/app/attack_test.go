@@ -158,6 +158,35 @@ func TestAddressesThatAreNotPublic(t *testing.T) {
 	}
 }
 
+// TestEmbeddedAddressesAreNotAllowed allows a range of IPv4, and asks for IPv6 addresses that hold one of its addresses.
+func TestEmbeddedAddressesAreNotAllowed(t *testing.T) {
+	w := run(t, setup{manifests: loose, environ: map[string]string{"PROXY_ALLOWED_RANGES": "10.1.0.0/16"}})
+	for name, host := range map[string]string{
+		"ISATAP in a private network":      "[fd00::5efe:a01:203]",
+		"Teredo":                           "[2001:0:4136:e378:8000:63bf:f5fe:fdfc]",
+		"6to4":                             "[2002:a01:203::1]",
+		"local NAT64":                      "[64:ff9b:1::a01:203]",
+		"local NAT64 of /48, for metadata": "[64:ff9b:1:a9fe:a9:fe00:a01:203]",
+		"compatible":                       "[::10.1.2.3]",
+	} {
+		if got := w.do(call{target: "https://" + host + ":" + w.target.port + "/"}); got.code() != "destination_not_allowed" {
+			t.Errorf("%s: %d %s", name, got.StatusCode, got.body)
+		}
+	}
+}
+
+// TestDeniedRanges denies one of the addresses that are allowed.
+func TestDeniedRanges(t *testing.T) {
+	w := run(t, setup{open: true, environ: map[string]string{"PROXY_DENIED_RANGES": "127.0.0.2/32,2600:1900::/28"}})
+	w.do(call{target: w.url("/")}).seen(t)
+	for _, address := range []string{"127.0.0.2", "2600:1901::1"} {
+		w.names.set("allowed.test", address)
+		if got := w.do(call{target: "https://allowed.test/"}); got.code() != "destination_not_allowed" {
+			t.Errorf("%s: %d %s", address, got.StatusCode, got.body)
+		}
+	}
+}
+
 func TestRebinding(t *testing.T) {
 	w := run(t, setup{manifests: loose})
 	// A public address that nobody listens on at the first look-up, loopback from the second on. There is no

@@ -27,6 +27,10 @@ type Config struct {
 	// Ranges of addresses, as CIDRs, that may be connected to beside those of the Internet. Not set: none.
 	AllowedRanges []netip.Prefix `env:"PROXY_ALLOWED_RANGES"`
 
+	// Ranges of addresses, as CIDRs, that may not be connected to, also where they are public or among the allowed ones:
+	// networks of pods or nodes with public addresses. Not set: none.
+	DeniedRanges []netip.Prefix `env:"PROXY_DENIED_RANGES"`
+
 	// The largest body that values are put into, before and after, in bytes.
 	MaxTemplatedBody int64 `env:"MAX_TEMPLATED_BODY" envDefault:"10485760"`
 

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
 )
 
 func TestGuardRefuses(t *testing.T) {
-	g := dial.NewGuard(nil)
+	g := dial.NewGuard(nil, nil)
 	for _, address := range []string{
 		"0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "127.0.0.1", "127.255.255.254", "169.254.169.254", "169.254.170.2",
 		"172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.168.1.1", "198.18.0.1", "198.51.100.1", "203.0.113.1",
@@ -32,38 +33,69 @@ func TestGuardRefuses(t *testing.T) {
 	}
 }
 
-func TestGuardAllowsByName(t *testing.T) {
+func TestGuardByName(t *testing.T) {
 	for _, tt := range []struct {
-		name    string
-		allowed []string
-		in      string
-		want    bool
+		name            string
+		allowed, denied string // separated by commas
+		in              string
+		want            bool
 	}{
-		{"the range", []string{"10.1.0.0/16"}, "10.1.2.3", true},
-		{"beside the range", []string{"10.1.0.0/16"}, "10.2.0.1", false},
-		{"mapped", []string{"10.1.0.0/16"}, "::ffff:10.1.2.3", true},
-		{"a mapped range", []string{"::ffff:10.1.0.0/112"}, "10.1.2.3", true},
-		{"by NAT64", []string{"10.1.0.0/16"}, "64:ff9b::a01:203", true},
-		{"NAT64 to the Internet", []string{"64:ff9b::/96"}, "64:ff9b::808:808", true},
-		{"NAT64 to metadata", []string{"64:ff9b::/96"}, "64:ff9b::a9fe:a9fe", false},
-		{"NAT64 to loopback", []string{"64:ff9b::/96"}, "64:ff9b::7f00:1", false},
-		{"loopback", []string{"127.0.0.0/8"}, "127.0.0.1", true},
-		{"loopback of IPv6 is another range", []string{"127.0.0.0/8"}, "::1", false},
-		{"metadata by name", []string{"168.63.129.16/32"}, "168.63.129.16", true},
-		{"not masked", []string{"10.1.2.3/16"}, "10.1.9.9", true},
+		{"the range", "10.1.0.0/16", "", "10.1.2.3", true},
+		{"beside the range", "10.1.0.0/16", "", "10.2.0.1", false},
+		{"mapped", "10.1.0.0/16", "", "::ffff:10.1.2.3", true},
+		{"a mapped range", "::ffff:10.1.0.0/112", "", "10.1.2.3", true},
+		{"by NAT64", "10.1.0.0/16", "", "64:ff9b::a01:203", true},
+		{"NAT64 to the Internet", "64:ff9b::/96", "", "64:ff9b::808:808", true},
+		{"NAT64 to metadata", "64:ff9b::/96", "", "64:ff9b::a9fe:a9fe", false},
+		{"NAT64 to loopback", "64:ff9b::/96", "", "64:ff9b::7f00:1", false},
+		{"loopback", "127.0.0.0/8", "", "127.0.0.1", true},
+		{"loopback of IPv6 is another range", "127.0.0.0/8", "", "::1", false},
+		{"metadata by name", "168.63.129.16/32", "", "168.63.129.16", true},
+		{"not masked", "10.1.2.3/16", "", "10.1.9.9", true},
+
+		// An allowed IPv4 range allows no IPv6 address that only holds such an address.
+		{"ISATAP in a private network", "10.1.0.0/16", "", "fd00::5efe:a01:203", false},
+		{"ISATAP on link-local", "10.1.0.0/16", "", "fe80::200:5efe:a01:203", false},
+		{"Teredo", "10.1.0.0/16", "", "2001:0:4136:e378:8000:63bf:f5fe:fdfc", false},
+		{"6to4", "10.1.0.0/16", "", "2002:a01:203::1", false},
+		{"compatible", "10.1.0.0/16", "", "::10.1.2.3", false},
+		{"local NAT64", "10.1.0.0/16", "", "64:ff9b:1::a01:203", false},
+		{"local NAT64, allowed", "10.1.0.0/16,64:ff9b:1::/48", "", "64:ff9b:1::a01:203", true},
+		{"local NAT64 to the Internet", "64:ff9b:1::/48", "", "64:ff9b:1::808:808", true},
+		{"local NAT64 of /48 to the Internet", "64:ff9b:1::/48", "", "64:ff9b:1:808:8:800::", true},
+		{"local NAT64 to metadata", "64:ff9b:1::/48", "", "64:ff9b:1::a9fe:a9fe", false},
+		{"local NAT64 of /48 to metadata", "10.1.0.0/16,64:ff9b:1::/48", "", "64:ff9b:1:a9fe:a9:fe00:a01:203", false},
+		{"local NAT64 of /64 to metadata", "10.1.0.0/16,64:ff9b:1::/48", "", "64:ff9b:1:0:a9:fea9:fe00:0", false},
+		{"ISATAP, allowed", "10.1.0.0/16,fd00::/8", "", "fd00::5efe:a01:203", true},
+		{"ISATAP to metadata, allowed", "fd00::/8", "", "fd00::5efe:a9fe:a9fe", false},
+
+		{"denied", "", "34.118.224.0/20", "34.118.225.1", false},
+		{"beside the denied", "", "34.118.224.0/20", "34.118.240.1", true},
+		{"denied, mapped", "", "34.118.224.0/20", "::ffff:34.118.225.1", false},
+		{"a mapped range denied", "", "::ffff:34.118.224.0/116", "34.118.225.1", false},
+		{"denied, by NAT64", "64:ff9b::/96", "34.118.224.0/20", "64:ff9b::2276:e101", false},
+		{"denied, IPv6", "", "2600:1900::/28", "2600:1901::1", false},
+		{"denied and allowed", "34.118.0.0/16", "34.118.224.0/20", "34.118.225.1", false},
+		{"denied within the allowed", "10.0.0.0/8", "10.1.0.0/16", "10.1.2.3", false},
+		{"allowed beside the denied", "10.0.0.0/8", "10.1.0.0/16", "10.2.0.1", true},
 	} {
-		var prefixes []netip.Prefix
-		for _, p := range tt.allowed {
-			prefixes = append(prefixes, netip.MustParsePrefix(p))
-		}
-		if err := dial.NewGuard(prefixes).Check(netip.MustParseAddr(tt.in)); (err == nil) != tt.want {
+		if err := dial.NewGuard(prefixes(tt.allowed), prefixes(tt.denied)).Check(netip.MustParseAddr(tt.in)); (err == nil) != tt.want {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
 }
 
+func prefixes(list string) (of []netip.Prefix) {
+	for text := range strings.SplitSeq(list, ",") {
+		if text != "" {
+			of = append(of, netip.MustParsePrefix(text))
+		}
+	}
+	return of
+}
+
 func TestControlRefusesOtherNetworks(t *testing.T) {
-	g := dial.NewGuard(nil)
+	g := dial.NewGuard(nil, nil)
 	for _, tt := range [][2]string{{"udp4", "8.8.8.8:443"}, {"unix", "/run/x.sock"}, {"tcp4", "nonsense"}} {
 		if err := g.Control(context.Background(), tt[0], tt[1], nil); !errors.Is(err, dial.ErrForbidden) {
 			t.Errorf("%v: %v", tt, err)

@@ -74,7 +74,7 @@ func to(t *testing.T, targets ...*target) *http.Transport {
 	for _, s := range targets {
 		roots.AddCert(s.Certificate())
 	}
-	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
+	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, nil)})
 	t.Cleanup(pool.Close)
 	return pool.Transport(dial.Key{Endpoint: "e"}, roots)
 }
@@ -178,7 +178,7 @@ func TestTargetOfAnAddressThatIsForbidden(t *testing.T) {
 	s := newTarget(t, "127.0.0.1:0", false)
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard(nil)})
+	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard(nil, nil)})
 	defer pool.Close()
 	tr := pool.Transport(dial.Key{Endpoint: "e"}, roots)
 	for _, r := range []*http.Request{get(t, s.URL), held(t, s.URL, "x"), streamed(t, s.URL, "x"), get(t, strings.Replace(s.URL, "https", "http", 1))} {
@@ -194,7 +194,7 @@ func TestTargetOfAnAddressThatIsForbidden(t *testing.T) {
 func TestTargetThatNobodyVouchesFor(t *testing.T) {
 	leakless(t)
 	s := newTarget(t, "127.0.0.1:0", false)
-	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
+	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, nil)})
 	defer pool.Close()
 	tr := pool.Transport(dial.Key{Endpoint: "e"}, x509.NewCertPool())
 	for _, r := range []*http.Request{get(t, s.URL), streamed(t, s.URL, "x")} {
@@ -210,7 +210,7 @@ func TestKeptByEndpoint(t *testing.T) {
 	s := newTarget(t, "127.0.0.1:0", false)
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
+	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, nil)})
 	defer pool.Close()
 	one, other := dial.Key{Endpoint: "one"}, dial.Key{Endpoint: "other"}
 	for range 2 {
