@@ -63,6 +63,9 @@ func (a *answer) judge(res *http.Response) error {
 	h["X-Content-Type-Options"] = []string{"nosniff"}
 	h["Content-Security-Policy"] = append(h["Content-Security-Policy"], "sandbox")
 	allowOrigin(h, a.readBy)
+	if len(a.record.verdict.Credentials) > 0 {
+		keepPrivate(h)
+	}
 	return nil
 }
 

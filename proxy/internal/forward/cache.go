@@ -1,0 +1,70 @@
+package forward
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// decidedBy names the headers of a request that the proxy decides by.
+var decidedBy = []string{"Origin", "X-Project-ID", "X-Environment", "X-Proxy-Api-Key"}
+
+// keepPrivate makes caches that several clients share store no answer that a credential was used for: the request
+// looks the same in every project. It also names the headers that the answer depends on.
+func keepPrivate(h http.Header) {
+	kept := []string{"private"}
+	for _, line := range h["Cache-Control"] {
+		for _, directive := range splitList(line) {
+			name, _, _ := strings.Cut(directive, "=")
+			switch strings.ToLower(strings.TrimSpace(name)) {
+			case "", "private", "public", "s-maxage":
+				continue
+			}
+			kept = append(kept, directive)
+		}
+	}
+	h["Cache-Control"] = []string{strings.Join(kept, ", ")}
+	for name := range h {
+		// Some caches obey these and not Cache-Control (RFC 9213, section 2.1).
+		if strings.HasSuffix(name, "-Cache-Control") || name == "Surrogate-Control" || name == "Edge-Control" {
+			delete(h, name)
+		}
+	}
+	for _, name := range decidedBy {
+		if !slices.ContainsFunc(h["Vary"], func(line string) bool { return listsName(line, name) }) {
+			h.Add("Vary", name)
+		}
+	}
+}
+
+// listsName reports whether a list of headers has a name.
+func listsName(line, name string) bool {
+	for listed := range strings.SplitSeq(line, ",") {
+		if strings.EqualFold(strings.TrimSpace(listed), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// splitList splits a list at its commas, but for those in quotes (RFC 9110, section 5.6.1).
+func splitList(line string) (items []string) {
+	quoted, escaped := false, false
+	split := func(c rune) bool {
+		if escaped {
+			escaped = false
+			return false
+		}
+		switch c {
+		case '\\':
+			escaped = quoted
+		case '"':
+			quoted = !quoted
+		}
+		return c == ',' && !quoted
+	}
+	for _, item := range strings.FieldsFunc(line, split) {
+		items = append(items, strings.TrimSpace(item))
+	}
+	return items
+}
