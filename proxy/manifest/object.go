@@ -97,7 +97,7 @@ type ProxyEndpointSpec struct {
 	Ports []int `json:"ports,omitempty" yaml:"ports,omitempty"`
 	// AllowHTTP lets credentials go over http, readable on the way.
 	AllowHTTP bool `json:"allowHTTP,omitempty" yaml:"allowHTTP,omitempty"`
-	// Scrub says how answers are searched for the credentials that were used.
+	// Scrub says how answers are searched for the endpoint's credentials.
 	Scrub ScrubSpec `json:"scrub,omitempty" yaml:"scrub,omitempty"`
 	// CABundle holds, as PEM, the only authorities that the targets' certificates may come from. Empty: the
 	// system's.
@@ -108,7 +108,7 @@ type ProxyEndpointSpec struct {
 	Timeouts TimeoutsSpec `json:"timeouts,omitempty" yaml:"timeouts,omitempty"`
 }
 
-// ScrubSpec says how answers are searched for the credentials that were used.
+// ScrubSpec says how answers are searched for the endpoint's credentials.
 type ScrubSpec struct {
 	// Disabled passes answers unsearched.
 	Disabled bool `json:"disabled,omitempty" yaml:"disabled,omitempty"`

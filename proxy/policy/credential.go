@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
@@ -59,35 +58,10 @@ type Credential struct {
 	Value        secret.Value
 	Destinations []Rule // beside the endpoint's; none: the endpoint's alone
 	Places       Place  // 0: anywhere
-
-	once    sync.Once
-	derived Derived
-}
-
-// Derived is what a caller made of a credential's value, such as a search for it.
-type Derived interface {
-	// Zero overwrites what it holds of the value.
-	Zero()
 }
 
 // ValidID reports whether text is a credential's id: "cred_" and 1 to 64 letters, digits, "_" or "-".
 func ValidID(text string) bool { return secret.IsID(text) }
-
-// Derive returns what derive makes of the value. The first call makes it, and the credential keeps it for later
-// calls. It is overwritten together with the value.
-func (c *Credential) Derive(derive func(value []byte) Derived) Derived {
-	c.once.Do(func() { c.derived = derive(c.Value.Reveal()) })
-	return c.derived
-}
-
-// zero overwrites the value and what was derived from it.
-func (c *Credential) zero() {
-	c.once.Do(func() {})
-	if c.derived != nil {
-		c.derived.Zero()
-	}
-	c.Value.Zero()
-}
 
 // mayStand reports whether the credential may be put into place.
 func (c *Credential) mayStand(place Place) bool { return c.Places == 0 || c.Places&place == place }

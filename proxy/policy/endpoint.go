@@ -3,6 +3,7 @@ package policy
 import (
 	"crypto/x509"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -45,6 +46,30 @@ type Endpoint struct {
 
 	Limits   Limits
 	Timeouts Timeouts
+
+	once    sync.Once
+	derived Derived
+}
+
+// Derived is what a caller made of the values of an endpoint's credentials, such as a search for them.
+type Derived interface {
+	// Zero overwrites what it holds of the values.
+	Zero()
+}
+
+// Derive returns what derive makes of the endpoint's credentials. The first call makes it, and the endpoint keeps it
+// for later calls. The Snapshot overwrites it together with the values.
+func (e *Endpoint) Derive(derive func([]*Credential) Derived) Derived {
+	e.once.Do(func() { e.derived = derive(e.Credentials) })
+	return e.derived
+}
+
+// zero overwrites what was derived from the values.
+func (e *Endpoint) zero() {
+	e.once.Do(func() {})
+	if e.derived != nil {
+		e.derived.Zero()
+	}
 }
 
 // Limits bound what an endpoint's callers can ask for. 0 is no limit.

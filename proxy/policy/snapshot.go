@@ -96,8 +96,11 @@ func (s *Snapshot) Discard() { s.release() }
 // release lets go of the snapshot. The last one overwrites the values.
 func (s *Snapshot) release() {
 	if s.holders.Add(-1) == 0 {
+		for _, e := range s.endpoints {
+			e.zero()
+		}
 		for _, c := range s.credentials {
-			c.zero()
+			c.Value.Zero()
 		}
 	}
 }

@@ -98,7 +98,7 @@ type ProxyEndpointSpec struct {
 	// +optional
 	AllowHTTP bool `json:"allowHTTP,omitempty"`
 
-	// scrub says how answers are searched for the credentials that were used.
+	// scrub says how answers are searched for the endpoint's credentials.
 	//
 	// +optional
 	Scrub Scrub `json:"scrub,omitzero"`
@@ -124,7 +124,7 @@ type ProxyEndpointSpec struct {
 	Timeouts Timeouts `json:"timeouts,omitzero"`
 }
 
-// Scrub says how answers are searched for the credentials that were used.
+// Scrub says how answers are searched for the endpoint's credentials.
 type Scrub struct {
 	// disabled passes answers unsearched.
 	//

@@ -157,29 +157,33 @@ func (b *answerBody) Close() error {
 	return err
 }
 
-// search finds the credentials of a request in what comes back.
+// search finds an endpoint's credentials in what comes back.
 type search struct {
-	credentials []*policy.Credential
-	matcher     *scrub.Matcher
+	values  [][]byte // of the credentials, which overwrite them
+	matcher *scrub.Matcher
 }
 
-// newSearch returns the search for the credentials of a request, nil when there is nothing to search for. The caller
-// calls forget when the answer is over.
-func newSearch(v policy.Verdict) (s *search, forget func()) {
-	switch {
-	case v.Endpoint.KeepSecrets || len(v.Credentials) == 0:
-		return nil, func() {}
-	case len(v.Credentials) == 1:
-		m := v.Credentials[0].Derive(func(value []byte) policy.Derived { return scrub.NewMatcher(value) })
-		return &search{v.Credentials, m.(*scrub.Matcher)}, func() {}
+// newSearch returns the search for the credentials of the endpoint that a request is sent by, nil when there is nothing to
+// search for. It looks for those of other requests too, because a target may keep what one request sends and give it out
+// to the next.
+func newSearch(v policy.Verdict) *search {
+	if v.Endpoint.KeepSecrets || len(v.Credentials) == 0 {
+		return nil
 	}
-	values := make([][]byte, len(v.Credentials))
-	for i, c := range v.Credentials {
-		values[i] = c.Value.Reveal()
-	}
-	m := scrub.NewMatcher(values...)
-	return &search{v.Credentials, m}, m.Zero
+	return v.Endpoint.Derive(func(credentials []*policy.Credential) policy.Derived {
+		s := &search{}
+		for _, c := range credentials {
+			if c.Value.Len() >= policy.MinScrubbed { // others are never sent by an endpoint that searches
+				s.values = append(s.values, c.Value.Reveal())
+			}
+		}
+		s.matcher = scrub.NewMatcher(s.values...)
+		return s
+	}).(*search)
 }
+
+// Zero overwrites what was made of the values.
+func (s *search) Zero() { s.matcher.Zero() }
 
 // header takes the credentials out of values, and removes headers whose names hold one. It returns how many it found.
 func (s *search) header(h http.Header) (found int) {
@@ -203,8 +207,7 @@ func (s *search) header(h http.Header) (found int) {
 
 // inName reports whether a header's name holds a credential. Names lose their case on the way, so case does not count.
 func (s *search) inName(name string) bool {
-	for _, credential := range s.credentials {
-		value := credential.Value.Reveal()
+	for _, value := range s.values {
 		for at := 0; at+len(value) <= len(name); at++ {
 			if bytes.EqualFold([]byte(name[at:at+len(value)]), value) {
 				return true

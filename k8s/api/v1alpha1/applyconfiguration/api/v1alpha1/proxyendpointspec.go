@@ -32,7 +32,7 @@ type ProxyEndpointSpecApplyConfiguration struct {
 	Ports []int32 `json:"ports,omitempty"`
 	// allowHTTP lets credentials go over http, where they can be read on the way.
 	AllowHTTP *bool `json:"allowHTTP,omitempty"`
-	// scrub says how answers are searched for the credentials that were used.
+	// scrub says how answers are searched for the endpoint's credentials.
 	Scrub *ScrubApplyConfiguration `json:"scrub,omitempty"`
 	// caBundle holds, as PEM, the only authorities that the targets' certificates may come from. Not set: the
 	// system's.

@@ -5,7 +5,7 @@ package v1alpha1
 // ScrubApplyConfiguration represents a declarative configuration of the Scrub type for use
 // with apply.
 //
-// Scrub says how answers are searched for the credentials that were used.
+// Scrub says how answers are searched for the endpoint's credentials.
 type ScrubApplyConfiguration struct {
 	// disabled passes answers unsearched.
 	Disabled *bool `json:"disabled,omitempty"`

@@ -1,0 +1,43 @@
+package app_test
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+)
+
+// notes is a target that keeps what it is sent, and gives it out to the next caller.
+func notes() http.Handler {
+	var mu sync.Mutex
+	var kept string
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method == http.MethodPost {
+			b, _ := io.ReadAll(r.Body)
+			kept = string(b) + r.Header.Get("X-Note")
+			return
+		}
+		w.Header().Set("X-Note", kept)
+		_, _ = io.WriteString(w, "note: "+kept+".")
+	})
+}
+
+// TestStoredSecretsAreScrubbed writes one credential to the target, and reads it by another.
+func TestStoredSecretsAreScrubbed(t *testing.T) {
+	w := run(t, setup{open: true, handler: notes()})
+	for _, write := range []call{
+		{method: "POST", target: w.url("/"), body: "{{cred_other}}", headers: []string{"X-Use-Body-Templating", "true", "Content-Type", "text/plain"}},
+		{method: "POST", target: w.url("/"), headers: []string{"X-Note", "{{cred_other}}"}},
+		{method: "POST", target: w.url("/narrow/"), headers: []string{"X-Note", "{{cred_narrow}}"}}, // which may not go to the path that is read
+	} {
+		if got := w.do(write); got.StatusCode != http.StatusOK {
+			t.Fatalf("%d %s", got.StatusCode, got.body)
+		}
+		got := w.do(call{target: w.url("/"), headers: []string{"Authorization", "Bearer {{cred_main}}"}})
+		if got.body != "note: [redacted]." || got.Header.Get("X-Note") != "[redacted]" {
+			t.Errorf("%q, %q", got.body, got.Header.Get("X-Note"))
+		}
+	}
+}
