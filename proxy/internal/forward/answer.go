@@ -95,7 +95,7 @@ func (a *answer) searched(res *http.Response) (io.ReadCloser, error) {
 	}
 	delete(res.Header, "Content-Encoding")
 	dropLength(res)
-	return newScrubbedBody(res.Body, coding, a.search.matcher, a.record), nil
+	return newScrubbedBody(res.Body, coding, a.search.stream(res.Header), a.record), nil
 }
 
 // isStream reports whether nobody can know how long an answer takes: its length is not announced, or it is a stream of
@@ -184,6 +184,16 @@ func newSearch(v policy.Verdict) *search {
 
 // Zero overwrites what was made of the values.
 func (s *search) Zero() { s.matcher.Zero() }
+
+// stream returns the search through the body of an answer. Where lines are events, it holds back none that has ended.
+func (s *search) stream(h http.Header) *scrub.Stream {
+	media, _, _ := strings.Cut(strings.Join(h["Content-Type"], ","), ";")
+	switch strings.ToLower(strings.TrimSpace(media)) {
+	case "text/event-stream", "application/x-ndjson", "application/jsonl":
+		return scrub.NewLineStream(s.matcher)
+	}
+	return scrub.NewStream(s.matcher)
+}
 
 // header takes the credentials out of values, and removes headers whose names hold one. It returns how many it found.
 func (s *search) header(h http.Header) (found int) {

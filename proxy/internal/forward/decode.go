@@ -31,9 +31,8 @@ type scrubbedBody struct {
 	closed bool
 }
 
-func newScrubbedBody(body io.ReadCloser, coding string, m *scrub.Matcher, rec *record) *scrubbedBody {
+func newScrubbedBody(body io.ReadCloser, coding string, found *scrub.Stream, rec *record) *scrubbedBody {
 	plain := &decoding{source: body, coding: coding}
-	found := scrub.NewStream(m)
 	return &scrubbedBody{Reader: stream.NewReader(plain, found), body: body, plain: plain, found: found, record: rec}
 }
 

@@ -1,102 +1,152 @@
-// Package scrub owns the search for secrets in what a target answers. A secret is found as it is,
-// percent-encoded, with characters escaped as in JSON, any mixture of these, and inside base64 text of
-// either alphabet at any of the three alignments, also where that is folded into lines. Each stretch of
-// text that is part of a secret is replaced by "[redacted]", however the text is cut into chunks.
+// Package scrub owns the search for secrets in what a target answers. A secret is found
 //
-// It refuses to guess at what a target may have done to a secret beyond that: hashed, reversed,
-// encrypted or compressed ones pass.
+//   - as it is, in base64 of either alphabet at any alignment, also folded into lines, and in hexadecimal digits;
+//   - in base64 of its form in a URL, a form or JSON;
+//   - with any of its characters escaped: percent-encoded, by a backslash as in JSON and JavaScript, as a reference
+//     of HTML or XML, or several of these over each other;
+//   - with characters that are not ASCII in UTF-8, in ISO 8859-1, and as UTF-8 that was taken for ISO 8859-1.
+//
+// Each stretch of text that is part of a secret is replaced by "[redacted]", however the text is cut into chunks. At
+// the end of a text the beginning of a secret is replaced too.
+//
+// How much of a text is held back depends on its length and its line ends alone. Were it to depend on whether the text
+// may become a secret, a client whose text is echoed could learn a secret character by character.
+//
+// The package refuses to guess at what a target may have done to a secret beyond that: hashed, reversed, encrypted or
+// compressed ones pass, and those whose escaped form is more than [maxGrowth] times as long.
 package scrub
 
 import (
+	"bytes"
+	"unicode/utf8"
+
 	"golang.org/x/text/transform"
 
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
+// maxGrowth is how many times as long as a secret the text may be in which it is found.
+const maxGrowth = 12
+
 // Matcher finds secrets. It does not change once it is made, and may be used from many goroutines.
 type Matcher struct {
-	patterns []pattern
-	first    [256]bool    // bytes that a pattern can begin with
-	pairs    [1024]uint64 // and pairs of bytes, as bits
+	patterns []*pattern
+	starts   [utf8.RuneSelf][]*pattern // by their first character
+	foreign  []*pattern                // those whose first character is not ASCII
+	pairs    [1024]uint64              // pairs of bytes that a secret can begin with, as bits
+	window   int                       // bytes of text that tell whether a secret begins at the first of them
+	byLine   bool                      // secrets are also found where each line is searched alone
 }
 
 // NewMatcher returns a Matcher of secrets, each of [secret.MinSearchable] to [secret.MaxBytes] bytes. The longer
-// a secret is, the more text a stream may have to hold back.
+// a secret is, the more text a stream holds back.
 func NewMatcher(secrets ...[]byte) *Matcher {
-	m := &Matcher{}
+	m := &Matcher{byLine: true}
 	for _, s := range secrets {
 		m.patterns = append(m.patterns, patternsOf(s)...)
+		m.window = max(m.window, maxGrowth*len(s))
+		m.byLine = m.byLine && linesSuffice(s)
 	}
-	for i := range m.patterns {
-		m.admit(&m.patterns[i])
+	for _, p := range m.patterns {
+		m.enter(p)
 	}
 	return m
 }
 
 // Zero overwrites what was made of the secrets. Nothing is found any more.
 func (m *Matcher) Zero() {
-	for i := range m.patterns {
-		clear(m.patterns[i].units)
+	for _, p := range m.patterns {
+		clear(p.text)
 	}
-	m.patterns = nil
-	clear(m.first[:])
+	m.patterns, m.foreign = nil, nil
+	clear(m.starts[:])
 	clear(m.pairs[:])
 }
 
-// admit notes which two bytes p can begin with, so that others need not be looked at.
-func (m *Matcher) admit(p *pattern) {
-	u := &p.units[0]
-	starts := []byte{u.raw[0]}
-	if u.alt != 0 {
-		starts = append(starts, u.alt)
+// enter notes how p begins.
+func (m *Matcher) enter(p *pattern) {
+	c := p.text[0]
+	if c >= utf8.RuneSelf {
+		m.foreign = append(m.foreign, p)
+		starts := []byte{c, 0xC0 | c>>6} // see stepBytes
+		if char, _ := p.character(0); char < 256 {
+			starts = append(starts, byte(char))
+		}
+		for _, first := range starts {
+			for second := range 256 {
+				m.admit(first, byte(second))
+			}
+			m.admitEscapes(first)
+		}
+		return
 	}
-	for _, c := range starts {
+	for _, first := range []byte{c, p.alternative(c)} {
+		if len(m.starts[first]) == 0 || m.starts[first][len(m.starts[first])-1] != p {
+			m.starts[first] = append(m.starts[first], p)
+		}
 		for second := range 256 {
 			if p.canFollow(byte(second)) {
-				m.pair(c, byte(second))
+				m.admit(first, byte(second))
 			}
 		}
-		m.pair('%', upper[c>>4])
-		m.pair('%', lower[c>>4])
-		for e := range 256 {
-			if u.n == 1 && unescape(byte(e)) == c && c != 0 {
-				m.pair('\\', byte(e))
-			}
-		}
+		m.admitEscapes(first)
 	}
-	m.pair('\\', 'u')
 }
 
-const (
-	upper = "0123456789ABCDEF"
-	lower = "0123456789abcdef"
-)
-
-// canFollow reports whether c can come after the first byte of p's first character, when that stands as it
-// is.
+// canFollow reports whether the text can go on with c after the first character of p.
 func (p *pattern) canFollow(c byte) bool {
-	if c == '%' {
+	second := p.text[1]
+	switch {
+	case beginsEscape(rune(c)):
 		return true
+	case second >= utf8.RuneSelf:
+		return c >= utf8.RuneSelf
 	}
-	if u := &p.units[0]; u.n > 1 {
-		return c == u.raw[1]
-	}
-	if len(p.units) == 1 || c == '\\' {
-		return true
-	}
-	u := &p.units[1]
-	return c == u.raw[0] || c == u.alt && u.alt != 0 || p.lines && (c == '\r' || c == '\n')
+	return p.accepts(second, rune(c)) || p.kind == inBase && isLineBreak(rune(c))
 }
 
-func (m *Matcher) pair(a, b byte) {
-	m.first[a] = true
-	i := uint(a)<<8 | uint(b)
+// admitEscapes notes the pairs with which an escaped c can begin.
+func (m *Matcher) admitEscapes(c byte) {
+	m.admitPercents(c, '%', '\\', '&')
+	for _, second := range []byte(`ux%\&`) {
+		m.admit('\\', second)
+	}
+	if !isAlphanumeric(rune(c)) {
+		m.admit('\\', c)
+		for letter := byte('a'); letter <= 'z'; letter++ {
+			if control(rune(letter)) == rune(c) {
+				m.admit('\\', letter)
+			}
+			m.admit('&', letter)
+			m.admit('&', letter-'a'+'A')
+		}
+	}
+	// An escape may be escaped: &amp; &bsol; &percnt;
+	for _, second := range []byte(`#aAbp%\&`) {
+		m.admit('&', second)
+	}
+}
+
+// admitPercents notes the pairs with which percent-encoded bytes begin.
+func (m *Matcher) admitPercents(bytes ...byte) {
+	const upper, lower = "0123456789ABCDEF", "0123456789abcdef"
+	for _, c := range bytes {
+		m.admit('%', upper[c>>4])
+		m.admit('%', lower[c>>4])
+	}
+	for _, second := range []byte(`%\&`) {
+		m.admit('%', second)
+	}
+}
+
+func (m *Matcher) admit(first, second byte) {
+	i := uint(first)<<8 | uint(second)
 	m.pairs[i>>6] |= 1 << (i & 63)
 }
 
-// next returns the first place in text from at on where a pattern may begin, or len(text). Text is looked
-// at by pairs alone: a table of single bytes before that would be mistaken too often for the processor to
-// foresee.
+// next returns the first place in text from at on where a secret may begin, or len(text). Text is looked at by pairs
+// alone: a table of single bytes before that would be mistaken too often for the processor to foresee. At the last
+// byte no secret begins.
 func (m *Matcher) next(text []byte, at int) int {
 	if at >= len(text) {
 		return len(text)
@@ -119,25 +169,7 @@ func (m *Matcher) next(text []byte, at int) int {
 			return len(text) - len(rest) - 1 + i
 		}
 	}
-	if m.first[text[len(text)-1]] {
-		return len(text) - 1
-	}
 	return len(text)
-}
-
-// match reports whether any secret begins at the beginning of text, and where the longest ends.
-func (m *Matcher) match(text []byte, atEOF bool) (int, outcome) {
-	end, found := 0, no
-	for i := range m.patterns {
-		e, o := m.patterns[i].match(text, atEOF)
-		switch o {
-		case maybe:
-			return 0, maybe
-		case yes:
-			end, found = max(end, e), yes
-		}
-	}
-	return end, found
 }
 
 // String returns text without the secrets, and whether there were any.
@@ -152,9 +184,9 @@ func (m *Matcher) String(text string) (string, bool) {
 // Bytes returns a whole text without the secrets, and how many stretches were replaced: text itself when none
 // was.
 func (m *Matcher) Bytes(text []byte) (clean []byte, found int) {
+	s := NewStream(m)
 	for at := m.next(text, 0); at < len(text); at = m.next(text, at+1) {
-		if _, o := m.match(text[at:], true); o == yes {
-			s := NewStream(m)
+		if s.match(text, at, true) > 0 {
 			clean, _, err := transform.Bytes(s, text)
 			if err != nil {
 				return []byte(secret.Redacted), 1 // cannot be: at its end a text is not too short
@@ -165,10 +197,11 @@ func (m *Matcher) Bytes(text []byte) (clean []byte, found int) {
 	return text, 0
 }
 
-// Stream replaces the secrets in one text as it streams by. It is a transform.Transformer and holds back
-// only what may be the beginning of a secret.
+// Stream replaces the secrets in one text as it streams by. It is a transform.Transformer and holds back as many bytes
+// as the longest form of a secret has.
 type Stream struct {
 	m       *Matcher
+	byLine  bool
 	covered int    // bytes to come that belong to a secret
 	pending string // of "[redacted]", not yet given out
 	found   int
@@ -179,6 +212,10 @@ var _ transform.Transformer = (*Stream)(nil)
 // NewStream returns a Stream that searches with m.
 func NewStream(m *Matcher) *Stream { return &Stream{m: m} }
 
+// NewLineStream returns a Stream that gives out each line as soon as it has ended, and searches each line alone. It
+// does so only where m's secrets allow it; else it is like that of [NewStream].
+func NewLineStream(m *Matcher) *Stream { return &Stream{m: m, byLine: m.byLine} }
+
 // Reset begins a new text.
 func (s *Stream) Reset() { s.covered, s.pending, s.found = 0, "", 0 }
 
@@ -187,6 +224,7 @@ func (s *Stream) Found() int { return s.found }
 
 // Transform does what transform.Transformer says. Secrets that overlap are replaced as one stretch.
 func (s *Stream) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error) {
+	ready := s.ready(src, atEOF)
 	for {
 		if s.pending != "" {
 			n := copy(dst[nDst:], s.pending)
@@ -195,10 +233,13 @@ func (s *Stream) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err err
 				return nDst, nSrc, transform.ErrShortDst
 			}
 		}
-		if nSrc == len(src) {
+		switch nSrc {
+		case len(src):
 			return nDst, nSrc, nil
+		case ready:
+			return nDst, nSrc, transform.ErrShortSrc
 		}
-		to := s.m.next(src, nSrc)
+		to := min(ready, s.m.next(src[:min(ready+1, len(src))], nSrc))
 		dropped := min(s.covered, to-nSrc)
 		s.covered -= dropped
 		nSrc += dropped
@@ -208,19 +249,15 @@ func (s *Stream) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err err
 		if nSrc < to {
 			return nDst, nSrc, transform.ErrShortDst
 		}
-		if to == len(src) {
+		if to == ready {
 			continue
 		}
-		end, o := s.m.match(src[to:], atEOF)
-		switch {
-		case o == maybe:
-			return nDst, nSrc, transform.ErrShortSrc
-		case o == yes:
+		if length := s.match(src, to, atEOF); length > 0 {
 			if s.covered == 0 {
 				s.pending = secret.Redacted
 				s.found++
 			}
-			s.covered = max(s.covered, end)
+			s.covered = max(s.covered, length)
 		}
 		if s.covered == 0 {
 			if nDst == len(dst) {
@@ -233,4 +270,28 @@ func (s *Stream) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err err
 		}
 		nSrc++
 	}
+}
+
+// ready returns how many bytes of src can be judged. The others have too few bytes after them.
+func (s *Stream) ready(src []byte, atEOF bool) int {
+	if atEOF {
+		return len(src)
+	}
+	n := max(0, len(src)-s.m.window)
+	if s.byLine {
+		n = max(n, bytes.LastIndexByte(src, '\n')+1)
+	}
+	return n
+}
+
+// match returns the length of the longest secret that begins in src at at, 0 for none.
+func (s *Stream) match(src []byte, at int, atEOF bool) int {
+	t := text{bytes: src[at:min(at+s.m.window, len(src))]}
+	last := atEOF && len(t.bytes) < s.m.window // elsewhere the same, be the end of the text known yet or not
+	if s.byLine {
+		if end := bytes.IndexByte(t.bytes, '\n'); end >= 0 {
+			t.bytes, last = t.bytes[:end], false
+		}
+	}
+	return s.m.match(&t, last)
 }

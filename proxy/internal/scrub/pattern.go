@@ -1,0 +1,143 @@
+package scrub
+
+import (
+	"bytes"
+	"encoding/hex"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/lectern-dev/lectern/proxy/internal/template"
+	"github.com/lectern-dev/lectern/proxy/secret"
+	"github.com/lectern-dev/lectern/shared/wire"
+)
+
+// kind is how a secret is written in a pattern.
+type kind uint8
+
+const (
+	plain   kind = iota
+	inBase       // base64 of either alphabet, which may be folded into lines
+	inHexes      // hexadecimal digits of either case
+)
+
+// pattern is one way in which a secret may be written, before anything escapes that.
+type pattern struct {
+	text []byte
+	kind kind
+	// least is how many bytes of text are too much to pass when an answer ends within it.
+	least int
+}
+
+// patternsOf returns the ways in which a value may be written: as it is, in base64, in hexadecimal digits, and in
+// base64 of what the proxy writes into URLs, forms and JSON. Of a value of several lines it returns those of each line as well,
+// because programs indent lines and change their ends.
+func patternsOf(value []byte) []*pattern {
+	patterns := spellings(value)
+	lines := bytes.FieldsFunc(value, isLineBreak)
+	if len(lines) == 1 && len(lines[0]) == len(value) {
+		return patterns
+	}
+	for _, line := range lines {
+		if len(line) >= secret.MinSearchable && !isArmor(line) {
+			patterns = append(patterns, spellings(line)...)
+		}
+	}
+	return patterns
+}
+
+func isLineBreak(c rune) bool { return c == '\r' || c == '\n' }
+
+// isArmor reports whether a line says that a key begins or ends, which is no secret (RFC 7468, section 2).
+func isArmor(line []byte) bool { return bytes.HasPrefix(line, []byte("-----")) }
+
+// linesSuffice reports whether a value is found also where its lines are searched one by one: what is not, in lines
+// that are too short, is too little to matter.
+func linesSuffice(value []byte) bool {
+	short := 0
+	for _, line := range bytes.FieldsFunc(value, isLineBreak) {
+		if len(line) < secret.MinSearchable {
+			short += len(line)
+		}
+	}
+	return short < secret.MinSearchable
+}
+
+// spellings returns the ways in which a value without line breaks may be written, and some of others.
+func spellings(value []byte) []*pattern {
+	n := len(value)
+	patterns := []*pattern{
+		{text: bytes.Clone(value), least: secret.MinSearchable},
+		{text: hex.AppendEncode(make([]byte, 0, 2*n), value), kind: inHexes, least: 2 * secret.MinSearchable},
+	}
+	written := [][]byte{value}
+	// With room for the longest result, so that no copy stays behind that Zero does not know.
+	for _, w := range [][]byte{
+		template.AppendURL(make([]byte, 0, 3*n), value), template.AppendForm(make([]byte, 0, 3*n), value), wire.AppendTextPart(make([]byte, 0, 6*n), value),
+	} {
+		if slices.ContainsFunc(written, func(other []byte) bool { return bytes.Equal(w, other) }) {
+			clear(w)
+			continue
+		}
+		written = append(written, w)
+	}
+	for i, w := range written {
+		for shift := range 3 {
+			patterns = append(patterns, base64Pattern(w, shift))
+		}
+		if i > 0 {
+			clear(w)
+		}
+	}
+	return patterns
+}
+
+const base64Alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+// base64Pattern returns the characters of base64 text that value alone determines where shift bytes stand before it in
+// its group of three. The characters at both ends, which it shares with its neighbours, are left out: they tell at most
+// four bits of it each.
+func base64Pattern(value []byte, shift int) *pattern {
+	from := (shift*8 + 5) / 6          // the first character that lies wholly in value
+	to := (shift*8 + len(value)*8) / 6 // and the one after the last
+	p := &pattern{text: make([]byte, 0, max(0, to-from)), kind: inBase, least: (shift+secret.MinSearchable)*8/6 - from}
+	for i := from; i < to; i++ {
+		var v byte
+		for bit := i*6 - shift*8; bit < i*6-shift*8+6; bit++ {
+			v = v<<1 | value[bit/8]>>(7-bit%8)&1
+		}
+		p.text = append(p.text, base64Alphabet[v])
+	}
+	return p
+}
+
+// alternative returns another byte that may stand for c, c itself where there is none.
+func (p *pattern) alternative(c byte) byte {
+	switch {
+	case p.kind == plain && c == ' ':
+		return '+' // as forms have it
+	case p.kind == inBase && c == '+':
+		return '-'
+	case p.kind == inBase && c == '/':
+		return '_'
+	case p.kind == inHexes && c >= 'a':
+		return c - 'a' + 'A'
+	}
+	return c
+}
+
+// accepts reports whether an ASCII character of the pattern is read as char.
+func (p *pattern) accepts(c byte, char rune) bool {
+	return char == rune(c) || char == rune(p.alternative(c))
+}
+
+// character returns the character at i and its length in bytes. A byte that is not UTF-8 is a character of its own.
+func (p *pattern) character(i int) (char rune, size int) {
+	if c := p.text[i]; c < utf8.RuneSelf {
+		return rune(c), 1
+	}
+	char, size = utf8.DecodeRune(p.text[i:])
+	if size == 1 {
+		char = rune(p.text[i])
+	}
+	return char, size
+}
