@@ -93,7 +93,7 @@ func Credential(c *v1alpha1.Credential) manifest.Credential {
 		ValueFrom: manifest.ValueSource{SecretKeyRef: manifest.SecretKeyRef{
 			Name: c.Spec.ValueFrom.SecretKeyRef.Name, Key: c.Spec.ValueFrom.SecretKeyRef.Key,
 		}},
-		Destinations: rules(c.Spec.Destinations), AllowedNamespaces: c.Spec.AllowedNamespaces,
+		Destinations: rules(c.Spec.Destinations), Headers: c.Spec.Headers, AllowedNamespaces: c.Spec.AllowedNamespaces,
 	}
 	for _, place := range c.Spec.Places {
 		spec.Places = append(spec.Places, string(place))

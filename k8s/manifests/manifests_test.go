@@ -60,7 +60,8 @@ func TestEveryFieldIsCarriedOver(t *testing.T) {
 	c := &v1alpha1.Credential{ObjectMeta: meta, Spec: v1alpha1.CredentialSpec{
 		Project: "pr_1", Environment: "prod", ID: "cred_x", Destinations: rules, AllowedNamespaces: []string{"a"},
 		ValueFrom: v1alpha1.CredentialValueSource{SecretKeyRef: v1alpha1.SecretKeyRef{Name: "s", Key: "k"}},
-		Places:    []v1alpha1.CredentialPlace{v1alpha1.InURL},
+		Places:    []v1alpha1.CredentialPlace{v1alpha1.InURL, v1alpha1.InHeader},
+		Headers:   []string{"Authorization"},
 	}}
 	e := &v1alpha1.ProxyEndpoint{ObjectMeta: meta, Spec: v1alpha1.ProxyEndpointSpec{
 		Project: "pr_1", Environment: "prod", Access: v1alpha1.AccessByKey, Origins: rules[:1], Destinations: rules[1:], Methods: []string{"GET"},

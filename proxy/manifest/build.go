@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/proxy/secret"
@@ -183,6 +186,7 @@ func (b *builder) credential(o *Credential) {
 		}
 		c.Places |= p
 	}
+	b.headers(c, o)
 	c.Value = b.value(o)
 	if named && granted { // a Credential that may not be of the project claims none of its ids
 		b.claim(c, o, len(b.faults) == before)
@@ -192,6 +196,25 @@ func (b *builder) credential(o *Credential) {
 		return
 	}
 	b.credentials = append(b.credentials, c)
+}
+
+// headers takes the headers that a credential may stand in.
+func (b *builder) headers(c *policy.Credential, o *Credential) {
+	const field = "spec.headers"
+	b.checkCount(field, len(o.Spec.Headers), MaxHeaders)
+	for i, name := range o.Spec.Headers {
+		if !httpguts.ValidHeaderFieldName(name) {
+			b.fault(Invalid, fmt.Sprintf("%s[%d]", field, i), "is %q; allowed: the name of a header, such as Authorization", name)
+		}
+		c.Headers = append(c.Headers, http.CanonicalHeaderKey(name))
+	}
+	switch {
+	case len(c.Headers) == 0:
+	case c.Places == 0:
+		c.Places = policy.InHeader
+	case c.Places&policy.InHeader == 0:
+		b.fault(Invalid, field, "has no meaning, because spec.places has no header")
+	}
 }
 
 // claim enters the Credential in hand under its id, unless an earlier one of its namespace has that id.

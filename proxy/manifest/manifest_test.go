@@ -131,6 +131,8 @@ func TestFaultsNameFileAndLine(t *testing.T) {
 		{"unknown credential", edit(endpointYAML, "[cred_stripe]", "[cred_other]"), []string{`a.yaml:14:`, `no Credential with the id "cred_other"`}},
 		{"bad id", edit(credentialYAML, "id: cred_stripe", "id: stripe"), []string{`b.yaml:8: Credential/stripe: spec.id: is "stripe"; allowed: cred_`}},
 		{"bad place", edit(credentialYAML, "[header, body]", "[header, cookie]"), []string{`b.yaml:13:`, `"cookie" is not a place`}},
+		{"bad header", edit(credentialYAML, "[header, body]", "[header, body]\n  headers: [Authorization, X Key]"), []string{`b.yaml:14: Credential/stripe: spec.headers[1]: is "X Key"; allowed: the name of a header`}},
+		{"headers without their place", edit(credentialYAML, "[header, body]", "[body]\n  headers: [Authorization]"), []string{`b.yaml:14: Credential/stripe: spec.headers: has no meaning, because spec.places has no header`}},
 		{"no Secret", edit(credentialYAML, "name: stripe, key", "name: other, key"), []string{`b.yaml:10:`, `there is no Secret "other"`}},
 		{"no key", edit(credentialYAML, "key: token", "key: other"), []string{`b.yaml:10:`, `has no key "other"`}},
 		{"another namespace", edit(credentialYAML, "  name: stripe\nspec", "  name: stripe\n  namespace: b\nspec"), []string{`there is no Secret "stripe"`}},

@@ -17,6 +17,7 @@ const (
 	MaxRules    = 256 // origins, destinations, credentials: of each
 	MaxMethods  = 32
 	MaxPorts    = 64
+	MaxHeaders  = 32
 	MaxCABundle = 256 << 10 // bytes
 )
 
@@ -55,6 +56,9 @@ type CredentialSpec struct {
 	Destinations []RuleSpec `json:"destinations,omitempty" yaml:"destinations,omitempty"`
 	// Places narrow what part of a request may hold it: header, url, body. None: any.
 	Places []string `json:"places,omitempty" yaml:"places,omitempty"`
+	// Headers narrow which headers may hold it. None: any. With headers and no places, no other part of a request
+	// may hold it.
+	Headers []string `json:"headers,omitempty" yaml:"headers,omitempty"`
 	// AllowedNamespaces are those, beside the Credential's own, whose endpoints may use it; "*" for all.
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty" yaml:"allowedNamespaces,omitempty"`
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lectern-dev/lectern/proxy/secret"
@@ -58,6 +59,8 @@ type Credential struct {
 	Value        secret.Value
 	Destinations []Rule // beside the endpoint's; none: the endpoint's alone
 	Places       Place  // 0: anywhere
+	// Headers are those that the value may stand in, in canonical form. None: any.
+	Headers []string
 }
 
 // ValidID reports whether text is a credential's id: "cred_" and 1 to 64 letters, digits, "_" or "-".
@@ -69,6 +72,11 @@ func (c *Credential) mayStand(place Place) bool { return c.Places == 0 || c.Plac
 // mayGo reports whether the credential may be sent to a destination.
 func (c *Credential) mayGo(url string) bool {
 	return len(c.Destinations) == 0 || anyURL(c.Destinations, url)
+}
+
+// mayStandIn reports whether the value may be put into a header of that canonical name.
+func (c *Credential) mayStandIn(header string) bool {
+	return len(c.Headers) == 0 || slices.Contains(c.Headers, header)
 }
 
 // fitsHeader reports whether the value can stand in a header: no line breaks and no other control characters

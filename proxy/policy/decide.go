@@ -19,8 +19,9 @@ type Request struct {
 
 // Use is a credential that a request wants in a place.
 type Use struct {
-	ID    string
-	Place Place
+	ID     string
+	Place  Place
+	Header string // the canonical name, with InHeader
 }
 
 // Fault is why an endpoint does not allow a request. A greater one is found later: the endpoint that gets
@@ -115,6 +116,8 @@ func judgeUses(v *Verdict, r *Request) {
 			v.Why = "not among the endpoint's credentials"
 		case !c.mayStand(use.Place), !known && !c.mayGo(r.URL):
 			v.Why = fmt.Sprintf("the credential does not allow this destination, or not in the %s", use.Place)
+		case use.Place == InHeader && !c.mayStandIn(use.Header):
+			v.Why = fmt.Sprintf("the credential may stand in the headers %s, and not in %s", strings.Join(c.Headers, ", "), use.Header)
 		case use.Place == InHeader && !c.fitsHeader():
 			v.Why = "the value holds a line break or another control character, and cannot stand in a header"
 		case !v.Endpoint.KeepSecrets && c.Value.Len() < MinScrubbed:

@@ -17,6 +17,8 @@ const (
 )
 
 // CredentialSpec is a value that requests through the credential proxy may use, and where it may go.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.headers) || size(self.headers) == 0 || !has(self.places) || size(self.places) == 0 || 'header' in self.places",message="headers has no meaning, because places has no header"
 type CredentialSpec struct {
 	// project is the id of the project whose endpoints may use the credential. It never changes.
 	//
@@ -64,6 +66,17 @@ type CredentialSpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=3
 	Places []CredentialPlace `json:"places,omitempty"`
+
+	// headers narrow which headers of a request may hold the value, such as Authorization. None: any. With headers
+	// and no places, no other part of a request may hold it.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:Pattern=`^[!#$%&'*+.^_|~0-9A-Za-z-]+$`
+	Headers []string `json:"headers,omitempty"`
 
 	// allowedNamespaces are the namespaces, beside this object's own, whose ProxyEndpoints may use the
 	// credential; "*" for all.

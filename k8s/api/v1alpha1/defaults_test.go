@@ -104,6 +104,7 @@ func TestRoundTrip(t *testing.T) {
 			Project: "pr_1", Environment: "prod", ID: "cred_x", Destinations: rules, AllowedNamespaces: []string{"web"},
 			ValueFrom: v1alpha1.CredentialValueSource{SecretKeyRef: v1alpha1.SecretKeyRef{Name: "s", Key: "k"}},
 			Places:    []v1alpha1.CredentialPlace{v1alpha1.InHeader, v1alpha1.InBody},
+			Headers:   []string{"Authorization"},
 		}},
 		"ProxyEndpoint": &v1alpha1.ProxyEndpoint{Spec: v1alpha1.ProxyEndpointSpec{
 			Project: "pr_1", Environment: "prod", Access: v1alpha1.AccessByKey, Origins: rules, Destinations: rules, Methods: []string{"GET"},

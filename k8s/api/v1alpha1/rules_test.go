@@ -121,7 +121,10 @@ func TestRules(t *testing.T) {
 		},
 		"Credential": {
 			{"least", credential, ""},
-			{"all", with(credential, "destinations: [{domain: stripe.com}, {pattern: 'https://a\\.example/.*'}]\nplaces: [header, url, body]\nallowedNamespaces: [web]"), ""},
+			{"all", with(credential, "destinations: [{domain: stripe.com}, {pattern: 'https://a\\.example/.*'}]\nplaces: [header, url, body]\nheaders: [Authorization, X-Api-Key]\nallowedNamespaces: [web]"), ""},
+			{"headers alone", with(credential, "headers: [Authorization]"), ""},
+			{"no header's name", with(credential, "headers: ['X Key']"), "spec.headers[0]"},
+			{"headers without their place", with(credential, "headers: [Authorization]\nplaces: [url]"), "headers has no meaning, because places has no header"},
 			{"no id", replaced(credential, "id: cred_stripe\n", ""), "spec.id: Required value"},
 			{"no prefix", replaced(credential, "cred_stripe", "stripe"), "id is cred_ and 1 to 64 letters, digits, _ or -"},
 			{"prefix alone", replaced(credential, "cred_stripe", "cred_"), "id is cred_ and 1 to 64 letters, digits, _ or -"},

@@ -262,6 +262,11 @@ func (in *CredentialSpec) DeepCopyInto(out *CredentialSpec) {
 		*out = make([]CredentialPlace, len(*in))
 		copy(*out, *in)
 	}
+	if in.Headers != nil {
+		in, out := &in.Headers, &out.Headers
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.AllowedNamespaces != nil {
 		in, out := &in.AllowedNamespaces, &out.AllowedNamespaces
 		*out = make([]string, len(*in))

@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"net/textproto"
@@ -110,13 +111,17 @@ func headerToSend(sent http.Header) (http.Header, []policy.Use) {
 			}
 		}
 		for _, v := range values {
-			template.Each(v, func(id string) { uses = append(uses, policy.Use{ID: id, Place: policy.InHeader}) })
+			template.Each(v, func(id string) { uses = append(uses, policy.Use{ID: id, Place: policy.InHeader, Header: name}) })
 		}
 		header[name] = values
 	}
 	if httpguts.HeaderValuesContainsToken(sent["Te"], "trailers") {
 		header["Te"] = []string{"trailers"} // the proxy passes trailers on; the rest of TE is for the connection
 	}
+	// A map has no order, and which of several faults is reported must not change from one try to the next.
+	slices.SortStableFunc(uses, func(a, b policy.Use) int {
+		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Header, b.Header))
+	})
 	return header, uses
 }
 

@@ -192,6 +192,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: environment
       type:
         scalar: string
+    - name: headers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
     - name: id
       type:
         scalar: string

@@ -25,6 +25,9 @@ type CredentialSpecApplyConfiguration struct {
 	Destinations []RuleApplyConfiguration `json:"destinations,omitempty"`
 	// places narrow what part of a request may hold the value: header, url, body. None: any.
 	Places []apiv1alpha1.CredentialPlace `json:"places,omitempty"`
+	// headers narrow which headers of a request may hold the value, such as Authorization. None: any. With headers
+	// and no places, no other part of a request may hold it.
+	Headers []string `json:"headers,omitempty"`
 	// allowedNamespaces are the namespaces, beside this object's own, whose ProxyEndpoints may use the
 	// credential; "*" for all.
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
@@ -87,6 +90,16 @@ func (b *CredentialSpecApplyConfiguration) WithDestinations(values ...*RuleApply
 func (b *CredentialSpecApplyConfiguration) WithPlaces(values ...apiv1alpha1.CredentialPlace) *CredentialSpecApplyConfiguration {
 	for i := range values {
 		b.Places = append(b.Places, values[i])
+	}
+	return b
+}
+
+// WithHeaders adds the given value to the Headers field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Headers field.
+func (b *CredentialSpecApplyConfiguration) WithHeaders(values ...string) *CredentialSpecApplyConfiguration {
+	for i := range values {
+		b.Headers = append(b.Headers, values[i])
 	}
 	return b
 }
