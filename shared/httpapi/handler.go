@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"net/http"
@@ -16,24 +17,31 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
-// HandlerFunc serves a request or returns why it could not. It returns before the first byte of the
-// body, or writes the body through this package, which then ends the connection on an error.
+// HandlerFunc serves a request, or returns an error. It returns an error before it writes, or writes with
+// [WriteList], [WriteBody] or [WritePieces]. After the first byte of the body, an error ends the connection.
 type HandlerFunc func(w http.ResponseWriter, r *http.Request) error
 
-// ServeHTTP makes a HandlerFunc an http.Handler: the one adapter that turns errors into answers and
-// logs what was our fault.
+// ErrNotTaken is wrapped by the errors of [WriteList], [WriteBody] and [WritePieces] when a write failed: the client
+// disconnected, or did not take the answer in time.
+var ErrNotTaken = errors.New("the client did not take the answer")
+
+// ServeHTTP makes a HandlerFunc an http.Handler. It is the one adapter that turns errors into answers, and logs the
+// faults of the service.
 func (h HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h(w, r); err != nil {
 		WriteError(w, r, err)
 	}
 }
 
-// WriteError answers r with err. If the client disconnected or the body has begun, it panics with
-// [http.ErrAbortHandler] instead: the server then ends the connection, so that no client takes half an answer for a
-// complete one.
+// WriteError answers r with err, and logs it if it is a fault of the service. If the client disconnected or the body
+// has begun, it panics with [http.ErrAbortHandler] instead of an answer: the server then ends the connection, so that
+// no client takes half an answer for a complete one.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	info := InfoFrom(r.Context())
 	info.Err = err
+	if errors.Is(err, ErrNotTaken) {
+		panic(http.ErrAbortHandler)
+	}
 	// An [apierr.Error] is always sent. A handler that stops reading a body early cancels its own reads, which looks
 	// as if the client had disconnected.
 	if _, answer := errors.AsType[*apierr.Error](err); !answer && r.Context().Err() != nil && errors.Is(err, context.Canceled) {
@@ -117,11 +125,18 @@ func WriteBody(w http.ResponseWriter, r *http.Request, contentType string, body 
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	_, err := w.Write(body)
-	return err
+	return write(w, body)
 }
 
-// noneMatch tells whether the client holds tag already (RFC 9110, section 13.1.2: weak comparison).
+// write writes a part of a body. Its error wraps [ErrNotTaken].
+func write(w http.ResponseWriter, b []byte) error {
+	if _, err := w.Write(b); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotTaken, err)
+	}
+	return nil
+}
+
+// noneMatch reports whether the client holds tag already (RFC 9110, section 13.1.2: weak comparison).
 func noneMatch(headers []string, tag string) bool {
 	for _, header := range headers {
 		for candidate := range strings.SplitSeq(header, ",") {

@@ -14,14 +14,13 @@ type Info struct {
 	KeyID     string // the public id of the API key that was accepted; never the key
 	Err       error  // what the request failed with; nil when it did not
 
-	// Recorded tells that the handler wrote a line of its own that says what the access line would: that one
-	// is then for debugging only.
+	// Recorded reports that the access line is for debugging only, because another line of the log has its content.
 	Recorded bool
 
 	// BaseURL gives the scheme and host under which the client reaches the API, without a path: what
 	// links begin with. Never nil.
 	BaseURL func() string
-	// ClientAddress is the client's IP address, from a forwarded header only behind a trusted proxy.
+	// ClientAddress is the client's IP address, from a forwarded header only if a trusted proxy sent it.
 	ClientAddress string
 
 	// Logger logs with the request's id. Never nil.
@@ -39,8 +38,8 @@ func WithInfo(ctx context.Context, info *Info) context.Context {
 	return context.WithValue(ctx, infoKey{}, info)
 }
 
-// InfoFrom returns the request's Info. Outside a server's chain it returns a fresh one that nobody
-// else sees, so that handlers need no special case.
+// InfoFrom returns the request's Info. Outside a server's chain it returns a new one each time, so that handlers need
+// no special case.
 func InfoFrom(ctx context.Context) *Info {
 	if info, ok := ctx.Value(infoKey{}).(*Info); ok {
 		return info

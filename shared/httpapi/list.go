@@ -49,10 +49,10 @@ func WriteList(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list
 	return writePieces(w, r, contentType, list.Chunks())
 }
 
-// WritePieces answers 200 with a JSON body of unknown size, as its pieces come, or 304 when the client
-// has it already. Bodies with the same name must be the same.
-func WritePieces(w http.ResponseWriter, r *http.Request, name []byte, pieces iter.Seq2[[]byte, error]) error {
-	tag := etag(name, "")
+// WritePieces answers 200 with a JSON body of unknown size, as its pieces come, or 304 when the client has it already.
+// version identifies the body: equal versions mean equal bodies.
+func WritePieces(w http.ResponseWriter, r *http.Request, version []byte, pieces iter.Seq2[[]byte, error]) error {
+	tag := etag(version, "")
 	w.Header().Set("Etag", tag)
 	if noneMatch(r.Header["If-None-Match"], tag) {
 		w.WriteHeader(http.StatusNotModified)
@@ -72,14 +72,14 @@ func writePieces(w http.ResponseWriter, r *http.Request, contentType string, pie
 		if err != nil {
 			return err
 		}
-		if _, err := w.Write(piece); err != nil {
+		if err := write(w, piece); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// etag names a body and what is not in it.
+// etag returns the weak tag of a body, or of its version, and of extra, which is not in it.
 func etag(body []byte, extra string) string {
 	var d xxhash.Digest
 	d.Reset()

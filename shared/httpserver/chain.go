@@ -29,8 +29,8 @@ import (
 // chain is everything between a listener and a service's handlers. From the outside in: recovery, request id,
 // access line and metrics, route, trace, CORS, compression, headers, handler.
 //
-// A handler's http.ResponseWriter is the request's [exchange]. Around it stands gzhttp's writer if the client accepts
-// a compressed body, and otelhttp's if requests are traced.
+// The request's [exchange] wraps net/http's ResponseWriter. otelhttp's writer wraps the exchange if requests are
+// traced, and gzhttp's wraps that if the client accepts a compressed body. The handler gets the outermost writer.
 type chain struct {
 	config    Config
 	telemetry *telemetry.Telemetry
@@ -38,9 +38,10 @@ type chain struct {
 	origin    origin
 	metrics   *metrics
 	draining  *atomic.Bool
-	bodiless  bool         // requests need no body
-	most      int64        // the limit of requests in flight; 0: none
-	shed      atomic.Int64 // when refused requests were last logged, in Unix seconds
+
+	closeAfterChunked bool         // the connection ends after a request with a chunked body; see WriteHeader
+	maxInFlight       int64        // the limit of requests in flight; 0: none
+	refusalLogged     atomic.Int64 // when refused requests were last logged, in Unix seconds
 
 	traced   http.Handler                             // nil when tracing is off
 	cors     *cors.Cors                               // nil when off
@@ -88,12 +89,12 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 		c.headers.vary = nil
 		return c, nil
 	}
-	c.most = int64(o.Config.MaxInFlight)
+	c.maxInFlight = int64(o.Config.MaxInFlight)
 	if o.Plain != nil {
 		c.plain = o.Plain
 		return c, nil
 	}
-	c.bodiless = true
+	c.closeAfterChunked = true
 	var err error
 	if c.compress, err = newCompression(); err != nil {
 		return nil, fmt.Errorf("httpserver: compression: %w", err)
@@ -149,7 +150,7 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r, x.handler = c.router.Match(r)
 	x.request = r
-	if c.most > 0 && running > c.most {
+	if c.maxInFlight > 0 && running > c.maxInFlight {
 		x.handler = http.HandlerFunc(x.tooMany)
 	}
 	if c.traced != nil {
@@ -164,14 +165,15 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 var errTooMany = errors.New("as many requests as MAX_IN_FLIGHT are being answered")
 
 // tooMany answers 503 without reading the request. A refusal must cost next to nothing, so the log has at most one
-// line a second about them.
+// warning a second about them. Their access lines are for debugging only; the metrics count each refusal.
 func (x *exchange) tooMany(w http.ResponseWriter, r *http.Request) {
 	now := x.start.Unix()
-	if last := x.chain.shed.Load(); last != now && x.chain.shed.CompareAndSwap(last, now) {
+	if last := x.chain.refusalLogged.Load(); last != now && x.chain.refusalLogged.CompareAndSwap(last, now) {
 		x.info.Logger.LogAttrs(x.ctx, slog.LevelWarn, "requests are refused: too many at once",
-			slog.Int64("limit", x.chain.most))
+			slog.Int64("limit", x.chain.maxInFlight))
 	}
 	x.info.Logger = slog.New(slog.DiscardHandler)
+	x.info.Recorded = true
 	httpapi.WriteError(w, r, apierr.NotAvailable(errTooMany))
 }
 
@@ -310,9 +312,10 @@ func (x *exchange) accessLine(elapsed time.Duration) {
 	_ = out.Handle(x.ctx, line) // a log cannot report its own failure
 }
 
-// failure returns the error code that the client was sent, or "canceled" if the client disconnected.
+// failure returns the error code that the client was sent, or "canceled" if the client disconnected or did not take
+// the answer in time.
 func (x *exchange) failure() string {
-	if x.aborted && errors.Is(x.info.Err, context.Canceled) {
+	if x.aborted && (errors.Is(x.info.Err, context.Canceled) || errors.Is(x.info.Err, httpapi.ErrNotTaken)) {
 		return "canceled"
 	}
 	return string(apierr.From(x.info.Err).Code())

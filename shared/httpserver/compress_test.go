@@ -232,6 +232,7 @@ func TestBrokenOffAnswersLookBroken(t *testing.T) {
 			}
 		}
 	}
+	eventually(t, "18 lines", func() bool { return len(s.lines(t, "request")) == 18 })
 	for _, line := range s.lines(t, "request") {
 		if line["aborted"] != true {
 			t.Errorf("the access line does not say that the answer broke off: %v", line)

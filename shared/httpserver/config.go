@@ -37,7 +37,7 @@ type Config struct {
 	// How long a client may stall while it sends a body.
 	ReadTimeout time.Duration `env:"READ_TIMEOUT" envDefault:"30s"`
 
-	// How long a client may stall while it takes an answer, from chunk to chunk.
+	// How long a client may take for the next 256 KiB of an answer.
 	WriteTimeout time.Duration `env:"WRITE_TIMEOUT" envDefault:"30s"`
 
 	// How long a connection is kept without a request.
@@ -109,7 +109,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// isOrigin tells whether text is scheme and host, with a path after it only where that is allowed.
+// isOrigin reports whether text is scheme and host, with a path after it only where that is allowed.
 func isOrigin(text string, withPath bool) bool {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || !sane(u.Host) {
@@ -118,7 +118,7 @@ func isOrigin(text string, withPath bool) bool {
 	return u.User == nil && u.RawQuery == "" && u.Fragment == "" && (withPath || u.Path == "")
 }
 
-// warn logs what is allowed and probably not meant. PUBLIC_URL tells that clients come through a proxy in front.
+// warn logs settings that are allowed and probably not meant. With PUBLIC_URL, clients come through a proxy in front.
 func (c Config) warn(ctx context.Context, log *slog.Logger) {
 	if c.PublicURL != "" && len(c.TrustedProxies) == 0 {
 		log.LogAttrs(ctx, slog.LevelWarn, "PUBLIC_URL is set and TRUSTED_PROXIES is not: behind a proxy all clients have its address, "+

@@ -8,14 +8,15 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// exchange is one request and its answer. It is the outermost http.ResponseWriter: it counts what goes out, gives
-// the client time to take each part, and can be severed, after which nothing goes out any more.
+// exchange is one request and its answer. It wraps net/http's ResponseWriter: it counts what goes out, gives the
+// client time to take each part, and can be severed, after which nothing goes out any more. The writers of gzhttp
+// and otelhttp wrap the exchange in turn. The handler gets the outermost writer.
 //
 // Exchanges are not pooled. A goroutine that the handler started may hold the request's context, and with it the
 // Info, for longer than the request.
@@ -53,7 +54,10 @@ func (x *exchange) WriteHeader(status int) {
 		return
 	}
 	x.status = status
-	if x.chain.draining.Load() || x.chain.bodiless && len(x.request.TransferEncoding) > 0 {
+	if x.chain.draining.Load() { // the client's next request is for another replica
+		x.Header()["Connection"] = x.chain.headers.connectionClose
+	}
+	if x.chain.closeAfterChunked && len(x.request.TransferEncoding) > 0 {
 		// RFC 9112, section 6.1: a proxy on the way may have framed a chunked request by a Content-Length beside
 		// it. Then the bytes after the body are a request to this server alone, so the connection ends.
 		x.Header()["Connection"] = x.chain.headers.connectionClose
@@ -178,29 +182,66 @@ func (l *requestLog) WithGroup(name string) slog.Handler {
 	return &requestLog{Handler: l.Handler.WithGroup(name), id: l.id}
 }
 
+// SetReadDeadline replaces READ_TIMEOUT for the rest of the body: the handler calls it through
+// http.ResponseController. A time in the past ends a Read that waits, and each Read after it. After the end of the
+// body it does nothing.
+func (x *exchange) SetReadDeadline(t time.Time) error {
+	if x.body == nil {
+		return nil
+	}
+	return x.body.setDeadline(t)
+}
+
 // patientBody is the body of a request. Each read may wait for READ_TIMEOUT. The whole has no limit, so that a long
 // upload may take as long as the client goes on sending.
 type patientBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 	stall   time.Duration
-	ended   atomic.Bool // the body was read to its end, perhaps by another goroutine than the handler's
+
+	// Another goroutine than the handler's may read the body, or set a deadline.
+	mu    sync.Mutex
+	ended bool // the body was read to its end
+	fixed bool // the deadline stays: the body has ended, a read has failed, or the handler has set a deadline
 }
 
-// bound limits the reads that net/http makes by itself: before it sends the headers of an answer, and after the
-// handler, it reads the rest of the body to find the next request.
+// bound gives the client READ_TIMEOUT from now to send more of the body. The reads that net/http makes by itself
+// need it, too: before it sends the headers of an answer, and after the handler, it reads the rest of the body to
+// find the next request.
 func (b *patientBody) bound() {
-	if b != nil && !b.ended.Load() {
-		_ = b.control.SetReadDeadline(time.Now().Add(b.stall)) // a closed connection needs none
+	if b == nil {
+		return
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.fixed {
+		_ = b.control.SetReadDeadline(time.Now().Add(b.stall)) // a closed connection fails the read
+	}
+}
+
+// setDeadline sets the handler's own deadline.
+func (b *patientBody) setDeadline(t time.Time) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended {
+		return nil
+	}
+	b.fixed = true
+	return b.control.SetReadDeadline(t)
 }
 
 // Read reads within the limit.
 func (b *patientBody) Read(p []byte) (int, error) {
-	_ = b.control.SetReadDeadline(time.Now().Add(b.stall)) // a closed connection fails the read
+	b.bound()
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		b.ended.Store(true)
+	if err == nil {
+		return n, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fixed = true // after a fault, net/http must not wait once more for the client
+	if errors.Is(err, io.EOF) && !b.ended {
+		b.ended = true
 		// net/http goes on reading to notice when the client disconnects. A silent client is no fault there.
 		_ = b.control.SetReadDeadline(time.Time{})
 	}

@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// origin finds out who asks and under which address, with the word of proxies only where they are
-// trusted.
+// origin finds out the client's address and the URL that it used. It believes the headers of trusted proxies alone.
 type origin struct {
 	publicURL string // without a slash at its end; empty to take the request's
 	trusted   []netip.Prefix
 }
 
-// trusts tells whether address is a trusted proxy's.
+// trusts reports whether address is a trusted proxy's.
 func (o *origin) trusts(address string) bool {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
@@ -28,7 +27,7 @@ func (o *origin) trusts(address string) bool {
 	return false
 }
 
-// clientAddress returns the client's IP address: the peer's, or behind trusted proxies the last one in
+// clientAddress returns the client's IP address: the peer's, or after trusted proxies the last one in
 // X-Forwarded-For that is none of them, since whatever stands before it may be made up.
 func (o *origin) clientAddress(r *http.Request) string {
 	client := peerAddress(r.RemoteAddr)
@@ -123,7 +122,7 @@ func peerAddress(hostPort string) string {
 	return hostPort
 }
 
-// sane tells whether host can stand in a URL that others will read: a name or an IP with an optional
+// sane reports whether host can stand in a URL that others will read: a name or an IP with an optional
 // port, nothing that ends a URL or a header's field.
 func sane(host string) bool {
 	if host == "" || len(host) > 255 {

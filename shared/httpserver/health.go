@@ -50,13 +50,13 @@ type readiness struct {
 	Checks map[string]string `json:"checks"`
 }
 
-// alive says that the process answers. Nothing else is looked at: a service whose database is away is
-// not helped by a restart.
+// alive reports that the process answers. It checks nothing else: a restart does not help a service whose database
+// is down.
 func (h *health) alive(w http.ResponseWriter, _ *http.Request) error {
 	return writeStatus(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// isReady says whether requests should be sent here, and what each check found.
+// isReady reports whether requests should be sent here, and what each check found.
 func (h *health) isReady(w http.ResponseWriter, r *http.Request) error {
 	results, ready := h.probe(r.Context())
 	body := readiness{Status: "ready", Checks: make(map[string]string, len(results))}
@@ -107,7 +107,7 @@ func (h *health) probe(ctx context.Context) (map[string]bool, bool) {
 	return results, ready
 }
 
-// logChange says that a check began or ceased to fail: once, and not each time that it is asked.
+// logChange logs that a check began or ceased to fail: once, and not at each probe.
 func (h *health) logChange(ctx context.Context, check Check, err error) {
 	attrs := []slog.Attr{slog.String("check", check.Name), slog.Bool("required", check.Required)}
 	if err != nil {
@@ -124,8 +124,8 @@ func writeStatus(w http.ResponseWriter, status int, body any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, err = w.Write(append(b, '\n'))
-	return err
+	_, _ = w.Write(append(b, '\n')) // the client may have disconnected
+	return nil
 }
 
 // addOperational gives the internal router what every service has.
@@ -145,7 +145,7 @@ func addOperational(rt *httpapi.Router, h *health, metrics http.Handler, profile
 	rt.Handle("/debug/pprof/{profile}", map[string]http.Handler{http.MethodGet: http.HandlerFunc(pprof.Index)})
 }
 
-// isOperational tells whether a route is asked by machines, every few seconds.
+// isOperational reports whether machines request the route every few seconds.
 func isOperational(route string) bool {
 	return route == "/healthz" || route == "/readyz" || route == "/metrics" || strings.HasPrefix(route, "/debug/")
 }

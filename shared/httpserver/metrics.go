@@ -13,7 +13,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// metrics counts requests. The names are those of OpenTelemetry's semantic conventions for HTTP servers.
+// metrics counts requests. http.server.request.duration and http.server.active_requests follow OpenTelemetry's
+// semantic conventions for HTTP servers. http.server.response.size, the attribute listener and the status "none" are
+// our own.
 type metrics struct {
 	duration metric.Float64Histogram
 	size     metric.Int64Counter

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,7 +43,7 @@ func TestTooManyAtOnce(t *testing.T) {
 	begin := time.Now()
 	for range 100 {
 		resp, body := s.get(t, s.public+"/projects/pr_1/slow", "Origin", "https://app.example")
-		want := `{"error":{"code":"unavailable","message":"The service can not answer right now. Try again shortly."},"projectId":"pr_1"}` + "\n"
+		want := `{"error":{"code":"unavailable","message":"The service cannot answer right now. Try again shortly."},"projectId":"pr_1"}` + "\n"
 		if resp.StatusCode != http.StatusServiceUnavailable || body != want || resp.Header.Get("Retry-After") != "1" ||
 			resp.Header.Get("Access-Control-Allow-Origin") == "" || resp.Header.Get("X-Request-Id") == "" {
 			t.Fatalf("over the limit: %d %v %s", resp.StatusCode, resp.Header, body)
@@ -57,6 +59,15 @@ func TestTooManyAtOnce(t *testing.T) {
 	running.Wait()
 	if resp, _ := s.get(t, s.public+"/quick"); resp.StatusCode != http.StatusOK {
 		t.Errorf("with room again: %d", resp.StatusCode)
+	}
+	if err := s.stop(); err != nil { // writes the last lines of the log
+		t.Error(err)
+	}
+	served := s.lines(t, "request")
+	if n := len(slices.DeleteFunc(served, func(line map[string]any) bool {
+		return line["status"] != 503.0 || line["level"] != "INFO"
+	})); n > 0 {
+		t.Errorf("%d access lines of refusals are more than for debugging", n)
 	}
 	if n := strings.Count(s.log.String(), "too many at once"); n == 0 || n > 5 {
 		t.Errorf("%d lines about 100 refusals", n)
@@ -108,7 +119,7 @@ func TestSlowAndSteadyReader(t *testing.T) {
 	}
 }
 
-// A body that nobody reads and that does not come holds its connection no longer than one that is read.
+// A body that does not come holds its connection for READ_TIMEOUT, whether the handler reads it or not.
 func TestBodyThatDoesNotCome(t *testing.T) {
 	s := serve(t, setup{
 		environ: map[string]string{"READ_TIMEOUT": "100ms"},
@@ -118,9 +129,15 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 				_, err := w.Write(make([]byte, 100_000)) // the headers go out before the handler ends
 				return err
 			})
+			public.Get("/reads", func(_ http.ResponseWriter, r *http.Request) error {
+				if _, err := io.ReadAll(r.Body); !errors.Is(err, os.ErrDeadlineExceeded) {
+					return fmt.Errorf("read %v", err)
+				}
+				return nil
+			})
 		},
 	})
-	for _, path := range []string{"/quick", "/long"} {
+	for _, path := range []string{"/quick", "/long", "/reads"} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.public, "http://"))
 		if err != nil {
 			t.Fatal(err)
@@ -143,6 +160,69 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 	fmt.Fprint(next, "GET /quick HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nxGET /quick HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	if all, err := io.ReadAll(next); err != nil || strings.Count(string(all), "HTTP/1.1 200 ") != 2 {
 		t.Errorf("answered %q, %v", all, err)
+	}
+}
+
+// A handler that stops reading a body by a deadline of its own is not held by READ_TIMEOUT, and the client gets its
+// answer.
+func TestDeadlineOfTheHandler(t *testing.T) {
+	s := serve(t, setup{
+		environ: map[string]string{"READ_TIMEOUT": "1h"},
+		routes: func(public *httpapi.Router) {
+			public.Get("/stops", func(w http.ResponseWriter, r *http.Request) error {
+				read := make(chan error, 1)
+				go func() {
+					for {
+						if _, err := r.Body.Read(make([]byte, 10)); err != nil {
+							read <- err
+							return
+						}
+					}
+				}()
+				if err := http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)); err != nil {
+					return err
+				}
+				if err := <-read; !errors.Is(err, os.ErrDeadlineExceeded) {
+					return err
+				}
+				if _, err := r.Body.Read(make([]byte, 10)); !errors.Is(err, os.ErrDeadlineExceeded) {
+					return fmt.Errorf("a read after the deadline: %v", err)
+				}
+				return nil
+			})
+		},
+	})
+	for range 20 { // the read and the deadline meet in either order
+		answer, err := raw(t, s.public, "GET /stops HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx")
+		if err != nil || !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
+			t.Fatalf("answered %q, %v", answer, err)
+		}
+	}
+}
+
+// A client that disconnects while it takes an answer is no failure of the service.
+func TestClientThatDisconnects(t *testing.T) {
+	s := serve(t, setup{routes: func(public *httpapi.Router) {
+		public.Get("/endless", func(w http.ResponseWriter, r *http.Request) error {
+			return httpapi.WritePieces(w, r, []byte("v"), func(yield func([]byte, error) bool) {
+				for yield(make([]byte, 64<<10), nil) {
+				}
+			})
+		})
+	}})
+	conn := dial(t, s.public)
+	if _, err := io.WriteString(conn, "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	if line := s.lines(t, "request")[0]; line["code"] != "canceled" || line["aborted"] != true {
+		t.Errorf("the access line is %v", line)
+	}
+	if strings.Contains(s.log.String(), `"msg":"request failed"`) {
+		t.Error("it is logged as a failure")
 	}
 }
 

@@ -33,7 +33,6 @@ const patience = 20 * time.Second
 type running struct {
 	public, internal string // base URLs
 	log              *logtest.Buffer
-	telemetry        *telemetry.Telemetry
 	client           *http.Client
 	stop             func() error // tells it to stop, and waits
 	cancel           func()       // tells it to stop
@@ -88,7 +87,7 @@ func serve(t *testing.T, s setup) *running {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
 	transport := &http.Transport{DisableCompression: true}
-	r := &running{log: out, telemetry: tel, client: &http.Client{Transport: transport, Timeout: patience}, cancel: cancel, ended: ended}
+	r := &running{log: out, client: &http.Client{Transport: transport, Timeout: patience}, cancel: cancel, ended: ended}
 	r.stop = sync.OnceValue(func() error {
 		cancel()
 		transport.CloseIdleConnections()
@@ -135,12 +134,11 @@ func (r *running) do(t *testing.T, method, url string, headers ...string) (*http
 	return resp, string(body)
 }
 
-// lines returns the log's lines with this message, once there is one.
+// lines returns the log's lines with this message, once there is one. A line may come telemetry.LogDelay late.
 func (r *running) lines(t *testing.T, message string) []map[string]any {
 	t.Helper()
 	var found []map[string]any
 	eventually(t, "a line "+message, func() bool {
-		_ = r.telemetry.Flush()
 		found = nil
 		for line := range strings.Lines(r.log.String()) {
 			var m map[string]any
@@ -246,7 +244,7 @@ func TestRunFinishesWhatRuns(t *testing.T) {
 
 func TestRunServesDuringTheDelayAndAsksClientsToLeave(t *testing.T) {
 	s := serve(t, setup{
-		environ: map[string]string{"DRAIN_DELAY": "300ms"},
+		environ: map[string]string{"DRAIN_DELAY": "500ms"},
 		routes:  func(rt *httpapi.Router) { rt.Get("/x", hello) },
 	})
 	if resp, _ := s.get(t, s.public+"/x"); resp.Close {
