@@ -30,54 +30,45 @@ const zstdWindow = 8 << 20
 // errStopped ends a reading that is of no use any more.
 var errStopped = errors.New("ingest was stopped")
 
-// body is a request's body whose sender may not fall silent.
+// body is a request's body. Its reading can be stopped, and it keeps apart a fault of the connection from one of the
+// compression. The server bounds how long a sender may be silent (READ_TIMEOUT).
 type body struct {
 	source  io.Reader
 	control *http.ResponseController
-	silence time.Duration
 
 	mu      sync.Mutex
 	stopped bool
-	broken  error // what the connection ended with, other than the body's end
+	broken  error // the fault that ended the connection in the middle of the body
 }
 
-func newBody(w http.ResponseWriter, r *http.Request, silence time.Duration) *body {
-	return &body{source: r.Body, control: http.NewResponseController(w), silence: silence}
+func newBody(w http.ResponseWriter, r *http.Request) *body {
+	return &body{source: r.Body, control: http.NewResponseController(w)}
 }
 
-// Read reads, and gives the sender the whole silence again.
+// Read reads the body. After stop its error is errStopped.
 func (b *body) Read(p []byte) (int, error) {
-	b.mu.Lock()
-	if b.stopped {
-		b.mu.Unlock()
-		return 0, errStopped
-	}
-	_ = b.control.SetReadDeadline(time.Now().Add(b.silence)) // a test's recorder has no deadlines
-	b.mu.Unlock()
 	n, err := b.source.Read(p)
-	if err != nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if errors.Is(err, io.EOF) {
-			// The server watches the connection from here on, and would take the deadline for the
-			// client's end.
-			_ = b.control.SetReadDeadline(time.Time{})
-		} else {
-			b.broken = err
-		}
+	if err == nil || errors.Is(err, io.EOF) {
+		return n, err
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stopped {
+		return n, errStopped
+	}
+	b.broken = err
 	return n, err
 }
 
-// stop ends a Read that waits, and all that follow.
+// stop ends a Read that waits, and each that follows, unless the body has ended.
 func (b *body) stop() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.stopped = true
-	_ = b.control.SetReadDeadline(time.Unix(1, 0))
+	b.mu.Unlock()
+	_ = b.control.SetReadDeadline(time.Unix(1, 0)) // a test's recorder has no deadlines
 }
 
-// connectionFault returns what the connection ended with in the middle of the body, nil if it did not.
+// connectionFault returns the fault that ended the connection in the middle of the body, nil if there was none.
 func (b *body) connectionFault() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

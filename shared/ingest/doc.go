@@ -7,7 +7,8 @@
 // repeated when the database could not take it for a moment, and nothing is acknowledged before the
 // whole body was read.
 //
-// It refuses to know any record: a [Kind] names its fields and what they may hold.
+// It refuses to know any record: a [Kind] names its fields and what they may hold. How long a sender may be silent
+// is the server's to bound (READ_TIMEOUT of package httpserver).
 package ingest
 
 import (
@@ -33,11 +34,7 @@ type Options struct {
 	// and one line more.
 	BatchBytes int `env:"INGEST_BATCH_BYTES" envDefault:"4194304"`
 
-	// How long a sender may be silent; its connection then ends. One that is slow but goes on has all the
-	// time it wants.
-	ReadTimeout time.Duration `env:"INGEST_READ_TIMEOUT" envDefault:"30s"`
-
-	// For how long a batch is tried again that the database can not take; the request
+	// For how long a batch is tried again that the database cannot take; the request
 	// then fails with 503. 0 tries once.
 	RetryTime time.Duration `env:"INGEST_RETRY_TIME" envDefault:"10s"`
 
@@ -57,9 +54,6 @@ func (o Options) Validate() error {
 	number("MAX_RECORD_BYTES", o.MaxRecordBytes, 1024, 512<<20)
 	number("INGEST_BATCH_RECORDS", o.BatchRecords, 1, 100_000)
 	number("INGEST_BATCH_BYTES", o.BatchBytes, 1024, 512<<20)
-	if o.ReadTimeout < time.Millisecond {
-		faults = append(faults, config.Invalid("INGEST_READ_TIMEOUT", o.ReadTimeout, "1ms or more"))
-	}
 	if o.RetryTime < 0 {
 		faults = append(faults, config.Invalid("INGEST_RETRY_TIME", o.RetryTime, "0s or more"))
 	}
@@ -75,9 +69,6 @@ func (o Options) withDefaults() Options {
 		if *d.value == 0 {
 			*d.value = d.usual
 		}
-	}
-	if o.ReadTimeout == 0 {
-		o.ReadTimeout = 30 * time.Second
 	}
 	return o
 }

@@ -18,7 +18,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/httpserver"
 	"github.com/lectern-dev/lectern/shared/ingest"
+	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -108,12 +112,13 @@ func TestAPanicOfAStoreReachesTheServersOwnRecovery(t *testing.T) {
 	t.Error("the panic was swallowed")
 }
 
-// server serves a handler of notes over a real socket and tells how requests ended.
-func server(t *testing.T, s *shelf, o ingest.Options) (addr string, ended chan any) {
+// server serves a handler of notes as a service does, and returns the values that its requests panicked with, nil if
+// they did not.
+func server(t *testing.T, s *shelf, o ingest.Options, readTimeout time.Duration) (addr string, ended chan any) {
 	t.Helper()
 	ended = make(chan any, 10)
 	handler := ingest.Handler(kind(s), o)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return serve(t, readTimeout, func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			v := recover()
 			ended <- v
@@ -122,10 +127,52 @@ func server(t *testing.T, s *shelf, o ingest.Options) (addr string, ended chan a
 			}
 		}()
 		handler.ServeHTTP(w, r)
-	}))
-	srv.Config.ErrorLog = nil
-	t.Cleanup(srv.Close)
-	return srv.Listener.Addr().String(), ended
+	}), ended
+}
+
+// serve serves /notes on the internal address of a service's server, and returns that address.
+func serve(t *testing.T, readTimeout time.Duration, handler http.HandlerFunc) string {
+	t.Helper()
+	var c struct {
+		Server    httpserver.Config
+		Telemetry telemetry.Config
+	}
+	if err := config.Load(&c, map[string]string{
+		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "READ_TIMEOUT": readTimeout.String(),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	tel, err := telemetry.Start(t.Context(), telemetry.Options{Service: "test", Config: c.Telemetry, LogOutput: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	internal := httpapi.NewRouter()
+	internal.Any("/notes", handler)
+	ready := make(chan string, 1)
+	c.Server.Ready = func(_, internal net.Addr) { ready <- internal.String() }
+	srv, err := httpserver.New(httpserver.Options{
+		Service: "test", Config: c.Server, Telemetry: tel, Public: httpapi.NewRouter(), Internal: internal,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	go func() { stopped <- srv.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-stopped, tel.Shutdown(context.Background())); err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case addr := <-ready:
+		return addr
+	case err := <-stopped:
+		stopped <- nil
+		t.Fatal(err)
+		return ""
+	}
 }
 
 // dial sends the head of a POST of length bytes and what of the body is given.
@@ -137,7 +184,7 @@ func dial(t *testing.T, addr string, length int, body string) net.Conn {
 	}
 	t.Cleanup(func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
-	if _, err := fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", length, body); err != nil {
+	if _, err := fmt.Fprintf(conn, "POST /notes HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", length, body); err != nil {
 		t.Fatal(err)
 	}
 	return conn
@@ -145,7 +192,7 @@ func dial(t *testing.T, addr string, length int, body string) net.Conn {
 
 func TestASilentSenderIsEnded(t *testing.T) {
 	var s shelf
-	addr, ended := server(t, &s, ingest.Options{ReadTimeout: 50 * time.Millisecond})
+	addr, ended := server(t, &s, ingest.Options{}, 50*time.Millisecond)
 	conn := dial(t, addr, 10_000, notesBody(3))
 	answer, err := io.ReadAll(conn)
 	if len(answer) > 0 {
@@ -162,7 +209,7 @@ func TestASilentSenderIsEnded(t *testing.T) {
 
 func TestABodyThatBreaksOff(t *testing.T) {
 	var s shelf
-	addr, ended := server(t, &s, ingest.Options{BatchRecords: 2})
+	addr, ended := server(t, &s, ingest.Options{BatchRecords: 2}, time.Minute)
 	conn := dial(t, addr, 10_000, notesBody(3))
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)
@@ -178,7 +225,7 @@ func TestABodyThatBreaksOff(t *testing.T) {
 func TestASlowSenderThatGoesOnIsServed(t *testing.T) {
 	var s shelf
 	const silence = 400 * time.Millisecond
-	addr, _ := server(t, &s, ingest.Options{ReadTimeout: silence})
+	addr, _ := server(t, &s, ingest.Options{}, silence)
 	body := notesBody(8)
 	conn := dial(t, addr, len(body), "")
 	begin := time.Now()
@@ -212,8 +259,8 @@ func TestALongStoreAfterTheBodyOutlivesTheReadTimeout(t *testing.T) {
 		time.Sleep(5 * silence) // as a slow database
 		return nil
 	}}
-	addr, _ := server(t, &s, ingest.Options{ReadTimeout: silence})
-	resp, err := http.Post("http://"+addr, "", strings.NewReader(notesBody(2)))
+	addr, _ := server(t, &s, ingest.Options{}, silence)
+	resp, err := http.Post("http://"+addr+"/notes", "", strings.NewReader(notesBody(2)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +273,7 @@ func TestALongStoreAfterTheBodyOutlivesTheReadTimeout(t *testing.T) {
 
 func TestAFailedStoreDoesNotWaitForTheSender(t *testing.T) {
 	s := shelf{before: func(int, string, []note) error { return errors.New("broken") }}
-	addr, _ := server(t, &s, ingest.Options{ReadTimeout: 50 * time.Second, BatchRecords: 1})
+	addr, _ := server(t, &s, ingest.Options{BatchRecords: 1}, time.Minute)
 	conn := dial(t, addr, 1<<20, notesBody(2)) // and then silence
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -297,7 +344,7 @@ func TestTheRequestAfterAFailedStoreIsServed(t *testing.T) {
 		return nil
 	}}
 	handler := ingest.Handler(kind(&s), ingest.Options{RetryTime: time.Nanosecond})
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr := serve(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
 		if r.Context().Err() != nil {
 			t.Error("a request began cancelled")
 		}
@@ -305,10 +352,10 @@ func TestTheRequestAfterAFailedStoreIsServed(t *testing.T) {
 		if w.Header().Get("Connection") == "" && s.calls%2 == 1 {
 			<-r.Context().Done() // what the server makes of the deadline, before it goes on
 		}
-	}))
-	defer web.Close()
+	})
+	defer http.DefaultClient.CloseIdleConnections()
 	for i := range 10 {
-		resp, err := web.Client().Post(web.URL, "application/x-ndjson", strings.NewReader(notesBody(1)))
+		resp, err := http.Post("http://"+addr+"/notes", "application/x-ndjson", strings.NewReader(notesBody(1)))
 		if err != nil {
 			t.Fatalf("request %d: %v", i, err)
 		}

@@ -18,8 +18,8 @@ import (
 type Field[T any] struct {
 	name     string
 	nullable bool
-	// read puts a value that is not null into the record. Text is the line, in which raw stands.
-	read func(s *scratch, raw value, record *T) *Fault
+	// read puts v, which is not null, into the record.
+	read func(s *scratch, v value, record *T) *Fault
 	// clear makes the record's field null, as the record may have been used before. Nil when not
 	// nullable.
 	clear func(record *T)
@@ -38,7 +38,7 @@ type Rule struct {
 	ok func(s string, b []byte) bool
 }
 
-// AnyText is the rule of free text: anything but a NUL, which Postgres can not store.
+// AnyText is the rule of free text: anything but a NUL, which Postgres cannot store.
 func AnyText() Rule {
 	return Rule{"text without NUL (U+0000)", noNUL}
 }
@@ -72,7 +72,7 @@ func JSONArrayText() Rule {
 
 func noNUL(s string, _ []byte) bool { return strings.IndexByte(s, 0) < 0 }
 
-// validJSON tells whether b is JSON, of the kind that begins with first if that is not 0.
+// validJSON reports whether b is JSON, of the kind that begins with first if that is not 0.
 func validJSON(b []byte, first byte) bool {
 	if first != 0 {
 		begin := bytes.TrimLeft(b, " \t\r\n")

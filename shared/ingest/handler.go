@@ -94,7 +94,7 @@ func Handler[T any](k Kind[T], o Options) httpapi.HandlerFunc {
 		if err := checkType(r); err != nil {
 			return err
 		}
-		b := newBody(w, r, o.ReadTimeout)
+		b := newBody(w, r)
 		summary, err := take(r, b, &run[T]{
 			kind: k, options: o, parser: newParser(shape, k.Check), stopReading: b.stop, count: count,
 			summary: Summary{Rejects: []Reject{}},
@@ -116,16 +116,16 @@ func take[T any](r *http.Request, b *body, in *run[T]) (Summary, error) {
 	return in.all(r.Context(), &lines{source: source, max: in.options.MaxRecordBytes})
 }
 
-// answerFault decides who is told what of a failure.
+// answerFault returns the error to answer, or ends the connection if the body broke off.
 func answerFault(w http.ResponseWriter, r *http.Request, b *body, err error) error {
 	if _, ok := errors.AsType[*storeError](err); ok {
-		// Its reading was ended by a deadline, which the server, if it had begun to watch for the
-		// client's end, takes for that: the next request on this connection would begin cancelled.
+		// The deadline that ended the reading may have met the server's own read for the client's end,
+		// just after the body's. The next request on this connection would then begin cancelled.
 		w.Header().Set("Connection", "close")
 		return err
 	}
 	if broken := b.connectionFault(); broken != nil {
-		// There is nobody to answer to, or somebody who must not take half for whole.
+		// The client is gone, or must not take half of its body for the whole.
 		httpapi.InfoFrom(r.Context()).Err = broken
 		panic(http.ErrAbortHandler)
 	}
@@ -184,5 +184,5 @@ func (c counter) add(ctx context.Context, stored, existing, rejected int) {
 	}
 }
 
-// isEnd tells whether a source ended as it should.
+// isEnd reports whether a source ended as it should.
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }

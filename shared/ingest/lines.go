@@ -23,7 +23,7 @@ type lines struct {
 	buffer []byte
 	begin  int   // of what was not given out
 	end    int   // of what was read
-	looked int   // bytes behind begin that hold no end of line
+	looked int   // bytes after begin that hold no end of line
 	number int64 // of the last line given out, from 1
 	over   error // what ended the source, after what is in the buffer
 }
@@ -98,7 +98,7 @@ func (l *lines) skip() error {
 	}
 }
 
-// fill reads more behind what is there, and makes room for it first.
+// fill makes room in the buffer, and reads more after the bytes that it holds.
 func (l *lines) fill() {
 	if l.begin > 0 {
 		l.end = copy(l.buffer, l.buffer[l.begin:l.end])

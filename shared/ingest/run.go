@@ -235,7 +235,7 @@ func (r *run[T]) byProject(b *batch[T], store func(project string, records []T, 
 // storeRecords stores records of one project. When the database refuses what one of them holds, which
 // the fields' rules should have seen, that one alone is rejected: it is found by halving.
 func (r *run[T]) storeRecords(ctx context.Context, project string, records []T) (Result, error) {
-	result, err := r.storeStubbornly(ctx, project, records)
+	result, err := r.storeWithRetry(ctx, project, records)
 	state, refused := refusedContent(err)
 	if !refused {
 		return result, err
@@ -261,7 +261,7 @@ func (r *run[T]) storeRecords(ctx context.Context, project string, records []T) 
 	return low, nil
 }
 
-// refusedContent tells whether err is about what a record holds, by its SQLSTATE: data exceptions
+// refusedContent reports whether err is about the content of a record, by its SQLSTATE: data exceptions
 // (class 22), missing or checked values (23502, 23514), limits of the program (class 54).
 func refusedContent(err error) (state string, refused bool) {
 	var sql interface{ SQLState() string }
@@ -280,8 +280,8 @@ const (
 	longestPause = time.Second
 )
 
-// storeStubbornly repeats what the database can not take for the moment.
-func (r *run[T]) storeStubbornly(ctx context.Context, project string, records []T) (Result, error) {
+// storeWithRetry stores records, and retries for RetryTime while the database is unavailable.
+func (r *run[T]) storeWithRetry(ctx context.Context, project string, records []T) (Result, error) {
 	begin := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		result, err := r.kind.Store(ctx, project, records)
