@@ -70,8 +70,8 @@ func (e *Error) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.cause }
 
-// With returns a copy whose context field name is value: a string, an integer or nil. A field that
-// the code does not carry is dropped, so that a body never has more than the contract says.
+// With returns a copy whose context field name is value: a string, an integer or nil. MarshalJSON writes only the fields
+// that the code carries, so that a body never has more than the contract says.
 func (e *Error) With(name string, value any) *Error {
 	c := *e
 	c.context = make([]field, 0, len(e.context)+1)
@@ -84,7 +84,7 @@ func (e *Error) With(name string, value any) *Error {
 	return &c
 }
 
-// Has tells whether the context field name was set.
+// Has reports whether the context field name was set, also if the code does not carry it.
 func (e *Error) Has(name string) bool {
 	_, ok := e.field(name)
 	return ok
@@ -138,7 +138,8 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// From returns err as an *Error: the one it wraps, or an [Internal] that hides it.
+// From returns err as an *Error: the one that it wraps, or an [Internal] that hides it. err becomes the cause of the
+// result if that has none.
 func From(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		if e.cause == nil && error(e) != err {

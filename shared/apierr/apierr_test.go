@@ -24,7 +24,7 @@ func TestBody(t *testing.T) {
 		{"a field that is not the code's is dropped", NoEntry("en_1").With("projectId", "p"),
 			`{"error":{"code":"entry_not_found","message":"The entry with the specified ID does not exist or you don't have permission to access it."},"entryId":"en_1"}`},
 		{"the cause stays inside", NotAvailable(errors.New("dial 10.1.2.3")).With("projectId", "p"),
-			`{"error":{"code":"unavailable","message":"The service can not answer right now. Try again shortly."},"projectId":"p"}`},
+			`{"error":{"code":"unavailable","message":"The service cannot answer right now. Try again shortly."},"projectId":"p"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

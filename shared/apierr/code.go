@@ -73,7 +73,7 @@ var specs = map[Code]spec{
 	UpstreamTimeout:       {504, nil},
 }
 
-// Codes returns every code, sorted: for tests that hold descriptions against the set.
+// Codes returns every code, sorted. Tests compare the API description with them.
 func Codes() []Code {
 	codes := make([]Code, 0, len(specs))
 	for c := range specs {
@@ -89,7 +89,7 @@ func (c Code) Status() int { return specs[c].status }
 // Context returns the names of the fields that a body of c carries beside error, in order.
 func (c Code) Context() []string { return slices.Clone(specs[c].context) }
 
-// BadParameter says that the parameter name was given as given, and what is allowed instead.
+// BadParameter returns the fault of the parameter name, which was given as given, with what is allowed instead.
 func BadParameter(name, given, allowed string) *Error {
 	const longest = 100
 	if len(given) > longest {
@@ -105,36 +105,36 @@ func NotAuthorized() *Error {
 	return New(Unauthorized, "You are not authorized to access this project with the API key provided.")
 }
 
-// NoEntry says that the project has no entry of that id.
+// NoEntry returns the fault that the project has no entry of that id.
 func NoEntry(entryID string) *Error {
 	return New(EntryNotFound, "The entry with the specified ID does not exist or you don't have permission to access it.").
 		With("entryId", entryID)
 }
 
-// NoEmbeddable says that the project has no embeddable of that id.
+// NoEmbeddable returns the fault that the project has no embeddable of that id.
 func NoEmbeddable(embeddableID string) *Error {
 	return New(EmbeddableDoesNotExist, "The embeddable with the specified ID does not exist in this project.").
 		With("embeddableId", embeddableID)
 }
 
-// NoEmbeddableVersion says that the project has no embeddable of that id with a version of that number.
+// NoEmbeddableVersion returns the fault that the project has no embeddable of that id with a version of that number.
 func NoEmbeddableVersion(embeddableID string, number int64) *Error {
 	return New(EmbeddableVersionDoesNotExist, "The embeddable with the specified ID does not exist in this project, or has no version of this number.").
 		With("embeddableId", embeddableID).With("versionNumber", number)
 }
 
-// NoExperiment says that the project has no experiment of that id.
+// NoExperiment returns the fault that the project has no experiment of that id.
 func NoExperiment(experimentID string) *Error {
 	return New(ExperimentNotFound, "The experiment with the specified ID does not exist in this project.").
 		With("experimentId", experimentID)
 }
 
-// NoRoute says that no operation has the request's path.
+// NoRoute returns the fault that no operation has the request's path.
 func NoRoute() *Error {
 	return New(RouteNotFound, "There is no such path.")
 }
 
-// BadMethod says that the path exists and which methods it has.
+// BadMethod returns the fault of a method that the path does not have, with those that it has.
 func BadMethod(method string, allowed ...string) *Error {
 	allow := strings.Join(allowed, ", ")
 	e := New(MethodNotAllowed, fmt.Sprintf("Method %q is not allowed here; allowed: %s.", method, allow))
@@ -142,9 +142,9 @@ func BadMethod(method string, allowed ...string) *Error {
 	return e
 }
 
-// NotAvailable says that something the answer needs is out of reach for now. The client is asked to
+// NotAvailable returns the fault that something the answer needs is out of reach for now. The client is asked to
 // come back after a second.
 func NotAvailable(cause error) *Error {
-	return New(Unavailable, "The service can not answer right now. Try again shortly.").
+	return New(Unavailable, "The service cannot answer right now. Try again shortly.").
 		After(time.Second).Because(cause)
 }

@@ -39,7 +39,7 @@ type Asset struct {
 	// Gzipped is the content compressed by gzip; nil when it is kept as it is.
 	Gzipped []byte
 	plain   []byte
-	// Immutable tells that the name changes with the content, so that it may be kept for ever.
+	// Immutable reports that the name changes with the content, so that clients may cache it for ever.
 	Immutable bool
 }
 
