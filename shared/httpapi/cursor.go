@@ -21,7 +21,9 @@ type Binding struct {
 	Descending bool
 	Filters    []string // each in a canonical form
 
-	Least, Most int64 // the range of a record's sort key
+	// Least and Most bound a record's sort key. Position refuses a key outside: the check is not secret, so a client
+	// can make a cursor with any key, and Postgres cannot take every time. A cursor does not depend on them.
+	Least, Most int64
 }
 
 // A cursor is the base64url of a version, a key (8 bytes), an id, and a check over these and the binding. The check

@@ -13,9 +13,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Query reads an operation's query parameters. The first fault sticks and is returned by Err: an
-// unknown parameter, one given twice, or a value outside of what is allowed. The methods return the
-// default from then on.
+// Query reads an operation's query parameters. Err returns the first fault: an unknown parameter, one given twice, or
+// a value that is not allowed. After a fault the values that the methods return mean nothing: check Err before you
+// use them.
 type Query struct {
 	values map[string]string
 	order  []string
@@ -73,7 +73,7 @@ func (q *Query) Err() error { return q.err }
 // Fail records a fault that a caller found in the parameter name.
 func (q *Query) Fail(name, allowed string) { q.fail(name, q.values[name], allowed) }
 
-// Has tells whether the parameter was given.
+// Has reports whether the parameter was given. After a fault it returns false.
 func (q *Query) Has(name string) bool {
 	_, ok := q.values[name]
 	return ok && q.err == nil

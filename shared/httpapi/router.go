@@ -20,9 +20,8 @@ import (
 // Match and ServeHTTP are separate, so that the layers around the handlers (trace, access log) know the route before
 // the handler runs, and also handle a request without a route.
 type Router struct {
-	mux       *mux.Router
-	templates []string
-	connect   http.Handler
+	mux     *mux.Router
+	connect http.Handler
 }
 
 // NewRouter returns a Router without routes.
@@ -50,14 +49,10 @@ func (rt *Router) Any(template string, h http.Handler) {
 	if err := rt.mux.Path(template).Name(template).Handler(h).GetError(); err != nil {
 		panic(fmt.Sprintf("httpapi: the path template %q: %v", template, err))
 	}
-	rt.templates = append(rt.templates, template)
 }
 
 // Connect serves CONNECT with h. Requests of CONNECT have no path (RFC 9110, section 9.3.6), so no template matches.
 func (rt *Router) Connect(h http.Handler) { rt.connect = h }
-
-// Templates returns the templates in the order in which they were added.
-func (rt *Router) Templates() []string { return rt.templates }
 
 // Match returns the handler of r's path, which answers 404 when there is none, and r with its path's
 // template as r.Pattern. The request's Info learns the template and the path's variables.
@@ -69,11 +64,7 @@ func (rt *Router) Match(r *http.Request) (*http.Request, http.Handler) {
 	if !rt.mux.Match(r, &match) {
 		return r, HandlerFunc(noRoute)
 	}
-	info, ok := r.Context().Value(infoKey{}).(*Info)
-	if !ok { // a test calls the router without a server
-		info = InfoFrom(r.Context())
-		r = r.WithContext(WithInfo(r.Context(), info))
-	}
+	info := InfoFrom(r.Context())
 	info.Route, info.variables = match.Route.GetName(), match.Vars
 	r.Pattern = info.Route
 	if project, err := url.PathUnescape(match.Vars["projectId"]); err == nil && utf8.ValidString(project) {

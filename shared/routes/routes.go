@@ -96,17 +96,12 @@ func Internal() []Route {
 	}
 }
 
-// Of returns the routes of one service.
-func Of(all []Route, s Service) []Route {
-	return slices.DeleteFunc(slices.Clone(all), func(r Route) bool { return r.Service != s })
-}
-
-// Allows tells whether the route serves method.
+// Allows reports whether the route serves method.
 func (r Route) Allows(method string) bool {
 	return r.Methods == nil || slices.Contains(r.Methods, method)
 }
 
-// Matches tells whether escapedPath, as url.URL.EscapedPath gives it, is this route's. A variable takes
+// Matches reports whether escapedPath, as url.URL.EscapedPath gives it, is this route's. A variable takes
 // one segment that is not empty; a percent-encoded slash stays within its segment. Nothing is cleaned:
 // case, double and trailing slashes and dots count as they come.
 func (r Route) Matches(escapedPath string) bool {

@@ -59,7 +59,7 @@ func (d *Document) Faults(a Answer) []string {
 	return append(headerFaults(response.Value, a.Header), bodyFaults(response.Value, a)...)
 }
 
-// preflight tells whether a is CORS' answer to a question of a browser.
+// preflight reports whether a is CORS' answer to a question of a browser.
 func preflight(a Answer) bool {
 	return a.Method == http.MethodOptions && a.Status < 300 && a.Header.Get("Vary") != ""
 }
@@ -143,7 +143,7 @@ func bodyFaults(response *openapi3.Response, a Answer) []string {
 	}
 	body, err := decoded(a)
 	if err != nil {
-		return []string{"the body can not be decompressed: " + err.Error()}
+		return []string{"the body cannot be decompressed: " + err.Error()}
 	}
 	switch name {
 	case "application/json":

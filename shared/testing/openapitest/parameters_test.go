@@ -39,8 +39,10 @@ func TestServiceFaults(t *testing.T) {
 			router := httpapi.NewRouter()
 			paths := tc.paths
 			if paths == nil {
-				for _, r := range routes.Of(routes.Public(), routes.Experiments) {
-					paths = append(paths, r.Template)
+				for _, r := range routes.Public() {
+					if r.Service == routes.Experiments {
+						paths = append(paths, r.Template)
+					}
 				}
 			}
 			for _, path := range paths {
@@ -59,7 +61,8 @@ func TestServiceFaults(t *testing.T) {
 			}
 			faults := d.ServiceFaults(routes.Experiments, func(path string) openapitest.Answer {
 				w := httptest.NewRecorder()
-				router.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+				r := httptest.NewRequest(http.MethodGet, path, nil)
+				router.ServeHTTP(w, r.WithContext(httpapi.WithInfo(r.Context(), httpapi.InfoFrom(r.Context()))))
 				return openapitest.Answer{Method: "GET", Path: path, Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()}
 			})
 			if got := fmt.Sprint(faults); tc.want == "" && len(faults) > 0 || !strings.Contains(got, tc.want) {
