@@ -1,10 +1,11 @@
 // Package exportlimit bounds what large lists ask of the database, so that a project that exports much leaves room
 // for small requests and for other projects' exports.
 //
-// A list that goes on after its first chunk is large. A project may read so many of them at once; one more waits,
-// and is answered 429. Each statement of a large list holds two semaphores: one of its project and one of all
-// projects. As a project waits for the second with its own share of statements only, a project with many lists
-// takes no more than one with few.
+// A list that goes on after its first chunk is large. A project may read PROJECT_MAX_EXPORTS of them at once. One more
+// waits for PROJECT_EXPORT_WAIT, and gets 429 if none has ended by then. Each statement of a large list holds two
+// semaphores: one of its project and one of all projects. It first acquires its project's, so at most
+// PROJECT_MAX_READS statements of one project wait for the shared one. A project with many lists takes no more of it
+// than one with few.
 //
 // It bounds one process and shares nothing with others.
 package exportlimit
@@ -29,8 +30,8 @@ import (
 
 // Options bound the large lists of one process.
 type Options struct {
-	// How many lists of more than 500 records one project may read at once from one replica. One more waits for
-	// PROJECT_EXPORT_WAIT until one of them ends, and is answered 429 when none does. 0: any number.
+	// How many large lists (500 records or more, or more than 4 MiB) one project may read at once from one
+	// replica. One more waits for PROJECT_EXPORT_WAIT, and is answered 429 if none has ended by then. 0: any number.
 	ProjectLists int `env:"PROJECT_MAX_EXPORTS" envDefault:"16"`
 
 	// How long a list waits that is over PROJECT_MAX_EXPORTS. 0: not at all.
@@ -41,7 +42,7 @@ type Options struct {
 	ProjectReads int `env:"PROJECT_MAX_READS" envDefault:"0"`
 
 	// How many large lists of all projects query the database at the same time. Keep it below
-	// DATABASE_MAX_CONNS. 0 takes the CPUs that the process may use.
+	// DATABASE_MAX_CONNS. 0 takes the CPUs that the process may use, or PROJECT_MAX_READS if that is more.
 	Reads int `env:"MAX_EXPORT_READS" envDefault:"0"`
 }
 
@@ -75,7 +76,7 @@ type Limiter struct {
 	o     Options
 	reads *semaphore.Weighted // statements of all projects
 
-	lists, waiting, refused atomic.Int64 // read now, waiting for a semaphore, refused so far
+	lists, waiting, refused atomic.Int64 // read now, waiting to run a statement, refused so far
 
 	mu       sync.Mutex
 	projects map[string]*project
@@ -103,8 +104,8 @@ func New(o Options) *Limiter {
 	return &Limiter{o: o, reads: semaphore.NewWeighted(int64(o.Reads)), projects: map[string]*project{}}
 }
 
-// Enter admits a list of the project in the request's Info. One too many waits, and is refused as
-// [apierr.RateLimited] when that is in vain.
+// Enter admits a list of the project in the request's Info. A list over PROJECT_MAX_EXPORTS waits for
+// PROJECT_EXPORT_WAIT, and is then refused as [apierr.RateLimited].
 func (l *Limiter) Enter(ctx context.Context) (pagelist.Semaphore, error) {
 	p, full := l.join(httpapi.InfoFrom(ctx).ProjectID)
 	if !p.lists.TryAcquire(1) {
@@ -139,7 +140,7 @@ func (l *Limiter) join(id string) (_ *project, full bool) {
 		l.projects[id] = p
 	}
 	p.requests++
-	return p, p.requests > (1+queue)*l.o.ProjectLists
+	return p, l.o.ProjectLists > 0 && p.requests > (1+queue)*l.o.ProjectLists
 }
 
 // part ends a request of a project, and forgets a project without requests.

@@ -5,8 +5,11 @@ import (
 	"math/bits"
 )
 
-// idSet remembers ids by a hash of each: 9 to 14 bytes an id, as nothing else of it is kept. Two of a
-// million ids share a hash once in 40 million sets.
+// idSet remembers ids by a hash of each: 9 to 14 bytes an id, as nothing else of it is kept. A map[uint64]struct{} takes
+// 24 to 38 bytes an id, and twice as much while it grows.
+//
+// Two of a million ids share a hash once in 40 million sets. The second of the two would be missing from the page: that
+// chance is accepted.
 type idSet struct {
 	seed  maphash.Seed
 	parts [1 << partBits]part
@@ -23,7 +26,7 @@ type part struct {
 
 func newIDSet() *idSet { return &idSet{seed: maphash.MakeSeed()} }
 
-// add puts id into the set and tells whether it is new.
+// add puts id into the set and reports whether it is new.
 func (s *idSet) add(id []byte) bool {
 	h := maphash.Bytes(s.seed, id)
 	return s.parts[h>>(64-partBits)].add(max(h<<partBits|h>>(64-partBits), 1))

@@ -42,8 +42,8 @@ type Keyset struct {
 	Columns string // of a record, separated by commas
 	Key     string // the columns that order the list, separated by commas; an index leads to them
 
-	// Where selects the records. $1 and further are the parameters of the list. {range} stands for the range of
-	// keys. {1} and further are the parameters of the filter.
+	// Where selects the records. $1 and further are the parameters of the list; it names each exactly once. {range}
+	// stands for the range of keys. {1} and {2} are the parameters of the filter.
 	Where string
 
 	// Parent selects the record that the list belongs to, by the parameters of the list. If it is empty, there is

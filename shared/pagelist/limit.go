@@ -24,7 +24,8 @@ type Semaphore interface {
 
 type limiterKey struct{}
 
-// WithLimiter returns ctx with the limiter of the lists that are read in it.
+// WithLimiter returns ctx with the limiter of the lists that are read in it. The server calls it for all public requests
+// (Options.Exports of package httpserver), so that no store passes a limiter on.
 func WithLimiter(ctx context.Context, l Limiter) context.Context {
 	return context.WithValue(ctx, limiterKey{}, l)
 }

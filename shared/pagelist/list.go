@@ -1,14 +1,16 @@
-// Package pagelist reads an ordered list page by page and chunk by chunk, by the key of the last record
-// (never by offset), so that a page deep in a list costs what the first one costs. It owns the
-// promises that every list makes:
+// Package pagelist reads an ordered list page by page and chunk by chunk. Records are read by the key of the last one,
+// never by offset, so that a page deep in a list costs as much as the first. Only the end of a page is found with
+// OFFSET: in the index alone, from the page's own start, in steps of settleRecords. The package owns the promises
+// that every list makes:
 //
 //   - The last key of a page is settled before its first byte, and the page ends at that key, so that
 //     the link to the next page is true whatever changes while the page is on its way.
 //   - No record comes twice in one page, also when it moves within the list meanwhile.
-//   - Memory stays flat whatever the limit: a chunk is bounded in records and bytes.
+//   - Memory does not grow with the limit: a chunk is bounded in records and bytes. Only a page whose records can
+//     move grows, by 9 to 14 bytes for each record.
 //   - A chunk's database connection is returned before the chunk is handed out.
 //   - A page of more than one chunk acquires a semaphore for each statement after the first, if its context has
-//     a [Limiter].
+//     a [Limiter]. The server puts it there (Options.Exports of package httpserver).
 //
 // A [Source] reads the records. [Query] is the one over Postgres, which turns rows into JSON without a struct for
 // each.
@@ -22,7 +24,8 @@ import (
 )
 
 // Position is a place in an ordered list: the sort key of a record, with its id to break ties.
-// Times are Unix microseconds. The zero ID stands before every record of that key.
+// Times are Unix microseconds. An empty ID compares less than every id, in both directions: a descending list after
+// {Key, ""} leaves out the records of Key.
 type Position struct {
 	Key int64
 	ID  string
@@ -30,14 +33,14 @@ type Position struct {
 
 // Source reads one ordered list. It serves one page and may keep state between its chunks.
 type Source interface {
-	// Chunk gives sink the records behind after and up to end (included), in order, at most limit.
-	// It stops early when the sink has enough. The sink's bytes are not handed out before Chunk
-	// returned, and Chunk returns the database connection before it does.
+	// Chunk gives sink the records after the position after, up to end (included), in order, at most limit. It
+	// stops early when the sink has enough. Chunk has returned its database connection when it returns; only
+	// then are the sink's bytes handed out.
 	Chunk(ctx context.Context, sink *Sink, after, end Position, limit int) error
 
-	// Settle finds the position of the n-th record behind after and up to end, or of the last one
-	// when there are fewer, and whether another one stands behind it. found is false when there is
-	// none at all. It reads no more than an index. An n of [All] asks for the last one.
+	// Settle finds the position of the n-th record after the position after, up to end, or of the last record if
+	// there are fewer. more reports whether another record follows, found whether there is one at all. It reads
+	// no more than an index. An n of [All] asks for the last record.
 	Settle(ctx context.Context, after, end Position, n int) (last Position, found, more bool, err error)
 }
 
@@ -46,7 +49,7 @@ const All = math.MaxInt
 
 // Page asks for a part of a list.
 type Page struct {
-	After, End Position // the records behind After, up to and with End
+	After, End Position // the records after After, up to and with End
 	Limit      int      // how many records at most; at least 1
 	Format     Format
 	Moves      bool // a record may move forward in the list's order while it is read
@@ -58,7 +61,7 @@ const (
 	firstRecords = 500
 	mostRecords  = 5000
 	goalBytes    = 1 << 20 // a chunk aims at this many encoded bytes
-	mostBytes    = 4 << 20 // and stops behind the record that brings it over this
+	mostBytes    = 4 << 20 // and stops after the record that brings it over this
 
 	settleRecords = 50_000 // of an index, passed by one statement on the way to a page's end
 )
@@ -79,7 +82,7 @@ type List struct {
 // Open reads the first chunk of the page and settles where the page ends.
 func Open(ctx context.Context, src Source, page Page) (*List, error) {
 	l := &List{ctx: ctx, src: src, sink: newSink(page)}
-	// One record more than is wanted tells whether there is a next page.
+	// One record more than is wanted shows whether there is a next page.
 	ask := min(page.Limit, firstRecords-1) + 1
 	if err := src.Chunk(ctx, l.sink, page.After, page.End, ask); err != nil {
 		l.Close()
@@ -87,7 +90,7 @@ func Open(ctx context.Context, src Source, page Page) (*List, error) {
 	}
 	l.after, l.end = l.sink.position(page.After), page.End
 	switch {
-	case l.sink.over:
+	case l.sink.pageFull:
 		next := l.after
 		l.next = &next
 	case l.sink.exhausted(ask):
@@ -103,7 +106,10 @@ func Open(ctx context.Context, src Source, page Page) (*List, error) {
 	return l, nil
 }
 
-// settle finds the last key of a page that goes on behind its first chunk.
+// settle finds the last key of a page that goes on after its first chunk.
+//
+// The first chunk can hold the whole limit without a sign whether a record follows: settle then looks for one. It can
+// also end inside a record (see [Sink.Cut]): then a chunk follows, even if it is the page's last record.
 func (l *List) settle(page Page) error {
 	remaining := page.Limit
 	if remaining != All {
@@ -117,9 +123,9 @@ func (l *List) settle(page Page) error {
 		return err
 	}
 	switch {
-	case !found: // the rest is the end of the record that the first chunk began
+	case !found: // no record follows
 		l.end = l.after
-	case remaining == 0:
+	case remaining == 0: // the page is full, and a record follows
 		last = l.after
 		l.end, l.next = last, &last
 	default:
@@ -128,13 +134,13 @@ func (l *List) settle(page Page) error {
 			l.next = &last
 		}
 	}
-	if l.end != l.after || l.sink.open {
+	if l.end != l.after || l.sink.inRecord {
 		l.more = true
 	}
 	return nil
 }
 
-// seek finds the n-th record ahead, as [Source.Settle] does, in steps: a statement that passes a million rows of an
+// seek finds the n-th record ahead, as [Source.Settle] does, in steps: one statement that passes a million rows of an
 // index would hold the semaphore for too long.
 func (l *List) seek(n int) (last Position, found, more bool, err error) {
 	after := l.after
@@ -161,7 +167,7 @@ func (l *List) seek(n int) (last Position, found, more bool, err error) {
 	}
 }
 
-// Next is the position behind which the next page begins, nil when there is none.
+// Next returns the position after which the next page begins, nil when there is none.
 func (l *List) Next() *Position { return l.next }
 
 // Whole returns the body when it is one chunk.
@@ -223,7 +229,7 @@ func (l *List) Chunks() iter.Seq2[[]byte, error] {
 	}
 }
 
-// read fills the sink with the next chunk and tells whether it is the last.
+// read fills the sink with the next chunk and reports whether it is the last.
 func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
 	l.sink.begin()
 	err = l.limited(ctx, func() error {
@@ -233,7 +239,7 @@ func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
 		return false, err
 	}
 	l.after = l.sink.position(l.after)
-	if l.sink.exhausted(limit) || l.after == l.end && !l.sink.open {
+	if l.sink.exhausted(limit) || l.after == l.end && !l.sink.inRecord {
 		l.sink.close()
 		return true, nil
 	}

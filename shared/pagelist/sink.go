@@ -16,9 +16,9 @@ const (
 type Verdict byte
 
 const (
-	// Take: append it to the sink's Bytes, then call End.
+	// Take: append the record to the sink's Bytes, then call End.
 	Take Verdict = iota
-	// Skip: this page holds it already, from where it stood before.
+	// Skip: the page holds the record already, from its earlier position.
 	Skip
 	// Stop: read no further.
 	Stop
@@ -31,16 +31,16 @@ type Sink struct {
 	format Format
 	limit  int // records in the page
 
-	taken int  // records in the page so far
-	rows  int  // records that this chunk has come to, taken or skipped
-	open  bool // a record has begun and not ended
-	cut   bool // the chunk stopped although more may follow
-	over  bool // a record stands behind the page's last
+	taken    int  // records in the page so far
+	rows     int  // records that this chunk has come to, taken or skipped
+	inRecord bool // a record has begun and not ended
+	more     bool // the chunk stopped, and the list may go on
+	pageFull bool // a record follows the page's last
 
-	key  int64
-	id   []byte
-	any  bool
-	seen *idSet // of the page, when a record may move forward within it; else nil
+	hasPosition bool // key and id are those of the last record that the page has come to
+	key         int64
+	id          []byte
+	seen        *idSet // of the page, when a record may move forward within it; else nil
 }
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
@@ -67,7 +67,7 @@ func (s *Sink) begin() {
 	if s.buf == nil {
 		s.buf = *buffers.Get().(*[]byte)
 	}
-	s.rows, s.cut = 0, false
+	s.rows, s.more = 0, false
 	if s.taken == 0 && s.format == JSON && len(s.buf) == 0 {
 		s.buf = append(s.buf, '[')
 	}
@@ -87,18 +87,18 @@ func (s *Sink) close() {
 	}
 }
 
-// Begin asks what to do with the record of that key and id, which stands behind all that came before.
+// Begin returns what to do with the record of that key and id, which follows all records before.
 func (s *Sink) Begin(key int64, id []byte) Verdict {
 	if s.taken == s.limit {
-		s.cut, s.over = true, true
+		s.more, s.pageFull = true, true
 		return Stop
 	}
 	if len(s.buf) >= mostBytes {
-		s.cut = true
+		s.more = true
 		return Stop
 	}
 	s.rows++
-	s.key, s.any = key, true
+	s.key, s.hasPosition = key, true
 	s.id = append(s.id[:0], id...)
 	if s.seen != nil && !s.seen.add(id) {
 		return Skip
@@ -107,7 +107,7 @@ func (s *Sink) Begin(key int64, id []byte) Verdict {
 		s.buf = append(s.buf, ",\n"...)
 	}
 	s.taken++
-	s.open = true
+	s.inRecord = true
 	return Take
 }
 
@@ -116,30 +116,29 @@ func (s *Sink) End() {
 	if s.format == NDJSON {
 		s.buf = append(s.buf, '\n')
 	}
-	s.open = false
+	s.inRecord = false
 }
 
-// Cut says that the Source stops here although its list goes on, perhaps within a record that its
-// next chunk completes.
-func (s *Sink) Cut() { s.cut = true }
+// Cut ends the chunk although the list goes on. A Source may cut within a record, and complete it in the next chunk.
+func (s *Sink) Cut() { s.more = true }
 
 // Bytes returns the chunk so far, to be appended to and given back by SetBytes.
 func (s *Sink) Bytes() []byte { return s.buf }
 
-// SetBytes gives back what Bytes returned, with more behind it.
+// SetBytes gives back the slice that Bytes returned, with more bytes appended.
 func (s *Sink) SetBytes(b []byte) { s.buf = b }
 
-// Full tells whether the chunk holds as many bytes as it should: a Source whose records come in
-// parts stops between two of them.
+// Full reports whether the chunk has reached its size in bytes. A Source whose records come in parts stops between two
+// of them.
 func (s *Sink) Full() bool { return len(s.buf) >= mostBytes }
 
-// position is where the chunk ended, start when it had no record.
+// position returns the position of the last record that the page has come to, start if there is none.
 func (s *Sink) position(start Position) Position {
-	if !s.any {
+	if !s.hasPosition {
 		return start
 	}
 	return Position{Key: s.key, ID: string(s.id)}
 }
 
-// exhausted tells whether the list ended within a chunk of that limit.
-func (s *Sink) exhausted(limit int) bool { return !s.cut && s.rows < limit }
+// exhausted reports whether the list ended within a chunk of that limit.
+func (s *Sink) exhausted(limit int) bool { return !s.more && s.rows < limit }
