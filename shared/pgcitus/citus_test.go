@@ -297,7 +297,7 @@ func TestCitusWorkerFaults(t *testing.T) {
 	}
 }
 
-// TestCitusDoubtfulCommit: what was acknowledged and can not be seen counts as not acknowledged. Citus commits
+// TestCitusDoubtfulCommit: what was acknowledged and cannot be seen counts as not acknowledged. Citus commits
 // such a statement in two phases; the worker is lost between them.
 func TestCitusDoubtfulCommit(t *testing.T) {
 	b := breakable(t)

@@ -134,14 +134,14 @@ func (g *gate) Enter(ctx context.Context, project string) (context.Context, pgdb
 	if w == nil {
 		return ctx, leaveUnplaced, nil
 	}
-	ctx, v, err := w.enter(ctx, project, g.options.AcquireTimeout)
+	ctx, s, err := w.enter(ctx, project, g.options.AcquireTimeout)
 	if err != nil {
 		return nil, nil, err
 	}
 	return ctx, func(conn *pgconn.PgConn, tag pgconn.CommandTag, err error) error {
 		err = unconfirmed(conn, tag, err)
-		v.leave(outcomeOf(err))
-		return v.meaning(err)
+		s.leave(outcomeOf(err))
+		return s.meaning(err)
 	}, nil
 }
 
@@ -155,15 +155,15 @@ func outcomeOf(err error) outcome {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case err == nil:
-		return succeeded
+		return outcomeSucceeded
 	case errors.Is(err, errUnconfirmed):
-		return unreachable
+		return outcomeUnreachable
 	case !ok, pg.Code == "57014": // a time-out says nothing of the worker
-		return unknown
+		return outcomeUnknown
 	case workerLost(pg):
-		return unreachable
+		return outcomeUnreachable
 	}
-	return answered
+	return outcomeAnswered
 }
 
 // workerLost reports whether an error of a Citus node says that it cannot reach a worker. Errors of class 08 about

@@ -68,10 +68,10 @@ type statement struct {
 type outcome int
 
 const (
-	unknown     outcome = iota // nothing: it was cancelled, or timed out
-	answered                   // the worker, or the coordinator for it, answered
-	succeeded                  // the statement succeeded
-	unreachable                // the coordinator could not reach the worker
+	outcomeUnknown     outcome = iota // nothing: it was cancelled, or timed out
+	outcomeAnswered                   // the worker, or the coordinator for it, answered
+	outcomeSucceeded                  // the statement succeeded
+	outcomeUnreachable                // the coordinator could not reach the worker
 )
 
 func newWorker(group int32, log *slog.Logger) *worker {
@@ -160,18 +160,18 @@ func (s *statement) leave(o outcome) {
 	defer w.mu.Unlock()
 	delete(w.statements, s)
 	now := time.Now()
-	if o != unknown {
+	if o != outcomeUnknown {
 		w.answered = now
 		w.restart(now)
 	}
 	switch o {
-	case succeeded:
+	case outcomeSucceeded:
 		w.succeeded = now
 		// A statement that began before the worker went down does not say that it is back.
 		if w.state == down && s.began.After(w.since) {
 			w.change(serving, now, nil)
 		}
-	case unreachable:
+	case outcomeUnreachable:
 		w.doubted = w.doubted || w.state == serving
 	}
 	w.wake()

@@ -71,32 +71,32 @@ func TestWorkerState(t *testing.T) {
 		want []string
 	}{
 		{"it serves", func(t *testing.T, w *worker) {
-			visit(t, w, succeeded)
-			visit(t, w, answered)
-			visit(t, w, unknown)
+			visit(t, w, outcomeSucceeded)
+			visit(t, w, outcomeAnswered)
+			visit(t, w, outcomeUnknown)
 			suspected(t, w, false)
 		}, serving, nil},
 		{"one is told that it is out of reach", func(t *testing.T, w *worker) {
-			visit(t, w, unreachable)
+			visit(t, w, outcomeUnreachable)
 			suspected(t, w, true)
 		}, serving, nil},
 		{"and it was for a moment", func(t *testing.T, w *worker) {
-			visit(t, w, unreachable)
+			visit(t, w, outcomeUnreachable)
 			w.set(serving, time.Now(), nil)
 			suspected(t, w, false)
 		}, serving, nil},
 		{"it is down", func(t *testing.T, w *worker) {
-			visit(t, w, unreachable)
+			visit(t, w, outcomeUnreachable)
 			for range 3 {
 				w.set(down, time.Now(), lost)
-				visit(t, w, unreachable)
+				visit(t, w, outcomeUnreachable)
 			}
 			suspected(t, w, false) // it was looked at just now
 		}, down, []string{isDown}},
 		{"it is down, and a visit finds it back", func(t *testing.T, w *worker) {
 			w.set(down, time.Now(), lost)
-			visit(t, w, succeeded)
-			visit(t, w, succeeded)
+			visit(t, w, outcomeSucceeded)
+			visit(t, w, outcomeSucceeded)
 		}, serving, []string{isDown, isServed}},
 		{"it is down, and is found back", func(t *testing.T, w *worker) {
 			w.set(down, time.Now(), lost)
@@ -108,16 +108,16 @@ func TestWorkerState(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.set(down, time.Now(), lost)
-			v.leave(succeeded)
+			v.leave(outcomeSucceeded)
 		}, down, []string{isDown}},
 		{"it served while it was found down", func(t *testing.T, w *worker) {
 			began := time.Now()
-			visit(t, w, succeeded)
+			visit(t, w, outcomeSucceeded)
 			w.set(down, began, lost)
 		}, serving, nil},
 		{"it answered while it was found to hang", func(t *testing.T, w *worker) {
 			began := time.Now()
-			visit(t, w, answered)
+			visit(t, w, outcomeAnswered)
 			w.set(hanging, began, silent)
 		}, serving, nil},
 		{"it hangs, and then is down, and back", func(t *testing.T, w *worker) {
@@ -165,12 +165,12 @@ func TestWorkerHangs(t *testing.T) {
 	if err := v.meaning(ctx.Err()); !errors.Is(err, errHangs) {
 		t.Errorf("a visit that was ended: %v", err)
 	}
-	v.leave(unknown)
+	v.leave(outcomeUnknown)
 	w.set(serving, time.Now(), nil)
 	if _, v, err := w.enter(context.Background(), "pr_1", 0); err != nil {
 		t.Errorf("when it serves again: %v", err)
 	} else {
-		v.leave(succeeded)
+		v.leave(outcomeSucceeded)
 	}
 }
 
@@ -205,16 +205,16 @@ func TestWorkerWhoseStatementsWereCancelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	impatient.leave(unknown)
+	impatient.leave(outcomeUnknown)
 	w.waiting = time.Now().Add(-time.Hour)
 	_, first, err := w.enter(ctx, "pr_1", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(10*time.Millisecond, func() { first.leave(succeeded) })
+	time.AfterFunc(10*time.Millisecond, func() { first.leave(outcomeSucceeded) })
 	_, second, err := w.enter(ctx, "pr_1", time.Minute)
 	if err != nil {
 		t.Fatalf("the second visitor: %v", err)
 	}
-	second.leave(succeeded)
+	second.leave(outcomeSucceeded)
 }

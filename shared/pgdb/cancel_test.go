@@ -69,7 +69,7 @@ func TestCancelEndsTheStatement(t *testing.T) {
 		{"a query whose caller fails", false, reading(func(pgx.Rows) error { return errStop })},
 		{"a statement", true, func(ctx context.Context, _ func()) error { _, err := p.Exec(ctx, long, 1); return err }},
 		{"a transaction", true, func(ctx context.Context, _ func()) error {
-			return p.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, long, 1); return err })
+			return p.InProjectTx(ctx, "", func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, long, 1); return err })
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

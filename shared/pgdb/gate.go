@@ -43,8 +43,7 @@ func (p *Pool) Gate() Gate {
 // connection. Not every statement for one server works on several.
 func (p *Pool) Distributed() bool { return p.gate.Load() != nil }
 
-// projectOf returns the project of a statement: its first parameter, as in every statement about a project's
-// rows.
+// projectOf returns the project of a statement by its arguments, as [Pool.Query] says; empty for none.
 func projectOf(args []any) string {
 	for _, a := range args {
 		switch a := a.(type) {

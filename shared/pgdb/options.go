@@ -65,7 +65,7 @@ type Options struct {
 	Log *slog.Logger `env:"-"`
 
 	// Attach extends the pool and its configuration before it opens. Set it to pgcitus.Attach for a database
-	// that may be a Citus cluster. Nil: plain Postgres.
+	// that may be a Citus cluster. It is a hook because pgcitus imports this package. Nil: plain Postgres.
 	Attach func(p *Pool, o Options, cfg *pgxpool.Config) `env:"-"`
 }
 

@@ -23,7 +23,8 @@ var ErrNoConnection = errors.New("no database connection in time")
 // grace is how long after the server's own time-out the client gives a statement up.
 const grace = time.Second
 
-// Querier runs statements that only read: a [Pool], or a set of standbys. Its contract is that of [Pool.Query].
+// Querier runs statements and reads their rows: a [Pool], or a set of standbys, which takes only statements that read.
+// Its contract is that of [Pool.Query].
 type Querier interface {
 	Query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args ...any) error
 }
@@ -84,7 +85,7 @@ func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
 // errBadURL omits the URL: the unreadable part may be the password.
 var errBadURL = errors.New("the database URL cannot be read: want postgres://user:password@host:port/database?sslmode=…")
 
-// Close waits until all connections are returned, and closes them.
+// Close waits until all connections are returned, without limit, and closes them. Package shutdown bounds the wait.
 func (p *Pool) Close() {
 	p.pool.Close()
 	if gate := p.Gate(); gate != nil {
@@ -174,6 +175,10 @@ var errPanicked = errors.New("panicked")
 // Query runs sql and passes its rows to read, which loops over rows.Next. Values, and bytes of RawValues, are
 // valid until the next row. Query closes the rows and checks rows.Err.
 //
+// The first of args, if it is a string, is the project that the statement is about: the pool's [Gate] admits the
+// statement to the server that has the project. A statement about no single project begins its parameters with
+// another type.
+//
 // When the server no longer has the prepared statement or its result has changed, Query runs sql a second time
 // and calls read again; the first call saw no row.
 func (p *Pool) Query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args ...any) error {
@@ -250,13 +255,9 @@ func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comman
 	return tag, Fault(l.settle(tag, err))
 }
 
-// InTx runs do in a transaction (read committed). It commits when do returns nil, and rolls back otherwise, also
-// when do panics. [apierr.Unavailable] may mean that the answer to the commit was lost: do should be idempotent.
-func (p *Pool) InTx(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
-	return p.InProjectTx(ctx, "", do)
-}
-
-// InProjectTx is [Pool.InTx] for a transaction about one project.
+// InProjectTx runs do in a transaction (read committed) about one project; an empty projectID stands for none. It
+// commits when do returns nil, and rolls back otherwise, also when do panics. [apierr.Unavailable] may mean that the
+// answer to the commit was lost: do should be idempotent.
 func (p *Pool) InProjectTx(ctx context.Context, projectID string, do func(ctx context.Context, tx pgx.Tx) error) error {
 	l, err := p.acquire(ctx, projectID)
 	if err != nil {
@@ -273,8 +274,8 @@ func (p *Pool) Ping(ctx context.Context) error {
 	return err
 }
 
-// Health reports whether the database can be used: a check for readiness. A full pool that makes progress is
-// healthy: taking the process out of service would only move its load.
+// Health returns nil if the database can be used: a check for readiness. A full pool that makes progress is healthy:
+// taking the process out of service would only move its load.
 func (p *Pool) Health(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.options.AcquireTimeout+p.options.ConnectTimeout)
 	defer cancel()

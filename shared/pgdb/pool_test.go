@@ -109,15 +109,15 @@ func TestInTx(t *testing.T) {
 			return then()
 		}
 	}
-	if err := p.InTx(ctx, insert(1, func() error { return nil })); err != nil {
+	if err := p.InProjectTx(ctx, "", insert(1, func() error { return nil })); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.InTx(ctx, insert(2, func() error { return errStop })); !errors.Is(err, errStop) {
+	if err := p.InProjectTx(ctx, "", insert(2, func() error { return errStop })); !errors.Is(err, errStop) {
 		t.Errorf("InTx: %v, want the function's own error", err)
 	}
 	func() {
 		defer func() { _ = recover() }()
-		_ = p.InTx(ctx, insert(3, func() error { panic("in the transaction") }))
+		_ = p.InProjectTx(ctx, "", insert(3, func() error { panic("in the transaction") }))
 	}()
 	var ids []int32
 	if err := p.QueryRow(ctx, []any{&ids}, `SELECT array_agg(id) FROM notes`); err != nil || len(ids) != 1 || ids[0] != 1 {

@@ -21,8 +21,8 @@ import (
 // that it stored (RETURNING). The row count of the statement itself would be wrong on distributed tables.
 //
 // One Postgres takes Arrays, which it parses and plans once for any number of records. Citus takes Values, which it
-// can route whole to the node of the project; it would run Arrays in a two-phase commit. For up to ten records
-// that takes two to nine times as long. For a thousand records Values takes 1.5 times as long as Arrays.
+// can route whole to the node of the project; it would run Arrays in a two-phase commit. There, Arrays takes two to
+// nine times as long as Values for up to ten records. For a thousand records Values takes 1.5 times as long as Arrays.
 type Put struct {
 	// Arrays has the project as $1, and then an array for each column.
 	Arrays string

@@ -140,7 +140,7 @@ func (r *Reads) check(ctx context.Context) {
 }
 
 // errUnmeasured is the fault of a standby that answers and has no position.
-var errUnmeasured = errors.New("lag can not be measured here")
+var errUnmeasured = errors.New("lag cannot be measured here")
 
 // probe asks a standby for its position, or, if lag is not measured, whether it answers.
 func probe(ctx context.Context, p *pgdb.Pool, measured bool) (position, error) {
@@ -174,7 +174,7 @@ func (r *Reads) judge(ctx context.Context, s *standby, where position, err error
 	case errors.Is(err, errUnmeasured):
 		if !s.unmeasured {
 			s.unmeasured = true
-			r.o.Log.WarnContext(ctx, "the lag of a standby can not be measured; reads go there whatever its lag",
+			r.o.Log.WarnContext(ctx, "the lag of a standby cannot be measured; reads go there whatever its lag",
 				slog.String("standby", s.name), slog.Any("error", err))
 		}
 		s.lag.Store(0)

@@ -120,7 +120,7 @@ func Open(ctx context.Context, primary *pgdb.Pool, o Options) (_ *Reads, err err
 	return r, nil
 }
 
-// Close stops the checks and closes the standbys' pools.
+// Close stops the checks and closes the standbys' pools. It waits until their connections are returned.
 func (r *Reads) Close() {
 	r.cancel()
 	r.background.Wait()
@@ -132,7 +132,7 @@ func (r *Reads) Close() {
 	}
 }
 
-// Health reports whether anything can be read: from the primary or from a standby.
+// Health returns nil if records can be read: from a standby, or else from the primary.
 func (r *Reads) Health(ctx context.Context) error {
 	for _, s := range r.standbys {
 		if s.state.Load().up {
@@ -182,10 +182,10 @@ func (r *Reads) query(ctx context.Context, s *standby, read func(rows pgx.Rows) 
 			break
 		}
 		again, err := s.query(ctx, r, read, sql, args)
-		if again == no {
+		if again == noRetry {
 			return s, err
 		}
-		if s = nil; again == anywhere {
+		if s = nil; again == retryElsewhere {
 			s = r.choose()
 		}
 	}
@@ -239,16 +239,16 @@ type state struct {
 type retry int
 
 const (
-	no retry = iota
-	anywhere
-	primary
+	noRetry retry = iota
+	retryElsewhere
+	retryOnPrimary
 )
 
 // query runs a statement on the standby. It offers a retry only when read saw no row.
 func (s *standby) query(ctx context.Context, r *Reads, read func(rows pgx.Rows) error, sql string, args []any) (retry, error) {
 	state := s.state.Load()
 	if !state.up {
-		return anywhere, nil
+		return retryElsewhere, nil
 	}
 	s.reads.Add(1)
 	// A standby that hangs would hold the statement until its time-out, long after the checks have noticed.
@@ -264,9 +264,9 @@ func (s *standby) query(ctx context.Context, r *Reads, read func(rows pgx.Rows) 
 	}, sql, args...)
 	switch {
 	case err == nil, ctx.Err() != nil, readErr != nil && errors.Is(err, readErr):
-		return no, err
+		return noRetry, err
 	case errors.Is(err, pgdb.ErrShard): // other nodes of a Citus cluster do not reach the shard either
-		return no, err
+		return noRetry, err
 	case bounded.Err() != nil: // the checks found that the standby fails
 		err = apierr.NotAvailable(err)
 	case errors.Is(err, pgdb.ErrNoConnection): // full, or out of reach: the checks will find out
@@ -276,11 +276,11 @@ func (s *standby) query(ctx context.Context, r *Reads, read func(rows pgx.Rows) 
 	pg, _ := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case seen.Seen, pg != nil && pg.Code == "57014": // a time-out: the statement would take as long elsewhere
-		return no, err
+		return noRetry, err
 	case pg != nil: // a conflict with replication, or a migration that has not arrived
-		return primary, err
+		return retryOnPrimary, err
 	}
-	return anywhere, err
+	return retryElsewhere, err
 }
 
 // lost reports whether err says that the database failed, and not the statement.
