@@ -35,7 +35,7 @@ func (b *bucket) take(ctx context.Context, l *Limiter, rate Rate) Result {
 	refused := b.rate == rate && now.Before(b.none)
 	if !leased && !refused {
 		if !b.lease(ctx, l, rate) {
-			return open(rate)
+			return unlimited(rate)
 		}
 		now = l.o.Now()
 	}

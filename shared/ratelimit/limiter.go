@@ -35,13 +35,13 @@ type Rate struct {
 	Burst     int // at once, after a time of none; at least 1
 }
 
-// Result says whether a request is allowed, and what is left.
+// Result reports whether a request is allowed, and how many more are.
 type Result struct {
 	// Rate is the one that was applied; its zero value when none was.
 	Rate Rate
 
 	Allowed    bool
-	Remaining  int           // requests that would be allowed now, at least by what this process knows
+	Remaining  int           // requests that would be allowed now, at least: other processes may have returned tokens
 	ResetAfter time.Duration // until the whole burst is there again, when nothing more is asked
 	RetryAfter time.Duration // until one request is allowed; 0 when this one was
 }
@@ -93,7 +93,7 @@ func New(client redis.Scripter, o Options) *Limiter {
 	}
 	return &Limiter{
 		redis:   client,
-		script:  redis.NewScript(take),
+		script:  redis.NewScript(takeScript),
 		o:       o,
 		buckets: otter.Must(&otter.Options[string, *bucket]{MaximumSize: maxBuckets}),
 	}
@@ -106,7 +106,7 @@ func (l *Limiter) Allow(ctx context.Context, key string, rate Rate) Result {
 	}
 	rate.Burst = max(1, rate.Burst)
 	if l.redis == nil {
-		return open(rate)
+		return unlimited(rate)
 	}
 	b, ok := l.buckets.GetIfPresent(key)
 	if !ok {
@@ -122,8 +122,8 @@ func (l *Limiter) Allow(ctx context.Context, key string, rate Rate) Result {
 // Refused returns how many requests were not allowed so far.
 func (l *Limiter) Refused() int64 { return l.refused.Load() }
 
-// open is the result when no rate can be kept.
-func open(rate Rate) Result { return Result{Rate: rate, Allowed: true, Remaining: rate.Burst} }
+// unlimited is the result when no rate can be kept.
+func unlimited(rate Rate) Result { return Result{Rate: rate, Allowed: true, Remaining: rate.Burst} }
 
 // grant is the script's answer.
 type grant struct {
@@ -155,14 +155,14 @@ func (l *Limiter) ask(ctx context.Context, name string, rate Rate, need, ahead, 
 	}, true
 }
 
-// take is the script. KEYS[1] holds "debt:at": the used tokens that are not earned back, in millionths, at a time
+// takeScript takes tokens. KEYS[1] holds "debt:at": the used tokens that are not earned back, in millionths, at a time
 // in microseconds of the clock of Redis. At a rate of r tokens a second, r millionths are earned back each
 // microsecond. ARGV: rate, burst, need, ahead, unused. The script returns the tokens taken, the tokens that
 // remain, and the microseconds until the next token and until the whole burst.
 //
 // Unused tokens are returned first, as if they had never been taken. Tokens ahead come out of the first half
 // of the burst only.
-const take = `
+const takeScript = `
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local rate, burst, need, ahead, unused = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])

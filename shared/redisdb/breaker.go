@@ -19,9 +19,9 @@ type breaker struct {
 	probe  func(context.Context) error
 	open   atomic.Bool
 
-	// whole marks the breaker before a cluster: it minds only what fails before a node was reached,
-	// as each node has a breaker of its own.
-	whole bool
+	// clusterBreaker marks the breaker before a whole cluster. It counts only failures before a node was reached, because
+	// each node has a breaker of its own.
+	clusterBreaker bool
 }
 
 var _ redis.Hook = (*breaker)(nil)
@@ -31,11 +31,11 @@ func newBreaker(c *Client, node string, probe func(context.Context) error) *brea
 }
 
 func newClusterBreaker(c *Client, cluster *redis.ClusterClient) *breaker {
-	b := &breaker{client: c, node: "cluster", whole: true}
+	b := &breaker{client: c, node: "cluster", clusterBreaker: true}
 	b.probe = func(ctx context.Context) error {
-		reached := new(atomic.Bool)
-		err := cluster.Get(context.WithValue(ctx, reachedKey{}, reached), "lectern:probe").Err()
-		if err == nil || reached.Load() {
+		nodeReached := new(atomic.Bool)
+		err := cluster.Get(context.WithValue(ctx, nodeReachedKey{}, nodeReached), "lectern:probe").Err()
+		if err == nil || nodeReached.Load() {
 			return nil
 		}
 		return err
@@ -44,8 +44,8 @@ func newClusterBreaker(c *Client, cluster *redis.ClusterClient) *breaker {
 }
 
 type (
-	probeKey   struct{} // marks a probe, which an open breaker lets through
-	reachedKey struct{} // *atomic.Bool: a node of the cluster took the command
+	probeKey       struct{} // marks a probe, which an open breaker lets through
+	nodeReachedKey struct{} // *atomic.Bool: a node of the cluster took the command
 )
 
 // DialHook leaves dialling as it is.
@@ -55,7 +55,7 @@ func (b *breaker) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-// ProcessHook bounds a command in time and minds how it ends.
+// ProcessHook bounds a command in time, and opens the breaker if the command fails.
 func (b *breaker) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := b.run(ctx, func(ctx context.Context) error { return next(ctx, cmd) })
@@ -83,33 +83,31 @@ func (b *breaker) run(ctx context.Context, command func(context.Context) error) 
 	if b.open.Load() && ctx.Value(probeKey{}) == nil {
 		return ErrDown
 	}
-	reached, _ := ctx.Value(reachedKey{}).(*atomic.Bool)
-	bounded, cancel := context.WithTimeout(ctx, b.client.limit)
+	nodeReached, _ := ctx.Value(nodeReachedKey{}).(*atomic.Bool)
+	bounded, cancel := context.WithTimeout(ctx, b.client.commandTimeout)
 	defer cancel()
-	if b.whole {
-		if reached == nil {
-			reached = new(atomic.Bool)
-			bounded = context.WithValue(bounded, reachedKey{}, reached)
+	if b.clusterBreaker {
+		if nodeReached == nil {
+			nodeReached = new(atomic.Bool)
+			bounded = context.WithValue(bounded, nodeReachedKey{}, nodeReached)
 		}
-	} else if reached != nil {
-		reached.Store(true)
+	} else if nodeReached != nil {
+		nodeReached.Store(true)
 	}
 
 	err := command(bounded)
 	switch {
 	case !isFault(err), ctx.Err() != nil:
 		// Redis answered, or the caller gave up before it could.
-	case b.whole && reached.Load():
+	case b.clusterBreaker && nodeReached.Load(): // the node has a breaker of its own
 	default:
 		b.trip(err)
 	}
 	return err
 }
 
-// isFault tells whether err says that Redis is of no use. An error that Redis itself sends is an answer,
-// but for those of a node that still reads its data, or is a replica since a failover, or serves nobody as
-// there are slots that nobody serves, be it for the moment of a failover: the driver would try each command
-// again, after a while or on a new connection.
+// isFault reports whether Redis cannot serve now. An error reply is an answer, except LOADING, READONLY and
+// CLUSTERDOWN: the driver would retry each command after those.
 func isFault(err error) bool {
 	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, ErrDown) ||
 		errors.Is(err, redis.ErrClosed) || errors.Is(err, context.Canceled) {
@@ -137,11 +135,11 @@ func (b *breaker) trip(err error) {
 	c.probes.Go(func() { b.await(time.Now()) })
 }
 
-// await probes until the node answers, is no longer part of the cluster, or the client is closed. Meanwhile a
-// cluster is asked who serves what: a dead master answers no command with the address of who took its place.
+// await probes until the node answers, is no longer part of the cluster, or the client is closed. Before each probe it
+// asks the cluster which nodes serve: a dead master cannot redirect a command to the node that took its place.
 func (b *breaker) await(since time.Time) {
 	c := b.client
-	timer := time.NewTimer(c.rest)
+	timer := time.NewTimer(c.probeInterval)
 	defer timer.Stop()
 	for {
 		select {
@@ -150,7 +148,7 @@ func (b *breaker) await(since time.Time) {
 		case <-timer.C:
 		}
 		ctx := context.WithValue(c.ctx, probeKey{}, true)
-		missed := b.missed(ctx)
+		needed := b.needed(ctx)
 		err := b.probe(ctx)
 		if err == nil || errors.Is(err, redis.ErrClosed) {
 			c.mu.Lock()
@@ -163,17 +161,17 @@ func (b *breaker) await(since time.Time) {
 			return
 		}
 		c.mu.Lock()
-		c.down[b] = missed
+		c.down[b] = needed
 		c.mu.Unlock()
-		timer.Reset(c.rest)
+		timer.Reset(c.probeInterval)
 	}
 }
 
-// missed tells whether commands go to what the breaker stands before, by what the cluster says now. A node
-// whose place another one took is not missed.
-func (b *breaker) missed(ctx context.Context) bool {
+// needed reports whether commands go to the breaker's node, by what the cluster says now. A node is not needed when
+// another one took its place.
+func (b *breaker) needed(ctx context.Context) bool {
 	cluster, ok := b.client.UniversalClient.(*redis.ClusterClient)
-	if !ok || b.whole {
+	if !ok || b.clusterBreaker {
 		return true
 	}
 	master := new(atomic.Bool)

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Options is what a client is given besides its Config. The zero value is fit for use.
+// Options configures a client. The zero value is fit for use.
 type Options struct {
 	// Log hears when Redis goes down and when it is back, once each. Default: nothing is logged.
 	Log *slog.Logger
@@ -33,9 +33,9 @@ type Options struct {
 type Client struct {
 	redis.UniversalClient
 
-	log   *slog.Logger
-	rest  time.Duration
-	limit time.Duration
+	log            *slog.Logger
+	probeInterval  time.Duration
+	commandTimeout time.Duration
 
 	ctx    context.Context // of the probes; ends with Close
 	cancel context.CancelFunc
@@ -43,7 +43,7 @@ type Client struct {
 
 	mu     sync.Mutex
 	closed bool
-	down   map[*breaker]bool // the open ones; false: nothing is missed by it
+	down   map[*breaker]bool // the open ones, and whether commands need their node
 }
 
 // Open makes a client of the Redis that cfg names. It does not wait for Redis: a client of one that is
@@ -62,17 +62,17 @@ func Open(cfg Config, o Options) (*Client, error) {
 	if o.Rest <= 0 {
 		o.Rest = 500 * time.Millisecond
 	}
-	c := &Client{log: o.Log, rest: o.Rest, limit: t.limit(), down: map[*breaker]bool{}}
+	c := &Client{log: o.Log, probeInterval: o.Rest, commandTimeout: t.commandTimeout(), down: map[*breaker]bool{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 
-	// go-redis writes a line to standard error for each connection that it can not make.
+	// go-redis writes a line to standard error for each connection that it cannot make.
 	redis.SetLogger(quiet{})
 
 	var instrumentErr error
 	instrument := func(node *redis.Client) {
 		node.AddHook(newBreaker(c, node.Options().Addr, func(ctx context.Context) error {
-			// A write, as a replica answers all else. What another node of a cluster is to answer says
-			// that this one is back, too.
+			// The probe writes, because a replica answers reads. A redirection to another node of the cluster
+			// also counts as an answer.
 			err := node.Set(ctx, "lectern:probe", "", time.Second).Err()
 			if _, answered := errors.AsType[redis.Error](err); answered && !isFault(err) {
 				return nil
@@ -122,12 +122,12 @@ func instrumentTracing(node *redis.Client, tracer trace.TracerProvider) error {
 	)
 }
 
-// Up tells whether Redis, or every master of a cluster, answered when last asked.
+// Up reports whether Redis, or every master of a cluster, answered when last asked.
 func (c *Client) Up() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, missed := range c.down {
-		if missed {
+	for _, needed := range c.down {
+		if needed {
 			return false
 		}
 	}

@@ -9,11 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Publish sends message to all who are subscribed to channel, at whatever node. In a cluster the nodes pass
-// messages on among each other, so that any of them will do, and the next is asked when one fails. The driver
-// would insist on the master of the slot that the channel's name has, which means nothing here, and be mute
-// when that one dies. Sharded messages do stay within a slot's master and replicas, and are lost with them,
-// which is why these are not.
+// Publish sends message to all subscribers of channel. In a cluster, plain PUBLISH reaches every node from any node, so
+// Publish tries one node after the other. The driver would only try the master of the channel's slot, and fail with it.
+// Sharded PUBLISH would be lost with its shard.
 func (c *Client) Publish(ctx context.Context, channel string, message any) *redis.IntCmd {
 	cluster, ok := c.UniversalClient.(*redis.ClusterClient)
 	if !ok {
@@ -29,8 +27,8 @@ func (c *Client) Publish(ctx context.Context, channel string, message any) *redi
 	return cmd
 }
 
-// Subscribe hears what is published on channels. In a cluster it does so at any node that answers, for as long
-// as that one does: a subscription that breaks is for the caller to make again, which is then at another.
+// Subscribe receives the messages of channels. In a cluster it subscribes at any node that answers. When that node
+// fails, the caller subscribes again, and so at another node.
 func (c *Client) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
 	if cluster, ok := c.UniversalClient.(*redis.ClusterClient); ok {
 		if nodes := c.nodes(ctx, cluster); len(nodes) > 0 {
@@ -40,15 +38,15 @@ func (c *Client) Subscribe(ctx context.Context, channels ...string) *redis.PubSu
 	return c.UniversalClient.Subscribe(ctx, channels...)
 }
 
-// nodes lists masters and replicas of a cluster in random order, those that answered when last asked first.
+// nodes lists masters and replicas of a cluster in random order. Those that answered when last asked come first.
 func (c *Client) nodes(ctx context.Context, cluster *redis.ClusterClient) []*redis.Client {
-	ctx, cancel := context.WithTimeout(ctx, 4*c.limit)
+	ctx, cancel := context.WithTimeout(ctx, 4*c.commandTimeout)
 	defer cancel()
 	var (
 		mu    sync.Mutex
 		nodes []*redis.Client
 	)
-	// Its error is that nobody could be asked who is there; there is nobody then.
+	// The error is that no node could be asked for the others. The list is empty then.
 	_ = cluster.ForEachShard(ctx, func(_ context.Context, node *redis.Client) error {
 		mu.Lock()
 		defer mu.Unlock()

@@ -32,7 +32,7 @@ type Config struct {
 	RequireTLS bool `env:"REDIS_REQUIRE_TLS"`
 }
 
-// Enabled tells whether there is a Redis.
+// Enabled reports whether there is a Redis.
 func (c Config) Enabled() bool { return !c.URL.IsZero() }
 
 // Validate reports a URL that cannot be read, or lacks the TLS that is required, without showing it.

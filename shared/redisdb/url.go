@@ -62,7 +62,7 @@ func parse(text string) (target, error) {
 		return target{}, fault("has an unknown scheme; known: redis, rediss and unix, and the first two with +sentinel or +cluster")
 	}
 	if err != nil {
-		return target{}, fault("can not be read: " + strings.ReplaceAll(err.Error(), text, "(the URL)"))
+		return target{}, fault("cannot be read: " + strings.ReplaceAll(err.Error(), text, "(the URL)"))
 	}
 	t.tune()
 	return t, nil
@@ -93,9 +93,9 @@ func (t target) tune() {
 	case t.node != nil:
 		o := t.node
 		o.MaintNotificationsConfig, o.DisableIdentity, o.ContextTimeoutEnabled = off(), true, true
-		patience(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
+		defaultTimeouts(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
 		retries(&o.MaxRetries, &o.DialerRetries)
-		modern(o.TLSConfig)
+		requireTLS12(o.TLSConfig)
 	case t.sentinel != nil:
 		o := t.sentinel
 		o.DisableIdentity, o.ContextTimeoutEnabled = true, true
@@ -105,15 +105,15 @@ func (t target) tune() {
 		if o.MaxRetryBackoff == 0 {
 			o.MaxRetryBackoff = backoff
 		}
-		patience(&o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
+		defaultTimeouts(&o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
 		retries(&o.MaxRetries, &o.DialerRetries)
-		modern(o.TLSConfig)
+		requireTLS12(o.TLSConfig)
 	case t.cluster != nil:
 		o := t.cluster
 		o.MaintNotificationsConfig, o.DisableIdentity, o.ContextTimeoutEnabled = off(), true, true
-		patience(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
+		defaultTimeouts(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
 		retries(&o.MaxRetries, &o.DialerRetries)
-		modern(o.TLSConfig)
+		requireTLS12(o.TLSConfig)
 		// All commands here are of one key: asking the cluster how to spread others is a round trip
 		// for nothing.
 		o.DisableRoutingPolicies = true
@@ -123,8 +123,8 @@ func (t target) tune() {
 	}
 }
 
-// patience fills the time limits that the URL left open.
-func patience(limits ...*time.Duration) {
+// defaultTimeouts fills the time limits that the URL left open.
+func defaultTimeouts(limits ...*time.Duration) {
 	for _, limit := range limits {
 		if *limit == 0 {
 			*limit = stepLimit
@@ -143,15 +143,15 @@ func retries(commands, dials *int) {
 	}
 }
 
-// modern raises the least TLS version where the parser left it open.
-func modern(c *tls.Config) {
+// requireTLS12 sets the least TLS version where the parser left it open.
+func requireTLS12(c *tls.Config) {
 	if c != nil && c.MinVersion == 0 {
 		c.MinVersion = tls.VersionTLS12
 	}
 }
 
-// limit is how long a whole command may take, retries included.
-func (t target) limit() time.Duration {
+// commandTimeout is how long a whole command may take, retries included.
+func (t target) commandTimeout() time.Duration {
 	const margin = 50 * time.Millisecond
 	switch {
 	case t.node != nil:

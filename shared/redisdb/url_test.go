@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := meaning{limit: target.limit()}
+			got := meaning{limit: target.commandTimeout()}
 			switch {
 			case target.node != nil:
 				o := target.node
