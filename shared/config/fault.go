@@ -42,7 +42,7 @@ type Fault struct {
 // Error gives the sentence.
 func (f *Fault) Error() string { return f.Variable + " " + f.Problem }
 
-// Invalid says that variable was given as given, and what is allowed instead. A [Secret] shows as
+// Invalid returns the fault of a variable that was given as given, with what is allowed instead. A [Secret] shows as
 // "[redacted]".
 func Invalid(variable string, given any, allowed string) error {
 	return &Fault{Variable: variable, Problem: fmt.Sprintf("is %q; allowed: %s", fmt.Sprint(given), allowed)}

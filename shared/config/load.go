@@ -17,13 +17,14 @@ import (
 //
 //   - A variable that is set to nothing counts as not set.
 //   - A list is separated by commas; spaces around its elements and empty elements are dropped.
-//   - A [Secret] or a list of them can also come from a file: NAME_FILE names it, and one newline at
+//   - A [Secret] or a list of them can also come from a file: NAME_FILE names it, and one line end (LF or CRLF) at
 //     the end of the file is dropped.
 //
 // When all is read, Validate() error is called on dst and on each struct within that has it; it checks
 // that struct's own fields and reports with [Invalid] and [errors.Join].
 //
-// The error is a [*Faults] with everything that is wrong.
+// The error is a [*Faults] with everything that is wrong. A dst of another type is a mistake in the program, and an
+// error of another type.
 func Load(dst any, environ map[string]string) error {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -32,7 +33,7 @@ func Load(dst any, environ map[string]string) error {
 	if environ == nil {
 		environ = env.ToMap(os.Environ())
 	}
-	l := loader{environ: environ, faulty: map[string]bool{}, said: map[string]bool{}}
+	l := loader{environ: environ, faulty: map[string]bool{}}
 	l.fill(v.Elem())
 	l.validate(v.Elem())
 	if len(l.faults.All) > 0 {
@@ -51,7 +52,6 @@ type loader struct {
 	environ map[string]string
 	faults  Faults
 	faulty  map[string]bool // variables that have a fault already
-	said    map[string]bool // texts of the faults
 }
 
 // fill reads every field of the struct v.
@@ -119,7 +119,7 @@ func (l *loader) readFile(name string) (string, error) {
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return "", &Fault{Variable: variable, Problem: "names a file that can not be read: " + err.Error()}
+		return "", &Fault{Variable: variable, Problem: "names a file that cannot be read: " + err.Error()}
 	}
 	text := strings.TrimSuffix(string(content), "\n")
 	return strings.TrimSuffix(text, "\r"), nil
@@ -139,16 +139,13 @@ func (l *loader) validate(v reflect.Value) {
 	}
 }
 
-// add notes err, or each of the errors that it joins. What is known about a variable already is not
-// said again, so that a value that could not be read is not also out of range.
+// add notes err, or each of the errors that it joins. It notes one [*Fault] for each variable, so that a value that
+// could not be read is not also out of range. Another error, which a Validate returned, it notes as it is.
 func (l *loader) add(err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
 			l.add(e)
 		}
-		return
-	}
-	if l.said[err.Error()] {
 		return
 	}
 	if fault, ok := errors.AsType[*Fault](err); ok {
@@ -157,7 +154,6 @@ func (l *loader) add(err error) {
 		}
 		l.faulty[fault.Variable] = true
 	}
-	l.said[err.Error()] = true
 	l.faults.All = append(l.faults.All, err)
 }
 

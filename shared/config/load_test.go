@@ -168,7 +168,7 @@ func TestLoadReadsSecretsFromFiles(t *testing.T) {
 		{name: "Windows' newline", in: map[string]string{"ONE_FILE": write("c", "pass\r\n")}, want: []string{"pass"}},
 		{name: "a list", in: map[string]string{"MANY_FILE": write("d", "x, y\n")}, want: []string{"", "x", "y"}},
 		{name: "both", in: map[string]string{"ONE": "a", "ONE_FILE": write("e", "b")}, wantErr: "ONE and ONE_FILE are both set"},
-		{name: "no such file", in: map[string]string{"ONE_FILE": filepath.Join(folder, "none")}, wantErr: "ONE_FILE names a file that can not be read"},
+		{name: "no such file", in: map[string]string{"ONE_FILE": filepath.Join(folder, "none")}, wantErr: "ONE_FILE names a file that cannot be read"},
 		{name: "only secrets", in: map[string]string{"TEXT_FILE": filepath.Join(folder, "none")}, want: []string{""}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

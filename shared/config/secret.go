@@ -9,10 +9,10 @@ import (
 // redacted is what a secret shows of itself.
 const redacted = "[redacted]"
 
-// Secret is a value that must not be seen: a password, a key, a URL that holds one. However it is
-// printed, logged or encoded, also within an unexported field, it shows as "[redacted]" or not at all, and as nothing
-// when it is empty, so that whether one was set can still be told. Only [Secret.Reveal] gives the value. The zero
-// Secret is empty.
+// Secret is a value that must not be seen: a password, a key, a URL that holds one. The value never shows, however the
+// Secret is printed, logged or encoded. A Secret shows as "[redacted]", and an empty one as nothing, so that a reader
+// sees whether it was set. In an unexported field fmt prints the address of a function instead. Only [Secret.Reveal]
+// returns the value. The zero Secret is empty.
 type Secret struct {
 	// A function and no string: fmt prints what an unexported field holds past all methods.
 	reveal func() string
@@ -34,7 +34,7 @@ func (s Secret) Reveal() string {
 	return s.reveal()
 }
 
-// IsZero tells whether it is empty.
+// IsZero reports whether the secret is empty.
 func (s Secret) IsZero() bool { return s.reveal == nil }
 
 // String returns "[redacted]", or "" for an empty secret.

@@ -66,7 +66,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// tracing tells whether spans are made at all.
+// tracing reports whether spans are made at all.
 func (c Config) tracing() bool {
 	if c.Disabled || c.TracesExporter == "none" {
 		return false

@@ -54,10 +54,9 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &handler{Handler: h.Handler.WithGroup(name), out: h.out}
 }
 
-// lineBuffer gathers lines and writes many with one system call, since an access line a request would
-// otherwise cost one each. Nothing waits longer than [LogDelay] and nothing is dropped: a writer that
-// is slow slows those who log. A process that is killed loses the lines of the last LogDelay; those
-// that tell of trouble (warn and above) are written at once, and take the ones before them along.
+// lineBuffer gathers lines and writes many with one system call, because each request logs an access line. No line
+// waits longer than [LogDelay]. Lines of warn and above are written at once, with the lines before them. A slow writer
+// slows the goroutines that log. Lines are lost only if the write fails or the process is killed.
 type lineBuffer struct {
 	mu      sync.Mutex
 	out     io.Writer
@@ -81,7 +80,7 @@ func (b *lineBuffer) Write(line []byte) (int, error) {
 	}
 	if !b.pending {
 		b.pending = true
-		time.AfterFunc(LogDelay, func() { _ = b.flush() }) // the log can not report that it fails
+		time.AfterFunc(LogDelay, func() { _ = b.flush() }) // the log cannot report its own failure
 	}
 	return len(line), nil
 }

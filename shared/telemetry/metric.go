@@ -28,7 +28,7 @@ func newMeterProvider(registry *prometheus.Registry, res *resource.Resource) (*s
 	provider := sdkmetric.NewMeterProvider(
 		sdkmetric.WithResource(res),
 		sdkmetric.WithReader(reader),
-		sdkmetric.WithView(fewBuckets),
+		sdkmetric.WithView(histogramBounds),
 		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter))
 	if err := runtime.Start(runtime.WithMeterProvider(provider)); err != nil {
 		return nil, err
@@ -36,10 +36,10 @@ func newMeterProvider(registry *prometheus.Registry, res *resource.Resource) (*s
 	return provider, nil
 }
 
-// fewBuckets gives every histogram of times the bounds that matter to this service, from a cached key
-// to a long export, and none of SDK's default bounds, which are for milliseconds. Each bound is a
-// series per set of attributes.
-func fewBuckets(i sdkmetric.Instrument) (sdkmetric.Stream, bool) {
+// histogramBounds sets the bounds of every histogram by its unit: times, bytes, counts. Times go from a cached key to
+// a long export; the SDK's default bounds are for milliseconds. There are few bounds, because each is a series for
+// each set of attributes.
+func histogramBounds(i sdkmetric.Instrument) (sdkmetric.Stream, bool) {
 	if i.Kind != sdkmetric.InstrumentKindHistogram {
 		return sdkmetric.Stream{}, false
 	}

@@ -108,7 +108,7 @@ func (t *Telemetry) startMetrics(res *resource.Resource, b build) error {
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "lectern_build_info",
-		Help:        "What runs: always 1, the labels tell.",
+		Help:        "The running build: always 1, with the build in the labels.",
 		ConstLabels: prometheus.Labels{"version": b.version, "revision": b.revision, "goversion": runtime.Version()},
 	})
 	info.Set(1)
@@ -119,7 +119,7 @@ func (t *Telemetry) startMetrics(res *resource.Resource, b build) error {
 	return nil
 }
 
-// Tracing tells whether spans go anywhere. Where it is false, instrumentation can be left out.
+// Tracing reports whether spans are exported. If not, instrumentation can be left out.
 func (t *Telemetry) Tracing() bool { return t.tracing }
 
 // MetricsHandler serves the metrics in Prometheus' text formats, and those of others beside them, whose names
@@ -130,9 +130,6 @@ func (t *Telemetry) MetricsHandler(others ...prometheus.Gatherer) http.Handler {
 		MaxRequestsInFlight: 4,
 	})
 }
-
-// Flush writes the lines of the log that wait.
-func (t *Telemetry) Flush() error { return t.log.flush() }
 
 // Shutdown sends the spans that wait, within ctx, stops the metrics and writes the log's last lines.
 // What is logged afterwards is written at once.
