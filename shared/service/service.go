@@ -33,8 +33,8 @@ type Config struct {
 	// there while they answer. Not set: all go to DATABASE_URL.
 	ReadDatabaseURLs []config.Secret `env:"READ_DATABASE_URL"`
 
-	// How far a standby may be behind; one that is farther is left out until it is not. Asked once a
-	// second. 0 measures nothing.
+	// How far a standby may be behind; one that is farther is left out until it is not. Measured once a second, or
+	// four times in that time if it is shorter. 0 measures nothing.
 	MaxReplicaLag time.Duration `env:"MAX_REPLICA_LAG" envDefault:"10s"`
 
 	// The same database by the role that writes what comes in. Not set: nothing comes in.
@@ -109,15 +109,15 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 			return err
 		}
 	}
-	pool := cfg.Pool
-	pool.Attach = pgcitus.Attach
+	pool := cfg.Pool // of all databases but the keys': keyring completes cfg.Pool by itself
+	pool.Name, pool.Attach = d.Name, pgcitus.Attach
 	pool.TracerProvider, pool.MeterProvider, pool.Log = tel.TracerProvider, tel.MeterProvider, tel.Logger
 	open := func(url config.Secret, name string) (*pgdb.Pool, error) {
 		options := pool
 		options.Name = name
 		p, err := pgdb.Open(ctx, url, options)
 		if err == nil {
-			stack.AddFunc(p.Close)
+			stack.Add(closing(name, p.Close))
 		}
 		return p, err
 	}
@@ -125,15 +125,13 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	if parts.Primary, err = open(cfg.DatabaseURL, d.Name); err != nil {
 		return fmt.Errorf("DATABASE_URL: %w", err)
 	}
-	standbys := pool
-	standbys.Name = d.Name
 	parts.Read, err = pgreplica.Open(ctx, parts.Primary, pgreplica.Options{
-		Standbys: cfg.ReadDatabaseURLs, MaxLag: cfg.MaxReplicaLag, Pool: standbys, Log: tel.Logger,
+		Standbys: cfg.ReadDatabaseURLs, MaxLag: cfg.MaxReplicaLag, Pool: pool, Log: tel.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("READ_DATABASE_URL: %w", err)
 	}
-	stack.AddFunc(parts.Read.Close)
+	stack.Add(closing("the standbys", parts.Read.Close))
 	if !cfg.IngestDatabaseURL.IsZero() {
 		if parts.Write, err = open(cfg.IngestDatabaseURL, d.Name+" ingest"); err != nil {
 			return fmt.Errorf("INGEST_DATABASE_URL: %w", err)
@@ -166,6 +164,16 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 
 // stopTimeout bounds the shutdown after the last request.
 const stopTimeout = 10 * time.Second
+
+// closing closes the pool called name, which waits for connections in use, for as long as the shutdown may take.
+func closing(name string, stop func()) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := shutdown.Within(ctx, stop); err != nil {
+			return fmt.Errorf("close the pool of %s: connections are still in use: %w", name, err)
+		}
+		return nil
+	}
+}
 
 // checks are what /readyz shows. Only the first contact with the database makes a service wait: later
 // it would take every replica out at once, and put the load balancer's error page in the place of an

@@ -18,9 +18,29 @@ type Stack struct {
 // Add adds the function that stops the part started last. The function ends when its context does.
 func (s *Stack) Add(stop func(context.Context) error) { s.stops = append(s.stops, stop) }
 
-// AddFunc adds a function that stops a part and cannot fail.
+// AddFunc adds a function that stops a part and cannot fail, bounded by [Within].
 func (s *Stack) AddFunc(stop func()) {
-	s.Add(func(context.Context) error { stop(); return nil })
+	s.Add(func(ctx context.Context) error { return Within(ctx, stop) })
+}
+
+// Within calls stop and waits until it returns or ctx ends. The error is that of ctx; stop then goes on in the
+// background, until the process ends.
+func Within(ctx context.Context, stop func()) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		stop()
+	}()
+	return await(ctx, done)
+}
+
+func await(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Go runs a part in the background. To stop it, the stack cancels the context of run and waits until run
@@ -34,17 +54,13 @@ func (s *Stack) Go(run func(context.Context)) {
 	}()
 	s.Add(func(ctx context.Context) error {
 		cancel()
-		select {
-		case <-done:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		return await(ctx, done)
 	})
 }
 
 // Stop stops all parts, the last one first, and empties the stack. A part that fails does not keep the
-// others running; the error joins all errors. timeout bounds the whole stop.
+// others running; the error joins all errors. timeout bounds the whole stop: a part that takes longer is left to
+// itself, and is an error.
 func (s *Stack) Stop(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

@@ -39,11 +39,18 @@ func TestStopIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stack shutdown.Stack
 		release := make(chan struct{})
+		stopped := false
+		stack.AddFunc(func() { stopped = true })
+		stack.AddFunc(func() { <-release })
 		stack.Go(func(context.Context) { <-release })
 		start := time.Now()
 		if err := stack.Stop(time.Second); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
 			t.Errorf("Stop = %v after %v", err, time.Since(start))
 		}
 		close(release)
+		synctest.Wait()
+		if !stopped {
+			t.Error("a part after one that hangs was not stopped")
+		}
 	})
 }

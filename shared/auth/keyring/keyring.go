@@ -23,9 +23,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/ratelimit"
 	"github.com/lectern-dev/lectern/shared/redisdb"
+	"github.com/lectern-dev/lectern/shared/shutdown"
 )
 
-// Options is what a Keyring is given besides its Config. The zero value is fit for use.
+// Options configures a Keyring. The zero value is fit for use.
 type Options struct {
 	// Log receives the faults of background work. Default: nothing is logged.
 	Log *slog.Logger
@@ -185,8 +186,8 @@ func (l *listener) Subscribed(is bool) {
 // verified all the same.
 func (k *Keyring) Ready(ctx context.Context) error { return k.pool.Health(ctx) }
 
-// Close stops the background work, writes the last use of keys and closes the connections. The caller has ended all
-// requests before.
+// Close stops the background work, writes the last use of keys and closes the connections. ctx bounds the last two. The
+// caller has ended all requests before.
 func (k *Keyring) Close(ctx context.Context) error {
 	k.once.Do(func() {
 		k.cancel()
@@ -204,7 +205,9 @@ func (k *Keyring) Close(ctx context.Context) error {
 			k.closed = errors.Join(k.closed, k.meters.Unregister())
 		}
 		if k.pool != nil {
-			k.pool.Close()
+			if err := shutdown.Within(ctx, k.pool.Close); err != nil {
+				k.closed = errors.Join(k.closed, fmt.Errorf("close the pool of the keys' database: connections are still in use: %w", err))
+			}
 		}
 	})
 	return k.closed
