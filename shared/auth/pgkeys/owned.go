@@ -26,11 +26,12 @@ type Owned struct {
 	Hash auth.Hash
 	// Number counts the owner's keys, from 1 on.
 	Number int64
-	// Request is what asked for the key, in the words of its program.
+	// Request is text of the program that asked for the key, opaque here: the operator's is the value of
+	// lectern.dev/rotate.
 	Request string
 	// DeliveredAt is when the key was first known to be where its users read it; zero: it may not be.
 	DeliveredAt time.Time
-	// Ended says that the key was given an end before its time, by [Admin.Expire] or [Admin.Rotate].
+	// Ended reports that [Admin.Expire] or [Admin.Rotate] gave the key an earlier end than it was made with.
 	Ended bool
 }
 
@@ -64,6 +65,7 @@ func (o *OwnedOptions) check() error {
 	return errors.Join(errs...)
 }
 
+// The last column is Owned.Ended. Its 100 ms allow for rounding: lifetime_ms is in whole milliseconds.
 const ownedColumns = columns + `, key_hash, owner_realm, owner_id, owner_name, owner_number, owner_request, delivered_at,
 	expires_at IS NOT NULL AND (lifetime_ms IS NULL OR extract(epoch FROM expires_at - created_at) * 1000 < lifetime_ms - 100)`
 
@@ -149,12 +151,13 @@ func (a *Admin) Owned(ctx context.Context, projectID string, o auth.Owner) (acti
 	return active, last, nil
 }
 
-// The one statement beside that of the foreign keys that is over all projects.
+// realm is, beside foreign, the one statement about all projects. So its first parameter is no string: see
+// [pgdb.Pool.Query].
 const realm = `SELECT ` + ownedColumns + ` FROM api_keys
-	WHERE owner_realm = $1 AND owner_realm <> '' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`
+	WHERE owner_realm = $2 AND owner_realm <> '' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1)`
 
-// EachOwned calls do with every key of the realm that is accepted now, in no order, and holds none. An
-// error of do's ends it and is returned.
+// EachOwned calls do with every key of the realm that is accepted now, in no order. It streams: it keeps no list. do
+// runs while a connection is in use, so it must be quick. An error of do ends the list, and EachOwned returns it.
 func (a *Admin) EachOwned(ctx context.Context, ownerRealm string, do func(Owned) error) error {
 	err := a.pool.Query(ctx, func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -167,7 +170,7 @@ func (a *Admin) EachOwned(ctx context.Context, ownerRealm string, do func(Owned)
 			}
 		}
 		return nil
-	}, realm, ownerRealm, a.now())
+	}, realm, a.now(), ownerRealm)
 	if err != nil {
 		return fmt.Errorf("list a realm's keys: %w", err)
 	}

@@ -89,8 +89,8 @@ const use = `UPDATE api_keys SET last_used_at = $3
 const usesTogether = 200
 
 // WriteUses does what [auth.UseWriter] says, one statement a project, with the latest use of any of
-// its keys for all of them: they are no more than a flush apart. Where tables are distributed each is a
-// transaction of its own.
+// its keys for all of them: they are usually no more than a flush apart, so last_used_at is exact to about a minute. Uses
+// kept after a failed flush are older. Where tables are distributed each statement is a transaction of its own.
 func (s *Store) WriteUses(ctx context.Context, uses []auth.Use) error {
 	together := usesTogether
 	if s.pool.Distributed() {
