@@ -37,7 +37,7 @@ type Config struct {
 	// answered 429 unless their key is cached. 0: any number.
 	UnknownRate int `env:"AUTH_UNKNOWN_RATE" envDefault:"50"`
 
-	// Accepts keys brought along from elsewhere, of any form.
+	// Accepts imported keys, of any form.
 	ForeignKeys bool `env:"FOREIGN_KEYS"`
 
 	// How many requests a second one key may make, unless it has a rate of its own. 0: any number, for

@@ -20,5 +20,5 @@
 // broadcast; each process then drops its copy. A process that loses its subscription drops all its copies, and drops
 // them again when it is subscribed. Whatever is missed, a copy expires AUTH_CACHE_TTL after Postgres was read.
 //
-// Package pgkeys mints and revokes; this package does not.
+// This package makes the text of keys and checks them. Package pgkeys stores, rotates and revokes keys.
 package auth

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ErrNotLoaded says that it is not known yet which foreign keys exist.
+// ErrNotLoaded is the error while the set of foreign keys is not read yet. A foreign key is an imported key, of any form.
 var ErrNotLoaded = errors.New("the foreign keys are not loaded yet")
 
 // ForeignSource lists the stored foreign keys.
@@ -53,8 +53,7 @@ func NewForeignKeys(source ForeignSource, log *slog.Logger, now func() time.Time
 
 func prefix(h Hash) uint64 { return binary.BigEndian.Uint64(h[:8]) }
 
-// Has tells whether a foreign key of that hash may be stored. It is [ErrNotLoaded] as long as nothing
-// is known.
+// Has reports whether a foreign key of that hash may be stored. The error is [ErrNotLoaded] until the set is read.
 func (k *ForeignKeys) Has(h Hash) (bool, error) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()

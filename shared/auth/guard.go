@@ -3,7 +3,6 @@ package auth
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -81,10 +80,10 @@ func (g *Guard) pass(scope Scope, key string, next httpapi.HandlerFunc, w http.R
 	return next(w, r)
 }
 
-// Check tells whether key may be used for the project and scope now, and counts the request against
-// its rate; for those that have project and key from elsewhere than the path and [KeyHeader]. The
-// error is the apierr to answer: Unauthorized, InsufficientScope, RateLimited or Unavailable. The
-// Result is zero when the key is not valid. The request's Info learns the key's id and project.
+// Check reports whether key may be used for the project and scope now, and counts the request against its rate. It is
+// for callers that have project and key from elsewhere than the path and [KeyHeader]. The error is the apierr to
+// answer (Unauthorized, InsufficientScope, RateLimited or Unavailable), or the error of ctx. The Result is zero when
+// the key is not valid. Check writes the key's id and project to the request's Info.
 func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (Principal, ratelimit.Result, error) {
 	p, err := g.verifier.Verify(ctx, projectID, key)
 	if err != nil {
@@ -110,7 +109,7 @@ func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (
 // the apierr RateLimited.
 func (g *Guard) CheckAddress(ctx context.Context, address string) error {
 	if address == "" {
-		return nil // not behind a server that knows addresses
+		return nil // no server has set it
 	}
 	if rate := g.limiter.Allow(ctx, "anonymous:"+Network(address), g.anonymous); !rate.Allowed {
 		return tooMany(rate.RetryAfter)
@@ -143,9 +142,4 @@ func keyOf(h http.Header) (string, error) {
 	default:
 		return values[0], nil
 	}
-}
-
-// LogValue shows a principal by its ids.
-func (p Principal) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("key_id", p.KeyID), slog.String("project_id", p.ProjectID))
 }

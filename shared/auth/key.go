@@ -61,7 +61,7 @@ func ParseKey(text string) (Hash, error) {
 	return HashKey(text), nil
 }
 
-// ParseForeignKey returns the hash of a key brought along from elsewhere: 1 to 512 printable ASCII
+// ParseForeignKey returns the hash of an imported key: 1 to 512 printable ASCII
 // characters. Text of Mint's form with a wrong checksum is [ErrMalformed] here too.
 func ParseForeignKey(text string) (Hash, error) {
 	if text == "" || len(text) > maxForeign || hasKeyForm(text) && !checksumFits(text) {
@@ -75,7 +75,7 @@ func ParseForeignKey(text string) (Hash, error) {
 	return HashKey(text), nil
 }
 
-// IsForeign tells whether text is not of the form that [Mint] gives.
+// IsForeign reports whether text is not of the form that [Mint] gives.
 func IsForeign(text string) bool { return !hasKeyForm(text) }
 
 // NewKeyID makes the public id of a key: "key_" and 20 random base62 characters (119 bits), so that no

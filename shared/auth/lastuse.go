@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Use says that a key was used.
+// Use is one use of a key.
 type Use struct {
 	ProjectID string
 	KeyID     string
@@ -26,8 +26,8 @@ type UseWriter interface {
 // maxUses bounds how many keys' uses wait to be written; of further ones nothing is kept.
 const maxUses = 100_000
 
-// LastUse collects when keys are used, and writes it from time to time. Losing some of it costs
-// nobody anything, so a failure is logged and no more.
+// LastUse collects when keys are used, and writes it from time to time. A failed write is logged, and tried again with
+// the next flush. Of more than maxUses keys, further uses are dropped.
 type LastUse struct {
 	writer UseWriter
 	log    *slog.Logger

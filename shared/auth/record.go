@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"log/slog"
 	"time"
 )
 
@@ -17,7 +18,7 @@ type Record struct {
 	RevokedAt time.Time // zero: it is not revoked
 	// LastUsedAt is exact to about a minute; zero: never used.
 	LastUsedAt time.Time
-	// Foreign says that the key was brought along from elsewhere.
+	// Foreign reports that the key was imported.
 	Foreign bool
 	// Owner is whom a program looks after the key for; zero: people do. Look-ups leave it out.
 	Owner Owner
@@ -38,7 +39,7 @@ type Owner struct {
 	Name string
 }
 
-// Active tells whether a key of the record is accepted at now.
+// Active reports whether a key of the record is accepted at now.
 func (r Record) Active(now time.Time) bool {
 	return r.RevokedAt.IsZero() && (r.ExpiresAt.IsZero() || now.Before(r.ExpiresAt))
 }
@@ -74,4 +75,9 @@ type Principal struct {
 	ProjectID string
 	Scopes    Scopes
 	Rate      int // requests a second; 0: the default
+}
+
+// LogValue shows a principal by its ids.
+func (p Principal) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("key_id", p.KeyID), slog.String("project_id", p.ProjectID))
 }

@@ -34,7 +34,7 @@ func ScopesOf(scopes ...Scope) Scopes {
 	return set
 }
 
-// Has tells whether s is in the set.
+// Has reports whether s is in the set.
 func (set Scopes) Has(s Scope) bool { return s != 0 && set&Scopes(s) == Scopes(s) }
 
 // Names lists the set's scopes, in the order of the constants.

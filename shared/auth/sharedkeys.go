@@ -11,9 +11,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// SharedKeys are the configured keys of trusted services: INTERNAL_API_KEYS or INGEST_API_KEYS. They
-// are several so that one can be replaced without a gap. They are no project's API keys and the other
-// way round.
+// SharedKeys are the configured keys of trusted services: INTERNAL_API_KEYS or INGEST_API_KEYS. There
+// are several so that one can be replaced without a gap. No project's key is a shared key.
 type SharedKeys struct {
 	hashes [][sha256.Size]byte
 }
@@ -29,8 +28,8 @@ func NewSharedKeys(keys []config.Secret) *SharedKeys {
 	return s
 }
 
-// Accepts tells whether key is one of the set. How long it takes depends on neither: hashes are
-// compared, in constant time, and always all of them.
+// Accepts reports whether key is one of the set. The time depends on the length of key and the number of keys, not on
+// how much of a key matches.
 func (s *SharedKeys) Accepts(key string) bool {
 	given := sha256.Sum256([]byte(key))
 	found := 0
@@ -42,8 +41,8 @@ func (s *SharedKeys) Accepts(key string) bool {
 
 var errSharedKey = errors.New("the shared key is not one of those configured")
 
-// Protect lets requests through to next whose [KeyHeader] is one of the set, exactly once. Others are
-// told Unauthorized, with a projectId of null, before anything of the body is read.
+// Protect passes requests to next that send exactly one [KeyHeader], with a key of the set. It answers others
+// Unauthorized, with a projectId of null, before it reads any of the body.
 func (s *SharedKeys) Protect(next httpapi.HandlerFunc) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		key, err := keyOf(r.Header)

@@ -20,7 +20,7 @@ const (
 	// refusedFor is how long the process remembers that a key was refused.
 	refusedFor = time.Second
 
-	// deafFor is how long a copy lives while the process would not hear of a change.
+	// deafFor is how long a copy lives that was made while [VerifierOptions.Deaf].
 	deafFor = 900 * time.Millisecond
 
 	// noteEvery is how often the use of a cached key is reported.
@@ -35,8 +35,9 @@ type VerifierOptions struct {
 	// TTL is how long after Postgres was read a copy is used. Required.
 	TTL time.Duration
 
-	// Deaf reports whether the process would miss a change that is broadcast now. Copies made meanwhile
-	// live for less than a second. Nil: never.
+	// Deaf reports whether Redis is up but the process is not subscribed to the broadcasts, so that it would miss a
+	// change. Copies made meanwhile live for less than a second. While Redis is down it returns false: TTL bounds
+	// the copies then. Nil: never.
 	Deaf func() bool
 
 	// Foreign lets keys of any form be tried when it knows their hash. Nil: they are refused.
@@ -68,10 +69,10 @@ type Verifier struct {
 	store Store
 	o     VerifierOptions
 
-	copies  *otter.Cache[subject, *keyCopy]
-	refused *otter.Cache[subject, refusal]
-	changes changes
-	flood   *flood
+	copies   *otter.Cache[subject, *keyCopy]
+	refused  *otter.Cache[subject, refusal]
+	changes  changes
+	refusals *refusalCounter
 
 	flights singleflight.Group
 	slots   *semaphore.Weighted
@@ -115,23 +116,23 @@ func NewVerifier(store Store, o VerifierOptions) *Verifier {
 		o.MaxLookups = 64
 	}
 	v := &Verifier{
-		store:   store,
-		o:       o,
-		copies:  otter.Must(&otter.Options[subject, *keyCopy]{MaximumSize: o.Capacity}),
-		refused: otter.Must(&otter.Options[subject, refusal]{MaximumSize: o.Capacity}),
-		changes: newChanges(o.Capacity),
-		flood:   newFlood(o.UnknownRate),
-		slots:   semaphore.NewWeighted(int64(o.MaxLookups)),
+		store:    store,
+		o:        o,
+		copies:   otter.Must(&otter.Options[subject, *keyCopy]{MaximumSize: o.Capacity}),
+		refused:  otter.Must(&otter.Options[subject, refusal]{MaximumSize: o.Capacity}),
+		changes:  newChanges(o.Capacity),
+		refusals: newRefusalCounter(o.UnknownRate),
+		slots:    semaphore.NewWeighted(int64(o.MaxLookups)),
 	}
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	return v
 }
 
 // Verify returns the principal that key stands for in the project. The error is a [Refusal] when the key is not
-// accepted, and else an apierr: RateLimited when too many look-ups are in flight or the client's address has tried
-// too many refused keys, Unavailable when the store failed.
+// accepted; the error of ctx when that ended first; and else an apierr: RateLimited when too many look-ups are in flight
+// or the client's address has tried too many refused keys, Unavailable when the store failed.
 //
-// For a cached key it takes no lock, allocates nothing and asks no store.
+// For a cached key it asks no store and allocates nothing.
 func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal, error) {
 	h, err := v.parse(key)
 	if err != nil {
@@ -149,14 +150,15 @@ func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal
 		return Principal{}, r.why
 	}
 
-	// A key that was accepted lately is no random key, so a flood from the same address does not hold it up.
+	// A key that this process has accepted before and still remembers is no random key, so refused keys from the same
+	// address do not hold it up.
 	address := Network(httpapi.InfoFrom(ctx).ClientAddress)
-	if !seen && v.flood.over(address) {
-		return Principal{}, tooMany(floodWindow)
+	if !seen && v.refusals.over(address) {
+		return Principal{}, tooMany(refusalWindow)
 	}
 	c, err = v.lookUp(ctx, about)
 	if _, refused := errors.AsType[Refusal](err); refused {
-		v.flood.count(address)
+		v.refusals.count(address)
 	}
 	if err != nil {
 		return Principal{}, err
@@ -312,7 +314,7 @@ func (v *Verifier) Drop() {
 func (v *Verifier) Close() {
 	v.cancel()
 	v.changes.keys.StopAllGoroutines()
-	v.flood.windows.StopAllGoroutines()
+	v.refusals.windows.StopAllGoroutines()
 }
 
 // changes remembers for a while which keys have changed. Without it a look-up that read the store before a change

@@ -137,7 +137,7 @@ type keysMint struct {
 	ExpiresIn time.Duration `help:"End it after this time, such as 720h. Default: never." placeholder:"DURATION"`
 	ExpiresAt moment        `help:"End it at this time." placeholder:"TIME"`
 	Rate      int           `help:"Requests a second. Default: that of the services." placeholder:"N"`
-	Import    bool          `help:"Take a key that was brought along from elsewhere, from standard input. The services accept it with FOREIGN_KEYS=true."`
+	Import    bool          `help:"Import an existing key from standard input. The services accept it with FOREIGN_KEYS=true."`
 	JSON      bool          `help:"Print the key and all about it as JSON."`
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/redisdb"
 )
 
-// errNoOwner says that there is nobody to act as.
+// errNoOwner is the fault of a configuration without the owner's role.
 var errNoOwner = &config.Fault{Variable: "AUTH_MIGRATE_DATABASE_URL", Problem: "is not set, and is required"}
 
 // Migrate brings the keys' database to what this version needs, by the owner's role, and gives the role

@@ -181,7 +181,7 @@ func (s *siege) await(n int64) {
 	until(s.t, fmt.Sprintf("%d keys are revoked", n), func() bool { return s.revoked.Load() >= before+n })
 }
 
-// fault has something happen to Redis between two spells of calm. harms tells whether Redis is then less than
+// fault has something happen to Redis between two spells of calm. harms reports whether Redis is then less than
 // up for a while.
 func (s *siege) fault(name string, harms bool, begin, end func()) {
 	s.t.Helper()
