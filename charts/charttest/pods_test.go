@@ -26,7 +26,7 @@ func podSpecs(r rendered) map[string]core.PodSpec {
 }
 
 // TestPodsAreRestricted holds all pods to the Pod Security Standard "restricted", and to a root file system that
-// can not be written.
+// cannot be written.
 func TestPodsAreRestricted(t *testing.T) {
 	for _, values := range []string{"", "dev: {enabled: true, collector: {enabled: true}}"} {
 		for name, spec := range podSpecs(render(t, values)) {

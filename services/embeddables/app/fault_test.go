@@ -36,7 +36,7 @@ func TestFaultsOfPostgres(t *testing.T) {
 	servicetest.CheckPostgresFaults(t, server, reads(s), "embeddable-versions", string(line))
 }
 
-// TestFaultInTheMiddle: a list or a long definition that breaks after its first byte can not be taken
+// TestFaultInTheMiddle: a list or a long definition that breaks after its first byte cannot be taken
 // for whole.
 func TestFaultInTheMiddle(t *testing.T) {
 	s := start(t, nil)

@@ -61,7 +61,7 @@ func TestTerminateUnderLoad(t *testing.T) {
 	}
 }
 
-// answers tells whether anybody accepts connections.
+// answers reports whether anybody accepts connections.
 func answers(url string) bool {
 	c, err := dialOnce(url)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestOutOfFiles(t *testing.T) {
 	load.Await(50, 30*time.Second)
 	undo := faulttest.LimitFiles(t, p.PID(), uint64(faulttest.OpenFiles(t, p.PID())+10))
 	var idle []*faulttest.Raw
-	for range 40 { // the kernel accepts them; the service can not
+	for range 40 { // the kernel accepts them; the service cannot
 		idle = append(idle, faulttest.Dial(t, p.URL))
 	}
 	servicetest.Eventually(t, 10*time.Second, "it runs out of files", func() bool {

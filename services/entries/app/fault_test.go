@@ -184,7 +184,7 @@ func TestFaultsOfPostgres(t *testing.T) {
 	}
 }
 
-// TestFaultInTheMiddle: a list that breaks after its first byte can not be taken for whole.
+// TestFaultInTheMiddle: a list that breaks after its first byte cannot be taken for whole.
 func TestFaultInTheMiddle(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)

@@ -80,7 +80,7 @@ func (p *Proxy) CutAfter(n int64) { p.change(func() { p.budget = n }) }
 // that comes in two pieces is not seen.
 func (p *Proxy) RefuseAt(text string) { p.change(func() { p.fatal = []byte(text) }) }
 
-// Refuses tells whether who connects is reset.
+// Refuses reports whether who connects is reset.
 func (p *Proxy) Refuses() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,7 +218,7 @@ func (p *Proxy) pass(to, from *net.TCPConn, fromServer bool) {
 	writing.Wait()
 }
 
-// deliver writes one piece when it may, and tells whether more can follow.
+// deliver writes one piece when it may, and reports whether more can follow.
 func (p *Proxy) deliver(to, from *net.TCPConn, next piece, fromServer bool) bool {
 	for {
 		p.mu.Lock()
@@ -264,7 +264,7 @@ func (p *Proxy) deliver(to, from *net.TCPConn, next piece, fromServer bool) bool
 	return err == nil && !cut && !errors.Is(err, net.ErrClosed)
 }
 
-// dies tells whether a client says what makes the proxy refuse.
+// dies reports whether a client says what makes the proxy refuse.
 func (p *Proxy) dies(said []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

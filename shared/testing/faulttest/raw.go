@@ -45,7 +45,7 @@ func (r *Raw) Answer(method string) (status int, header http.Header, body string
 	return resp.StatusCode, resp.Header, string(b), err
 }
 
-// Ended tells whether the server has ended the connection, with nothing more to say. It waits for it.
+// Ended reports whether the server has ended the connection, with nothing more to say. It waits for it.
 func (r *Raw) Ended() bool {
 	_, err := r.reader.ReadByte()
 	if err == nil {

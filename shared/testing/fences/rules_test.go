@@ -131,7 +131,7 @@ func layerOf(path string) layer {
 	return outside
 }
 
-// mayImport tells whether one package of a service may import another of the same.
+// mayImport reports whether one package of a service may import another of the same.
 func mayImport(path, imported string) bool {
 	from, to := layerOf(path), layerOf(imported)
 	switch {
@@ -145,7 +145,7 @@ func mayImport(path, imported string) bool {
 	return from > to
 }
 
-// doesIO tells whether a package reaches files, networks or databases.
+// doesIO reports whether a package reaches files, networks or databases.
 func doesIO(imported string) bool {
 	for _, p := range []string{
 		"net", "net/http", "os", "os/exec", "database/sql", "syscall",
@@ -186,7 +186,7 @@ func isKubernetes(path string) bool {
 	return strings.HasPrefix(path, "k8s.io/") || strings.HasPrefix(path, "sigs.k8s.io/")
 }
 
-// isKubernetesAPI tells whether a package is the types of the custom resources, which any program may use.
+// isKubernetesAPI reports whether a package is the types of the custom resources, which any program may use.
 func isKubernetesAPI(path string) bool {
 	rest, ok := strings.CutPrefix(path, "k8s/api/")
 	return ok && !strings.Contains(rest, "/")

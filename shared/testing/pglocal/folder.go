@@ -34,7 +34,7 @@ const (
 func (f *folder) data() string     { return filepath.Join(f.root, "data") }
 func (f *folder) password() string { return filepath.Join(f.root, "password") }
 
-// name gives a name below /var/tmp or /tmp to what wished can not hold.
+// name gives a name below /var/tmp or /tmp to what wished cannot hold.
 func name(wished string) string {
 	sum := sha256.Sum256([]byte(wished))
 	return "lectern-pg-" + hex.EncodeToString(sum[:8])
@@ -106,7 +106,7 @@ func settle(wished string, o owner) (string, error) {
 	}
 	// Only an empty folder goes: one with data in it was usable once, and is not thrown away.
 	if err := os.Remove(wished); err != nil {
-		return "", fmt.Errorf("the user with id %d can not enter %s, and it is not empty: %w", o.uid, wished, err)
+		return "", fmt.Errorf("the user with id %d cannot enter %s, and it is not empty: %w", o.uid, wished, err)
 	}
 	return other, os.Symlink(other, wished)
 }

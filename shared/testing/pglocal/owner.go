@@ -52,7 +52,7 @@ func (o owner) as(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: o.uid, Gid: o.gid}
 }
 
-// mayEnter tells whether o can work in dir, below whatever folders it stands.
+// mayEnter reports whether o can work in dir, below whatever folders it stands.
 func (o owner) mayEnter(dir string) bool {
 	if !o.switched {
 		return true

@@ -99,7 +99,7 @@ func (p *process) kill(f *folder) error {
 	select {
 	case <-p.done:
 	case <-ctx.Done():
-		return errors.New("postgres can not be killed")
+		return errors.New("postgres cannot be killed")
 	}
 	return until(ctx, func() bool { return len(processesIn(f.data())) == 0 })
 }

@@ -14,7 +14,7 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGQUIT}
 }
 
-// worksIn tells whether the process works in dir, as all of a server's processes do in its data.
+// worksIn reports whether the process works in dir, as all of a server's processes do in its data.
 func worksIn(pid int, dir string) bool {
 	cwd, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "cwd"))
 	return err == nil && cwd == dir

@@ -40,7 +40,7 @@ var ErrInUse = errors.New("another Postgres server runs in this folder")
 // Options say where and how a server runs.
 type Options struct {
 	// Dir is the server's folder; made if missing, opened with its data if not. Where the user that
-	// the server runs as can not enter the folders above it, it becomes a link to one under /var/tmp
+	// the server runs as cannot enter the folders above it, it becomes a link to one under /var/tmp
 	// that is named by a hash of the path.
 	Dir string
 

@@ -208,7 +208,7 @@ func TestBelowAClosedFolder(t *testing.T) {
 		t.Errorf("the wished place leads to %s, the data is in %s", target, s.Dir())
 	}
 	if os.Geteuid() == 0 && !strings.HasPrefix(target, elsewhere) {
-		t.Errorf("as root, the data is in %s, which the server can not enter", target)
+		t.Errorf("as root, the data is in %s, which the server cannot enter", target)
 	}
 	makeTable(t, s)
 	if err := s.Stop(testContext(t)); err != nil {

@@ -20,7 +20,7 @@ import (
 // to have several, and few enough to be copied quickly.
 const testShards = 8
 
-// Citus tells whether databases here are on several machines: whether the server of TEST_DATABASE_URL is
+// Citus reports whether databases here are on several machines: whether the server of TEST_DATABASE_URL is
 // the coordinator of a Citus cluster.
 func (i *Instance) Citus() bool { return len(i.members) > 0 }
 

@@ -171,7 +171,7 @@ func (n node) check(t *testing.T, sql string) {
 	}
 }
 
-// insertsProject tells whether the first column, which is project_id in every table, is $1, or that of a
+// insertsProject reports whether the first column, which is project_id in every table, is $1, or that of a
 // table of which $1 is read.
 func insertsProject(n node) bool {
 	first := ""

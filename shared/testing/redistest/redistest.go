@@ -115,7 +115,7 @@ func (s *Server) client() *redis.Client {
 	})
 }
 
-// Running tells whether the server runs and is not frozen.
+// Running reports whether the server runs and is not frozen.
 func (s *Server) Running() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
