@@ -31,7 +31,8 @@ type Put struct {
 	Values string
 
 	// Key is the number of leading columns, texts or int8, that order the rows of Values. With the order of the
-	// key, two writers of the same records wait for each other but do not deadlock. 0 keeps the given order.
+	// key, two writers of the same records wait for each other but do not deadlock. Arrays has its own ORDER BY. 0 keeps
+	// the given order.
 	Key int
 }
 
