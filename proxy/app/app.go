@@ -96,6 +96,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 
 	server, err := httpserver.New(httpserver.Options{
 		Service: service, Config: cfg.HTTP, Telemetry: tel, Public: routes(handler), Checks: checks(source, keys),
+		Refuse: handler.Refuse,
 		Plain: http.Header{
 			forward.SuccessHeader:     {"false"},
 			"X-Content-Type-Options":  {"nosniff"},

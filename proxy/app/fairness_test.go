@@ -244,7 +244,8 @@ func TestMaxInFlight(t *testing.T) {
 		}
 	}
 	got := h.do(call{target: h.url("/")}.by("192.0.2.3"))
-	if got.StatusCode != http.StatusServiceUnavailable || got.code() != "unavailable" || got.Header.Get("Retry-After") == "" {
+	if got.StatusCode != http.StatusServiceUnavailable || got.code() != "unavailable" || got.Header.Get("Retry-After") == "" ||
+		got.Header.Get("Access-Control-Allow-Origin") != origin {
 		t.Errorf("%d %v %s", got.StatusCode, got.Header, got.body)
 	}
 }

@@ -19,7 +19,7 @@ import (
 func TestHeadersThatCommand(t *testing.T) {
 	commands := []string{
 		"X-Accel-Redirect", "X-Accel-Buffering", "X_accel_redirect", "X-Sendfile", "X-Sendfile-Temporary", "X_sendfile", "X-Lighttpd-Send-File",
-		"X-Reproxy-Url", "X-Reproxy-File", "X-Litespeed-Location", "X-Envoy-Immediate-Health-Check-Fail", "Surrogate-Control", "Cdn-Cache-Control",
+		"X-Reproxy-Url", "X-Reproxy-File", "X-Litespeed-Location", "X-Envoy-Immediate-Health-Check-Fail",
 		"Set_cookie", "Access_control_allow_origin", "X_Proxy_Worker_Success",
 	}
 	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

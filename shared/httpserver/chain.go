@@ -42,6 +42,7 @@ type chain struct {
 	closeAfterChunked bool         // the connection ends after a request with a chunked body; see WriteHeader
 	maxInFlight       int64        // the limit of requests in flight; 0: none
 	refusalLogged     atomic.Int64 // when refused requests were last logged, in Unix seconds
+	refuse            func(w http.ResponseWriter, r *http.Request, err error)
 
 	traced   http.Handler                             // nil when tracing is off
 	cors     *cors.Cors                               // nil when off
@@ -72,7 +73,11 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 			vary:            []string{"X-Api-Key, Accept, Accept-Encoding"},
 			connectionClose: []string{"close"},
 		},
-		quiet: func(string) bool { return false },
+		quiet:  func(string) bool { return false },
+		refuse: httpapi.WriteError,
+	}
+	if o.Refuse != nil && public {
+		c.refuse = o.Refuse
 	}
 	if o.Telemetry.Tracing() {
 		c.traced = otelhttp.NewMiddleware("request",
@@ -174,7 +179,7 @@ func (x *exchange) tooMany(w http.ResponseWriter, r *http.Request) {
 	}
 	x.info.Logger = slog.New(slog.DiscardHandler)
 	x.info.Recorded = true
-	httpapi.WriteError(w, r, apierr.NotAvailable(errTooMany))
+	x.chain.refuse(w, r, apierr.NotAvailable(errTooMany))
 }
 
 // serveTraced answers inside the span.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -94,8 +95,32 @@ func (a *answer) searched(res *http.Response) (io.ReadCloser, error) {
 		return nil, errUnreadable
 	}
 	delete(res.Header, "Content-Encoding")
+	if (coding == "" || coding == "identity") && res.ContentLength <= maxWhole && !isStream(res) {
+		return a.searchWhole(res)
+	}
 	dropLength(res)
 	return newScrubbedBody(res.Body, coding, a.search.stream(res.Header), a.record), nil
+}
+
+// maxWhole is the length of the largest body, in bytes, that is read whole before the answer begins. Its length is
+// known after the search, so the caller gets a Content-Length, and a body that breaks off is answered 502.
+const maxWhole = 32 << 10
+
+// searchWhole reads a body of announced length to its end, and returns it without the credentials.
+func (a *answer) searchWhole(res *http.Response) (io.ReadCloser, error) {
+	defer res.Body.Close()
+	text := make([]byte, res.ContentLength)
+	if _, err := io.ReadFull(res.Body, text); err != nil {
+		return nil, err
+	}
+	clean, found := a.search.matcher.Bytes(text)
+	if found > 0 {
+		clear(text)
+		a.record.scrubbed += found
+	}
+	res.ContentLength = int64(len(clean))
+	res.Header["Content-Length"] = []string{strconv.Itoa(len(clean))}
+	return io.NopCloser(bytes.NewReader(clean)), nil
 }
 
 // isStream reports whether nobody can know how long an answer takes: its length is not announced, or it is a stream of

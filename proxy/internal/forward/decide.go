@@ -65,7 +65,7 @@ func decide(r *http.Request, a ask, scope *policy.Scope, keyed bool, bodies *hel
 // several faults is reported must not change from one try to the next.
 func distinct(uses []policy.Use) []policy.Use {
 	slices.SortFunc(uses, func(a, b policy.Use) int {
-		return cmp.Or(cmp.Compare(a.Place, b.Place), strings.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Place, b.Place), strings.Compare(a.ID, b.ID), strings.Compare(a.Header, b.Header))
 	})
 	return slices.Compact(uses)
 }

@@ -199,6 +199,14 @@ func (h *Handler) checkAddress(ctx context.Context) error {
 	return h.o.Keys.CheckAddress(ctx, httpapi.InfoFrom(ctx).ClientAddress)
 }
 
+// Refuse answers a request that is not served with err, as the contract asks of the proxy's own answers.
+func (h *Handler) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	snapshot, release := h.o.Store.Acquire()
+	defer release()
+	a, _ := parse(r) // the fields before a fault are set
+	refuse(w, r, snapshot, &record{ask: a}, err)
+}
+
 // refuse answers with err. A page of an allowed origin may read the answer.
 func refuse(w http.ResponseWriter, r *http.Request, snapshot *policy.Snapshot, rec *record, err error) {
 	rec.decision, rec.status = apierr.From(err).Code(), apierr.From(err).Status()

@@ -1,7 +1,6 @@
 package forward
 
 import (
-	"cmp"
 	"maps"
 	"net/http"
 	"net/textproto"
@@ -92,7 +91,6 @@ var fromAnswers = newHeaderList([]string{
 	"Set-Cookie", "Set-Cookie2", "Clear-Site-Data", "Strict-Transport-Security", "Alt-Svc", "Report-To", "Reporting-Endpoints", "Nel",
 	"Public-Key-Pins", "Public-Key-Pins-Report-Only", "Expect-Ct", "Service-Worker-Allowed", "Origin-Agent-Cluster", "Accept-Ch", "Critical-Ch",
 	"Sec-Session-Registration", "Set-Login", SuccessHeader,
-	"Surrogate-Control", "Cdn-Cache-Control", "Cloudflare-Cdn-Cache-Control", "Edge-Control",
 }, []string{"Access-Control-", "X-Accel-", "X-Sendfile", "X-Lighttpd-", "X-Litespeed-", "X-Reproxy-", "X-Envoy-"})
 
 // headerToSend returns the headers of a request that go on to the target, and the credentials that they name.
@@ -118,10 +116,6 @@ func headerToSend(sent http.Header) (http.Header, []policy.Use) {
 	if httpguts.HeaderValuesContainsToken(sent["Te"], "trailers") {
 		header["Te"] = []string{"trailers"} // the proxy passes trailers on; the rest of TE is for the connection
 	}
-	// A map has no order, and which of several faults is reported must not change from one try to the next.
-	slices.SortStableFunc(uses, func(a, b policy.Use) int {
-		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Header, b.Header))
-	})
 	return header, uses
 }
 
