@@ -239,7 +239,7 @@ func operatorMetrics(t *testing.T, backing *servicetest.Backing, kubeconfig stri
 	operator := exec.Command(servicetest.BuildOf(t, "../../k8s", "./cmd/operator"), "serve")
 	operator.Env = []string{
 		"KUBECONFIG=" + kubeconfig, "LEASE_NAMESPACE=default", "LISTEN_INTERNAL=" + address,
-		"AUTH_MIGRATE_DATABASE_URL=" + backing.Keys.Config.MigrateURL.Reveal(),
+		"AUTH_ADMIN_DATABASE_URL=" + backing.Keys.Config.AdminURL.Reveal(),
 	}
 	var log bytes.Buffer
 	operator.Stderr = &log

@@ -301,7 +301,7 @@ func TestSecretsAreOnlyNamed(t *testing.T) {
 	}
 	migrates := func(name string) []string {
 		s := "lectern-" + name + "-database/"
-		return []string{"lectern-auth/AUTH_DATABASE_URL", "lectern-auth/AUTH_MIGRATE_DATABASE_URL", s + "DATABASE_URL", s + "INGEST_DATABASE_URL", s + "MIGRATE_DATABASE_URL"}
+		return []string{"lectern-auth/AUTH_ADMIN_DATABASE_URL", "lectern-auth/AUTH_DATABASE_URL", "lectern-auth/AUTH_MIGRATE_DATABASE_URL", s + "DATABASE_URL", s + "INGEST_DATABASE_URL", s + "MIGRATE_DATABASE_URL"}
 	}
 	want := map[string][]string{
 		"entries/entries": database("entries"), "entries/migrate": migrates("entries"),
@@ -309,8 +309,8 @@ func TestSecretsAreOnlyNamed(t *testing.T) {
 		"experiments/experiments": database("experiments"), "experiments/migrate": migrates("experiments"),
 		"region/region": append(database("region"), "lectern-keys/INTERNAL_API_KEYS"), "region/migrate": migrates("region"),
 		"proxy/proxy":       {"lectern-auth/AUTH_DATABASE_URL", "lectern-redis/REDIS_URL"},
-		"operator/migrate":  {"lectern-auth/AUTH_DATABASE_URL", "lectern-auth/AUTH_MIGRATE_DATABASE_URL"},
-		"operator/operator": {"lectern-auth/AUTH_MIGRATE_DATABASE_URL", "lectern-keys/INGEST_API_KEYS", "lectern-redis/REDIS_URL"},
+		"operator/migrate":  {"lectern-auth/AUTH_ADMIN_DATABASE_URL", "lectern-auth/AUTH_DATABASE_URL", "lectern-auth/AUTH_MIGRATE_DATABASE_URL"},
+		"operator/operator": {"lectern-auth/AUTH_ADMIN_DATABASE_URL", "lectern-keys/INGEST_API_KEYS", "lectern-redis/REDIS_URL"},
 	}
 	got := map[string][]string{}
 	for _, name := range components() {

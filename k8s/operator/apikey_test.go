@@ -36,9 +36,9 @@ import (
 // keyEnviron is what an operator is told that looks after APIKeys.
 func keyEnviron(keys *authtest.Keys) map[string]string {
 	return map[string]string{
-		"AUTH_MIGRATE_DATABASE_URL": keys.Config.MigrateURL.Reveal(),
-		"REDIS_URL":                 keys.Config.Redis.URL.Reveal(),
-		"PUBLIC_URL":                "https://api.example.com",
+		"AUTH_ADMIN_DATABASE_URL": keys.Config.AdminURL.Reveal(),
+		"REDIS_URL":               keys.Config.Redis.URL.Reveal(),
+		"PUBLIC_URL":              "https://api.example.com",
 	}
 }
 

@@ -47,8 +47,8 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	if err := project.Setup(mgr, projects); err != nil {
 		return err
 	}
-	if cfg.Auth.MigrateURL.IsZero() {
-		tel.Logger.WarnContext(ctx, "AUTH_MIGRATE_DATABASE_URL is not set: APIKeys are not looked after")
+	if cfg.Auth.AdminURL.IsZero() {
+		tel.Logger.WarnContext(ctx, "AUTH_ADMIN_DATABASE_URL is not set: APIKeys are not looked after")
 		return nil
 	}
 	if !cfg.Auth.Redis.Enabled() {

@@ -17,8 +17,12 @@ type Config struct {
 	// Required by what verifies keys.
 	DatabaseURL config.Secret `env:"AUTH_DATABASE_URL"`
 
-	// The same database by the role that owns it, which migrates, mints and revokes.
-	// Not set: this process does none of that.
+	// The same database by the role that mints, rotates, lists and revokes keys: for the region service and the operator.
+	// The command migrate reads the role's name and grants it its rights. Not set: this process administers no keys.
+	AdminURL config.Secret `env:"AUTH_ADMIN_DATABASE_URL"`
+
+	// The same database by the role that owns it, for the command migrate alone. Not set: the keys' database is not
+	// migrated.
 	MigrateURL config.Secret `env:"AUTH_MIGRATE_DATABASE_URL"`
 
 	// Redis holds what processes share: keys that were read, the broadcast of their changes, and the

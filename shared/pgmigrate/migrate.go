@@ -29,10 +29,11 @@ import (
 // Role is a role of a service in its database, besides the owner, which migrates.
 type Role string
 
-// The roles of every service.
+// The roles. A schema grants those that its service has.
 const (
 	Reader Role = "reader" // serves the public operations
 	Ingest Role = "ingest" // stores incoming data
+	Admin  Role = "admin"  // administers the keys
 )
 
 // RoleStatementTimeout is the statement_timeout that [Migrate] gives to roles, for connections that set none

@@ -145,7 +145,7 @@ func (s *Stage) openAuth(ctx context.Context) error {
 	}
 	s.auth = db
 	var cfg auth.Config
-	err = config.Load(&cfg, map[string]string{"AUTH_DATABASE_URL": db.Reader, "AUTH_MIGRATE_DATABASE_URL": db.Owner})
+	err = config.Load(&cfg, map[string]string{"AUTH_DATABASE_URL": db.Reader, "AUTH_ADMIN_DATABASE_URL": db.Owner, "AUTH_MIGRATE_DATABASE_URL": db.Owner})
 	if err != nil {
 		return err
 	}

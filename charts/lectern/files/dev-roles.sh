@@ -11,3 +11,7 @@ ALTER ROLE :"reader" SET statement_timeout = '60s';
 ALTER ROLE :"ingest" SET statement_timeout = '60s';
 SQL
 done
+psql -v ON_ERROR_STOP=1 --no-psqlrc --username "${POSTGRES_USER:-postgres}" --dbname postgres -v password="$POSTGRES_PASSWORD" <<'SQL'
+CREATE ROLE auth_admin LOGIN PASSWORD :'password';
+ALTER ROLE auth_admin SET statement_timeout = '60s';
+SQL

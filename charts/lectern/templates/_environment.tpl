@@ -115,7 +115,7 @@
 {{- if (mergeOverwrite (deepCopy $v.defaults) (deepCopy $v.region)).enabled }}
 {{ include "lectern.fromSecret" (dict "name" "INGEST_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.ingest) }}
 {{- end }}
-{{ include "lectern.fromSecret" (dict "name" "AUTH_MIGRATE_DATABASE_URL" "secret" $auth "key" $v.auth.keys.migrate) }}
+{{ include "lectern.fromSecret" (dict "name" "AUTH_ADMIN_DATABASE_URL" "secret" $auth "key" $v.auth.keys.admin) }}
 {{- else }}
 {{ include "lectern.fromSecret" (dict "name" "AUTH_DATABASE_URL" "secret" $auth "key" $v.auth.keys.url "optional" (eq .name "proxy")) }}
 {{- end }}
@@ -148,6 +148,7 @@
 {{ include "lectern.fromSecret" (dict "name" "INGEST_DATABASE_URL" "secret" $database "key" .c.database.keys.ingest "optional" true) }}
 {{- end }}
 {{ include "lectern.fromSecret" (dict "name" "AUTH_MIGRATE_DATABASE_URL" "secret" $auth "key" $keys.migrate "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "AUTH_ADMIN_DATABASE_URL" "secret" $auth "key" $keys.admin "optional" true) }}
 {{ include "lectern.fromSecret" (dict "name" "AUTH_DATABASE_URL" "secret" $auth "key" $keys.url) }}
 {{- with .c.extraEnv }}
 {{ toYaml . }}

@@ -27,15 +27,15 @@ type keysCommands struct {
 // keyStoreFlags say where the keys are.
 type keyStoreFlags struct {
 	Project     string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
-	DatabaseURL string `env:"AUTH_MIGRATE_DATABASE_URL" required:"" help:"The keys' database, by its owner." placeholder:"URL"`
+	DatabaseURL string `env:"AUTH_ADMIN_DATABASE_URL" required:"" help:"The keys' database, by the role that mints and revokes." placeholder:"URL"`
 	RedisURL    string `env:"REDIS_URL" help:"The Redis of the services, through which they learn of a change within a second. Without it they notice within AUTH_CACHE_TTL." placeholder:"URL"`
 }
 
 // open returns the keys' administration. The caller closes it.
 func (f keyStoreFlags) open(s *Session) (*keyring.Admin, error) {
 	environ := map[string]string{
-		"AUTH_MIGRATE_DATABASE_URL": f.DatabaseURL,
-		"REDIS_URL":                 f.RedisURL,
+		"AUTH_ADMIN_DATABASE_URL": f.DatabaseURL,
+		"REDIS_URL":               f.RedisURL,
 	}
 	var cfg auth.Config
 	if err := config.Load(&cfg, environ); err != nil {

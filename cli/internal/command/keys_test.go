@@ -21,7 +21,7 @@ func TestKeys(t *testing.T) {
 		_, err := ring.Verifier.Verify(t.Context(), "pr_1", key)
 		return err == nil
 	}
-	environ := map[string]string{"AUTH_MIGRATE_DATABASE_URL": store.Config.MigrateURL.Reveal(), "LECTERN_PROJECT_ID": "pr_1"}
+	environ := map[string]string{"AUTH_ADMIN_DATABASE_URL": store.Config.AdminURL.Reveal(), "LECTERN_PROJECT_ID": "pr_1"}
 	list := func() []keyOutput {
 		r := lectern(t, "", environ, "keys", "list", "--json")
 		var keys []keyOutput
@@ -99,7 +99,7 @@ func TestKeys(t *testing.T) {
 
 func TestKeyIsGoodForTheAPI(t *testing.T) {
 	store := authtest.New(t, config.Secret{})
-	environ := map[string]string{"AUTH_MIGRATE_DATABASE_URL": store.Config.MigrateURL.Reveal()}
+	environ := map[string]string{"AUTH_ADMIN_DATABASE_URL": store.Config.AdminURL.Reveal()}
 	r := lectern(t, "", environ, "keys", "mint", "--project", "pr_1", "--json")
 	var minted keyOutput
 	if err := json.Unmarshal([]byte(r.out), &minted); err != nil || minted.Key == "" || minted.ID == "" {

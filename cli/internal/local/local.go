@@ -201,7 +201,7 @@ func (r *run) start(ctx context.Context) (err error) {
 	r.parts.Add(func(context.Context) error { return r.removeEnvs() })
 	err = writeEnv(KeysEnvFile(r.Folder), [][2]string{
 		{"LECTERN_PROJECT_ID", d.ProjectID},
-		{"AUTH_MIGRATE_DATABASE_URL", environ["AUTH_MIGRATE_DATABASE_URL"]},
+		{"AUTH_ADMIN_DATABASE_URL", environ["AUTH_ADMIN_DATABASE_URL"]},
 		{"REDIS_URL", environ["REDIS_URL"]},
 	})
 	if err != nil {

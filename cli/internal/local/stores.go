@@ -69,8 +69,8 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// database is one service's, by its three roles. A role that there is none of is empty.
-type database struct{ owner, reader, ingest string }
+// database is one service's or that of the keys, by its roles. A role that there is none of is empty.
+type database struct{ owner, reader, ingest, admin string }
 
 // databases are those of a run.
 type databases struct {
@@ -82,7 +82,7 @@ type databases struct {
 // would be there, and Postgres takes as many connections as all pools together may ask for.
 const (
 	defaultPoolSize  = 8
-	poolsEach        = 3  // a service's: to read, to take data in, and to look keys up
+	poolsEach        = 3  // a service's: to read, to take data in, and to look keys up; the proxy has one of them, region one more
 	spareConnections = 20 // of listeners, migrations, and whoever looks at the data
 )
 
@@ -126,22 +126,20 @@ func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (data
 		return databases{}, err
 	}
 	r.parts.Add(pg.Stop)
-	ensure := func(name string, ingest bool) (database, error) {
-		d := database{owner: name + "_owner", reader: name + "_reader"}
-		roles := []string{d.owner, d.reader}
-		if ingest {
-			d.ingest = name + "_ingest"
-			roles = append(roles, d.ingest)
-		}
+	ensure := func(name string, d database) (database, error) {
+		roles := []*string{&d.owner, &d.reader, &d.ingest, &d.admin}
 		for _, role := range roles {
-			if err := pg.EnsureRole(ctx, role); err != nil {
+			if *role == "" {
+				continue
+			}
+			if err := pg.EnsureRole(ctx, *role); err != nil {
 				return d, err
 			}
 		}
 		if err := pg.EnsureDatabase(ctx, name, d.owner); err != nil {
 			return d, err
 		}
-		for _, role := range []*string{&d.owner, &d.reader, &d.ingest} {
+		for _, role := range roles {
 			if *role != "" {
 				*role = pg.URL(*role, name)
 			}
@@ -149,14 +147,15 @@ func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (data
 		return d, nil
 	}
 	result := databases{of: map[string]database{}}
-	if result.auth, err = ensure("auth", false); err != nil {
+	if result.auth, err = ensure("auth", database{owner: "auth_owner", reader: "auth_reader", admin: "auth_admin"}); err != nil {
 		return result, fmt.Errorf("the keys' database: %w", err)
 	}
 	for _, s := range all {
 		if !s.stores {
 			continue
 		}
-		if result.of[string(s.name)], err = ensure(string(s.name), true); err != nil {
+		name := string(s.name)
+		if result.of[name], err = ensure(name, database{owner: name + "_owner", reader: name + "_reader", ingest: name + "_ingest"}); err != nil {
 			return result, fmt.Errorf("the database of %s: %w", s.name, err)
 		}
 	}
@@ -224,6 +223,7 @@ func (r *run) environ(auth database, redisURL string) map[string]string {
 	}
 	for name, value := range map[string]string{
 		"AUTH_DATABASE_URL":         auth.reader,
+		"AUTH_ADMIN_DATABASE_URL":   auth.admin,
 		"AUTH_MIGRATE_DATABASE_URL": auth.owner,
 		"REDIS_URL":                 redisURL,
 		"INGEST_API_KEYS":           r.state.InternalKey,

@@ -42,7 +42,7 @@ type Keys interface {
 type Options struct {
 	frame.Common
 
-	// Keys is the database of the keys, as its owner. Required.
+	// Keys is the database of the keys, by the role that mints and revokes. Required.
 	Keys Keys
 
 	// Realm names the cluster among all that share the database; see [ClusterRealm]. Keys of other realms are

@@ -14,16 +14,16 @@ import (
 	"github.com/lectern-dev/lectern/shared/redisdb"
 )
 
-// errNoOwner is the fault of a configuration without the owner's role.
-var errNoOwner = &config.Fault{Variable: "AUTH_MIGRATE_DATABASE_URL", Problem: "is not set, and is required"}
-
-// Migrate brings the keys' database to what this version needs, by the owner's role, and gives the role
-// of cfg.DatabaseURL, when that is set, what it needs. It may run at every start, several at once.
+// Migrate migrates the keys' database by the owner's role, and grants the roles of cfg.DatabaseURL and cfg.AdminURL what
+// they need, as far as these are set. It may run at every start, several at once.
 func Migrate(ctx context.Context, cfg auth.Config, log *slog.Logger) error {
 	if cfg.MigrateURL.IsZero() {
-		return errNoOwner
+		return &config.Fault{Variable: "AUTH_MIGRATE_DATABASE_URL", Problem: "is not set, and is required"}
 	}
-	roles := map[pgmigrate.Role]string{pgmigrate.Reader: pgmigrate.UserOf(cfg.DatabaseURL.Reveal())}
+	roles := map[pgmigrate.Role]string{
+		pgmigrate.Reader: pgmigrate.UserOf(cfg.DatabaseURL.Reveal()),
+		pgmigrate.Admin:  pgmigrate.UserOf(cfg.AdminURL.Reveal()),
+	}
 	return pgmigrate.Migrate(ctx, cfg.MigrateURL.Reveal(), pgkeys.Schema(), roles, log)
 }
 
@@ -35,17 +35,18 @@ type Admin struct {
 	redis *redisdb.Client // nil: there is none
 }
 
-// OpenAdmin returns an Admin that acts by the owner's role. Without Redis, processes see changes within AUTH_CACHE_TTL.
+// OpenAdmin returns an Admin that acts by the role of cfg.AdminURL. Without Redis, processes see changes within AUTH_CACHE_TTL.
 // The caller closes it.
 func OpenAdmin(ctx context.Context, cfg auth.Config, o Options) (*Admin, error) {
 	o.complete()
-	if cfg.MigrateURL.IsZero() {
-		return nil, errNoOwner
+	o.Pool.Name = "auth admin"
+	if cfg.AdminURL.IsZero() {
+		return nil, &config.Fault{Variable: "AUTH_ADMIN_DATABASE_URL", Problem: "is not set, and is required"}
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	pool, err := pgdb.Open(ctx, cfg.MigrateURL, o.Pool)
+	pool, err := pgdb.Open(ctx, cfg.AdminURL, o.Pool)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -19,12 +20,24 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// What an [Admin] answers, beside faults of the database and arguments out of range.
+// What an [Admin] answers, beside faults of the database and an [Invalid] argument.
 var (
 	ErrNotFound = errors.New("the project has no key of that id")
 	ErrExists   = errors.New("the project has that key already")
 	ErrInactive = errors.New("the key is revoked or has expired")
 )
+
+// Invalid is an argument that is not allowed.
+type Invalid struct {
+	Argument string // its name: name, rate, expires_at, key, overlap, or projectId
+	Given    string
+	Allowed  string
+}
+
+// Error names the argument, what was given and what is allowed.
+func (i *Invalid) Error() string {
+	return fmt.Sprintf("%s was given as %q; allowed: %s", i.Argument, i.Given, i.Allowed)
+}
 
 // Announcer tells all processes of changes of keys.
 type Announcer interface {
@@ -34,7 +47,7 @@ type Announcer interface {
 	Minted(ctx context.Context, projectID string, h auth.Hash) error
 }
 
-// Admin mints, rotates and revokes keys, by the owner's role. A change is committed and then announced to all
+// Admin mints, rotates and revokes keys, by the admin role. A change is committed and then announced to all
 // processes. When that fails the failure is logged, and the processes see the change within AUTH_CACHE_TTL.
 type Admin struct {
 	pool      *pgdb.Pool
@@ -43,7 +56,7 @@ type Admin struct {
 	log       *slog.Logger
 }
 
-// NewAdmin makes an Admin over a pool of the owner's. The announcer may be nil.
+// NewAdmin makes an Admin over a pool of the admin role. The announcer may be nil.
 func NewAdmin(pool *pgdb.Pool, announcer Announcer, now func() time.Time, log *slog.Logger) *Admin {
 	return &Admin{pool: pool, announcer: announcer, now: now, log: log}
 }
@@ -63,19 +76,19 @@ type MintOptions struct {
 func (o *MintOptions) complete(now time.Time) error {
 	var errs []error
 	if !wire.ValidIdentifier(o.ProjectID) {
-		errs = append(errs, errors.New("the project is 1 to 256 bytes of UTF-8 without NUL"))
+		errs = append(errs, &Invalid{"projectId", o.ProjectID, "1 to 256 bytes of UTF-8 without NUL"})
 	}
 	if len(o.Name) > 256 || !printable(o.Name) {
-		errs = append(errs, errors.New("the name is up to 256 bytes of printable text"))
+		errs = append(errs, &Invalid{"name", o.Name, "up to 256 bytes of printable text"})
 	}
 	if o.Scopes == 0 {
 		o.Scopes = auth.DefaultScopes
 	}
 	if o.Rate < 0 || o.Rate > ratelimit.Max {
-		errs = append(errs, fmt.Errorf("the rate is 0 to %d requests a second", ratelimit.Max))
+		errs = append(errs, &Invalid{"rate", strconv.Itoa(o.Rate), fmt.Sprintf("0 to %d requests a second, 0 for the default", ratelimit.Max)})
 	}
 	if !o.ExpiresAt.IsZero() && !now.Before(o.ExpiresAt) {
-		errs = append(errs, errors.New("the expiry lies in the future"))
+		errs = append(errs, &Invalid{"expires_at", o.ExpiresAt.UTC().Format(time.RFC3339Nano), "a time in the future"})
 	}
 	return errors.Join(errs...)
 }
@@ -125,7 +138,7 @@ func (o *MintOptions) key() (config.Secret, auth.Hash, error) {
 	}
 	h, err := auth.ParseForeignKey(o.Value.Reveal())
 	if err != nil {
-		return config.Secret{}, auth.Hash{}, errors.New("a key brought along is 1 to 512 printable ASCII characters; one that looks like a minted key has the right checksum")
+		return config.Secret{}, auth.Hash{}, &Invalid{"key", o.Value.String(), "1 to 512 printable ASCII characters; a text like a minted key has its checksum"}
 	}
 	return o.Value, h, nil
 }

@@ -57,7 +57,7 @@ func setup(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{db: pgtest.Database(t, pgkeys.Schema()), announced: &announced{}, now: time.Now().UTC().Truncate(time.Microsecond)}
 	now := func() time.Time { return b.now }
-	b.Admin = pgkeys.NewAdmin(pool(t, b.db.OwnerURL), b.announced, now, slog.New(slog.DiscardHandler))
+	b.Admin = pgkeys.NewAdmin(pool(t, b.db.AdminURL), b.announced, now, slog.New(slog.DiscardHandler))
 	b.store = pgkeys.NewStore(pool(t, b.db.ReaderURL), now)
 	return b
 }

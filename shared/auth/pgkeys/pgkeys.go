@@ -4,8 +4,9 @@
 // A key may have an owner: an object that a program looks after. The program does not rotate such a key;
 // it mints one more, and ends the old one when the new one is where its users read it (see [Owned]).
 //
-// Two roles: the owner migrates and mints; the reader looks keys up and notes their last use, and can
-// neither make a key nor bring a revoked one back.
+// Three roles: the owner migrates. The admin role mints, rotates, lists and revokes keys, and cannot delete one, or
+// change its hash, id or project. The reader looks keys up and notes their last use, and can neither make a key nor
+// bring a revoked one back.
 package pgkeys
 
 import (
@@ -32,6 +33,9 @@ func Schema() pgmigrate.Schema {
 		Migrations: files,
 		Grants: map[pgmigrate.Role][]string{
 			pgmigrate.Reader: {"SELECT, UPDATE (last_used_at) ON api_keys"},
+			pgmigrate.Admin: {`SELECT, INSERT (project_id, key_hash, key_id, name, scopes, rate, is_foreign, created_at, expires_at, lifetime_ms,
+					owner_realm, owner_id, owner_name, owner_number, owner_request),
+				UPDATE (name, scopes, rate, expires_at, lifetime_ms, revoked_at, delivered_at) ON api_keys`},
 		},
 	}
 }

@@ -380,6 +380,35 @@ func TestReaderCanDoNoMore(t *testing.T) {
 	}
 }
 
+// The role that mints and revokes can neither take a key away nor put another in its place, and reads nothing else.
+func TestAdminCanDoNoMore(t *testing.T) {
+	b := setup(t)
+	b.mint(t, pgkeys.MintOptions{ProjectID: "p"})
+	admin := connect(t, b.db.AdminURL)
+	for _, sql := range []string{
+		`DELETE FROM api_keys WHERE project_id = 'p'`,
+		`TRUNCATE api_keys`,
+		`DROP TABLE api_keys`,
+		`ALTER TABLE api_keys ADD COLUMN mine text`,
+		`CREATE TABLE mine ()`,
+		`CREATE SCHEMA mine`,
+		`SELECT * FROM auth_migrations`,
+		`SELECT rolpassword FROM pg_authid`,
+		`UPDATE api_keys SET key_hash = decode(repeat('00', 32), 'hex') WHERE project_id = 'p'`,
+		`UPDATE api_keys SET project_id = 'q' WHERE project_id = 'p'`,
+		`UPDATE api_keys SET key_id = 'key_x' WHERE project_id = 'p'`,
+		`UPDATE api_keys SET created_at = now() WHERE project_id = 'p'`,
+		`UPDATE api_keys SET last_used_at = NULL WHERE project_id = 'p'`,
+		`INSERT INTO api_keys (project_id, key_hash, key_id, scopes, last_used_at) VALUES ('p', decode(repeat('00', 32), 'hex'), 'key_x', '{proxy:use}', now())`,
+	} {
+		_, err := admin.Exec(t.Context(), sql)
+		// insufficient_privilege; feature_not_supported, as Citus moves no row to another project, whoever asks
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "42501" && pg.Code != "0A000" {
+			t.Errorf("%s: %v, want it refused", sql, err)
+		}
+	}
+}
+
 // The table itself refuses what no code should write.
 func TestTableChecks(t *testing.T) {
 	b := setup(t)

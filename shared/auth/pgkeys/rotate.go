@@ -30,7 +30,7 @@ func (a *Admin) Rotate(ctx context.Context, projectID, keyID string, overlap tim
 
 func (a *Admin) rotate(ctx context.Context, projectID, keyID string, overlap time.Duration) (config.Secret, auth.Record, error) {
 	if overlap < 0 {
-		return config.Secret{}, auth.Record{}, errors.New("the overlap is no negative time")
+		return config.Secret{}, auth.Record{}, &Invalid{"overlap", overlap.String(), "a duration of 0s or more, such as 24h"}
 	}
 	now := a.now()
 	key, h := auth.Mint()

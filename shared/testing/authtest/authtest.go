@@ -20,7 +20,7 @@ import (
 type Keys struct {
 	*keyring.Admin
 
-	// Config is what a service that verifies these keys is given: both roles, and the Redis that New
+	// Config is what a service that verifies these keys is given: all roles, and the Redis that New
 	// was given. Rates are as by default. It may be changed before use.
 	Config auth.Config
 
@@ -39,6 +39,7 @@ func On(t testing.TB, db pgtest.DB, redisURL config.Secret) *Keys {
 	t.Helper()
 	environ := map[string]string{
 		"AUTH_DATABASE_URL":         db.ReaderURL,
+		"AUTH_ADMIN_DATABASE_URL":   db.AdminURL,
 		"AUTH_MIGRATE_DATABASE_URL": db.OwnerURL,
 	}
 	if !redisURL.IsZero() {

@@ -26,12 +26,13 @@ type DB struct {
 	OwnerURL  string
 	ReaderURL string
 	IngestURL string
+	AdminURL  string
 }
 
 // Database returns a database of t's own on this server, migrated to s. It is dropped when t ends.
 //
 // (By hand rather than by pgtestdb: that one gives a test a single role, the owner, and leaves
-// templates behind; here three roles share the clone, and the grants come with the template.)
+// templates behind; here four roles share the clone, and the grants come with the template.)
 func (i *Instance) Database(t testing.TB, s pgmigrate.Schema) DB {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -64,6 +65,7 @@ func (i *Instance) Database(t testing.TB, s pgmigrate.Schema) DB {
 		OwnerURL:  i.roleURL(s.Name+"_owner", name),
 		ReaderURL: i.roleURL(s.Name+"_reader", name),
 		IngestURL: i.roleURL(s.Name+"_ingest", name),
+		AdminURL:  i.roleURL(s.Name+"_admin", name),
 	}
 }
 
@@ -124,7 +126,7 @@ func (i *Instance) template(ctx context.Context, s pgmigrate.Schema) (string, er
 			return err
 		}
 		err := i.each(ctx, plainDatabase, func(conn *pgx.Conn) error {
-			for _, role := range []string{"owner", "reader", "ingest"} {
+			for _, role := range []string{"owner", "reader", "ingest", "admin"} {
 				if err := makeRole(ctx, conn, s.Name+"_"+role); err != nil {
 					return err
 				}
@@ -153,7 +155,7 @@ func (i *Instance) template(ctx context.Context, s pgmigrate.Schema) (string, er
 			return err
 		}
 		err = pgmigrate.Migrate(ctx, i.roleURL(s.Name+"_owner", name), s, map[pgmigrate.Role]string{
-			pgmigrate.Reader: s.Name + "_reader", pgmigrate.Ingest: s.Name + "_ingest",
+			pgmigrate.Reader: s.Name + "_reader", pgmigrate.Ingest: s.Name + "_ingest", pgmigrate.Admin: s.Name + "_admin",
 		}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err
