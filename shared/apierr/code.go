@@ -21,6 +21,7 @@ const (
 	EntryNotFound                 Code = "entry_not_found"
 	EmbeddableDoesNotExist        Code = "embeddable_does_not_exist"
 	EmbeddableVersionDoesNotExist Code = "embeddable_version_does_not_exist"
+	KeyNotFound                   Code = "key_not_found"
 	ExperimentNotFound            Code = "experiment_not_found"
 	MethodNotAllowed              Code = "method_not_allowed"
 	PayloadTooLarge               Code = "payload_too_large"
@@ -56,6 +57,7 @@ var specs = map[Code]spec{
 	EntryNotFound:                 {404, []string{"entryId"}},
 	EmbeddableDoesNotExist:        {404, []string{"projectId", "embeddableId"}},
 	EmbeddableVersionDoesNotExist: {404, []string{"projectId", "embeddableId", "versionNumber"}},
+	KeyNotFound:                   {404, []string{"projectId", "keyId"}},
 	ExperimentNotFound:            {404, []string{"projectId", "experimentId"}},
 	MethodNotAllowed:              {405, nil},
 	PayloadTooLarge:               {413, nil},
@@ -121,6 +123,11 @@ func NoEmbeddable(embeddableID string) *Error {
 func NoEmbeddableVersion(embeddableID string, number int64) *Error {
 	return New(EmbeddableVersionDoesNotExist, "The embeddable with the specified ID does not exist in this project, or has no version of this number.").
 		With("embeddableId", embeddableID).With("versionNumber", number)
+}
+
+// NoKey returns the fault that the project has no API key of that id.
+func NoKey(keyID string) *Error {
+	return New(KeyNotFound, "The project has no key with the specified ID.").With("keyId", keyID)
 }
 
 // NoExperiment returns the fault that the project has no experiment of that id.

@@ -3,6 +3,7 @@ package auth
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -53,6 +54,18 @@ func (set Scopes) String() string { return strings.Join(set.Names(), " ") }
 
 // String is the scope's name.
 func (s Scope) String() string { return Scopes(s).String() }
+
+// ScopeNames lists the names of all scopes, in the order of the constants.
+func ScopeNames() []string { return slices.Clone(scopeNames[:]) }
+
+// ScopeNamed returns the scope of exactly that name, and whether there is one.
+func ScopeNamed(name string) (Scope, bool) {
+	i := slices.Index(scopeNames[:], name)
+	if i < 0 {
+		return 0, false
+	}
+	return 1 << i, true
+}
 
 // ParseScopes reads names of scopes, each possibly a list that is separated by spaces or commas. Its
 // error names the first that is unknown, and those that are known.

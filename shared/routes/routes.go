@@ -32,6 +32,7 @@ const (
 	Configured  Auth = "configured"  // X-Api-Key, asked for as EXPERIMENTS_AUTH says
 	InternalKey Auth = "internal"    // X-Api-Key, one of INTERNAL_API_KEYS
 	IngestKey   Auth = "ingest"      // X-Api-Key, one of INGEST_API_KEYS
+	AdminKey    Auth = "admin"       // X-Api-Key, one of ADMIN_API_KEYS
 	Endpoint    Auth = "by_endpoint" // what the proxy's endpoint asks for
 )
 
@@ -93,6 +94,10 @@ func Internal() []Route {
 		{Experiments, "listExperimentStatusChanges", "/internal/projects/{projectId}/experiments/{experimentId}/history",
 			[]string{http.MethodGet, http.MethodHead}, IngestKey, ""},
 		{Region, "ingestProjects", "/internal/projects", post, IngestKey, ""},
+		{Region, "listOrMintKeys", "/internal/projects/{projectId}/keys",
+			[]string{http.MethodGet, http.MethodHead, http.MethodPost}, AdminKey, ""},
+		{Region, "rotateKey", "/internal/projects/{projectId}/keys/{keyId}/rotate", post, AdminKey, ""},
+		{Region, "revokeKey", "/internal/projects/{projectId}/keys/{keyId}", []string{http.MethodDelete}, AdminKey, ""},
 	}
 }
 

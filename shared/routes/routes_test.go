@@ -55,6 +55,7 @@ func TestFind(t *testing.T) {
 		{"asterisk", "*", ""},
 		{"relative", "projects/p/entries", ""},
 		{"internal", "/internal/entries", ""},
+		{"keys", "/internal/projects/p/keys", ""},
 		{"metrics", "/metrics", ""},
 		{"below proxy", "/proxy/x", ""},
 		{"below an asset", "/docs/a/b", ""},
@@ -157,8 +158,8 @@ func TestTableHoldsTogether(t *testing.T) {
 		if (r.Scope != "") != (r.Auth == routes.APIKey || r.Auth == routes.Configured) {
 			t.Errorf("%s: a scope is asked of API keys and of them alone, here %q of %s", r.Operation, r.Scope, r.Auth)
 		}
-		if internal := strings.HasPrefix(r.Template, "/internal/"); internal != (r.Auth == routes.IngestKey) {
-			t.Errorf("%s: what lies under /internal takes ingest keys, and nothing else does", r.Operation)
+		if internal := strings.HasPrefix(r.Template, "/internal/"); internal != (r.Auth == routes.IngestKey || r.Auth == routes.AdminKey) {
+			t.Errorf("%s: what lies under /internal takes ingest or admin keys, and nothing else does", r.Operation)
 		}
 		if r.Allows(http.MethodGet) != r.Allows(http.MethodHead) {
 			t.Errorf("%s: GET and HEAD stand together", r.Operation)

@@ -66,6 +66,8 @@ type Definition struct {
 	Name string
 	// Schema is what it keeps in its database.
 	Schema pgmigrate.Schema
+	// AdministersKeys opens [Parts.KeyAdmin].
+	AdministersKeys bool
 	// Routes gives its public routes and those under /internal.
 	Routes func(p *Parts) (public, internal *httpapi.Router)
 }
@@ -76,6 +78,9 @@ type Parts struct {
 
 	Telemetry *telemetry.Telemetry
 	Keys      *keyring.Keyring
+	// KeyAdmin mints and revokes keys. It is nil where AUTH_ADMIN_DATABASE_URL is not set, and in services that do not
+	// administer keys.
+	KeyAdmin *keyring.Admin
 	// Primary is the pool of the role that reads, to the database that is written to: for reads that
 	// must see what was just written.
 	Primary *pgdb.Pool
@@ -137,13 +142,17 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 			return fmt.Errorf("INGEST_DATABASE_URL: %w", err)
 		}
 	}
-	parts.Keys, err = keyring.Open(ctx, cfg.Auth, keyring.Options{
-		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Pool: cfg.Pool,
-	})
-	if err != nil {
+	keys := keyring.Options{Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Pool: cfg.Pool}
+	if parts.Keys, err = keyring.Open(ctx, cfg.Auth, keys); err != nil {
 		return err
 	}
 	stack.Add(parts.Keys.Close)
+	if d.AdministersKeys && !cfg.Auth.AdminURL.IsZero() {
+		if parts.KeyAdmin, err = keyring.OpenAdmin(ctx, cfg.Auth, keys); err != nil {
+			return fmt.Errorf("AUTH_ADMIN_DATABASE_URL: %w", err)
+		}
+		stack.Add(func(context.Context) error { return parts.KeyAdmin.Close() })
+	}
 
 	exports := exportlimit.New(cfg.Exports)
 	figures, err := exports.Measure(tel.MeterProvider)

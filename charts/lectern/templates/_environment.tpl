@@ -110,6 +110,8 @@
 {{- end }}
 {{- if eq .name "region" }}
 {{ include "lectern.fromSecret" (dict "name" "INTERNAL_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.internal "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "ADMIN_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.admin "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "AUTH_ADMIN_DATABASE_URL" "secret" $auth "key" $v.auth.keys.admin "optional" true) }}
 {{- end }}
 {{- if eq .name "operator" }}
 {{- if (mergeOverwrite (deepCopy $v.defaults) (deepCopy $v.region)).enabled }}

@@ -4,6 +4,7 @@ package app
 import (
 	"context"
 
+	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/service"
 
@@ -21,17 +22,24 @@ type Config struct {
 }
 
 // Run serves until ctx ends, and then shuts down gracefully.
-func Run(ctx context.Context, cfg Config) error { return service.Run(ctx, cfg.Config, definition(cfg)) }
+func Run(ctx context.Context, cfg Config) error {
+	admins, err := auth.ParseAdminKeys(cfg.API.AdminKeys)
+	if err != nil {
+		return err
+	}
+	return service.Run(ctx, cfg.Config, definition(cfg, admins))
+}
 
 // Migrate migrates the service database, and the key database if one is configured.
 func Migrate(ctx context.Context, cfg Config) error {
-	return service.Migrate(ctx, cfg.Config, definition(cfg))
+	return service.Migrate(ctx, cfg.Config, definition(cfg, nil))
 }
 
-func definition(cfg Config) service.Definition {
+func definition(cfg Config, admins *auth.AdminKeys) service.Definition {
 	return service.Definition{
-		Name:   "region",
-		Schema: store.Schema(),
+		Name:            "region",
+		Schema:          store.Schema(),
+		AdministersKeys: true,
 		Routes: func(p *service.Parts) (public, internal *httpapi.Router) {
 			zones := zone.NewTable()
 			projects := store.New(p.Primary)
@@ -41,8 +49,10 @@ func definition(cfg Config) service.Definition {
 				store.Listen(ctx, cfg.DatabaseURL, regions.Invalidate, p.Telemetry.Logger)
 			})
 			public = api.Routes(cfg.API, projects, regions, p.Keys.Guard)
+			internal = httpapi.NewRouter()
+			api.AddKeys(internal, cfg.API, admins, p.KeyAdmin)
 			if p.Write != nil {
-				internal = api.InternalRoutes(cfg.API, cfg.Ingest, store.NewWriter(p.Write), zones, p)
+				api.AddProjects(internal, cfg.API, cfg.Ingest, store.NewWriter(p.Write), zones, p)
 			}
 			return public, internal
 		},

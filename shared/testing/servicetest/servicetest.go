@@ -32,6 +32,7 @@ import (
 const (
 	IngestKey   = "test-ingest-key-0123456789"
 	InternalKey = "test-internal-key-0123456789"
+	AdminKey    = "test-admin-key-0123456789" // of the administrator "tester"
 )
 
 // Backing is what a service stands on: databases and Redis. Several services may share one.
@@ -51,21 +52,23 @@ func NewBacking(t testing.TB, schema pgmigrate.Schema) *Backing {
 // Environ is the configuration of a service on b, as environment variables.
 func (b *Backing) Environ() map[string]string {
 	return map[string]string{
-		"DATABASE_URL":         b.DB.ReaderURL,
-		"INGEST_DATABASE_URL":  b.DB.IngestURL,
-		"MIGRATE_DATABASE_URL": b.DB.OwnerURL,
-		"AUTH_DATABASE_URL":    b.Keys.Config.DatabaseURL.Reveal(),
-		"REDIS_URL":            b.Redis.URL.Reveal(),
-		"INGEST_API_KEYS":      IngestKey,
-		"INTERNAL_API_KEYS":    InternalKey,
-		"LISTEN_PUBLIC":        "127.0.0.1:0",
-		"LISTEN_INTERNAL":      "127.0.0.1:0",
-		"DRAIN_DELAY":          "0s",
-		"RATE_LIMIT":           "0",
-		"ANON_RATE_LIMIT":      "0",
-		"OTEL_TRACES_EXPORTER": "none",
-		"DATABASE_MAX_CONNS":   "8",
-		"LOG_LEVEL":            "debug",
+		"DATABASE_URL":            b.DB.ReaderURL,
+		"INGEST_DATABASE_URL":     b.DB.IngestURL,
+		"MIGRATE_DATABASE_URL":    b.DB.OwnerURL,
+		"AUTH_DATABASE_URL":       b.Keys.Config.DatabaseURL.Reveal(),
+		"AUTH_ADMIN_DATABASE_URL": b.Keys.Config.AdminURL.Reveal(),
+		"REDIS_URL":               b.Redis.URL.Reveal(),
+		"INGEST_API_KEYS":         IngestKey,
+		"INTERNAL_API_KEYS":       InternalKey,
+		"ADMIN_API_KEYS":          "tester=" + AdminKey,
+		"LISTEN_PUBLIC":           "127.0.0.1:0",
+		"LISTEN_INTERNAL":         "127.0.0.1:0",
+		"DRAIN_DELAY":             "0s",
+		"RATE_LIMIT":              "0",
+		"ANON_RATE_LIMIT":         "0",
+		"OTEL_TRACES_EXPORTER":    "none",
+		"DATABASE_MAX_CONNS":      "8",
+		"LOG_LEVEL":               "debug",
 	}
 }
 

@@ -35,8 +35,25 @@ type Config struct {
 	// set: nobody may.
 	InternalKeys []config.Secret `env:"INTERNAL_API_KEYS"`
 
+	// The keys of administrators, who administer the API keys of projects: name=key, comma-separated. The name stands in
+	// the audit log; several keys may have the same name. Not set: nobody may.
+	AdminKeys []config.Secret `env:"ADMIN_API_KEYS"`
+
 	// Now is the clock. Nil: time.Now.
 	Now func() time.Time `env:"-"`
+}
+
+// Validate reports an ADMIN_API_KEYS that cannot be parsed.
+func (c Config) Validate() error {
+	_, err := auth.ParseAdminKeys(c.AdminKeys)
+	return err
+}
+
+func (c Config) clock() func() time.Time {
+	if c.Now == nil {
+		return time.Now
+	}
+	return c.Now
 }
 
 // API serves operation 9, projects, and the published description.
@@ -48,10 +65,7 @@ type API struct {
 
 // Routes lists every public route of the service.
 func Routes(cfg Config, store Reader, regions Regions, guard *auth.Guard) *httpapi.Router {
-	a := &API{store: store, regions: regions, now: cfg.Now}
-	if a.now == nil {
-		a.now = time.Now
-	}
+	a := &API{store: store, regions: regions, now: cfg.clock()}
 	internal := auth.NewSharedKeys(cfg.InternalKeys)
 
 	rt := httpapi.NewRouter()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/ingest"
@@ -24,21 +23,16 @@ type Writer interface {
 	DeleteProject(ctx context.Context, id string) (deleted bool, err error)
 }
 
-// InternalRoutes lists every route under /internal of the service.
-func InternalRoutes(cfg Config, options ingest.Options, store Writer, zones *zone.Table, p *service.Parts) *httpapi.Router {
+// AddProjects adds the routes under /internal that take projects in and manage them.
+func AddProjects(rt *httpapi.Router, cfg Config, options ingest.Options, store Writer, zones *zone.Table, p *service.Parts) {
 	options.MeterProvider = p.Telemetry.MeterProvider
-	o := &owner{store: store, zones: zones, now: cfg.Now}
-	if o.now == nil {
-		o.now = time.Now
-	}
+	o := &owner{store: store, zones: zones, now: cfg.clock()}
 
-	rt := httpapi.NewRouter()
 	rt.Post("/internal/projects", p.IngestKeys.Protect(ingest.Handler(projectKind(store, zones), options)))
 	rt.Handle("/internal/projects/{projectId}", map[string]http.Handler{
 		http.MethodGet:    p.IngestKeys.Protect(o.getProject),
 		http.MethodDelete: p.IngestKeys.Protect(o.deleteProject),
 	})
-	return rt
 }
 
 // projectKind takes projects: a full record each time, so that a region that is null or left out is

@@ -1,0 +1,318 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/wire"
+)
+
+// defaultOverlap is how long a rotated key keeps working if the request does not say.
+const defaultOverlap = 24 * time.Hour
+
+// keys serves the administrators of API keys.
+type keys struct {
+	admin *keyring.Admin
+	now   func() time.Time
+}
+
+// AddKeys adds the routes under /internal that administer API keys. Without admin they answer Unavailable.
+func AddKeys(rt *httpapi.Router, cfg Config, admins *auth.AdminKeys, admin *keyring.Admin) {
+	k := &keys{admin: admin, now: cfg.clock()}
+	serve := func(action string, handler auth.AdminHandler) http.Handler {
+		if admin == nil {
+			handler = notConfigured
+		}
+		return admins.Protect(action, handler)
+	}
+	rt.Handle("/internal/projects/{projectId}/keys", map[string]http.Handler{
+		http.MethodGet:  serve("keys.list", k.list),
+		http.MethodPost: serve("keys.mint", k.mint),
+	})
+	rt.Handle("/internal/projects/{projectId}/keys/{keyId}/rotate", map[string]http.Handler{
+		http.MethodPost: serve("keys.rotate", k.rotate),
+	})
+	rt.Handle("/internal/projects/{projectId}/keys/{keyId}", map[string]http.Handler{
+		http.MethodDelete: serve("keys.revoke", k.revoke),
+	})
+}
+
+func notConfigured(http.ResponseWriter, *http.Request, *auth.Act) error {
+	return apierr.New(apierr.Unavailable, "This service cannot administer keys: AUTH_ADMIN_DATABASE_URL is not set.")
+}
+
+// list answers with the metadata of all keys of the project.
+func (k *keys) list(w http.ResponseWriter, r *http.Request, _ *auth.Act) error {
+	project, err := pathProject(r)
+	if err != nil {
+		return err
+	}
+	found, err := k.admin.List(r.Context(), project)
+	if err != nil {
+		return err
+	}
+	records := make([]keyRecord, len(found))
+	for i := range found {
+		records[i] = k.recordOf(found[i])
+	}
+	return writeKeys(w, records)
+}
+
+// mint mints a key and answers with it.
+func (k *keys) mint(w http.ResponseWriter, r *http.Request, act *auth.Act) error {
+	project, err := pathProject(r)
+	if err != nil {
+		return err
+	}
+	options, err := readMint(w, r, project)
+	if err != nil {
+		return err
+	}
+	key, minted, err := k.admin.Mint(r.Context(), options)
+	if err != nil {
+		return keyFault(err, "")
+	}
+	act.KeyID = minted.ID
+	record := k.recordOf(minted)
+	record.Key = key.Reveal()
+	return writeKeys(w, record)
+}
+
+// rotate mints a key in the place of another one and answers with it. Its audit line names the key that it replaces.
+func (k *keys) rotate(w http.ResponseWriter, r *http.Request, act *auth.Act) error {
+	project, id, err := pathKey(r)
+	if err != nil {
+		return err
+	}
+	act.KeyID = id
+	overlap, err := readOverlap(w, r)
+	if err != nil {
+		return err
+	}
+	key, minted, err := k.admin.Rotate(r.Context(), project, id, overlap)
+	if err != nil {
+		return keyFault(err, id)
+	}
+	act.NewKeyID = minted.ID
+	record := k.recordOf(minted)
+	record.Key = key.Reveal()
+	return writeKeys(w, record)
+}
+
+// revoke revokes a key and answers with its metadata. It may be repeated.
+func (k *keys) revoke(w http.ResponseWriter, r *http.Request, act *auth.Act) error {
+	project, id, err := pathKey(r)
+	if err != nil {
+		return err
+	}
+	act.KeyID = id
+	revoked, err := k.admin.Revoke(r.Context(), project, id)
+	if err != nil {
+		return keyFault(err, id)
+	}
+	return writeKeys(w, k.recordOf(revoked))
+}
+
+func pathKey(r *http.Request) (project, id string, err error) {
+	if project, err = httpapi.PathIdentifier(r, "projectId"); err != nil {
+		return "", "", err
+	}
+	if id, err = httpapi.PathIdentifier(r, "keyId"); err != nil {
+		return "", "", err
+	}
+	return project, id, httpapi.ParseQuery(r).Err()
+}
+
+// readMint reads what key is wanted. Fields that are left out or null have their defaults.
+func readMint(w http.ResponseWriter, r *http.Request, project string) (pgkeys.MintOptions, error) {
+	const allowed = `{"name": "…", "scopes": ["…"], "expires_at": "…", "rate": …, "key": "…"}, each of which may be left out`
+	var fields struct {
+		Name      jsontext.Value `json:"name"`
+		Scopes    jsontext.Value `json:"scopes"`
+		ExpiresAt jsontext.Value `json:"expires_at"`
+		Rate      jsontext.Value `json:"rate"`
+		Key       jsontext.Value `json:"key"`
+	}
+	o := pgkeys.MintOptions{ProjectID: project}
+	if err := readOptional(w, r, &fields, allowed); err != nil {
+		return o, err
+	}
+	if given(fields.Name) {
+		name, ok := text(fields.Name)
+		if !ok {
+			return o, invalidField("name", fields.Name.String(), "a string")
+		}
+		o.Name = name
+	}
+	if given(fields.Scopes) {
+		scopes, err := parseScopes(fields.Scopes)
+		if err != nil {
+			return o, err
+		}
+		o.Scopes = scopes
+	}
+	if given(fields.ExpiresAt) {
+		at, ok := text(fields.ExpiresAt)
+		micros, err := wire.ParseTime(at)
+		if !ok || err != nil {
+			return o, invalidField("expires_at", fields.ExpiresAt.String(), "a date and time such as 2030-01-31T09:30:00Z, or null for no expiry")
+		}
+		o.ExpiresAt = wire.Time(micros)
+	}
+	if given(fields.Rate) {
+		rate, err := strconv.Atoi(fields.Rate.String())
+		if err != nil {
+			return o, invalidField("rate", fields.Rate.String(), "a whole number of requests a second, or null for the default")
+		}
+		o.Rate = rate
+	}
+	if given(fields.Key) {
+		key, ok := text(fields.Key)
+		if !ok || key == "" {
+			return o, invalidField("key", "a value that is not shown", "a string of 1 to 512 printable ASCII characters")
+		}
+		o.Value = config.NewSecret(key)
+	}
+	return o, nil
+}
+
+// parseScopes parses an array of the names of scopes, of at least one.
+func parseScopes(v jsontext.Value) (auth.Scopes, error) {
+	bad := invalidField("scopes", v.String(), "an array of one or more of "+strings.Join(auth.ScopeNames(), ", "))
+	var names []string
+	if json.Unmarshal(v, &names) != nil || len(names) == 0 {
+		return 0, bad
+	}
+	var scopes auth.Scopes
+	for _, name := range names {
+		scope, ok := auth.ScopeNamed(name)
+		if !ok {
+			return 0, bad
+		}
+		scopes |= auth.Scopes(scope)
+	}
+	return scopes, nil
+}
+
+// readOverlap reads for how long a rotated key keeps working.
+func readOverlap(w http.ResponseWriter, r *http.Request) (time.Duration, error) {
+	var fields struct {
+		Overlap jsontext.Value `json:"overlap"`
+	}
+	if err := readOptional(w, r, &fields, `{"overlap": "24h"}, or no body`); err != nil {
+		return 0, err
+	}
+	if !given(fields.Overlap) {
+		return defaultOverlap, nil
+	}
+	duration, ok := text(fields.Overlap)
+	overlap, err := time.ParseDuration(duration)
+	if !ok || err != nil {
+		return 0, invalidField("overlap", fields.Overlap.String(), "a duration of 0s or more, such as 24h or 90m")
+	}
+	return overlap, nil
+}
+
+// readOptional reads a JSON object into fields, which keeps its zero value if the request has no body.
+func readOptional(w http.ResponseWriter, r *http.Request, fields any, allowed string) error {
+	body, err := readBody(w, r)
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	if err := checkType(r.Header); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, fields, json.RejectUnknownMembers(true)); err != nil {
+		return invalidBody(faultOfJSON(err), allowed)
+	}
+	return nil
+}
+
+// given reports whether a field was sent, and not as null.
+func given(v jsontext.Value) bool { return v != nil && v.Kind() != 'n' }
+
+// invalidField says that a field of the body was given as shown, and what is allowed instead.
+func invalidField(name, shown, allowed string) error {
+	return apierr.New(apierr.InvalidBody, fmt.Sprintf("%q was given as %s; allowed: %s.", name, shortened(shown), allowed))
+}
+
+// keyFault turns an error of the keys' administration into the answer for the client.
+func keyFault(err error, keyID string) error {
+	if invalid, ok := errors.AsType[*pgkeys.Invalid](err); ok {
+		return invalidField(invalid.Argument, strconv.Quote(invalid.Given), invalid.Allowed)
+	}
+	switch {
+	case errors.Is(err, pgkeys.ErrNotFound):
+		return apierr.NoKey(keyID)
+	case errors.Is(err, pgkeys.ErrInactive):
+		return apierr.New(apierr.KeyNotFound, "The key is revoked or has expired, and cannot be rotated. Mint a new one.").With("keyId", keyID)
+	case errors.Is(err, pgkeys.ErrExists):
+		return invalidField("key", "a value that is not shown", "a key that the project does not have yet")
+	}
+	return err
+}
+
+// keyRecord is a key as an answer shows it.
+type keyRecord struct {
+	ID         string     `json:"id"`
+	ProjectID  string     `json:"project_id"`
+	Name       string     `json:"name"`
+	Scopes     []string   `json:"scopes"`
+	Rate       *int       `json:"rate"`  // requests a second; null: the default
+	State      string     `json:"state"` // active, expired or revoked
+	CreatedAt  time.Time  `json:"created_at"`
+	ExpiresAt  *time.Time `json:"expires_at"`
+	RevokedAt  *time.Time `json:"revoked_at"`
+	LastUsedAt *time.Time `json:"last_used_at"`
+	Foreign    bool       `json:"foreign"`
+	Owner      *string    `json:"owner"`
+	Key        string     `json:"key,omitzero"` // in the answer to its minting alone
+}
+
+func (k *keys) recordOf(r auth.Record) keyRecord {
+	state := "active"
+	switch {
+	case !r.RevokedAt.IsZero():
+		state = "revoked"
+	case !r.Active(k.now()):
+		state = "expired"
+	}
+	return keyRecord{
+		ID: r.ID, ProjectID: r.ProjectID, Name: r.Name, Scopes: r.Scopes.Names(), Rate: orNull(r.Rate), State: state,
+		CreatedAt: r.CreatedAt, ExpiresAt: orNull(r.ExpiresAt), RevokedAt: orNull(r.RevokedAt), LastUsedAt: orNull(r.LastUsedAt),
+		Foreign: r.Foreign, Owner: orNull(r.Owner.Name),
+	}
+}
+
+// orNull returns nil for a zero value.
+func orNull[T comparable](value T) *T {
+	var zero T
+	if value == zero {
+		return nil
+	}
+	return &value
+}
+
+// writeKeys answers with one or more keys. No cache may store the answer.
+func writeKeys(w http.ResponseWriter, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	writeJSON(w, append(body, '\n'))
+	return nil
+}

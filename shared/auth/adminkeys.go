@@ -1,0 +1,142 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/wire"
+)
+
+// AdminKeys are the keys of ADMIN_API_KEYS, each with the name of the administrator that holds it. An administrator may
+// have several keys, so that one can be replaced without a gap.
+type AdminKeys struct {
+	names  []string
+	hashes [][sha256.Size]byte
+}
+
+// ParseAdminKeys parses entries of the form "name=key". A name has 1 to 64 letters, digits and any of "._@-"; a key has
+// 1 to 512 printable ASCII characters without spaces. No key may appear twice. The error is a [*config.Fault] that
+// shows no key.
+func ParseAdminKeys(entries []config.Secret) (*AdminKeys, error) {
+	k := &AdminKeys{}
+	seen := map[[sha256.Size]byte]bool{}
+	for i, entry := range entries {
+		name, key, ok := strings.Cut(entry.Reveal(), "=")
+		hash := sha256.Sum256([]byte(key))
+		problem := ""
+		switch {
+		case !ok:
+			problem = "has no \"=\""
+		case !validAdminName(name):
+			problem = "has a name that is not allowed" // and is not shown: it may be a part of a key
+		case !validAdminKey(key):
+			problem = fmt.Sprintf("has a key of %d bytes that is not allowed", len(key))
+		case seen[hash]:
+			problem = "has a key that stands before it already"
+		}
+		if problem != "" {
+			return nil, &config.Fault{Variable: "ADMIN_API_KEYS", Problem: fmt.Sprintf("is wrong: entry %d %s; allowed: name=key, comma-separated,"+
+				" the name of 1 to 64 letters, digits and . _ @ -, the key of 1 to 512 printable ASCII characters without spaces, each key once", i+1, problem)}
+		}
+		seen[hash] = true
+		k.names, k.hashes = append(k.names, name), append(k.hashes, hash)
+	}
+	return k, nil
+}
+
+func validAdminName(name string) bool {
+	for _, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && !strings.ContainsRune("._@-", rune(c)) {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 64
+}
+
+func validAdminKey(key string) bool {
+	for _, c := range []byte(key) {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return key != "" && len(key) <= 512
+}
+
+// holder returns the name of the administrator that holds key, empty when nobody does. Its time depends on neither: all
+// hashes are compared, each in constant time.
+func (k *AdminKeys) holder(key string) string {
+	given := sha256.Sum256([]byte(key))
+	found := 0
+	for i := range k.hashes {
+		found |= subtle.ConstantTimeCompare(given[:], k.hashes[i][:]) * (i + 1)
+	}
+	if found == 0 {
+		return ""
+	}
+	return k.names[found-1]
+}
+
+var errAdminKey = errors.New("the admin key is not one of those configured")
+
+// Act is what a handler tells the audit line of an act. Both ids are public ones of API keys, or empty.
+type Act struct {
+	// KeyID is the key that the act minted, replaced or revoked.
+	KeyID string
+	// NewKeyID is the key that replaces it.
+	NewKeyID string
+}
+
+// AdminHandler serves a request of an administrator, or returns an error as [httpapi.HandlerFunc] does.
+type AdminHandler func(w http.ResponseWriter, r *http.Request, act *Act) error
+
+// Protect lets requests through to next whose [KeyHeader] is an admin key, exactly once. Others are answered
+// Unauthorized before anything of the body is read. After next, Protect logs the act in one audit line: actor, action,
+// project, key_id, new_key_id if the act replaced a key, and as outcome "done" or the code of the error. LOG_LEVEL does
+// not hide the line.
+func (k *AdminKeys) Protect(action string, next AdminHandler) httpapi.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		key, err := keyOf(r.Header)
+		if err != nil {
+			return apierr.NotAuthorized().Because(err)
+		}
+		actor := k.holder(key)
+		if actor == "" {
+			return apierr.NotAuthorized().Because(errAdminKey)
+		}
+		act := &Act{}
+		err = next(w, r, act)
+		audit(r.Context(), actor, action, act, err)
+		return err
+	}
+}
+
+// audit logs one act.
+func audit(ctx context.Context, actor, action string, act *Act, err error) {
+	outcome := "done"
+	if err != nil {
+		outcome = string(apierr.From(err).Code())
+	}
+	info := httpapi.InfoFrom(ctx)
+	project := info.ProjectID[:min(len(info.ProjectID), wire.MaxIdentifierBytes)] // one that is refused may be longer
+	// The record goes straight to the handler: a Logger would drop it where LOG_LEVEL is warn or error.
+	line := slog.NewRecord(time.Now(), slog.LevelInfo, "audit", 0)
+	line.AddAttrs(slog.String("actor", actor), slog.String("action", action), slog.String("project", project), slog.String("outcome", outcome))
+	if act.KeyID != "" {
+		line.AddAttrs(slog.String("key_id", act.KeyID))
+	}
+	if act.NewKeyID != "" {
+		line.AddAttrs(slog.String("new_key_id", act.NewKeyID))
+	}
+	_ = info.Logger.Handler().Handle(ctx, line) // a log cannot report its own failure
+}

@@ -1,0 +1,107 @@
+package auth_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/config"
+)
+
+func TestParseAdminKeys(t *testing.T) {
+	const canary = "canary-of-a-key"
+	for _, tt := range []struct {
+		name, in string
+		want     string // in the error; empty: none
+	}{
+		{"none", "", ""},
+		{"one", "alice=" + canary, ""},
+		{"two of one name", "alice=" + canary + ",alice=" + canary + "2", ""},
+		{"a key with =", "alice=" + canary + "==", ""},
+		{"all that a name may have", "a.B_9@x-y=" + canary, ""},
+		{"no name", canary, `entry 1 has no "="`},
+		{"an empty name", "=" + canary, "entry 1 has a name that is not allowed"},
+		{"a name with a space", "al ice=" + canary, "entry 1 has a name that is not allowed"},
+		{"a long name", strings.Repeat("a", 65) + "=" + canary, "entry 1 has a name that is not allowed"},
+		{"an empty key", "alice=", "entry 1 has a key of 0 bytes"},
+		{"a key with a space", "alice=" + canary + " x", "entry 1 has a key of 17 bytes"},
+		{"a long key", "alice=" + canary + strings.Repeat("x", 512), "entry 1 has a key of 527 bytes"},
+		{"a key of two", "alice=" + canary + ",bob=" + canary, "entry 2 has a key that stands before it"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var entries []config.Secret
+			for entry := range strings.SplitSeq(tt.in, ",") {
+				if entry != "" {
+					entries = append(entries, config.NewSecret(entry))
+				}
+			}
+			_, err := auth.ParseAdminKeys(entries)
+			if tt.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			fault, ok := errors.AsType[*config.Fault](err)
+			if !ok || fault.Variable != "ADMIN_API_KEYS" || !strings.Contains(fault.Problem, tt.want) || !strings.Contains(fault.Problem, "allowed: name=key") {
+				t.Errorf("%v; want %q and what is allowed", err, tt.want)
+			}
+			if strings.Contains(err.Error(), canary) {
+				t.Errorf("the error shows the key: %v", err)
+			}
+		})
+	}
+}
+
+// The holder of a key is found among several, and a refused request reads no body.
+func TestAdminKeys(t *testing.T) {
+	keys, err := auth.ParseAdminKeys([]config.Secret{config.NewSecret("alice=one"), config.NewSecret("bob=two"), config.NewSecret("alice=three")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, err := auth.ParseAdminKeys(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name   string
+		keys   *auth.AdminKeys
+		header []string
+		want   bool
+	}{
+		{"the first", keys, []string{"one"}, true},
+		{"the second", keys, []string{"two"}, true},
+		{"another of the first", keys, []string{"three"}, true},
+		{"with its name", keys, []string{"alice=one"}, false},
+		{"a prefix", keys, []string{"on"}, false},
+		{"empty", keys, []string{""}, false},
+		{"missing", keys, nil, false},
+		{"sent twice", keys, []string{"one", "one"}, false},
+		{"none configured", none, []string{"one"}, false},
+		{"none configured, none sent", none, []string{""}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			reached := false
+			h := tt.keys.Protect("test", func(http.ResponseWriter, *http.Request, *auth.Act) error {
+				reached = true
+				return nil
+			})
+			sent := &unread{}
+			r := httptest.NewRequest(http.MethodPost, "/internal/projects/p/keys", sent)
+			for _, v := range tt.header {
+				r.Header.Add("x-api-key", v)
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if reached != tt.want || sent.read {
+				t.Fatalf("let through: %v, want %v; the body was read: %v", reached, tt.want, sent.read)
+			}
+			if !tt.want && w.Code != http.StatusUnauthorized {
+				t.Errorf("status %d", w.Code)
+			}
+		})
+	}
+}
