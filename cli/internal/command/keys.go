@@ -2,109 +2,60 @@ package command
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/auth/keyring"
-	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/config"
 )
 
 type keysCommands struct {
 	Mint   keysMint   `cmd:"" help:"Make a key and print it: the only time that it is shown."`
 	List   keysList   `cmd:"" help:"List a project's keys."`
 	Rotate keysRotate `cmd:"" help:"Make a key in the place of another, which works on for a while."`
-	Revoke keysRevoke `cmd:"" help:"End a key for good: everywhere within a second with --redis-url, else within AUTH_CACHE_TTL."`
+	Revoke keysRevoke `cmd:"" help:"End a key for good: everywhere within a second, or within AUTH_CACHE_TTL where the services have no Redis."`
 }
 
-// keyStoreFlags say where the keys are.
-type keyStoreFlags struct {
+// administrationFlags say where keys are administered, and by whom.
+type administrationFlags struct {
 	Project     string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
-	DatabaseURL string `env:"AUTH_ADMIN_DATABASE_URL" required:"" help:"The keys' database, by the role that mints and revokes." placeholder:"URL"`
-	RedisURL    string `env:"REDIS_URL" help:"The Redis of the services, through which they learn of a change within a second. Without it they notice within AUTH_CACHE_TTL." placeholder:"URL"`
+	InternalURL string `env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"Where the internal port of the region service is. Default: ${default}." placeholder:"URL"`
+	AdminAPIKey string `env:"LECTERN_ADMIN_API_KEY" help:"An admin key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 }
 
-// open returns the keys' administration. The caller closes it.
-func (f keyStoreFlags) open(s *Session) (*keyring.Admin, error) {
-	environ := map[string]string{
-		"AUTH_ADMIN_DATABASE_URL": f.DatabaseURL,
-		"REDIS_URL":               f.RedisURL,
+// open returns the keys' administration.
+func (f administrationFlags) open(s *Session) (*client.Administrator, error) {
+	if f.AdminAPIKey == "" {
+		return nil, usagef("no admin key: set LECTERN_ADMIN_API_KEY, or give --env-file")
 	}
-	var cfg auth.Config
-	if err := config.Load(&cfg, environ); err != nil {
-		return nil, usageError{err}
-	}
-	return keyring.OpenAdmin(s.Context, cfg, keyring.Options{
-		Log: slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Now: s.Now,
-	})
-}
-
-// noticed says how soon the services learn of a change that could be announced.
-func (f keyStoreFlags) noticed() string {
-	if f.RedisURL == "" {
-		return "within AUTH_CACHE_TTL (5s by default), as --redis-url is not given"
-	}
-	return "within a second"
-}
-
-// use opens the administration for do.
-func (f keyStoreFlags) use(s *Session, do func(*keyring.Admin) error) (err error) {
-	admin, err := f.open(s)
+	retry := interactive()
+	retry.Notify = notifier(s.Err)
+	admin, err := client.NewAdministrator(f.InternalURL, client.WithAPIKey(f.AdminAPIKey), client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
 	if err != nil {
-		return err
+		return nil, usageError{fmt.Errorf("--internal-url: %w", err)}
 	}
-	defer func() { err = errors.Join(err, admin.Close()) }()
-	if err = do(admin); errors.Is(err, pgkeys.ErrNotFound) {
-		return fmt.Errorf("%w; see lectern keys list", err)
+	return admin, nil
+}
+
+// advised adds to an error of the administration what to do about it.
+func advised(err error) error {
+	switch client.Code(err) {
+	case "unauthorized":
+		return advisedError{err, "check LECTERN_ADMIN_API_KEY: it is one of the service's ADMIN_API_KEYS, without its name"}
+	case "key_not_found":
+		return advisedError{err, "see lectern keys list"}
+	case "route_not_found":
+		return advisedError{err, "check LECTERN_INTERNAL_URL: it is the internal port of the region service"}
 	}
 	return err
 }
 
-// keyOutput is a key as --json shows it.
-type keyOutput struct {
-	ID         string     `json:"id"`
-	Key        string     `json:"key,omitempty"`
-	ProjectID  string     `json:"project_id"`
-	Name       string     `json:"name"`
-	Scopes     []string   `json:"scopes"`
-	Rate       int        `json:"rate,omitempty"`
-	State      string     `json:"state"`
-	CreatedAt  time.Time  `json:"created_at"`
-	ExpiresAt  *time.Time `json:"expires_at"`
-	RevokedAt  *time.Time `json:"revoked_at"`
-	LastUsedAt *time.Time `json:"last_used_at"`
-	Foreign    bool       `json:"foreign,omitempty"`
-	Owner      string     `json:"owner,omitempty"`
-}
-
-func outputOf(r auth.Record, key config.Secret, now time.Time) keyOutput {
-	orNil := func(t time.Time) *time.Time {
-		if t.IsZero() {
-			return nil
-		}
-		return &t
-	}
-	state := "active"
-	switch {
-	case !r.RevokedAt.IsZero():
-		state = "revoked"
-	case !r.Active(now):
-		state = "expired"
-	}
-	return keyOutput{
-		ID: r.ID, Key: key.Reveal(), ProjectID: r.ProjectID, Name: r.Name, Scopes: r.Scopes.Names(), Rate: r.Rate, State: state,
-		CreatedAt: r.CreatedAt, ExpiresAt: orNil(r.ExpiresAt), RevokedAt: orNil(r.RevokedAt), LastUsedAt: orNil(r.LastUsedAt),
-		Foreign: r.Foreign, Owner: r.Owner.Name,
-	}
-}
+// noticed says how soon the services learn of a change.
+const noticed = "The services notice within a second, or within AUTH_CACHE_TTL (5s by default) where they have no Redis."
 
 func printJSON(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
@@ -114,24 +65,21 @@ func printJSON(out io.Writer, v any) error {
 }
 
 // printKey prints a new key, alone on standard output so that a shell can take it.
-func printKey(s *Session, c *commands, asJSON bool, key config.Secret, r auth.Record) error {
+func printKey(s *Session, c *commands, asJSON bool, minted client.MintedAPIKey) error {
 	if asJSON {
-		return printJSON(s.Out, outputOf(r, key, s.Now()))
+		return printJSON(s.Out, minted)
 	}
-	c.note(s, "Key %s of project %s, scopes %s, %s. It is shown this once:", r.ID, r.ProjectID, r.Scopes, expiry(r.ExpiresAt))
-	_, err := fmt.Fprintln(s.Out, key.Reveal())
+	expiry := "no expiry"
+	if minted.ExpiresAt != nil {
+		expiry = "expires " + minted.ExpiresAt.Format(time.RFC3339)
+	}
+	c.note(s, "Key %s of project %s, scopes %s, %s. It is shown this once:", minted.ID, minted.ProjectID, strings.Join(minted.Scopes, " "), expiry)
+	_, err := fmt.Fprintln(s.Out, minted.Key)
 	return err
 }
 
-func expiry(t time.Time) string {
-	if t.IsZero() {
-		return "no expiry"
-	}
-	return "expires " + t.Format(time.RFC3339)
-}
-
 type keysMint struct {
-	keyStoreFlags
+	administrationFlags
 	Name      string        `help:"What its owner calls it." placeholder:"TEXT"`
 	Scope     []string      `help:"What it may be used for: entries:read, embeddables:read, experiments:read (all three by default), proxy:use." placeholder:"SCOPE,…"`
 	ExpiresIn time.Duration `help:"End it after this time, such as 720h. Default: never." placeholder:"DURATION"`
@@ -157,35 +105,39 @@ func (k *keysMint) Run(s *Session, c *commands) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--scope: %w", err)}
 	}
-	o := pgkeys.MintOptions{ProjectID: k.Project, Name: k.Name, Scopes: scopes, ExpiresAt: k.ExpiresAt.Time, Rate: k.Rate}
+	wanted := client.NewAPIKey{Name: k.Name, Scopes: scopes.Names(), Rate: k.Rate}
 	switch {
 	case k.ExpiresIn < 0:
 		return usagef("--expires-in %v: want a time to come", k.ExpiresIn)
-	case k.ExpiresIn > 0 && !o.ExpiresAt.IsZero():
+	case k.ExpiresIn > 0 && !k.ExpiresAt.IsZero():
 		return usagef("--expires-in and --expires-at are both given: want one")
 	case k.ExpiresIn > 0:
-		o.ExpiresAt = s.Now().Add(k.ExpiresIn)
+		wanted.ExpiresAt = new(s.Now().Add(k.ExpiresIn))
+	case !k.ExpiresAt.IsZero():
+		wanted.ExpiresAt = &k.ExpiresAt.Time
 	}
 	if k.Import {
 		text, err := io.ReadAll(io.LimitReader(s.In, 4096))
 		if err != nil {
 			return err
 		}
-		if o.Value = config.NewSecret(strings.TrimSpace(string(text))); o.Value.IsZero() {
+		if wanted.Key = strings.TrimSpace(string(text)); wanted.Key == "" {
 			return usagef("--import: standard input holds no key")
 		}
 	}
-	return k.use(s, func(admin *keyring.Admin) error {
-		key, record, err := admin.Mint(s.Context, o)
-		if err != nil {
-			return err
-		}
-		return printKey(s, c, k.JSON, key, record)
-	})
+	admin, err := k.open(s)
+	if err != nil {
+		return err
+	}
+	minted, err := admin.MintAPIKey(s.Context, k.Project, wanted)
+	if err != nil {
+		return advised(err)
+	}
+	return printKey(s, c, k.JSON, minted)
 }
 
 type keysList struct {
-	keyStoreFlags
+	administrationFlags
 	JSON bool `help:"Print JSON."`
 }
 
@@ -203,32 +155,31 @@ Examples:
 
 // Run lists.
 func (k *keysList) Run(s *Session) error {
-	return k.use(s, func(admin *keyring.Admin) error {
-		records, err := admin.List(s.Context, k.Project)
-		if err != nil {
-			return err
+	admin, err := k.open(s)
+	if err != nil {
+		return err
+	}
+	keys, err := admin.APIKeys(s.Context, k.Project)
+	if err != nil {
+		return advised(err)
+	}
+	if k.JSON {
+		return printJSON(s.Out, keys)
+	}
+	table := tabwriter.NewWriter(s.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "ID\tSTATE\tNAME\tSCOPES\tRATE\tCREATED\tEXPIRES\tLAST USED\tOWNER")
+	for _, key := range keys {
+		rate, owner := "default", ""
+		if key.Rate != nil {
+			rate = strconv.Itoa(*key.Rate) + "/s"
 		}
-		now := s.Now()
-		if k.JSON {
-			keys := make([]keyOutput, len(records))
-			for i, r := range records {
-				keys[i] = outputOf(r, config.Secret{}, now)
-			}
-			return printJSON(s.Out, keys)
+		if key.Owner != nil {
+			owner = *key.Owner
 		}
-		table := tabwriter.NewWriter(s.Out, 0, 0, 3, ' ', 0)
-		fmt.Fprintln(table, "ID\tSTATE\tNAME\tSCOPES\tRATE\tCREATED\tEXPIRES\tLAST USED\tOWNER")
-		for _, r := range records {
-			rate := "default"
-			if r.Rate > 0 {
-				rate = strconv.Itoa(r.Rate) + "/s"
-			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, outputOf(r, config.Secret{}, now).State, orDash(r.Name),
-				orDash(strings.Join(r.Scopes.Names(), ",")), rate, when(r.CreatedAt), when(r.ExpiresAt), when(r.LastUsedAt),
-				orDash(r.Owner.Name))
-		}
-		return table.Flush()
-	})
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, key.State, orDash(key.Name),
+			orDash(strings.Join(key.Scopes, ",")), rate, when(&key.CreatedAt), when(key.ExpiresAt), when(key.LastUsedAt), orDash(owner))
+	}
+	return table.Flush()
 }
 
 func orDash(text string) string {
@@ -238,15 +189,15 @@ func orDash(text string) string {
 	return text
 }
 
-func when(t time.Time) string {
-	if t.IsZero() {
+func when(t *time.Time) string {
+	if t == nil {
 		return "-"
 	}
 	return t.Format("2006-01-02 15:04:05Z")
 }
 
 type keysRotate struct {
-	keyStoreFlags
+	administrationFlags
 	Overlap time.Duration `default:"24h" help:"How long the old key works on; 0s ends it at once. Default: ${default}." placeholder:"DURATION"`
 	JSON    bool          `help:"Print the key and all about it as JSON."`
 	ID      string        `arg:"" help:"The id of the key to replace, as keys list shows it."`
@@ -267,18 +218,20 @@ func (k *keysRotate) Run(s *Session, c *commands) error {
 	if k.Overlap < 0 {
 		return usagef("--overlap %v: want 0s or more", k.Overlap)
 	}
-	return k.use(s, func(admin *keyring.Admin) error {
-		key, record, err := admin.Rotate(s.Context, k.Project, k.ID, k.Overlap)
-		if err != nil {
-			return err
-		}
-		c.note(s, "Key %s ends in %v. The services notice %s.", k.ID, k.Overlap, k.noticed())
-		return printKey(s, c, k.JSON, key, record)
-	})
+	admin, err := k.open(s)
+	if err != nil {
+		return err
+	}
+	minted, err := admin.RotateAPIKey(s.Context, k.Project, k.ID, k.Overlap)
+	if err != nil {
+		return advised(err)
+	}
+	c.note(s, "Key %s ends in %v. %s", k.ID, k.Overlap, noticed)
+	return printKey(s, c, k.JSON, minted)
 }
 
 type keysRevoke struct {
-	keyStoreFlags
+	administrationFlags
 	ID string `arg:"" help:"The id of the key to end, as keys list shows it."`
 }
 
@@ -291,12 +244,14 @@ func (keysRevoke) Help() string {
 
 // Run revokes.
 func (k *keysRevoke) Run(s *Session, c *commands) error {
-	return k.use(s, func(admin *keyring.Admin) error {
-		record, err := admin.Revoke(s.Context, k.Project, k.ID)
-		if err != nil {
-			return err
-		}
-		c.note(s, "Key %s is revoked since %s. The services notice %s.", record.ID, record.RevokedAt.Format(time.RFC3339), k.noticed())
-		return nil
-	})
+	admin, err := k.open(s)
+	if err != nil {
+		return err
+	}
+	revoked, err := admin.RevokeAPIKey(s.Context, k.Project, k.ID)
+	if err != nil {
+		return advised(err)
+	}
+	c.note(s, "Key %s is revoked since %s. %s", revoked.ID, when(revoked.RevokedAt), noticed)
+	return nil
 }

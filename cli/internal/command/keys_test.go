@@ -1,34 +1,49 @@
 package command
 
 import (
-	"encoding/json"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
+	"github.com/lectern-dev/lectern/client"
+	region "github.com/lectern-dev/lectern/services/region/app"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/keyring"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
+// startRegion runs the region service, which brings its schema with it.
+func startRegion(t *testing.T) *servicetest.Service {
+	t.Helper()
+	empty := pgmigrate.Schema{Name: "zones", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+	redis := redistest.Start(t)
+	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
+	return servicetest.Start(t, b, region.Run, func(c *region.Config) *service.Config { return &c.Config }, map[string]string{"MIGRATE_ON_START": "true"})
+}
+
 func TestKeys(t *testing.T) {
-	store := authtest.New(t, config.Secret{})
-	ring := store.Keyring(keyring.Options{})
+	s := startRegion(t)
+	ring := s.Keys.Keyring(keyring.Options{})
 	accepted := func(key string) bool {
 		_, err := ring.Verifier.Verify(t.Context(), "pr_1", key)
 		return err == nil
 	}
-	environ := map[string]string{"AUTH_ADMIN_DATABASE_URL": store.Config.AdminURL.Reveal(), "LECTERN_PROJECT_ID": "pr_1"}
-	list := func() []keyOutput {
-		r := lectern(t, "", environ, "keys", "list", "--json")
-		var keys []keyOutput
-		if err := json.Unmarshal([]byte(r.out), &keys); err != nil || r.code != 0 {
-			t.Fatal(r, err)
-		}
-		return keys
+	environ := map[string]string{
+		"LECTERN_INTERNAL_URL": s.InternalURL, "LECTERN_ADMIN_API_KEY": servicetest.AdminKey, "LECTERN_PROJECT_ID": "pr_1",
+	}
+	list := func() []client.APIKey {
+		return read[[]client.APIKey](t, must(t, environ, "", "keys", "list", "--json"))
 	}
 
 	minted := lectern(t, "", environ, "keys", "mint", "--name", "reports", "--scope", "entries:read", "--rate", "50", "--expires-in", "20000h")
@@ -40,11 +55,11 @@ func TestKeys(t *testing.T) {
 		t.Error("the new key is refused")
 	}
 	first := list()[0]
-	if first.Name != "reports" || first.Rate != 50 || first.State != "active" || len(first.Scopes) != 1 || first.ExpiresAt == nil || first.Key != "" {
+	if first.Name != "reports" || *first.Rate != 50 || first.State != "active" || len(first.Scopes) != 1 || first.ExpiresAt == nil {
 		t.Errorf("%+v", first)
 	}
 	table := lectern(t, "", environ, "keys", "list")
-	if !strings.Contains(table.out, "LAST USED") || !strings.Contains(table.out, first.ID) || strings.Contains(table.out, key) {
+	if !strings.Contains(table.out, "LAST USED") || !strings.Contains(table.out, first.ID) || !strings.Contains(table.out, "50/s") || strings.Contains(table.out, key) {
 		t.Errorf("%+v", table)
 	}
 
@@ -57,7 +72,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("%d keys, want 2", n)
 	}
 
-	if r := lectern(t, "", environ, "keys", "revoke", first.ID); r.code != 0 || r.out != "" || !strings.Contains(r.err, "within AUTH_CACHE_TTL") {
+	if r := lectern(t, "", environ, "keys", "revoke", first.ID); r.code != 0 || r.out != "" || !strings.Contains(r.err, "within a second") {
 		t.Errorf("%+v", r)
 	}
 	if state := list()[0].State; state != "revoked" {
@@ -68,7 +83,11 @@ func TestKeys(t *testing.T) {
 		t.Error("the other key is refused")
 	}
 
-	_, owned, err := store.MintOwned(t.Context(), pgkeys.OwnedOptions{
+	brought := read[client.MintedAPIKey](t, must(t, environ, "brought along\n", "keys", "mint", "--import", "--json", "--expires-at", "2100-01-01"))
+	if brought.Key != "brought along" || !brought.Foreign || !brought.ExpiresAt.Equal(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("%+v", brought)
+	}
+	_, owned, err := s.Keys.MintOwned(t.Context(), pgkeys.OwnedOptions{
 		MintOptions: pgkeys.MintOptions{ProjectID: "pr_1"},
 		Owner:       auth.Owner{Realm: "cluster", ID: "1", Name: "APIKey shop/reports"},
 		Number:      1,
@@ -76,48 +95,104 @@ func TestKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keys := list(); keys[0].Owner != "" || keys[2].ID != owned.ID || keys[2].Owner != "APIKey shop/reports" {
-		t.Errorf("%+v: want the owner of the third alone", keys)
+	if keys := list(); keys[0].Owner != nil || keys[3].ID != owned.ID || *keys[3].Owner != "APIKey shop/reports" {
+		t.Errorf("%+v: want the owner of the fourth alone", keys)
 	}
 	if table := lectern(t, "", environ, "keys", "list"); !strings.Contains(table.out, "APIKey shop/reports") {
 		t.Errorf("%s: want the owner", table.out)
 	}
 
-	for _, args := range [][]string{{"revoke", "none"}, {"rotate", "none"}} {
-		r := lectern(t, "", environ, append([]string{"keys"}, args...)...)
-		if r.code != exitFailure || !strings.Contains(r.err, "see lectern keys list") || r.out != "" {
-			t.Errorf("%v: %+v", args, r)
+	for _, tt := range []struct {
+		name   string
+		change map[string]string
+		args   []string
+		code   int
+		says   string
+	}{
+		{"unknown key", nil, []string{"revoke", "none"}, exitFailure, "see lectern keys list"},
+		{"unknown key to rotate", nil, []string{"rotate", "none"}, exitFailure, "see lectern keys list"},
+		{"another project's", map[string]string{"LECTERN_PROJECT_ID": "pr_2"}, []string{"revoke", owned.ID}, exitFailure, "see lectern keys list"},
+		{"wrong admin key", map[string]string{"LECTERN_ADMIN_API_KEY": servicetest.IngestKey}, []string{"list"}, exitFailure, "check LECTERN_ADMIN_API_KEY"},
+		{"public port", map[string]string{"LECTERN_INTERNAL_URL": s.URL}, []string{"list"}, exitFailure, "check LECTERN_INTERNAL_URL"},
+		{"refused by the service", nil, []string{"mint", "--rate=-1"}, exitFailure, `"rate" was given as "-1"; allowed: 0 to 1000000`},
+		{"no admin key", map[string]string{"LECTERN_ADMIN_API_KEY": ""}, []string{"list"}, exitUsage, "set LECTERN_ADMIN_API_KEY"},
+		{"no address", map[string]string{"LECTERN_INTERNAL_URL": "region:9090"}, []string{"list"}, exitUsage, "--internal-url"},
+		{"scope", nil, []string{"mint", "--scope", "write"}, exitUsage, "entries:read"},
+		{"two ends", nil, []string{"mint", "--expires-in", "1h", "--expires-at", "2100-01-01"}, exitUsage, "want one"},
+		{"no key", nil, []string{"mint", "--import"}, exitUsage, "holds no key"},
+		{"overlap", nil, []string{"rotate", first.ID, "--overlap=-1h"}, exitUsage, "0s or more"},
+	} {
+		with := map[string]string{}
+		for _, from := range []map[string]string{environ, tt.change} {
+			for name, value := range from {
+				with[name] = value
+			}
 		}
-	}
-	for _, args := range [][]string{{"--scope", "write"}, {"--expires-in", "1h", "--expires-at", "2030-01-01"}, {"--import"}, {"--redis-url", "http://x"}} {
-		r := lectern(t, "", environ, append([]string{"keys", "mint"}, args...)...)
-		if r.code != exitUsage || r.out != "" {
-			t.Errorf("%v: %+v", args, r)
+		r := lectern(t, "", with, append([]string{"keys"}, tt.args...)...)
+		if r.code != tt.code || !strings.Contains(r.err, tt.says) || r.out != "" {
+			t.Errorf("%s: %+v; want %d and %q", tt.name, r, tt.code, tt.says)
 		}
 	}
 }
 
-func TestKeyIsGoodForTheAPI(t *testing.T) {
-	store := authtest.New(t, config.Secret{})
-	environ := map[string]string{"AUTH_ADMIN_DATABASE_URL": store.Config.AdminURL.Reveal()}
-	r := lectern(t, "", environ, "keys", "mint", "--project", "pr_1", "--json")
-	var minted keyOutput
-	if err := json.Unmarshal([]byte(r.out), &minted); err != nil || minted.Key == "" || minted.ID == "" {
-		t.Fatal(r, err)
+// A key may have been minted although its answer did not come: it is not asked for again. A list is.
+func TestMintingIsNotRepeated(t *testing.T) {
+	asked := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked[r.Method]++
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	environ := map[string]string{"LECTERN_INTERNAL_URL": server.URL, "LECTERN_ADMIN_API_KEY": "ak_1", "LECTERN_PROJECT_ID": "pr_1"}
+	for _, args := range [][]string{{"mint"}, {"rotate", "key_1"}, {"list"}} {
+		if r := lectern(t, "", environ, append([]string{"keys"}, args...)...); r.code != exitFailure {
+			t.Errorf("%v: %+v", args, r)
+		}
 	}
-	if minted.CreatedAt.Location() != time.UTC {
-		t.Errorf("created at %v", minted.CreatedAt)
+	if asked["POST"] != 2 || asked["GET"] < 2 {
+		t.Errorf("asked %v; want each POST once, and GET repeated", asked)
 	}
-	a := newAPI(t, 1)
-	var sent string
-	a.with(func(a *api) {
-		a.before = func(_ int, r *http.Request) (int, string) { sent = r.Header.Get("X-Api-Key"); return 0, "" }
-	})
-	e := a.environ()
-	e["LECTERN_API_KEY"] = minted.Key
-	lectern(t, "", e, "get", "entries")
-	a.Close()
-	if sent != minted.Key {
-		t.Errorf("sent %q", sent)
+}
+
+// testKeysOfAll takes a key of the run through its life: each command by demo.env alone, and the entries service refuses
+// what is revoked.
+func testKeysOfAll(t *testing.T, environ map[string]string, folder string) {
+	file := filepath.Join(t.TempDir(), "demo.env")
+	var variables strings.Builder
+	for name, value := range environ {
+		variables.WriteString(name + "='" + value + "'\n")
+	}
+	if err := os.WriteFile(file, []byte(variables.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys := func(args ...string) string {
+		return must(t, nil, "", append([]string{"--env-file", file, "keys"}, args...)...)
+	}
+	reads := func(key string) bool {
+		r := lectern(t, "", map[string]string{"LECTERN_API_KEY": key}, "--env-file", file, "get", "entries", "--limit", "1")
+		if r.code != 0 && !strings.Contains(r.err, "unauthorized") {
+			t.Fatalf("%+v", r)
+		}
+		return r.code == 0
+	}
+	minted := read[client.MintedAPIKey](t, keys("mint", "--name", "life", "--json"))
+	if !reads(minted.Key) {
+		t.Error("the minted key is refused")
+	}
+	second := strings.TrimSpace(keys("rotate", minted.ID, "--overlap", "1h"))
+	if !reads(minted.Key) || !reads(second) {
+		t.Error("within the overlap both keys are accepted")
+	}
+	keys("revoke", minted.ID)
+	began := time.Now()
+	until(t, "the revoked key is refused", func() bool { return !reads(minted.Key) })
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("refused after %v; want it within a second", took)
+	}
+	if !reads(second) {
+		t.Error("the new key is refused")
+	}
+	if _, err := os.Stat(filepath.Join(folder, "keys.env")); !os.IsNotExist(err) {
+		t.Errorf("keys.env holds a database's URL: %v", err)
 	}
 }

@@ -200,7 +200,8 @@ func checkCanaries(t *testing.T, environ map[string]string, received *spans, fol
 			t.Errorf("the %s have nothing in them", where)
 		}
 		for what, secret := range map[string]string{
-			"the API key": environ["LECTERN_API_KEY"], "the internal key": environ["LECTERN_INTERNAL_API_KEY"], "an entry's data": canary,
+			"the API key": environ["LECTERN_API_KEY"], "the internal key": environ["LECTERN_INTERNAL_API_KEY"],
+			"the admin key": environ["LECTERN_ADMIN_API_KEY"], "an entry's data": canary,
 		} {
 			if at := strings.Index(text, secret); at >= 0 {
 				t.Errorf("%s in the %s: …%s…", what, where, text[max(0, at-200):min(len(text), at+100)])

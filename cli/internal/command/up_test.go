@@ -116,6 +116,7 @@ func TestUp(t *testing.T) {
 	t.Run("export", func(t *testing.T) { testExportFromAll(t, environ) })
 	t.Run("region", func(t *testing.T) { testRegion(t, environ) })
 	t.Run("check", func(t *testing.T) { testCheck(t, environ) })
+	t.Run("keys", func(t *testing.T) { testKeysOfAll(t, environ, folder) })
 	t.Run("proxy", func(t *testing.T) { testProxyFromAll(t, environ, folder) })
 	t.Run("import", func(t *testing.T) { testImportIntoAll(t, environ) })
 	t.Run("edge", func(t *testing.T) { testEdge(t, environ) })
@@ -156,7 +157,8 @@ func TestUp(t *testing.T) {
 	process, environ, took = up(t, folder)
 	pg = postmaster(t, folder)
 	t.Logf("warm start: %v", took)
-	if environ["LECTERN_API_KEY"] != before["LECTERN_API_KEY"] || environ["LECTERN_INTERNAL_API_KEY"] != before["LECTERN_INTERNAL_API_KEY"] {
+	if environ["LECTERN_API_KEY"] != before["LECTERN_API_KEY"] || environ["LECTERN_INTERNAL_API_KEY"] != before["LECTERN_INTERNAL_API_KEY"] ||
+		environ["LECTERN_ADMIN_API_KEY"] != before["LECTERN_ADMIN_API_KEY"] {
 		t.Error("the keys are others than before")
 	}
 	first := lectern(t, "", environ, "get", "entries", "--limit", "1")

@@ -6,9 +6,6 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/demo"
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/auth/keyring"
-	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/config"
 )
 
 // demoScopes returns what the demo's key is for: everything.
@@ -16,10 +13,10 @@ func demoScopes() auth.Scopes { return auth.DefaultScopes | auth.ScopesOf(auth.P
 
 // demoKey returns a key of the demo project: the one of the run before, if it is still accepted and may do
 // what this version's may.
-func (r *run) demoKey(ctx context.Context, url string, environ map[string]string) (string, error) {
+func (r *run) demoKey(ctx context.Context, d Demo) (string, error) {
 	scopes := demoScopes()
 	if key := r.state.APIKey; key != "" && r.state.APIKeyScopes == scopes.String() {
-		reader, err := client.New(url, client.WithAPIKey(key))
+		reader, err := client.New(d.URL, client.WithAPIKey(key))
 		if err != nil {
 			return "", err
 		}
@@ -31,19 +28,14 @@ func (r *run) demoKey(ctx context.Context, url string, environ map[string]string
 			return "", err
 		}
 	}
-	var cfg auth.Config
-	if err := config.Load(&cfg, environ); err != nil {
-		return "", err
-	}
-	admin, err := keyring.OpenAdmin(ctx, cfg, keyring.Options{Now: r.Now})
+	admin, err := client.NewAdministrator(d.InternalURL, client.WithAPIKey(d.AdminAPIKey))
 	if err != nil {
 		return "", err
 	}
-	defer admin.Close()
-	key, _, err := admin.Mint(ctx, pgkeys.MintOptions{ProjectID: demo.ProjectID, Name: "demo", Scopes: scopes})
+	minted, err := admin.MintAPIKey(ctx, demo.ProjectID, client.NewAPIKey{Name: "demo", Scopes: scopes.Names()})
 	if err != nil {
 		return "", err
 	}
-	r.state.APIKey, r.state.APIKeyScopes = key.Reveal(), scopes.String()
-	return key.Reveal(), r.state.save()
+	r.state.APIKey, r.state.APIKeyScopes = minted.Key, scopes.String()
+	return minted.Key, r.state.save()
 }

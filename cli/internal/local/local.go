@@ -51,16 +51,13 @@ type Demo struct {
 	ProjectID      string
 	APIKey         string // reads all, and may use the proxy
 	InternalAPIKey string // good for ingest, and as an internal key
+	AdminAPIKey    string // administers keys
 	// EntryID is an entry to ask for.
 	EntryID string
 }
 
 // EnvFile returns where the variables of a run in folder are written.
 func EnvFile(folder string) string { return filepath.Join(folder, "demo.env") }
-
-// KeysEnvFile returns where the variables are written that lectern keys takes to manage the run's keys.
-// They stand apart, as REDIS_URL means something to the next run.
-func KeysEnvFile(folder string) string { return filepath.Join(folder, "keys.env") }
 
 // Run runs until ctx ends, and then stops all of it. The error is nil after that.
 func Run(ctx context.Context, o Options) (err error) {
@@ -150,7 +147,7 @@ func (r *run) start(ctx context.Context) (err error) {
 	}
 	r.parts.Add(func(context.Context) error { return closed(internal.Close()) })
 
-	if err := r.removeEnvs(); err != nil {
+	if err := removeIfThere(EnvFile(r.Folder)); err != nil {
 		return err
 	}
 	if r.state, err = openState(r.Folder); err != nil {
@@ -190,23 +187,15 @@ func (r *run) start(ctx context.Context) (err error) {
 	}
 	d := Demo{
 		URL: baseURL(public), InternalURL: baseURL(internal), ThirdPartyURL: thirdParty,
-		ProjectID: demo.ProjectID, InternalAPIKey: r.state.InternalKey,
+		ProjectID: demo.ProjectID, InternalAPIKey: r.state.InternalKey, AdminAPIKey: r.state.AdminKey,
 	}
-	if d.APIKey, err = r.demoKey(ctx, d.URL, environ); err != nil {
+	if d.APIKey, err = r.demoKey(ctx, d); err != nil {
 		return fmt.Errorf("the demo project's key: %w", err)
 	}
 	if d.EntryID, err = r.demoData(ctx, d); err != nil {
 		return fmt.Errorf("the demo project's data: %w", err)
 	}
-	r.parts.Add(func(context.Context) error { return r.removeEnvs() })
-	err = writeEnv(KeysEnvFile(r.Folder), [][2]string{
-		{"LECTERN_PROJECT_ID", d.ProjectID},
-		{"AUTH_ADMIN_DATABASE_URL", environ["AUTH_ADMIN_DATABASE_URL"]},
-		{"REDIS_URL", environ["REDIS_URL"]},
-	})
-	if err != nil {
-		return err
-	}
+	r.parts.Add(func(context.Context) error { return removeIfThere(EnvFile(r.Folder)) })
 	// Last, as whoever waits for the run waits for this file.
 	err = writeEnv(EnvFile(r.Folder), [][2]string{
 		{"LECTERN_URL", d.URL},
@@ -214,6 +203,7 @@ func (r *run) start(ctx context.Context) (err error) {
 		{"LECTERN_PROJECT_ID", d.ProjectID},
 		{"LECTERN_API_KEY", d.APIKey},
 		{"LECTERN_INTERNAL_API_KEY", d.InternalAPIKey},
+		{"LECTERN_ADMIN_API_KEY", d.AdminAPIKey},
 		{"LECTERN_ENVIRONMENT", DemoEnvironment},
 		{"LECTERN_THIRD_PARTY_URL", d.ThirdPartyURL},
 	})
@@ -261,10 +251,6 @@ func removeIfThere(path string) error {
 		return err
 	}
 	return nil
-}
-
-func (r *run) removeEnvs() error {
-	return errors.Join(removeIfThere(EnvFile(r.Folder)), removeIfThere(KeysEnvFile(r.Folder)))
 }
 
 // writeEnv puts the variables in place for sh.

@@ -17,6 +17,7 @@ type state struct {
 	path string
 
 	InternalKey string `json:"internal_key"`
+	AdminKey    string `json:"admin_key"`
 	// APIKey is the demo project's key, which is good as long as the database knows it.
 	APIKey string `json:"api_key,omitempty"`
 	// APIKeyScopes is what that key may be used for, separated by spaces.
@@ -40,6 +41,9 @@ func openState(folder string) (*state, error) {
 	}
 	if s.InternalKey == "" {
 		s.InternalKey = "ik_" + rand.Text() + rand.Text()
+	}
+	if s.AdminKey == "" {
+		s.AdminKey = "ak_" + rand.Text() + rand.Text()
 	}
 	return s, s.save()
 }

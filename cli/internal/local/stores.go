@@ -228,6 +228,7 @@ func (r *run) environ(auth database, redisURL string) map[string]string {
 		"REDIS_URL":                 redisURL,
 		"INGEST_API_KEYS":           r.state.InternalKey,
 		"INTERNAL_API_KEYS":         r.state.InternalKey,
+		"ADMIN_API_KEYS":            "local=" + r.state.AdminKey,
 		"LISTEN_PUBLIC":             "127.0.0.1:0",
 		"LISTEN_INTERNAL":           "127.0.0.1:0",
 		"TRUSTED_PROXIES":           "127.0.0.1/32",
