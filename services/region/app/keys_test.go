@@ -253,8 +253,8 @@ func TestKeysAreForAdministrators(t *testing.T) {
 	variables := strings.NewReplacer("{projectId}", "pr_1", "{keyId}", "key_1")
 	wrong := []string{"", "key-of-carol", "alice=key-of-alice", servicetest.AdminKey, servicetest.IngestKey, servicetest.InternalKey, b.Keys.Key("pr_1")}
 	asked := 0
-	for _, r := range routes.Of(routes.Internal(), routes.Region) {
-		if r.Auth != routes.AdminKey {
+	for _, r := range routes.Internal() {
+		if r.Service != routes.Region || r.Auth != routes.AdminKey {
 			continue
 		}
 		for _, method := range r.Methods {
