@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -215,7 +216,9 @@ func TestUndeclaredProjects(t *testing.T) {
 	if !strings.Contains(p.log.String(), `no Project declares project \"`+p.project) {
 		t.Error("the log does not say why")
 	}
-	c.create(t, declared("anew", p.project)) // younger than the one that waits
+	// Younger than the one that waits: Kubernetes keeps the times of creation in whole seconds.
+	time.Sleep(time.Until(waiting.CreationTimestamp.Add(time.Second)))
+	c.create(t, declared("anew", p.project))
 	p.awaitSent(t, "/a", "", "")
 	p.awaitRefused(t, "/theirs", "", "destination_not_allowed")
 	change(t, c, waiting, func(o *v1alpha1.Project) { o.Spec.Title = "Another" })
