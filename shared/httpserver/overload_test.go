@@ -131,7 +131,7 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 			})
 			public.Get("/reads", func(_ http.ResponseWriter, r *http.Request) error {
 				if _, err := io.ReadAll(r.Body); !errors.Is(err, os.ErrDeadlineExceeded) {
-					return fmt.Errorf("read %v", err)
+					return fmt.Errorf("read %w", err)
 				}
 				return nil
 			})
@@ -186,7 +186,7 @@ func TestDeadlineOfTheHandler(t *testing.T) {
 					return err
 				}
 				if _, err := r.Body.Read(make([]byte, 10)); !errors.Is(err, os.ErrDeadlineExceeded) {
-					return fmt.Errorf("a read after the deadline: %v", err)
+					return fmt.Errorf("a read after the deadline: %w", err)
 				}
 				return nil
 			})
