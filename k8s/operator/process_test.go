@@ -144,6 +144,7 @@ func TestLongOperatorKilled(t *testing.T) {
 		t.Skip("takes long; LECTERN_LONG=1 runs it")
 	}
 	c := kubetest.Start(t)
+	declare(t, c)
 	keys := authtest.New(t, redistest.Start(t).URL)
 	binary, file := servicetest.Build(t, "../cmd/operator"), kubeconfig(t, c)
 	environ := keyEnviron(keys)
