@@ -150,6 +150,7 @@ func TestLongScale(t *testing.T) {
 	if t.Failed() {
 		t.FailNow()
 	}
+	c.create(t, declared("changes", p.project))
 
 	environ := map[string]string{
 		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "PROXY_ALLOWED_RANGES": "127.0.0.0/8",
