@@ -26,7 +26,9 @@ func keepPrivate(h http.Header) {
 	h["Cache-Control"] = []string{strings.Join(kept, ", ")}
 	for name := range h {
 		// Some caches obey these and not Cache-Control (RFC 9213, section 2.1).
-		if strings.HasSuffix(name, "-Cache-Control") || name == "Surrogate-Control" || name == "Edge-Control" {
+		plain := dashed(name)
+		if strings.HasSuffix(plain, "-Cache-Control") || plain == "Surrogate-Control" || plain == "Edge-Control" ||
+			plain == "Cache-Control" && plain != name {
 			delete(h, name)
 		}
 	}

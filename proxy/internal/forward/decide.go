@@ -24,7 +24,10 @@ type decision struct {
 // that, as its placeholders can lead to another endpoint; its memory counts against the client, and against the endpoint
 // that the rest of the request leads to. The decision is set also when it is a refusal.
 func decide(r *http.Request, a ask, scope *policy.Scope, keyed bool, bodies *heldBodies, client string) (decision, error) {
-	header, uses := headerToSend(r.Header)
+	header, uses, err := headerToSend(r.Header)
+	if err != nil {
+		return decision{}, err
+	}
 	for _, id := range a.target.IDs() {
 		uses = append(uses, policy.Use{ID: id, Place: policy.InURL})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/internal/template"
 	"github.com/lectern-dev/lectern/proxy/policy"
+	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
 // The headers by which callers and the proxy talk to each other.
@@ -93,13 +94,24 @@ var fromAnswers = newHeaderList([]string{
 	"Sec-Session-Registration", "Set-Login", SuccessHeader,
 }, []string{"Access-Control-", "X-Accel-", "X-Sendfile", "X-Lighttpd-", "X-Litespeed-", "X-Reproxy-", "X-Envoy-"})
 
+// dangling refuses a placeholder after the beginning of an escape.
+func dangling(where, escape string) error {
+	return apierr.BadParameter(where, escape+"{{ … }}", "a placeholder that does not follow the beginning of an escape, which would take a part of the value")
+}
+
+// exact lists headers that the proxy reads or writes itself, and whose spelling with "_" it removes: a target may take
+// that for the header.
+var exact = newHeaderList([]string{
+	"Accept-Encoding", "Content-Encoding", "Content-Length", "Content-Type", "If-Range",
+}, nil)
+
 // headerToSend returns the headers of a request that go on to the target, and the credentials that they name.
-func headerToSend(sent http.Header) (http.Header, []policy.Use) {
+func headerToSend(sent http.Header) (http.Header, []policy.Use, error) {
 	header := make(http.Header, len(sent))
 	var uses []policy.Use
 	listed := connectionHeaders(sent)
 	for name, values := range sent {
-		if fromRequests.has(name) || listed[name] {
+		if fromRequests.has(name) || listed[dashed(name)] || strings.Contains(name, "_") && exact.has(name) {
 			continue
 		}
 		if dashed(name) == apiKeyHeader {
@@ -109,6 +121,9 @@ func headerToSend(sent http.Header) (http.Header, []policy.Use) {
 			}
 		}
 		for _, v := range values {
+			if escape := template.Dangling(v); escape != "" {
+				return nil, nil, dangling(name, escape)
+			}
 			template.Each(v, func(id string) { uses = append(uses, policy.Use{ID: id, Place: policy.InHeader, Header: name}) })
 		}
 		header[name] = values
@@ -116,7 +131,7 @@ func headerToSend(sent http.Header) (http.Header, []policy.Use) {
 	if httpguts.HeaderValuesContainsToken(sent["Te"], "trailers") {
 		header["Te"] = []string{"trailers"} // the proxy passes trailers on; the rest of TE is for the connection
 	}
-	return header, uses
+	return header, uses, nil
 }
 
 // trailersToSend returns the names of a request's trailers that go on to the target. Values are put into none, so an
@@ -137,7 +152,7 @@ func connectionHeaders(sent http.Header) map[string]bool {
 	listed := map[string]bool{}
 	for _, line := range sent["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
-			listed[textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name))] = true
+			listed[dashed(textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name)))] = true
 		}
 	}
 	return listed

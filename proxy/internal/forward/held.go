@@ -59,6 +59,10 @@ func (b *heldBodies) hold(r *http.Request, endpoint, client string) (*heldBody, 
 		held.release()
 		return nil, err
 	}
+	if escape := template.Dangling(string(held.text)); escape != "" {
+		held.release()
+		return nil, dangling("body", escape)
+	}
 	held.survey = template.Examine(syntax, held.text)
 	return held, nil
 }

@@ -2,6 +2,7 @@ package target
 
 import (
 	"strings"
+	"unicode/utf8"
 )
 
 const hexDigits = "0123456789ABCDEF"
@@ -103,8 +104,9 @@ func removeDots(path string) (string, bool) {
 // for slashes, or that cuts parameters off its segments, would find dot segments in it.
 func hidesDots(path string) bool {
 	for range 4 {
-		for segment := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+		for segment := range strings.FieldsFuncSeq(path, isSlash) {
 			name, _, _ := strings.Cut(segment, ";")
+			name = strings.TrimFunc(name, isIgnored)
 			if name == "." || name == ".." {
 				return true
 			}
@@ -117,6 +119,13 @@ func hidesDots(path string) bool {
 	}
 	return true // encoded more often than anybody means it
 }
+
+// isSlash reports whether a server may take a character of a decoded path for a slash: a backslash, a wide slash, or a
+// byte that is no UTF-8, of which an overlong slash consists.
+func isSlash(r rune) bool { return r == '/' || r == '\\' || r == '／' || r == utf8.RuneError }
+
+// isIgnored reports whether a server may ignore a character at the end of a segment: a space or a control character.
+func isIgnored(r rune) bool { return r <= ' ' || r == 0x7F }
 
 // decode takes one layer of percent-encoding off.
 func decode(text string) string {

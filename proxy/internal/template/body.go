@@ -21,10 +21,16 @@ const (
 	Form               // form-encoded
 )
 
-// SyntaxOf tells what a body of the media type is written in. False: values cannot be put into it.
+// SyntaxOf returns what a body of the media type is written in. False: values cannot be put into it. That includes
+// character sets in which ASCII stands for something else: the target would answer with text that no search finds.
 func SyntaxOf(contentType string) (Syntax, bool) {
-	media, _, err := mime.ParseMediaType(contentType)
+	media, parameters, err := mime.ParseMediaType(contentType)
 	if err != nil && media == "" {
+		return 0, false
+	}
+	switch strings.ToLower(parameters["charset"]) {
+	case "", "utf-8", "utf8", "us-ascii", "iso-8859-1", "windows-1252":
+	default:
 		return 0, false
 	}
 	switch {
