@@ -162,7 +162,7 @@ func TestLongCitusWorkerFaults(t *testing.T) {
 			t.Logf("its own are back after %v", back)
 			for service, p := range f.of {
 				f.await(t, service, map[string]string{"serving": "2", "down": "0", "hanging": "0"})
-				for _, line := range []string{"a part of the database", f.cluster.Member(2), "serves again"} {
+				for _, line := range []string{"a Citus worker", f.cluster.Member(2), "serves again"} {
 					if !strings.Contains(p.Log(), line) {
 						t.Errorf("the log of %s does not say %q", service, line)
 					}

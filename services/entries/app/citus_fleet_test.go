@@ -97,7 +97,7 @@ func startFleet(t *testing.T) *fleet {
 func (f *fleet) told(service routes.Service) string {
 	var lines []string
 	for line := range strings.Lines(f.of[service].Log()) {
-		if strings.Contains(line, "a part of the database") && len(lines) < 20 {
+		if strings.Contains(line, "a Citus worker") && len(lines) < 20 {
 			lines = append(lines, line)
 		}
 	}
