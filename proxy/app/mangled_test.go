@@ -28,6 +28,7 @@ func TestMangledValues(t *testing.T) {
 		"header":         {header(`a%2{{cred_main}}`), http.StatusBadRequest},
 		"header, whole":  {header(`a%20{{cred_main}}`), http.StatusOK},
 		"EBCDIC":         {templated("text/plain; charset=ibm037", "{{cred_main}}"), http.StatusUnsupportedMediaType},
+		"EBCDIC, hidden": {templated("text/plain; charset=ibm037; x", "{{cred_main}}"), http.StatusUnsupportedMediaType},
 		"UTF-16":         {templated("application/xml; charset=UTF-16LE", "{{cred_main}}"), http.StatusUnsupportedMediaType},
 		"UTF-8":          {templated("text/plain; charset=UTF-8", "{{cred_main}}"), http.StatusOK},
 		"no placeholder": {templated("application/json", `{"a":"\u00"}`), http.StatusOK},

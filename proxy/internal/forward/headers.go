@@ -121,7 +121,10 @@ func headerToSend(sent http.Header) (http.Header, []policy.Use, error) {
 			}
 		}
 		for _, v := range values {
-			if escape := template.Dangling(v); escape != "" {
+			if !strings.Contains(v, "{{") {
+				continue
+			}
+			if escape := template.Dangling([]byte(v)); escape != "" {
 				return nil, nil, dangling(name, escape)
 			}
 			template.Each(v, func(id string) { uses = append(uses, policy.Use{ID: id, Place: policy.InHeader, Header: name}) })

@@ -59,7 +59,7 @@ func (b *heldBodies) hold(r *http.Request, endpoint, client string) (*heldBody, 
 		held.release()
 		return nil, err
 	}
-	if escape := template.Dangling(string(held.text)); escape != "" {
+	if escape := template.Dangling(held.text); escape != "" {
 		held.release()
 		return nil, dangling("body", escape)
 	}

@@ -82,7 +82,7 @@ func Parse(raw string) (*Target, error) {
 	t.spell()
 	path, query, hasQuery := strings.Cut(rest[end:], "?")
 	t.hasQuery = hasQuery
-	if escape := template.Dangling(query); escape != "" {
+	if escape := template.Dangling([]byte(query)); escape != "" {
 		return nil, refuse("has %q before a placeholder, which would take a part of the value; write %%25 for a percent sign", escape)
 	}
 	t.query = newMold(query)

@@ -25,7 +25,7 @@ const (
 // character sets in which ASCII stands for something else: the target would answer with text that no search finds.
 func SyntaxOf(contentType string) (Syntax, bool) {
 	media, parameters, err := mime.ParseMediaType(contentType)
-	if err != nil && media == "" {
+	if err != nil { // also a parameter that cannot be read: it may be the character set
 		return 0, false
 	}
 	switch strings.ToLower(parameters["charset"]) {

@@ -1,25 +1,26 @@
 package template
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // Dangling returns the end of the text before a placeholder if it is the beginning of an escape, which a part of the
 // value would complete: "%2" in a URL, "\" or "\u00" in JSON, "&#x" in XML. A target that undoes the escape would show
 // the rest of the value in a form that no search finds. It returns "" if no placeholder stands so.
-func Dangling(text string) string {
-	if !strings.Contains(text, "{{") {
-		return ""
-	}
-	rest := []byte(text)
-	before := 0 // in text, where rest begins
-	for {
-		from, to, _, ok := Find(rest)
+func Dangling(text []byte) string {
+	for at := 0; ; {
+		from, to, _, ok := Find(text[at:])
 		if !ok {
 			return ""
 		}
-		if escape := openEscape(text[max(0, before+from-longestEscape) : before+from]); escape != "" {
-			return escape
+		before := text[max(0, at+from-longestEscape) : at+from]
+		if bytes.ContainsAny(before, `%\&`) {
+			if escape := openEscape(string(before)); escape != "" {
+				return escape
+			}
 		}
-		rest, before = rest[to:], before+to
+		at += to
 	}
 }
 

@@ -10,7 +10,7 @@ func TestDangling(t *testing.T) {
 		`&#{{cred_a}}`: `&#`, `&#6{{cred_a}}`: `&#6`, `&#X6{{cred_a}}`: `&#X6`, `&#65;{{cred_a}}`: ``, `a&{{cred_a}}`: ``,
 		`{{cred_a}}`: ``, `{{cred_a}}%2{{cred_b}}`: `%2`, `no placeholder %2`: ``, `%2{{ other }}`: ``, `{{cred_a}}{{cred_b}}`: ``,
 	} {
-		if got := Dangling(text); got != want {
+		if got := Dangling([]byte(text)); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
