@@ -71,7 +71,7 @@ func TestCredentialLife(t *testing.T) {
 		return strings.Contains(said, "fewer than 8 bytes") && strings.Contains(said, "ends in a line break")
 	})
 
-	// What the schema can not tell.
+	// What the schema cannot tell.
 	kubetest.Change(t, c, cred, func(c *v1alpha1.Credential) {
 		c.Spec.Destinations = []v1alpha1.Rule{{Domain: "co.uk"}, {Domain: "a..b"}}
 	})
@@ -208,7 +208,7 @@ func TestGrants(t *testing.T) {
 		t.Errorf("of a Credential that is not granted: %s\nof one that does not exist: %s", notGranted, missing)
 	}
 
-	// Who may not be of the project can not keep an id from those who may.
+	// Who may not be of the project cannot keep an id from those who may.
 	kubetest.Change(t, c, project, func(p *v1alpha1.Project) { p.Spec.AllowedNamespaces = nil })
 	c.AwaitReady(t, stranger, v1alpha1.ReasonNotGranted)
 	kubetest.AwaitYounger(t, stranger)

@@ -92,7 +92,7 @@ func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // who asked and went away can not be told
+	_ = json.NewEncoder(w).Encode(body) // who asked and went away cannot be told
 }
 
 // ours gathers what controller-runtime measures, without what it says of the process: telemetry says that.

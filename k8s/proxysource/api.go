@@ -24,7 +24,7 @@ import (
 // api asks the API server. It takes no discovery: what it asks for is known.
 type api struct {
 	dialer   *connrotation.Dialer
-	objects  dynamic.Interface  // of the project's kinds, undecoded: one that can not be read spoils no list
+	objects  dynamic.Interface  // of the project's kinds, undecoded: one that cannot be read spoils no list
 	metadata metadata.Interface // of Secrets
 	core     rest.Interface     // of Secrets with their values
 }

@@ -44,7 +44,7 @@ func reference(c *manifest.Credential) (types.NamespacedName, string) {
 }
 
 // gathered returns the objects of mirrors by standing and age, without those that are out of the running. Those that
-// can not be read are a fault, and are among the others only where all are wanted.
+// cannot be read are a fault, and are among the others only where all are wanted.
 func gathered[S any](from []*mirror[S], kind string, all bool, unreadable *[]*manifest.Fault) []S {
 	var objects []object[S]
 	for _, m := range from {

@@ -30,7 +30,7 @@ type object[S any] struct {
 	meta     metav1.ObjectMeta // what tells it from others, and its age
 	standing manifests.Standing
 	spec     S
-	err      error // it can not be read
+	err      error // it cannot be read
 }
 
 // newMirror returns an empty one. change is called when objects have changed, news as those of a link.

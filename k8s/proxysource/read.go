@@ -36,7 +36,7 @@ func standingOf(u *unstructured.Unstructured) manifests.Standing {
 	return manifests.StandingOf(p.Status.Conditions, u.GetGeneration())
 }
 
-// readProject reads what counts of a Project. One that can not be read otherwise still owns its project, and
+// readProject reads what counts of a Project. One that cannot be read otherwise still owns its project, and
 // allows nobody else: were it left out, another Project could declare the project.
 func readProject(u *unstructured.Unstructured) (manifest.Project, error) {
 	var p v1alpha1.Project

@@ -21,7 +21,7 @@ const (
 	readers = 16
 	// readWithin is how long one may take.
 	readWithin = 10 * time.Second
-	// readAtLeast is how often one that can not be read is tried again at the least.
+	// readAtLeast is how often one that cannot be read is tried again at the least.
 	readAtLeast = 5 * time.Second
 )
 
@@ -29,7 +29,7 @@ const (
 type vault struct {
 	ask    func(context.Context, types.NamespacedName) (*corev1.Secret, error)
 	change func() // is called when values are others
-	news   func() // is called when a Secret can not be read, or can again
+	news   func() // is called when a Secret cannot be read, or can again
 	rest   func() // is called when what settled returns may be another
 
 	slots   chan struct{}
@@ -46,7 +46,7 @@ type kept struct {
 	uid      types.UID         // of the Secret that was read last
 	revision string            // its resourceVersion
 	answered bool              // the API server said once what is so
-	err      error             // why it can not be read
+	err      error             // why it cannot be read
 	stale    bool              // it is to be read
 	gone     bool              // the API server told that it was deleted
 	reading  bool              // somebody reads it
@@ -315,7 +315,7 @@ func (v *vault) copies() (secrets []manifest.Secret, unknown map[types.Namespace
 	return secrets, unknown
 }
 
-// failing says which Secret can not be read, and why; nil when all can.
+// failing says which Secret cannot be read, and why; nil when all can.
 func (v *vault) failing() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()

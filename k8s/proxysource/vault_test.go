@@ -250,7 +250,7 @@ func TestVaultReadsAgainWhatChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// An object that can not be read spoils no list, and a Project still says whose the project is.
+// An object that cannot be read spoils no list, and a Project still says whose the project is.
 func TestMirrorOfUnreadableObjects(t *testing.T) {
 	object := func(kind, name string, spec map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{

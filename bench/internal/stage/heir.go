@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// heir is a process that ends a cluster when this one can not: servers that a program has started are no
+// heir is a process that ends a cluster when this one cannot: servers that a program has started are no
 // children of this process, and do not end with it when it is killed.
 type heir struct {
 	cmd  *exec.Cmd

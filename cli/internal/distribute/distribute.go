@@ -2,7 +2,7 @@
 // machines of a Citus cluster, in place, while it is read from. It knows no service: every table whose
 // primary key begins with project_id is distributed by it, all of a database alike.
 //
-// Four steps, of which the last alone can not be undone:
+// Four steps, of which the last alone cannot be undone:
 //
 //   - [Database.Prepare] makes the machines known to each other. No table changes.
 //   - [Database.Distribute] copies the tables out, compares, and switches over in one transaction. Reads go

@@ -40,7 +40,7 @@ type Options struct {
 	Fetch func(ctx context.Context, cursor string, limit int, receive func(client.RawPage) error) error
 	// PageSize is how many records one request asks for.
 	PageSize int
-	// Path is the file; empty: the export goes to Stream, page by page, and can not be resumed.
+	// Path is the file; empty: the export goes to Stream, page by page, and cannot be resumed.
 	Path   string
 	Stream io.Writer
 	// Restart discards the part that an earlier run left.

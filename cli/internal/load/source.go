@@ -187,7 +187,7 @@ type rejection struct {
 	Code    string  `json:"code"`
 	Message string  `json:"message"`
 	Record  *string `json:"record"`
-	// Base64 holds the line instead where it is no valid UTF-8, which JSON can not hold.
+	// Base64 holds the line instead where it is no valid UTF-8, which JSON cannot hold.
 	Base64 []byte `json:"record_base64,omitempty"`
 }
 

@@ -229,7 +229,7 @@ func TestRules(t *testing.T) {
 
 // differs are the specs that the API server and the proxy's folder of manifests judge differently, and are
 // meant to: lists that hold a value twice, which server-side apply forbids; names of Kubernetes' own; what an
-// endpoint refers to, which the proxy looks for; certificates, which CEL can not read; the characters of a project's
+// endpoint refers to, which the proxy looks for; certificates, which CEL cannot read; the characters of a project's
 // id, which a folder takes as the API does.
 var differs = map[string]bool{
 	"Credential place twice":                 true,

@@ -275,7 +275,7 @@ func TestDatabaseAway(t *testing.T) {
 	}
 }
 
-// A Secret that can not be written costs no key at each try, and the key of before works on.
+// A Secret that cannot be written costs no key at each try, and the key of before works on.
 func TestSecretRefused(t *testing.T) {
 	b := setup(t)
 	r := b.controller(b.options())

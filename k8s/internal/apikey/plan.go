@@ -18,7 +18,7 @@ type state struct {
 	keys     []pgkeys.Owned // those that are accepted, by number
 	last     int64          // number of the key that was minted last
 	project  grant.Decision // whether the object's namespace may have keys of the project
-	stuck    bool           // a key can not be minted or not be put into the Secret: what needs none is still done
+	stuck    bool           // a key cannot be minted or not be put into the Secret: what needs none is still done
 }
 
 // want is what the object asks for.
@@ -137,7 +137,7 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 		return step{do: mint, why: why}, time.Time{}
 	}
 	for _, k := range s.keys {
-		// A new key comes before this where it can; where it can not, a leak is the greater harm.
+		// A new key comes before this where it can; where it cannot, a leak is the greater harm.
 		if slices.Contains(s.want.revoke, k.ID) {
 			return step{do: revoke, key: k, why: leaked}, time.Time{}
 		}

@@ -67,7 +67,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return one.conclude(ctx, wake, err)
 }
 
-// steps does one step after another. Where a key can not be minted, what needs none is still done.
+// steps does one step after another. Where a key cannot be minted, what needs none is still done.
 func (r *run) steps(ctx context.Context) (wake time.Time, err error) {
 	for range mostSteps {
 		next, wake := plan(r.state, r.Now(), r.Settle)
@@ -101,7 +101,7 @@ func (r *run) conclude(ctx context.Context, wake time.Time, err error) (reconcil
 	case r.state.current() == nil:
 		verdict = frame.Verdict{Reason: f.reason, Message: f.message}
 	default:
-		// The Secret's key works; that a new one can not be made is told, and is no reason to be unready.
+		// The Secret's key works; that a new one cannot be made is told, and is no reason to be unready.
 		r.events.Eventf(r.object, nil, corev1.EventTypeWarning, f.reason, "Reconcile", "%s", f.message)
 	}
 	status := r.object.Status

@@ -68,7 +68,7 @@ func (r *run) read(ctx context.Context) error {
 		return nil
 	}
 	w, err := wantOf(r.object)
-	if err != nil && !r.state.deleting { // what can not be read can still be ended
+	if err != nil && !r.state.deleting { // what cannot be read can still be ended
 		return &fault{v1alpha1.ReasonInvalid, err.Error(), err}
 	}
 	r.state.want = w
@@ -215,7 +215,7 @@ func (r *run) setFinalizer(ctx context.Context, on bool) error {
 }
 
 // mint mints a key and puts it into the Secret. Whether the Secret can be written is tried first, so that where
-// it can not, no key is minted at each retry.
+// it cannot, no key is minted at each retry.
 func (r *run) mint(ctx context.Context, why cause) error {
 	if r.written {
 		return errAgain

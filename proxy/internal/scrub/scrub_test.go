@@ -66,7 +66,7 @@ func TestFindsEveryForm(t *testing.T) {
 		m := scrub.NewMatcher([]byte(canary))
 		for name, form := range forms(canary) {
 			if name == "all escaped as in JSON" && strings.Contains(form, "fffd") || name == "in JSON" && strings.Contains(form, "ufffd") {
-				continue // JSON can not carry it
+				continue // JSON cannot carry it
 			}
 			if name == "slashes escaped" && strings.Contains(form, "ufffd") {
 				continue
