@@ -23,6 +23,10 @@ type Info struct {
 	// ClientAddress is the client's IP address, from a forwarded header only if a trusted proxy sent it.
 	ClientAddress string
 
+	// Park takes the request out of those that MAX_IN_FLIGHT bounds, until resume is called. A handler calls it
+	// while it waits for news and holds nothing else. Never nil.
+	Park func() (resume func())
+
 	// Logger logs with the request's id. Never nil.
 	Logger *slog.Logger
 
@@ -44,5 +48,9 @@ func InfoFrom(ctx context.Context) *Info {
 	if info, ok := ctx.Value(infoKey{}).(*Info); ok {
 		return info
 	}
-	return &Info{Logger: slog.Default(), BaseURL: func() string { return "" }}
+	return &Info{
+		Logger:  slog.Default(),
+		BaseURL: func() string { return "" },
+		Park:    func() (resume func()) { return func() {} },
+	}
 }

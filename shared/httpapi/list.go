@@ -31,22 +31,42 @@ func ListFormat(r *http.Request) pagelist.Format {
 // is one chunk, its chunks as they are read otherwise. It closes list.
 func WriteList(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list *pagelist.List) error {
 	defer list.Close()
-	h := w.Header()
 	cursor := ""
 	if next := list.Next(); next != nil {
 		cursor = b.Cursor(*next)
-		h["X-Next-Cursor"] = []string{cursor}
-		h["Link"] = []string{"<" + InfoFrom(r.Context()).BaseURL() + r.URL.EscapedPath() + "?" +
-			q.encodeWith("cursor", cursor) + `>; rel="next"`}
-	}
-	contentType := typeJSON
-	if ListFormat(r) == pagelist.NDJSON {
-		contentType = typeNDJSON
+		w.Header()["X-Next-Cursor"] = []string{cursor}
+		linkNext(w, r, q, cursor)
 	}
 	if body, whole := list.Whole(); whole {
-		return WriteBody(w, r, contentType, body, cursor)
+		return WriteBody(w, r, listType(r), body, cursor)
 	}
-	return writePieces(w, r, contentType, list.Chunks())
+	return writePieces(w, r, listType(r), list.Chunks())
+}
+
+// WriteFeed answers with a page of a list that goes on as records are added. Every answer has the cursor of next, and a
+// Link if more records can be read now. There is no ETag. It closes list.
+func WriteFeed(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list *pagelist.List, next pagelist.Position, more bool) error {
+	defer list.Close()
+	cursor := b.Cursor(next)
+	w.Header()["X-Next-Cursor"] = []string{cursor}
+	if more {
+		linkNext(w, r, q, cursor)
+	}
+	return writePieces(w, r, listType(r), list.Chunks())
+}
+
+// linkNext sets Link to the next page.
+func linkNext(w http.ResponseWriter, r *http.Request, q *Query, cursor string) {
+	w.Header()["Link"] = []string{"<" + InfoFrom(r.Context()).BaseURL() + r.URL.EscapedPath() + "?" +
+		q.encodeWith("cursor", cursor) + `>; rel="next"`}
+}
+
+// listType returns the Content-Type of the list that r asks for.
+func listType(r *http.Request) string {
+	if ListFormat(r) == pagelist.NDJSON {
+		return typeNDJSON
+	}
+	return typeJSON
 }
 
 // WritePieces answers 200 with a JSON body of unknown size, as its pieces come, or 304 when the client has it already.

@@ -41,6 +41,7 @@ type chain struct {
 
 	closeAfterChunked bool         // the connection ends after a request with a chunked body; see WriteHeader
 	maxInFlight       int64        // the limit of requests in flight; 0: none
+	parked            atomic.Int64 // requests in flight that do not count against the limit
 	refusalLogged     atomic.Int64 // when refused requests were last logged, in Unix seconds
 	refuse            func(w http.ResponseWriter, r *http.Request, err error)
 
@@ -110,7 +111,7 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 			AllowedOrigins: o.Config.CORSAllowedOrigins,
 			AllowedMethods: []string{http.MethodGet, http.MethodHead},
 			AllowedHeaders: []string{"Accept", "Content-Type", "If-None-Match", "Traceparent", "Tracestate", "X-Api-Key", "X-Request-Id"},
-			ExposedHeaders: []string{"Link", "X-Next-Cursor", "X-Request-Id", "RateLimit", "RateLimit-Policy", "Retry-After"},
+			ExposedHeaders: []string{"Link", "X-Next-Cursor", "X-Last-Seq", "X-Request-Id", "RateLimit", "RateLimit-Policy", "Retry-After"},
 			MaxAge:         7200, // seconds; no browser keeps it longer
 		})
 	}
@@ -132,7 +133,7 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.info.RequestID = RequestID(r.Header)
 	x.log = requestLog{Handler: c.telemetry.Logger.Handler(), id: x.info.RequestID}
 	x.info.Logger = slog.New(&x.log)
-	x.info.BaseURL = x.baseURL
+	x.info.BaseURL, x.info.Park = x.baseURL, x.park
 	x.info.ClientAddress = c.origin.clientAddress(r)
 	w.Header()["X-Request-Id"] = []string{x.info.RequestID}
 
@@ -155,7 +156,7 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r, x.handler = c.router.Match(r)
 	x.request = r
-	if c.maxInFlight > 0 && running > c.maxInFlight {
+	if c.maxInFlight > 0 && running-c.parked.Load() > c.maxInFlight {
 		x.handler = http.HandlerFunc(x.tooMany)
 	}
 	if c.traced != nil {

@@ -160,6 +160,12 @@ func (x *exchange) abort() {
 // baseURL is the request's Info.BaseURL.
 func (x *exchange) baseURL() string { return x.chain.origin.baseURL(x.request) }
 
+// park is the request's Info.Park.
+func (x *exchange) park() (resume func()) {
+	x.chain.parked.Add(1)
+	return func() { x.chain.parked.Add(-1) }
+}
+
 // requestLog adds the request's id to each line.
 type requestLog struct {
 	slog.Handler

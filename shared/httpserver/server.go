@@ -40,6 +40,9 @@ type Options struct {
 	Internal *httpapi.Router
 	// Checks are run by /readyz.
 	Checks []Check
+	// Stopping is called once the server accepts no more connections and waits for the requests in flight. Requests that
+	// wait for news should end then. Nil: not called.
+	Stopping func()
 	// Exports limits the large lists of the public paths. Nil: no limit.
 	Exports pagelist.Limiter
 }
@@ -75,6 +78,9 @@ func New(o Options) (*Server, error) {
 	var err error
 	if s.public, err = s.newListener(o, "public", "LISTEN_PUBLIC", o.Config.ListenPublic, o.Public); err != nil {
 		return nil, err
+	}
+	if o.Stopping != nil {
+		s.public.server.RegisterOnShutdown(o.Stopping)
 	}
 	if s.internal, err = s.newListener(o, "internal", "LISTEN_INTERNAL", o.Config.ListenInternal, o.Internal); err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ const (
 	InvalidField   Code = "invalid_field"    // a field holds what it may not
 	RecordTooLarge Code = "record_too_large" // longer than MAX_RECORD_BYTES
 	Conflict       Code = "conflict"         // contradicts what is stored and never changes
+	Erased         Code = "erased"           // is about a record that was erased for good
 )
 
 // Fault is why one line is rejected.

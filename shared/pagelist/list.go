@@ -170,6 +170,9 @@ func (l *List) seek(n int) (last Position, found, more bool, err error) {
 // Next returns the position after which the next page begins, nil when there is none.
 func (l *List) Next() *Position { return l.next }
 
+// Begun returns how many records the first chunk holds. 0: the page is empty.
+func (l *List) Begun() int { return l.sink.taken }
+
 // Whole returns the body when it is one chunk.
 func (l *List) Whole() ([]byte, bool) { return l.sink.buf, !l.more }
 

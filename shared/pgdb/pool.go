@@ -30,8 +30,8 @@ type Querier interface {
 }
 
 // Pinned returns a Querier for a read in several statements. If q spreads statements over several databases,
-// the result stays with the one that answers first, so that all parts are read at one replication lag. It serves
-// one goroutine at a time.
+// the result stays with the one that answers first, so that no part is read at a greater replication lag than the
+// parts before it. It serves one goroutine at a time.
 func Pinned(q Querier) Querier {
 	if several, ok := q.(interface{ Pinned() Querier }); ok {
 		return several.Pinned()

@@ -1,7 +1,9 @@
 package pgdb
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"math"
 	"strconv"
 	"time"
@@ -26,6 +28,11 @@ func (r *Raw) binary(column int) bool { return r.columns[column].Format == pgtyp
 
 // Next takes the columns of the current row of rows.
 func (r *Raw) Next(rows pgx.Rows) { r.values = rows.RawValues() }
+
+// From returns the row's columns from the given one on.
+func (r *Raw) From(column int) Raw {
+	return Raw{values: r.values[column:], columns: r.columns[column:]}
+}
 
 // Size returns the total size of the row's values in bytes.
 func (r *Raw) Size() int {
@@ -61,6 +68,15 @@ func (r *Raw) AppendInt(dst []byte, column int) []byte {
 		return append(dst, "null"...)
 	}
 	return strconv.AppendInt(dst, r.Int(column), 10)
+}
+
+// AppendHex appends a bytea column in hexadecimal, nothing when it is null.
+func (r *Raw) AppendHex(dst []byte, column int) []byte {
+	v := r.values[column]
+	if r.binary(column) {
+		return hex.AppendEncode(dst, v)
+	}
+	return append(dst, bytes.TrimPrefix(v, []byte(`\x`))...)
 }
 
 // postgresEpoch is the zero of timestamptz, 2000-01-01 UTC, in Unix microseconds.

@@ -189,11 +189,16 @@ func (r *Reads) query(ctx context.Context, s *standby, read func(rows pgx.Rows) 
 			s = r.choose()
 		}
 	}
-	r.byPrimary.Add(1)
-	return nil, r.primary.Query(ctx, read, sql, args...)
+	return nil, r.queryPrimary(ctx, read, sql, args)
 }
 
-// Pinned returns a Querier that stays with the database that answers first, as [pgdb.Pinned] says.
+func (r *Reads) queryPrimary(ctx context.Context, read func(rows pgx.Rows) error, sql string, args []any) error {
+	r.byPrimary.Add(1)
+	return r.primary.Query(ctx, read, sql, args...)
+}
+
+// Pinned returns a Querier that stays with the database that answers first, as [pgdb.Pinned] says. When that is a
+// standby and it fails, the primary takes over: another standby could lack what the first one has shown.
 func (r *Reads) Pinned() pgdb.Querier {
 	if len(r.standbys) == 0 {
 		return r
@@ -210,10 +215,17 @@ type pinned struct {
 
 // Query does what [Reads.Query] does.
 func (p *pinned) Query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args ...any) (err error) {
-	if !p.known || p.at != nil && !p.at.state.Load().up {
-		p.at = p.reads.choose()
+	if p.known && p.at != nil {
+		again, err := p.at.query(ctx, p.reads, read, sql, args)
+		if again == no {
+			return err
+		}
+		p.at = nil
 	}
-	p.at, err = p.reads.query(ctx, p.at, read, sql, args)
+	if p.known {
+		return p.reads.queryPrimary(ctx, read, sql, args)
+	}
+	p.at, err = p.reads.query(ctx, p.reads.choose(), read, sql, args)
 	p.known = true
 	return err
 }

@@ -90,6 +90,8 @@ type Parts struct {
 	Write *pgdb.Pool
 	// IngestKeys let data in.
 	IngestKeys *auth.SharedKeys
+	// Stopping ends when requests that wait for news should end.
+	Stopping context.Context
 }
 
 // Go runs background work until the last request is over. It then cancels the context of run and waits for
@@ -126,7 +128,9 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 		}
 		return p, err
 	}
-	parts := &Parts{stack: &stack, Telemetry: tel, IngestKeys: auth.NewSharedKeys(cfg.IngestKeys)}
+	stopping, stop := context.WithCancel(context.Background())
+	defer stop()
+	parts := &Parts{stack: &stack, Telemetry: tel, IngestKeys: auth.NewSharedKeys(cfg.IngestKeys), Stopping: stopping}
 	if parts.Primary, err = open(cfg.DatabaseURL, d.Name); err != nil {
 		return fmt.Errorf("DATABASE_URL: %w", err)
 	}
@@ -163,7 +167,7 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 
 	public, internal := d.Routes(parts)
 	server, err := httpserver.New(httpserver.Options{
-		Service: d.Name, Config: cfg.HTTP, Telemetry: tel, Public: public, Internal: internal, Checks: checks(parts), Exports: exports,
+		Service: d.Name, Config: cfg.HTTP, Telemetry: tel, Public: public, Internal: internal, Checks: checks(parts), Exports: exports, Stopping: stop,
 	})
 	if err != nil {
 		return err

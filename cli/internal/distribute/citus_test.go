@@ -98,13 +98,13 @@ func inPlace(t *testing.T, server *pgtest.Instance, n int) {
 	exec(t, b.DB.OwnerURL, fmt.Sprintf(`
 		INSERT INTO entries
 		SELECT 'pr_' || i %% 50, 'en_' || i, 'gr_1', 'emb_1', 'co_1', '2022-01-01Z'::timestamptz + i * interval '1 s',
-		       '2022-01-01Z'::timestamptz + i * interval '1 s', '{"n":' || i || ',"text":"' || repeat('x', 200) || '"}'
+		       '2022-01-01Z'::timestamptz + i * interval '1 s', '{"n":' || i || ',"text":"' || repeat('x', 200) || '"}', i
 		FROM generate_series(1, %d) i`, n))
 	exec(t, b.DB.OwnerURL, fmt.Sprintf(`
 		INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, "timestamp",
-		                    page_id, page_key, page_index, event_type, view_type)
+		                    page_id, page_key, page_index, event_type, view_type, seq)
 		SELECT 'pr_' || i %% 50, decode(md5(i::text), 'hex'), 'en_' || i, 'co_1', 'gr_1', 'emb_1',
-		       '2022-01-01Z'::timestamptz + i * interval '1 s', 'pg_1', 'page-1', 1, 'flowpage.viewed', 'flowpage'
+		       '2022-01-01Z'::timestamptz + i * interval '1 s', 'pg_1', 'page-1', 1, 'flowpage.viewed', 'flowpage', 1000000 + i
 		FROM generate_series(1, %d) i`, n))
 	exec(t, b.DB.OwnerURL, `ANALYZE`)
 

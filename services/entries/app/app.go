@@ -3,12 +3,14 @@ package app
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/service"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/api"
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
+	"github.com/lectern-dev/lectern/services/entries/internal/watch"
 )
 
 // Config is what the service is told.
@@ -30,12 +32,40 @@ func definition(cfg Config) service.Definition {
 	return service.Definition{
 		Name:   "entries",
 		Schema: store.Schema(),
-		Routes: func(p *service.Parts) (public, internal *httpapi.Router) {
-			public = api.Routes(cfg.API, store.New(p.Read), p.Keys.Guard)
-			if p.Write != nil {
-				internal = api.InternalRoutes(cfg.Ingest, store.NewWriter(p.Write), p)
-			}
-			return public, internal
-		},
+		Routes: func(p *service.Parts) (public, internal *httpapi.Router) { return newRoutes(cfg, p) },
 	}
+}
+
+// newRoutes starts the background work of the service and returns its routes.
+func newRoutes(cfg Config, p *service.Parts) (public, internal *httpapi.Router) {
+	reader := store.New(p.Read, p.Primary)
+	waiting := watch.New(func(ctx context.Context, projectID string) (int64, error) {
+		counter, err := reader.Counter(ctx, projectID)
+		return counter.Last, err
+	})
+	hints := newHints(p)
+	p.Go(func(ctx context.Context) { hints.Listen(ctx, waiting, p.Telemetry.Logger) })
+	numbering := &backfill{log: p.Telemetry.Logger}
+	if p.Write != nil {
+		writer := store.NewWriter(p.Write)
+		numbering.writer = writer
+		p.Go(hints.Publish)
+		p.Go(numbering.run)
+		internal = api.InternalRoutes(cfg.Ingest, writer, hints.Send, p)
+	}
+	public = api.Routes(api.Options{
+		Config: cfg.API, Store: reader, Guard: p.Keys.Guard, Watch: waiting, Stopping: p.Stopping,
+	})
+	if err := measureFeed(p.Telemetry.MeterProvider, waiting, numbering); err != nil {
+		p.Telemetry.Logger.Error("the change feed has no metrics", slog.Any("error", err))
+	}
+	return public, internal
+}
+
+// newHints returns hints over the service's Redis, if it has one.
+func newHints(p *service.Parts) *watch.Hints {
+	if p.Keys.Redis == nil {
+		return watch.NewHints(nil)
+	}
+	return watch.NewHints(p.Keys.Redis)
 }

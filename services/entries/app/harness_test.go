@@ -99,13 +99,13 @@ func fill(t testing.TB, s *servicetest.Service, project string, n int) {
 		INSERT INTO entries
 		SELECT $1, 'en_' || lpad(i::text, 7, '0'), 'gr_1', 'emb_1', 'co_1',
 		       '2022-01-01Z'::timestamptz + (i % 1000) * interval '1 s', '2022-01-01Z'::timestamptz + (i / 2) * interval '1 s',
-		       '{"n":' || i || '}'
+		       '{"n":' || i || '}', i
 		FROM generate_series(1, $2::int) i`, project, n)
 	exec(t, s, `
 		INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, "timestamp",
-		                    page_id, page_key, page_index, event_type, view_type)
+		                    page_id, page_key, page_index, event_type, view_type, seq)
 		SELECT $1, decode(md5($1 || i), 'hex'), 'en_' || lpad(i::text, 7, '0'), 'co_1', 'gr_1', 'emb_1',
-		       '2022-01-01Z'::timestamptz + i * interval '1 s', 'pg_1', 'page-1', 1, 'flowpage.viewed', 'flowpage'
+		       '2022-01-01Z'::timestamptz + i * interval '1 s', 'pg_1', 'page-1', 1, 'flowpage.viewed', 'flowpage', $2::int + i
 		FROM generate_series(1, $2::int) i`, project, n)
 	exec(t, s, `ANALYZE`)
 }

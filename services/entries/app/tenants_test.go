@@ -25,7 +25,7 @@ func TestOneExportTooMany(t *testing.T) {
 
 	idle := faulttest.Dial(t, s.URL)
 	idle.Say("GET " + export + " HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key + "\r\n\r\n")
-	servicetest.Eventually(t, 10*time.Second, "the list is being read", func() bool { return metric(t, s, "lectern_large_lists") == "1" })
+	servicetest.Eventually(t, 10*time.Second, "the list is being read", func() bool { return metricOf(t, s, "lectern_large_lists") == "1" })
 
 	begin := time.Now()
 	a := s.Get(t, key, export)
@@ -40,7 +40,7 @@ func TestOneExportTooMany(t *testing.T) {
 	if took := time.Since(begin); took < 100*time.Millisecond {
 		t.Errorf("refused after %v, without having waited", took)
 	}
-	if got := metric(t, s, "lectern_large_lists_refused_total"); got != "1" {
+	if got := metricOf(t, s, "lectern_large_lists_refused_total"); got != "1" {
 		t.Errorf("%s refusals are counted", got)
 	}
 	for path, key := range map[string]string{
@@ -88,12 +88,12 @@ func TestExportsWaitForEachOther(t *testing.T) {
 	}
 	all.Wait()
 	servicetest.Eventually(t, 10*time.Second, "all have left", func() bool {
-		return metric(t, s, "lectern_large_lists") == "0" && metric(t, s, "lectern_large_lists_waiting") == "0"
+		return metricOf(t, s, "lectern_large_lists") == "0" && metricOf(t, s, "lectern_large_lists_waiting") == "0"
 	})
 }
 
-// metric gives the value of a metric that has one series.
-func metric(t *testing.T, s *servicetest.Service, name string) string {
+// metricOf gives the value of a metric that has one series.
+func metricOf(t *testing.T, s *servicetest.Service, name string) string {
 	t.Helper()
 	for line := range strings.Lines(string(s.DoInternal(t, servicetest.Request{Path: "/metrics"}).Body)) {
 		if rest, ok := strings.CutPrefix(line, name); ok && (rest[0] == '{' || rest[0] == ' ') {

@@ -42,7 +42,7 @@ func (m *table) exec(sql string, args ...any) {
 
 func (m *table) put(r row) {
 	m.rows[r.id] = r
-	m.exec(`INSERT INTO entries VALUES ($1, $2, 'g', 'e', 'c', $3, $4, '{}')
+	m.exec(`INSERT INTO entries VALUES ($1, $2, 'g', 'e', 'c', $3, $4, '{}', 1)
 		ON CONFLICT (project_id, entry_id) DO UPDATE SET created_at = excluded.created_at, updated_at = excluded.updated_at`,
 		project, r.id, at(r.created), at(r.updated))
 }
@@ -304,8 +304,8 @@ func TestManyPageViewsOfOneEntry(t *testing.T) {
 	for entry, n := range map[string]int{"a": 4999, "b": 5001, "c": 12000} {
 		exec(t, s, `
 			INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, "timestamp",
-			                    page_id, page_key, page_index, event_type)
-			SELECT 'pr_1', decode(md5($1 || i), 'hex'), $1, 'c', 'g', 'e', '2022-01-01Z'::timestamptz + (i / 3) * interval '1 s', 'p', 'p', i, 'flowpage.viewed'
+			                    page_id, page_key, page_index, event_type, seq)
+			SELECT 'pr_1', decode(md5($1 || i), 'hex'), $1, 'c', 'g', 'e', '2022-01-01Z'::timestamptz + (i / 3) * interval '1 s', 'p', 'p', i, 'flowpage.viewed', i
 			FROM generate_series(1, $2::int) i`, entry, n)
 	}
 	for _, query := range []string{"?direction=ASC", "?direction=ASC&limit=1", "?limit=2"} {

@@ -5,12 +5,15 @@ package api
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/wire"
 
+	"github.com/lectern-dev/lectern/services/entries/internal/change"
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
@@ -22,22 +25,50 @@ type Reader interface {
 	Entries(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error)
 	PageViews(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error)
 	Events(ctx context.Context, projectID, entryID string, descending bool, page pagelist.Page) (*pagelist.List, error)
+	// Changes opens a page of the change feed.
+	Changes(ctx context.Context, ask change.Ask) (*change.Page, error)
 }
 
 // Config bounds what a request may ask for.
 type Config struct {
 	httpapi.Limits
+
+	// How many requests of the change feed may wait for changes at once; one more is answered 503. They do not count
+	// against MAX_IN_FLIGHT.
+	MaxWaiting int `env:"MAX_WAITING" envDefault:"4096"`
 }
 
-// API serves operations 1 to 4.
+// Validate reports a limit that is out of range.
+func (c Config) Validate() error {
+	if c.MaxWaiting < 0 {
+		return config.Invalid("MAX_WAITING", c.MaxWaiting, "0 or more")
+	}
+	return nil
+}
+
+// Options is what the routes are made with.
+type Options struct {
+	Config Config
+	Store  Reader
+	Guard  *auth.Guard
+	Watch  Watch
+	// Stopping ends when requests that wait for changes should end.
+	Stopping context.Context
+}
+
+// API serves operations 1 to 4 and the change feed.
 type API struct {
-	cfg   Config
-	store Reader
+	cfg      Config
+	store    Reader
+	watch    Watch
+	stopping context.Context
+	waiting  atomic.Int64 // requests that wait for changes
 }
 
 // Routes lists every public route of the service.
-func Routes(cfg Config, store Reader, guard *auth.Guard) *httpapi.Router {
-	a := &API{cfg: cfg, store: store}
+func Routes(o Options) *httpapi.Router {
+	a := &API{cfg: o.Config, store: o.Store, watch: o.Watch, stopping: o.Stopping}
+	guard := o.Guard
 	read := func(h httpapi.HandlerFunc) httpapi.HandlerFunc { return guard.Protect(auth.EntriesRead, h) }
 
 	rt := httpapi.NewRouter()
@@ -45,6 +76,7 @@ func Routes(cfg Config, store Reader, guard *auth.Guard) *httpapi.Router {
 	rt.Get("/projects/{projectId}/entries/{entryId}", read(a.getEntry))
 	rt.Get("/projects/{projectId}/entries/{entryId}/events", read(a.listEvents))
 	rt.Get("/projects/{projectId}/entries-page-views", read(a.listPageViews))
+	rt.Get("/projects/{projectId}/entries-changes", read(a.listChanges))
 	return rt
 }
 

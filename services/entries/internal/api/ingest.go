@@ -8,27 +8,48 @@ import (
 	"github.com/lectern-dev/lectern/shared/ingest"
 	"github.com/lectern-dev/lectern/shared/service"
 
+	"github.com/lectern-dev/lectern/services/entries/internal/change"
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// Writer is what the ingest needs of the store. Both methods return how many records changed the stored ones.
+// Writer is what the ingest needs of the store.
 type Writer interface {
-	PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (stored int, err error)
-	PutEvents(ctx context.Context, projectID string, events []entry.Event) (stored int, err error)
+	PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (change.Stored, error)
+	PutEvents(ctx context.Context, projectID string, events []entry.Event) (change.Stored, error)
 }
 
-// InternalRoutes lists every route under /internal of the service.
-func InternalRoutes(options ingest.Options, store Writer, p *service.Parts) *httpapi.Router {
+// stored makes the Store of a kind. It tells hint about each project with a change.
+func stored[T any](put func(context.Context, string, []T) (change.Stored, error), hint func(projectID string)) func(context.Context, string, []T) (ingest.Result, error) {
+	return func(ctx context.Context, projectID string, records []T) (ingest.Result, error) {
+		s, err := put(ctx, projectID, records)
+		if err != nil {
+			return ingest.Result{}, err
+		}
+		if s.Count > 0 {
+			hint(projectID)
+		}
+		result := ingest.Result{Stored: s.Count}
+		for _, i := range s.Erased {
+			result.Rejected = append(result.Rejected, ingest.Rejected{Index: i, Fault: ingest.Fault{
+				Code: ingest.Erased, Message: "The entry was erased. Its id takes no more data.",
+			}})
+		}
+		return result, nil
+	}
+}
+
+// InternalRoutes lists every route under /internal of the service. hint is called after each change of a project.
+func InternalRoutes(options ingest.Options, store Writer, hint func(projectID string), p *service.Parts) *httpapi.Router {
 	options.MeterProvider = p.Telemetry.MeterProvider
 
 	rt := httpapi.NewRouter()
-	rt.Post("/internal/entries", p.IngestKeys.Protect(ingest.Handler(entryKind(store), options)))
-	rt.Post("/internal/events", p.IngestKeys.Protect(ingest.Handler(eventKind(store), options)))
+	rt.Post("/internal/entries", p.IngestKeys.Protect(ingest.Handler(entryKind(store, hint), options)))
+	rt.Post("/internal/events", p.IngestKeys.Protect(ingest.Handler(eventKind(store, hint), options)))
 	return rt
 }
 
 // entryKind takes entries in the shape in which operation 1 gives them out.
-func entryKind(store Writer) ingest.Kind[entry.Entry] {
+func entryKind(store Writer, hint func(projectID string)) ingest.Kind[entry.Entry] {
 	type e = entry.Entry
 	id := ingest.Identifier()
 	return ingest.Kind[e]{
@@ -44,12 +65,12 @@ func entryKind(store Writer) ingest.Kind[entry.Entry] {
 			ingest.Text("entry_data", ingest.JSONText(), func(r *e) *string { return &r.Data }),
 		},
 		Project: func(r *e) string { return r.ProjectID },
-		Store:   ingest.Counted(store.PutEntries),
+		Store:   stored(store.PutEntries, hint),
 	}
 }
 
 // eventKind takes events in the shape in which operation 3 gives them out, with event_id and url.
-func eventKind(store Writer) ingest.Kind[entry.Event] {
+func eventKind(store Writer, hint func(projectID string)) ingest.Kind[entry.Event] {
 	type e = entry.Event
 	id, text := ingest.Identifier(), ingest.AnyText()
 	number := func(name string, at func(*e) **int64) ingest.Field[e] {
@@ -81,7 +102,7 @@ func eventKind(store Writer) ingest.Kind[entry.Event] {
 		},
 		Check:   checkPageView,
 		Project: func(r *e) string { return r.ProjectID },
-		Store:   ingest.Counted(store.PutEvents),
+		Store:   stored(store.PutEvents, hint),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pginsert"
 
+	"github.com/lectern-dev/lectern/services/entries/internal/change"
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
@@ -16,13 +17,13 @@ import (
 // stored. Its ON CONFLICT has no parameter, because Citus takes none there.
 
 const insertEntries = `
-INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data)`
+INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data, seq)`
 
 // An older update never overwrites a newer one. An equally old one overwrites if its content differs.
 const unlessOlder = `
 ON CONFLICT (project_id, entry_id) DO UPDATE
 SET group_id = excluded.group_id, embeddable_id = excluded.embeddable_id, contact_id = excluded.contact_id,
-    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data
+    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data, seq = excluded.seq
 WHERE excluded.updated_at > e.updated_at
    OR excluded.updated_at = e.updated_at
   AND (excluded.group_id, excluded.embeddable_id, excluded.contact_id, excluded.created_at, excluded.entry_data)
@@ -30,18 +31,18 @@ WHERE excluded.updated_at > e.updated_at
 RETURNING 1`
 
 const putEntries = insertEntries + `
-SELECT $1, u.entry_id, u.group_id, u.embeddable_id, u.contact_id, u.created_at, u.updated_at, u.entry_data
-FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[])
-     AS u (entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data)
+SELECT $1, u.entry_id, u.group_id, u.embeddable_id, u.contact_id, u.created_at, u.updated_at, u.entry_data, u.seq
+FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::bigint[])
+     AS u (entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data, seq)
 ORDER BY u.entry_id` + unlessOlder
 
 const putEntry = insertEntries + `
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)` + unlessOlder
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)` + unlessOlder
 
 const insertEvents = `
 INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number,
                     "timestamp", page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
-                    event_type, view_type, custom_event_name, custom_event_props, url, event_id)`
+                    event_type, view_type, custom_event_name, custom_event_props, url, event_id, seq)`
 
 const unlessThere = `
 ON CONFLICT (project_id, event_key) DO NOTHING
@@ -51,17 +52,17 @@ RETURNING 1`
 const putEvents = insertEvents + `
 SELECT $1, u.event_key, u.entry_id, u.contact_id, u.group_id, u.embeddable_id, u.embeddable_version_number,
        u."timestamp", u.page_id, u.page_key, u.page_index, u.max_page_id, u.max_page_key, u.max_page_index, u.total_pages,
-       u.event_type, u.view_type, u.custom_event_name, u.custom_event_props, u.url, u.event_id
+       u.event_type, u.view_type, u.custom_event_name, u.custom_event_props, u.url, u.event_id, u.seq
 FROM unnest($2::bytea[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
             $9::text[], $10::text[], $11::bigint[], $12::text[], $13::text[], $14::bigint[], $15::bigint[],
-            $16::text[], $17::text[], $18::text[], $19::text[], $20::text[], $21::text[])
+            $16::text[], $17::text[], $18::text[], $19::text[], $20::text[], $21::text[], $22::bigint[])
      WITH ORDINALITY AS u (event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
             page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
-            event_type, view_type, custom_event_name, custom_event_props, url, event_id, line)
+            event_type, view_type, custom_event_name, custom_event_props, url, event_id, seq, line)
 ORDER BY u.line` + unlessThere
 
 const putEvent = insertEvents + `
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)` + unlessThere
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)` + unlessThere
 
 // Writer stores incoming records, with a pool whose role may write.
 type Writer struct {
@@ -76,29 +77,100 @@ var (
 	eventsPut  = pginsert.Put{Arrays: putEvents, Values: putEvent}
 )
 
-// PutEntries stores entries of one project in one transaction and returns how many changed the stored ones. Its
-// outcome is that of storing them one by one. It is idempotent.
-func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (stored int, err error) {
-	batches := pginsert.Batches(entries, func(e *entry.Entry) string { return e.EntryID })
-	if len(batches) == 1 {
-		return entriesPut.Stored(ctx, w.pool, projectID, entryColumnsOf(entries)...)
-	}
-	err = w.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
-		stored = 0
-		for _, batch := range batches {
-			n, err := entriesPut.StoredIn(ctx, w.pool, tx, projectID, entryColumnsOf(batch)...)
-			if err != nil {
-				return err
+// erasedAmong finds the erased among entries. It must follow takeNumbers in its transaction: a statement of its own
+// sees what was erased until then.
+const erasedAmong = `
+SELECT entry_id
+FROM removals
+WHERE project_id = $1 AND entry_id = ANY($2) AND reason = 'erased'`
+
+// PutEntries stores entries of one project in one transaction. Its outcome is that of storing them one by one. It is
+// idempotent.
+func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (change.Stored, error) {
+	return put(ctx, w.pool, projectID, entries, func(e *entry.Entry) string { return e.EntryID },
+		func(ctx context.Context, tx pgx.Tx, entries []entry.Entry, seq int64) (stored int, err error) {
+			for _, batch := range pginsert.Batches(entries, func(e *entry.Entry) string { return e.EntryID }) {
+				n, err := entriesPut.StoredIn(ctx, w.pool, tx, projectID, entryColumnsOf(batch, seq)...)
+				if err != nil {
+					return 0, err
+				}
+				stored += n
+				seq += int64(len(batch))
 			}
-			stored += n
-		}
-		return nil
-	})
-	return stored, err
+			return stored, nil
+		})
 }
 
-// entryColumnsOf returns the columns of entries in the order of insertEntries.
-func entryColumnsOf(entries []entry.Entry) []any {
+// PutEvents stores events of one project in one transaction. It is idempotent.
+func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry.Event) (change.Stored, error) {
+	return put(ctx, w.pool, projectID, events, func(e *entry.Event) string { return e.EntryID },
+		func(ctx context.Context, tx pgx.Tx, events []entry.Event, seq int64) (stored int, err error) {
+			return eventsPut.StoredIn(ctx, w.pool, tx, projectID, eventColumnsOf(events, seq)...)
+		})
+}
+
+// put stores records of one project in one transaction. It takes a number for each record, sorts out those of erased
+// entries, and gives the others to insert with the first number.
+func put[T any](ctx context.Context, pool *pgdb.Pool, projectID string, records []T, entryID func(*T) string,
+	insert func(ctx context.Context, tx pgx.Tx, records []T, seq int64) (stored int, err error)) (s change.Stored, err error) {
+	err = pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
+		s = change.Stored{}
+		seq, err := takeSeq(ctx, tx, projectID, len(records))
+		if err != nil {
+			return err
+		}
+		erased, err := erasedOf(ctx, tx, projectID, pginsert.Column(records, entryID))
+		if err != nil {
+			return err
+		}
+		kept := records
+		if len(erased) > 0 {
+			kept = nil
+			for i := range records {
+				if erased[entryID(&records[i])] {
+					s.Erased = append(s.Erased, i)
+				} else {
+					kept = append(kept, records[i])
+				}
+			}
+		}
+		if len(kept) == 0 {
+			return nil
+		}
+		s.Count, err = insert(ctx, tx, kept, seq)
+		return err
+	})
+	return s, err
+}
+
+// erasedOf returns the erased among entries of a project.
+func erasedOf(ctx context.Context, tx pgx.Tx, projectID string, ids []string) (map[string]bool, error) {
+	rows, err := tx.Query(ctx, erasedAmong, projectID, ids)
+	if err != nil {
+		return nil, err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	erased := make(map[string]bool, len(found))
+	for _, id := range found {
+		erased[id] = true
+	}
+	return erased, nil
+}
+
+// numbers returns n numbers that begin with first.
+func numbers(first int64, n int) []int64 {
+	list := make([]int64, n)
+	for i := range list {
+		list[i] = first + int64(i)
+	}
+	return list
+}
+
+// entryColumnsOf returns the columns of entries in the order of insertEntries, numbered from seq on.
+func entryColumnsOf(entries []entry.Entry, seq int64) []any {
 	text := func(of func(*entry.Entry) string) []string { return pginsert.Column(entries, of) }
 	return []any{
 		text(func(e *entry.Entry) string { return e.EntryID }),
@@ -108,16 +180,12 @@ func entryColumnsOf(entries []entry.Entry) []any {
 		pginsert.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.CreatedAt) }),
 		pginsert.Column(entries, func(e *entry.Entry) pgtype.Timestamptz { return pgdb.Timestamp(e.UpdatedAt) }),
 		text(func(e *entry.Entry) string { return e.Data }),
+		numbers(seq, len(entries)),
 	}
 }
 
-// PutEvents stores events of one project in one transaction and returns how many were new. It is idempotent.
-func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry.Event) (stored int, err error) {
-	return eventsPut.Stored(ctx, w.pool, projectID, eventColumnsOf(events)...)
-}
-
-// eventColumnsOf returns the columns of events in the order of insertEvents.
-func eventColumnsOf(events []entry.Event) []any {
+// eventColumnsOf returns the columns of events in the order of insertEvents, numbered from seq on.
+func eventColumnsOf(events []entry.Event, seq int64) []any {
 	text := func(of func(*entry.Event) string) []string { return pginsert.Column(events, of) }
 	textOrNull := func(of func(*entry.Event) *string) []*string { return pginsert.Column(events, of) }
 	intOrNull := func(of func(*entry.Event) *int64) []*int64 { return pginsert.Column(events, of) }
@@ -142,5 +210,6 @@ func eventColumnsOf(events []entry.Event) []any {
 		textOrNull(func(e *entry.Event) *string { return e.CustomEventProps }),
 		textOrNull(func(e *entry.Event) *string { return e.URL }),
 		textOrNull(func(e *entry.Event) *string { return e.EventID }),
+		numbers(seq, len(events)),
 	}
 }

@@ -30,19 +30,20 @@ func Schema() pgmigrate.Schema {
 		Name:       "entries",
 		Migrations: sub,
 		Grants: map[pgmigrate.Role][]string{
-			pgmigrate.Reader: {"SELECT ON entries, events"},
-			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE ON entries", "SELECT, INSERT ON events"},
+			pgmigrate.Reader: {"SELECT ON entries, events, removals, project_changes"},
+			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE ON entries, events, project_changes", "SELECT ON removals"},
 		},
 	}
 }
 
 // Store reads.
 type Store struct {
-	pool pgdb.Querier
+	pool    pgdb.Querier
+	primary pgdb.Querier
 }
 
-// New returns a Store that reads from pool, whose role needs SELECT.
-func New(pool pgdb.Querier) *Store { return &Store{pool: pool} }
+// New returns a Store that reads from pool, whose role needs SELECT. What must not lag is read from primary.
+func New(pool, primary pgdb.Querier) *Store { return &Store{pool: pool, primary: primary} }
 
 // Entry returns one entry as JSON. The error is an EntryNotFound if the project has no such entry.
 func (s *Store) Entry(ctx context.Context, projectID, entryID string) ([]byte, error) {

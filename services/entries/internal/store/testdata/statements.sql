@@ -1,5 +1,254 @@
 -- All statements of the store. Written by: go test . -run Golden -update
 
+-- name: addCounter
+INSERT INTO project_changes (project_id, last_seq)
+VALUES ($1, 0)
+ON CONFLICT (project_id) DO NOTHING
+
+-- name: allNumbered
+UPDATE project_changes
+SET numbered = true
+WHERE project_id = $1
+
+-- name: changes of entry,entry_removed.chunk
+SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data,
+       NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
+       NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
+       NULL::text AS page_id, NULL::text AS page_key, NULL::bigint AS page_index, NULL::text AS max_page_id,
+       NULL::text AS max_page_key, NULL::bigint AS max_page_index, NULL::bigint AS total_pages,
+       NULL::text AS event_type, NULL::text AS view_type, NULL::text AS custom_event_name, NULL::text AS custom_event_props,
+       NULL::text AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
+FROM entries
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+UNION ALL
+SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+       NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
+       NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
+       NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
+       NULL::text AS page_id, NULL::text AS page_key, NULL::bigint AS page_index, NULL::text AS max_page_id,
+       NULL::text AS max_page_key, NULL::bigint AS max_page_index, NULL::bigint AS total_pages,
+       NULL::text AS event_type, NULL::text AS view_type, NULL::text AS custom_event_name, NULL::text AS custom_event_props,
+       entry_id AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, removed_at, reason
+FROM removals
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4
+
+-- name: changes of entry,entry_removed.last
+SELECT seq FROM entries
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+UNION ALL
+SELECT seq FROM removals
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1
+
+-- name: changes of entry,entry_removed.nth
+SELECT seq FROM entries
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+UNION ALL
+SELECT seq FROM removals
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq OFFSET $4 LIMIT 2
+
+-- name: changes of entry,event,entry_removed.chunk
+SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data,
+       NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
+       NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
+       NULL::text AS page_id, NULL::text AS page_key, NULL::bigint AS page_index, NULL::text AS max_page_id,
+       NULL::text AS max_page_key, NULL::bigint AS max_page_index, NULL::bigint AS total_pages,
+       NULL::text AS event_type, NULL::text AS view_type, NULL::text AS custom_event_name, NULL::text AS custom_event_props,
+       NULL::text AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
+FROM entries
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+UNION ALL
+SELECT seq, 2::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+       NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
+       arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
+       page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
+       event_type, view_type, custom_event_name, custom_event_props,
+       entry_id AS changed, event_id, url, event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
+FROM events
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+UNION ALL
+SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+       NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
+       NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
+       NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
+       NULL::text AS page_id, NULL::text AS page_key, NULL::bigint AS page_index, NULL::text AS max_page_id,
+       NULL::text AS max_page_key, NULL::bigint AS max_page_index, NULL::bigint AS total_pages,
+       NULL::text AS event_type, NULL::text AS view_type, NULL::text AS custom_event_name, NULL::text AS custom_event_props,
+       entry_id AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, removed_at, reason
+FROM removals
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4
+
+-- name: changes of entry,event,entry_removed.last
+SELECT seq FROM entries
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+UNION ALL
+SELECT seq FROM events
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+UNION ALL
+SELECT seq FROM removals
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1
+
+-- name: changes of entry,event,entry_removed.nth
+SELECT seq FROM entries
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+UNION ALL
+SELECT seq FROM events
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+UNION ALL
+SELECT seq FROM removals
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq OFFSET $4 LIMIT 2
+
+-- name: changes of entry,event.chunk
+SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data,
+       NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
+       NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
+       NULL::text AS page_id, NULL::text AS page_key, NULL::bigint AS page_index, NULL::text AS max_page_id,
+       NULL::text AS max_page_key, NULL::bigint AS max_page_index, NULL::bigint AS total_pages,
+       NULL::text AS event_type, NULL::text AS view_type, NULL::text AS custom_event_name, NULL::text AS custom_event_props,
+       NULL::text AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
+FROM entries
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+UNION ALL
+SELECT seq, 2::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+       NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
+       arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
+       page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
+       event_type, view_type, custom_event_name, custom_event_props,
+       entry_id AS changed, event_id, url, event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
+FROM events
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4
+
+-- name: changes of entry,event.last
+SELECT seq FROM entries
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+UNION ALL
+SELECT seq FROM events
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1
+
+-- name: changes of entry,event.nth
+SELECT seq FROM entries
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+UNION ALL
+SELECT seq FROM events
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq OFFSET $4 LIMIT 2
+
+-- name: changes of entry.chunk
+SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data,
+       NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
+       NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
+       NULL::text AS page_id, NULL::text AS page_key, NULL::bigint AS page_index, NULL::text AS max_page_id,
+       NULL::text AS max_page_key, NULL::bigint AS max_page_index, NULL::bigint AS total_pages,
+       NULL::text AS event_type, NULL::text AS view_type, NULL::text AS custom_event_name, NULL::text AS custom_event_props,
+       NULL::text AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
+FROM entries
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4
+
+-- name: changes of entry.last
+SELECT seq FROM entries
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1
+
+-- name: changes of entry.nth
+SELECT seq FROM entries
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq OFFSET $4 LIMIT 2
+
+-- name: changes of entry_removed.chunk
+SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+       NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
+       NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
+       NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
+       NULL::text AS page_id, NULL::text AS page_key, NULL::bigint AS page_index, NULL::text AS max_page_id,
+       NULL::text AS max_page_key, NULL::bigint AS max_page_index, NULL::bigint AS total_pages,
+       NULL::text AS event_type, NULL::text AS view_type, NULL::text AS custom_event_name, NULL::text AS custom_event_props,
+       entry_id AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, removed_at, reason
+FROM removals
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4
+
+-- name: changes of entry_removed.last
+SELECT seq FROM removals
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1
+
+-- name: changes of entry_removed.nth
+SELECT seq FROM removals
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq OFFSET $4 LIMIT 2
+
+-- name: changes of event,entry_removed.chunk
+SELECT seq, 2::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+       NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
+       arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
+       page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
+       event_type, view_type, custom_event_name, custom_event_props,
+       entry_id AS changed, event_id, url, event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
+FROM events
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+UNION ALL
+SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+       NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
+       NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
+       NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
+       NULL::text AS page_id, NULL::text AS page_key, NULL::bigint AS page_index, NULL::text AS max_page_id,
+       NULL::text AS max_page_key, NULL::bigint AS max_page_index, NULL::bigint AS total_pages,
+       NULL::text AS event_type, NULL::text AS view_type, NULL::text AS custom_event_name, NULL::text AS custom_event_props,
+       entry_id AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, removed_at, reason
+FROM removals
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4
+
+-- name: changes of event,entry_removed.last
+SELECT seq FROM events
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+UNION ALL
+SELECT seq FROM removals
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1
+
+-- name: changes of event,entry_removed.nth
+SELECT seq FROM events
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+UNION ALL
+SELECT seq FROM removals
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq OFFSET $4 LIMIT 2
+
+-- name: changes of event.chunk
+SELECT seq, 2::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+       NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
+       arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
+       page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
+       event_type, view_type, custom_event_name, custom_event_props,
+       entry_id AS changed, event_id, url, event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
+FROM events
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4
+
+-- name: changes of event.last
+SELECT seq FROM events
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1
+
+-- name: changes of event.nth
+SELECT seq FROM events
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq OFFSET $4 LIMIT 2
+
+-- name: counterOf
+SELECT last_seq, numbered
+FROM project_changes
+WHERE project_id = $1
+
 -- name: entriesByCreatedAtAscending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
@@ -71,6 +320,40 @@ SELECT updated_at, entry_id
 FROM entries
 WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5)
 ORDER BY updated_at DESC, entry_id DESC OFFSET $6 LIMIT 2
+
+-- name: entryChanges
+SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data,
+       NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
+       NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
+       NULL::text AS page_id, NULL::text AS page_key, NULL::bigint AS page_index, NULL::text AS max_page_id,
+       NULL::text AS max_page_key, NULL::bigint AS max_page_index, NULL::bigint AS total_pages,
+       NULL::text AS event_type, NULL::text AS view_type, NULL::text AS custom_event_name, NULL::text AS custom_event_props,
+       NULL::text AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
+FROM entries
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+
+-- name: entryNumbers
+SELECT seq FROM entries
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+
+-- name: erasedAmong
+SELECT entry_id
+FROM removals
+WHERE project_id = $1 AND entry_id = ANY($2) AND reason = 'erased'
+
+-- name: eventChanges
+SELECT seq, 2::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+       NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
+       arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
+       page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
+       event_type, view_type, custom_event_name, custom_event_props,
+       entry_id AS changed, event_id, url, event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
+FROM events
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+
+-- name: eventNumbers
+SELECT seq FROM events
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
 
 -- name: eventsAscending.chunk
 SELECT arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
@@ -150,6 +433,16 @@ SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, en
 FROM entries
 WHERE project_id = $1 AND entry_id = $2
 
+-- name: numberEntries
+UPDATE entries
+SET seq = $2::bigint + array_position($3::text[], entry_id) - 1
+WHERE project_id = $1 AND entry_id = ANY($3::text[]) AND seq IS NULL
+
+-- name: numberEvents
+UPDATE events
+SET seq = $2::bigint + array_position($3::bytea[], event_key) - 1
+WHERE project_id = $1 AND event_key = ANY($3::bytea[]) AND seq IS NULL
+
 -- name: pageViewsAscending
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
        v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
@@ -181,14 +474,14 @@ LEFT JOIN LATERAL (
 ORDER BY e.updated_at DESC, e.entry_id DESC, v."timestamp", v.arrival LIMIT $7
 
 -- name: putEntries
-INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data)
-SELECT $1, u.entry_id, u.group_id, u.embeddable_id, u.contact_id, u.created_at, u.updated_at, u.entry_data
-FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[])
-     AS u (entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data)
+INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data, seq)
+SELECT $1, u.entry_id, u.group_id, u.embeddable_id, u.contact_id, u.created_at, u.updated_at, u.entry_data, u.seq
+FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::bigint[])
+     AS u (entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data, seq)
 ORDER BY u.entry_id
 ON CONFLICT (project_id, entry_id) DO UPDATE
 SET group_id = excluded.group_id, embeddable_id = excluded.embeddable_id, contact_id = excluded.contact_id,
-    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data
+    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data, seq = excluded.seq
 WHERE excluded.updated_at > e.updated_at
    OR excluded.updated_at = e.updated_at
   AND (excluded.group_id, excluded.embeddable_id, excluded.contact_id, excluded.created_at, excluded.entry_data)
@@ -196,11 +489,11 @@ WHERE excluded.updated_at > e.updated_at
 RETURNING 1
 
 -- name: putEntry
-INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data, seq)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (project_id, entry_id) DO UPDATE
 SET group_id = excluded.group_id, embeddable_id = excluded.embeddable_id, contact_id = excluded.contact_id,
-    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data
+    created_at = excluded.created_at, updated_at = excluded.updated_at, entry_data = excluded.entry_data, seq = excluded.seq
 WHERE excluded.updated_at > e.updated_at
    OR excluded.updated_at = e.updated_at
   AND (excluded.group_id, excluded.embeddable_id, excluded.contact_id, excluded.created_at, excluded.entry_data)
@@ -210,24 +503,65 @@ RETURNING 1
 -- name: putEvent
 INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number,
                     "timestamp", page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
-                    event_type, view_type, custom_event_name, custom_event_props, url, event_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+                    event_type, view_type, custom_event_name, custom_event_props, url, event_id, seq)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
 ON CONFLICT (project_id, event_key) DO NOTHING
 RETURNING 1
 
 -- name: putEvents
 INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number,
                     "timestamp", page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
-                    event_type, view_type, custom_event_name, custom_event_props, url, event_id)
+                    event_type, view_type, custom_event_name, custom_event_props, url, event_id, seq)
 SELECT $1, u.event_key, u.entry_id, u.contact_id, u.group_id, u.embeddable_id, u.embeddable_version_number,
        u."timestamp", u.page_id, u.page_key, u.page_index, u.max_page_id, u.max_page_key, u.max_page_index, u.total_pages,
-       u.event_type, u.view_type, u.custom_event_name, u.custom_event_props, u.url, u.event_id
+       u.event_type, u.view_type, u.custom_event_name, u.custom_event_props, u.url, u.event_id, u.seq
 FROM unnest($2::bytea[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
             $9::text[], $10::text[], $11::bigint[], $12::text[], $13::text[], $14::bigint[], $15::bigint[],
-            $16::text[], $17::text[], $18::text[], $19::text[], $20::text[], $21::text[])
+            $16::text[], $17::text[], $18::text[], $19::text[], $20::text[], $21::text[], $22::bigint[])
      WITH ORDINALITY AS u (event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
             page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
-            event_type, view_type, custom_event_name, custom_event_props, url, event_id, line)
+            event_type, view_type, custom_event_name, custom_event_props, url, event_id, seq, line)
 ORDER BY u.line
 ON CONFLICT (project_id, event_key) DO NOTHING
 RETURNING 1
+
+-- name: removalChanges
+SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+       NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
+       NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
+       NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
+       NULL::text AS page_id, NULL::text AS page_key, NULL::bigint AS page_index, NULL::text AS max_page_id,
+       NULL::text AS max_page_key, NULL::bigint AS max_page_index, NULL::bigint AS total_pages,
+       NULL::text AS event_type, NULL::text AS view_type, NULL::text AS custom_event_name, NULL::text AS custom_event_props,
+       entry_id AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, removed_at, reason
+FROM removals
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+
+-- name: removalNumbers
+SELECT seq FROM removals
+WHERE project_id = $1 AND seq > $2 AND seq <= $3
+
+-- name: takeNumbers
+UPDATE project_changes
+SET last_seq = greatest(last_seq + 1, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint) + $2::bigint - 1
+WHERE project_id = $1
+RETURNING last_seq
+
+-- name: unnumbered
+SELECT project_id
+FROM project_changes
+WHERE NOT numbered
+ORDER BY project_id
+LIMIT 1000
+
+-- name: unnumberedEntries
+SELECT entry_id
+FROM entries
+WHERE project_id = $1 AND seq IS NULL
+LIMIT $2
+
+-- name: unnumberedEvents
+SELECT event_key
+FROM events
+WHERE project_id = $1 AND seq IS NULL
+LIMIT $2

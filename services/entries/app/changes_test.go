@@ -1,0 +1,189 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
+)
+
+// feed is the path of a project's change feed.
+const feed = "/projects/" + project + "/entries-changes"
+
+// changesOf reads one page of a feed.
+func changesOf(t testing.TB, s *servicetest.Service, key, path string) ([]object, servicetest.Answer) {
+	t.Helper()
+	return getList(t, s, key, path)
+}
+
+// kinds lists changes in short: the type, and the id of the entry or the event.
+func kinds(changes []object) string {
+	var out []string
+	for _, c := range changes {
+		switch c["change"] {
+		case "entry":
+			out = append(out, "entry "+fmt.Sprint(c["entry"].(object)["entry_id"]))
+		case "event":
+			out = append(out, "event "+fmt.Sprint(c["event"].(object)["event_id"]))
+		default:
+			out = append(out, fmt.Sprint(c["change"], " ", c["entry_id"]))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func TestChangeFeed(t *testing.T) {
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+
+	none, a := changesOf(t, s, key, feed)
+	if len(none) != 0 || a.Header.Get("X-Next-Cursor") == "" || a.Header.Get("Link") != "" || a.Header.Get("X-Last-Seq") != "0" {
+		t.Errorf("an empty project: %s, headers %v", a.Body, a.Header)
+	}
+	began := time.Now().UnixMicro()
+	s.MustIngest(t, "entries", newEntry(project, "a", at(1)), newEntry(project, "b", at(2)))
+	s.MustIngest(t, "events", with(pageView(project, "a", 1, at(1)), "event_id", "v1"), with(pageView(project, "c", 1, at(1)), "event_id", "v2"))
+	s.MustIngest(t, "entries", newEntry(project, "a", at(3)), newEntry("pr_2", "x", at(1)))
+
+	all, a := changesOf(t, s, key, feed)
+	if got, want := kinds(all), "entry b, event v1, event v2, entry a"; got != want {
+		t.Errorf("the feed has %s, want %s", got, want)
+	}
+	last := 0.0
+	for _, c := range all {
+		seq := c["seq"].(float64)
+		if seq <= last || seq < float64(began)-float64(time.Minute.Microseconds()) {
+			t.Errorf("number %.0f after %.0f, first ingest at %d", seq, last, began)
+		}
+		last = seq
+	}
+	if a.Header.Get("X-Last-Seq") != fmt.Sprintf("%.0f", last) || a.Header.Get("Link") != "" || a.Header.Get("Etag") != "" {
+		t.Errorf("headers %v after the change %.0f", a.Header, last)
+	}
+	event := all[1]["event"].(object)
+	if event["entry_id"] != "a" || event["page_id"] != "pg_1" || event["url"] != nil || len(fmt.Sprint(event["event_key"])) != 32 {
+		t.Errorf("the event is %v", event)
+	}
+
+	t.Run("pages", func(t *testing.T) {
+		if got := kinds(walk2(t, s, key, feed+"?limit=1")); got != kinds(all) {
+			t.Errorf("in pages of one: %s", got)
+		}
+	})
+	t.Run("types", func(t *testing.T) {
+		for types, want := range map[string]string{
+			"entry": "entry b, entry a", "event": "event v1, event v2", "entry_removed": "", "event,entry": kinds(all),
+		} {
+			list, a := changesOf(t, s, key, feed+"?types="+types)
+			if kinds(list) != want || a.Header.Get("X-Next-Cursor") == "" {
+				t.Errorf("types=%s: %s, want %s", types, kinds(list), want)
+			}
+		}
+	})
+	t.Run("NDJSON", func(t *testing.T) {
+		a := s.Do(t, servicetest.Request{Path: feed, Key: key, Headers: map[string]string{"Accept": "application/x-ndjson"}})
+		lines := strings.Split(strings.TrimSuffix(string(a.Body), "\n"), "\n")
+		var first object
+		if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || len(lines) != 4 || kinds([]object{first}) != "entry b" {
+			t.Errorf("%d lines, %v: %s", len(lines), err, a.Body)
+		}
+	})
+}
+
+// walk2 follows the feed until it is current.
+func walk2(t testing.TB, s *servicetest.Service, key, path string) []object {
+	t.Helper()
+	var all []object
+	next := path
+	for range 1000 {
+		list, a := changesOf(t, s, key, next)
+		all = append(all, list...)
+		if a.Header.Get("Link") == "" {
+			return all
+		}
+		next = path + "&cursor=" + a.Header.Get("X-Next-Cursor")
+	}
+	t.Fatal("the feed does not end")
+	return nil
+}
+
+func TestChangesAreWaitedFor(t *testing.T) {
+	s := start(t, map[string]string{"MAX_IN_FLIGHT": "2", "MAX_WAITING": "3"})
+	key := s.Keys.Key(project)
+	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
+	_, a := changesOf(t, s, key, feed)
+	path := feed + "?wait=30&cursor=" + a.Header.Get("X-Next-Cursor")
+
+	answers := make(chan string, 3)
+	for range 3 {
+		go func() {
+			began := time.Now()
+			list, _ := changesOf(t, s, key, path)
+			answers <- fmt.Sprintf("%s %v", kinds(list), time.Since(began) < 25*time.Second)
+		}()
+	}
+	servicetest.Eventually(t, 10*time.Second, "three wait and the fourth is refused", func() bool {
+		return s.Get(t, key, path).Status == http.StatusServiceUnavailable
+	})
+	if status := s.Get(t, key, feed).Status; status != 200 {
+		t.Errorf("beside requests that wait, another is answered %d", status)
+	}
+	s.MustIngest(t, "entries", newEntry(project, "b", at(2)))
+	for range 3 {
+		if got := <-answers; got != "entry b true" {
+			t.Errorf("a request that waited got %s", got)
+		}
+	}
+
+	began := time.Now()
+	list, a := changesOf(t, s, key, feed+"?types=event&wait=1")
+	if took := time.Since(began); len(list) != 0 || took < time.Second || took > 10*time.Second || a.Header.Get("Link") != "" {
+		t.Errorf("without news, wait=1 took %v: %s", took, a.Body)
+	}
+}
+
+func TestWaitingEndsWithTheService(t *testing.T) {
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+	answered := make(chan servicetest.Answer, 1)
+	go func() {
+		_, a := changesOf(t, s, key, feed+"?wait=60")
+		answered <- a
+	}()
+	time.Sleep(300 * time.Millisecond)
+	began := time.Now()
+	if err := s.Stop(); err != nil {
+		t.Error(err)
+	}
+	if a := <-answered; a.Status != 200 || a.Header.Get("X-Next-Cursor") == "" || time.Since(began) > 20*time.Second {
+		t.Errorf("after %v: %d %v", time.Since(began), a.Status, a.Header)
+	}
+}
+
+func TestChangesRefuse(t *testing.T) {
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
+	_, a := changesOf(t, s, key, feed)
+	_, lists := getList(t, s, key, "/projects/"+project+"/entries?limit=1")
+	_ = lists
+	cursor := a.Header.Get("X-Next-Cursor")
+	for _, query := range []string{
+		"wait=61", "wait=-1", "wait=1.5", "wait=", "wait=1&wait=2", "limit=0", "limit=1000001", "limit=x", "types=", "types=entry,entry",
+		"types=entries", "types=entry,", "cursor=x", "cursor=", "cursor=" + cursor + "A", "types=entry&cursor=" + cursor, "since=1", "embeddable_id=e",
+	} {
+		if a := s.Get(t, key, feed+"?"+query); a.Status != 400 || !strings.Contains(string(a.Body), "invalid_parameter") {
+			t.Errorf("?%s: %d %s", query, a.Status, a.Body)
+		}
+	}
+	if a := s.Get(t, key, "/projects/pr_2/entries-changes"); a.Status != 401 {
+		t.Errorf("another project's feed: %d", a.Status)
+	}
+	if a := s.Get(t, s.Keys.Key("pr_2"), "/projects/pr_2/entries-changes?cursor="+cursor); a.Status != 400 {
+		t.Errorf("another project's cursor: %d", a.Status)
+	}
+}

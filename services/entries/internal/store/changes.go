@@ -1,0 +1,209 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/wire"
+
+	"github.com/lectern-dev/lectern/services/entries/internal/change"
+)
+
+// The feed reads three tables as one list: entries, events and removals, by number. The columns of a change are its
+// number, its type, those of an entry, those of an event, and what only the feed tells about an event. A change has
+// null in all columns of the other types.
+const (
+	columnSeq = iota
+	columnType
+	firstEntryColumn
+	firstEventColumn = firstEntryColumn + columnData + 1
+	firstOwnColumn   = firstEventColumn + columnEventCustomProps + 1
+)
+
+// The columns that only the feed has, counted from firstOwnColumn.
+const (
+	columnChanged = iota // the entry of an event or a removal
+	columnChangeEventID
+	columnChangeURL
+	columnChangeKey
+	columnChangeRemovedAt
+	columnChangeReason
+)
+
+// Columns of null, of the types that the tables have.
+const (
+	noEntry = `NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+       NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data`
+	noEvent = `NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
+       NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
+       NULL::text AS page_id, NULL::text AS page_key, NULL::bigint AS page_index, NULL::text AS max_page_id,
+       NULL::text AS max_page_key, NULL::bigint AS max_page_index, NULL::bigint AS total_pages,
+       NULL::text AS event_type, NULL::text AS view_type, NULL::text AS custom_event_name, NULL::text AS custom_event_props`
+	noFurther = `NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key`
+	noRemoval = `NULL::timestamptz AS removed_at, NULL::text AS reason`
+)
+
+// The changes of each type in a range of numbers. The statements of the feed join them by UNION ALL; Postgres merges
+// the tables by their indexes on seq.
+const (
+	inRange = `
+WHERE project_id = $1 AND seq > $2 AND seq <= $3`
+
+	entryChanges = `SELECT seq, 1::bigint AS type, ` + entryColumns + `,
+       ` + noEvent + `,
+       NULL::text AS changed, ` + noFurther + `, ` + noRemoval + `
+FROM entries` + inRange
+
+	eventChanges = `SELECT seq, 2::bigint AS type, ` + noEntry + `,
+       ` + eventColumns + `,
+       entry_id AS changed, event_id, url, event_key, ` + noRemoval + `
+FROM events` + inRange
+
+	removalChanges = `SELECT seq, 4::bigint AS type, ` + noEntry + `,
+       ` + noEvent + `,
+       entry_id AS changed, ` + noFurther + `, removed_at, reason
+FROM removals` + inRange
+
+	entryNumbers   = `SELECT seq FROM entries` + inRange
+	eventNumbers   = `SELECT seq FROM events` + inRange
+	removalNumbers = `SELECT seq FROM removals` + inRange
+)
+
+// changes are the statements of the feed for each set of types.
+var changes = func() map[change.Types]pagelist.Statements {
+	all := map[change.Types]pagelist.Statements{}
+	for types := change.Types(1); types <= change.All; types++ {
+		all[types] = changeStatements(types)
+	}
+	return all
+}()
+
+// changeStatements returns the statements for a set of types. Their parameters are the project, the last number that
+// the reader has, and the last number to read; then the limit or the offset.
+func changeStatements(types change.Types) pagelist.Statements {
+	var rows, numbers []string
+	for _, c := range []struct {
+		of            change.Types
+		rows, numbers string
+	}{
+		{change.Entry, entryChanges, entryNumbers},
+		{change.Event, eventChanges, eventNumbers},
+		{change.Removal, removalChanges, removalNumbers},
+	} {
+		if types&c.of != 0 {
+			rows, numbers = append(rows, c.rows), append(numbers, c.numbers)
+		}
+	}
+	const all = "\nUNION ALL\n"
+	return pagelist.Statements{
+		Chunk: strings.Join(rows, all) + "\nORDER BY seq LIMIT $4",
+		Nth:   strings.Join(numbers, all) + "\nORDER BY seq OFFSET $4 LIMIT 2",
+		Last:  strings.Join(numbers, all) + "\nORDER BY seq DESC LIMIT 1",
+	}
+}
+
+// counterOf reads how far the changes of a project go, and whether all its rows have numbers.
+const counterOf = `
+SELECT last_seq, numbered
+FROM project_changes
+WHERE project_id = $1`
+
+// Counter reads the counter of a project from the primary.
+func (s *Store) Counter(ctx context.Context, projectID string) (change.Counter, error) {
+	return readCounter(ctx, s.primary, projectID)
+}
+
+func readCounter(ctx context.Context, pool pgdb.Querier, projectID string) (change.Counter, error) {
+	c := change.Counter{Numbered: true}
+	err := pool.Query(ctx, func(rows pgx.Rows) error {
+		for rows.Next() {
+			if err := rows.Scan(&c.Last, &c.Numbered); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, counterOf, projectID)
+	return c, err
+}
+
+// Changes opens a page of a project's feed. It reads the counter first and delivers nothing beyond it. All its
+// statements run on one database. When a standby fails in the middle, the primary goes on: another standby could lack
+// changes that the counter of the first one covers.
+func (s *Store) Changes(ctx context.Context, ask change.Ask) (*change.Page, error) {
+	pool := s.primary
+	if !ask.Fresh {
+		pool = pgdb.Pinned(s.pool)
+	}
+	counter, err := readCounter(ctx, pool, ask.ProjectID)
+	if err != nil {
+		return nil, err
+	}
+	end := max(counter.Last, ask.After) // a standby can lag behind what the reader has
+	list, err := pagelist.Open(ctx, changeQuery(pool, ask.ProjectID, ask.Types), pagelist.Page{
+		After: pagelist.Position{Key: ask.After}, End: pagelist.Position{Key: end}, Limit: ask.Limit, Format: ask.Format,
+	})
+	if err != nil {
+		return nil, err
+	}
+	page := &change.Page{List: list, Counter: counter, Examined: end, More: !counter.Numbered}
+	if next := list.Next(); next != nil {
+		page.Examined, page.More = next.Key, true
+	}
+	return page, nil
+}
+
+// changeQuery reads the changes of a project.
+func changeQuery(pool pgdb.Querier, projectID string, types change.Types) *pagelist.Query {
+	project := wire.AppendText(nil, []byte(projectID))
+	return &pagelist.Query{
+		Pool:     pool,
+		SQL:      changes[types],
+		List:     []any{projectID},
+		Bound:    func(p pagelist.Position) []any { return []any{p.Key} },
+		Key:      func(row *pgdb.Raw) (key int64, id []byte, ok bool) { return row.Int(columnSeq), nil, true },
+		Append:   func(dst []byte, row *pgdb.Raw) []byte { return appendChange(dst, project, row) },
+		Position: func(row *pgdb.Raw) pagelist.Position { return pagelist.Position{Key: row.Int(0)} },
+	}
+}
+
+// appendChange appends a Change of the API.
+func appendChange(dst, project []byte, row *pgdb.Raw) []byte {
+	begin := func(name string) {
+		dst = append(dst, `{"change":"`...)
+		dst = append(dst, name...)
+		dst = append(dst, `","seq":`...)
+		dst = row.AppendInt(dst, columnSeq)
+	}
+	own := row.From(firstOwnColumn)
+	kind := change.Types(row.Int(columnType))
+	begin(kind.String())
+	switch kind {
+	case change.Entry:
+		entry := row.From(firstEntryColumn)
+		dst = append(dst, `,"entry":`...)
+		dst = appendEntry(dst, project, &entry)
+	case change.Event:
+		event := row.From(firstEventColumn)
+		dst = append(dst, `,"event":`...)
+		dst = appendEvent(dst, project, wire.AppendText(nil, own.Text(columnChanged)), &event)
+		dst = append(dst[:len(dst)-1], `,"event_id":`...) // before the event's last brace
+		dst = wire.AppendNullableText(dst, own.Text(columnChangeEventID))
+		dst = append(dst, `,"url":`...)
+		dst = wire.AppendNullableText(dst, own.Text(columnChangeURL))
+		dst = append(dst, `,"event_key":"`...)
+		dst = own.AppendHex(dst, columnChangeKey)
+		dst = append(dst, `"}`...)
+	case change.Removal:
+		dst = append(dst, `,"entry_id":`...)
+		dst = wire.AppendText(dst, own.Text(columnChanged))
+		dst = append(dst, `,"removed_at":`...)
+		dst = wire.AppendTime(dst, own.Micros(columnChangeRemovedAt))
+		dst = append(dst, `,"reason":`...)
+		dst = wire.AppendText(dst, own.Text(columnChangeReason))
+	}
+	return append(dst, '}')
+}

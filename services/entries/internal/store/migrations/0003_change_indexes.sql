@@ -1,0 +1,15 @@
+-- +goose NO TRANSACTION
+-- +goose Up
+
+-- Indexes are made without holding up writers. An attempt that was broken off leaves an invalid index, so each begins
+-- with dropping it.
+
+DROP INDEX CONCURRENTLY IF EXISTS entries_by_seq;
+CREATE INDEX CONCURRENTLY entries_by_seq ON entries (project_id, seq);
+
+DROP INDEX CONCURRENTLY IF EXISTS events_by_seq;
+CREATE INDEX CONCURRENTLY events_by_seq ON events (project_id, seq);
+
+-- For the removal of a contact.
+DROP INDEX CONCURRENTLY IF EXISTS events_by_contact;
+CREATE INDEX CONCURRENTLY events_by_contact ON events (project_id, contact_id, entry_id);

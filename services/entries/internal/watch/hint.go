@@ -1,0 +1,78 @@
+package watch
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lectern-dev/lectern/shared/redisdb"
+)
+
+// channel is where the ids of projects with new changes are published in Redis.
+const channel = "lectern:entries:changes"
+
+const (
+	// queued is how many hints wait to be published. Further ones are dropped: a reader then learns of the change
+	// with the next look.
+	queued = 1024
+
+	// publishTimeout bounds the publishing of one hint.
+	publishTimeout = time.Second
+)
+
+// Hints tells all processes through Redis which projects have new changes. A hint that is lost costs its readers up
+// to a second.
+type Hints struct {
+	redis redis.UniversalClient // nil: nothing is sent
+	queue chan string
+}
+
+// NewHints returns Hints. Without a client they send nothing.
+func NewHints(client redis.UniversalClient) *Hints {
+	return &Hints{redis: client, queue: make(chan string, queued)}
+}
+
+// Send tells all processes of a change in a project. It does not wait.
+func (h *Hints) Send(projectID string) {
+	if h.redis == nil {
+		return
+	}
+	select {
+	case h.queue <- projectID:
+	default:
+	}
+}
+
+// Publish publishes hints until ctx ends.
+func (h *Hints) Publish(ctx context.Context) {
+	for {
+		select {
+		case projectID := <-h.queue:
+			h.publish(ctx, projectID)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (h *Hints) publish(ctx context.Context, projectID string) {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	_ = h.redis.Publish(ctx, channel, projectID).Err() // the next look finds the change
+}
+
+// Listen passes the hints of all processes to w until ctx ends.
+func (h *Hints) Listen(ctx context.Context, w *Watch, log *slog.Logger) {
+	if h.redis == nil {
+		return
+	}
+	redisdb.Listen(ctx, h.redis, channel, redisdb.Listener{
+		Received: w.Hint,
+		Broken: func(err error) {
+			log.WarnContext(ctx, "hints of changes are not received; requests that wait look once a second", slog.Any("error", err))
+		},
+		Mended: func() { log.InfoContext(ctx, "hints of changes are received again") },
+	})
+}
