@@ -66,6 +66,7 @@ func Public() []Route {
 		keyed(Entries, "getEntry", "/projects/{projectId}/entries/{entryId}", entries),
 		keyed(Entries, "listEntryEvents", "/projects/{projectId}/entries/{entryId}/events", entries),
 		keyed(Entries, "listEntriesPageViews", "/projects/{projectId}/entries-page-views", entries),
+		keyed(Entries, "listEntriesChanges", "/projects/{projectId}/entries-changes", entries),
 		keyed(Embeddables, "listEmbeddables", "/projects/{projectId}/embeddables", embeddables),
 		keyed(Embeddables, "getEmbeddable", "/projects/{projectId}/embeddables/{embeddableId}", embeddables),
 		keyed(Embeddables, "listEmbeddableVersions", "/projects/{projectId}/embeddables/{embeddableId}/versions", embeddables),

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -112,25 +113,28 @@ func walk2(t testing.TB, s *servicetest.Service, key, path string) []object {
 }
 
 func TestChangesAreWaitedFor(t *testing.T) {
-	s := start(t, map[string]string{"MAX_IN_FLIGHT": "2", "MAX_WAITING": "3"})
+	s := start(t, map[string]string{"MAX_IN_FLIGHT": "1", "MAX_WAITING": "3"})
 	key := s.Keys.Key(project)
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
 	_, a := changesOf(t, s, key, feed)
 	path := feed + "?wait=30&cursor=" + a.Header.Get("X-Next-Cursor")
 
 	answers := make(chan string, 3)
-	for range 3 {
+	for n := range 3 {
 		go func() {
 			began := time.Now()
 			list, _ := changesOf(t, s, key, path)
 			answers <- fmt.Sprintf("%s %v", kinds(list), time.Since(began) < 25*time.Second)
 		}()
+		servicetest.Eventually(t, 10*time.Second, "a request waits", func() bool {
+			return metricOf(t, s, "lectern_feed_waiting") == strconv.Itoa(n+1)
+		})
 	}
-	servicetest.Eventually(t, 10*time.Second, "three wait and the fourth is refused", func() bool {
-		return s.Get(t, key, path).Status == http.StatusServiceUnavailable
-	})
-	if status := s.Get(t, key, feed).Status; status != 200 {
-		t.Errorf("beside requests that wait, another is answered %d", status)
+	if a := s.Get(t, key, path); a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" {
+		t.Errorf("a fourth that would wait is answered %d", a.Status)
+	}
+	if a := s.Get(t, key, feed); a.Status != 200 {
+		t.Errorf("beside requests that wait, another is answered %d", a.Status)
 	}
 	s.MustIngest(t, "entries", newEntry(project, "b", at(2)))
 	for range 3 {
@@ -167,14 +171,14 @@ func TestWaitingEndsWithTheService(t *testing.T) {
 func TestChangesRefuse(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
-	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
+	s.MustIngest(t, "entries", newEntry(project, "a", at(1)), newEntry(project, "b", at(1)))
 	_, a := changesOf(t, s, key, feed)
-	_, lists := getList(t, s, key, "/projects/"+project+"/entries?limit=1")
-	_ = lists
+	_, entries := getList(t, s, key, "/projects/"+project+"/entries?limit=1")
 	cursor := a.Header.Get("X-Next-Cursor")
 	for _, query := range []string{
 		"wait=61", "wait=-1", "wait=1.5", "wait=", "wait=1&wait=2", "limit=0", "limit=1000001", "limit=x", "types=", "types=entry,entry",
 		"types=entries", "types=entry,", "cursor=x", "cursor=", "cursor=" + cursor + "A", "types=entry&cursor=" + cursor, "since=1", "embeddable_id=e",
+		"cursor=" + entries.Header.Get("X-Next-Cursor"),
 	} {
 		if a := s.Get(t, key, feed+"?"+query); a.Status != 400 || !strings.Contains(string(a.Body), "invalid_parameter") {
 			t.Errorf("?%s: %d %s", query, a.Status, a.Body)
