@@ -105,3 +105,15 @@ type Stored struct {
 	Count  int   // the records that changed the stored ones
 	Erased []int // the indexes of records whose entry was erased, in order
 }
+
+// Removed is how much was removed.
+type Removed struct {
+	Entries int `json:"entries"`
+	Events  int `json:"events"`
+}
+
+// Add adds what another transaction removed.
+func (r *Removed) Add(other Removed) {
+	r.Entries += other.Entries
+	r.Events += other.Events
+}

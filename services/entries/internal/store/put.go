@@ -145,11 +145,7 @@ func put[T any](ctx context.Context, pool *pgdb.Pool, projectID string, records 
 
 // erasedOf returns the erased among entries of a project.
 func erasedOf(ctx context.Context, tx pgx.Tx, projectID string, ids []string) (map[string]bool, error) {
-	rows, err := tx.Query(ctx, erasedAmong, projectID, ids)
-	if err != nil {
-		return nil, err
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	found, err := idsOf(ctx, tx, erasedAmong, projectID, ids)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
