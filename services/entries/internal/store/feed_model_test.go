@@ -1,0 +1,332 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+
+	"github.com/lectern-dev/lectern/services/entries/internal/change"
+	"github.com/lectern-dev/lectern/services/entries/internal/entry"
+)
+
+// copied is what a reader of the feed holds: entries and events, as the API gives them out.
+type copied struct {
+	cursor  int64
+	entries map[string]string            // by entry id
+	events  map[string]map[string]string // by entry id, then event key
+}
+
+func newCopy() *copied {
+	return &copied{entries: map[string]string{}, events: map[string]map[string]string{}}
+}
+
+// apply does what docs/api.md tells readers to do with a change.
+func (c *copied) apply(t *rapid.T, line []byte) {
+	var got struct {
+		Change  string          `json:"change"`
+		Seq     int64           `json:"seq"`
+		Entry   json.RawMessage `json:"entry"`
+		Event   json.RawMessage `json:"event"`
+		EntryID string          `json:"entry_id"`
+	}
+	if err := json.Unmarshal(line, &got); err != nil {
+		t.Fatalf("%v: %s", err, line)
+	}
+	if got.Seq <= c.cursor {
+		t.Fatalf("number %d after %d", got.Seq, c.cursor)
+	}
+	c.cursor = got.Seq
+	var of struct {
+		EntryID  string `json:"entry_id"`
+		EventKey string `json:"event_key"`
+	}
+	switch got.Change {
+	case "entry":
+		_ = json.Unmarshal(got.Entry, &of)
+		c.entries[of.EntryID] = string(got.Entry)
+	case "event":
+		_ = json.Unmarshal(got.Event, &of)
+		if c.events[of.EntryID] == nil {
+			c.events[of.EntryID] = map[string]string{}
+		}
+		c.events[of.EntryID][of.EventKey] = string(got.Event)
+	case "entry_removed":
+		delete(c.entries, got.EntryID)
+		delete(c.events, got.EntryID)
+	}
+}
+
+// read reads one page, and reports whether the reader is current.
+func (c *copied) read(t *rapid.T, s *Store, project string, limit int) (current bool) {
+	page, err := s.Changes(context.Background(), change.Ask{
+		ProjectID: project, Types: change.All, After: c.cursor, Limit: limit, Format: pagelist.NDJSON,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer page.Close()
+	for piece, err := range page.Chunks() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(piece)) {
+			c.apply(t, []byte(line))
+		}
+	}
+	if page.Examined < c.cursor {
+		t.Fatalf("the cursor %d is before the last change, %d", page.Examined, c.cursor)
+	}
+	c.cursor = page.Examined
+	if !page.More && page.Examined != max(page.Last, c.cursor) {
+		t.Fatalf("a reader that is current is at %d, the project at %d", page.Examined, page.Last)
+	}
+	return !page.More
+}
+
+// errRolledBack ends a transaction that is to leave nothing.
+var errRolledBack = errors.New("rolled back")
+
+// held is a transaction that is open for a while.
+type held struct {
+	end  chan error // nil: commit
+	done chan error
+}
+
+// hold opens a transaction that stores entries, and keeps it open.
+func hold(w *Writer, project string, entries []entry.Entry) *held {
+	h := &held{end: make(chan error, 1), done: make(chan error, 1)}
+	began := make(chan struct{})
+	go func() {
+		h.done <- w.pool.InProjectTx(context.Background(), project, func(ctx context.Context, tx pgx.Tx) error {
+			defer func() { // also when it fails to begin
+				select {
+				case <-began:
+				default:
+					close(began)
+				}
+			}()
+			seq, err := takeSeq(ctx, tx, project, len(entries))
+			if err != nil {
+				return err
+			}
+			if _, err := entriesPut.StoredIn(ctx, w.pool, tx, project, entryColumnsOf(entries, seq)...); err != nil {
+				return err
+			}
+			close(began)
+			return <-h.end
+		})
+	}()
+	<-began
+	return h
+}
+
+// TestFeedModel runs random histories of writers, transactions that commit late or roll back, removals, numbering of
+// old rows, and readers. At the end each reader's copy equals the tables.
+func TestFeedModel(t *testing.T) {
+	db := pgtest.Database(t, Schema())
+	open := func(url string) *pgdb.Pool {
+		pool, err := pgdb.Open(t.Context(), config.NewSecret(url), pgdb.Options{Name: "model"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		return pool
+	}
+	reader, ingest, owner := open(db.ReaderURL), open(db.IngestURL), open(db.OwnerURL)
+	s, w, m := New(reader, reader), NewWriter(ingest), NewRemover(owner)
+	history := 0
+	rapid.Check(t, func(t *rapid.T) {
+		history++
+		runHistory(t, fmt.Sprintf("pr_%d", history), s, w, m, owner)
+	})
+}
+
+// runHistory runs one history in a project of its own.
+func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, owner *pgdb.Pool) {
+	ctx := context.Background()
+	const ids = 6
+	id := rapid.Map(rapid.IntRange(1, ids), func(n int) string { return fmt.Sprintf("en_%d", n) })
+	contact := rapid.Map(rapid.IntRange(1, 3), func(n int) string { return fmt.Sprintf("co_%d", n) })
+	second := rapid.IntRange(1, 20)
+	newEntry := func() entry.Entry {
+		return entry.Entry{
+			ProjectID: project, EntryID: id.Draw(t, "id"), GroupID: "g", EmbeddableID: "e", ContactID: contact.Draw(t, "contact"),
+			UpdatedAt: int64(second.Draw(t, "updated")) * 1e6, Data: fmt.Sprint(second.Draw(t, "data")),
+		}
+	}
+	newEvent := func() entry.Event {
+		name := fmt.Sprint(rapid.IntRange(1, 30).Draw(t, "event"))
+		return entry.Event{
+			ProjectID: project, EntryID: id.Draw(t, "id"), ContactID: contact.Draw(t, "contact"), GroupID: "g", EmbeddableID: "e",
+			Timestamp: int64(second.Draw(t, "at")) * 1e6, EventType: "x", EventID: &name,
+		}
+	}
+	some := func(n int) []entry.Entry {
+		list := make([]entry.Entry, n)
+		for i := range list {
+			list[i] = newEntry()
+		}
+		return list
+	}
+	unique := func(list []entry.Entry) []entry.Entry {
+		seen := map[string]bool{}
+		return slices.DeleteFunc(list, func(e entry.Entry) bool {
+			twice := seen[e.EntryID]
+			seen[e.EntryID] = true
+			return twice
+		})
+	}
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := rapid.IntRange(1, 5)
+	old(t, owner, project, count.Draw(t, "old"))
+	readers := []*copied{newCopy(), newCopy(), newCopy()}
+	var late *held // a transaction that is open; others wait for it
+	var waiting []chan error
+	settle := func() {
+		if late == nil {
+			return
+		}
+		if rapid.Bool().Draw(t, "commit") {
+			late.end <- nil
+		} else {
+			late.end <- errRolledBack
+		}
+		if err := <-late.done; err != nil && !errors.Is(err, errRolledBack) {
+			t.Fatal(err)
+		}
+		late = nil
+		for _, done := range waiting {
+			must(<-done)
+		}
+		waiting = nil
+	}
+	// write runs at once, or beside a transaction that is open, which it waits for.
+	write := func(do func() error) {
+		if late == nil {
+			must(do())
+			return
+		}
+		done := make(chan error, 1)
+		waiting = append(waiting, done)
+		go func() { done <- do() }()
+	}
+	for range rapid.IntRange(30, 40).Draw(t, "steps") {
+		switch rapid.IntRange(0, 11).Draw(t, "step") {
+		case 0, 1, 2:
+			entries := some(count.Draw(t, "entries"))
+			write(func() error { _, err := w.PutEntries(ctx, project, entries); return err })
+		case 3, 4:
+			events := []entry.Event{newEvent(), newEvent()}
+			if events[0].Key() == events[1].Key() {
+				events = events[:1]
+			}
+			write(func() error { _, err := w.PutEvents(ctx, project, events); return err })
+		case 5:
+			if late == nil {
+				late = hold(w, project, unique(some(count.Draw(t, "late"))))
+			} else {
+				settle()
+			}
+		case 6:
+			target := id.Draw(t, "erase")
+			if rapid.IntRange(0, 3).Draw(t, "rarely") == 0 {
+				write(func() error { _, err := m.Erase(ctx, project, target); return err })
+			}
+		case 7:
+			before := int64(second.Draw(t, "before")) * 1e6
+			write(func() error { _, _, err := m.Purge(ctx, project, before); return err })
+		case 8:
+			write(func() error { _, err := w.backfill(ctx, project); return err })
+		default:
+			r := readers[rapid.IntRange(0, len(readers)-1).Draw(t, "reader")]
+			r.read(t, s, project, count.Draw(t, "limit"))
+		}
+	}
+	settle()
+	for done := false; !done; {
+		var err error
+		done, err = w.backfill(ctx, project)
+		must(err)
+	}
+	want := tables(t, s, project)
+	for _, r := range append(readers, newCopy()) {
+		for n := 0; !r.read(t, s, project, count.Draw(t, "limit")); n++ {
+			if n > 1000 {
+				t.Fatal("the feed does not end")
+			}
+		}
+		maps.DeleteFunc(r.events, func(_ string, of map[string]string) bool { return len(of) == 0 })
+		if diff := gocmp.Diff([]any{want.entries, want.events}, []any{r.entries, r.events}); diff != "" {
+			t.Fatalf("the copy differs (-tables +copy):\n%s", diff)
+		}
+	}
+}
+
+// old stores entries and events without numbers, as they are from before the feed.
+func old(t *rapid.T, owner *pgdb.Pool, project string, n int) {
+	for _, sql := range []string{
+		`ALTER TABLE entries DROP CONSTRAINT IF EXISTS entries_newer_version`,
+		`ALTER TABLE events DROP CONSTRAINT IF EXISTS events_newer_version`,
+	} {
+		if _, err := owner.Exec(context.Background(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		name := fmt.Sprintf("en_%d", i+1)
+		if _, err := owner.Exec(context.Background(), `
+			INSERT INTO entries VALUES ($1, $2, 'g', 'e', 'co_1', to_timestamp(0), to_timestamp(1), '{"old":true}', NULL)`, project, name); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := owner.Exec(context.Background(), `
+			INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, "timestamp", event_type)
+			VALUES ($1, decode(md5($1 || $2), 'hex'), $2, 'co_1', 'g', 'e', to_timestamp(1), 'old')`, project, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := owner.Exec(context.Background(), `
+		INSERT INTO project_changes (project_id, last_seq, numbered) VALUES ($1, 0, false)`, project); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tables returns what the tables hold, read without a bound.
+func tables(t *rapid.T, s *Store, project string) *copied {
+	all := newCopy()
+	query := changeQuery(s.primary, project, change.Entry|change.Event)
+	list, err := pagelist.Open(context.Background(), query, pagelist.Page{
+		End: pagelist.Position{Key: time.Now().Add(time.Hour).UnixMicro()}, Limit: pagelist.All, Format: pagelist.NDJSON,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer list.Close()
+	for piece, err := range list.Chunks() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(piece)) {
+			all.apply(t, []byte(line))
+		}
+	}
+	return all
+}
