@@ -18,6 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pginsert"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
@@ -124,6 +125,11 @@ func hold(w *Writer, project string, entries []entry.Entry) *held {
 			if err != nil {
 				return err
 			}
+			erased, err := erasedOf(ctx, tx, project, pginsert.Column(entries, func(e *entry.Entry) string { return e.EntryID }))
+			if err != nil {
+				return err
+			}
+			entries = slices.DeleteFunc(entries, func(e entry.Entry) bool { return erased[e.EntryID] })
 			if _, err := entriesPut.StoredIn(ctx, w.pool, tx, project, entryColumnsOf(entries, seq)...); err != nil {
 				return err
 			}
