@@ -217,7 +217,7 @@ type pinned struct {
 func (p *pinned) Query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args ...any) (err error) {
 	if p.known && p.at != nil {
 		again, err := p.at.query(ctx, p.reads, read, sql, args)
-		if again == no {
+		if again == noRetry {
 			return err
 		}
 		p.at = nil
