@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -45,7 +44,7 @@ func transient(err error) bool {
 		return true
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return TransientState(pg.Code) || outdatedWriter(pg)
+		return TransientState(pg.Code)
 	}
 	for _, target := range []error{
 		context.DeadlineExceeded, os.ErrDeadlineExceeded, ErrNoConnection, ErrShard, puddle.ErrClosedPool,
@@ -59,16 +58,6 @@ func transient(err error) bool {
 		return true
 	}
 	return pgconn.Timeout(err) || pgconn.SafeToRetry(err)
-}
-
-// NewerVersion is a part of the names of check constraints with which a migration refuses the rows of processes of
-// the version before. Such a process answers 503 until it is replaced, and the sender repeats the request.
-const NewerVersion = "newer_version"
-
-// outdatedWriter reports whether a constraint for newer versions refused a row. (On Citus, the name of a constraint
-// ends with the number of the shard.)
-func outdatedWriter(err *pgconn.PgError) bool {
-	return err.Code == "23514" && strings.Contains(err.ConstraintName, NewerVersion) // check_violation
 }
 
 // TransientState reports whether a SQLSTATE (PostgreSQL documentation, appendix A) stands for a transient fault.

@@ -40,11 +40,19 @@ const (
 // themselves: through poolers and by hand.
 const RoleStatementTimeout = time.Minute
 
-// lockTimeout is how long Migrate waits for another migration: an index on large tables takes long.
+// lockTimeout is how long Migrate waits for another migration, because an index on large tables takes long, and how long
+// it tries to change a table that is in use.
 const lockTimeout = 30 * time.Minute
 
 // lockPause is the shortest time between two attempts to get the lock; the longest is twice that.
 const lockPause = 50 * time.Millisecond
+
+// lockNotAvailable is the SQLSTATE of a statement that ended by lock_timeout. A migration that sets a lock_timeout
+// waits in short attempts: statements of others queue after its own.
+const lockNotAvailable = "55P03"
+
+// retryPause is the time between two attempts of a migration. Statements that queued after the last attempt run in it.
+const retryPause = time.Second
 
 // Schema describes a service's tables and who may use them.
 type Schema struct {
@@ -90,12 +98,22 @@ func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Log
 	if err != nil {
 		return err
 	}
-	done, err := provider.Up(ctx)
-	for _, r := range done {
-		log.InfoContext(ctx, "migrated", slog.String("schema", s.Name),
-			slog.Int64("version", r.Source.Version), slog.Duration("took", r.Duration))
+	for begin := time.Now(); ; {
+		done, err := provider.Up(ctx)
+		for _, r := range done {
+			log.InfoContext(ctx, "migrated", slog.String("schema", s.Name),
+				slog.Int64("version", r.Source.Version), slog.Duration("took", r.Duration))
+		}
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != lockNotAvailable || time.Since(begin) > lockTimeout {
+			return err
+		}
+		log.WarnContext(ctx, "a table that the migration changes is in use; it tries again", slog.String("schema", s.Name), slog.Any("error", err))
+		select {
+		case <-time.After(retryPause):
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		}
 	}
-	return err
 }
 
 // grant grants the roles their privileges in one transaction, one process at a time: two grants at once on the

@@ -106,11 +106,18 @@ func changeStatements(types change.Types) pagelist.Statements {
 	}
 }
 
-// counterOf reads how far the changes of a project go, and whether all its rows have numbers.
+// counterOf reads the newest number of a project, and one row more for each table that has rows without a number. It
+// looks for them itself: a project has none in project_changes until the migration has listed it.
 const counterOf = `
-SELECT last_seq, numbered
+SELECT last_seq, true AS numbered
 FROM project_changes
-WHERE project_id = $1`
+WHERE project_id = $1
+UNION ALL
+SELECT 0, false
+FROM (SELECT FROM entries WHERE project_id = $1 AND seq IS NULL LIMIT 1) AS unnumbered_entry
+UNION ALL
+SELECT 0, false
+FROM (SELECT FROM events WHERE project_id = $1 AND seq IS NULL LIMIT 1) AS unnumbered_event`
 
 // Counter reads the counter of a project from the primary.
 func (s *Store) Counter(ctx context.Context, projectID string) (change.Counter, error) {
@@ -121,9 +128,13 @@ func readCounter(ctx context.Context, pool pgdb.Querier, projectID string) (chan
 	c := change.Counter{Numbered: true}
 	err := pool.Query(ctx, func(rows pgx.Rows) error {
 		for rows.Next() {
-			if err := rows.Scan(&c.Last, &c.Numbered); err != nil {
+			var last int64
+			var numbered bool
+			if err := rows.Scan(&last, &numbered); err != nil {
 				return err
 			}
+			c.Last = max(c.Last, last)
+			c.Numbered = c.Numbered && numbered
 		}
 		return nil
 	}, counterOf, projectID)

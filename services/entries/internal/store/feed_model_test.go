@@ -290,8 +290,8 @@ func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, own
 // old stores entries and events without numbers, as they are from before the feed.
 func old(t *rapid.T, owner *pgdb.Pool, project string, n int) {
 	for _, sql := range []string{
-		`ALTER TABLE entries DROP CONSTRAINT IF EXISTS entries_newer_version`,
-		`ALTER TABLE events DROP CONSTRAINT IF EXISTS events_newer_version`,
+		`ALTER TABLE entries DROP CONSTRAINT IF EXISTS entries_numbered`,
+		`ALTER TABLE events DROP CONSTRAINT IF EXISTS events_numbered`,
 	} {
 		if _, err := owner.Exec(context.Background(), sql); err != nil {
 			t.Fatal(err)

@@ -7,7 +7,7 @@ CREATE TABLE project_changes (
     -- The last number that a transaction took. It is at least the time of that transaction in microseconds, so that a
     -- restored backup never gives a number again.
     last_seq   bigint           NOT NULL,
-    -- False while rows from before the feed have no number.
+    -- False lists the project for the service, which numbers rows from before the feed in the background.
     numbered   boolean          NOT NULL DEFAULT true
 );
 
@@ -24,12 +24,22 @@ CREATE TABLE removals (
 
 CREATE INDEX removals_by_seq ON removals (project_id, seq);
 
--- Neither a new column without a default nor a constraint that is NOT VALID reads the rows. The constraint refuses
--- rows of the version before, which has no numbers: see pgdb.NewerVersion.
+-- Inserts of the version before have no number. They fail as if a lock were taken, so that its processes answer 503
+-- until they are replaced, and senders repeat their requests.
+-- +goose StatementBegin
+CREATE FUNCTION refuse_unnumbered() RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'rows without a change number are of a version before that of this schema' USING ERRCODE = 'lock_not_available';
+END $$;
+-- +goose StatementEnd
+
+-- Neither a new column without a default nor a constraint that is NOT VALID reads the rows. These statements wait at
+-- most a second for readers and writers, because others wait meanwhile; then the migration starts again.
+SET LOCAL lock_timeout = '1s';
 ALTER TABLE entries ADD COLUMN seq bigint;
-ALTER TABLE entries ADD CONSTRAINT entries_newer_version CHECK (seq IS NOT NULL) NOT VALID;
+ALTER TABLE entries ADD CONSTRAINT entries_numbered CHECK (seq IS NOT NULL OR refuse_unnumbered()) NOT VALID;
 ALTER TABLE events ADD COLUMN seq bigint;
-ALTER TABLE events ADD CONSTRAINT events_newer_version CHECK (seq IS NOT NULL) NOT VALID;
+ALTER TABLE events ADD CONSTRAINT events_numbered CHECK (seq IS NOT NULL OR refuse_unnumbered()) NOT VALID;
 
 -- +goose StatementBegin
 DO $$ BEGIN

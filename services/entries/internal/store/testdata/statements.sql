@@ -10,6 +10,18 @@ UPDATE project_changes
 SET numbered = true
 WHERE project_id = $1
 
+-- name: anyEntries
+SELECT entry_id
+FROM entries
+WHERE project_id = $1
+LIMIT $2
+
+-- name: anyEventEntries
+SELECT DISTINCT entry_id
+FROM events
+WHERE project_id = $1
+LIMIT $2
+
 -- name: changes of entry,entry_removed.chunk
 SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data,
        NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
@@ -245,9 +257,40 @@ WHERE project_id = $1 AND seq > $2 AND seq <= $3
 ORDER BY seq OFFSET $4 LIMIT 2
 
 -- name: counterOf
-SELECT last_seq, numbered
+SELECT last_seq, true AS numbered
 FROM project_changes
 WHERE project_id = $1
+UNION ALL
+SELECT 0, false
+FROM (SELECT FROM entries WHERE project_id = $1 AND seq IS NULL LIMIT 1) AS unnumbered_entry
+UNION ALL
+SELECT 0, false
+FROM (SELECT FROM events WHERE project_id = $1 AND seq IS NULL LIMIT 1) AS unnumbered_event
+
+-- name: deleteCounter
+DELETE FROM project_changes
+WHERE project_id = $1
+
+-- name: deleteEntries
+DELETE FROM entries
+WHERE project_id = $1 AND entry_id = ANY($2::text[])
+RETURNING 1
+
+-- name: deleteEvents
+DELETE FROM events
+WHERE project_id = $1 AND entry_id = ANY($2::text[])
+RETURNING 1
+
+-- name: deleteRemovals
+DELETE FROM removals
+WHERE project_id = $1
+
+-- name: entriesBefore
+SELECT entry_id
+FROM entries
+WHERE project_id = $1 AND updated_at < $2
+ORDER BY updated_at, entry_id
+LIMIT $3
 
 -- name: entriesByCreatedAtAscending.chunk
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
@@ -320,6 +363,14 @@ SELECT updated_at, entry_id
 FROM entries
 WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5)
 ORDER BY updated_at DESC, entry_id DESC OFFSET $6 LIMIT 2
+
+-- name: entriesOfContact
+SELECT entry_id FROM entries
+WHERE project_id = $1 AND contact_id = $2
+UNION
+SELECT entry_id FROM events
+WHERE project_id = $1 AND contact_id = $2
+LIMIT $3
 
 -- name: entryChanges
 SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data,
@@ -443,6 +494,16 @@ UPDATE events
 SET seq = $2::bigint + array_position($3::bytea[], event_key) - 1
 WHERE project_id = $1 AND event_key = ANY($3::bytea[]) AND seq IS NULL
 
+-- name: orphansBefore
+SELECT v.entry_id
+FROM events v
+WHERE v.project_id = $1
+  AND NOT EXISTS (SELECT FROM entries e WHERE e.project_id = $1 AND e.entry_id = v.entry_id)
+GROUP BY v.entry_id
+HAVING max(v."timestamp") < $2
+ORDER BY v.entry_id
+LIMIT $3
+
 -- name: pageViewsAscending
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
        v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
@@ -523,6 +584,24 @@ FROM unnest($2::bytea[], $3::text[], $4::text[], $5::text[], $6::text[], $7::big
             event_type, view_type, custom_event_name, custom_event_props, url, event_id, seq, line)
 ORDER BY u.line
 ON CONFLICT (project_id, event_key) DO NOTHING
+RETURNING 1
+
+-- name: putRemoval
+INSERT INTO removals AS r (project_id, entry_id, seq, removed_at, reason)
+VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (project_id, entry_id) DO UPDATE
+SET seq = excluded.seq, removed_at = excluded.removed_at, reason = excluded.reason
+WHERE r.reason = 'purged'
+RETURNING 1
+
+-- name: putRemovals
+INSERT INTO removals AS r (project_id, entry_id, seq, removed_at, reason)
+SELECT $1, u.entry_id, u.seq, u.removed_at, u.reason
+FROM unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::text[]) AS u (entry_id, seq, removed_at, reason)
+ORDER BY u.entry_id
+ON CONFLICT (project_id, entry_id) DO UPDATE
+SET seq = excluded.seq, removed_at = excluded.removed_at, reason = excluded.reason
+WHERE r.reason = 'purged'
 RETURNING 1
 
 -- name: removalChanges
