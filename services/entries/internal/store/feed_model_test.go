@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pginsert"
+	"github.com/lectern-dev/lectern/shared/pgreplica"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
@@ -27,13 +31,14 @@ import (
 
 // copied is what a reader of the feed holds: entries and events, as the API gives them out.
 type copied struct {
+	types   change.Types
 	cursor  int64
 	entries map[string]string            // by entry id
 	events  map[string]map[string]string // by entry id, then event key
 }
 
-func newCopy() *copied {
-	return &copied{entries: map[string]string{}, events: map[string]map[string]string{}}
+func newCopy(types change.Types) *copied {
+	return &copied{types: types, entries: map[string]string{}, events: map[string]map[string]string{}}
 }
 
 // apply does what docs/api.md tells readers to do with a change.
@@ -75,7 +80,7 @@ func (c *copied) apply(t *rapid.T, line []byte) {
 // read reads one page, and reports whether the reader is current.
 func (c *copied) read(t *rapid.T, s *Store, project string, limit int) (current bool) {
 	page, err := s.Changes(context.Background(), change.Ask{
-		ProjectID: project, Types: change.All, After: c.cursor, Limit: limit, Format: pagelist.NDJSON,
+		ProjectID: project, Types: c.types, After: c.cursor, Limit: limit, Format: pagelist.NDJSON,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -108,12 +113,23 @@ type held struct {
 	done chan error
 }
 
-// hold opens a transaction that stores entries, and keeps it open.
-func hold(w *Writer, project string, entries []entry.Entry) *held {
+// process is a process that writes. Statements that run when it is killed end as if its connections broke.
+type process struct {
+	context.Context
+	kill context.CancelFunc
+}
+
+func newProcess() process {
+	ctx, kill := context.WithCancel(context.Background())
+	return process{ctx, kill}
+}
+
+// hold opens a transaction that stores entries, and keeps it open until it is told how to end, or its process is killed.
+func hold(ctx context.Context, w *Writer, project string, entries []entry.Entry) *held {
 	h := &held{end: make(chan error, 1), done: make(chan error, 1)}
 	began := make(chan struct{})
 	go func() {
-		h.done <- w.pool.InProjectTx(context.Background(), project, func(ctx context.Context, tx pgx.Tx) error {
+		h.done <- w.pool.InProjectTx(ctx, project, func(ctx context.Context, tx pgx.Tx) error {
 			defer func() { // also when it fails to begin
 				select {
 				case <-began:
@@ -134,7 +150,12 @@ func hold(w *Writer, project string, entries []entry.Entry) *held {
 				return err
 			}
 			close(began)
-			return <-h.end
+			select {
+			case err := <-h.end:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		})
 	}()
 	<-began
@@ -142,19 +163,62 @@ func hold(w *Writer, project string, entries []entry.Entry) *held {
 }
 
 // TestFeedModel runs random histories of writers, transactions that commit late or roll back, removals, numbering of
-// old rows, and readers. At the end each reader's copy equals the tables.
-func TestFeedModel(t *testing.T) {
+// old rows, processes that are killed, and readers. At the end each reader's copy equals the tables.
+func TestFeedModel(t *testing.T) { checkHistories(t, 30) }
+
+// TestLongFeedModel runs more of them.
+func TestLongFeedModel(t *testing.T) {
+	long(t)
+	checkHistories(t, 270)
+}
+
+// TestLongFeedModelStandbys runs histories whose readers read from two standbys, of which one lags more.
+func TestLongFeedModelStandbys(t *testing.T) {
+	long(t)
+	primary := pgtest.PrivatePrimary(t, nil)
+	db := primary.Database(t, Schema())
+	var standbys []config.Secret
+	for _, delay := range []string{"20ms", "150ms"} {
+		standby := primary.Standby(t, map[string]string{"recovery_min_apply_delay": delay})
+		standbys = append(standbys, config.NewSecret(standby.Here(db).ReaderURL))
+	}
+	reader := openPool(t, db.ReaderURL)
+	reads, err := pgreplica.Open(t.Context(), reader, pgreplica.Options{Standbys: standbys, Pool: pgdb.Options{Name: "standby"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reads.Close)
+	runHistories(t, 6, db, New(reads, reader))
+}
+
+func long(t *testing.T) {
+	if os.Getenv("LECTERN_LONG") == "" {
+		t.Skip("takes over 20 s; set LECTERN_LONG")
+	}
+}
+
+func checkHistories(t *testing.T, n int) {
 	db := pgtest.Database(t, Schema())
-	open := func(url string) *pgdb.Pool {
-		pool, err := pgdb.Open(t.Context(), config.NewSecret(url), pgdb.Options{Name: "model"})
-		if err != nil {
+	reader := openPool(t, db.ReaderURL)
+	runHistories(t, n, db, New(reader, reader))
+}
+
+// runHistories runs n histories, each in a project of its own. The flag -rapid.checks replaces n.
+func runHistories(t *testing.T, n int, db pgtest.DB, s *Store) {
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		_ = checks.Value.Set(strconv.Itoa(n))
+		defer func() { _ = checks.Value.Set(checks.DefValue) }()
+	}
+	owner := openPool(t, db.OwnerURL)
+	for _, sql := range []string{ // so that there are rows from before
+		`ALTER TABLE entries DROP CONSTRAINT entries_numbered`,
+		`ALTER TABLE events DROP CONSTRAINT events_numbered`,
+	} {
+		if _, err := owner.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(pool.Close)
-		return pool
 	}
-	reader, ingest, owner := open(db.ReaderURL), open(db.IngestURL), open(db.OwnerURL)
-	s, w, m := New(reader, reader), NewWriter(ingest), NewRemover(owner)
+	w, m := NewWriter(openPool(t, db.IngestURL)), NewRemover(owner)
 	history := 0
 	rapid.Check(t, func(t *rapid.T) {
 		history++
@@ -164,7 +228,6 @@ func TestFeedModel(t *testing.T) {
 
 // runHistory runs one history in a project of its own.
 func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, owner *pgdb.Pool) {
-	ctx := context.Background()
 	const ids = 6
 	id := rapid.Map(rapid.IntRange(1, ids), func(n int) string { return fmt.Sprintf("en_%d", n) })
 	contact := rapid.Map(rapid.IntRange(1, 3), func(n int) string { return fmt.Sprintf("co_%d", n) })
@@ -204,9 +267,12 @@ func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, own
 	}
 	count := rapid.IntRange(1, 5)
 	old(t, owner, project, count.Draw(t, "old"))
-	readers := []*copied{newCopy(), newCopy(), newCopy()}
+	types := rapid.SampledFrom([]change.Types{change.All, change.Entry | change.Removal, change.Event | change.Removal})
+	readers := []*copied{newCopy(change.All), newCopy(types.Draw(t, "types")), newCopy(types.Draw(t, "types"))}
+
+	writing := newProcess()
 	var late *held // a transaction that is open; others wait for it
-	var waiting []chan error
+	var waiting []func()
 	settle := func() {
 		if late == nil {
 			return
@@ -216,52 +282,67 @@ func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, own
 		} else {
 			late.end <- errRolledBack
 		}
-		if err := <-late.done; err != nil && !errors.Is(err, errRolledBack) {
+		if err := <-late.done; err != nil && !errors.Is(err, errRolledBack) && writing.Err() == nil {
 			t.Fatal(err)
 		}
 		late = nil
-		for _, done := range waiting {
-			must(<-done)
+		for _, wait := range waiting {
+			wait()
 		}
 		waiting = nil
 	}
-	// write runs at once, or beside a transaction that is open, which it waits for.
-	write := func(do func() error) {
-		if late == nil {
-			must(do())
-			return
-		}
+	// write runs at once, or beside a transaction that is open, which it waits for. It is repeated after its process
+	// was killed, as senders do.
+	write := func(do func(ctx context.Context) error) {
 		done := make(chan error, 1)
-		waiting = append(waiting, done)
-		go func() { done <- do() }()
+		ctx := writing.Context
+		go func() { done <- do(ctx) }()
+		wait := func() {
+			err := <-done
+			if ctx.Err() != nil && err != nil {
+				err = do(context.Background())
+			}
+			must(err)
+		}
+		if late == nil {
+			wait()
+		} else {
+			waiting = append(waiting, wait)
+		}
 	}
 	for range rapid.IntRange(30, 40).Draw(t, "steps") {
-		switch rapid.IntRange(0, 11).Draw(t, "step") {
+		switch rapid.IntRange(0, 13).Draw(t, "step") {
 		case 0, 1, 2:
 			entries := some(count.Draw(t, "entries"))
-			write(func() error { _, err := w.PutEntries(ctx, project, entries); return err })
+			write(func(ctx context.Context) error { _, err := w.PutEntries(ctx, project, entries); return err })
 		case 3, 4:
 			events := []entry.Event{newEvent(), newEvent()}
 			if events[0].Key() == events[1].Key() {
 				events = events[:1]
 			}
-			write(func() error { _, err := w.PutEvents(ctx, project, events); return err })
+			write(func(ctx context.Context) error { _, err := w.PutEvents(ctx, project, events); return err })
 		case 5:
 			if late == nil {
-				late = hold(w, project, unique(some(count.Draw(t, "late"))))
+				late = hold(writing.Context, w, project, unique(some(count.Draw(t, "late"))))
 			} else {
 				settle()
 			}
 		case 6:
 			target := id.Draw(t, "erase")
 			if rapid.IntRange(0, 3).Draw(t, "rarely") == 0 {
-				write(func() error { _, err := m.Erase(ctx, project, target); return err })
+				write(func(ctx context.Context) error { _, err := m.Erase(ctx, project, target); return err })
 			}
 		case 7:
 			before := int64(second.Draw(t, "before")) * 1e6
-			write(func() error { _, _, err := m.Purge(ctx, project, before); return err })
+			write(func(ctx context.Context) error { _, _, err := m.Purge(ctx, project, before); return err })
 		case 8:
-			write(func() error { _, err := w.backfill(ctx, project); return err })
+			write(func(ctx context.Context) error { _, err := w.backfill(ctx, project); return err })
+		case 9:
+			if rapid.IntRange(0, 3).Draw(t, "rarely") == 0 {
+				writing.kill()
+				settle()
+				writing = newProcess()
+			}
 		default:
 			r := readers[rapid.IntRange(0, len(readers)-1).Draw(t, "reader")]
 			r.read(t, s, project, count.Draw(t, "limit"))
@@ -270,33 +351,35 @@ func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, own
 	settle()
 	for done := false; !done; {
 		var err error
-		done, err = w.backfill(ctx, project)
+		done, err = w.backfill(context.Background(), project)
 		must(err)
 	}
+	last, err := s.Counter(context.Background(), project)
+	must(err)
 	want := tables(t, s, project)
-	for _, r := range append(readers, newCopy()) {
-		for n := 0; !r.read(t, s, project, count.Draw(t, "limit")); n++ {
-			if n > 1000 {
+	for _, r := range append(readers, newCopy(change.All)) {
+		// A reader of a standby that lags is current as of the standby.
+		for begin := time.Now(); !r.read(t, s, project, count.Draw(t, "limit")) || r.cursor < last.Last; {
+			if time.Since(begin) > time.Minute {
 				t.Fatal("the feed does not end")
 			}
 		}
+		entries, events := want.entries, want.events
+		if r.types&change.Entry == 0 {
+			entries = map[string]string{}
+		}
+		if r.types&change.Event == 0 {
+			events = map[string]map[string]string{}
+		}
 		maps.DeleteFunc(r.events, func(_ string, of map[string]string) bool { return len(of) == 0 })
-		if diff := gocmp.Diff([]any{want.entries, want.events}, []any{r.entries, r.events}); diff != "" {
-			t.Fatalf("the copy differs (-tables +copy):\n%s", diff)
+		if diff := gocmp.Diff([]any{entries, events}, []any{r.entries, r.events}); diff != "" {
+			t.Fatalf("the copy of %s differs (-tables +copy):\n%s", r.types, diff)
 		}
 	}
 }
 
 // old stores entries and events without numbers, as they are from before the feed.
 func old(t *rapid.T, owner *pgdb.Pool, project string, n int) {
-	for _, sql := range []string{
-		`ALTER TABLE entries DROP CONSTRAINT IF EXISTS entries_numbered`,
-		`ALTER TABLE events DROP CONSTRAINT IF EXISTS events_numbered`,
-	} {
-		if _, err := owner.Exec(context.Background(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for i := range n {
 		name := fmt.Sprintf("en_%d", i+1)
 		if _, err := owner.Exec(context.Background(), `
@@ -317,7 +400,7 @@ func old(t *rapid.T, owner *pgdb.Pool, project string, n int) {
 
 // tables returns what the tables hold, read without a bound.
 func tables(t *rapid.T, s *Store, project string) *copied {
-	all := newCopy()
+	all := newCopy(change.All)
 	query := changeQuery(s.primary, project, change.Entry|change.Event)
 	list, err := pagelist.Open(context.Background(), query, pagelist.Page{
 		End: pagelist.Position{Key: time.Now().Add(time.Hour).UnixMicro()}, Limit: pagelist.All, Format: pagelist.NDJSON,
