@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -110,6 +111,19 @@ func TestFailoverUnderLoad(t *testing.T) {
 	})
 	load := faulttest.Start(t, s.URL, faulttest.LoadOptions{Key: key, Paths: underLoad, Clients: 2})
 
+	// A follower of what the sender below stores, through the standby and both primaries.
+	copied := newFollower(b.Keys.Key("pr_2"), "pr_2")
+	following, followed := context.WithCancel(t.Context())
+	copying := make(chan struct{})
+	go func() {
+		defer close(copying)
+		for following.Err() == nil {
+			if _, err := copied.step(t, s.URL, 7, 1); err != nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+	}()
+
 	// A sender that goes on to the next entry once one was acknowledged.
 	var acknowledged atomic.Int64
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -153,6 +167,10 @@ func TestFailoverUnderLoad(t *testing.T) {
 	t.Logf("taken in again %v after the primary died", time.Since(begin))
 	close(stop)
 	<-stopped
+	followed()
+	<-copying
+	copied.finish(t, s.URL)
+	copied.equals(t, source(t, standby.Here(b.DB).OwnerURL, "pr_2"))
 	report := load.Stop()
 	report.Check(t, "failover")
 	if report.Broken > 0 || report.Gap > 10*time.Second {
