@@ -226,6 +226,14 @@ func runHistories(t *testing.T, n int, db pgtest.DB, s *Store) {
 	})
 }
 
+// cameBack finds what is stored of erased entries.
+const cameBack = `
+SELECT r.entry_id FROM removals r JOIN entries e ON e.project_id = $1 AND e.entry_id = r.entry_id
+WHERE r.project_id = $1 AND r.reason = 'erased'
+UNION ALL
+SELECT r.entry_id FROM removals r JOIN events v ON v.project_id = $1 AND v.entry_id = r.entry_id
+WHERE r.project_id = $1 AND r.reason = 'erased'`
+
 // runHistory runs one history in a project of its own.
 func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, owner *pgdb.Pool) {
 	const ids = 6
@@ -274,25 +282,24 @@ func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, own
 	var late *held // a transaction that is open; others wait for it
 	var waiting []func()
 	settle := func() {
-		if late == nil {
-			return
+		if late != nil {
+			if rapid.Bool().Draw(t, "commit") {
+				late.end <- nil
+			} else {
+				late.end <- errRolledBack
+			}
+			if err := <-late.done; err != nil && !errors.Is(err, errRolledBack) && writing.Err() == nil {
+				t.Fatal(err)
+			}
+			late = nil
 		}
-		if rapid.Bool().Draw(t, "commit") {
-			late.end <- nil
-		} else {
-			late.end <- errRolledBack
-		}
-		if err := <-late.done; err != nil && !errors.Is(err, errRolledBack) && writing.Err() == nil {
-			t.Fatal(err)
-		}
-		late = nil
 		for _, wait := range waiting {
 			wait()
 		}
 		waiting = nil
 	}
-	// write runs at once, or beside a transaction that is open, which it waits for. It is repeated after its process
-	// was killed, as senders do.
+	// write runs at once, or beside the next steps, and after the transaction that is open. It is repeated after its
+	// process was killed, as senders do.
 	write := func(do func(ctx context.Context) error) {
 		done := make(chan error, 1)
 		ctx := writing.Context
@@ -304,7 +311,7 @@ func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, own
 			}
 			must(err)
 		}
-		if late == nil {
+		if late == nil && rapid.Bool().Draw(t, "alone") {
 			wait()
 		} else {
 			waiting = append(waiting, wait)
@@ -356,6 +363,13 @@ func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, own
 	}
 	last, err := s.Counter(context.Background(), project)
 	must(err)
+	must(owner.Query(context.Background(), func(rows pgx.Rows) error {
+		back, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if len(back) > 0 {
+			t.Fatalf("erased entries came back: %v", back)
+		}
+		return err
+	}, cameBack, project))
 	want := tables(t, s, project)
 	for _, r := range append(readers, newCopy(change.All)) {
 		// A reader of a standby that lags is current as of the standby.
