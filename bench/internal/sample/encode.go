@@ -3,6 +3,7 @@ package sample
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -43,6 +44,8 @@ func CopyText(entries []Entry) []byte {
 				_, _ = escapes.WriteString(&b, v) // a buffer takes all
 			case time.Time:
 				b.WriteString(v.Format(time.RFC3339Nano))
+			case int64:
+				b.WriteString(strconv.FormatInt(v, 10))
 			}
 		}
 		b.WriteByte('\n')

@@ -10,7 +10,7 @@ import (
 // EntryColumns names the columns of [Entry.Row], of the table entries.
 func EntryColumns() []string {
 	return []string{
-		"project_id", "entry_id", "group_id", "embeddable_id", "contact_id", "created_at", "updated_at", "entry_data",
+		"project_id", "entry_id", "group_id", "embeddable_id", "contact_id", "created_at", "updated_at", "entry_data", "seq",
 	}
 }
 
@@ -40,6 +40,8 @@ type Entry struct {
 	Contact          string
 	Created, Updated time.Time
 	Data             string // JSON, some 350 bytes
+
+	n, many int64 // the entry is the n-th of its project's many
 }
 
 // EntryOf makes the n-th of the project's many entries, from 1. Entries were updated in another order
@@ -49,7 +51,7 @@ func EntryOf(project string, n, many int) Entry {
 	return Entry{
 		Project: project, ID: EntryID(n), Group: "gr_" + project, Embeddable: "flow_" + strconv.Itoa(n%20),
 		Contact: "ct_" + strconv.Itoa(n*7919), Created: at.Add(-3 * time.Minute), Updated: at.Add(time.Duration(n%1000) * time.Millisecond),
-		Data: data(n),
+		Data: data(n), n: int64(n), many: int64(many),
 	}
 }
 
@@ -72,7 +74,7 @@ func data(n int) string {
 		`"},"score":` + number(n%100) + `,"consent":true,"referrer":null}`
 }
 
-// Row gives the entry as values of [EntryColumns].
+// Row gives the entry as values of [EntryColumns]. Its number in the change feed is its place in the project.
 func (e Entry) Row() []any {
-	return []any{e.Project, e.ID, e.Group, e.Embeddable, e.Contact, e.Created, e.Updated, e.Data}
+	return []any{e.Project, e.ID, e.Group, e.Embeddable, e.Contact, e.Created, e.Updated, e.Data, e.n}
 }
