@@ -105,6 +105,15 @@ func (q *Query) Limit(most int) int { return q.Int("limit", min(DefaultLimit, mo
 // given: from 1 to most records, [pagelist.All] otherwise.
 func (q *Query) OptionalLimit(most int) int { return q.Int("limit", pagelist.All, 1, most) }
 
+// Identifier reads an identifier, empty when it was not given. An identifier is valid UTF-8 without NUL, of 1 to
+// [wire.MaxIdentifierBytes] bytes.
+func (q *Query) Identifier(name string) string {
+	if q.Has(name) && !wire.ValidIdentifier(q.values[name]) {
+		q.Fail(name, identifierForm)
+	}
+	return q.values[name]
+}
+
 // Bool reads true or false.
 func (q *Query) Bool(name string, otherwise bool) bool {
 	switch {

@@ -81,13 +81,16 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func noRoute(http.ResponseWriter, *http.Request) error { return apierr.NoRoute() }
 
+// identifierForm says which identifiers are allowed.
+const identifierForm = "1 to 256 bytes of UTF-8 without NUL, percent-encoded"
+
 // PathIdentifier returns the path variable name, unescaped. An identifier is valid UTF-8 without NUL,
 // of 1 to [wire.MaxIdentifierBytes] bytes; any other is an InvalidParameter.
 func PathIdentifier(r *http.Request, name string) (string, error) {
 	raw := InfoFrom(r.Context()).variables[name]
 	id, err := url.PathUnescape(raw)
 	if err != nil || !wire.ValidIdentifier(id) {
-		return "", apierr.BadParameter(name, raw, "1 to 256 bytes of UTF-8 without NUL, percent-encoded")
+		return "", apierr.BadParameter(name, raw, identifierForm)
 	}
 	return id, nil
 }

@@ -26,7 +26,7 @@ func TestTenancy(t *testing.T) {
 			id := fmt.Sprintf("en_%d", e)
 			entry := newEntry(name(p), id, at(e))
 			entry["entry_data"] = fmt.Sprintf(`{"v":"%s%d"}`, marker(p), e)
-			entry["contact_id"] = marker(p) + "contact"
+			entry["group_id"], entry["contact_id"] = marker(p)+"group", fmt.Sprintf("co_%d", p)
 			s.MustIngest(t, "entries", entry)
 			view := pageView(name(p), id, e, at(e))
 			view["contact_id"], view["page_key"], view["url"] = marker(p)+"contact", marker(p)+"page", "https://x/"+marker(p)
@@ -45,11 +45,12 @@ func TestTenancy(t *testing.T) {
 		path := "/projects/" + pick(name(p), name(p), strings.ToUpper(name(p)), "pr_%30", name(p)+"%2F..%2F"+name(random.IntN(projects)))
 		path += pick("/entries", "/entries-page-views", fmt.Sprintf("/entries/en_%d", random.IntN(22)), fmt.Sprintf("/entries/en_%d/events", random.IntN(22)))
 		q := url.Values{}
-		for _, parameter := range []string{"limit", "direction", "sort", "updated_after", "include_urls", "cursor"} {
+		for _, parameter := range []string{"limit", "direction", "sort", "updated_after", "include_urls", "contact_id", "embeddable_id", "cursor"} {
 			if random.IntN(4) == 0 {
 				q.Set(parameter, map[string]string{
 					"limit": pick("1", "5", "100", "0"), "direction": pick("ASC", "desc"), "sort": pick("created_at", "updated_at"),
 					"updated_after": at(random.IntN(20)).Format("2006-01-02T15:04:05"), "include_urls": pick("true", "false"),
+					"contact_id": fmt.Sprintf("co_%d", random.IntN(projects)), "embeddable_id": pick("emb_1", "emb_2"),
 					"cursor": cursors[random.IntN(len(cursors))],
 				}[parameter])
 			}
@@ -97,7 +98,11 @@ func TestCursorsOfOtherLists(t *testing.T) {
 		"/projects/pr_1/entries?limit=1&sort=created_at",
 		"/projects/pr_1/entries?limit=1&updated_after=2021-01-01",
 		"/projects/pr_1/entries?limit=1&updated_before=2031-01-01",
+		"/projects/pr_1/entries?limit=1&contact_id=co_1",
+		"/projects/pr_1/entries?limit=1&embeddable_id=emb_1",
+		"/projects/pr_1/entries?limit=1&group_id=gr_1&contact_id=co_1",
 		"/projects/pr_1/entries-page-views?limit=1",
+		"/projects/pr_1/entries-page-views?limit=1&contact_id=co_1",
 		"/projects/pr_1/entries-page-views?limit=1&direction=ASC",
 		"/projects/pr_1/entries/en_0/events?limit=1",
 		"/projects/pr_1/entries/en_1/events?limit=1",

@@ -24,6 +24,8 @@ import (
 type row struct {
 	id               string
 	created, updated int // seconds into 2022
+	embeddable       string
+	contact, group   string
 }
 
 // table is a project's entries in the database and in a naive model, changed alike.
@@ -42,14 +44,23 @@ func (m *table) exec(sql string, args ...any) {
 
 func (m *table) put(r row) {
 	m.rows[r.id] = r
-	m.exec(`INSERT INTO entries VALUES ($1, $2, 'g', 'e', 'c', $3, $4, '{}', 1)
-		ON CONFLICT (project_id, entry_id) DO UPDATE SET created_at = excluded.created_at, updated_at = excluded.updated_at`,
-		project, r.id, at(r.created), at(r.updated))
+	m.exec(`INSERT INTO entries VALUES ($1, $2, $3, $4, $5, $6, $7, '{}', 1)
+		ON CONFLICT (project_id, entry_id) DO UPDATE SET created_at = excluded.created_at, updated_at = excluded.updated_at,
+			group_id = excluded.group_id, embeddable_id = excluded.embeddable_id, contact_id = excluded.contact_id`,
+		project, r.id, r.group, r.embeddable, r.contact, at(r.created), at(r.updated))
 }
 
 func (m *table) drop(id string) {
 	delete(m.rows, id)
 	m.exec(`DELETE FROM entries WHERE project_id = $1 AND entry_id = $2`, project, id)
+}
+
+// update gives a row another time and other ids at random, and stores it.
+func (m *table) update(r *row) {
+	one := rapid.SampledFrom([]string{"a", "b"})
+	r.updated = rapid.IntRange(0, 8).Draw(m.t, "updated")
+	r.embeddable, r.contact, r.group = one.Draw(m.t, "embeddable"), one.Draw(m.t, "contact"), one.Draw(m.t, "group")
+	m.put(*r)
 }
 
 // change inserts, updates or deletes a row at random, and gives its id.
@@ -64,24 +75,26 @@ func (m *table) change() string {
 	})
 	if len(old) == 0 || rapid.IntRange(0, 2).Draw(m.t, "what") == 0 {
 		m.n++
-		r := row{fmt.Sprintf("%c-%d", 'a'+rapid.IntRange(0, 25).Draw(m.t, "prefix"), m.n), second.Draw(m.t, "created"), second.Draw(m.t, "updated")}
-		m.put(r)
+		r := row{id: fmt.Sprintf("%c-%d", 'a'+rapid.IntRange(0, 25).Draw(m.t, "prefix"), m.n), created: second.Draw(m.t, "created")}
+		m.update(&r)
 		return r.id
 	}
 	id := rapid.SampledFrom(old).Draw(m.t, "id")
 	if rapid.Bool().Draw(m.t, "delete") {
 		m.drop(id)
 	} else {
-		m.put(row{id, m.rows[id].created, second.Draw(m.t, "updated")})
+		r := m.rows[id]
+		m.update(&r)
 	}
 	return id
 }
 
 // list is what the naive model answers.
-func (m *table) list(sort string, ascending bool, after, before int) []string {
+func (m *table) list(sort string, ascending bool, after, before int, q url.Values) []string {
 	var rows []row
 	for _, r := range m.rows {
-		if r.updated > after && r.updated < before {
+		if r.updated > after && r.updated < before && slices.Contains([]string{"", r.embeddable}, q.Get("embeddable_id")) &&
+			slices.Contains([]string{"", r.contact}, q.Get("contact_id")) && slices.Contains([]string{"", r.group}, q.Get("group_id")) {
 			rows = append(rows, r)
 		}
 	}
@@ -139,9 +152,14 @@ func TestListsEqualModel(t *testing.T) {
 			before = rapid.IntRange(0, 8).Draw(rt, "before")
 			q.Set("updated_before", at(before).Format(time.RFC3339))
 		}
+		for _, name := range []string{"embeddable_id", "contact_id", "group_id"} {
+			if rapid.Bool().Draw(rt, "has "+name) {
+				q.Set(name, rapid.SampledFrom([]string{"a", "b"}).Draw(rt, name))
+			}
+		}
 		target := "/projects/" + project + "/" + path + "?" + q.Encode()
 
-		want := m.list(sort, ascending, after, before)
+		want := m.list(sort, ascending, after, before, q)
 		if got := ids(walk(t, s, key, target, nil), "entry_id"); !slices.Equal(got, want) {
 			rt.Fatalf("%s: %s", target, gocmp.Diff(want, got))
 		}

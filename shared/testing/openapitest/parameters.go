@@ -102,6 +102,9 @@ func valuesOf(p *openapi3.Parameter) []string {
 // outside gives values that s does not describe.
 func outside(s *openapi3.Schema) []string {
 	values := []string{"", "no such value"}
+	if s.MaxLength != nil { // any text up to there
+		values = []string{"", strings.Repeat("x", int(*s.MaxLength)+1)}
+	}
 	if s.Min != nil {
 		values = append(values, fmt.Sprint(int64(*s.Min)-1))
 	}

@@ -86,7 +86,8 @@ func (a *API) listEntries(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q := httpapi.ParseQuery(r, "limit", "sort", "direction", "updated_after", "updated_before", "cursor")
+	q := httpapi.ParseQuery(r, "limit", "sort", "direction", "updated_after", "updated_before",
+		"embeddable_id", "contact_id", "group_id", "cursor")
 	l := a.list(q, project)
 	if q.Enum("sort", "updated_at", "updated_at", "last_updated", "created_at") == "created_at" {
 		l.Sort = entry.ByCreatedAt
@@ -153,7 +154,8 @@ func (a *API) listPageViews(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q := httpapi.ParseQuery(r, "limit", "direction", "updated_after", "updated_before", "include_urls", "cursor")
+	q := httpapi.ParseQuery(r, "limit", "direction", "updated_after", "updated_before",
+		"embeddable_id", "contact_id", "group_id", "include_urls", "cursor")
 	l := a.list(q, project)
 	l.IncludeURLs = q.Bool("include_urls", false)
 	binding, page := a.page(r, q, "entries-page-views", l)
@@ -174,6 +176,9 @@ func (a *API) list(q *httpapi.Query, project string) entry.List {
 		Descending:    q.Descending(),
 		UpdatedAfter:  q.Time("updated_after", wire.BeforeAll),
 		UpdatedBefore: q.Time("updated_before", wire.AfterAll),
+		EmbeddableID:  q.Identifier("embeddable_id"),
+		ContactID:     q.Identifier("contact_id"),
+		GroupID:       q.Identifier("group_id"),
 	}
 }
 
@@ -183,6 +188,12 @@ func (a *API) page(r *http.Request, q *httpapi.Query, name string, l entry.List)
 		Project: l.ProjectID, List: name, Sort: l.Sort.String(), Descending: l.Descending,
 		Filters: []string{httpapi.FormatBound(l.UpdatedAfter), httpapi.FormatBound(l.UpdatedBefore)},
 		Least:   wire.MinTime, Most: wire.MaxTime,
+	}
+	// A filter by id is bound only if it is given, so that cursors from before these filters stay valid.
+	for _, name := range []string{"embeddable_id", "contact_id", "group_id"} {
+		if q.Has(name) {
+			binding.Filters = append(binding.Filters, name+"="+q.Text(name))
+		}
 	}
 	start, end := l.Bounds()
 	return binding, pagelist.Page{

@@ -72,9 +72,12 @@ type List struct {
 	ProjectID     string
 	Sort          Sort
 	Descending    bool
-	UpdatedAfter  int64 // exclusive; wire.BeforeAll for no bound
-	UpdatedBefore int64 // exclusive; wire.AfterAll for no bound
-	IncludeURLs   bool  // of page views
+	UpdatedAfter  int64  // exclusive; wire.BeforeAll for no bound
+	UpdatedBefore int64  // exclusive; wire.AfterAll for no bound
+	EmbeddableID  string // exact, as the two below; "", which no entry has, for any
+	ContactID     string
+	GroupID       string
+	IncludeURLs   bool // of page views
 }
 
 // Bounds returns the start and the end of the list in its order. No id is empty, so a position with an empty id

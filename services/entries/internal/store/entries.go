@@ -32,32 +32,37 @@ SELECT ` + entryColumns + `
 FROM entries
 WHERE project_id = $1 AND entry_id = $2`
 
-// The lists of entries. A filter on updated_at is a filter only where the list has another order. Otherwise it
-// is a part of the range.
+// The lists of entries, for each set of filters by id. A filter on updated_at is a filter only where the list has
+// another order. Otherwise it is a part of the range.
 var (
-	entriesByUpdatedAt = pagelist.Keyset{
-		Table: "entries", Columns: entryColumns, Key: "updated_at, entry_id",
-		Where: "project_id = $1 AND {range}",
-	}.Orders()
+	entriesByUpdatedAt = eachIDFilter(func(ids idFilter) pagelist.Orders {
+		return pagelist.Keyset{
+			Table: "entries", Columns: entryColumns, Key: "updated_at, entry_id",
+			Where: "project_id = $1" + ids.where() + " AND {range}",
+		}.Orders()
+	})
 
-	entriesByCreatedAt = pagelist.Keyset{
-		Table: "entries", Columns: entryColumns, Key: "created_at, entry_id",
-		Where: "project_id = $1 AND {range} AND updated_at > {1} AND updated_at < {2}",
-	}.Orders()
+	entriesByCreatedAt = eachIDFilter(func(ids idFilter) pagelist.Orders {
+		return pagelist.Keyset{
+			Table: "entries", Columns: entryColumns, Key: "created_at, entry_id",
+			Where: "project_id = $1" + ids.where() + " AND {range} AND updated_at > {1} AND updated_at < {2}",
+		}.Orders()
+	})
 )
 
 // entryQuery reads the entries of l.
 func entryQuery(pool pgdb.Querier, l entry.List) *pagelist.Query {
-	sql, sortColumn, filter := entriesByUpdatedAt, columnUpdatedAt, []any(nil)
+	ids, values := idFilterOf(l)
+	sql, sortColumn, filter := entriesByUpdatedAt[ids], columnUpdatedAt, []any(nil)
 	if l.Sort == entry.ByCreatedAt {
-		sql, sortColumn = entriesByCreatedAt, columnCreatedAt
+		sql, sortColumn = entriesByCreatedAt[ids], columnCreatedAt
 		filter = []any{pgdb.Timestamp(l.UpdatedAfter), pgdb.Timestamp(l.UpdatedBefore)}
 	}
 	project := wire.AppendText(nil, []byte(l.ProjectID))
 	return &pagelist.Query{
 		Pool:   pgdb.Pinned(pool),
 		SQL:    sql.In(l.Descending),
-		List:   []any{l.ProjectID},
+		List:   append([]any{l.ProjectID}, values...),
 		Bound:  func(p pagelist.Position) []any { return []any{pgdb.Timestamp(p.Key), p.ID} },
 		Filter: filter,
 		Key: func(row *pgdb.Raw) (key int64, id []byte, ok bool) {

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -31,16 +32,20 @@ const firstViewColumn = columnUpdatedAt + 1
 // maxViewRows bounds the rows that one statement reads, however many page views an entry has.
 const maxViewRows = 5000
 
-// pageViews reads a chunk of entries with their page views. It returns a row for each page view, and one row for an
-// entry without any. The parameters are those of the statements of entriesByUpdatedAt, then the limit of rows. That
-// limit also stands in the subquery, so that Postgres does not sort all page views of an entry that has very many.
-var pageViews = map[bool]string{false: pageViewsBy(""), true: pageViewsBy(" DESC")}
+// pageViews reads a chunk of entries with their page views, for each set of filters and either direction. It returns a
+// row for each page view, and one row for an entry without any. The parameters are those of the statements of
+// entriesByUpdatedAt, then the limit of rows. That limit also stands in the subquery, so that Postgres does not sort
+// all page views of an entry that has very many.
+var pageViews = eachIDFilter(func(ids idFilter) map[bool]string {
+	return map[bool]string{false: pageViewsBy(ids, ""), true: pageViewsBy(ids, " DESC")}
+})
 
-func pageViewsBy(direction string) string {
+func pageViewsBy(ids idFilter, direction string) string {
 	entries := pagelist.Keyset{
 		Table: "entries", Columns: entryHeadColumns, Key: "updated_at, entry_id",
-		Where: "project_id = $1 AND {range}",
+		Where: "project_id = $1" + ids.where() + " AND {range}",
 	}.Orders().In(direction != "").Chunk
+	limit := "$" + strconv.Itoa(7+len(ids.columns()))
 	return `
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
        v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
@@ -49,9 +54,9 @@ LEFT JOIN LATERAL (
     SELECT v."timestamp", v.arrival, v.page_id, v.page_key, v.page_index, v.url
     FROM events v
     WHERE v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
-    ORDER BY v."timestamp", v.arrival LIMIT $7
+    ORDER BY v."timestamp", v.arrival LIMIT ` + limit + `
 ) v ON true
-ORDER BY e.updated_at` + direction + `, e.entry_id` + direction + `, v."timestamp", v.arrival LIMIT $7`
+ORDER BY e.updated_at` + direction + `, e.entry_id` + direction + `, v."timestamp", v.arrival LIMIT ` + limit
 }
 
 // furtherViews reads the page views of one entry after the position of a page view.
@@ -79,8 +84,9 @@ type viewSource struct {
 }
 
 func newViewSource(pool pgdb.Querier, l entry.List) *viewSource {
+	ids, _ := idFilterOf(l)
 	return &viewSource{
-		Query: entryQuery(pool, l), sql: pageViews[l.Descending],
+		Query: entryQuery(pool, l), sql: pageViews[ids][l.Descending],
 		project: l.ProjectID, projectText: wire.AppendText(nil, []byte(l.ProjectID)), urls: l.IncludeURLs,
 	}
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/lectern-dev/lectern/shared/pginsert"
@@ -13,16 +14,22 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func statements(t *testing.T) map[string]string {
 	t.Helper()
 	all := pgtest.PackageStatements(t, ".")
-	pgtest.AddList(all, "entriesByUpdatedAtAscending", entriesByUpdatedAt.Ascending)
-	pgtest.AddList(all, "entriesByUpdatedAtDescending", entriesByUpdatedAt.Descending)
-	pgtest.AddList(all, "entriesByCreatedAtAscending", entriesByCreatedAt.Ascending)
-	pgtest.AddList(all, "entriesByCreatedAtDescending", entriesByCreatedAt.Descending)
+	for ids := range entriesByUpdatedAt {
+		by := ""
+		if columns := idFilter(ids).columns(); columns != nil {
+			by = " by " + strings.ReplaceAll(strings.Join(columns, ","), "_id", "") // Postgres cuts names of over 63 bytes
+		}
+		pgtest.AddList(all, "entriesByUpdatedAtAscending"+by, entriesByUpdatedAt[ids].Ascending)
+		pgtest.AddList(all, "entriesByUpdatedAtDescending"+by, entriesByUpdatedAt[ids].Descending)
+		pgtest.AddList(all, "entriesByCreatedAtAscending"+by, entriesByCreatedAt[ids].Ascending)
+		pgtest.AddList(all, "entriesByCreatedAtDescending"+by, entriesByCreatedAt[ids].Descending)
+		all["pageViewsAscending"+by], all["pageViewsDescending"+by] = pageViews[ids][false], pageViews[ids][true]
+	}
 	pgtest.AddList(all, "eventsAscending", events.Ascending)
 	pgtest.AddList(all, "eventsDescending", events.Descending)
 	for types, list := range changes {
 		pgtest.AddList(all, "changes of "+types.String(), list)
 	}
-	all["pageViewsAscending"], all["pageViewsDescending"] = pageViews[false], pageViews[true]
 	return all
 }
 

@@ -1,0 +1,124 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/lectern-dev/lectern/shared/pagelist"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/wire"
+
+	"github.com/lectern-dev/lectern/services/entries/internal/entry"
+)
+
+// An index serves the list of a contact's or an embeddable's entries in the default order. No statement sorts, or reads
+// a row that is not in its page, so page 1,000 costs what page 1 costs.
+func TestIDFiltersUseTheirIndexes(t *testing.T) {
+	if pgtest.Server(t).Citus() {
+		t.Skip("plans of plain Postgres; TestEveryStatementIsOneTask has those of Citus")
+	}
+	conn, err := pgx.Connect(t.Context(), pgtest.Database(t, Schema()).OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	const page, deepest, rows = 10, 1_000 * 10, 22_000
+	// The entries with odd numbers are of the contact and of the embeddable that are asked for.
+	for _, sql := range []string{
+		fmt.Sprintf(`INSERT INTO entries
+		SELECT 'pr_1', 'en_' || i, 'gr_1', 'emb_' || i %% 2, 'co_' || i %% 2, to_timestamp(i), to_timestamp(i), '{}', i
+		FROM generate_series(1, %d) i`, rows),
+		`VACUUM (ANALYZE) entries`,
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for index, l := range map[string]entry.List{
+		"entries_by_contact":    {ContactID: "co_1"},
+		"entries_by_embeddable": {EmbeddableID: "emb_1"},
+	} {
+		for _, l.Descending = range []bool{false, true} {
+			l.ProjectID, l.UpdatedAfter, l.UpdatedBefore = "pr_1", wire.BeforeAll, wire.AfterAll
+			start, end := l.Bounds()
+			before := 2*(deepest-page) - 1 // the last entry of page 999
+			if l.Descending {
+				before = rows - before
+			}
+			views := newViewSource(nil, l)
+			q := views.Query
+			for _, after := range []pagelist.Position{start, {Key: int64(before) * 1e6, ID: fmt.Sprintf("en_%d", before)}} {
+				for _, plan := range []string{"force_custom_plan", "force_generic_plan"} {
+					for _, s := range []struct {
+						name, sql string
+						args      []any
+						rows      int
+					}{
+						{"chunk", q.SQL.Chunk, q.Arguments(after, end, page), page},
+						{"nth", q.SQL.Nth, q.Arguments(after, end, page-1), page + 1},
+						{"last", q.SQL.Last, q.Arguments(after, end), 1},
+						{"page views", views.sql, q.Arguments(after, end, page, maxViewRows), page},
+					} {
+						got := scanOfEntries(t, conn, plan, s.sql, s.args)
+						if want := (scan{Index: index, Rows: s.rows}); got != want {
+							t.Errorf("%s, descending %v, after %+v, %s, %s: %+v, want %+v", index, l.Descending, after, plan, s.name, got, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// scan is how a plan reads the table entries, as EXPLAIN (ANALYZE) has it.
+type scan struct {
+	Index    string `json:"Index Name"`
+	Rows     int    `json:"Actual Rows"`
+	Filtered int    `json:"Rows Removed by Filter"`
+}
+
+// scanOfEntries runs a statement and returns how it reads entries.
+func scanOfEntries(t *testing.T, conn *pgx.Conn, mode, sql string, args []any) scan {
+	t.Helper()
+	literals := make([]string, len(args))
+	for i, arg := range args {
+		if at, ok := arg.(pgtype.Timestamptz); ok {
+			if arg, _ = at.Value(); at.InfinityModifier == pgtype.Finite {
+				arg = at.Time.Format("2006-01-02T15:04:05.999999Z07:00")
+			}
+		}
+		literals[i] = fmt.Sprintf("'%v'", arg)
+	}
+	var text []byte
+	for _, set := range []string{"SET plan_cache_mode = " + mode, "DEALLOCATE ALL", "PREPARE plan AS " + sql} {
+		if _, err := conn.Exec(t.Context(), set, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := conn.QueryRow(t.Context(), "EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE plan("+strings.Join(literals, ", ")+")",
+		pgx.QueryExecModeSimpleProtocol).Scan(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type node struct {
+		scan
+		Relation string `json:"Relation Name"`
+		Plans    []node
+	}
+	var plans []struct{ Plan node }
+	if err := json.Unmarshal(text, &plans); err != nil {
+		t.Fatal(err)
+	}
+	for nodes := []node{plans[0].Plan}; len(nodes) > 0; nodes = append(nodes[1:], nodes[0].Plans...) {
+		if nodes[0].Relation == "entries" {
+			return nodes[0].scan
+		}
+	}
+	t.Fatalf("the plan does not read entries:\n%s", text)
+	return scan{}
+}
