@@ -95,10 +95,11 @@ func TestRequestSaysWhatWasAsked(t *testing.T) {
 	after := time.Date(2024, 1, 2, 3, 4, 5, 6000, time.FixedZone("", 3600))
 	if _, err := c.PageViewsPage(t.Context(), "p/ü 1", PageViewQuery{
 		Paging: Paging{PageSize: 5, Cursor: "c+/="}, Direction: Ascending, UpdatedAfter: after, IncludeURLs: true,
+		EmbeddableID: "e", ContactID: "a&b", GroupID: "g",
 	}); err != nil {
 		t.Fatal(err)
 	}
-	want := "/projects/p%2F%C3%BC%201/entries-page-views?cursor=c%2B%2F%3D&direction=ASC&include_urls=true&limit=5&updated_after=2024-01-02T02%3A04%3A05.000006Z"
+	want := "/projects/p%2F%C3%BC%201/entries-page-views?contact_id=a%26b&cursor=c%2B%2F%3D&direction=ASC&embeddable_id=e&group_id=g&include_urls=true&limit=5&updated_after=2024-01-02T02%3A04%3A05.000006Z"
 	if got.RequestURI != want {
 		t.Errorf("asked for\n%s, want\n%s", got.RequestURI, want)
 	}

@@ -56,6 +56,8 @@ type EntryQuery struct {
 	Direction Direction
 	// UpdatedAfter and UpdatedBefore bound updated_at, both exclusively; zero is no bound.
 	UpdatedAfter, UpdatedBefore time.Time
+	// EmbeddableID, ContactID and GroupID select entries with exactly these ids; empty is any.
+	EmbeddableID, ContactID, GroupID string
 }
 
 func (q EntryQuery) values() url.Values {
@@ -64,6 +66,9 @@ func (q EntryQuery) values() url.Values {
 	setString(v, "direction", string(q.Direction))
 	setTime(v, "updated_after", q.UpdatedAfter)
 	setTime(v, "updated_before", q.UpdatedBefore)
+	setString(v, "embeddable_id", q.EmbeddableID)
+	setString(v, "contact_id", q.ContactID)
+	setString(v, "group_id", q.GroupID)
 	return v
 }
 
@@ -85,6 +90,8 @@ type PageViewQuery struct {
 	Direction Direction
 	// UpdatedAfter and UpdatedBefore bound the entry's updated_at, both exclusively; zero is no bound.
 	UpdatedAfter, UpdatedBefore time.Time
+	// EmbeddableID, ContactID and GroupID select entries with exactly these ids; empty is any.
+	EmbeddableID, ContactID, GroupID string
 	// IncludeURLs asks for the URL of each page view.
 	IncludeURLs bool
 }
@@ -94,6 +101,9 @@ func (q PageViewQuery) values() url.Values {
 	setString(v, "direction", string(q.Direction))
 	setTime(v, "updated_after", q.UpdatedAfter)
 	setTime(v, "updated_before", q.UpdatedBefore)
+	setString(v, "embeddable_id", q.EmbeddableID)
+	setString(v, "contact_id", q.ContactID)
+	setString(v, "group_id", q.GroupID)
 	if q.IncludeURLs {
 		v.Set("include_urls", "true")
 	}

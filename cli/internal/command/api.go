@@ -54,11 +54,14 @@ func patient(attempts int) client.Retry {
 	return r
 }
 
-// filterFlags select entries by when they were updated.
+// filterFlags select entries by when they were updated and by ids.
 type filterFlags struct {
 	Direction     string `enum:"ASC,DESC,asc,desc," default:"" help:"ASC is oldest first, DESC newest first, which is the default." placeholder:"ASC|DESC"`
 	UpdatedAfter  moment `help:"Only entries updated after this time: RFC 3339, or a date." placeholder:"TIME"`
 	UpdatedBefore moment `help:"Only entries updated before this time." placeholder:"TIME"`
+	EmbeddableID  string `name:"embeddable-id" help:"Only entries of this embeddable." placeholder:"ID"`
+	ContactID     string `name:"contact-id" help:"Only entries of this contact." placeholder:"ID"`
+	GroupID       string `name:"group-id" help:"Only entries of this group." placeholder:"ID"`
 }
 
 func (f filterFlags) direction() client.Direction {
@@ -83,6 +86,7 @@ func (f entryFilterFlags) query() client.EntryQuery {
 	return client.EntryQuery{
 		Sort: client.Sort(f.Sort), Direction: f.direction(),
 		UpdatedAfter: f.UpdatedAfter.Time, UpdatedBefore: f.UpdatedBefore.Time,
+		EmbeddableID: f.EmbeddableID, ContactID: f.ContactID, GroupID: f.GroupID,
 	}
 }
 
@@ -94,6 +98,7 @@ type pageViewFilterFlags struct {
 func (f pageViewFilterFlags) query() client.PageViewQuery {
 	return client.PageViewQuery{
 		Direction: f.direction(), UpdatedAfter: f.UpdatedAfter.Time, UpdatedBefore: f.UpdatedBefore.Time,
+		EmbeddableID: f.EmbeddableID, ContactID: f.ContactID, GroupID: f.GroupID,
 		IncludeURLs: f.IncludeURLs,
 	}
 }

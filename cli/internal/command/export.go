@@ -49,6 +49,7 @@ Examples:
 
 	lectern export entries --env-file .lectern/demo.env --out entries.csv
 	lectern export entries --direction ASC --updated-after 2026-09-01 --out september.ndjson
+	lectern export entries --contact-id co_1 --out contact.ndjson
 	lectern export entries --limit 100 | jq -r .entry_data`
 }
 
@@ -57,6 +58,7 @@ func (e *exportEntries) Run(s *Session, c *commands) error {
 	q := export.Query{
 		Kind: export.Entries, Sort: e.Sort, Direction: string(e.direction()),
 		UpdatedAfter: e.UpdatedAfter.String(), UpdatedBefore: e.UpdatedBefore.String(),
+		EmbeddableID: e.EmbeddableID, ContactID: e.ContactID, GroupID: e.GroupID,
 	}
 	return runExport(s, c, e.apiFlags, e.exportFlags, q, e.query().List(e.Project), "entries")
 }
@@ -82,6 +84,7 @@ func (e *exportPageViews) Run(s *Session, c *commands) error {
 	q := export.Query{
 		Kind: export.PageViews, Direction: string(e.direction()),
 		UpdatedAfter: e.UpdatedAfter.String(), UpdatedBefore: e.UpdatedBefore.String(), IncludeURLs: e.IncludeURLs,
+		EmbeddableID: e.EmbeddableID, ContactID: e.ContactID, GroupID: e.GroupID,
 	}
 	return runExport(s, c, e.apiFlags, e.exportFlags, q, e.query().List(e.Project), "entries with their page views")
 }

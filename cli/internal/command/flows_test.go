@@ -67,6 +67,12 @@ func testDemoProject(t *testing.T, environ map[string]string) {
 	if got := must(t, environ, "", "export", "entries", "--sort", "created_at", "--direction", "ASC"); got != want.String() {
 		t.Errorf("%d bytes of entries; want the %d that were made", len(got), want.Len())
 	}
+	one := written(t, demo.WriteEntries)[0]
+	ofOne := must(t, environ, "", "export", "entries", "--contact-id", one["contact_id"].(string),
+		"--embeddable-id", one["embeddable_id"].(string), "--group-id", one["group_id"].(string))
+	if n := strings.Count(ofOne, "\n"); n == 0 || n > 100 || n != strings.Count(ofOne, fmt.Sprintf(`"contact_id":%q`, one["contact_id"])) {
+		t.Errorf("%d entries of a contact: %.500s", n, ofOne)
+	}
 	views := 0
 	for line := range strings.Lines(must(t, environ, "", "export", "page-views", "--include-urls")) {
 		entry := read[client.EntryPageViews](t, line)

@@ -28,8 +28,10 @@ type Query struct {
 	IncludeURLs   bool   `json:"include_urls,omitempty"`
 	// Limit is how many records are exported at most; 0 is all.
 	Limit int `json:"limit,omitempty"`
-	// EmbeddableID is whose versions, and Status which experiments.
+	// EmbeddableID is whose versions or entries, and Status which experiments.
 	EmbeddableID string `json:"embeddable_id,omitempty"`
+	ContactID    string `json:"contact_id,omitempty"`
+	GroupID      string `json:"group_id,omitempty"`
 	Status       string `json:"status,omitempty"`
 }
 
