@@ -1,6 +1,7 @@
 // Package client is the Go client of the public API: a project's entries, their events and page
 // views, its embeddables and their versions, its experiments, as typed records, as iterators that
-// follow cursors, or as the bytes of the answer.
+// follow cursors, or as the bytes of the answer. [Client.Changes] follows everything that is stored or
+// removed.
 //
 //	c, err := client.New("https://api.example.com", client.WithAPIKey(os.Getenv("LECTERN_API_KEY")))
 //	if err != nil {

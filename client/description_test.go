@@ -53,6 +53,8 @@ func TestRecordsEqualTheDescription(t *testing.T) {
 	for name, record := range map[string]any{
 		"Entry":                           Entry{},
 		"EntryEvent":                      Event{},
+		"FeedEvent":                       ChangedEvent{},
+		"RemovalChange":                   removalChange{},
 		"EntryPageViews":                  EntryPageViews{},
 		"PageView":                        PageView{},
 		"Embeddable":                      Embeddable{},
@@ -77,6 +79,13 @@ func TestRecordsEqualTheDescription(t *testing.T) {
 			}
 		})
 	}
+}
+
+// removalChange is a Change with a Removal.
+type removalChange struct {
+	Type ChangeType `json:"change"`
+	Seq  int64      `json:"seq"`
+	Removal
 }
 
 func union(a, b map[string]property) map[string]property {

@@ -10,11 +10,13 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"strconv"
+	"time"
 )
 
 // List names one list of the API with its filters, as raw access needs it. Its methods build it:
 // [EntryQuery.List], [EventQuery.List], [PageViewQuery.List], [EmbeddableQuery.List],
-// [VersionQuery.List], [ExperimentQuery.List].
+// [VersionQuery.List], [ExperimentQuery.List], [ChangeQuery.List].
 type List struct {
 	path   string
 	values url.Values
@@ -55,8 +57,14 @@ type RawPage struct {
 	// Body gives one JSON record a line. It fails with [ErrIncomplete] in the chain when the
 	// connection ends before the page does.
 	Body io.Reader
-	// NextCursor starts the next page; empty on the last.
+	// NextCursor starts the next page; empty on the last. A change feed has one on every page.
 	NextCursor string
+	// Current reports that there is no next page now.
+	Current bool
+	// LastSeq is the number of the newest change, in a change feed.
+	LastSeq int64
+	// RetryAfter is how long the server asked to wait before the next page. [Client.Raw] waits for that long.
+	RetryAfter time.Duration
 	// RequestID is the answer's X-Request-Id.
 	RequestID string
 }
@@ -64,7 +72,7 @@ type RawPage struct {
 // Raw reads one page of at most limit records (0: the server's default) from cursor on ("" is the
 // start) and gives it to receive. When the transfer breaks, receive is called again with the page
 // from its beginning: it must forget what it got before. Errors of receive's own are final; errors of
-// Body it must hand on.
+// Body it must hand on. When the server asks to wait before the next page, Raw returns after that wait.
 func (c *Client) Raw(ctx context.Context, list List, cursor string, limit int, receive func(RawPage) error) error {
 	values := url.Values{}
 	for name, v := range list.values {
@@ -74,16 +82,29 @@ func (c *Client) Raw(ctx context.Context, list List, cursor string, limit int, r
 		setInt(values, "limit", limit)
 	}
 	setString(values, "cursor", cursor)
-	return c.get(ctx, list.path, values, "application/x-ndjson", func(r *http.Response) error {
+	var page RawPage
+	err := c.get(ctx, list.path, values, "application/x-ndjson", func(r *http.Response) (err error) {
 		if err := checkDelimited(r); err != nil {
 			return err
 		}
-		return receive(RawPage{
+		page = RawPage{
 			Body:       &lines{r: r.Body},
 			NextCursor: r.Header.Get("X-Next-Cursor"),
+			Current:    r.Header.Get("Link") == "",
+			RetryAfter: retryAfter(r.Header.Get("Retry-After"), time.Now()),
 			RequestID:  r.Header.Get("X-Request-Id"),
-		})
+		}
+		if last := r.Header.Get("X-Last-Seq"); last != "" {
+			if page.LastSeq, err = strconv.ParseInt(last, 10, 64); err != nil {
+				return fmt.Errorf("X-Last-Seq: %w", err)
+			}
+		}
+		return receive(page)
 	})
+	if err == nil && page.RetryAfter > 0 {
+		err = c.sleep(ctx, page.RetryAfter)
+	}
+	return err
 }
 
 // JSON reads one page as [Client.Raw] does, in one piece and as the JSON array that the API answers
@@ -161,22 +182,29 @@ type Page[T any] struct {
 // readPage reads one page of records.
 func readPage[T any](ctx context.Context, c *Client, list List, cursor string, limit int) (Page[T], error) {
 	var page Page[T]
-	err := c.Raw(ctx, list, cursor, limit, func(raw RawPage) error {
+	err := c.Raw(ctx, list, cursor, limit, func(raw RawPage) (err error) {
 		page = Page[T]{NextCursor: raw.NextCursor}
-		body, err := io.ReadAll(raw.Body)
-		if err != nil {
-			return err
-		}
-		for line := range bytes.Lines(body) {
-			var record T
-			if err := json.Unmarshal(line, &record); err != nil {
-				return fmt.Errorf("record %d of the page: %w", len(page.Records)+1, err)
-			}
-			page.Records = append(page.Records, record)
-		}
-		return nil
+		page.Records, err = decodeLines[T](raw.Body)
+		return err
 	})
 	return page, err
+}
+
+// decodeLines decodes a page of NDJSON.
+func decodeLines[T any](r io.Reader) ([]T, error) {
+	body, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	var records []T
+	for line := range bytes.Lines(body) {
+		var record T
+		if err := json.Unmarshal(line, &record); err != nil {
+			return nil, fmt.Errorf("record %d of the page: %w", len(records)+1, err)
+		}
+		records = append(records, record)
+	}
+	return records, nil
 }
 
 // walk follows a list's cursors. The last pair carries the error that ended it, if one did.
