@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Administrator administers the API keys of projects, on a deployment's internal ports. Its key is an admin key, not an
+// Administrator administers API keys and removes data, on a deployment's internal ports. Its key is an admin key, not an
 // API key of a project.
 type Administrator struct {
 	transport

@@ -1,0 +1,84 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// Removed is what a request removed of entries and their events.
+type Removed struct {
+	Entries int `json:"entries"`
+	Events  int `json:"events"`
+}
+
+// EraseEntry removes an entry and its events for good: later data for its id is rejected. It may be repeated.
+func (a *Administrator) EraseEntry(ctx context.Context, projectID, entryID string) (Removed, error) {
+	var removed Removed
+	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID, "entries", entryID), nil, &removed)
+	return removed, err
+}
+
+// EraseContact removes all entries of a contact for good, and every entry that an event of the contact names, with their
+// events. It may be repeated.
+func (a *Administrator) EraseContact(ctx context.Context, projectID, contactID string) (Removed, error) {
+	var removed Removed
+	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID, "contacts", contactID), nil, &removed)
+	return removed, err
+}
+
+// Purge is what one request of a purge removed, or found in a dry run.
+type Purge struct {
+	Removed
+	// More reports that there is more to remove: the request is to be repeated.
+	More bool `json:"more"`
+}
+
+// Purge removes entries that were last updated before a time, and older events whose entry never came. One request
+// removes at most 10,000 entries. A dry run counts them and removes nothing. Purge may be repeated.
+func (a *Administrator) Purge(ctx context.Context, projectID string, before time.Time, dryRun bool) (Purge, error) {
+	var purge Purge
+	wanted := struct {
+		UpdatedBefore time.Time `json:"updated_before"`
+		DryRun        bool      `json:"dry_run"`
+	}{before.UTC(), dryRun}
+	err := a.call(ctx, &a.transport, http.MethodPost, path("internal", "projects", projectID, "purge"), wanted, &purge)
+	return purge, err
+}
+
+// RemovedProject is what one request removed of a project.
+type RemovedProject struct {
+	// Records are the numbers of removed records by the name that the service gives them, such as "entries".
+	Records map[string]int
+	// More reports that there is more to remove: the request is to be repeated.
+	More bool
+}
+
+// UnmarshalJSON reads the answer of a service: numbers of records, and "more".
+func (r *RemovedProject) UnmarshalJSON(b []byte) error {
+	var fields map[string]any
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return err
+	}
+	*r = RemovedProject{Records: map[string]int{}}
+	for name, value := range fields {
+		switch v := value.(type) {
+		case float64:
+			r.Records[name] = int(v)
+		case bool:
+			if name == "more" {
+				r.More = v
+			}
+		}
+	}
+	return nil
+}
+
+// RemoveProject removes all that one service holds of a project: the service whose internal port the Administrator
+// was made for. The region service revokes the project's keys, so it comes first. RemoveProject may be repeated.
+func (a *Administrator) RemoveProject(ctx context.Context, projectID string) (RemovedProject, error) {
+	var removed RemovedProject
+	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID), nil, &removed)
+	return removed, err
+}
