@@ -86,7 +86,8 @@ func TestUpstreamFaults(t *testing.T) {
 			ports = append(ports, json.Number(strconv.Itoa(port)))
 		}
 		return endpoint(w, "web", m{"destinations": []m{{"pattern": `https://[a-z.]*lectern\.test:\d+/.*`}}, "ports": ports, "timeouts": m{"connect": "500ms", "headers": "200ms", "idle": "200ms"}}) +
-			endpoint(w, "total", m{"origins": []m{{"domain": "example.net"}}, "destinations": []m{{"pattern": `https://[a-z.]*lectern\.test:\d+/.*`}}, "ports": ports, "timeouts": m{"total": "300ms"}})
+			endpoint(w, "total", m{"origins": []m{{"domain": "example.net"}}, "destinations": []m{{"pattern": `https://[a-z.]*lectern\.test:\d+/.*`}}, "ports": ports, "timeouts": m{"total": "300ms"}}) +
+			endpoint(w, "plain", m{"origins": []m{{"domain": "example.org"}}, "destinations": []m{{"pattern": `https://[a-z.]*lectern\.test:\d+/.*`}}, "ports": ports, "timeouts": m{"idle": "200ms"}, "credentials": nil})
 	}})
 	good := &tls.Config{Certificates: []tls.Certificate{w.authority.certificate(t, time.Now().Add(time.Hour), "*.lectern.test")}}
 	expired := &tls.Config{Certificates: []tls.Certificate{w.authority.certificate(t, time.Now().Add(-time.Hour), "*.lectern.test")}}
@@ -117,6 +118,7 @@ func TestUpstreamFaults(t *testing.T) {
 		{"closes without an answer", rude(t, targets, good, func(net.Conn) {}), "upstream_unreachable", 502},
 		{"resets without an answer", rude(t, targets, good, reset), "upstream_unreachable", 502},
 		{"resets in the headers", rude(t, targets, good, func(c net.Conn) { says("HTTP/1.1 200 OK\r\nX-A")(c); reset(c) }), "upstream_unreachable", 502},
+		{"ends in a short body", rude(t, targets, good, says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")), "upstream_unreachable", 502},
 		{"garbage", rude(t, targets, good, says(secretGarbage)), "upstream_unreachable", 502},
 		{"garbage in a header", rude(t, targets, good, says("HTTP/1.1 200 OK\r\n"+secretGarbage)), "upstream_unreachable", 502},
 		{"a switch of protocols", rude(t, targets, good, says("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")), "upstream_unreachable", 502},
@@ -170,7 +172,7 @@ func TestUpstreamFaults(t *testing.T) {
 		"falls silent in a body": func(c net.Conn) { says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")(c); silent(c) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			resp, err := w.client.Do(w.request(call{target: "https://api.lectern.test:" + rude(t, targets, good, speak) + "/"}))
+			resp, err := w.client.Do(w.request(call{target: "https://api.lectern.test:" + rude(t, targets, good, speak) + "/"}.from("https://example.org")))
 			if err != nil {
 				return // the connection ended before the headers were sent
 			}

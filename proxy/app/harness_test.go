@@ -76,6 +76,11 @@ func standard(w *world) string {
 	return endpoint(w, "web", nil)
 }
 
+// passThrough is an endpoint without credentials. Its answers are not searched, and stream as they come.
+func passThrough(w *world) string {
+	return endpoint(w, "web", m{"credentials": nil})
+}
+
 // endpoint writes one for the target, as most tests want it.
 func endpoint(w *world, name string, further m) string {
 	spec := m{

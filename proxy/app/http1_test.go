@@ -25,7 +25,7 @@ func TestTargetsOfHTTP1(t *testing.T) {
 		{"HTTP/1.0", TestHTTP10AnswerThatBreaksOff},
 		{"echoed secrets", TestEchoedSecretsAreScrubbed},
 		{"secrets that may come back", TestScrubbingCanBeOff},
-		{"unused secrets", TestUnusedSecretsAreLeft},
+		{"endpoints without credentials", TestEndpointsWithoutCredentialsPassAnswers},
 		{"changes of the policy", TestPolicyChangesTakeEffect},
 		{"events", TestEventsArriveOneByOne},
 		{"trailers", TestTrailersBothWays},

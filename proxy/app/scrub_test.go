@@ -198,13 +198,14 @@ func TestScrubbingCanBeOff(t *testing.T) {
 	}
 }
 
-func TestUnusedSecretsAreLeft(t *testing.T) {
-	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// TestEndpointsWithoutCredentialsPassAnswers has a target answer with a value of the project that the endpoint may not use.
+func TestEndpointsWithoutCredentialsPassAnswers(t *testing.T) {
+	w := run(t, setup{open: true, manifests: passThrough, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "br")
 		_, _ = io.WriteString(w, canary)
 	})})
-	if got := w.do(call{target: w.url("/")}); got.body != canary || got.Header.Get("Content-Length") == "" {
-		t.Errorf("an answer that no credential was used for: %q %v", got.body, got.Header)
+	if got := w.do(call{target: w.url("/")}); got.body != canary || got.Header.Get("Content-Encoding") != "br" || got.Header.Get("Content-Length") == "" {
+		t.Errorf("an answer to an endpoint without credentials: %q %v", got.body, got.Header)
 	}
 }
 

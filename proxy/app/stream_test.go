@@ -59,7 +59,7 @@ func TestEventsArriveOneByOne(t *testing.T) {
 // TestIdleStreamsAreKept holds an HTTP/2 stream silent for longer than a caller may stall.
 func TestIdleStreamsAreKept(t *testing.T) {
 	goOn := make(chan struct{})
-	w := run(t, setup{open: true, environ: map[string]string{"WRITE_TIMEOUT": "50ms"}, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	w := run(t, setup{open: true, manifests: passThrough, environ: map[string]string{"WRITE_TIMEOUT": "50ms"}, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "first\n")
 		_ = http.NewResponseController(w).Flush()
 		<-goOn
@@ -193,7 +193,7 @@ func TestEarlyAnswer(t *testing.T) {
 
 // TestConversation sends and receives in turns within one request.
 func TestConversation(t *testing.T) {
-	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	w := run(t, setup{open: true, manifests: passThrough, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex()
 		_, _ = io.WriteString(w, "hello\n")
 		_ = http.NewResponseController(w).Flush()
@@ -255,7 +255,7 @@ func TestCallerGoneCancelsTheTarget(t *testing.T) {
 func TestBytesAreExact(t *testing.T) { exact(t, 16<<20) }
 
 func exact(t *testing.T, size int64) {
-	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	w := run(t, setup{open: true, manifests: passThrough, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sum := sha256.New()
 		n, err := io.Copy(sum, r.Body)
 		if err != nil {

@@ -97,6 +97,12 @@ const (
 	DefaultConcurrent     = 256
 )
 
+// Scrubs reports whether answers are searched for the values of the endpoint's credentials: unless the endpoint says
+// otherwise, when it has a credential that it may send.
+func (e *Endpoint) Scrubs() bool {
+	return !e.KeepSecrets && slices.ContainsFunc(e.Credentials, func(c *Credential) bool { return c.Value.Len() >= MinScrubbed })
+}
+
 // allowsOrigin reports whether a request of that origin, "" for none, may use the endpoint.
 func (e *Endpoint) allowsOrigin(origin string) bool {
 	if origin == "" {

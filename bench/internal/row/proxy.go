@@ -55,15 +55,14 @@ func (p *proxied) through(path string) string {
 	return "/proxy?url=" + url.QueryEscape(p.target.URL+path)
 }
 
-// headers returns what a page sends, as lines, with the credential where used is set.
+// headers returns what a page sends, as lines: with the credential where used is set, and else to the endpoint that has
+// none.
 func headers(used bool) []string {
-	lines := []string{
-		"X-Project-ID: " + stage.ProxyProject, "X-Environment: " + stage.ProxyEnvironment, "Origin: " + stage.ProxyOrigin,
-	}
+	lines := []string{"X-Project-ID: " + stage.ProxyProject, "Origin: " + stage.ProxyOrigin}
 	if used {
-		lines = append(lines, "Authorization: Bearer {{ "+stage.ProxyCredential+" }}")
+		return append(lines, "X-Environment: "+stage.ProxyEnvironment, "Authorization: Bearer {{ "+stage.ProxyCredential+" }}")
 	}
-	return lines
+	return append(lines, "X-Environment: "+stage.ProxyPlainEnvironment)
 }
 
 // proxyRate measures small requests with one credential in a header beside a bare ReverseProxy and nginx,

@@ -37,7 +37,7 @@ func request(ctx context.Context, method, address string, body io.Reader, header
 	return req, nil
 }
 
-// proxyBulk measures a large body down and another one up, without a credential, beside a bare ReverseProxy
+// proxyBulk measures a large body down and another one up, by an endpoint without credentials, beside a bare ReverseProxy
 // and the way to the target itself.
 func (b *Bench) proxyBulk(ctx context.Context) (_ []report.Result, err error) {
 	p, err := b.proxied(ctx)

@@ -19,8 +19,10 @@ import (
 const (
 	ProxyProject     = "pr_bench"
 	ProxyEnvironment = "prod"
-	ProxyOrigin      = "https://app.example.com"
-	ProxyCredential  = "cred_bench"
+	// ProxyPlainEnvironment has an endpoint without credentials, whose answers are not searched.
+	ProxyPlainEnvironment = "plain"
+	ProxyOrigin           = "https://app.example.com"
+	ProxyCredential       = "cred_bench"
 
 	proxyValue = "sk_bench_0123456789abcdefghijkl"
 )
@@ -206,7 +208,7 @@ func (s *Stage) writeManifests(folder string, t *Target) error {
 	}
 	_, port, _ := strings.Cut(strings.TrimPrefix(t.URL, "https://"), ":")
 	indented := "    " + strings.ReplaceAll(strings.TrimSpace(string(authority)), "\n", "\n    ")
-	text := fmt.Sprintf(manifests, ProxyProject, ProxyEnvironment, ProxyOrigin, port, ProxyCredential, concurrent, indented, proxyValue)
+	text := fmt.Sprintf(manifests, ProxyProject, ProxyEnvironment, ProxyOrigin, port, ProxyCredential, concurrent, indented, proxyValue, ProxyPlainEnvironment)
 	return errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, "all.yaml"), []byte(text), 0o600))
 }
 
@@ -220,6 +222,19 @@ spec:
   destinations: [{pattern: 'https://localhost:%[4]s/[a-z]+'}]
   ports: [%[4]s]
   credentials: [%[5]s]
+  limits: {concurrent: %[6]d}
+  caBundle: |
+%[7]s
+---
+apiVersion: lectern.dev/v1alpha1
+kind: ProxyEndpoint
+metadata: {name: plain}
+spec:
+  project: %[1]s
+  environment: %[9]s
+  origins: [{pattern: '%[3]s'}]
+  destinations: [{pattern: 'https://localhost:%[4]s/[a-z]+'}]
+  ports: [%[4]s]
   limits: {concurrent: %[6]d}
   caBundle: |
 %[7]s

@@ -188,14 +188,13 @@ type search struct {
 	matcher *scrub.Matcher
 }
 
-// newSearch returns the search for the credentials of the endpoint that a request is sent by, nil when there is nothing to
-// search for. It looks for those of other requests too, because a target may keep what one request sends and give it out
-// to the next.
-func newSearch(v policy.Verdict) *search {
-	if v.Endpoint.KeepSecrets || len(v.Credentials) == 0 {
+// newSearch returns the search for an endpoint's credentials, nil when its answers are not searched. It does not depend on
+// the credentials that a request uses: a target may store what one request sends, and return it to another.
+func newSearch(e *policy.Endpoint) *search {
+	if !e.Scrubs() {
 		return nil
 	}
-	return v.Endpoint.Derive(func(credentials []*policy.Credential) policy.Derived {
+	return e.Derive(func(credentials []*policy.Credential) policy.Derived {
 		s := &search{}
 		for _, c := range credentials {
 			if c.Value.Len() >= policy.MinScrubbed { // others are never sent by an endpoint that searches

@@ -96,7 +96,7 @@ func upstreamFault(ctx context.Context, err error) error {
 	}
 	switch {
 	case errors.Is(err, errUnreadable):
-		return unreachable("The target answered in an encoding that cannot be searched for the credential that was used. Ask for another by Accept-Encoding, or have the endpoint pass such answers.", errUnreadable)
+		return unreachable("The target answered in an encoding that cannot be searched for credentials. Ask for another by Accept-Encoding, or have the endpoint pass such answers.", errUnreadable)
 	case isCertificate(err):
 		return unreachable("The target's TLS certificate is not valid for it.", "the target's certificate could not be verified")
 	case errors.Is(err, syscall.ECONNREFUSED):

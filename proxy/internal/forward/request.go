@@ -44,22 +44,27 @@ func build(t *target.Target, d decision, maxBody int64) (outgoing, error) {
 			return outgoing{}, tooLarge(maxBody)
 		}
 	}
-	if len(values) == 0 {
-		return out, nil
+	if err := fillHeaders(out.header, values); err != nil {
+		return outgoing{}, err
 	}
-	if inHeaders(out.header, values) > maxInHeaders {
-		return outgoing{}, apierr.New(apierr.PayloadTooLarge, fmt.Sprintf("The values that are put into headers are larger than the %d bytes that they may be together.", maxInHeaders))
-	}
-	for name, sent := range out.header {
-		out.header[name] = fillHeader(sent, values)
-	}
-	if !d.verdict.Endpoint.KeepSecrets {
-		// A part of an answer can begin in the middle of a secret, where no search finds it.
-		delete(out.header, "Range")
-		delete(out.header, "If-Range")
-		out.header["Accept-Encoding"] = []string{searchable(out.header["Accept-Encoding"])}
+	if d.verdict.Endpoint.Scrubs() {
+		askSearchable(out.header)
 	}
 	return out, nil
+}
+
+// fillHeaders puts values into headers. The lists of values in sent are the caller's, and are not changed.
+func fillHeaders(sent http.Header, values map[string][]byte) error {
+	if len(values) == 0 {
+		return nil
+	}
+	if inHeaders(sent, values) > maxInHeaders {
+		return apierr.New(apierr.PayloadTooLarge, fmt.Sprintf("The values that are put into headers are larger than the %d bytes that they may be together.", maxInHeaders))
+	}
+	for name, lines := range sent {
+		sent[name] = fillLines(lines, values)
+	}
+	return nil
 }
 
 // inHeaders returns how many bytes of values the headers will hold.
@@ -72,13 +77,21 @@ func inHeaders(h http.Header, values map[string][]byte) (n int) {
 	return n
 }
 
-// fillHeader puts values into those of a header. It does not change sent, which is the caller's.
-func fillHeader(sent []string, values map[string][]byte) []string {
+// fillLines returns the lines of a header with values put in. It does not change sent.
+func fillLines(sent []string, values map[string][]byte) []string {
 	filled := slices.Clone(sent)
 	for i, v := range sent {
 		filled[i] = template.Replace(v, func(dst []byte, id string) []byte { return append(dst, values[id]...) })
 	}
 	return filled
+}
+
+// askSearchable makes the headers of a request ask for an answer that can be searched: whole, because a part can begin in
+// the middle of a secret, and in an encoding that the proxy reads.
+func askSearchable(h http.Header) {
+	delete(h, "Range")
+	delete(h, "If-Range")
+	h["Accept-Encoding"] = []string{searchable(h["Accept-Encoding"])}
 }
 
 // searchable returns the part of an Accept-Encoding that asks for encodings in which an answer can be searched.

@@ -52,7 +52,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 		// The answer may begin before the body has ended. Without this, net/http would read the rest of the body first.
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 always is
 	}
-	answer := &answer{search: newSearch(v), endpoint: v.Endpoint, readBy: readBy, idle: idle, total: total, span: span, record: rec}
+	answer := &answer{search: newSearch(v.Endpoint), endpoint: v.Endpoint, readBy: readBy, idle: idle, total: total, span: span, record: rec}
 	var failed error
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
