@@ -117,27 +117,40 @@ func add(places []int, at int) []int {
 	return append(places, at)
 }
 
-// skipFold returns where the text goes on after a line break at at, escaped or not.
+// skipFold returns where the text goes on after a line break at at and the indentation of the next line. Both may be
+// escaped.
 func (t *text) skipFold(at int) int {
-	for range 2 {
-		if at >= len(t.bytes) {
-			return at
+	next := t.skip(t.skip(at, isLineBreak), isLineBreak) // CR LF are two
+	if next == at {
+		return at
+	}
+	for {
+		after := t.skip(next, isBlank)
+		if after == next {
+			return next
 		}
-		if c := rune(t.bytes[at]); c != '\r' && c != '\n' && !beginsEscape(c) {
-			return at
-		}
-		var buffer [ways]reading
-		before := at
-		for _, r := range t.readings(buffer[:0], at) {
-			if isLineBreak(r.char) {
-				at = r.end
-			}
-		}
-		if at == before {
-			return at
+		next = after
+	}
+}
+
+func isBlank(c rune) bool { return c == ' ' || c == '\t' }
+
+// skip returns where the text goes on after the character at at, if that can be read as one of a class, and else at.
+func (t *text) skip(at int, class func(rune) bool) int {
+	if at >= len(t.bytes) {
+		return at
+	}
+	if c := rune(t.bytes[at]); !class(c) && !beginsEscape(c) {
+		return at
+	}
+	next := at
+	var buffer [ways]reading
+	for _, r := range t.readings(buffer[:0], at) {
+		if class(r.char) {
+			next = r.end
 		}
 	}
-	return at
+	return next
 }
 
 // endsPadded reports whether nothing follows one of the places but the end of base64 text: a character that is not

@@ -16,7 +16,7 @@ type kind uint8
 
 const (
 	plain   kind = iota
-	inBase       // base64 of either alphabet, which may be folded into lines
+	inBase       // base64 of either alphabet, which may be folded into lines, indented or not
 	inHexes      // hexadecimal digits of either case
 )
 

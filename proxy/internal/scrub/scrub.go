@@ -1,6 +1,7 @@
 // Package scrub owns the search for secrets in what a target answers. A secret is found
 //
-//   - as it is, in base64 of either alphabet at any alignment, also folded into lines, and in hexadecimal digits;
+//   - as it is, in base64 of either alphabet at any alignment, also folded into indented lines, and in hexadecimal
+//     digits;
 //   - in base64 of its form in a URL, a form or JSON;
 //   - with any of its characters escaped: percent-encoded, by a backslash as in JSON and JavaScript, as a reference
 //     of HTML or XML, or several of these over each other;

@@ -92,6 +92,7 @@ func TestFindsInsideBase64(t *testing.T) {
 					for how, form := range map[string]string{
 						"as it is": text, "percent-encoded": url.QueryEscape(text), "slashes escaped": strings.ReplaceAll(text, "/", `\/`),
 						"folded": fold(text, "\r\n"), "folded in JSON": fold(text, `\n`),
+						"folded with indented lines": fold(text, "\n  "), "indented in JSON": fold(text, `\r\n\t `),
 					} {
 						got, found := m.String(form)
 						if !found {
@@ -99,7 +100,7 @@ func TestFindsInsideBase64(t *testing.T) {
 							continue
 						}
 						// What is left decodes to nothing that shows more than the bits shared with neighbours.
-						left := strings.NewReplacer("\r\n", "", `\n`, "", `\/`, "/", "%3D", "=").Replace(got)
+						left := strings.NewReplacer("\r\n", "", "\n  ", "", `\r\n\t `, "", `\n`, "", `\/`, "/", "%3D", "=").Replace(got)
 						if n := len(left) - len("[redacted]"); n > shift*4/3+tail*4/3+8 {
 							t.Errorf("%q after %d bytes, %s, %s: %q is left", canary, shift, name, how, got)
 						}
