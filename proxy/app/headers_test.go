@@ -86,7 +86,8 @@ func TestTrailersThatAreHeaders(t *testing.T) {
 	good := &tls.Config{Certificates: []tls.Certificate{w.authority.certificate(t, time.Now().Add(time.Hour), "*.lectern.test")}}
 	port := rude(t, targets, good, func(c net.Conn) {
 		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Cache-Control, X-Sum, X-Accel-Redirect\r\n\r\n2\r\nok\r\n0\r\n"+
-			"Cache-Control: public\r\nAuthorization: x\r\nX-Accel-Redirect: /internal\r\nX_sendfile: /etc/passwd\r\nX-Sum: 1\r\nX-Late: 2\r\n\r\n")
+			"Cache-Control: public\r\nAuthorization: x\r\nX-Accel-Redirect: /internal\r\nX_sendfile: /etc/passwd\r\n"+
+			"Location: https://evil.test/\r\nVary: *\r\nExpires: 0\r\nCDN-Cache-Control: public\r\nContent-Security-Policy: x\r\nX-Sum: 1\r\nX-Late: 2\r\n\r\n")
 	})
 	resp, err := w.client.Do(w.request(call{target: "https://api.lectern.test:" + port + "/"}))
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,6 +28,10 @@ func reveals(text string) bool {
 	var unquoted string
 	if json.Unmarshal([]byte(`"`+strings.Trim(text, `"`)+`"`), &unquoted) == nil {
 		seen += unquoted
+	}
+	for header := range strings.SplitSeq(text, "-") {
+		decoded, _ := hex.DecodeString(header)
+		seen += string(decoded)
 	}
 	for _, part := range strings.FieldsFunc(strings.NewReplacer("-", "+", "_", "/", "\r\n", "").Replace(text), func(r rune) bool {
 		return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", r)
@@ -69,6 +74,9 @@ func TestEchoedSecretsAreScrubbed(t *testing.T) {
 		"header":           func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Echo", "Bearer "+canary) },
 		"header, twice":    func(w http.ResponseWriter, _ *http.Request) { w.Header()["X-Echo"] = []string{"a", canary + canary} },
 		"name of a header": func(w http.ResponseWriter, _ *http.Request) { w.Header()["X-"+canary] = []string{"v"} },
+		"name of a header, in hex": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["X-"+strings.ToUpper(hex.EncodeToString([]byte(canary)))] = []string{"v"}
+		},
 		"location": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "https://x.test/?k="+url.QueryEscape(canary))
 			w.WriteHeader(http.StatusSeeOther)
@@ -159,7 +167,7 @@ func TestEchoedSecretsAreScrubbed(t *testing.T) {
 				}
 			}
 			switch name {
-			case "name of a header", "name of a trailer", "early hints", "wrong encoding":
+			case "name of a header", "name of a header, in hex", "name of a trailer", "early hints", "wrong encoding":
 			case "encoding that can not be read", "two encodings":
 				if (answer{resp, string(body)}).code() != "upstream_unreachable" {
 					t.Errorf("%d %s", resp.StatusCode, body)

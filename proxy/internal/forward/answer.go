@@ -239,8 +239,12 @@ func (s *search) header(h http.Header) (found int) {
 	return found
 }
 
-// inName reports whether a header's name holds a credential. Names lose their case on the way, so case does not count.
+// inName reports whether a header's name holds a credential, written as it is or in a way that keeps its meaning when
+// the case of letters changes, as that of names does on the way.
 func (s *search) inName(name string) bool {
+	if _, hit := s.matcher.String(name); hit {
+		return true
+	}
 	for _, value := range s.values {
 		for at := 0; at+len(value) <= len(name); at++ {
 			if bytes.EqualFold([]byte(name[at:at+len(value)]), value) {

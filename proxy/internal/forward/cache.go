@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -24,19 +25,20 @@ func keepPrivate(h http.Header) {
 		}
 	}
 	h["Cache-Control"] = []string{strings.Join(kept, ", ")}
-	for name := range h {
-		// Some caches obey these and not Cache-Control (RFC 9213, section 2.1).
-		plain := dashed(name)
-		if strings.HasSuffix(plain, "-Cache-Control") || plain == "Surrogate-Control" || plain == "Edge-Control" ||
-			plain == "Cache-Control" && plain != name {
-			delete(h, name)
-		}
-	}
+	maps.DeleteFunc(h, func(name string, _ []string) bool {
+		return commandsSomeCaches(name) || name != "Cache-Control" && dashed(name) == "Cache-Control"
+	})
 	for _, name := range decidedBy {
 		if !slices.ContainsFunc(h["Vary"], func(line string) bool { return listsName(line, name) }) {
 			h.Add("Vary", name)
 		}
 	}
+}
+
+// commandsSomeCaches reports whether some caches obey a header and not Cache-Control (RFC 9213, section 2.1).
+func commandsSomeCaches(name string) bool {
+	name = dashed(name)
+	return strings.HasSuffix(name, "-Cache-Control") || name == "Surrogate-Control" || name == "Edge-Control"
 }
 
 // listsName reports whether a list of headers has a name.

@@ -61,8 +61,16 @@ func (l headerList) remove(h http.Header) {
 // removeTrailers deletes the trailers that the list names, and those that no trailer may be: a receiver that merges
 // trailers into the headers would take them for headers (RFC 9110, section 6.5.1).
 func (l headerList) removeTrailers(h http.Header) {
-	maps.DeleteFunc(h, func(name string, _ []string) bool { return l.has(name) || !httpguts.ValidTrailerHeader(dashed(name)) })
+	maps.DeleteFunc(h, func(name string, _ []string) bool {
+		return l.has(name) || neverTrailers.has(name) || commandsSomeCaches(name) || !httpguts.ValidTrailerHeader(dashed(name))
+	})
 }
+
+// neverTrailers lists headers that say what to do with an answer (RFC 9110, section 6.5.1, by their names in RFC 7231, section
+// 7.1) or that the proxy sets itself, and that [httpguts.ValidTrailerHeader] allows as trailers.
+var neverTrailers = newHeaderList([]string{
+	"Age", "Date", "Expires", "Location", "Retry-After", "Vary", "Warning", "Content-Security-Policy", "X-Content-Type-Options",
+}, nil)
 
 // apiKeyHeader bears a key for our own API, unless its value is a placeholder.
 const apiKeyHeader = "X-Api-Key"

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding/charmap"
+
 	"github.com/lectern-dev/lectern/proxy/internal/template"
 	"github.com/lectern-dev/lectern/proxy/secret"
 	"github.com/lectern-dev/lectern/shared/wire"
@@ -28,8 +30,8 @@ type pattern struct {
 	least int
 }
 
-// patternsOf returns the ways in which a value may be written: as it is, in base64, in hexadecimal digits, and in
-// base64 of what the proxy writes into URLs, forms and JSON. Of a value of several lines it returns those of each line as well,
+// patternsOf returns the ways in which a value may be written: as it is, in base64 and hexadecimal digits, those of its
+// form in ISO 8859-1, and base64 of what the proxy writes into URLs, forms and JSON. Of a value of several lines it returns those of each line as well,
 // because programs indent lines and change their ends.
 func patternsOf(value []byte) []*pattern {
 	patterns := spellings(value)
@@ -67,9 +69,13 @@ func spellings(value []byte) []*pattern {
 	n := len(value)
 	patterns := []*pattern{
 		{text: bytes.Clone(value), least: secret.MinSearchable},
-		{text: hex.AppendEncode(make([]byte, 0, 2*n), value), kind: inHexes, least: 2 * secret.MinSearchable},
+		hexPattern(value),
 	}
 	written := [][]byte{value}
+	if latin1 := inLatin1(value); latin1 != nil {
+		patterns = append(patterns, hexPattern(latin1))
+		written = append(written, latin1)
+	}
 	// With room for the longest result, so that no copy stays behind that Zero does not know.
 	for _, w := range [][]byte{
 		template.AppendURL(make([]byte, 0, 3*n), value), template.AppendForm(make([]byte, 0, 3*n), value), wire.AppendTextPart(make([]byte, 0, 6*n), value),
@@ -89,6 +95,22 @@ func spellings(value []byte) []*pattern {
 		}
 	}
 	return patterns
+}
+
+// inLatin1 returns the form of a value in ISO 8859-1, nil where that is the value itself, does not exist, or is too short
+// to be searched for.
+func inLatin1(value []byte) []byte {
+	latin1 := make([]byte, len(value)) // so that no copy stays behind that Zero does not know
+	n, _, err := charmap.ISO8859_1.NewEncoder().Transform(latin1, value, true)
+	if err != nil || n == len(value) || n < secret.MinSearchable {
+		clear(latin1)
+		return nil
+	}
+	return latin1[:n]
+}
+
+func hexPattern(value []byte) *pattern {
+	return &pattern{text: hex.AppendEncode(make([]byte, 0, 2*len(value)), value), kind: inHexes, least: 2 * secret.MinSearchable}
 }
 
 const base64Alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

@@ -3,6 +3,7 @@
 //   - as it is, in base64 of either alphabet at any alignment, also folded into indented lines, and in hexadecimal
 //     digits;
 //   - in base64 of its form in a URL, a form or JSON;
+//   - in base64 or hexadecimal digits of its form in ISO 8859-1;
 //   - with any of its characters escaped: percent-encoded, by a backslash as in JSON and JavaScript, as a reference
 //     of HTML or XML, or several of these over each other;
 //   - with characters that are not ASCII in UTF-8, in ISO 8859-1, and as UTF-8 that was taken for ISO 8859-1.
