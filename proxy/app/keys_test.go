@@ -38,6 +38,7 @@ func TestAccessByKey(t *testing.T) {
 		code   string
 	}{
 		{"no key", ask(), 401, "unauthorized"},
+		{"no key, and no such project", call{target: w.url("/"), without: []string{"Origin", "X-Project-Id"}, headers: []string{"X-Project-Id", "pr_nobody"}}, 403, "origin_not_allowed"},
 		{"malformed", ask("rk_x"), 401, "unauthorized"},
 		{"another project's", ask(others), 401, "unauthorized"},
 		{"twice", ask(good, good), 401, "unauthorized"},
