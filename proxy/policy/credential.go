@@ -66,16 +66,16 @@ type Credential struct {
 // ValidID reports whether text is a credential's id: "cred_" and 1 to 64 letters, digits, "_" or "-".
 func ValidID(text string) bool { return secret.IsID(text) }
 
-// mayStand reports whether the credential may be put into place.
-func (c *Credential) mayStand(place Place) bool { return c.Places == 0 || c.Places&place == place }
+// allowsPlace reports whether the credential may be put into a place.
+func (c *Credential) allowsPlace(place Place) bool { return c.Places == 0 || c.Places&place == place }
 
-// mayGo reports whether the credential may be sent to a destination.
-func (c *Credential) mayGo(url string) bool {
+// allowsURL reports whether the credential may be sent to a normalised scheme://host[:port]/path.
+func (c *Credential) allowsURL(url string) bool {
 	return len(c.Destinations) == 0 || anyURL(c.Destinations, url)
 }
 
-// mayStandIn reports whether the value may be put into a header of that canonical name.
-func (c *Credential) mayStandIn(header string) bool {
+// allowsHeader reports whether the value may be put into a header of that canonical name.
+func (c *Credential) allowsHeader(header string) bool {
 	return len(c.Headers) == 0 || slices.Contains(c.Headers, header)
 }
 

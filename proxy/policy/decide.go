@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Request is what is decided about.
+// Request is the part of a request that endpoints judge.
 type Request struct {
 	Origin string // the Origin header's value; "" for none
 	Keyed  bool   // it bears a key that is good for the project, with the scope proxy:use
@@ -41,20 +41,19 @@ const (
 	None                        // it is allowed
 )
 
-// Verdict is what one endpoint says about a request.
+// Verdict is the decision of one endpoint about a request.
 type Verdict struct {
 	Endpoint *Endpoint
 	Fault    Fault
 	// Use is the one that is refused, with BadCredential.
 	Use Use
-	// Why says more about a BadCredential than callers are told: for the log and for those who write the
-	// manifests.
+	// Why explains a BadCredential to the authors of the manifests, in the log. Callers are not told.
 	Why string
 	// Credentials are those of the request, each once, with None.
 	Credentials []*Credential
 }
 
-// Judge says what each endpoint of the project and environment thinks of a request, the best verdict first.
+// Judge returns the verdict of each endpoint of the project and environment, the best first.
 func (s *Scope) Judge(r *Request) []Verdict {
 	if s == nil {
 		return nil
@@ -107,38 +106,45 @@ func judge(e *Endpoint, r *Request) Verdict {
 	return v
 }
 
+// judgeUses completes the verdict on a request whose credentials are all that is left to judge.
 func judgeUses(v *Verdict, r *Request) {
 	for _, use := range r.Uses {
 		c := v.Endpoint.credential(use.ID)
-		known := slices.Contains(v.Credentials, c) // and so may go there
-		switch {
-		case c == nil:
-			v.Why = "not among the endpoint's credentials"
-		case !c.mayStand(use.Place), !known && !c.mayGo(r.URL):
-			v.Why = fmt.Sprintf("the credential does not allow this destination, or not in the %s", use.Place)
-		case use.Place == InHeader && !c.mayStandIn(use.Header):
-			v.Why = fmt.Sprintf("the credential may stand in the headers %s, and not in %s", strings.Join(c.Headers, ", "), use.Header)
-		case use.Place == InHeader && !c.fitsHeader():
-			v.Why = "the value holds a line break or another control character, and cannot stand in a header"
-		case !v.Endpoint.KeepSecrets && c.Value.Len() < MinScrubbed:
-			v.Why = fmt.Sprintf("the value has fewer than %d bytes, and the endpoint scrubs answers", MinScrubbed)
-		}
-		if v.Why != "" {
-			v.Fault, v.Use, v.Credentials = BadCredential, use, nil
+		allowedURL := slices.Contains(v.Credentials, c) // an earlier use was judged; patterns are slow
+		if why := v.Endpoint.refuseUse(c, use, r.URL, allowedURL); why != "" {
+			v.Fault, v.Use, v.Why, v.Credentials = BadCredential, use, why, nil
 			return
 		}
-		if !known {
+		if !allowedURL {
 			v.Credentials = append(v.Credentials, c)
 		}
 	}
 	v.Fault = None
 }
 
+// refuseUse returns why the credential c, nil for an unknown one, cannot be used for a request to url; "" when it can. With
+// allowedURL, its destinations are known to allow the URL.
+func (e *Endpoint) refuseUse(c *Credential, use Use, url string, allowedURL bool) string {
+	switch {
+	case c == nil:
+		return "not among the endpoint's credentials"
+	case !c.allowsPlace(use.Place), !allowedURL && !c.allowsURL(url):
+		return fmt.Sprintf("the credential does not allow this destination, or not in the %s", use.Place)
+	case use.Place == InHeader && !c.allowsHeader(use.Header):
+		return fmt.Sprintf("the credential may stand in the headers %s, and not in %s", strings.Join(c.Headers, ", "), use.Header)
+	case use.Place == InHeader && !c.fitsHeader():
+		return "the value holds a line break or another control character, and cannot stand in a header"
+	case !e.KeepSecrets && c.Value.Len() < MinScrubbed:
+		return fmt.Sprintf("the value has fewer than %d bytes, and the endpoint scrubs answers", MinScrubbed)
+	}
+	return ""
+}
+
 // AllowsAfter reports whether a request that the verdict allows may still go to url, which is its target with
 // the credentials in it.
 func (v *Verdict) AllowsAfter(url string) bool {
 	return v.Endpoint.AllowsURL(url) && !slices.ContainsFunc(v.Credentials, func(c *Credential) bool {
-		return !c.mayGo(url)
+		return !c.allowsURL(url)
 	})
 }
 
@@ -154,7 +160,7 @@ func (s *Scope) AllowsOrigin(origin string) bool {
 	return s != nil && origin != "" && slices.ContainsFunc(s.Endpoints, func(e *Endpoint) bool { return e.allowsOrigin(origin) })
 }
 
-// String names the fault for those who write the manifests.
+// String describes the fault for the authors of the manifests.
 func (f Fault) String() string {
 	return [...]string{
 		NoEndpoint:     "no endpoint of this project and environment",
@@ -169,7 +175,7 @@ func (f Fault) String() string {
 	}[f]
 }
 
-// String tells the verdict for those who write the manifests.
+// String describes the verdict for the authors of the manifests.
 func (v Verdict) String() string {
 	var b strings.Builder
 	if v.Endpoint != nil {

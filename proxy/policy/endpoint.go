@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Access is how callers of an endpoint are told from others.
+// Access is how an endpoint authenticates its callers.
 type Access uint8
 
-// The ways.
+// The kinds of access.
 const (
 	ByOrigin Access = iota // by the Origin header: what browsers enforce, and other clients can forge
 	ByKey                  // by an API key with the scope proxy:use
 )
 
-// String gives the name in manifests.
+// String returns the name in manifests.
 func (a Access) String() string {
 	if a == ByKey {
 		return "key"
@@ -24,7 +24,7 @@ func (a Access) String() string {
 	return "origin"
 }
 
-// Endpoint is what may be sent where, for one project and environment.
+// Endpoint allows requests to destinations, for one project and environment.
 type Endpoint struct {
 	Name         string // unique among all endpoints
 	Project      string
@@ -41,7 +41,7 @@ type Endpoint struct {
 	PassUnreadable bool
 	// Roots are the authorities that the target's certificate is checked against. Nil: the system's.
 	Roots *x509.CertPool
-	// RootsID tells different Roots apart.
+	// RootsID identifies Roots: equal ids mean equal certificates.
 	RootsID string
 
 	Limits   Limits
@@ -51,20 +51,20 @@ type Endpoint struct {
 	derived Derived
 }
 
-// Derived is what a caller made of the values of an endpoint's credentials, such as a search for them.
+// Derived is data that a caller computed from the values of an endpoint's credentials, such as a search for them.
 type Derived interface {
-	// Zero overwrites what it holds of the values.
+	// Zero overwrites the parts that contain values.
 	Zero()
 }
 
-// Derive returns what derive makes of the endpoint's credentials. The first call makes it, and the endpoint keeps it
+// Derive returns the result of derive for the endpoint's credentials. The first call makes it, and the endpoint keeps it
 // for later calls. The Snapshot overwrites it together with the values.
 func (e *Endpoint) Derive(derive func([]*Credential) Derived) Derived {
 	e.once.Do(func() { e.derived = derive(e.Credentials) })
 	return e.derived
 }
 
-// zero overwrites what was derived from the values.
+// zero overwrites the data that was derived from the values.
 func (e *Endpoint) zero() {
 	e.once.Do(func() {})
 	if e.derived != nil {

@@ -1,8 +1,8 @@
 // Package policy owns endpoints, credentials and the decision about a request. It
-// is pure: it looks nothing up, and the same request gets the same decision from the same [Snapshot]. What
-// endpoints and credentials are read from is others' (package manifest: a folder).
+// is pure: it looks nothing up, and the same request gets the same decision from the same [Snapshot]. Other packages
+// read endpoints and credentials, such as package manifest from a folder.
 //
-// Rules say what is allowed. What none of them allows is refused.
+// Rules allow. A request that no rule allows is refused.
 package policy
 
 import (
@@ -74,7 +74,7 @@ func (r Rule) allowsOrigin(origin string) bool {
 		return r.matches(origin)
 	}
 	host, ok := strings.CutPrefix(origin, "https://")
-	return ok && r.holds(host)
+	return ok && r.covers(host)
 }
 
 // allowsURL reports whether the rule allows a normalised scheme://host[:port]/path.
@@ -87,7 +87,7 @@ func (r Rule) allowsURL(url string) bool {
 		return false
 	}
 	host, _, _ := strings.Cut(rest, "/")
-	return r.holds(host)
+	return r.covers(host)
 }
 
 // literalSuffix returns text that every whole match of a pattern ends with, "" when it finds none.
@@ -110,8 +110,8 @@ func (r Rule) matches(text string) bool {
 	return strings.HasPrefix(text, r.prefix) && strings.HasSuffix(text, r.suffix) && r.pattern.MatchString(text)
 }
 
-// holds reports whether host is the domain or under it. A host with a port is neither.
-func (r Rule) holds(host string) bool {
+// covers reports whether host is the domain or under it. A host with a port is neither.
+func (r Rule) covers(host string) bool {
 	if r.domain == "" {
 		return false
 	}

@@ -93,7 +93,7 @@ func (s *Snapshot) AllowsPreflight(origin, url, scheme string, port uint16) bool
 // Discard overwrites the values of a Snapshot that was never put in force.
 func (s *Snapshot) Discard() { s.release() }
 
-// release lets go of the snapshot. The last one overwrites the values.
+// release ends one hold on the snapshot. The last one overwrites the values.
 func (s *Snapshot) release() {
 	if s.holders.Add(-1) == 0 {
 		for _, e := range s.endpoints {
@@ -105,7 +105,7 @@ func (s *Snapshot) release() {
 	}
 }
 
-// hold keeps the values until release. False: they are gone.
+// hold keeps the values until release. It reports false when they are overwritten already.
 func (s *Snapshot) hold() bool {
 	for {
 		n := s.holders.Load()
@@ -124,9 +124,9 @@ type Store struct {
 	watch   atomic.Pointer[func(*Snapshot)]
 }
 
-// Acquire returns the Snapshot in force and what gives it back: its credentials have their values until
-// then. It is called once.
-func (s *Store) Acquire() (*Snapshot, func()) {
+// Acquire returns the Snapshot in force, and a function that releases it, which the caller calls once. The credentials
+// keep their values until then.
+func (s *Store) Acquire() (snapshot *Snapshot, release func()) {
 	for {
 		current := s.current.Load()
 		if current == nil {

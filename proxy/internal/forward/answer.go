@@ -18,69 +18,92 @@ import (
 // maxFields bounds the number of an answer's headers. Each is searched, and takes more memory than its bytes.
 const maxFields = 1000
 
-// answer judges the target's answer and makes it the caller's.
+// answer checks the target's answer and turns it into the caller's.
 type answer struct {
-	search   *search // nil: nothing is searched for
-	endpoint *policy.Endpoint
-	readBy   string // the origin whose page may read the answer; "" for none
-	idle     *idleTimer
-	total    *time.Timer // bounds the request's time unless the answer is a stream; nil: no such bound
-	span     *span
-	record   *record
+	search        *search // nil: nothing is searched for
+	endpoint      *policy.Endpoint
+	allowedOrigin string // whose pages may read the answer; "" for none
+	idle          *idleTimer
+	total         *time.Timer // bounds the request's time unless the answer is a stream; nil: no such bound
+	span          *span
+	record        *record
 }
 
-// judge changes what the contract names and nothing else. It is a ReverseProxy's ModifyResponse, which has removed the
-// headers of the connection to the target.
+// judge checks an answer, and makes the changes that the contract names and no others. It is a ReverseProxy's
+// ModifyResponse, which has removed the headers of the connection to the target.
 func (a *answer) judge(res *http.Response) error {
 	a.idle.enter(receiving)
 	a.span.answered(res)
 	if a.total != nil && isStream(res) {
 		a.total.Stop()
 	}
+	if err := checkHead(res); err != nil {
+		return err
+	}
+	dropHeaders(res)
+	body, err := a.scrub(res)
+	if err != nil {
+		return err
+	}
+	res.Body = &answerBody{ReadCloser: body, idle: a.idle, maxBytes: a.endpoint.Limits.ResponseBytes, ended: func() { a.judgeTrailers(res) }}
+	a.addHeaders(res.Header)
+	return nil
+}
+
+// checkHead refuses an answer whose status or number of headers the proxy does not pass on.
+func checkHead(res *http.Response) error {
 	switch {
 	case res.StatusCode < 200 || res.StatusCode > 999:
 		return errStatus // also a switch of protocols, which was not asked for
 	case fields(res.Header) > maxFields:
 		return errFields
 	}
-	fromAnswers.remove(res.Header)
-	fromAnswers.removeTrailers(res.Trailer)
+	return nil
+}
+
+// dropHeaders removes the headers and trailers that do not go on to the caller.
+func dropHeaders(res *http.Response) {
+	droppedFromAnswers.remove(res.Header)
+	droppedFromAnswers.removeTrailers(res.Trailer)
 	if len(res.Trailer) > 0 && res.Request.ProtoMajor == 1 { // of the caller: the request is a copy of its own
 		// HTTP/2 has trailers after a body of known length; HTTP/1.1 has them after chunks only.
 		dropLength(res)
 	}
-	body := res.Body
-	if a.search != nil {
-		a.record.scrubbed += a.search.header(res.Header)
-		a.record.scrubbed += a.search.header(res.Trailer) // the names; the values come after the body
-		var err error
-		if body, err = a.searched(res); err != nil {
-			return err
-		}
+}
+
+// scrub takes the credentials out of the headers, and returns the body without them. It does nothing when the
+// endpoint's answers are not searched.
+func (a *answer) scrub(res *http.Response) (body io.ReadCloser, err error) {
+	if a.search == nil {
+		return res.Body, nil
 	}
-	res.Body = &answerBody{ReadCloser: body, idle: a.idle, most: a.endpoint.Limits.ResponseBytes, ended: func() { a.judgeTrailers(res) }}
-	h := res.Header
+	a.record.scrubbed += a.search.header(res.Header)
+	a.record.scrubbed += a.search.header(res.Trailer) // the names; the values come after the body
+	return a.scrubBody(res)
+}
+
+// addHeaders adds the headers that the proxy gives to the target's answers.
+func (a *answer) addHeaders(h http.Header) {
 	h[SuccessHeader] = []string{"true"}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
 	h["Content-Security-Policy"] = append(h["Content-Security-Policy"], "sandbox")
-	allowOrigin(h, a.readBy)
+	allowOrigin(h, a.allowedOrigin)
 	if len(a.record.verdict.Credentials) > 0 {
 		keepPrivate(h)
 	}
-	return nil
 }
 
 // judgeTrailers does with trailers what judge does with headers.
 func (a *answer) judgeTrailers(res *http.Response) {
-	fromAnswers.removeTrailers(res.Trailer)
+	droppedFromAnswers.removeTrailers(res.Trailer)
 	if a.search != nil {
 		a.record.scrubbed += a.search.header(res.Trailer)
 	}
 }
 
-// searched returns the body of an answer, decoded and without the credentials. It is an error when the body cannot be
+// scrubBody returns the body of an answer, decoded and without the credentials. It is an error when the body cannot be
 // searched.
-func (a *answer) searched(res *http.Response) (io.ReadCloser, error) {
+func (a *answer) scrubBody(res *http.Response) (io.ReadCloser, error) {
 	if !hasBody(res) {
 		if res.Request.Method == http.MethodHead {
 			dropLength(res) // the body of GET may have another length
@@ -96,7 +119,7 @@ func (a *answer) searched(res *http.Response) (io.ReadCloser, error) {
 	}
 	delete(res.Header, "Content-Encoding")
 	if (coding == "" || coding == "identity") && res.ContentLength <= maxWhole && !isStream(res) {
-		return a.searchWhole(res)
+		return a.scrubWhole(res)
 	}
 	dropLength(res)
 	return newScrubbedBody(res.Body, coding, a.search.stream(res.Header), a.record), nil
@@ -106,8 +129,8 @@ func (a *answer) searched(res *http.Response) (io.ReadCloser, error) {
 // known after the search, so the caller gets a Content-Length, and a body that breaks off is answered 502.
 const maxWhole = 32 << 10
 
-// searchWhole reads a body of announced length to its end, and returns it without the credentials.
-func (a *answer) searchWhole(res *http.Response) (io.ReadCloser, error) {
+// scrubWhole reads a body of announced length to its end, and returns it without the credentials.
+func (a *answer) scrubWhole(res *http.Response) (io.ReadCloser, error) {
 	defer res.Body.Close()
 	text := make([]byte, res.ContentLength)
 	if _, err := io.ReadFull(res.Body, text); err != nil {
@@ -123,11 +146,17 @@ func (a *answer) searchWhole(res *http.Response) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(clean)), nil
 }
 
-// isStream reports whether nobody can know how long an answer takes: its length is not announced, or it is a stream of
-// events.
+// isStream reports whether an answer may take any time: its length is not announced, or it is a stream of events.
 func isStream(res *http.Response) bool {
-	media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
-	return res.ContentLength < 0 || strings.EqualFold(strings.TrimSpace(media), "text/event-stream")
+	return res.ContentLength < 0 || mediaType(res.Header) == eventStream
+}
+
+const eventStream = "text/event-stream"
+
+// mediaType returns the type that Content-Type names, in lower case and without parameters.
+func mediaType(h http.Header) string {
+	media, _, _ := strings.Cut(strings.Join(h["Content-Type"], ","), ";")
+	return strings.ToLower(strings.TrimSpace(media))
 }
 
 func dropLength(res *http.Response) {
@@ -152,11 +181,11 @@ func hasBody(res *http.Response) bool {
 // answerBody is the target's body on its way to the caller.
 type answerBody struct {
 	io.ReadCloser
-	idle  *idleTimer
-	most  int64 // bytes; 0: any size
-	n     int64
-	ended func() // called once, when the trailers are known
-	once  sync.Once
+	idle     *idleTimer
+	maxBytes int64 // 0: any size
+	n        int64
+	ended    func() // called once, when the trailers are known
+	once     sync.Once
 }
 
 // Read reads from the target.
@@ -166,7 +195,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 		b.n += int64(n)
 		b.idle.moved()
 	}
-	if b.most > 0 && b.n > b.most {
+	if b.maxBytes > 0 && b.n > b.maxBytes {
 		return 0, errLong
 	}
 	if errors.Is(err, io.EOF) {
@@ -182,7 +211,7 @@ func (b *answerBody) Close() error {
 	return err
 }
 
-// search finds an endpoint's credentials in what comes back.
+// search finds an endpoint's credentials in answers.
 type search struct {
 	values  [][]byte // of the credentials, which overwrite them
 	matcher *scrub.Matcher
@@ -206,14 +235,13 @@ func newSearch(e *policy.Endpoint) *search {
 	}).(*search)
 }
 
-// Zero overwrites what was made of the values.
+// Zero overwrites the patterns that were made of the values.
 func (s *search) Zero() { s.matcher.Zero() }
 
 // stream returns the search through the body of an answer. Where lines are events, it holds back none that has ended.
 func (s *search) stream(h http.Header) *scrub.Stream {
-	media, _, _ := strings.Cut(strings.Join(h["Content-Type"], ","), ";")
-	switch strings.ToLower(strings.TrimSpace(media)) {
-	case "text/event-stream", "application/x-ndjson", "application/jsonl":
+	switch mediaType(h) {
+	case eventStream, "application/x-ndjson", "application/jsonl":
 		return scrub.NewLineStream(s.matcher)
 	}
 	return scrub.NewStream(s.matcher)

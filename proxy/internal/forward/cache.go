@@ -3,8 +3,9 @@ package forward
 import (
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // decidedBy names the headers of a request that the proxy decides by.
@@ -29,7 +30,7 @@ func keepPrivate(h http.Header) {
 		return commandsSomeCaches(name) || name != "Cache-Control" && dashed(name) == "Cache-Control"
 	})
 	for _, name := range decidedBy {
-		if !slices.ContainsFunc(h["Vary"], func(line string) bool { return listsName(line, name) }) {
+		if !httpguts.HeaderValuesContainsToken(h["Vary"], name) {
 			h.Add("Vary", name)
 		}
 	}
@@ -39,16 +40,6 @@ func keepPrivate(h http.Header) {
 func commandsSomeCaches(name string) bool {
 	name = dashed(name)
 	return strings.HasSuffix(name, "-Cache-Control") || name == "Surrogate-Control" || name == "Edge-Control"
-}
-
-// listsName reports whether a list of headers has a name.
-func listsName(line, name string) bool {
-	for listed := range strings.SplitSeq(line, ",") {
-		if strings.EqualFold(strings.TrimSpace(listed), name) {
-			return true
-		}
-	}
-	return false
 }
 
 // splitList splits a list at its commas, but for those in quotes (RFC 9110, section 5.6.1).

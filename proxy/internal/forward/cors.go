@@ -15,11 +15,11 @@ import (
 const preflightSeconds = "600"
 
 // answerPreflight tells a browser whether it may send a request.
-func (h *Handler) answerPreflight(w http.ResponseWriter, r *http.Request, snapshot *policy.Snapshot, a ask, rec *record) error {
+func (h *Handler) answerPreflight(w http.ResponseWriter, r *http.Request, snapshot *policy.Snapshot, in incoming, rec *record) error {
 	if err := h.checkAddress(r.Context()); err != nil {
 		return err
 	}
-	if err := grant(w.Header(), r, snapshot, a); err != nil {
+	if err := grant(w.Header(), r, snapshot, in); err != nil {
 		return err
 	}
 	rec.decision, rec.status = decisionPreflight, http.StatusNoContent
@@ -29,12 +29,12 @@ func (h *Handler) answerPreflight(w http.ResponseWriter, r *http.Request, snapsh
 
 // grant writes the headers that grant a preflight, or returns why it is refused. A preflight carries no project, so
 // any endpoint that allows the origin for the destination grants it.
-func grant(h http.Header, r *http.Request, snapshot *policy.Snapshot, a ask) error {
-	if !snapshot.AllowsOrigin(a.origin) {
-		return apierr.New(apierr.OriginNotAllowed, fmt.Sprintf("The origin %s is not allowed by any endpoint.", a.origin))
+func grant(h http.Header, r *http.Request, snapshot *policy.Snapshot, in incoming) error {
+	if !snapshot.AllowsOrigin(in.origin) {
+		return apierr.New(apierr.OriginNotAllowed, fmt.Sprintf("The origin %s is not allowed by any endpoint.", in.origin))
 	}
-	if !snapshot.AllowsPreflight(a.origin, a.target.AsSent(), a.target.Scheme, a.target.Port) {
-		return denied("The target %s is not among the destinations that are allowed for the origin %s.", bare(a.target.AsSent()), a.origin)
+	if !snapshot.AllowsPreflight(in.origin, in.target.AsSent(), in.target.Scheme, in.target.Port) {
+		return denied("The target %s is not among the destinations that are allowed for the origin %s.", shorten(in.target.AsSent()), in.origin)
 	}
 	methods, headers := r.Header["Access-Control-Request-Method"], strings.Join(r.Header["Access-Control-Request-Headers"], ",")
 	if len(methods) != 1 || !httpguts.ValidHeaderFieldName(methods[0]) { // a method is a token, as a header's name is
@@ -50,26 +50,26 @@ func grant(h http.Header, r *http.Request, snapshot *policy.Snapshot, a ask) err
 	}
 	h["Access-Control-Allow-Methods"] = methods
 	h["Access-Control-Max-Age"] = []string{preflightSeconds}
-	allowOrigin(h, a.origin)
+	allowOrigin(h, in.origin)
 	h.Add("Vary", "Access-Control-Request-Method")
 	h.Add("Vary", "Access-Control-Request-Headers")
 	return nil
 }
 
-// reader returns the origin whose page may read the answer, "" for none. The origin must be allowed by an endpoint of
+// corsOrigin returns the origin whose page may read the answer, "" for none. The origin must be allowed by an endpoint of
 // the project and environment. One that is not known answers like one that does not allow the origin, so that a page
 // cannot learn which exist. Where the request names none, any endpoint will do.
-func reader(snapshot *policy.Snapshot, a ask) string {
+func corsOrigin(snapshot *policy.Snapshot, in incoming) string {
 	allowed := false
-	if a.project == "" {
-		allowed = snapshot.AllowsOrigin(a.origin)
+	if in.project == "" {
+		allowed = snapshot.AllowsOrigin(in.origin)
 	} else {
-		allowed = snapshot.Scope(a.project, a.environment).AllowsOrigin(a.origin)
+		allowed = snapshot.Scope(in.project, in.environment).AllowsOrigin(in.origin)
 	}
 	if !allowed {
 		return ""
 	}
-	return a.origin
+	return in.origin
 }
 
 // allowOrigin lets pages of an origin read the answer. It does nothing for "".

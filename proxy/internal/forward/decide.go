@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
-// decision is what the policy says about a request, and what it was asked.
+// decision is the policy's verdict on a request, with the question that it answers.
 type decision struct {
 	request policy.Request
 	verdict policy.Verdict
@@ -23,45 +23,52 @@ type decision struct {
 // decide asks the policy about a request with all of its credentials. A body that values are put into is held for
 // that, as its placeholders can lead to another endpoint; its memory counts against the client, and against the endpoint
 // that the rest of the request leads to. The decision is set also when it is a refusal.
-func decide(r *http.Request, a ask, scope *policy.Scope, keyed bool, bodies *heldBodies, client string) (decision, error) {
+func decide(r *http.Request, in incoming, scope *policy.Scope, keyed bool, bodies *heldBodies, client string) (decision, error) {
 	header, uses, err := headerToSend(r.Header)
 	if err != nil {
 		return decision{}, err
 	}
-	for _, id := range a.target.IDs() {
+	for _, id := range in.target.IDs() {
 		uses = append(uses, policy.Use{ID: id, Place: policy.InURL})
 	}
 	d := decision{header: header, request: policy.Request{
-		Origin: a.origin, Keyed: keyed, Method: r.Method,
-		Scheme: a.target.Scheme, Port: a.target.Port, URL: a.target.AsSent(), Uses: distinct(uses),
+		Origin: in.origin, Keyed: keyed, Method: r.Method,
+		Scheme: in.target.Scheme, Port: in.target.Port, URL: in.target.AsSent(), Uses: distinct(uses),
 	}}
 	d.verdict = scope.Decide(&d.request)
-	if err := refusal(&d.verdict, &d.request, a.project); err != nil {
+	if err := refusal(&d.verdict, &d.request, in.project); err != nil {
 		return d, err
 	}
 	length := r.ContentLength // -1: not known
 	if wantsTemplating(r) && length != 0 {
-		var err error
-		if d.body, err = bodies.hold(r, d.verdict.Endpoint.Name, client); err != nil {
+		if err := d.holdBody(r, bodies, client); err != nil {
 			return d, err
 		}
 		length = d.body.length()
-		ids := d.body.survey.IDs
-		if len(ids) > template.MaxIDs {
-			return d, apierr.New(apierr.CredentialNotAllowed, fmt.Sprintf("The body names more than %d credentials, and no endpoint has more.", template.MaxIDs))
-		}
-		for _, id := range ids {
-			d.request.Uses = append(d.request.Uses, policy.Use{ID: id, Place: policy.InBody})
-		}
 		d.verdict = scope.Decide(&d.request)
-		if err := refusal(&d.verdict, &d.request, a.project); err != nil {
+		if err := refusal(&d.verdict, &d.request, in.project); err != nil {
 			return d, err
 		}
 	}
-	if most := d.verdict.Endpoint.Limits.RequestBytes; most > 0 && length > most {
-		return d, tooLarge(most)
+	if maxBytes := d.verdict.Endpoint.Limits.RequestBytes; maxBytes > 0 && length > maxBytes {
+		return d, tooLarge(maxBytes)
 	}
 	return d, nil
+}
+
+// holdBody reads the body into memory, and adds the credentials that it names to the policy's request.
+func (d *decision) holdBody(r *http.Request, bodies *heldBodies, client string) (err error) {
+	if d.body, err = bodies.hold(r, d.verdict.Endpoint.Name, client); err != nil {
+		return err
+	}
+	ids := d.body.survey.IDs
+	if len(ids) > template.MaxIDs {
+		return apierr.New(apierr.CredentialNotAllowed, fmt.Sprintf("The body names more than %d credentials, and no endpoint has more.", template.MaxIDs))
+	}
+	for _, id := range ids {
+		d.request.Uses = append(d.request.Uses, policy.Use{ID: id, Place: policy.InBody})
+	}
+	return nil
 }
 
 // distinct returns each credential and place once, in an order that does not depend on that of the headers: which of
@@ -73,8 +80,8 @@ func distinct(uses []policy.Use) []policy.Use {
 	return slices.Compact(uses)
 }
 
-// refusal returns what the caller can change, nil for a request that is allowed. About a credential that may not be
-// used it says one thing only, so that callers cannot learn which others exist.
+// refusal returns the error that tells the caller what to change, nil for a request that is allowed. All credentials that
+// may not be used have one text, so that callers cannot learn which exist.
 func refusal(v *policy.Verdict, r *policy.Request, project string) error {
 	why := fault(v.String())
 	switch v.Fault {
@@ -89,7 +96,7 @@ func refusal(v *policy.Verdict, r *policy.Request, project string) error {
 	case policy.NoKey:
 		return apierr.NotAuthorized().With("projectId", project).Because(why)
 	case policy.BadDestination:
-		return denied("The target %s is not among the destinations that are allowed for this caller. (The query does not count; the path does.)", bare(r.URL)).Because(why)
+		return denied("The target %s is not among the destinations that are allowed for this caller. (The query does not count; the path does.)", shorten(r.URL)).Because(why)
 	case policy.BadPort:
 		return denied("Port %d of the target is not allowed; by default only 443 is, over https.", r.Port).Because(why)
 	case policy.BadMethod:

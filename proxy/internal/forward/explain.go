@@ -31,26 +31,26 @@ type Explanation struct {
 const DefaultMaxTemplatedBody = 10 << 20
 
 // Explain takes a request through the steps of a Handler up to the moment of sending. It looks up nothing and dials
-// nothing. Keyed says that the request bears a good key.
+// nothing. Keyed reports that the request has a valid key.
 func Explain(s *policy.Snapshot, r *http.Request, keyed bool) Explanation {
-	a, err := parse(r)
-	rec := record{ask: a}
+	in, err := parse(r)
+	rec := record{incoming: in}
 	e := Explanation{}
-	if a.target != nil {
-		e.Target = a.target.AsSent()
+	if in.target != nil {
+		e.Target = in.target.AsSent()
 	}
 	switch {
 	case err != nil:
-	case a.preflight:
-		err = grant(http.Header{}, r, s, a)
+	case in.preflight:
+		err = grant(http.Header{}, r, s, in)
 		e.Preflight = err == nil
 	default:
-		scope := s.Scope(a.project, a.environment)
+		scope := s.Scope(in.project, in.environment)
 		var d decision
-		d, err = decide(r, a, scope, keyed, newHeldBodies(DefaultMaxTemplatedBody, 8*DefaultMaxTemplatedBody, time.Minute), "")
+		d, err = decide(r, in, scope, keyed, newHeldBodies(DefaultMaxTemplatedBody, 8*DefaultMaxTemplatedBody, time.Minute), "")
 		defer d.body.release()
 		if err == nil {
-			_, err = build(a.target, d, DefaultMaxTemplatedBody)
+			_, err = build(in.target, d, DefaultMaxTemplatedBody)
 		}
 		rec.verdict = d.verdict
 		e.Verdicts = scope.Judge(&d.request)

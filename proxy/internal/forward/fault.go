@@ -16,7 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
-// fault is why something went wrong, in words of our own. The errors of Go's libraries may quote what a target sent, and
+// fault is the reason of a failure, in the proxy's own words. The errors of Go's libraries may quote what a target sent, and
 // so a credential. The audit record shows the fault of a refusal.
 type fault string
 
@@ -37,14 +37,19 @@ const (
 	errTotal fault = "the request took too long in all"
 )
 
-func tooLarge(most int64) error {
-	return apierr.New(apierr.PayloadTooLarge, fmt.Sprintf("The body is larger than the %d bytes that are allowed here.", most))
+func tooLarge(maxBytes int64) error {
+	return apierr.New(apierr.PayloadTooLarge, fmt.Sprintf("The body is larger than the %d bytes that are allowed here.", maxBytes))
 }
 
-// tooSlow returns the refusal for a body that values are put into and that took longer than within to come.
-func tooSlow(within time.Duration) error {
-	return apierr.New(apierr.InvalidBody, fmt.Sprintf("The request's body did not come within %s, the time for a body that values are put into.", within)).
+// tooSlow returns the refusal for a body that values are put into and that took longer than timeout to come.
+func tooSlow(timeout time.Duration) error {
+	return apierr.New(apierr.InvalidBody, fmt.Sprintf("The request's body did not come within %s, the time for a body that values are put into.", timeout)).
 		Because(fault("the caller's body came too slowly"))
+}
+
+// danglingFault returns the refusal for a placeholder after the beginning of an escape.
+func danglingFault(where, escape string) error {
+	return apierr.BadParameter(where, escape+"{{ … }}", "a placeholder that does not follow the beginning of an escape, which would take a part of the value")
 }
 
 func tooMany(why string, after time.Duration) error {
@@ -64,8 +69,8 @@ func denied(format string, args ...any) *apierr.Error {
 	return apierr.New(apierr.DestinationNotAllowed, fmt.Sprintf(format, args...))
 }
 
-// bare cuts a long URL, so that a message stays readable.
-func bare(url string) string {
+// shorten returns at most the first 200 bytes of a URL, so that a message stays readable.
+func shorten(url string) string {
 	const longest = 200
 	if len(url) > longest {
 		return strings.ToValidUTF8(url[:longest], "") + "…"

@@ -1,6 +1,6 @@
 // Package forward owns a request's way through the proxy. Each step hands a value to the next one:
 //
-//	parse   reads what the caller asks for        ask
+//	parse   reads what the caller sends           incoming
 //	admit   counts it against the client address  leave
 //	decide  asks the policy, with all credentials decision
 //	enter   counts it against the endpoint        leave
@@ -33,7 +33,7 @@ import (
 
 // Keys checks API keys and the rate of callers without one.
 type Keys interface {
-	// Check reports whether key is good for the project and scope; see auth.Guard.
+	// Check reports whether key is valid for the project and scope; see auth.Guard.
 	Check(ctx context.Context, projectID, key string, scope auth.Scope) (auth.Principal, ratelimit.Result, error)
 	// CheckAddress counts a request without a key against its client's rate; see auth.Guard.
 	CheckAddress(ctx context.Context, address string) error
@@ -130,17 +130,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve answers the request, or returns why it is refused.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, snapshot *policy.Snapshot, rec *record) error {
-	a, err := parse(r)
-	rec.ask = a
-	httpapi.InfoFrom(r.Context()).ProjectID = a.project
+	in, err := parse(r)
+	rec.incoming = in
+	httpapi.InfoFrom(r.Context()).ProjectID = in.project
 	if err != nil {
 		return err
 	}
-	if a.preflight {
-		return h.answerPreflight(w, r, snapshot, a, rec)
+	if in.preflight {
+		return h.answerPreflight(w, r, snapshot, in, rec)
 	}
-	scope := snapshot.Scope(a.project, a.environment)
-	keyed, err := h.checkKey(w, r, a, scope)
+	scope := snapshot.Scope(in.project, in.environment)
+	keyed, err := h.checkKey(w, r, in, scope)
 	if err != nil {
 		return err
 	}
@@ -148,45 +148,45 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, snapshot *policy
 	if !keyed {
 		client = auth.Network(httpapi.InfoFrom(r.Context()).ClientAddress)
 	}
-	gone, err := h.admit(client)
+	leaveClient, err := h.admit(client)
 	if err != nil {
 		return err
 	}
-	defer gone()
-	d, err := decide(r, a, scope, keyed, h.bodies, client)
+	defer leaveClient()
+	d, err := decide(r, in, scope, keyed, h.bodies, client)
 	defer d.body.release()
 	rec.verdict = d.verdict
 	rec.bytesIn.Add(d.body.length())
 	if err != nil {
 		return err
 	}
-	leave, err := h.enter(r.Context(), d.verdict.Endpoint)
+	leaveEndpoint, err := h.enter(r.Context(), d.verdict.Endpoint)
 	if err != nil {
 		return err
 	}
-	defer leave()
-	out, err := build(a.target, d, h.o.MaxTemplatedBody)
+	defer leaveEndpoint()
+	out, err := build(in.target, d, h.o.MaxTemplatedBody)
 	if err != nil {
 		return err
 	}
-	return h.send(w, r, out, d.verdict, a.origin, rec)
+	return h.send(w, r, out, d.verdict, in.origin, rec)
 }
 
 // checkKey checks the API key where an endpoint may ask for one, and else the rate of the caller's address. It
 // reports whether the request has a good key.
-func (h *Handler) checkKey(w http.ResponseWriter, r *http.Request, a ask, scope *policy.Scope) (keyed bool, err error) {
+func (h *Handler) checkKey(w http.ResponseWriter, r *http.Request, in incoming, scope *policy.Scope) (keyed bool, err error) {
 	ctx, keys := r.Context(), h.o.Keys
 	sent := r.Header[KeyHeader]
-	if len(sent) == 0 || !scope.WantsKey(a.origin) {
+	if len(sent) == 0 || !scope.WantsKey(in.origin) {
 		return false, h.checkAddress(ctx)
 	}
 	switch {
 	case len(sent) > 1:
-		return false, apierr.NotAuthorized().With("projectId", a.project).Because(auth.ErrMalformed)
+		return false, apierr.NotAuthorized().With("projectId", in.project).Because(auth.ErrMalformed)
 	case keys == nil:
 		return false, apierr.NotAvailable(errNoKeys)
 	}
-	_, rate, err := keys.Check(ctx, a.project, sent[0], auth.ProxyUse)
+	_, rate, err := keys.Check(ctx, in.project, sent[0], auth.ProxyUse)
 	rate.WriteHeader(w.Header())
 	return err == nil, err
 }
@@ -203,8 +203,8 @@ func (h *Handler) checkAddress(ctx context.Context) error {
 func (h *Handler) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	snapshot, release := h.o.Store.Acquire()
 	defer release()
-	a, _ := parse(r) // the fields before a fault are set
-	refuse(w, r, snapshot, &record{ask: a}, err)
+	in, _ := parse(r) // the fields before a fault are set
+	refuse(w, r, snapshot, &record{incoming: in}, err)
 }
 
 // refuse answers with err. A page of an allowed origin may read the answer.
@@ -215,6 +215,6 @@ func refuse(w http.ResponseWriter, r *http.Request, snapshot *policy.Snapshot, r
 	}
 	h := w.Header()
 	h[SuccessHeader] = []string{"false"}
-	allowOrigin(h, reader(snapshot, rec.ask))
+	allowOrigin(h, corsOrigin(snapshot, rec.incoming))
 	httpapi.WriteError(w, r, err)
 }

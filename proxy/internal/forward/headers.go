@@ -11,7 +11,6 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/internal/template"
 	"github.com/lectern-dev/lectern/proxy/policy"
-	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
 // The headers by which callers and the proxy talk to each other.
@@ -66,8 +65,8 @@ func (l headerList) removeTrailers(h http.Header) {
 	})
 }
 
-// neverTrailers lists headers that say what to do with an answer (RFC 9110, section 6.5.1, by their names in RFC 7231, section
-// 7.1) or that the proxy sets itself, and that [httpguts.ValidTrailerHeader] allows as trailers.
+// neverTrailers lists headers that [httpguts.ValidTrailerHeader] allows as trailers, and that control how a receiver treats an
+// answer (RFC 7231, section 7.1) or that the proxy sets itself.
 var neverTrailers = newHeaderList([]string{
 	"Age", "Date", "Expires", "Location", "Retry-After", "Vary", "Warning", "Content-Security-Policy", "X-Content-Type-Options",
 }, nil)
@@ -75,10 +74,10 @@ var neverTrailers = newHeaderList([]string{
 // apiKeyHeader bears a key for our own API, unless its value is a placeholder.
 const apiKeyHeader = "X-Api-Key"
 
-// fromRequests lists the headers of a request that do not go on to the target: those for the proxy, those with which the
+// droppedFromRequests lists the headers of a request that do not go on to the target: those for the proxy, those with which the
 // browser speaks to our host, those of the connection (RFC 9110, section 7.6.1), those of other proxies, those by which
 // targets believe another client address, URL or method, and those of traces.
-var fromRequests = newHeaderList([]string{
+var droppedFromRequests = newHeaderList([]string{
 	TemplatingHeader, ProjectHeader, EnvironmentHeader, KeyHeader, "Cookie", "Cookie2",
 	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings",
@@ -94,22 +93,17 @@ var fromRequests = newHeaderList([]string{
 	"Traceparent", "Tracestate", "Baggage", "B3", "Uber-Trace-Id", "X-Cloud-Trace-Context", "X-Amzn-Trace-Id",
 }, []string{"X-Forwarded-", "X-Envoy-", "X-B3-"})
 
-// fromAnswers lists the headers of an answer that would speak for our host, or that command the servers and caches in
+// droppedFromAnswers lists the headers of an answer that would speak for our host, or that command the servers and caches in
 // front of it.
-var fromAnswers = newHeaderList([]string{
+var droppedFromAnswers = newHeaderList([]string{
 	"Set-Cookie", "Set-Cookie2", "Clear-Site-Data", "Strict-Transport-Security", "Alt-Svc", "Report-To", "Reporting-Endpoints", "Nel",
 	"Public-Key-Pins", "Public-Key-Pins-Report-Only", "Expect-Ct", "Service-Worker-Allowed", "Origin-Agent-Cluster", "Accept-Ch", "Critical-Ch",
 	"Sec-Session-Registration", "Set-Login", SuccessHeader,
 }, []string{"Access-Control-", "X-Accel-", "X-Sendfile", "X-Lighttpd-", "X-Litespeed-", "X-Reproxy-", "X-Envoy-"})
 
-// dangling refuses a placeholder after the beginning of an escape.
-func dangling(where, escape string) error {
-	return apierr.BadParameter(where, escape+"{{ … }}", "a placeholder that does not follow the beginning of an escape, which would take a part of the value")
-}
-
-// exact lists headers that the proxy reads or writes itself, and whose spelling with "_" it removes: a target may take
-// that for the header.
-var exact = newHeaderList([]string{
+// droppedWithUnderscore lists headers that the proxy reads or writes itself. It drops their spelling with "_" from requests,
+// because a target may take that for the header.
+var droppedWithUnderscore = newHeaderList([]string{
 	"Accept-Encoding", "Content-Encoding", "Content-Length", "Content-Type", "If-Range",
 }, nil)
 
@@ -119,7 +113,7 @@ func headerToSend(sent http.Header) (http.Header, []policy.Use, error) {
 	var uses []policy.Use
 	listed := connectionHeaders(sent)
 	for name, values := range sent {
-		if fromRequests.has(name) || listed[dashed(name)] || strings.Contains(name, "_") && exact.has(name) {
+		if droppedFromRequests.has(name) || listed[dashed(name)] || strings.Contains(name, "_") && droppedWithUnderscore.has(name) {
 			continue
 		}
 		if dashed(name) == apiKeyHeader {
@@ -133,7 +127,7 @@ func headerToSend(sent http.Header) (http.Header, []policy.Use, error) {
 				continue
 			}
 			if escape := template.Dangling([]byte(v)); escape != "" {
-				return nil, nil, dangling(name, escape)
+				return nil, nil, danglingFault(name, escape)
 			}
 			template.Each(v, func(id string) { uses = append(uses, policy.Use{ID: id, Place: policy.InHeader, Header: name}) })
 		}
@@ -154,7 +148,7 @@ func trailersToSend(sent http.Header) http.Header {
 			trailer[name] = nil
 		}
 	}
-	fromRequests.removeTrailers(trailer)
+	droppedFromRequests.removeTrailers(trailer)
 	return trailer
 }
 

@@ -15,17 +15,17 @@ import (
 
 // heldBodies bounds the memory of the bodies that values are put into, and the time in which they are read.
 type heldBodies struct {
-	most   int64 // bytes of one body
-	memory int64 // bytes of all bodies together
-	within time.Duration
-	taken  *usage
+	maxBytes int64         // of one body
+	memory   int64         // bytes that all bodies together may take
+	timeout  time.Duration // for reading one body
+	taken    *usage
 }
 
-func newHeldBodies(most, memory int64, within time.Duration) *heldBodies {
-	return &heldBodies{most: most, memory: memory, within: within, taken: newUsage()}
+func newHeldBodies(maxBytes, memory int64, timeout time.Duration) *heldBodies {
+	return &heldBodies{maxBytes: maxBytes, memory: memory, timeout: timeout, taken: newUsage()}
 }
 
-// shares returns what a body counts against. One endpoint may take half of the memory, and one client a quarter, so that
+// shares returns the bounds that a body counts against. One endpoint may take half of the memory, and one client a quarter, so that
 // neither keeps it from all others.
 func (b *heldBodies) shares(endpoint, client string) []share {
 	shares := []share{{holder{kind: ofAll}, b.memory}, {holder{ofEndpoint, endpoint}, b.memory / 2}}
@@ -51,8 +51,8 @@ func (b *heldBodies) hold(r *http.Request, endpoint, client string) (*heldBody, 
 	if err != nil {
 		return nil, err
 	}
-	if r.ContentLength > b.most {
-		return nil, tooLarge(b.most)
+	if r.ContentLength > b.maxBytes {
+		return nil, tooLarge(b.maxBytes)
 	}
 	held := &heldBody{of: b, shares: b.shares(endpoint, client), syntax: syntax}
 	if err := held.read(r.Body); err != nil {
@@ -61,13 +61,13 @@ func (b *heldBodies) hold(r *http.Request, endpoint, client string) (*heldBody, 
 	}
 	if escape := template.Dangling(held.text); escape != "" {
 		held.release()
-		return nil, dangling("body", escape)
+		return nil, danglingFault("body", escape)
 	}
 	held.survey = template.Examine(syntax, held.text)
 	return held, nil
 }
 
-// bodySyntax returns what a body is written in, by its headers.
+// bodySyntax returns the syntax that a request's headers give for its body.
 func bodySyntax(h http.Header) (template.Syntax, error) {
 	coding := strings.TrimSpace(strings.Join(h["Content-Encoding"], ","))
 	if coding != "" && !strings.EqualFold(coding, "identity") {
@@ -84,7 +84,7 @@ func bodySyntax(h http.Header) (template.Syntax, error) {
 // read reads a body to its end. The server bounds each read, so a body that trickles ends one read after the deadline
 // at the latest.
 func (h *heldBody) read(body io.Reader) error {
-	deadline := time.Now().Add(h.of.within)
+	deadline := time.Now().Add(h.of.timeout)
 	for {
 		if len(h.text) == cap(h.text) {
 			if err := h.grow(); err != nil {
@@ -94,14 +94,14 @@ func (h *heldBody) read(body io.Reader) error {
 		n, err := body.Read(h.text[len(h.text):cap(h.text)])
 		h.text = h.text[:len(h.text)+n]
 		switch {
-		case h.length() > h.of.most:
-			return tooLarge(h.of.most)
+		case h.length() > h.of.maxBytes:
+			return tooLarge(h.of.maxBytes)
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return bodyFault(err)
 		case time.Now().After(deadline):
-			return tooSlow(h.of.within)
+			return tooSlow(h.of.timeout)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (h *heldBody) read(body io.Reader) error {
 func (h *heldBody) grow() error {
 	const least = 64 << 10
 	had := int64(cap(h.text))
-	size := min(max(2*had, least), h.of.most+1)
+	size := min(max(2*had, least), h.of.maxBytes+1)
 	if full, ok := h.of.taken.take(size, h.shares...); !ok {
 		switch full {
 		case ofEndpoint:

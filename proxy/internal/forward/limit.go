@@ -18,36 +18,38 @@ func (h *Handler) enter(ctx context.Context, e *policy.Endpoint) (leave func(), 
 			return nil, tooMany("too many requests come to this endpoint", max(rate.RetryAfter, time.Millisecond))
 		}
 	}
-	if e.Limits.Concurrent == 0 {
-		return func() {}, nil
-	}
-	slot := share{holder{ofEndpoint, e.Name}, int64(e.Limits.Concurrent)}
-	if _, ok := h.running.take(1, slot); !ok {
-		return nil, tooMany("too many requests to this endpoint run at a time", time.Second)
-	}
-	return func() { h.running.give(1, slot) }, nil
+	return h.takeSlot(holder{ofEndpoint, e.Name}, e.Limits.Concurrent, "too many requests to this endpoint run at a time")
 }
 
 // admit counts a request without a key against the bound of its client, from before its body is read. The caller calls
-// leave at the end of the request. A client is what auth.Network makes of its address; "" has no bound.
+// leave at the end of the request. The client is its address as auth.Network groups it; "" has no bound.
 func (h *Handler) admit(client string) (leave func(), err error) {
-	if client == "" || h.o.ClientConcurrent == 0 {
+	if client == "" {
 		return func() {}, nil
 	}
-	slot := share{holder{ofClient, client}, int64(h.o.ClientConcurrent)}
+	return h.takeSlot(holder{ofClient, client}, h.o.ClientConcurrent, "too many requests of this client address run at a time")
+}
+
+// takeSlot takes one of a holder's slots, and returns the function that gives it back. When all are taken, the refusal gives
+// full as the reason. A limit of 0 is none.
+func (h *Handler) takeSlot(of holder, limit int, full string) (leave func(), err error) {
+	if limit == 0 {
+		return func() {}, nil
+	}
+	slot := share{of, int64(limit)}
 	if _, ok := h.running.take(1, slot); !ok {
-		return nil, tooMany("too many requests of this client address run at a time", time.Second)
+		return nil, tooMany(full, time.Second)
 	}
 	return func() { h.running.give(1, slot) }, nil
 }
 
-// usage counts what holders have taken of a resource: slots, or bytes. A holder of nothing takes no memory.
+// usage counts how much of a resource, in slots or bytes, each holder has taken. Holders of nothing are forgotten.
 type usage struct {
 	mu   sync.Mutex
 	held map[holder]int64
 }
 
-// holder is what a resource is counted for.
+// holder takes shares of a resource: an endpoint, a client, or all requests together.
 type holder struct {
 	kind holderKind
 	name string // of an endpoint, or a client's network
@@ -64,7 +66,7 @@ const (
 // share is a bound on what one holder may hold.
 type share struct {
 	holder
-	most int64
+	limit int64
 }
 
 func newUsage() *usage { return &usage{held: map[holder]int64{}} }
@@ -75,7 +77,7 @@ func (u *usage) take(n int64, shares ...share) (full holderKind, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, s := range shares {
-		if u.held[s.holder]+n > s.most {
+		if u.held[s.holder]+n > s.limit {
 			return s.kind, false
 		}
 	}
@@ -94,39 +96,4 @@ func (u *usage) give(n int64, shares ...share) {
 			delete(u.held, s.holder)
 		}
 	}
-}
-
-// buckets keeps rates in this process alone, by the generic cell rate algorithm: for a proxy without Redis.
-type buckets struct {
-	now func() time.Time
-
-	mu  sync.Mutex
-	due map[string]time.Time // when the bucket will be full again
-}
-
-func newBuckets(now func() time.Time) *buckets {
-	return &buckets{now: now, due: map[string]time.Time{}}
-}
-
-// Allow asks for one request of key at the rate.
-func (b *buckets) Allow(_ context.Context, key string, rate ratelimit.Rate) ratelimit.Result {
-	if rate.PerSecond <= 0 {
-		return ratelimit.Result{Allowed: true}
-	}
-	rate.Burst = max(1, rate.Burst)
-	every := time.Second / time.Duration(rate.PerSecond)
-	room := every * time.Duration(rate.Burst)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.now()
-	due := b.due[key]
-	if due.Before(now) {
-		due = now
-	}
-	next := due.Add(every)
-	if over := next.Sub(now) - room; over > 0 {
-		return ratelimit.Result{Rate: rate, ResetAfter: due.Sub(now), RetryAfter: over}
-	}
-	b.due[key] = next
-	return ratelimit.Result{Rate: rate, Allowed: true, Remaining: int((room - next.Sub(now)) / every), ResetAfter: next.Sub(now)}
 }

@@ -30,10 +30,10 @@ const (
 // no value, path or query for them.
 type record struct {
 	began    time.Time
-	ask      ask
+	incoming incoming
 	verdict  policy.Verdict
 	decision apierr.Code // empty: allowed
-	why      string      // the reason of a refusal, for those who write the manifests
+	why      string      // the reason of a refusal, for the authors of the manifests
 	status   int         // 0: no answer began
 	bytesIn  atomic.Int64
 	bytesOut int64
@@ -60,10 +60,10 @@ func (rec *record) credentials() []string {
 
 // destination returns host:port of the target; "" when it could not be read.
 func (rec *record) destination() string {
-	if rec.ask.target == nil {
+	if rec.incoming.target == nil {
 		return ""
 	}
-	return rec.ask.target.Address()
+	return rec.incoming.target.Address()
 }
 
 // finish logs and counts a request, once, however it ends.
@@ -72,17 +72,22 @@ func (h *Handler) finish(r *http.Request, rec *record) {
 		rec.decision = decisionAllowed
 	}
 	elapsed := h.o.Now().Sub(rec.began)
-	h.metrics.note(rec, elapsed)
-	info := httpapi.InfoFrom(r.Context())
+	h.metrics.add(rec, elapsed)
+	rec.audit(r.Context(), elapsed)
+}
+
+// audit writes the audit record of a request that took so long.
+func (rec *record) audit(ctx context.Context, elapsed time.Duration) {
+	info := httpapi.InfoFrom(ctx)
 	// A Logger would look up its caller for every request, so the record goes straight to the handler.
 	out := info.Logger.Handler()
-	if !out.Enabled(r.Context(), slog.LevelInfo) {
+	if !out.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
 	line := slog.NewRecord(rec.began.Add(elapsed), slog.LevelInfo, "audit", 0)
 	for _, a := range []struct{ name, value string }{
-		{"project", rec.ask.project}, {"environment", rec.ask.environment}, {"endpoint", rec.endpoint()},
-		{"origin", rec.ask.origin}, {"destination", rec.destination()},
+		{"project", rec.incoming.project}, {"environment", rec.incoming.environment}, {"endpoint", rec.endpoint()},
+		{"origin", rec.incoming.origin}, {"destination", rec.destination()},
 		{"reason", rec.why}, {"key_id", info.KeyID}, {"client", info.ClientAddress},
 	} {
 		if a.value != "" {
@@ -104,7 +109,7 @@ func (h *Handler) finish(r *http.Request, rec *record) {
 	if !rec.complete {
 		line.AddAttrs(slog.Bool("cut", true))
 	}
-	_ = out.Handle(r.Context(), line) // the log cannot report that it fails
+	_ = out.Handle(ctx, line) // the log cannot report that it fails
 	info.Recorded = true
 }
 
@@ -116,7 +121,7 @@ type metrics struct {
 	kinds    sync.Map // of outcome to []metric.RecordOption, made once
 }
 
-// outcome is what requests are counted by. Both come from small sets.
+// outcome holds the attributes of a request's metrics. Both come from small sets.
 type outcome struct {
 	decision apierr.Code
 	class    string // of the status: 2xx
@@ -147,7 +152,8 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	return m, errors.Join(errs[:]...)
 }
 
-func (m *metrics) note(rec *record, elapsed time.Duration) {
+// add counts a request that has ended.
+func (m *metrics) add(rec *record, elapsed time.Duration) {
 	m.inFlight.Add(-1)
 	class := "none"
 	if rec.status >= 100 && rec.status < 600 {
@@ -165,7 +171,7 @@ func (m *metrics) note(rec *record, elapsed time.Duration) {
 	}
 }
 
-// span is the trace's part of a call to a target. What is sent to the target carries nothing of it.
+// span is the trace's part of a call to a target. The request to the target carries no trace context.
 type span struct{ trace.Span }
 
 func (h *Handler) startSpan(ctx context.Context, to *target.Target, rec *record) (context.Context, *span) {

@@ -25,7 +25,7 @@ func transportKey(e *policy.Endpoint) dial.Key {
 // send sends the request and passes the answer on. It returns an error only while the caller has no answer. When the
 // answer breaks off later, ReverseProxy panics with http.ErrAbortHandler, and the server ends the caller's connection, so
 // that no part looks whole.
-func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v policy.Verdict, readBy string, rec *record) error {
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v policy.Verdict, allowedOrigin string, rec *record) error {
 	limits, timeouts := v.Endpoint.Limits, v.Endpoint.Timeouts
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
@@ -34,9 +34,8 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 		ctx, stop = context.WithTimeoutCause(ctx, timeouts.Total, errTotal)
 		defer stop()
 	}
-	var total *time.Timer // nil: the endpoint says, or the request is a stream
-	if timeouts.Total == 0 && h.o.TotalTimeout > 0 && (out.body != nil || r.ContentLength >= 0) {
-		total = time.AfterFunc(h.o.TotalTimeout, func() { cancel(errTotal) })
+	total := h.newTotalTimer(out, r, timeouts, func() { cancel(errTotal) })
+	if total != nil {
 		defer total.Stop()
 	}
 	idle := newIdleTimer(timeouts.Idle, func() { cancel(errIdle) })
@@ -47,12 +46,12 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 	in := r.WithContext(httptrace.WithClientTrace(ctx, followPhases(idle)))
 	var sent *sentBody // nil: no body streams
 	if out.body == nil && r.ContentLength != 0 {
-		sent = &sentBody{source: r.Body, most: limits.RequestBytes, idle: idle, record: rec, trailer: r.Trailer}
+		sent = &sentBody{source: r.Body, maxBytes: limits.RequestBytes, idle: idle, record: rec, trailer: r.Trailer}
 		in.Body = sent
 		// The answer may begin before the body has ended. Without this, net/http would read the rest of the body first.
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 always is
 	}
-	answer := &answer{search: newSearch(v.Endpoint), endpoint: v.Endpoint, readBy: readBy, idle: idle, total: total, span: span, record: rec}
+	answer := &answer{search: newSearch(v.Endpoint), endpoint: v.Endpoint, allowedOrigin: allowedOrigin, idle: idle, total: total, span: span, record: rec}
 	var failed error
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
@@ -79,6 +78,16 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 	return upstreamFault(ctx, failed)
 }
 
+// newTotalTimer returns a timer that calls expired after the default time of a request, nil when the endpoint sets a time
+// of its own or the request is a stream.
+func (h *Handler) newTotalTimer(out outgoing, r *http.Request, timeouts policy.Timeouts, expired func()) *time.Timer {
+	streams := out.body == nil && r.ContentLength < 0
+	if timeouts.Total > 0 || h.o.TotalTimeout <= 0 || streams {
+		return nil
+	}
+	return time.AfterFunc(h.o.TotalTimeout, expired)
+}
+
 // silent drops what ReverseProxy logs: its text may quote what a target sent, and so a credential.
 var silent = log.New(io.Discard, "", 0)
 
@@ -93,7 +102,7 @@ func closeAfter(h http.Header, r *http.Request) {
 // maxInterim bounds the interim answers (1xx) to a request.
 const maxInterim = 64
 
-// followPhases tells the timer how far the request has come, and bounds the interim answers.
+// followPhases returns a trace that moves the timer from phase to phase, and bounds the interim answers.
 func followPhases(idle *idleTimer) *httptrace.ClientTrace {
 	var interim atomic.Int32
 	return &httptrace.ClientTrace{
@@ -126,12 +135,12 @@ func (b *buffers) Put(buffer []byte) {
 
 // sentBody is the caller's body on its way to the target.
 type sentBody struct {
-	source  io.Reader
-	most    int64 // bytes; 0: any size
-	idle    *idleTimer
-	record  *record
-	trailer http.Header // of the caller; net/http fills it in at the end of the body
-	out     http.Header // the trailers that the transport sends; nil: none
+	source   io.Reader
+	maxBytes int64 // 0: any size
+	idle     *idleTimer
+	record   *record
+	trailer  http.Header // of the caller; net/http fills it in at the end of the body
+	out      http.Header // the trailers that the transport sends; nil: none
 
 	n     int64
 	ended atomic.Bool           // read to its end, well formed
@@ -146,7 +155,7 @@ func (b *sentBody) Read(p []byte) (int, error) {
 		b.record.bytesIn.Add(int64(n))
 		b.idle.moved()
 	}
-	if b.most > 0 && b.n > b.most {
+	if b.maxBytes > 0 && b.n > b.maxBytes {
 		err = errTooLarge
 	}
 	switch {
@@ -179,7 +188,7 @@ func (b *sentBody) forwardTrailers(out *http.Request) {
 func (b *sentBody) unfinished() bool { return b != nil && !b.ended.Load() }
 
 // failure returns the refusal for a body that could not be read, nil for none.
-func (b *sentBody) failure(most int64) error {
+func (b *sentBody) failure(maxBytes int64) error {
 	if b == nil {
 		return nil
 	}
@@ -188,7 +197,7 @@ func (b *sentBody) failure(most int64) error {
 	case err == nil:
 		return nil
 	case errors.Is(*err, errTooLarge):
-		return tooLarge(most)
+		return tooLarge(maxBytes)
 	}
 	return bodyFault(*err)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// ask is what a caller asks for.
-type ask struct {
+// incoming is a request as the caller sends it, beside its headers and body.
+type incoming struct {
 	origin               string // of the page; "" when none was sent
 	preflight            bool   // a browser asks whether it may send a request
 	project, environment string // "" for a preflight
@@ -23,21 +23,21 @@ type ask struct {
 }
 
 // parse reads a request. On an error, the fields that it read before the fault are set.
-func parse(r *http.Request) (a ask, err error) {
-	if a.origin, err = readOrigin(r.Header); err != nil {
-		return a, err
+func parse(r *http.Request) (in incoming, err error) {
+	if in.origin, err = readOrigin(r.Header); err != nil {
+		return in, err
 	}
 	if isUpgrade(r) {
-		return a, apierr.New(apierr.UpgradeNotSupported, "The proxy carries requests and answers; it does not upgrade connections (no WebSocket, no CONNECT).")
+		return in, apierr.New(apierr.UpgradeNotSupported, "The proxy carries requests and answers; it does not upgrade connections (no WebSocket, no CONNECT).")
 	}
-	a.preflight = isPreflight(r)
-	if !a.preflight {
-		if a.project, a.environment, err = readScope(r.Header); err != nil {
-			return a, err
+	in.preflight = isPreflight(r)
+	if !in.preflight {
+		if in.project, in.environment, err = readScope(r.Header); err != nil {
+			return in, err
 		}
 	}
-	a.target, err = readTarget(r.URL.RawQuery)
-	return a, err
+	in.target, err = readTarget(r.URL.RawQuery)
+	return in, err
 }
 
 // readOrigin returns the origin of the page that sends the request, "" for none.
