@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -50,9 +49,10 @@ func AddKeys(rt *httpapi.Router, cfg Config, admins *auth.AdminKeys, admin *keyr
 	})
 }
 
-func notConfigured(http.ResponseWriter, *http.Request, *auth.Act) error {
-	return apierr.New(apierr.Unavailable, "This service cannot administer keys: AUTH_ADMIN_DATABASE_URL is not set.")
-}
+// errNoKeyAdmin is the answer of a service that cannot administer keys.
+var errNoKeyAdmin = apierr.New(apierr.Unavailable, "This service cannot administer keys: AUTH_ADMIN_DATABASE_URL is not set.")
+
+func notConfigured(http.ResponseWriter, *http.Request, *auth.Act) error { return errNoKeyAdmin }
 
 // list answers with the metadata of all keys of the project.
 func (k *keys) list(w http.ResponseWriter, r *http.Request, _ *auth.Act) error {
@@ -68,7 +68,7 @@ func (k *keys) list(w http.ResponseWriter, r *http.Request, _ *auth.Act) error {
 	for i := range found {
 		records[i] = k.recordOf(found[i])
 	}
-	return writeKeys(w, records)
+	return httpapi.WriteJSON(w, records)
 }
 
 // mint mints a key and answers with it.
@@ -88,7 +88,7 @@ func (k *keys) mint(w http.ResponseWriter, r *http.Request, act *auth.Act) error
 	act.KeyID = minted.ID
 	record := k.recordOf(minted)
 	record.Key = key.Reveal()
-	return writeKeys(w, record)
+	return httpapi.WriteJSON(w, record)
 }
 
 // rotate mints a key in the place of another one and answers with it. Its audit line names the key that it replaces.
@@ -109,7 +109,7 @@ func (k *keys) rotate(w http.ResponseWriter, r *http.Request, act *auth.Act) err
 	act.NewKeyID = minted.ID
 	record := k.recordOf(minted)
 	record.Key = key.Reveal()
-	return writeKeys(w, record)
+	return httpapi.WriteJSON(w, record)
 }
 
 // revoke revokes a key and answers with its metadata. It may be repeated.
@@ -123,7 +123,7 @@ func (k *keys) revoke(w http.ResponseWriter, r *http.Request, act *auth.Act) err
 	if err != nil {
 		return keyFault(err, id)
 	}
-	return writeKeys(w, k.recordOf(revoked))
+	return httpapi.WriteJSON(w, k.recordOf(revoked))
 }
 
 func pathKey(r *http.Request) (project, id string, err error) {
@@ -147,42 +147,42 @@ func readMint(w http.ResponseWriter, r *http.Request, project string) (pgkeys.Mi
 		Key       jsontext.Value `json:"key"`
 	}
 	o := pgkeys.MintOptions{ProjectID: project}
-	if err := readOptional(w, r, &fields, allowed); err != nil {
+	if err := httpapi.ReadOptional(w, r, &fields, allowed); err != nil {
 		return o, err
 	}
-	if given(fields.Name) {
-		name, ok := text(fields.Name)
+	if httpapi.Given(fields.Name) {
+		name, ok := httpapi.JSONText(fields.Name)
 		if !ok {
-			return o, invalidField("name", fields.Name.String(), "a string")
+			return o, httpapi.InvalidField("name", fields.Name.String(), "a string")
 		}
 		o.Name = name
 	}
-	if given(fields.Scopes) {
+	if httpapi.Given(fields.Scopes) {
 		scopes, err := parseScopes(fields.Scopes)
 		if err != nil {
 			return o, err
 		}
 		o.Scopes = scopes
 	}
-	if given(fields.ExpiresAt) {
-		at, ok := text(fields.ExpiresAt)
+	if httpapi.Given(fields.ExpiresAt) {
+		at, ok := httpapi.JSONText(fields.ExpiresAt)
 		micros, err := wire.ParseTime(at)
 		if !ok || err != nil {
-			return o, invalidField("expires_at", fields.ExpiresAt.String(), "a date and time such as 2030-01-31T09:30:00Z, or null for no expiry")
+			return o, httpapi.InvalidField("expires_at", fields.ExpiresAt.String(), "a date and time such as 2030-01-31T09:30:00Z, or null for no expiry")
 		}
 		o.ExpiresAt = wire.Time(micros)
 	}
-	if given(fields.Rate) {
+	if httpapi.Given(fields.Rate) {
 		rate, err := strconv.Atoi(fields.Rate.String())
 		if err != nil {
-			return o, invalidField("rate", fields.Rate.String(), "a whole number of requests a second, or null for the default")
+			return o, httpapi.InvalidField("rate", fields.Rate.String(), "a whole number of requests a second, or null for the default")
 		}
 		o.Rate = rate
 	}
-	if given(fields.Key) {
-		key, ok := text(fields.Key)
+	if httpapi.Given(fields.Key) {
+		key, ok := httpapi.JSONText(fields.Key)
 		if !ok || key == "" {
-			return o, invalidField("key", "a value that is not shown", "a string of 1 to 512 printable ASCII characters")
+			return o, httpapi.InvalidField("key", "a value that is not shown", "a string of 1 to 512 printable ASCII characters")
 		}
 		o.Value = config.NewSecret(key)
 	}
@@ -191,7 +191,7 @@ func readMint(w http.ResponseWriter, r *http.Request, project string) (pgkeys.Mi
 
 // parseScopes parses an array of the names of scopes, of at least one.
 func parseScopes(v jsontext.Value) (auth.Scopes, error) {
-	bad := invalidField("scopes", v.String(), "an array of one or more of "+strings.Join(auth.ScopeNames(), ", "))
+	bad := httpapi.InvalidField("scopes", v.String(), "an array of one or more of "+strings.Join(auth.ScopeNames(), ", "))
 	var names []string
 	if json.Unmarshal(v, &names) != nil || len(names) == 0 {
 		return 0, bad
@@ -212,47 +212,24 @@ func readOverlap(w http.ResponseWriter, r *http.Request) (time.Duration, error) 
 	var fields struct {
 		Overlap jsontext.Value `json:"overlap"`
 	}
-	if err := readOptional(w, r, &fields, `{"overlap": "24h"}, or no body`); err != nil {
+	if err := httpapi.ReadOptional(w, r, &fields, `{"overlap": "24h"}, or no body`); err != nil {
 		return 0, err
 	}
-	if !given(fields.Overlap) {
+	if !httpapi.Given(fields.Overlap) {
 		return defaultOverlap, nil
 	}
-	duration, ok := text(fields.Overlap)
+	duration, ok := httpapi.JSONText(fields.Overlap)
 	overlap, err := time.ParseDuration(duration)
 	if !ok || err != nil {
-		return 0, invalidField("overlap", fields.Overlap.String(), "a duration of 0s or more, such as 24h or 90m")
+		return 0, httpapi.InvalidField("overlap", fields.Overlap.String(), "a duration of 0s or more, such as 24h or 90m")
 	}
 	return overlap, nil
-}
-
-// readOptional reads a JSON object into fields, which keeps its zero value if the request has no body.
-func readOptional(w http.ResponseWriter, r *http.Request, fields any, allowed string) error {
-	body, err := readBody(w, r)
-	if err != nil || len(body) == 0 {
-		return err
-	}
-	if err := checkType(r.Header); err != nil {
-		return err
-	}
-	if err := json.Unmarshal(body, fields, json.RejectUnknownMembers(true)); err != nil {
-		return invalidBody(faultOfJSON(err), allowed)
-	}
-	return nil
-}
-
-// given reports whether a field was sent, and not as null.
-func given(v jsontext.Value) bool { return v != nil && v.Kind() != 'n' }
-
-// invalidField says that a field of the body was given as shown, and what is allowed instead.
-func invalidField(name, shown, allowed string) error {
-	return apierr.New(apierr.InvalidBody, fmt.Sprintf("%q was given as %s; allowed: %s.", name, shortened(shown), allowed))
 }
 
 // keyFault turns an error of the keys' administration into the answer for the client.
 func keyFault(err error, keyID string) error {
 	if invalid, ok := errors.AsType[*pgkeys.Invalid](err); ok {
-		return invalidField(invalid.Argument, strconv.Quote(invalid.Given), invalid.Allowed)
+		return httpapi.InvalidField(invalid.Argument, strconv.Quote(invalid.Given), invalid.Allowed)
 	}
 	switch {
 	case errors.Is(err, pgkeys.ErrNotFound):
@@ -260,7 +237,7 @@ func keyFault(err error, keyID string) error {
 	case errors.Is(err, pgkeys.ErrInactive):
 		return apierr.New(apierr.KeyNotFound, "The key is revoked or has expired, and cannot be rotated. Mint a new one.").With("keyId", keyID)
 	case errors.Is(err, pgkeys.ErrExists):
-		return invalidField("key", "a value that is not shown", "a key that the project does not have yet")
+		return httpapi.InvalidField("key", "a value that is not shown", "a key that the project does not have yet")
 	}
 	return err
 }
@@ -304,15 +281,4 @@ func orNull[T comparable](value T) *T {
 		return nil
 	}
 	return &value
-}
-
-// writeKeys answers with one or more keys. No cache may store the answer.
-func writeKeys(w http.ResponseWriter, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Cache-Control", "no-store")
-	writeJSON(w, append(body, '\n'))
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
@@ -17,10 +16,10 @@ func (a *API) lookUpRegion(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.ParseQuery(r).Err(); err != nil {
 		return err
 	}
-	if err := checkType(r.Header); err != nil {
+	if err := httpapi.CheckJSON(r.Header); err != nil {
 		return err
 	}
-	body, err := readBody(w, r)
+	body, err := httpapi.ReadBody(w, r)
 	if err != nil {
 		return err
 	}
@@ -56,20 +55,20 @@ func parseLookUp(body []byte, now func() time.Time) (lookUp, error) {
 		ProjectID jsontext.Value `json:"projectId"`
 		At        jsontext.Value `json:"at"`
 	}
-	if err := json.Unmarshal(body, &fields, json.RejectUnknownMembers(true)); err != nil {
-		return lookUp{}, badLookUp(faultOfJSON(err))
+	if err := httpapi.DecodeJSON(body, &fields, lookUpAllowed); err != nil {
+		return lookUp{}, err
 	}
 	if fields.ProjectID == nil {
 		return lookUp{}, badLookUp("has no projectId")
 	}
-	id, ok := text(fields.ProjectID)
+	id, ok := httpapi.JSONText(fields.ProjectID)
 	if !ok || !wire.ValidIdentifier(id) {
 		return lookUp{}, badLookUp("has a projectId that is not a text of 1 to 256 bytes without NUL")
 	}
 	if fields.At == nil {
 		return lookUp{id, now()}, nil
 	}
-	at, ok := text(fields.At)
+	at, ok := httpapi.JSONText(fields.At)
 	micros, err := wire.ParseTime(at)
 	if !ok || err != nil {
 		return lookUp{}, badLookUp("has an at that is not a date and time")
@@ -77,7 +76,8 @@ func parseLookUp(body []byte, now func() time.Time) (lookUp, error) {
 	return lookUp{id, wire.Time(micros)}, nil
 }
 
+// lookUpAllowed is what a body of operation 9 may be.
+const lookUpAllowed = `{"projectId": "…"}, with "at" (a date and time such as 2022-01-31T09:30:00Z) if you like`
+
 // badLookUp says what is wrong with a body of operation 9, and what is allowed.
-func badLookUp(why string) error {
-	return invalidBody(why, `{"projectId": "…"}, with "at" (a date and time such as 2022-01-31T09:30:00Z) if you like`)
-}
+func badLookUp(why string) error { return httpapi.InvalidBody(why, lookUpAllowed) }
