@@ -89,12 +89,16 @@ func (k *AdminKeys) holder(key string) string {
 
 var errAdminKey = errors.New("the admin key is not one of those configured")
 
-// Act is what a handler tells the audit line of an act. Both ids are public ones of API keys, or empty.
+// Act is what a handler tells the audit line of an act. It has no personal data. Both ids are public ones of API keys, or
+// empty.
 type Act struct {
 	// KeyID is the key that the act minted, replaced or revoked.
 	KeyID string
 	// NewKeyID is the key that replaces it.
 	NewKeyID string
+	// Removed is how much the act removed, as far as it came: a struct of numbers with JSON names. Nil: the act removes
+	// nothing.
+	Removed any
 }
 
 // AdminHandler serves a request of an administrator, or returns an error as [httpapi.HandlerFunc] does.
@@ -102,8 +106,8 @@ type AdminHandler func(w http.ResponseWriter, r *http.Request, act *Act) error
 
 // Protect lets requests through to next whose [KeyHeader] is an admin key, exactly once. Others are answered
 // Unauthorized before anything of the body is read. After next, Protect logs the act in one audit line: actor, action,
-// project, key_id, new_key_id if the act replaced a key, and as outcome "done" or the code of the error. LOG_LEVEL does
-// not hide the line.
+// project, key_id, new_key_id if the act replaced a key, removed if it removes data, and as outcome "done" or the code of
+// the error. LOG_LEVEL does not hide the line.
 func (k *AdminKeys) Protect(action string, next AdminHandler) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		key, err := keyOf(r.Header)
@@ -137,6 +141,9 @@ func audit(ctx context.Context, actor, action string, act *Act, err error) {
 	}
 	if act.NewKeyID != "" {
 		line.AddAttrs(slog.String("new_key_id", act.NewKeyID))
+	}
+	if act.Removed != nil {
+		line.AddAttrs(slog.Any("removed", act.Removed))
 	}
 	_ = info.Logger.Handler().Handle(ctx, line) // a log cannot report its own failure
 }

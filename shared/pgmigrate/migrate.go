@@ -31,9 +31,10 @@ type Role string
 
 // The roles. A schema grants those that its service has.
 const (
-	Reader Role = "reader" // serves the public operations
-	Ingest Role = "ingest" // stores incoming data
-	Admin  Role = "admin"  // administers the keys
+	Reader  Role = "reader"  // serves the public operations
+	Ingest  Role = "ingest"  // stores incoming data
+	Remover Role = "remover" // removes data
+	Admin   Role = "admin"   // administers the keys
 )
 
 // RoleStatementTimeout is the statement_timeout that [Migrate] gives to roles, for connections that set none

@@ -83,12 +83,16 @@ func Public() []Route {
 	}
 }
 
-// Internal returns where data comes in and what only operators see, on the internal ports.
+// Internal returns where data comes in, what only operators see and what administrators do, on the internal ports. What
+// several services have under one path is not among them: DELETE /internal/projects/{projectId} goes to each service.
 func Internal() []Route {
 	post := []string{http.MethodPost}
 	return []Route{
 		{Entries, "ingestEntries", "/internal/entries", post, IngestKey, ""},
 		{Entries, "ingestEvents", "/internal/events", post, IngestKey, ""},
+		{Entries, "eraseEntry", "/internal/projects/{projectId}/entries/{entryId}", []string{http.MethodDelete}, AdminKey, ""},
+		{Entries, "eraseContact", "/internal/projects/{projectId}/contacts/{contactId}", []string{http.MethodDelete}, AdminKey, ""},
+		{Entries, "purgeEntries", "/internal/projects/{projectId}/purge", post, AdminKey, ""},
 		{Embeddables, "ingestEmbeddables", "/internal/embeddables", post, IngestKey, ""},
 		{Embeddables, "ingestEmbeddableVersions", "/internal/embeddable-versions", post, IngestKey, ""},
 		{Experiments, "ingestExperiments", "/internal/experiments", post, IngestKey, ""},

@@ -40,6 +40,10 @@ type Config struct {
 	// The same database by the role that writes what comes in. Not set: nothing comes in.
 	IngestDatabaseURL config.Secret `env:"INGEST_DATABASE_URL"`
 
+	// The same database by the role that removes data. The command migrate reads the role's name and grants it its
+	// rights. Not set: requests to remove data are answered 503.
+	RemoveDatabaseURL config.Secret `env:"REMOVE_DATABASE_URL"`
+
 	// The same database by its owner, who migrates. Required to migrate.
 	MigrateDatabaseURL config.Secret `env:"MIGRATE_DATABASE_URL"`
 
@@ -48,6 +52,10 @@ type Config struct {
 
 	// The keys of those who may send data in, comma-separated; any of them is good. Not set: nobody may.
 	IngestKeys []config.Secret `env:"INGEST_API_KEYS"`
+
+	// The keys of administrators, who remove data and, at region, administer the API keys of projects: name=key,
+	// comma-separated. The name stands in the audit log; several keys may have the same name. Not set: nobody may.
+	AdminKeys []config.Secret `env:"ADMIN_API_KEYS"`
 
 	HTTP      httpserver.Config
 	Auth      auth.Config
@@ -58,6 +66,12 @@ type Config struct {
 
 	// LogOutput takes the log. Nil: standard error.
 	LogOutput io.Writer `env:"-"`
+}
+
+// Validate reports an ADMIN_API_KEYS that cannot be parsed.
+func (c Config) Validate() error {
+	_, err := auth.ParseAdminKeys(c.AdminKeys)
+	return err
 }
 
 // Definition is what one service adds.
@@ -88,8 +102,12 @@ type Parts struct {
 	Read *pgreplica.Reads
 	// Write is the pool of the role that takes data in, nil when nothing comes in.
 	Write *pgdb.Pool
+	// Remove is the pool of the role that removes data, nil when there is none.
+	Remove *pgdb.Pool
 	// IngestKeys let data in.
 	IngestKeys *auth.SharedKeys
+	// AdminKeys let administrators in.
+	AdminKeys *auth.AdminKeys
 	// Stopping ends when requests that wait for news should end.
 	Stopping context.Context
 }
@@ -100,6 +118,10 @@ func (p *Parts) Go(run func(context.Context)) { p.stack.Go(run) }
 
 // Run serves until ctx ends, and then shuts down gracefully.
 func Run(ctx context.Context, cfg Config, d Definition) (err error) {
+	admins, err := auth.ParseAdminKeys(cfg.AdminKeys)
+	if err != nil {
+		return err
+	}
 	if cfg.DatabaseURL.IsZero() {
 		return &config.Fault{Variable: "DATABASE_URL", Problem: "is not set, and is required"}
 	}
@@ -130,7 +152,7 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	}
 	stopping, stop := context.WithCancel(context.Background())
 	defer stop()
-	parts := &Parts{stack: &stack, Telemetry: tel, IngestKeys: auth.NewSharedKeys(cfg.IngestKeys), Stopping: stopping}
+	parts := &Parts{stack: &stack, Telemetry: tel, IngestKeys: auth.NewSharedKeys(cfg.IngestKeys), AdminKeys: admins, Stopping: stopping}
 	if parts.Primary, err = open(cfg.DatabaseURL, d.Name); err != nil {
 		return fmt.Errorf("DATABASE_URL: %w", err)
 	}
@@ -144,6 +166,11 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 	if !cfg.IngestDatabaseURL.IsZero() {
 		if parts.Write, err = open(cfg.IngestDatabaseURL, d.Name+" ingest"); err != nil {
 			return fmt.Errorf("INGEST_DATABASE_URL: %w", err)
+		}
+	}
+	if !cfg.RemoveDatabaseURL.IsZero() {
+		if parts.Remove, err = open(cfg.RemoveDatabaseURL, d.Name+" remove"); err != nil {
+			return fmt.Errorf("REMOVE_DATABASE_URL: %w", err)
 		}
 	}
 	keys := keyring.Options{Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Pool: cfg.Pool}
@@ -240,8 +267,9 @@ func migrate(ctx context.Context, cfg Config, d Definition, tel *telemetry.Telem
 		return &config.Fault{Variable: "MIGRATE_DATABASE_URL", Problem: "is not set, and is required to migrate"}
 	}
 	roles := map[pgmigrate.Role]string{
-		pgmigrate.Reader: pgmigrate.UserOf(cfg.DatabaseURL.Reveal()),
-		pgmigrate.Ingest: pgmigrate.UserOf(cfg.IngestDatabaseURL.Reveal()),
+		pgmigrate.Reader:  pgmigrate.UserOf(cfg.DatabaseURL.Reveal()),
+		pgmigrate.Ingest:  pgmigrate.UserOf(cfg.IngestDatabaseURL.Reveal()),
+		pgmigrate.Remover: pgmigrate.UserOf(cfg.RemoveDatabaseURL.Reveal()),
 	}
 	if err := pgmigrate.Migrate(ctx, cfg.MigrateDatabaseURL.Reveal(), d.Schema, roles, tel.Logger); err != nil {
 		return err

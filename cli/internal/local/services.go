@@ -116,6 +116,7 @@ func (r *run) startServices(ctx context.Context, all []service, dbs databases, e
 		own := maps.Clone(environ)
 		if db, stores := dbs.of[string(s.name)]; stores {
 			own["DATABASE_URL"], own["INGEST_DATABASE_URL"], own["MIGRATE_DATABASE_URL"] = db.reader, db.ingest, db.owner
+			own["REMOVE_DATABASE_URL"] = db.remover
 		}
 		started++
 		go func() {

@@ -70,7 +70,7 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 }
 
 // database is one service's or that of the keys, by its roles. A role that there is none of is empty.
-type database struct{ owner, reader, ingest, admin string }
+type database struct{ owner, reader, ingest, remover, admin string }
 
 // databases are those of a run.
 type databases struct {
@@ -82,7 +82,7 @@ type databases struct {
 // would be there, and Postgres takes as many connections as all pools together may ask for.
 const (
 	defaultPoolSize  = 8
-	poolsEach        = 3  // a service's: to read, to take data in, and to look keys up; the proxy has one of them, region one more
+	poolsEach        = 4  // a service's: to read, to take data in, to remove it, and to look keys up; the proxy has one of them, region one more
 	spareConnections = 20 // of listeners, migrations, and whoever looks at the data
 )
 
@@ -127,7 +127,7 @@ func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (data
 	}
 	r.parts.Add(pg.Stop)
 	ensure := func(name string, d database) (database, error) {
-		roles := []*string{&d.owner, &d.reader, &d.ingest, &d.admin}
+		roles := []*string{&d.owner, &d.reader, &d.ingest, &d.remover, &d.admin}
 		for _, role := range roles {
 			if *role == "" {
 				continue
@@ -155,7 +155,9 @@ func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (data
 			continue
 		}
 		name := string(s.name)
-		if result.of[name], err = ensure(name, database{owner: name + "_owner", reader: name + "_reader", ingest: name + "_ingest"}); err != nil {
+		if result.of[name], err = ensure(name, database{
+			owner: name + "_owner", reader: name + "_reader", ingest: name + "_ingest", remover: name + "_remover",
+		}); err != nil {
 			return result, fmt.Errorf("the database of %s: %w", s.name, err)
 		}
 	}

@@ -32,9 +32,11 @@ func definition(cfg Config) service.Definition {
 		Schema: store.Schema(),
 		Routes: func(p *service.Parts) (public, internal *httpapi.Router) {
 			public = api.Routes(cfg.API, store.New(p.Read), p.Keys.Guard)
+			internal = httpapi.NewRouter()
 			if p.Write != nil {
-				internal = api.InternalRoutes(cfg.Ingest, store.NewWriter(p.Write), p)
+				api.AddIngest(internal, cfg.Ingest, store.NewWriter(p.Write), p)
 			}
+			api.AddRemoval(internal, store.NewRemover(p.Remove), p)
 			return public, internal
 		},
 	}

@@ -45,14 +45,16 @@ func newRoutes(cfg Config, p *service.Parts) (public, internal *httpapi.Router) 
 	})
 	hints := newHints(p)
 	p.Go(func(ctx context.Context) { hints.Listen(ctx, waiting, p.Telemetry.Logger) })
+	p.Go(hints.Publish)
 	numbering := &backfill{log: p.Telemetry.Logger}
+	internal = httpapi.NewRouter()
 	if p.Write != nil {
 		writer := store.NewWriter(p.Write)
 		numbering.writer = writer
-		p.Go(hints.Publish)
 		p.Go(numbering.run)
-		internal = api.InternalRoutes(cfg.Ingest, writer, hints.Send, p)
+		api.AddIngest(internal, cfg.Ingest, writer, hints.Send, p)
 	}
+	api.AddRemoval(internal, store.NewRemover(p.Remove), hints.Send, p)
 	public = api.Routes(api.Options{
 		Config: cfg.API, Store: reader, Guard: p.Keys.Guard, Watch: waiting, Stopping: p.Stopping,
 	})

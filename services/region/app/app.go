@@ -4,7 +4,6 @@ package app
 import (
 	"context"
 
-	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/service"
 
@@ -22,20 +21,14 @@ type Config struct {
 }
 
 // Run serves until ctx ends, and then shuts down gracefully.
-func Run(ctx context.Context, cfg Config) error {
-	admins, err := auth.ParseAdminKeys(cfg.API.AdminKeys)
-	if err != nil {
-		return err
-	}
-	return service.Run(ctx, cfg.Config, definition(cfg, admins))
-}
+func Run(ctx context.Context, cfg Config) error { return service.Run(ctx, cfg.Config, definition(cfg)) }
 
 // Migrate migrates the service database, and the key database if one is configured.
 func Migrate(ctx context.Context, cfg Config) error {
-	return service.Migrate(ctx, cfg.Config, definition(cfg, nil))
+	return service.Migrate(ctx, cfg.Config, definition(cfg))
 }
 
-func definition(cfg Config, admins *auth.AdminKeys) service.Definition {
+func definition(cfg Config) service.Definition {
 	return service.Definition{
 		Name:            "region",
 		Schema:          store.Schema(),
@@ -50,10 +43,11 @@ func definition(cfg Config, admins *auth.AdminKeys) service.Definition {
 			})
 			public = api.Routes(cfg.API, projects, regions, p.Keys.Guard)
 			internal = httpapi.NewRouter()
-			api.AddKeys(internal, cfg.API, admins, p.KeyAdmin)
+			api.AddKeys(internal, cfg.API, p.AdminKeys, p.KeyAdmin)
 			if p.Write != nil {
 				api.AddProjects(internal, cfg.API, cfg.Ingest, store.NewWriter(p.Write), zones, p)
 			}
+			api.AddRemoval(internal, store.NewWriter(p.Remove), p)
 			return public, internal
 		},
 	}

@@ -282,7 +282,7 @@ func TestKeysAreForAdministrators(t *testing.T) {
 		t.Errorf("%d operations; want 5", asked)
 	}
 	// An admin key opens nothing else.
-	for _, path := range []string{"/internal/projects/pr_1", "/internal/projects"} {
+	for _, path := range []string{"/internal/projects/pr_1/settings", "/internal/projects"} {
 		if a := s.DoInternal(t, servicetest.Request{Method: map[bool]string{true: "POST", false: "GET"}[path == "/internal/projects"], Path: path, Key: "key-of-bob"}); a.Status != 401 {
 			t.Errorf("%s with an admin key: %d", path, a.Status)
 		}
@@ -388,7 +388,7 @@ func TestKeysAudit(t *testing.T) {
 
 func TestAdminKeysAreChecked(t *testing.T) {
 	cfg := Config{}
-	cfg.API.AdminKeys = []config.Secret{config.NewSecret("alice")}
+	cfg.AdminKeys = []config.Secret{config.NewSecret("alice")}
 	if err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "ADMIN_API_KEYS") || strings.Contains(err.Error(), "alice") {
 		t.Errorf("%v; want a fault of ADMIN_API_KEYS that does not show it", err)
 	}

@@ -95,20 +95,20 @@ func TestOwnerErrors(t *testing.T) {
 		code               string
 		rest               object
 	}{
-		{"unknown", "GET", "/internal/projects/pr_9", 404, "project_not_found", object{"projectId": "pr_9"}},
-		{"parameter", "GET", "/internal/projects/pr_9?limit=1", 400, "invalid_parameter", object{"projectId": "pr_9", "parameter": "limit"}},
-		{"parameter of a deletion", "DELETE", "/internal/projects/pr_9?force=1", 400, "invalid_parameter", object{"projectId": "pr_9", "parameter": "force"}},
+		{"unknown", "GET", "/internal/projects/pr_9/settings", 404, "project_not_found", object{"projectId": "pr_9"}},
+		{"parameter", "GET", "/internal/projects/pr_9/settings?limit=1", 400, "invalid_parameter", object{"projectId": "pr_9", "parameter": "limit"}},
+		{"parameter of a deletion", "DELETE", "/internal/projects/pr_9/settings?force=1", 400, "invalid_parameter", object{"projectId": "pr_9", "parameter": "force"}},
 		{"no id", "DELETE", "/internal/projects/", 404, "route_not_found", object{}},
-		{"NUL", "DELETE", "/internal/projects/a%00b", 400, "invalid_parameter", object{"projectId": "a\x00b", "parameter": "projectId"}},
+		{"NUL", "DELETE", "/internal/projects/a%00b/settings", 400, "invalid_parameter", object{"projectId": "a\x00b", "parameter": "projectId"}},
 		{"all of them", "DELETE", "/internal/projects", 405, "method_not_allowed", object{}},
-		{"another method", "PATCH", "/internal/projects/pr_9", 405, "method_not_allowed", object{}},
+		{"another method", "PATCH", "/internal/projects/pr_9/settings", 405, "method_not_allowed", object{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			checkError(t, s.DoInternal(t, servicetest.Request{Method: tt.method, Path: tt.path, Key: servicetest.IngestKey}), tt.status, tt.code, tt.rest)
 		})
 	}
 	// None of it is to be reached from outside.
-	checkError(t, s.Do(t, servicetest.Request{Method: http.MethodDelete, Path: "/internal/projects/" + url.PathEscape("pr_9"), Key: servicetest.IngestKey}),
+	checkError(t, s.Do(t, servicetest.Request{Method: http.MethodDelete, Path: "/internal/projects/" + url.PathEscape("pr_9") + "/settings", Key: servicetest.IngestKey}),
 		404, "route_not_found", object{})
 }
 

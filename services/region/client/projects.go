@@ -84,7 +84,7 @@ func (p *Projects) Get(ctx context.Context, id string) (StoredProject, error) {
 		Zone            string  `json:"zone"`
 		OffsetInMinutes int     `json:"offsetInMinutes"`
 	}
-	err := p.send(ctx, http.MethodGet, "/"+url.PathEscape(id), nil, &found)
+	err := p.send(ctx, http.MethodGet, settings(id), nil, &found)
 	if err != nil {
 		if refused, ok := errors.AsType[*Error](err); ok && refused.Code == "project_not_found" {
 			return StoredProject{}, ErrNotFound
@@ -129,11 +129,14 @@ func (p *Projects) Put(ctx context.Context, project Project) error {
 	return nil
 }
 
-// Delete deletes a project. A project that the service does not know is not an error. Errors are as of
+// Delete deletes the title and region of a project. A project that the service does not know is not an error. Errors are as of
 // [Projects.Get].
 func (p *Projects) Delete(ctx context.Context, id string) error {
-	return p.send(ctx, http.MethodDelete, "/"+url.PathEscape(id), nil, new(struct{}))
+	return p.send(ctx, http.MethodDelete, settings(id), nil, new(struct{}))
 }
+
+// settings returns the path of a project's title and region.
+func settings(id string) string { return "/" + url.PathEscape(id) + "/settings" }
 
 // send makes one request and decodes its answer into answer.
 func (p *Projects) send(ctx context.Context, method, path string, body []byte, answer any) error {

@@ -22,17 +22,18 @@ import (
 // DB is a test's own database, as each role of its schema reaches it. The roles have no rights beyond
 // what the schema grants, as in production.
 type DB struct {
-	Name      string
-	OwnerURL  string
-	ReaderURL string
-	IngestURL string
-	AdminURL  string
+	Name       string
+	OwnerURL   string
+	ReaderURL  string
+	IngestURL  string
+	RemoverURL string
+	AdminURL   string
 }
 
 // Database returns a database of t's own on this server, migrated to s. It is dropped when t ends.
 //
 // (By hand rather than by pgtestdb: that one gives a test a single role, the owner, and leaves
-// templates behind; here four roles share the clone, and the grants come with the template.)
+// templates behind; here five roles share the clone, and the grants come with the template.)
 func (i *Instance) Database(t testing.TB, s pgmigrate.Schema) DB {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -61,11 +62,12 @@ func (i *Instance) Database(t testing.TB, s pgmigrate.Schema) DB {
 		t.Fatalf("pgtest: clone %s: %v", template, err)
 	}
 	return DB{
-		Name:      name,
-		OwnerURL:  i.roleURL(s.Name+"_owner", name),
-		ReaderURL: i.roleURL(s.Name+"_reader", name),
-		IngestURL: i.roleURL(s.Name+"_ingest", name),
-		AdminURL:  i.roleURL(s.Name+"_admin", name),
+		Name:       name,
+		OwnerURL:   i.roleURL(s.Name+"_owner", name),
+		ReaderURL:  i.roleURL(s.Name+"_reader", name),
+		IngestURL:  i.roleURL(s.Name+"_ingest", name),
+		RemoverURL: i.roleURL(s.Name+"_remover", name),
+		AdminURL:   i.roleURL(s.Name+"_admin", name),
 	}
 }
 
@@ -126,7 +128,7 @@ func (i *Instance) template(ctx context.Context, s pgmigrate.Schema) (string, er
 			return err
 		}
 		err := i.each(ctx, plainDatabase, func(conn *pgx.Conn) error {
-			for _, role := range []string{"owner", "reader", "ingest", "admin"} {
+			for _, role := range []string{"owner", "reader", "ingest", "remover", "admin"} {
 				if err := makeRole(ctx, conn, s.Name+"_"+role); err != nil {
 					return err
 				}
@@ -155,7 +157,8 @@ func (i *Instance) template(ctx context.Context, s pgmigrate.Schema) (string, er
 			return err
 		}
 		err = pgmigrate.Migrate(ctx, i.roleURL(s.Name+"_owner", name), s, map[pgmigrate.Role]string{
-			pgmigrate.Reader: s.Name + "_reader", pgmigrate.Ingest: s.Name + "_ingest", pgmigrate.Admin: s.Name + "_admin",
+			pgmigrate.Reader: s.Name + "_reader", pgmigrate.Ingest: s.Name + "_ingest",
+			pgmigrate.Remover: s.Name + "_remover", pgmigrate.Admin: s.Name + "_admin",
 		}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err

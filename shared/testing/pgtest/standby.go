@@ -48,6 +48,7 @@ func (i *Instance) Here(db DB) DB {
 		return i.roleURL(u.User.Username(), db.Name)
 	}
 	return DB{
-		Name: db.Name, OwnerURL: here(db.OwnerURL), ReaderURL: here(db.ReaderURL), IngestURL: here(db.IngestURL), AdminURL: here(db.AdminURL),
+		Name: db.Name, OwnerURL: here(db.OwnerURL), ReaderURL: here(db.ReaderURL), IngestURL: here(db.IngestURL),
+		RemoverURL: here(db.RemoverURL), AdminURL: here(db.AdminURL),
 	}
 }

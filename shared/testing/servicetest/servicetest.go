@@ -54,6 +54,7 @@ func (b *Backing) Environ() map[string]string {
 	return map[string]string{
 		"DATABASE_URL":            b.DB.ReaderURL,
 		"INGEST_DATABASE_URL":     b.DB.IngestURL,
+		"REMOVE_DATABASE_URL":     b.DB.RemoverURL,
 		"MIGRATE_DATABASE_URL":    b.DB.OwnerURL,
 		"AUTH_DATABASE_URL":       b.Keys.Config.DatabaseURL.Reveal(),
 		"AUTH_ADMIN_DATABASE_URL": b.Keys.Config.AdminURL.Reveal(),

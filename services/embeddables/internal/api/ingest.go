@@ -19,14 +19,12 @@ type Writer interface {
 	PutVersions(ctx context.Context, projectID string, versions []embeddable.Version) (stored int, conflicts []int, err error)
 }
 
-// InternalRoutes lists every route under /internal of the service.
-func InternalRoutes(options ingest.Options, store Writer, p *service.Parts) *httpapi.Router {
+// AddIngest adds the routes under /internal that take data in.
+func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, p *service.Parts) {
 	options.MeterProvider = p.Telemetry.MeterProvider
 
-	rt := httpapi.NewRouter()
 	rt.Post("/internal/embeddables", p.IngestKeys.Protect(ingest.Handler(embeddableKind(store), options)))
 	rt.Post("/internal/embeddable-versions", p.IngestKeys.Protect(ingest.Handler(versionKind(store), options)))
-	return rt
 }
 
 // embeddableKind takes embeddables in the shape in which the API gives one out.

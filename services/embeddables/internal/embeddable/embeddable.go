@@ -61,3 +61,11 @@ func VersionBounds(descending bool) (start, end pagelist.Position) {
 	}
 	return low, high
 }
+
+// Removed is how much was removed of a project.
+type Removed struct {
+	Embeddables int  `json:"embeddables"`
+	Versions    int  `json:"versions"`
+	Definitions int  `json:"definitions"` // parts of them, as they are stored
+	More        bool `json:"more,omitzero"`
+}

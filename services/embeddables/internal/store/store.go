@@ -20,7 +20,7 @@ import (
 var migrations embed.FS
 
 // Schema returns the service's migrations and the rights of each role. The reader selects. The ingest role also
-// writes, but deletes nothing.
+// writes, but deletes nothing. The remover deletes.
 func Schema() pgmigrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -30,8 +30,9 @@ func Schema() pgmigrate.Schema {
 		Name:       "embeddables",
 		Migrations: sub,
 		Grants: map[pgmigrate.Role][]string{
-			pgmigrate.Reader: {"SELECT ON embeddables, versions, definitions"},
-			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE ON embeddables", "SELECT, INSERT ON versions, definitions"},
+			pgmigrate.Reader:  {"SELECT ON embeddables, versions, definitions"},
+			pgmigrate.Ingest:  {"SELECT, INSERT, UPDATE ON embeddables", "SELECT, INSERT ON versions, definitions"},
+			pgmigrate.Remover: {"SELECT, DELETE ON embeddables, versions, definitions"},
 		},
 	}
 }

@@ -38,14 +38,12 @@ func stored[T any](put func(context.Context, string, []T) (change.Stored, error)
 	}
 }
 
-// InternalRoutes lists every route under /internal of the service. hint is called after each change of a project.
-func InternalRoutes(options ingest.Options, store Writer, hint func(projectID string), p *service.Parts) *httpapi.Router {
+// AddIngest adds the routes under /internal that take data in. hint is called after each change of a project.
+func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, hint func(projectID string), p *service.Parts) {
 	options.MeterProvider = p.Telemetry.MeterProvider
 
-	rt := httpapi.NewRouter()
 	rt.Post("/internal/entries", p.IngestKeys.Protect(ingest.Handler(entryKind(store, hint), options)))
 	rt.Post("/internal/events", p.IngestKeys.Protect(ingest.Handler(eventKind(store, hint), options)))
-	return rt
 }
 
 // entryKind takes entries in the shape in which operation 1 gives them out.

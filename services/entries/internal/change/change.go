@@ -108,8 +108,9 @@ type Stored struct {
 
 // Removed is how much was removed.
 type Removed struct {
-	Entries int `json:"entries"`
-	Events  int `json:"events"`
+	Entries int  `json:"entries"`
+	Events  int  `json:"events"`
+	More    bool `json:"more,omitzero"` // the request has removed as much as it may, and more is left
 }
 
 // Add adds what another transaction removed.

@@ -14,7 +14,7 @@ import (
 )
 
 // Every removal takes its numbers first, as ingest does. So it sees all that was stored before, and ingest sees its
-// tombstones after.
+// tombstones after. A search that takes long runs before that, and is confirmed under the lock.
 
 const (
 	deleteEntries = `
@@ -50,33 +50,19 @@ VALUES ($1, $2, $3, $4, $5)` + unlessErased
 
 var removalsPut = pginsert.Put{Arrays: putRemovals, Values: putRemoval, Key: 1}
 
+// The first two find the entries of a contact, and the entries that an event of the contact names.
 const (
-	// entriesOfContact finds entries of a contact, and entries that an event of the contact names.
 	entriesOfContact = `
-SELECT entry_id FROM entries
-WHERE project_id = $1 AND contact_id = $2
-UNION
-SELECT entry_id FROM events
-WHERE project_id = $1 AND contact_id = $2
-LIMIT $3`
-
-	// entriesBefore finds entries that were last updated before a time.
-	entriesBefore = `
 SELECT entry_id
 FROM entries
-WHERE project_id = $1 AND updated_at < $2
-ORDER BY updated_at, entry_id
+WHERE project_id = $1 AND contact_id = $2
 LIMIT $3`
 
-	// orphansBefore finds entries that never came, and whose newest event is from before a time.
-	orphansBefore = `
-SELECT v.entry_id
-FROM events v
-WHERE v.project_id = $1
-  AND NOT EXISTS (SELECT FROM entries e WHERE e.project_id = $1 AND e.entry_id = v.entry_id)
-GROUP BY v.entry_id
-HAVING max(v."timestamp") < $2
-ORDER BY v.entry_id
+	entriesOfContactEvents = `
+SELECT DISTINCT entry_id
+FROM events
+WHERE project_id = $1 AND contact_id = $2
+ORDER BY entry_id
 LIMIT $3`
 
 	anyEntries = `
@@ -89,11 +75,17 @@ LIMIT $2`
 SELECT DISTINCT entry_id
 FROM events
 WHERE project_id = $1
+ORDER BY entry_id
 LIMIT $2`
 
-	deleteRemovals = `
+	removeTombstones = `
 DELETE FROM removals
-WHERE project_id = $1`
+WHERE project_id = $1 AND entry_id <= (
+    SELECT w.entry_id
+    FROM (SELECT entry_id FROM removals WHERE project_id = $1 ORDER BY entry_id LIMIT $2) w
+    ORDER BY w.entry_id DESC
+    LIMIT 1)
+RETURNING 1`
 
 	deleteCounter = `
 DELETE FROM project_changes
@@ -101,11 +93,15 @@ WHERE project_id = $1`
 )
 
 const (
-	// removedAtOnce is how many entries one transaction removes. It holds up the project's writers for that long.
+	// removedAtOnce is how many entries one transaction removes, with all their events. It holds up the project's writers
+	// for that long.
 	removedAtOnce = 500
 
-	// mostRemoved is how many entries one request removes.
-	mostRemoved = 10_000
+	// tombstonesAtOnce is how many tombstones of a removed project one transaction removes.
+	tombstonesAtOnce = 10_000
+
+	// removedByRequest is how many transactions that remove something one request runs: it removes at most 10,000 entries.
+	removedByRequest = 20
 )
 
 // Remover removes records, with a pool whose role may delete.
@@ -114,62 +110,43 @@ type Remover struct {
 	now  func() time.Time
 }
 
-// NewRemover returns a Remover over pool, whose role needs SELECT and DELETE.
+// NewRemover returns a Remover over pool, whose role needs SELECT and DELETE, and to write tombstones and counters.
 func NewRemover(pool *pgdb.Pool) *Remover { return &Remover{pool: pool, now: time.Now} }
 
 // Erase removes an entry and its events for good. An id without an entry gets a tombstone too: its data may still be on
-// the way.
+// the way. Erase can be repeated.
 func (m *Remover) Erase(ctx context.Context, projectID, entryID string) (change.Removed, error) {
-	return m.remove(ctx, projectID, change.Erased, func(context.Context, pgx.Tx) ([]string, error) {
+	r, _, err := m.remove(ctx, projectID, change.Erased, 1, func(context.Context, pgx.Tx) ([]string, error) {
 		return []string{entryID}, nil
 	})
+	return r, err
 }
 
 // EraseContact removes all entries of a contact, and every entry that an event of the contact names, with their
-// events. When it fails in the middle, it can be repeated.
+// events. Its result is right also with an error. It can be repeated.
 func (m *Remover) EraseContact(ctx context.Context, projectID, contactID string) (all change.Removed, err error) {
 	for {
-		one, err := m.remove(ctx, projectID, change.Erased, func(ctx context.Context, tx pgx.Tx) ([]string, error) {
-			return idsOf(ctx, tx, entriesOfContact, projectID, contactID, removedAtOnce)
+		one, ids, err := m.remove(ctx, projectID, change.Erased, removedAtOnce, func(ctx context.Context, tx pgx.Tx) ([]string, error) {
+			ids, err := idsOf(ctx, tx, entriesOfContact, projectID, contactID, removedAtOnce)
+			if err != nil || len(ids) > 0 {
+				return ids, err
+			}
+			return idsOf(ctx, tx, entriesOfContactEvents, projectID, contactID, removedAtOnce)
 		})
 		all.Add(one)
-		if err != nil || one.Entries+one.Events == 0 {
+		if err != nil || ids == 0 {
 			return all, err
 		}
 	}
 }
 
-// Purge removes entries that were last updated before a time, in Unix microseconds, and events of entries that never
-// came, if all of them are older. It removes at most 10,000 entries, and reports whether there are more.
-func (m *Remover) Purge(ctx context.Context, projectID string, before int64) (all change.Removed, more bool, err error) {
-	return m.removeSome(ctx, projectID, change.Purged, func(ctx context.Context, tx pgx.Tx) ([]string, error) {
-		ids, err := idsOf(ctx, tx, entriesBefore, projectID, pgdb.Timestamp(before), removedAtOnce)
-		if err != nil || len(ids) > 0 {
-			return ids, err
-		}
-		return idsOf(ctx, tx, orphansBefore, projectID, pgdb.Timestamp(before), removedAtOnce)
-	})
-}
-
-// removeSome removes what find finds, until it finds nothing or the request has removed as much as it may.
-func (m *Remover) removeSome(ctx context.Context, projectID string, why change.Reason,
-	find func(ctx context.Context, tx pgx.Tx) ([]string, error)) (all change.Removed, more bool, err error) {
-	for removed := 0; removed < mostRemoved; removed += removedAtOnce {
-		one, err := m.remove(ctx, projectID, why, find)
-		all.Add(one)
-		if err != nil || one.Entries+one.Events == 0 {
-			return all, false, err
-		}
-	}
-	return all, true, nil
-}
-
-// remove removes the entries that find finds, with their events, in one transaction.
-func (m *Remover) remove(ctx context.Context, projectID string, why change.Reason,
-	find func(ctx context.Context, tx pgx.Tx) ([]string, error)) (r change.Removed, err error) {
+// remove removes the entries that find finds, at most so many, with their events, in one transaction. It returns how much
+// it removed, and how many ids find found.
+func (m *Remover) remove(ctx context.Context, projectID string, why change.Reason, most int,
+	find func(ctx context.Context, tx pgx.Tx) ([]string, error)) (r change.Removed, found int, err error) {
 	err = m.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
-		r = change.Removed{}
-		seq, err := takeSeq(ctx, tx, projectID, removedAtOnce)
+		r, found = change.Removed{}, 0
+		seq, err := takeSeq(ctx, tx, projectID, most)
 		if err != nil {
 			return err
 		}
@@ -177,15 +154,25 @@ func (m *Remover) remove(ctx context.Context, projectID string, why change.Reaso
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		if r.Events, err = countOf(ctx, tx, deleteEvents, projectID, ids); err != nil {
-			return err
-		}
-		if r.Entries, err = countOf(ctx, tx, deleteEntries, projectID, ids); err != nil {
+		found = len(ids)
+		if r, err = deleteRecords(ctx, tx, projectID, ids); err != nil {
 			return err
 		}
 		_, err = removalsPut.StoredIn(ctx, m.pool, tx, projectID, removalColumnsOf(ids, seq, m.now(), why)...)
 		return err
 	})
+	if err != nil { // nothing was removed
+		return change.Removed{}, 0, err
+	}
+	return r, found, nil
+}
+
+// deleteRecords deletes entries and their events.
+func deleteRecords(ctx context.Context, tx pgx.Tx, projectID string, ids []string) (r change.Removed, err error) {
+	if r.Events, err = countOf(ctx, tx, deleteEvents, projectID, ids); err != nil {
+		return r, err
+	}
+	r.Entries, err = countOf(ctx, tx, deleteEntries, projectID, ids)
 	return r, err
 }
 
@@ -200,23 +187,24 @@ func removalColumnsOf(ids []string, seq int64, at time.Time, why change.Reason) 
 }
 
 // Project removes all that the service holds of a project, without tombstones. It removes at most 10,000 entries, and
-// reports whether there is more.
-func (m *Remover) Project(ctx context.Context, projectID string) (all change.Removed, more bool, err error) {
-	for removed := 0; removed < mostRemoved; removed += removedAtOnce {
-		one, err := m.removeProject(ctx, projectID)
+// reports whether there may be more. Its result is right also with an error. It can be repeated.
+func (m *Remover) Project(ctx context.Context, projectID string) (all change.Removed, err error) {
+	for range removedByRequest {
+		one, done, err := m.removeProject(ctx, projectID)
 		all.Add(one)
-		if err != nil || one.Entries+one.Events == 0 {
-			return all, false, err
+		if err != nil || done {
+			return all, err
 		}
 	}
-	return all, true, nil
+	all.More = true
+	return all, nil
 }
 
-// removeProject removes some records of a project in one transaction; the tombstones and the counter when no others
-// are left.
-func (m *Remover) removeProject(ctx context.Context, projectID string) (r change.Removed, err error) {
+// removeProject removes some records of a project in one transaction, then its tombstones, and at last the counter. It
+// reports whether nothing is left.
+func (m *Remover) removeProject(ctx context.Context, projectID string) (r change.Removed, done bool, err error) {
 	err = m.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
-		r = change.Removed{}
+		r, done = change.Removed{}, false
 		if _, err := takeSeq(ctx, tx, projectID, 1); err != nil {
 			return err
 		}
@@ -227,20 +215,22 @@ func (m *Remover) removeProject(ctx context.Context, projectID string) (r change
 		if err != nil {
 			return err
 		}
-		if len(ids) == 0 {
-			if _, err := tx.Exec(ctx, deleteRemovals, projectID); err != nil {
-				return err
-			}
-			_, err := tx.Exec(ctx, deleteCounter, projectID)
+		if len(ids) > 0 {
+			r, err = deleteRecords(ctx, tx, projectID, ids)
 			return err
 		}
-		if r.Events, err = countOf(ctx, tx, deleteEvents, projectID, ids); err != nil {
+		tombstones, err := countOf(ctx, tx, removeTombstones, projectID, tombstonesAtOnce)
+		if err != nil || tombstones == tombstonesAtOnce {
 			return err
 		}
-		r.Entries, err = countOf(ctx, tx, deleteEntries, projectID, ids)
+		done = true
+		_, err = tx.Exec(ctx, deleteCounter, projectID)
 		return err
 	})
-	return r, err
+	if err != nil {
+		return change.Removed{}, false, err
+	}
+	return r, done, nil
 }
 
 // idsOf returns the ids that a statement finds.

@@ -20,7 +20,7 @@ import (
 var migrations embed.FS
 
 // Schema returns the service's migrations and the rights of each role. The reader selects. The ingest role also
-// writes, but deletes nothing.
+// writes, but deletes nothing. The remover deletes, and writes tombstones.
 func Schema() pgmigrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -32,6 +32,9 @@ func Schema() pgmigrate.Schema {
 		Grants: map[pgmigrate.Role][]string{
 			pgmigrate.Reader: {"SELECT ON entries, events, removals, project_changes"},
 			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE ON entries, events, project_changes", "SELECT ON removals"},
+			pgmigrate.Remover: {
+				"SELECT, DELETE ON entries, events", "SELECT, INSERT, UPDATE, DELETE ON removals, project_changes",
+			},
 		},
 	}
 }

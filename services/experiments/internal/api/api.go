@@ -42,7 +42,8 @@ func Routes(cfg Config, store Reader, guard *auth.Guard) *httpapi.Router {
 	return rt
 }
 
-// InternalRoutes lists the routes under /internal that read; [AddIngest] adds those that take data in.
+// InternalRoutes lists the routes under /internal that read; [AddIngest] adds those that take data in,
+// and [AddRemoval] the one that removes data.
 func InternalRoutes(cfg Config, store Reader, p *service.Parts) *httpapi.Router {
 	a := &API{cfg: cfg, store: store}
 

@@ -52,3 +52,10 @@ func Bounds() (start, end pagelist.Position) {
 func ChangeBounds() (start, end pagelist.Position) {
 	return pagelist.Position{}, pagelist.Position{Key: wire.AfterAll}
 }
+
+// Removed is how much was removed of a project.
+type Removed struct {
+	Experiments   int  `json:"experiments"`
+	StatusChanges int  `json:"status_changes"`
+	More          bool `json:"more,omitzero"`
+}

@@ -19,7 +19,7 @@ import (
 var migrations embed.FS
 
 // Schema returns the service's migrations and the rights of each role. The reader selects. The ingest role also
-// writes, but deletes nothing.
+// writes, but deletes nothing. The remover deletes.
 func Schema() pgmigrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -29,8 +29,9 @@ func Schema() pgmigrate.Schema {
 		Name:       "experiments",
 		Migrations: sub,
 		Grants: map[pgmigrate.Role][]string{
-			pgmigrate.Reader: {"SELECT ON experiments, status_changes"},
-			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE ON experiments", "SELECT, INSERT ON status_changes"},
+			pgmigrate.Reader:  {"SELECT ON experiments, status_changes"},
+			pgmigrate.Ingest:  {"SELECT, INSERT, UPDATE ON experiments", "SELECT, INSERT ON status_changes"},
+			pgmigrate.Remover: {"SELECT, DELETE ON experiments, status_changes"},
 		},
 	}
 }

@@ -35,18 +35,8 @@ type Config struct {
 	// set: nobody may.
 	InternalKeys []config.Secret `env:"INTERNAL_API_KEYS"`
 
-	// The keys of administrators, who administer the API keys of projects: name=key, comma-separated. The name stands in
-	// the audit log; several keys may have the same name. Not set: nobody may.
-	AdminKeys []config.Secret `env:"ADMIN_API_KEYS"`
-
 	// Now is the clock. Nil: time.Now.
 	Now func() time.Time `env:"-"`
-}
-
-// Validate reports an ADMIN_API_KEYS that cannot be parsed.
-func (c Config) Validate() error {
-	_, err := auth.ParseAdminKeys(c.AdminKeys)
-	return err
 }
 
 func (c Config) clock() func() time.Time {

@@ -29,7 +29,7 @@ func AddProjects(rt *httpapi.Router, cfg Config, options ingest.Options, store W
 	o := &owner{store: store, zones: zones, now: cfg.clock()}
 
 	rt.Post("/internal/projects", p.IngestKeys.Protect(ingest.Handler(projectKind(store, zones), options)))
-	rt.Handle("/internal/projects/{projectId}", map[string]http.Handler{
+	rt.Handle("/internal/projects/{projectId}/settings", map[string]http.Handler{
 		http.MethodGet:    p.IngestKeys.Protect(o.getProject),
 		http.MethodDelete: p.IngestKeys.Protect(o.deleteProject),
 	})

@@ -43,7 +43,7 @@ func (o *owner) getProject(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// deleteProject deletes a project's title and region. Other services keep the project's records.
+// deleteProject deletes a project's title and region. The project keeps its keys, and its records in other services.
 func (o *owner) deleteProject(w http.ResponseWriter, r *http.Request) error {
 	id, err := pathProject(r)
 	if err != nil {

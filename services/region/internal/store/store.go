@@ -20,7 +20,7 @@ import (
 var migrations embed.FS
 
 // Schema is the service's database: its migrations, and what each role may do. The reader selects. The
-// ingest role also writes, and deletes projects when it is told to.
+// ingest role also writes, and deletes projects when it is told to. The remover deletes.
 func Schema() pgmigrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -30,8 +30,9 @@ func Schema() pgmigrate.Schema {
 		Name:       "region",
 		Migrations: sub,
 		Grants: map[pgmigrate.Role][]string{
-			pgmigrate.Reader: {"SELECT ON projects"},
-			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE, DELETE ON projects"},
+			pgmigrate.Reader:  {"SELECT ON projects"},
+			pgmigrate.Ingest:  {"SELECT, INSERT, UPDATE, DELETE ON projects"},
+			pgmigrate.Remover: {"SELECT, DELETE ON projects"},
 		},
 	}
 }

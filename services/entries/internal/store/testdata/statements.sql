@@ -20,6 +20,7 @@ LIMIT $2
 SELECT DISTINCT entry_id
 FROM events
 WHERE project_id = $1
+ORDER BY entry_id
 LIMIT $2
 
 -- name: changes of entry,entry_removed.chunk
@@ -256,6 +257,22 @@ SELECT seq FROM events
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
 ORDER BY seq OFFSET $4 LIMIT 2
 
+-- name: countEntriesBefore
+SELECT count(1)
+FROM entries
+WHERE project_id = $1 AND updated_at < $2
+
+-- name: countEventsBefore
+SELECT coalesce(sum(v.events), 0)::bigint
+FROM (
+    SELECT entry_id, count(1) AS events, max("timestamp") AS newest
+    FROM events
+    WHERE project_id = $1 AND entry_id > $3 AND entry_id <= $4
+    GROUP BY entry_id
+) v
+LEFT JOIN entries e ON e.project_id = $1 AND e.entry_id = v.entry_id
+WHERE coalesce(e.updated_at, v.newest) < $2
+
 -- name: counterOf
 SELECT last_seq, true AS numbered
 FROM project_changes
@@ -280,35 +297,6 @@ RETURNING 1
 DELETE FROM events
 WHERE project_id = $1 AND entry_id = ANY($2::text[])
 RETURNING 1
-
--- name: deleteRemovals
-DELETE FROM removals
-WHERE project_id = $1
-
--- name: entriesBefore
-SELECT entry_id
-FROM entries
-WHERE project_id = $1 AND updated_at < $2
-ORDER BY updated_at, entry_id
-LIMIT $3
-
--- name: deleteCounter
-DELETE FROM project_changes
-WHERE project_id = $1
-
--- name: deleteEntries
-DELETE FROM entries
-WHERE project_id = $1 AND entry_id = ANY($2::text[])
-RETURNING 1
-
--- name: deleteEvents
-DELETE FROM events
-WHERE project_id = $1 AND entry_id = ANY($2::text[])
-RETURNING 1
-
--- name: deleteRemovals
-DELETE FROM removals
-WHERE project_id = $1
 
 -- name: entriesBefore
 SELECT entry_id
@@ -894,11 +882,16 @@ WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, ent
 ORDER BY updated_at DESC, entry_id DESC OFFSET $6 LIMIT 2
 
 -- name: entriesOfContact
-SELECT entry_id FROM entries
+SELECT entry_id
+FROM entries
 WHERE project_id = $1 AND contact_id = $2
-UNION
-SELECT entry_id FROM events
+LIMIT $3
+
+-- name: entriesOfContactEvents
+SELECT DISTINCT entry_id
+FROM events
 WHERE project_id = $1 AND contact_id = $2
+ORDER BY entry_id
 LIMIT $3
 
 -- name: entryChanges
@@ -1026,12 +1019,12 @@ WHERE project_id = $1 AND event_key = ANY($3::bytea[]) AND seq IS NULL
 -- name: orphansBefore
 SELECT v.entry_id
 FROM events v
-WHERE v.project_id = $1
+WHERE v.project_id = $1 AND v.entry_id > $3 AND v.entry_id <= $4
   AND NOT EXISTS (SELECT FROM entries e WHERE e.project_id = $1 AND e.entry_id = v.entry_id)
 GROUP BY v.entry_id
 HAVING max(v."timestamp") < $2
 ORDER BY v.entry_id
-LIMIT $3
+LIMIT $5
 
 -- name: pageViewsAscending
 SELECT e.entry_id, e.group_id, e.embeddable_id, e.contact_id, e.created_at, e.updated_at,
@@ -1359,6 +1352,28 @@ WHERE project_id = $1 AND seq > $2 AND seq <= $3
 SELECT seq FROM removals
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
 
+-- name: removeTombstones
+DELETE FROM removals
+WHERE project_id = $1 AND entry_id <= (
+    SELECT w.entry_id
+    FROM (SELECT entry_id FROM removals WHERE project_id = $1 ORDER BY entry_id LIMIT $2) w
+    ORDER BY w.entry_id DESC
+    LIMIT 1)
+RETURNING 1
+
+-- name: stillBefore
+SELECT entry_id
+FROM entries
+WHERE project_id = $1 AND entry_id = ANY($3::text[]) AND updated_at < $2
+
+-- name: stillOrphans
+SELECT v.entry_id
+FROM events v
+WHERE v.project_id = $1 AND v.entry_id = ANY($3::text[])
+  AND NOT EXISTS (SELECT FROM entries e WHERE e.project_id = $1 AND e.entry_id = v.entry_id)
+GROUP BY v.entry_id
+HAVING max(v."timestamp") < $2
+
 -- name: takeNumbers
 UPDATE project_changes
 SET last_seq = greatest(last_seq + 1, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint) + $2::bigint - 1
@@ -1383,3 +1398,7 @@ SELECT event_key
 FROM events
 WHERE project_id = $1 AND seq IS NULL
 LIMIT $2
+
+-- name: windowEnd
+SELECT max(w.entry_id)
+FROM (SELECT entry_id FROM events WHERE project_id = $1 AND entry_id > $2 ORDER BY entry_id LIMIT $3) w

@@ -1,0 +1,131 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/wire"
+
+	"github.com/lectern-dev/lectern/services/entries/internal/change"
+)
+
+// Remover is what the removal needs of the store. What it returns is right also with an error.
+type Remover interface {
+	// Erase removes an entry for good.
+	Erase(ctx context.Context, projectID, entryID string) (change.Removed, error)
+	// EraseContact removes all entries of a contact, and those that an event of the contact names, for good.
+	EraseContact(ctx context.Context, projectID, contactID string) (change.Removed, error)
+	// Purge removes entries that were last updated before a time, in Unix microseconds.
+	Purge(ctx context.Context, projectID string, before int64) (change.Removed, error)
+	// Older returns how much Purge would remove.
+	Older(ctx context.Context, projectID string, before int64) (change.Removed, error)
+	// Project removes all that the service holds of a project.
+	Project(ctx context.Context, projectID string) (change.Removed, error)
+}
+
+// removal serves administrators who remove data.
+type removal struct {
+	store Remover
+	hint  func(projectID string)
+}
+
+// AddRemoval adds the routes under /internal that remove data. hint is called after each removal from a project.
+func AddRemoval(rt *httpapi.Router, store Remover, hint func(projectID string), p *service.Parts) {
+	m := &removal{store: store, hint: hint}
+
+	rt.Handle("/internal/projects/{projectId}/entries/{entryId}", map[string]http.Handler{
+		http.MethodDelete: p.Removal("entry.erase", m.one("entryId", store.Erase)),
+	})
+	rt.Handle("/internal/projects/{projectId}/contacts/{contactId}", map[string]http.Handler{
+		http.MethodDelete: p.Removal("contact.erase", m.one("contactId", store.EraseContact)),
+	})
+	rt.Post("/internal/projects/{projectId}/purge", p.Removal("entries.purge", m.purge))
+	rt.Handle("/internal/projects/{projectId}", map[string]http.Handler{
+		http.MethodDelete: p.ProjectRemoval(func(ctx context.Context, projectID string) (any, error) {
+			defer hint(projectID)
+			return store.Project(ctx, projectID)
+		}),
+	})
+}
+
+// one returns the handler that erases what the last variable of the path names.
+func (m *removal) one(variable string, erase func(ctx context.Context, projectID, id string) (change.Removed, error)) func(http.ResponseWriter, *http.Request) (any, error) {
+	return func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		project, err := httpapi.PathIdentifier(r, "projectId")
+		if err != nil {
+			return nil, err
+		}
+		id, err := httpapi.PathIdentifier(r, variable)
+		if err != nil {
+			return nil, err
+		}
+		if err := httpapi.ParseQuery(r).Err(); err != nil {
+			return nil, err
+		}
+		defer m.hint(project)
+		return erase(r.Context(), project, id)
+	}
+}
+
+// purge removes what is old, or counts it.
+func (m *removal) purge(w http.ResponseWriter, r *http.Request) (any, error) {
+	project, err := httpapi.PathIdentifier(r, "projectId")
+	if err != nil {
+		return nil, err
+	}
+	if err := httpapi.ParseQuery(r).Err(); err != nil {
+		return nil, err
+	}
+	before, dryRun, err := readPurge(w, r)
+	if err != nil {
+		return nil, err
+	}
+	if dryRun {
+		older, err := m.store.Older(r.Context(), project, before)
+		if err != nil {
+			return nil, err
+		}
+		return counted{older, true}, nil
+	}
+	defer m.hint(project)
+	return m.store.Purge(r.Context(), project, before)
+}
+
+// counted is the answer of a dry run.
+type counted struct {
+	change.Removed
+	DryRun bool `json:"dry_run"`
+}
+
+// readPurge reads up to when entries are old, in Unix microseconds, and whether they are counted only.
+func readPurge(w http.ResponseWriter, r *http.Request) (before int64, dryRun bool, err error) {
+	const allowed = `{"updated_before": "2025-01-31T00:00:00Z", "dry_run": true}, of which dry_run may be left out`
+	var fields struct {
+		UpdatedBefore jsontext.Value `json:"updated_before"`
+		DryRun        jsontext.Value `json:"dry_run"`
+	}
+	if err := httpapi.ReadJSON(w, r, &fields, allowed); err != nil {
+		return 0, false, err
+	}
+	if !httpapi.Given(fields.UpdatedBefore) {
+		return 0, false, httpapi.InvalidBody(`has no "updated_before"`, allowed)
+	}
+	const past = "a date and time in the past, such as 2025-01-31T00:00:00Z"
+	text, ok := httpapi.JSONText(fields.UpdatedBefore)
+	before, err = wire.ParseTime(text)
+	if !ok || err != nil || before > time.Now().UnixMicro() {
+		return 0, false, httpapi.InvalidField("updated_before", fields.UpdatedBefore.String(), past)
+	}
+	if httpapi.Given(fields.DryRun) {
+		dryRun = fields.DryRun.Kind() == 't'
+		if !dryRun && fields.DryRun.Kind() != 'f' {
+			return 0, false, httpapi.InvalidField("dry_run", fields.DryRun.String(), "true or false")
+		}
+	}
+	return before, dryRun, nil
+}

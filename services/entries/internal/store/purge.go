@@ -1,0 +1,172 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/lectern-dev/lectern/shared/pgdb"
+
+	"github.com/lectern-dev/lectern/services/entries/internal/change"
+)
+
+// A purge removes entries that were last updated before a time, and orphans: ids of events whose entry never came and of
+// which every event is from before that time.
+
+const (
+	entriesBefore = `
+SELECT entry_id
+FROM entries
+WHERE project_id = $1 AND updated_at < $2
+ORDER BY updated_at, entry_id
+LIMIT $3`
+
+	stillBefore = `
+SELECT entry_id
+FROM entries
+WHERE project_id = $1 AND entry_id = ANY($3::text[]) AND updated_at < $2`
+
+	countEntriesBefore = `
+SELECT count(1)
+FROM entries
+WHERE project_id = $1 AND updated_at < $2`
+)
+
+// A project's events are searched in windows, in the order of their entries' ids: an index leads to them, and each
+// statement is short however many there are.
+const (
+	// windowEnd returns the last id of the window after $2, or null after the last one.
+	windowEnd = `
+SELECT max(w.entry_id)
+FROM (SELECT entry_id FROM events WHERE project_id = $1 AND entry_id > $2 ORDER BY entry_id LIMIT $3) w`
+
+	orphansBefore = `
+SELECT v.entry_id
+FROM events v
+WHERE v.project_id = $1 AND v.entry_id > $3 AND v.entry_id <= $4
+  AND NOT EXISTS (SELECT FROM entries e WHERE e.project_id = $1 AND e.entry_id = v.entry_id)
+GROUP BY v.entry_id
+HAVING max(v."timestamp") < $2
+ORDER BY v.entry_id
+LIMIT $5`
+
+	stillOrphans = `
+SELECT v.entry_id
+FROM events v
+WHERE v.project_id = $1 AND v.entry_id = ANY($3::text[])
+  AND NOT EXISTS (SELECT FROM entries e WHERE e.project_id = $1 AND e.entry_id = v.entry_id)
+GROUP BY v.entry_id
+HAVING max(v."timestamp") < $2`
+
+	// countEventsBefore counts the events in a window that a purge would remove.
+	countEventsBefore = `
+SELECT coalesce(sum(v.events), 0)::bigint
+FROM (
+    SELECT entry_id, count(1) AS events, max("timestamp") AS newest
+    FROM events
+    WHERE project_id = $1 AND entry_id > $3 AND entry_id <= $4
+    GROUP BY entry_id
+) v
+LEFT JOIN entries e ON e.project_id = $1 AND e.entry_id = v.entry_id
+WHERE coalesce(e.updated_at, v.newest) < $2`
+)
+
+// windowEvents is how many events a window has, and at most the further ones of its last entry.
+const windowEvents = 20_000
+
+// Purge removes entries that were last updated before a time, in Unix microseconds, and orphans, each with its events. It
+// removes at most 10,000 entries, and reports whether there are more. Its result is right also with an error. It can be
+// repeated.
+func (m *Remover) Purge(ctx context.Context, projectID string, before int64) (change.Removed, error) {
+	p := &purge{Remover: m, projectID: projectID, before: pgdb.Timestamp(before), left: removedByRequest}
+	err := p.run(ctx)
+	return p.removed, err
+}
+
+// purge is one request to remove what is old.
+type purge struct {
+	*Remover
+	projectID string
+	before    pgtype.Timestamptz
+	left      int // transactions that this request may run
+	removed   change.Removed
+}
+
+func (p *purge) run(ctx context.Context) error {
+	entries := func(ctx context.Context) ([]string, error) {
+		return p.ids(ctx, entriesBefore, p.projectID, p.before, removedAtOnce)
+	}
+	if err := p.each(ctx, entries, stillBefore); err != nil || p.removed.More {
+		return err
+	}
+	return p.windows(ctx, func(after, end string) (done bool, err error) {
+		orphans := func(ctx context.Context) ([]string, error) {
+			return p.ids(ctx, orphansBefore, p.projectID, p.before, after, end, removedAtOnce)
+		}
+		err = p.each(ctx, orphans, stillOrphans)
+		return p.removed.More, err
+	})
+}
+
+// each removes what find finds and the statement still confirms under the lock, until find finds nothing.
+func (p *purge) each(ctx context.Context, find func(context.Context) ([]string, error), still string) error {
+	for {
+		found, err := find(ctx)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		if p.left == 0 {
+			p.removed.More = true
+			return nil
+		}
+		p.left--
+		one, _, err := p.remove(ctx, p.projectID, change.Purged, removedAtOnce, func(ctx context.Context, tx pgx.Tx) ([]string, error) {
+			return idsOf(ctx, tx, still, p.projectID, p.before, found)
+		})
+		if err != nil {
+			return err
+		}
+		p.removed.Add(one)
+	}
+}
+
+// Older returns how much [Remover.Purge], repeated until the end, would remove now.
+func (m *Remover) Older(ctx context.Context, projectID string, before int64) (all change.Removed, err error) {
+	at := pgdb.Timestamp(before)
+	if err := m.pool.QueryRow(ctx, []any{&all.Entries}, countEntriesBefore, projectID, at); err != nil {
+		return all, err
+	}
+	p := &purge{Remover: m, projectID: projectID}
+	err = p.windows(ctx, func(after, end string) (done bool, err error) {
+		events := 0
+		err = m.pool.QueryRow(ctx, []any{&events}, countEventsBefore, projectID, at, after, end)
+		all.Events += events
+		return false, err
+	})
+	return all, err
+}
+
+// windows calls do for each window of the project's events, until do is done.
+func (p *purge) windows(ctx context.Context, do func(after, end string) (done bool, err error)) error {
+	after := "" // no id is empty
+	for {
+		var end *string
+		if err := p.pool.QueryRow(ctx, []any{&end}, windowEnd, p.projectID, after, windowEvents); err != nil || end == nil {
+			return err
+		}
+		if done, err := do(after, *end); err != nil || done {
+			return err
+		}
+		after = *end
+	}
+}
+
+// ids returns the ids that a statement finds, outside of a transaction.
+func (p *purge) ids(ctx context.Context, sql string, args ...any) (ids []string, err error) {
+	err = p.pool.Query(ctx, func(rows pgx.Rows) (err error) {
+		ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	}, sql, args...)
+	return ids, err
+}

@@ -1,0 +1,40 @@
+package service
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+)
+
+// Removal returns the handler of an operation that removes data. It lets administrators in, and answers with what remove
+// returns: a struct of numbers, also if remove fails after it removed a part. The action is that of the audit line. A
+// service without REMOVE_DATABASE_URL answers Unavailable.
+func (p *Parts) Removal(action string, remove func(w http.ResponseWriter, r *http.Request) (removed any, err error)) httpapi.HandlerFunc {
+	return p.AdminKeys.Protect(action, func(w http.ResponseWriter, r *http.Request, act *auth.Act) (err error) {
+		if p.Remove == nil {
+			return apierr.New(apierr.Unavailable, "This service cannot remove data: REMOVE_DATABASE_URL is not set.")
+		}
+		if act.Removed, err = remove(w, r); err != nil {
+			return err
+		}
+		return httpapi.WriteJSON(w, act.Removed)
+	})
+}
+
+// ProjectRemoval returns the handler of DELETE /internal/projects/{projectId}, which removes all that the service holds of
+// a project, or a part if it is much.
+func (p *Parts) ProjectRemoval(remove func(ctx context.Context, projectID string) (removed any, err error)) httpapi.HandlerFunc {
+	return p.Removal("project.remove", func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		project, err := httpapi.PathIdentifier(r, "projectId")
+		if err != nil {
+			return nil, err
+		}
+		if err := httpapi.ParseQuery(r).Err(); err != nil {
+			return nil, err
+		}
+		return remove(r.Context(), project)
+	})
+}
