@@ -297,17 +297,18 @@ func TestSecretsAreOnlyNamed(t *testing.T) {
 	}
 	database := func(name string) []string {
 		s := "lectern-" + name + "-database/"
-		return []string{"lectern-auth/AUTH_DATABASE_URL", s + "DATABASE_URL", s + "INGEST_DATABASE_URL", s + "READ_DATABASE_URL", "lectern-keys/INGEST_API_KEYS", "lectern-redis/REDIS_URL"}
+		return []string{"lectern-auth/AUTH_DATABASE_URL", s + "DATABASE_URL", s + "INGEST_DATABASE_URL", s + "READ_DATABASE_URL", s + "REMOVE_DATABASE_URL",
+			"lectern-keys/INGEST_API_KEYS", "lectern-keys/ADMIN_API_KEYS", "lectern-redis/REDIS_URL"}
 	}
 	migrates := func(name string) []string {
 		s := "lectern-" + name + "-database/"
-		return []string{"lectern-auth/AUTH_ADMIN_DATABASE_URL", "lectern-auth/AUTH_DATABASE_URL", "lectern-auth/AUTH_MIGRATE_DATABASE_URL", s + "DATABASE_URL", s + "INGEST_DATABASE_URL", s + "MIGRATE_DATABASE_URL"}
+		return []string{"lectern-auth/AUTH_ADMIN_DATABASE_URL", "lectern-auth/AUTH_DATABASE_URL", "lectern-auth/AUTH_MIGRATE_DATABASE_URL", s + "DATABASE_URL", s + "INGEST_DATABASE_URL", s + "MIGRATE_DATABASE_URL", s + "REMOVE_DATABASE_URL"}
 	}
 	want := map[string][]string{
 		"entries/entries": database("entries"), "entries/migrate": migrates("entries"),
 		"embeddables/embeddables": database("embeddables"), "embeddables/migrate": migrates("embeddables"),
 		"experiments/experiments": database("experiments"), "experiments/migrate": migrates("experiments"),
-		"region/region": append(database("region"), "lectern-keys/INTERNAL_API_KEYS", "lectern-keys/ADMIN_API_KEYS", "lectern-auth/AUTH_ADMIN_DATABASE_URL"), "region/migrate": migrates("region"),
+		"region/region": append(database("region"), "lectern-keys/INTERNAL_API_KEYS", "lectern-auth/AUTH_ADMIN_DATABASE_URL"), "region/migrate": migrates("region"),
 		"proxy/proxy":       {"lectern-auth/AUTH_DATABASE_URL", "lectern-redis/REDIS_URL"},
 		"operator/migrate":  {"lectern-auth/AUTH_ADMIN_DATABASE_URL", "lectern-auth/AUTH_DATABASE_URL", "lectern-auth/AUTH_MIGRATE_DATABASE_URL"},
 		"operator/operator": {"lectern-auth/AUTH_ADMIN_DATABASE_URL", "lectern-keys/INGEST_API_KEYS", "lectern-redis/REDIS_URL"},

@@ -106,11 +106,12 @@
 {{ include "lectern.fromSecret" (dict "name" "DATABASE_URL" "secret" $database "key" .c.database.keys.url) }}
 {{ include "lectern.fromSecret" (dict "name" "READ_DATABASE_URL" "secret" $database "key" .c.database.keys.read "optional" true) }}
 {{ include "lectern.fromSecret" (dict "name" "INGEST_DATABASE_URL" "secret" $database "key" .c.database.keys.ingest "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "REMOVE_DATABASE_URL" "secret" $database "key" .c.database.keys.remove "optional" true) }}
 {{ include "lectern.fromSecret" (dict "name" "INGEST_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.ingest "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "ADMIN_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.admin "optional" true) }}
 {{- end }}
 {{- if eq .name "region" }}
 {{ include "lectern.fromSecret" (dict "name" "INTERNAL_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.internal "optional" true) }}
-{{ include "lectern.fromSecret" (dict "name" "ADMIN_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.admin "optional" true) }}
 {{ include "lectern.fromSecret" (dict "name" "AUTH_ADMIN_DATABASE_URL" "secret" $auth "key" $v.auth.keys.admin "optional" true) }}
 {{- end }}
 {{- if eq .name "operator" }}
@@ -148,6 +149,7 @@
 {{ include "lectern.fromSecret" (dict "name" "MIGRATE_DATABASE_URL" "secret" $database "key" .c.database.keys.migrate) }}
 {{ include "lectern.fromSecret" (dict "name" "DATABASE_URL" "secret" $database "key" .c.database.keys.url) }}
 {{ include "lectern.fromSecret" (dict "name" "INGEST_DATABASE_URL" "secret" $database "key" .c.database.keys.ingest "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "REMOVE_DATABASE_URL" "secret" $database "key" .c.database.keys.remove "optional" true) }}
 {{- end }}
 {{ include "lectern.fromSecret" (dict "name" "AUTH_MIGRATE_DATABASE_URL" "secret" $auth "key" $keys.migrate "optional" true) }}
 {{ include "lectern.fromSecret" (dict "name" "AUTH_ADMIN_DATABASE_URL" "secret" $auth "key" $keys.admin "optional" true) }}
