@@ -82,7 +82,7 @@ func metadata(o metav1.Object) manifest.Metadata {
 func Project(p *v1alpha1.Project) manifest.Project {
 	return manifest.Project{Metadata: metadata(p), Spec: manifest.ProjectSpec{
 		ProjectID: p.Spec.ProjectID, Title: p.Spec.Title, Region: p.Spec.Region,
-		DeletionPolicy: string(p.Spec.DeletionPolicy), AllowedNamespaces: p.Spec.AllowedNamespaces,
+		DeletionPolicy: string(p.Spec.DeletionPolicy), RetentionDays: p.Spec.RetentionDays, AllowedNamespaces: p.Spec.AllowedNamespaces,
 	}}
 }
 

@@ -55,7 +55,7 @@ func TestEveryFieldIsCarriedOver(t *testing.T) {
 	rules := []v1alpha1.Rule{{Domain: "example.com"}, {Pattern: "https://.*"}}
 	meta := metav1.ObjectMeta{Namespace: "ns", Name: "x"}
 	p := &v1alpha1.Project{ObjectMeta: meta, Spec: v1alpha1.ProjectSpec{
-		ProjectID: "pr_1", Title: "One", Region: "Asia/Tokyo", DeletionPolicy: v1alpha1.DeleteOnDelete, AllowedNamespaces: []string{"*"},
+		ProjectID: "pr_1", Title: "One", Region: "Asia/Tokyo", DeletionPolicy: v1alpha1.DeleteOnDelete, RetentionDays: 30, AllowedNamespaces: []string{"*"},
 	}}
 	c := &v1alpha1.Credential{ObjectMeta: meta, Spec: v1alpha1.CredentialSpec{
 		Project: "pr_1", Environment: "prod", ID: "cred_x", Destinations: rules, AllowedNamespaces: []string{"a"},

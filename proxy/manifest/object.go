@@ -34,10 +34,11 @@ type Metadata struct {
 type ProjectSpec struct {
 	// ProjectID is what objects name as their project. Required.
 	ProjectID string `json:"projectId" yaml:"projectId"`
-	// Title, Region and DeletionPolicy mean nothing here.
+	// Title, Region, DeletionPolicy and RetentionDays mean nothing here.
 	Title          string `json:"title" yaml:"title"`
 	Region         string `json:"region,omitempty" yaml:"region,omitempty"`
 	DeletionPolicy string `json:"deletionPolicy,omitempty" yaml:"deletionPolicy,omitempty"`
+	RetentionDays  int32  `json:"retentionDays,omitempty" yaml:"retentionDays,omitempty"`
 	// AllowedNamespaces are those, beside the Project's own, whose objects may be of the project; "*" for all.
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty" yaml:"allowedNamespaces,omitempty"`
 }

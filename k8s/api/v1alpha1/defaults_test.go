@@ -93,7 +93,7 @@ func TestRoundTrip(t *testing.T) {
 	rules := []v1alpha1.Rule{{Domain: "example.com"}, {Pattern: `https://a\.example/.*`}}
 	for name, o := range map[string]client.Object{
 		"Project": &v1alpha1.Project{Spec: v1alpha1.ProjectSpec{
-			ProjectID: "a.B_c~1-", Title: "日", Region: "Europe/Berlin", DeletionPolicy: v1alpha1.DeleteOnDelete, AllowedNamespaces: []string{"a", "*"},
+			ProjectID: "a.B_c~1-", Title: "日", Region: "Europe/Berlin", DeletionPolicy: v1alpha1.DeleteOnDelete, RetentionDays: 30, AllowedNamespaces: []string{"a", "*"},
 		}},
 		"APIKey": &v1alpha1.APIKey{Spec: v1alpha1.APIKeySpec{
 			Project: "pr_1", Scopes: []v1alpha1.Scope{"proxy:use"}, ExpiresAt: &at, Rate: 7, URL: "https://api.example.com",

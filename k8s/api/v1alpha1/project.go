@@ -57,6 +57,15 @@ type ProjectSpec struct {
 	// +kubebuilder:default=Retain
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
+	// retentionDays is how many days entries are kept after their last update, 1 to 36500. The chart's retention job
+	// removes older ones for good, with their events. Not set: the chart's default (retention.days); where that is not set
+	// either, entries are kept for ever.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=36500
+	RetentionDays int32 `json:"retentionDays,omitempty"`
+
 	// allowedNamespaces are the namespaces, beside this object's own, whose APIKeys, Credentials and
 	// ProxyEndpoints may be of this project; "*" for all. Those of other namespaces are not in force.
 	//
@@ -114,6 +123,7 @@ type ProjectStatus struct {
 // +kubebuilder:printcolumn:name="Offset",type=string,JSONPath=`.status.utcOffset`,description="Its offset from UTC now"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is ready, or is not"
+// +kubebuilder:printcolumn:name="Retention",type=integer,priority=1,JSONPath=`.spec.retentionDays`,description="How many days entries are kept after their last update"
 // +kubebuilder:printcolumn:name="Title",type=string,priority=1,JSONPath=`.spec.title`,description="The project's name for people"
 type Project struct {
 	metav1.TypeMeta `json:",inline"`

@@ -291,6 +291,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: region
       type:
         scalar: string
+    - name: retentionDays
+      type:
+        scalar: numeric
     - name: title
       type:
         scalar: string

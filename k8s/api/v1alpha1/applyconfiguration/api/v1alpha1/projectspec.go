@@ -25,6 +25,10 @@ type ProjectSpecApplyConfiguration struct {
 	// Delete has the region service forget the project. Entries, embeddables and experiments stay in either
 	// case.
 	DeletionPolicy *apiv1alpha1.DeletionPolicy `json:"deletionPolicy,omitempty"`
+	// retentionDays is how many days entries are kept after their last update, 1 to 36500. The chart's retention job
+	// removes older ones for good, with their events. Not set: the chart's default (retention.days); where that is not set
+	// either, entries are kept for ever.
+	RetentionDays *int32 `json:"retentionDays,omitempty"`
 	// allowedNamespaces are the namespaces, beside this object's own, whose APIKeys, Credentials and
 	// ProxyEndpoints may be of this project; "*" for all. Those of other namespaces are not in force.
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
@@ -65,6 +69,14 @@ func (b *ProjectSpecApplyConfiguration) WithRegion(value string) *ProjectSpecApp
 // If called multiple times, the DeletionPolicy field is set to the value of the last call.
 func (b *ProjectSpecApplyConfiguration) WithDeletionPolicy(value apiv1alpha1.DeletionPolicy) *ProjectSpecApplyConfiguration {
 	b.DeletionPolicy = &value
+	return b
+}
+
+// WithRetentionDays sets the RetentionDays field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RetentionDays field is set to the value of the last call.
+func (b *ProjectSpecApplyConfiguration) WithRetentionDays(value int32) *ProjectSpecApplyConfiguration {
+	b.RetentionDays = &value
 	return b
 }
 
