@@ -94,8 +94,8 @@ func TestExampleManifests(t *testing.T) {
 func secretsAskedFor(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	asked := map[string]map[string]bool{}
-	for _, d := range of[*apps.Deployment](render(t, "")) {
-		for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
+	for _, spec := range podSpecs(render(t, "retention: {enabled: true}")) {
+		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 			for _, e := range c.Env {
 				if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil {
 					continue

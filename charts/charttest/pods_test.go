@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	apps "k8s.io/api/apps/v1"
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -22,13 +23,16 @@ func podSpecs(r rendered) map[string]core.PodSpec {
 	for name, p := range of[*core.Pod](r) {
 		specs[name] = p.Spec
 	}
+	for name, c := range of[*batch.CronJob](r) {
+		specs[name] = c.Spec.JobTemplate.Spec.Template.Spec
+	}
 	return specs
 }
 
 // TestPodsAreRestricted holds all pods to the Pod Security Standard "restricted", and to a root file system that
 // cannot be written.
 func TestPodsAreRestricted(t *testing.T) {
-	for _, values := range []string{"", "dev: {enabled: true, collector: {enabled: true}}"} {
+	for _, values := range []string{"", "dev: {enabled: true, collector: {enabled: true}}\nretention: {enabled: true}"} {
 		for name, spec := range podSpecs(render(t, values)) {
 			fault := func(format string, args ...any) { t.Errorf("%s: %s", name, fmt.Sprintf(format, args...)) }
 			if spec.HostNetwork || spec.HostPID || spec.HostIPC {
@@ -72,7 +76,7 @@ func TestPodsAreRestricted(t *testing.T) {
 
 // TestPodsKnowTheirLimits: every container has requests and limits, and Go is told of them.
 func TestPodsKnowTheirLimits(t *testing.T) {
-	r := render(t, "dev: {enabled: true, collector: {enabled: true}}")
+	r := render(t, "dev: {enabled: true, collector: {enabled: true}}\nretention: {enabled: true}")
 	for name, spec := range podSpecs(r) {
 		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 			for _, n := range []core.ResourceName{core.ResourceCPU, core.ResourceMemory, core.ResourceEphemeralStorage} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	apps "k8s.io/api/apps/v1"
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,8 @@ func pod(t *testing.T, r rendered, name string) peer {
 	template := core.PodTemplateSpec{}
 	if d, ok := of[*apps.Deployment](r)["lectern-"+name]; ok {
 		template = d.Spec.Template
+	} else if c, ok := of[*batch.CronJob](r)["lectern-"+name]; ok {
+		template = c.Spec.JobTemplate.Spec.Template
 	} else {
 		test := one[*core.Pod](t, r, "lectern-"+name)
 		template = core.PodTemplateSpec{ObjectMeta: test.ObjectMeta, Spec: test.Spec}
@@ -145,6 +148,7 @@ func peerMatches(t *testing.T, peers []networking.NetworkPolicyPeer, p peer) boo
 func TestWhoTalksToWhom(t *testing.T) {
 	r := render(t, `
 dev: {enabled: true, collector: {enabled: true}}
+retention: {enabled: true}
 networkPolicy:
   publicFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ingress}}}]
   internalFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]
@@ -156,7 +160,7 @@ networkPolicy:
 		"loopback": outside("127.0.0.1"), "wire": outside("168.63.129.16"), "apiserver": outside("10.96.0.1"),
 		"private-postgres": outside("10.1.2.3"), "database": stranger("databases"), "node": outside("10.0.0.7"),
 	}
-	for _, name := range []string{"entries", "embeddables", "experiments", "region", "proxy", "operator", "test", "dev-postgres", "dev-redis", "dev-collector"} {
+	for _, name := range []string{"entries", "embeddables", "experiments", "region", "proxy", "operator", "retention", "test", "dev-postgres", "dev-redis", "dev-collector"} {
 		named[name] = pod(t, r, name)
 	}
 	services := []string{"entries", "embeddables", "experiments", "region", "proxy"}
@@ -180,6 +184,8 @@ networkPolicy:
 		add(true, s, "dev-redis", 6379)
 		add(true, s, "dev-collector", 4318)
 		add(s == "region", "operator", s, 9090)
+		add(s == "entries", "retention", s, 9090)
+		add(false, "retention", s, 8080)
 		add(s == "proxy", s, "internet", 443)
 		add(s == "proxy", s, "internet6", 8443)
 		add(s == "proxy", s, "apiserver", 443)
@@ -206,6 +212,10 @@ networkPolicy:
 		add(false, "entries", "internet", port)
 		add(false, "operator", "internet", port)
 	}
+	add(true, "retention", "apiserver", 443)
+	add(false, "retention", "dev-postgres", 5432)
+	add(false, "retention", "internet", 443)
+	add(false, "retention", "operator", 9090)
 	add(true, "monitoring", "operator", 9090)
 	add(false, "another", "operator", 9090)
 	add(true, "operator", "dev-postgres", 5432)

@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	apps "k8s.io/api/apps/v1"
 	autoscaling "k8s.io/api/autoscaling/v2"
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
@@ -47,6 +48,7 @@ func kinds() map[string]func() object {
 		"v1/ConfigMap":                                     func() object { return &core.ConfigMap{} },
 		"v1/Pod":                                           func() object { return &core.Pod{} },
 		"apps/v1/Deployment":                               func() object { return &apps.Deployment{} },
+		"batch/v1/CronJob":                                 func() object { return &batch.CronJob{} },
 		"autoscaling/v2/HorizontalPodAutoscaler":           func() object { return &autoscaling.HorizontalPodAutoscaler{} },
 		"policy/v1/PodDisruptionBudget":                    func() object { return &policy.PodDisruptionBudget{} },
 		"networking.k8s.io/v1/NetworkPolicy":               func() object { return &networking.NetworkPolicy{} },

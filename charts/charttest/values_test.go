@@ -50,6 +50,7 @@ defaults:
     extraIngress: [{from: [{ipBlock: {cidr: 10.1.0.0/16}}]}]
     extraEgress: [{to: [{ipBlock: {cidr: 10.2.0.0/16}}]}]
 proxy: {manifests: {existingSecret: manifests}}
+retention: {enabled: true, days: 365, timeZone: Europe/Berlin}
 routes:
   hosts: [api.example.com, api.example.org]
   proxy: {hosts: [proxy.example.com]}
@@ -142,6 +143,8 @@ func TestSchemaRefuses(t *testing.T) {
 		{"text for a number", "entries: {replicas: many}", "replicas"},
 		{"an amount of memory", "entries: {resources: {limits: {memory: lots}}}", "memory"},
 		{"a percentage", "entries: {pdb: {maxUnavailable: some}}", "maxUnavailable"},
+		{"days", "retention: {days: 36501}", "days"},
+		{"a run without end", "retention: {timeoutSeconds: 0}", "timeoutSeconds"},
 		{"a digest", "entries: {image: {digest: latest}}", "digest"},
 		{"a URL", "publicUrl: api.example.com", "publicUrl"},
 		{"a log level", "telemetry: {logLevel: loud}", "logLevel"},
@@ -345,10 +348,10 @@ func TestSecretsAreOnlyNamed(t *testing.T) {
 // TestDevelopmentSecrets: with dev.enabled the Secrets that components name are there, with the keys that they ask
 // for.
 func TestDevelopmentSecrets(t *testing.T) {
-	r := render(t, "dev: {enabled: true}")
+	r := render(t, "dev: {enabled: true}\nretention: {enabled: true}\ntests: {enabled: false}")
 	secrets := of[*core.Secret](r)
-	for _, d := range of[*apps.Deployment](r) {
-		for _, c := range slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers) {
+	for name, spec := range podSpecs(r) {
+		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 			for _, e := range c.Env {
 				if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil {
 					continue
@@ -356,7 +359,7 @@ func TestDevelopmentSecrets(t *testing.T) {
 				ref := e.ValueFrom.SecretKeyRef
 				optional := ref.Optional != nil && *ref.Optional
 				if s, ok := secrets[ref.Name]; !ok || s.StringData[ref.Key] == "" && !optional {
-					t.Errorf("%s/%s asks for %s of %s, which is not made", d.Name, c.Name, ref.Key, ref.Name)
+					t.Errorf("%s/%s asks for %s of %s, which is not made", name, c.Name, ref.Key, ref.Name)
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/lectern-dev/lectern/shared/config"
@@ -25,15 +26,35 @@ const (
 // 10 MB more are resident under load.
 const gcPercent = 300
 
-// Main is a service's command line: "serve" or "migrate", configured by the environment. C is the
+// Command is one command of a program.
+type Command struct {
+	name string
+	run  func(program string, stderr io.Writer) int
+}
+
+// NewCommand returns a command that calls do with a configuration of its own.
+func NewCommand[C any](name string, do func(context.Context, C) error) Command {
+	return Command{name, func(program string, stderr io.Writer) int { return run(program, stderr, do) }}
+}
+
+// Main is a service's command line: "serve" or "migrate", configured by the environment, or one of more. C is the
 // service's configuration. It returns the exit code: 0 done, 1 failed, 2 told something wrong. The first
 // SIGINT or SIGTERM stops it gracefully, a second one at once.
-func Main[C any](name string, args []string, stderr io.Writer, serve, migrate func(context.Context, C) error) int {
-	do, ok := map[string]func(context.Context, C) error{"serve": serve, "migrate": migrate}[command(args)]
-	if !ok {
-		fmt.Fprintf(stderr, "usage: %s serve | migrate\nConfigured by environment variables: see docs/operating.md.\n", name)
-		return exitUsage
+func Main[C any](name string, args []string, stderr io.Writer, serve, migrate func(context.Context, C) error, more ...Command) int {
+	commands := append([]Command{NewCommand("serve", serve), NewCommand("migrate", migrate)}, more...)
+	var names []string
+	for _, c := range commands {
+		if c.name == command(args) {
+			return c.run(name, stderr)
+		}
+		names = append(names, c.name)
 	}
+	fmt.Fprintf(stderr, "usage: %s %s\nConfigured by environment variables: see docs/operating.md.\n", name, strings.Join(names, " | "))
+	return exitUsage
+}
+
+// run loads the configuration of a command and does it.
+func run[C any](name string, stderr io.Writer, do func(context.Context, C) error) int {
 	var cfg C
 	if err := config.Load(&cfg, nil); err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", name, err)

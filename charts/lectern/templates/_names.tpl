@@ -85,7 +85,7 @@ http://{{ include "lectern.fullname" . }}-dev-collector:{{ ternary 4317 4318 (eq
 
 {{/* Whether a component asks the API server: gives "true", or nothing. */}}
 {{- define "lectern.asksAPIServer" -}}
-{{- if or (eq .name "operator") (and (eq .name "proxy") (not .root.Values.proxy.manifests.existingSecret)) -}}
+{{- if or (has .name (list "operator" "retention")) (and (eq .name "proxy") (not .root.Values.proxy.manifests.existingSecret)) -}}
 true
 {{- end -}}
 {{- end }}

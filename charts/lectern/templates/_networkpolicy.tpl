@@ -31,13 +31,16 @@
 {{- $p := $v.networkPolicy -}}
 {{- if $p.enabled -}}
 {{- $peer := dict -}}
-{{- range list "test" "operator" "region" }}
+{{- range list "test" "operator" "region" "retention" }}
 {{- $_ := set $peer . (list (dict "podSelector" (dict "matchLabels" (include "lectern.selector" (dict "root" $.root "name" .) | fromYaml)))) }}
 {{- end -}}
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata:
   {{- include "lectern.metadata" (dict "root" .root "name" .name "object" (printf "%s-%s" (include "lectern.fullname" .root) .name)) | nindent 2 }}
+{{- $internal := $p.internalFrom -}}
+{{- if eq .name "region" }}{{ $internal = concat $internal $peer.operator }}{{ end }}
+{{- if and (eq .name "entries") $v.retention.enabled }}{{ $internal = concat $internal $peer.retention }}{{ end }}
 spec:
   podSelector:
     matchLabels:
@@ -53,7 +56,7 @@ spec:
     {{- end }}
     - ports: [{protocol: TCP, port: internal}]
       from:
-        {{- toYaml (ternary (concat $p.internalFrom $peer.operator) $p.internalFrom (eq .name "region")) | nindent 8 }}
+        {{- toYaml $internal | nindent 8 }}
     {{- with .c.networkPolicy.extraIngress }}
     {{- toYaml . | nindent 4 }}
     {{- end }}

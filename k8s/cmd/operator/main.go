@@ -1,5 +1,5 @@
 // Command operator keeps Lectern in step with the objects of lectern.dev in a Kubernetes cluster, configured by
-// the environment.
+// the environment. Its command retention is the retention job.
 package main
 
 import (
@@ -12,19 +12,29 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lectern-dev/lectern/k8s/operator"
+	"github.com/lectern-dev/lectern/k8s/retention"
 	"github.com/lectern-dev/lectern/shared/service"
 )
 
 func main() {
-	os.Exit(service.Main("operator", os.Args[1:], os.Stderr, serve, operator.Migrate))
+	os.Exit(service.Main("operator", os.Args[1:], os.Stderr, serve, operator.Migrate, service.NewCommand("retention", retain)))
 }
 
 // serve runs the operator. Kubernetes' libraries log through globals, which are a program's to set.
 func serve(ctx context.Context, cfg operator.Config) error {
-	cfg.OnLogger = func(log *slog.Logger) {
-		sink := logr.FromSlogHandler(log.Handler())
-		klog.SetLogger(sink)
-		ctrl.SetLogger(sink)
-	}
+	cfg.OnLogger = logLibraries
 	return operator.Run(ctx, cfg)
+}
+
+// retain runs the retention job.
+func retain(ctx context.Context, cfg retention.Config) error {
+	cfg.OnLogger = logLibraries
+	return retention.Run(ctx, cfg)
+}
+
+// logLibraries has Kubernetes' libraries log to log.
+func logLibraries(log *slog.Logger) {
+	sink := logr.FromSlogHandler(log.Handler())
+	klog.SetLogger(sink)
+	ctrl.SetLogger(sink)
 }

@@ -1,0 +1,66 @@
+package retention
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+// maxDays is the longest retention, in days. The schema of Projects has the same bound.
+const maxDays = 36_500
+
+// Config is what the job is told.
+type Config struct {
+	// The namespaces whose Projects count, comma-separated. Not set: all.
+	WatchNamespaces []string `env:"WATCH_NAMESPACES"`
+
+	// The internal address of the entries service, such as http://entries:9090.
+	EntriesURL string `env:"ENTRIES_INTERNAL_URL,required"`
+
+	// A key of ADMIN_API_KEYS of the entries service, without its name.
+	AdminKey config.Secret `env:"RETENTION_ADMIN_API_KEY,required"`
+
+	// How many days the entries of a declared project are kept whose Project sets no retentionDays, up to 36500. 0: for
+	// ever.
+	Days int `env:"RETENTION_DAYS" envDefault:"0"`
+
+	// How long the job may take. Projects that have not had their turn by then have it in the next run.
+	Timeout time.Duration `env:"RETENTION_TIMEOUT" envDefault:"1h"`
+
+	Telemetry telemetry.Config
+
+	// REST says how the API server is reached. Nil: by the service account of the pod, or by KUBECONFIG.
+	REST *rest.Config `env:"-"`
+
+	// OnLogger is called with the log before anything is logged: the program gives it to Kubernetes' libraries,
+	// which log through globals. Nil: they are silent.
+	OnLogger func(*slog.Logger) `env:"-"`
+
+	// Now is the clock. Nil: time.Now.
+	Now func() time.Time `env:"-"`
+
+	// LogOutput takes the log. Nil: standard error.
+	LogOutput io.Writer `env:"-"`
+}
+
+// Validate reports the values that are not allowed.
+func (c Config) Validate() error {
+	var faults []error
+	if u, err := url.Parse(c.EntriesURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		faults = append(faults, config.Invalid("ENTRIES_INTERNAL_URL", c.EntriesURL, "an http or https URL such as http://entries:9090"))
+	}
+	if c.Days < 0 || c.Days > maxDays {
+		faults = append(faults, config.Invalid("RETENTION_DAYS", c.Days, "0 to 36500"))
+	}
+	if c.Timeout < time.Second {
+		faults = append(faults, config.Invalid("RETENTION_TIMEOUT", c.Timeout, "1s or more"))
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,110 @@
+package retention
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/manifests"
+)
+
+// job is one run.
+type job struct {
+	entries *client.Administrator
+	log     *slog.Logger
+	now     time.Time
+	days    int // of projects whose Project sets none; 0: for ever
+}
+
+// run gives each project its turn. The error says how many projects failed.
+func (j *job) run(ctx context.Context, projects []v1alpha1.Project) error {
+	due := j.due(ctx, projects)
+	failed := 0
+	var all client.Removed
+	for i, p := range due {
+		if ctx.Err() != nil {
+			failed += len(due) - i
+			j.log.ErrorContext(ctx, "some projects had no turn", slog.Int("projects", len(due)-i), slog.Any("error", context.Cause(ctx)))
+			break
+		}
+		removed, err := j.purge(ctx, p)
+		all.Entries, all.Events = all.Entries+removed.Entries, all.Events+removed.Events
+		if err == nil {
+			continue
+		}
+		failed++
+		if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusUnauthorized {
+			return fmt.Errorf("the entries service does not accept the key RETENTION_ADMIN_API_KEY; allowed: a key of its ADMIN_API_KEYS, without the name: %w", err)
+		}
+	}
+	j.log.InfoContext(ctx, "done", slog.Int("projects", len(due)), slog.Int("failed", failed),
+		slog.Int("entries", all.Entries), slog.Int("events", all.Events))
+	if failed > 0 {
+		return fmt.Errorf("%d of %d projects failed", failed, len(due))
+	}
+	return nil
+}
+
+// due returns the Projects that declare their project and whose entries have an end, in the order of the projects' ids.
+// The log names those that do not declare their project. As nothing comes back, a project that the operator has not
+// accepted yet is left for the next run.
+func (j *job) due(ctx context.Context, projects []v1alpha1.Project) []*v1alpha1.Project {
+	byID := map[string][]v1alpha1.Project{}
+	for _, p := range projects {
+		byID[p.Spec.ProjectID] = append(byID[p.Spec.ProjectID], p)
+	}
+	var due []*v1alpha1.Project
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		declaring := manifests.Declaring(byID[id])
+		for i := range byID[id] {
+			p := &byID[id][i]
+			switch {
+			case declaring == nil || declaring.UID != p.UID:
+				j.skip(ctx, p, "it is in conflict: another Project came first")
+			case manifests.StandingOf(p.Status.Conditions, p.Generation) != manifests.Accepted:
+				j.skip(ctx, p, "the operator has not accepted it yet")
+			case j.daysOf(p) > 0:
+				due = append(due, p)
+			}
+		}
+	}
+	return due
+}
+
+func (j *job) skip(ctx context.Context, p *v1alpha1.Project, reason string) {
+	j.log.WarnContext(ctx, "skipped a Project", slog.String("namespace", p.Namespace), slog.String("name", p.Name),
+		slog.String("project_id", p.Spec.ProjectID), slog.String("reason", reason))
+}
+
+// daysOf returns how many days entries of a project are kept; 0 is for ever.
+func (j *job) daysOf(p *v1alpha1.Project) int { return cmp.Or(int(p.Spec.RetentionDays), j.days) }
+
+// purge removes the old entries of one project, and logs how many.
+func (j *job) purge(ctx context.Context, p *v1alpha1.Project) (all client.Removed, err error) {
+	days := j.daysOf(p)
+	before := j.now.Add(-time.Duration(days) * 24 * time.Hour).UTC().Truncate(time.Second)
+	log := j.log.With(slog.String("namespace", p.Namespace), slog.String("name", p.Name), slog.String("project_id", p.Spec.ProjectID),
+		slog.Int("days", days), slog.Time("updated_before", before))
+	for more := true; more; {
+		var one client.Purge
+		if one, err = j.entries.Purge(ctx, p.Spec.ProjectID, before, false); err != nil {
+			break
+		}
+		all.Entries, all.Events, more = all.Entries+one.Entries, all.Events+one.Events, one.More
+	}
+	counts := []any{slog.Int("entries", all.Entries), slog.Int("events", all.Events)}
+	if err != nil {
+		log.ErrorContext(ctx, "could not remove all old entries of a project", append(counts, slog.Any("error", err))...)
+		return all, err
+	}
+	log.InfoContext(ctx, "removed the old entries of a project", counts...)
+	return all, nil
+}

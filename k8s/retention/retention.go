@@ -1,0 +1,103 @@
+// Package retention is the retention job: it has the entries service remove the entries of each declared project that
+// are older than the project's Project allows. It runs once and ends; it holds no state.
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+// The job lists Projects. It needs nothing else of the cluster.
+// +kubebuilder:rbac:groups=lectern.dev,resources=projects,verbs=list
+
+const (
+	// requestTimeout bounds one request to the entries service, which removes up to 10,000 entries and may have to read all
+	// events of the project.
+	requestTimeout = 10 * time.Minute
+
+	// attempts is how often one request is sent at most. It bounds how long one project can hold up the others.
+	attempts = 5
+)
+
+// Run removes what is too old, project by project. A project that fails does not keep the others from their turn: Run
+// then returns an error at the end.
+func Run(ctx context.Context, cfg Config) (err error) {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	tel, err := telemetry.Start(ctx, telemetry.Options{Service: "operator retention", Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
+	if cfg.OnLogger != nil {
+		cfg.OnLogger(tel.Logger)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, fmt.Errorf("RETENTION_TIMEOUT (%v) is over", cfg.Timeout))
+	defer cancel()
+	projects, err := list(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	retry := client.DefaultRetry()
+	retry.Attempts = attempts
+	retry.Notify = func(err error, wait time.Duration) {
+		tel.Logger.WarnContext(ctx, "the entries service did not remove; it is asked again", slog.Any("error", err), slog.Duration("wait", wait))
+	}
+	entries, err := client.NewAdministrator(cfg.EntriesURL, client.WithAPIKey(cfg.AdminKey.Reveal()), client.WithUserAgent("lectern-retention"),
+		client.WithRetry(retry), client.WithHTTPClient(&http.Client{Timeout: requestTimeout}))
+	if err != nil {
+		return err
+	}
+	return (&job{entries: entries, log: tel.Logger, now: cfg.Now(), days: cfg.Days}).run(ctx, projects)
+}
+
+// list returns all Projects of the watched namespaces.
+func list(ctx context.Context, cfg Config) ([]v1alpha1.Project, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	kube := cfg.REST
+	if kube == nil {
+		var err error
+		if kube, err = ctrlconfig.GetConfig(); err != nil {
+			return nil, fmt.Errorf("find the API server: %w", err)
+		}
+	}
+	kube = rest.CopyConfig(kube)
+	kube.UserAgent = "lectern-retention"
+	reader, err := ctrlclient.New(kube, ctrlclient.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reach the API server: %w", err)
+	}
+	namespaces := cfg.WatchNamespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""} // all
+	}
+	var all []v1alpha1.Project
+	for _, namespace := range namespaces {
+		var found v1alpha1.ProjectList
+		if err := reader.List(ctx, &found, ctrlclient.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("list Projects: %w", err)
+		}
+		all = append(all, found.Items...)
+	}
+	return all, nil
+}
