@@ -70,7 +70,7 @@ operator: {image: {repository: o, tag: v2}, tolerations: [{key: spot, operator: 
 			if spec.Schedule != tt.spec.Schedule || *spec.Suspend != (tt.spec.Suspend != nil) || (spec.TimeZone == nil) != (tt.spec.TimeZone == nil) {
 				t.Errorf("schedule %q in %v, suspended %v", spec.Schedule, spec.TimeZone, *spec.Suspend)
 			}
-			if spec.ConcurrencyPolicy != batch.ForbidConcurrent || *spec.SuccessfulJobsHistoryLimit != 3 || *spec.FailedJobsHistoryLimit != 3 {
+			if spec.ConcurrencyPolicy != batch.ForbidConcurrent || *spec.StartingDeadlineSeconds != 3600 || *spec.SuccessfulJobsHistoryLimit != 3 || *spec.FailedJobsHistoryLimit != 3 {
 				t.Errorf("policy %s, %d and %d runs are kept", spec.ConcurrencyPolicy, *spec.SuccessfulJobsHistoryLimit, *spec.FailedJobsHistoryLimit)
 			}
 			job := spec.JobTemplate.Spec
