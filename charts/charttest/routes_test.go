@@ -3,6 +3,7 @@ package charttest
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -210,6 +211,12 @@ routes:
 			for _, name := range []string{"proxy-buffering", "proxy-request-buffering"} {
 				if got := i.Annotations["nginx.ingress.kubernetes.io/"+name]; got != "off" {
 					t.Errorf("%s: %s is %q; streams want it off", i.Name, name, got)
+				}
+			}
+			for _, name := range []string{"proxy-read-timeout", "proxy-send-timeout"} {
+				text := i.Annotations["nginx.ingress.kubernetes.io/"+name]
+				if seconds, err := strconv.Atoi(text); err != nil || seconds < 120 {
+					t.Errorf("%s: %s is %q; the change feed waits for 60 seconds and answers after that", i.Name, name, text)
 				}
 			}
 		}

@@ -150,6 +150,18 @@ func TestChangesAreWaitedFor(t *testing.T) {
 	}
 }
 
+// A request may wait for longer than a client may take to send or to receive.
+func TestWaitingOutlastsTimeouts(t *testing.T) {
+	s := start(t, map[string]string{"READ_HEADER_TIMEOUT": "1s", "READ_TIMEOUT": "1s", "WRITE_TIMEOUT": "1s", "IDLE_TIMEOUT": "1s", "STATEMENT_TIMEOUT": "1s"})
+	key := s.Keys.Key(project)
+	_, before := changesOf(t, s, key, feed) // on the connection that the next one uses again
+	began := time.Now()
+	_, a := changesOf(t, s, key, feed+"?wait=3&cursor="+before.Header.Get("X-Next-Cursor"))
+	if took := time.Since(began); a.Status != http.StatusOK || took < 3*time.Second {
+		t.Errorf("answered %d after %v: %s", a.Status, took, a.Body)
+	}
+}
+
 func TestWaitingEndsWithTheService(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
