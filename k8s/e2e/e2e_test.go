@@ -33,6 +33,7 @@ func TestEndToEnd(t *testing.T) {
 		{"proxy", false, r.testProxy},
 		{"region", false, r.testRegion},
 		{"trace", false, r.testTrace},
+		{"retention", false, r.testRetention},
 		{"replaced under load", false, r.testReplacedUnderLoad},
 		{"rotated", false, r.testRotated},
 		{"routes", false, r.testRoutes},
@@ -283,7 +284,7 @@ func (r *release) testUninstall(t *testing.T) {
 	r.helm(t, "uninstall", "lectern", "--wait", "--timeout", "2m")
 	eventually(t, 90*time.Second, "nothing but definitions", func() error {
 		out, err := r.tryKubectl(context.Background(), "", "get",
-			"deployments,pods,services,secrets,configmaps,serviceaccounts,ingresses,networkpolicies,poddisruptionbudgets,roles,rolebindings,horizontalpodautoscalers,httproutes,leases",
+			"deployments,pods,services,secrets,configmaps,serviceaccounts,ingresses,networkpolicies,poddisruptionbudgets,roles,rolebindings,horizontalpodautoscalers,httproutes,leases,cronjobs,jobs",
 			"-l", "app.kubernetes.io/instance=lectern,app.kubernetes.io/component!=test", "-o", "name")
 		if err != nil {
 			return err

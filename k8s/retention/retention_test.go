@@ -87,8 +87,14 @@ func declare(t *testing.T, c *kubetest.Cluster, namespace, name, project string,
 // retain runs the job on c with the rights that the chart gives it, and returns its log.
 func retain(t *testing.T, c *kubetest.Cluster, e *entries, environ map[string]string) (log []map[string]any, err error) {
 	t.Helper()
+	return retainAt(t, c, e.URL, now, environ)
+}
+
+// retainAt is retain at another time.
+func retainAt(t *testing.T, c *kubetest.Cluster, entriesURL string, now time.Time, environ map[string]string) (log []map[string]any, err error) {
+	t.Helper()
 	all := map[string]string{
-		"WATCH_NAMESPACES": c.Namespace, "ENTRIES_INTERNAL_URL": e.URL, "RETENTION_ADMIN_API_KEY": "the-key", "OTEL_TRACES_EXPORTER": "none",
+		"WATCH_NAMESPACES": c.Namespace, "ENTRIES_INTERNAL_URL": entriesURL, "RETENTION_ADMIN_API_KEY": "the-key", "OTEL_TRACES_EXPORTER": "none",
 	}
 	for name, value := range environ {
 		all[name] = value
