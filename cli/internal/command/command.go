@@ -64,6 +64,7 @@ type commands struct {
 	Up             upCommand      `cmd:"" help:"Run everything on this machine, with a demo project."`
 	Get            getCommands    `cmd:"" help:"Print records."`
 	Export         exportCommands `cmd:"" help:"Write whole lists to a file, page by page; goes on where it was cut."`
+	Changes        changesCommand `cmd:"" help:"Print everything that is stored or removed, from the beginning or from where an earlier run ended; --follow goes on."`
 	Import         importCommands `cmd:"" help:"Send files of records in; goes on where it was cut."`
 	Region         regionCommand  `cmd:"" help:"Print a project's region and its offset from UTC."`
 	Keys           keysCommands   `cmd:"" help:"Mint, list, rotate and revoke API keys."`
@@ -78,7 +79,7 @@ type commands struct {
 
 const description = `Lectern's command line: run the platform on this machine, get data in and out, manage API keys.
 
-Exit codes: 0 all went well; 1 it failed, the last line on standard error says why; 2 the command line is wrong; 3 done, but some records were rejected; 130 interrupted (export and import go on where they were when repeated).
+Exit codes: 0 all went well; 1 it failed, the last line on standard error says why; 2 the command line is wrong; 3 done, but some records were rejected; 130 interrupted (export, import, and changes with a cursor file go on where they were when repeated).
 
 Variables: flags are also taken from the variables that their help names, and these from a file by --env-file.`
 

@@ -51,6 +51,12 @@ type running struct {
 // start starts the command. It is killed when the test ends.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
+	return startTo(t, nil, args...)
+}
+
+// startTo starts the command with a file as its standard output.
+func startTo(t *testing.T, out *os.File, args ...string) *running {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -59,6 +65,9 @@ func start(t *testing.T, args ...string) *running {
 	cmd := exec.Command(exe, args...)
 	cmd.Env = append(os.Environ(), asLectern+"=1", "LECTERN_API_KEY=rk_1", "LECTERN_INTERNAL_API_KEY=ik_1", "LECTERN_PROJECT_ID=pr_1")
 	cmd.Stderr = &r.stderr
+	if out != nil {
+		cmd.Stdout = out
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -35,10 +35,17 @@ const (
 	Embeddables Kind = "embeddables"
 	Versions    Kind = "versions"
 	Experiments Kind = "experiments"
+
+	// Events are read from the change feed, of which each record is a change.
+	Events Kind = "events"
 )
 
 func newEncoder(kind Kind, format Format, urls bool) (encoder, error) {
 	switch {
+	case kind == Events && format == NDJSON:
+		return eventOf{objectOf(eventFields)}, nil
+	case kind == Events && format == CSV:
+		return eventOf{newFieldTable(eventFields...)}, nil
 	case format == NDJSON:
 		return asIs{}, nil
 	case format != CSV:
@@ -69,6 +76,52 @@ type asIs struct{}
 
 func (asIs) header() []byte                          { return nil }
 func (asIs) append(dst, line []byte) ([]byte, error) { return append(dst, line...), nil }
+
+// eventFields are the fields of an event in the order of the API, as import takes them.
+var eventFields = []string{"entry_id", "contact_id", "project_id", "group_id", "embeddable_id", "embeddable_version_number",
+	"timestamp", "page_id", "page_key", "page_index", "max_page_id", "max_page_key", "max_page_index", "total_pages",
+	"event_type", "view_type", "custom_event_name", "custom_event_props", "event_id", "url"}
+
+// eventOf writes the event of each change.
+type eventOf struct{ encoder }
+
+func (e eventOf) append(dst, line []byte) ([]byte, error) {
+	var change struct {
+		Event json.RawMessage `json:"event"`
+	}
+	if err := json.Unmarshal(line, &change); err != nil {
+		return dst, err
+	}
+	if change.Event == nil {
+		return dst, fmt.Errorf("it has no event")
+	}
+	return e.encoder.append(dst, change.Event)
+}
+
+// objectOf writes records as NDJSON with these fields alone, each value as it came.
+type objectOf []string
+
+func (objectOf) header() []byte { return nil }
+
+func (o objectOf) append(dst, line []byte) ([]byte, error) {
+	var record map[string]json.RawMessage
+	if err := json.Unmarshal(line, &record); err != nil {
+		return dst, err
+	}
+	for i, name := range o {
+		value, ok := record[name]
+		if !ok {
+			return dst, fmt.Errorf("it has no %s", name)
+		}
+		before := `,"`
+		if i == 0 {
+			before = `{"`
+		}
+		dst = append(append(dst, before...), name...)
+		dst = append(append(dst, `":`...), value...)
+	}
+	return append(dst, "}\n"...), nil
+}
 
 // table writes CSV.
 type table struct {

@@ -1,7 +1,8 @@
 // Package export writes lists of the API to files or streams. It walks the list by its cursors, page by
 // page; a file grows as FILE.part, with FILE.part.json beside it that says which query it is of and up
 // to where it is settled. A run that was cut, by whatever means, goes on behind the last settled page,
-// and the file is the one that an uncut run would have written of the same data.
+// and the file is the one that an uncut run would have written of the same data. [Follow] writes the
+// change feed, which has no end, to a stream.
 package export
 
 import (
@@ -103,6 +104,7 @@ func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark
 		limit = min(limit, o.Query.Limit-at.Records)
 	}
 	var next mark
+	current, told := false, false
 	err := o.Fetch(ctx, at.Cursor, limit, func(raw client.RawPage) error {
 		// Called again when the transfer broke: what came of the page is forgotten.
 		w, err := out.rewind()
@@ -110,6 +112,7 @@ func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark
 			return err
 		}
 		next = mark{Cursor: raw.NextCursor, Records: at.Records, Bytes: at.Bytes}
+		current, told = raw.Current, raw.RetryAfter > 0
 		buffered := bufio.NewWriterSize(w, 256<<10)
 		put := func(p []byte) error {
 			next.Bytes += int64(len(p))
@@ -138,9 +141,10 @@ func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark
 		return at, err
 	}
 	switch {
-	case next.Cursor == "", o.Query.Limit > 0 && next.Records >= o.Query.Limit:
+	case next.Cursor == "", o.Query.Limit > 0 && next.Records >= o.Query.Limit,
+		o.Query.Kind == Events && current: // the feed has a cursor on every page
 		next.Done, next.Cursor = true, ""
-	case next.Cursor == at.Cursor:
+	case next.Cursor == at.Cursor && !told:
 		return at, errors.New("the server answers the same cursor again: the list would never end")
 	}
 	return next, nil

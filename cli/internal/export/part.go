@@ -96,7 +96,7 @@ func readProgress(path string) (progress, bool, error) {
 }
 
 // difference names the first field in which two queries differ, with both values.
-func difference(was, is Query) string {
+func difference[T any](was, is T) string {
 	a, b := reflect.ValueOf(was), reflect.ValueOf(is)
 	for i := range a.NumField() {
 		if x, y := a.Field(i).Interface(), b.Field(i).Interface(); x != y {

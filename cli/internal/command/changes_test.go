@@ -1,0 +1,287 @@
+package command
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	entries "github.com/lectern-dev/lectern/services/entries/app"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
+)
+
+// startEntries runs the entries service, which brings its schema with it, and returns what commands need for pr_1.
+func startEntries(t *testing.T) (*servicetest.Service, map[string]string) {
+	t.Helper()
+	empty := pgmigrate.Schema{Name: "feed", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+	redis := redistest.Start(t)
+	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
+	s := servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config }, map[string]string{"MIGRATE_ON_START": "true"})
+	return s, map[string]string{
+		"LECTERN_URL": s.URL, "LECTERN_INTERNAL_URL": s.InternalURL, "LECTERN_PROJECT_ID": "pr_1",
+		"LECTERN_API_KEY": s.Keys.Key("pr_1"), "LECTERN_INTERNAL_API_KEY": servicetest.IngestKey, "LECTERN_ADMIN_API_KEY": servicetest.AdminKey,
+	}
+}
+
+// entryOf is an entry of pr_1, and eventOf its n-th event.
+func entryOf(id string, minute int) servicetest.Object {
+	at := time.Date(2024, 1, 1, 0, minute, 0, 0, time.UTC).Format(time.RFC3339)
+	return servicetest.Object{
+		"entry_id": id, "group_id": "g", "project_id": "pr_1", "embeddable_id": "m", "contact_id": "c",
+		"created_at": at, "updated_at": at, "entry_data": fmt.Sprintf(`{"text":"<&> \n \"%d\"","fill":"%s"}`, minute, strings.Repeat("x", 500)),
+	}
+}
+
+func eventOf(entry string, n int) servicetest.Object {
+	return servicetest.Object{
+		"entry_id": entry, "group_id": "g", "project_id": "pr_1", "embeddable_id": "m", "contact_id": "c",
+		"timestamp": time.Date(2024, 1, 1, 0, 0, n, 0, time.UTC).Format(time.RFC3339), "event_type": "custom_event:triggered",
+		"custom_event_name": "a, <b>", "custom_event_props": fmt.Sprintf(`{"n":%d}`, n), "event_id": fmt.Sprint(entry, "/", n), "url": "https://example.com/?a=1&b=2",
+	}
+}
+
+// copied is what a reader of the feed builds of it.
+type copied struct {
+	entries map[string]string            // by entry id
+	events  map[string]map[string]string // by entry id, then event key
+}
+
+// copyOf does with lines of the feed what docs/api.md says.
+func copyOf(t *testing.T, feed []byte) copied {
+	t.Helper()
+	c := copied{map[string]string{}, map[string]map[string]string{}}
+	for line := range bytes.Lines(feed) {
+		var change struct {
+			Change  string
+			Entry   json.RawMessage
+			Event   json.RawMessage
+			EntryID string `json:"entry_id"`
+		}
+		if json.Unmarshal(line, &change) != nil {
+			continue // a killed follower left it
+		}
+		switch change.Change {
+		case "entry":
+			id := read[struct {
+				EntryID string `json:"entry_id"`
+			}](t, string(change.Entry)).EntryID
+			c.entries[id] = string(change.Entry)
+		case "event":
+			e := read[struct {
+				EntryID  string `json:"entry_id"`
+				EventKey string `json:"event_key"`
+			}](t, string(change.Event))
+			if c.events[e.EntryID] == nil {
+				c.events[e.EntryID] = map[string]string{}
+			}
+			c.events[e.EntryID][e.EventKey] = string(change.Event)
+		case "entry_removed":
+			delete(c.entries, change.EntryID)
+			delete(c.events, change.EntryID)
+		default:
+			t.Errorf("an unknown change: %s", line)
+		}
+	}
+	return c
+}
+
+// A follower that is killed again and again leaves nothing out: its file gives the copy that the service has.
+func TestChangesKilledAndFollowedLoseNothing(t *testing.T) {
+	s, environ := startEntries(t)
+	folder := t.TempDir()
+	file, cursor := filepath.Join(folder, "changes.ndjson"), filepath.Join(folder, "cursor")
+	follow := func() *running {
+		out, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		return startTo(t, out, "changes", "--follow", "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"], "--cursor-file", cursor, "--page-size", "20")
+	}
+	contents := func() []byte {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+
+	const rounds, each = 5, 40
+	var written atomic.Int64
+	go func() {
+		for round := range rounds {
+			var batch, events []any
+			for i := range each {
+				id := fmt.Sprint("e", i*(round%3+1)) // some anew, some again
+				batch, events = append(batch, entryOf(id, round)), append(events, eventOf(id, round))
+			}
+			s.MustIngest(t, "events", events...)
+			s.MustIngest(t, "entries", batch...)
+			written.Add(1)
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	process := follow()
+	for kill := 0; written.Load() < rounds; kill++ {
+		size := len(contents())
+		until(t, "the follower writes", func() bool { return len(contents()) > size || written.Load() == rounds })
+		process.end(t, syscall.SIGKILL)
+		process = follow()
+	}
+	want := copyOf(t, []byte(must(t, environ, "", "changes")))
+	until(t, "the follower has all", func() bool { return reflect.DeepEqual(want, copyOf(t, contents())) })
+	exported := map[string]string{}
+	for line := range strings.Lines(must(t, environ, "", "export", "entries")) {
+		exported[read[struct {
+			EntryID string `json:"entry_id"`
+		}](t, line).EntryID] = strings.TrimSuffix(line, "\n")
+	}
+	if diff := cmp.Diff(exported, want.entries); diff != "" {
+		t.Errorf("the copy is not what the list has: %s", diff)
+	}
+
+	// It waits, and gets what comes.
+	began := time.Now()
+	s.MustIngest(t, "entries", entryOf("late", 1))
+	until(t, "the late entry", func() bool { return bytes.Contains(contents(), []byte(`"late"`)) })
+	t.Logf("it came after %v", time.Since(began))
+	process.end(t, syscall.SIGTERM)
+	if process.code != exitInterrupted || !strings.Contains(process.stderr.String(), "changes; the newest") {
+		t.Errorf("ended with %d: %s", process.code, &process.stderr)
+	}
+	// The next run has nothing to add.
+	if out := must(t, environ, "", "changes", "--cursor-file", cursor); out != "" {
+		t.Errorf("after all was written, there came %s", out)
+	}
+}
+
+func TestChangesRefuse(t *testing.T) {
+	s, environ := startEntries(t)
+	s.MustIngest(t, "entries", entryOf("a", 1))
+	other := maps.Clone(environ)
+	other["LECTERN_PROJECT_ID"], other["LECTERN_API_KEY"] = "pr_2", s.Keys.Key("pr_2")
+	folder := t.TempDir()
+	cursor, strange, altered := filepath.Join(folder, "cursor"), filepath.Join(folder, "strange"), filepath.Join(folder, "altered")
+	if out := must(t, environ, "", "changes", "--cursor-file", cursor, "--types", "entry_removed,entry"); strings.Count(out, "\n") != 1 {
+		t.Errorf("%s, want one change", out)
+	}
+	if out := must(t, environ, "", "changes", "--cursor-file", cursor, "--types", "entry", "--types", "entry_removed"); out != "" {
+		t.Errorf("the same types in another order give %s", out)
+	}
+	held, err := os.ReadFile(cursor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string]string{strange: "AQAA", altered: strings.Replace(string(held), `"cursor": "`, `"cursor": "A`, 1)} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		name    string
+		environ map[string]string
+		args    []string
+		code    int
+		says    string
+	}{
+		{"another project", other, []string{"--cursor-file", cursor, "--types", "entry,entry_removed"}, exitFailure, `is of another feed (its project_id is "pr_1", not "pr_2")`},
+		{"other types", environ, []string{"--cursor-file", cursor}, exitFailure, `its types is "entry,entry_removed", not ""`},
+		{"no cursor file", environ, []string{"--cursor-file", strange}, exitFailure, "is no cursor file"},
+		{"an altered cursor", environ, []string{"--cursor-file", altered, "--types", "entry,entry_removed"}, exitFailure, "invalid_parameter"},
+		{"no such folder", environ, []string{"--cursor-file", filepath.Join(folder, "none", "c")}, exitFailure, "no such file or directory"},
+		{"an unknown type", environ, []string{"--types", "page_view"}, exitUsage, "--types"},
+		{"page size", environ, []string{"--page-size", "0"}, exitUsage, "1 or more"},
+	} {
+		r := lectern(t, "", tt.environ, append([]string{"changes"}, tt.args...)...)
+		if r.code != tt.code || !strings.Contains(r.err, tt.says) || r.out != "" {
+			t.Errorf("%s: %+v; want %d and %q", tt.name, r, tt.code, tt.says)
+		}
+	}
+	if b, err := os.ReadFile(cursor); err != nil || string(b) != string(held) {
+		t.Errorf("a refused run changed the cursor file: %s, %v", b, err)
+	}
+}
+
+// Two followers with one cursor file would each skip what the other one wrote.
+func TestChangesLockTheCursorFile(t *testing.T) {
+	s, environ := startEntries(t)
+	s.MustIngest(t, "entries", entryOf("a", 1))
+	cursor := filepath.Join(t.TempDir(), "cursor")
+	process := start(t, "changes", "--follow", "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"], "--cursor-file", cursor)
+	until(t, "the cursor file", func() bool { _, err := os.Stat(cursor); return err == nil })
+	if r := lectern(t, "", environ, "changes", "--cursor-file", cursor); r.code != exitFailure || !strings.Contains(r.err, "another process follows") {
+		t.Errorf("%+v", r)
+	}
+	process.end(t, os.Interrupt)
+	must(t, environ, "", "changes", "--cursor-file", cursor)
+}
+
+// The export of all events has what reading entry by entry gives, and import takes it back.
+func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
+	s, environ := startEntries(t)
+	var events []any
+	for i := range 12 {
+		id := fmt.Sprint("e", i)
+		s.MustIngest(t, "entries", entryOf(id, i))
+		for n := range i % 4 {
+			events = append(events, eventOf(id, n))
+		}
+	}
+	s.MustIngest(t, "events", events...)
+	want := map[string]int{}
+	for i := range 12 {
+		for _, event := range read[[]map[string]any](t, must(t, environ, "", "get", "events", fmt.Sprint("e", i), "--limit", "100", "--raw")) {
+			want[fmt.Sprint(event)]++
+		}
+	}
+	if len(want) != len(events) {
+		t.Fatalf("%d events are read, want %d", len(want), len(events))
+	}
+	file := filepath.Join(t.TempDir(), "events.ndjson")
+	must(t, environ, "", "export", "events", "--page-size", "7", "--out", file)
+	exported, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for line := range strings.Lines(string(exported)) {
+		event := read[map[string]any](t, line)
+		if event["url"] != "https://example.com/?a=1&b=2" || event["event_id"] == nil {
+			t.Errorf("%s: want its url and event_id", line)
+		}
+		delete(event, "url")
+		delete(event, "event_id")
+		got[fmt.Sprint(event)]++
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if r := lectern(t, string(exported), environ, "import", "events", "-"); !strings.Contains(r.err, fmt.Sprintf("0 stored, %d existing, 0 rejected", len(events))) {
+		t.Errorf("%+v", r)
+	}
+	table := must(t, environ, "", "export", "events", "--format", "csv", "--limit", "15", "--page-size", "7")
+	rows, err := csv.NewReader(strings.NewReader(table)).ReadAll()
+	if err != nil || len(rows) != 16 || len(rows[0]) != 20 || rows[1][19] != "https://example.com/?a=1&b=2" || rows[1][16] != "a, <b>" || rows[1][7] != "" {
+		t.Errorf("%d rows, %v: %s", len(rows), err, table)
+	}
+	if r := lectern(t, table, environ, "import", "events", "-"); !strings.Contains(r.err, "0 stored, 15 existing, 0 rejected") {
+		t.Errorf("%+v", r)
+	}
+}
