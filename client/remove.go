@@ -11,6 +11,8 @@ import (
 type Removed struct {
 	Entries int `json:"entries"`
 	Events  int `json:"events"`
+	// More reports that the request has removed as much as it may: it is to be repeated.
+	More bool `json:"more,omitzero"`
 }
 
 // EraseEntry removes an entry and its events for good: later data for its id is rejected. It may be repeated.
@@ -28,23 +30,16 @@ func (a *Administrator) EraseContact(ctx context.Context, projectID, contactID s
 	return removed, err
 }
 
-// Purge is what one request of a purge removed, or found in a dry run.
-type Purge struct {
-	Removed
-	// More reports that there is more to remove: the request is to be repeated.
-	More bool `json:"more"`
-}
-
 // Purge removes entries that were last updated before a time, and older events whose entry never came. One request
 // removes at most 10,000 entries. A dry run counts them and removes nothing. Purge may be repeated.
-func (a *Administrator) Purge(ctx context.Context, projectID string, before time.Time, dryRun bool) (Purge, error) {
-	var purge Purge
+func (a *Administrator) Purge(ctx context.Context, projectID string, before time.Time, dryRun bool) (Removed, error) {
+	var removed Removed
 	wanted := struct {
 		UpdatedBefore time.Time `json:"updated_before"`
 		DryRun        bool      `json:"dry_run"`
 	}{before.UTC(), dryRun}
-	err := a.call(ctx, &a.transport, http.MethodPost, path("internal", "projects", projectID, "purge"), wanted, &purge)
-	return purge, err
+	err := a.call(ctx, &a.transport, http.MethodPost, path("internal", "projects", projectID, "purge"), wanted, &removed)
+	return removed, err
 }
 
 // RemovedProject is what one request removed of a project.

@@ -42,8 +42,8 @@ func TestAdministratorRemoves(t *testing.T) {
 	note(a.Purge(t.Context(), "p", before, true))
 	note(a.RemoveProject(t.Context(), "p"))
 	if want := []string{
-		"{Entries:1 Events:2} <nil>", "{Entries:3 Events:4} <nil>", "{Removed:{Entries:5 Events:6} More:true} <nil>",
-		"{Removed:{Entries:0 Events:0} More:false} <nil>", "{Records:map[embeddables:7 versions:8] More:true} <nil>",
+		"{Entries:1 Events:2 More:false} <nil>", "{Entries:3 Events:4 More:false} <nil>", "{Entries:5 Events:6 More:true} <nil>",
+		"{Entries:0 Events:0 More:false} <nil>", "{Records:map[embeddables:7 versions:8] More:true} <nil>",
 	}; !slices.Equal(got, want) {
 		t.Errorf("got %q; want %q", got, want)
 	}
