@@ -66,6 +66,8 @@ type commands struct {
 	Export         exportCommands `cmd:"" help:"Write whole lists to a file, page by page; goes on where it was cut."`
 	Changes        changesCommand `cmd:"" help:"Print everything that is stored or removed, from the beginning or from where an earlier run ended; --follow goes on."`
 	Import         importCommands `cmd:"" help:"Send files of records in; goes on where it was cut."`
+	Erase          eraseCommand   `cmd:"" help:"Remove an entry, all of a contact, or a whole project, for good."`
+	Purge          purgeCommand   `cmd:"" help:"Remove entries that were last updated long ago."`
 	Region         regionCommand  `cmd:"" help:"Print a project's region and its offset from UTC."`
 	Keys           keysCommands   `cmd:"" help:"Mint, list, rotate and revoke API keys."`
 	Proxy          proxyCommands  `cmd:"" help:"Look into the credential proxy's rules."`

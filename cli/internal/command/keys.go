@@ -11,6 +11,7 @@ import (
 
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/routes"
 )
 
 type keysCommands struct {
@@ -23,7 +24,7 @@ type keysCommands struct {
 // administrationFlags say where keys are administered, and by whom.
 type administrationFlags struct {
 	Project     string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
-	InternalURL string `env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"Where the internal port of the region service is. Default: ${default}." placeholder:"URL"`
+	InternalURL string `env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"Where the internal port of the ${service=region} service is. Default: ${default}." placeholder:"URL"`
 	AdminAPIKey string `env:"LECTERN_ADMIN_API_KEY" help:"An admin key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 }
 
@@ -41,15 +42,15 @@ func (f administrationFlags) open(s *Session) (*client.Administrator, error) {
 	return admin, nil
 }
 
-// advised adds to an error of the administration what to do about it.
-func advised(err error) error {
+// advised adds to an error of the administration, which a service answered, what to do about it.
+func advised(err error, service routes.Service) error {
 	switch client.Code(err) {
 	case "unauthorized":
 		return advisedError{err, "check LECTERN_ADMIN_API_KEY: it is one of the service's ADMIN_API_KEYS, without its name"}
 	case "key_not_found":
 		return advisedError{err, "see lectern keys list"}
 	case "route_not_found":
-		return advisedError{err, "check LECTERN_INTERNAL_URL: it is the internal port of the region service"}
+		return advisedError{err, fmt.Sprintf("check LECTERN_INTERNAL_URL: it is the internal port of the %s service", service)}
 	}
 	return err
 }
@@ -131,7 +132,7 @@ func (k *keysMint) Run(s *Session, c *commands) error {
 	}
 	minted, err := admin.MintAPIKey(s.Context, k.Project, wanted)
 	if err != nil {
-		return advised(err)
+		return advised(err, routes.Region)
 	}
 	return printKey(s, c, k.JSON, minted)
 }
@@ -161,7 +162,7 @@ func (k *keysList) Run(s *Session) error {
 	}
 	keys, err := admin.APIKeys(s.Context, k.Project)
 	if err != nil {
-		return advised(err)
+		return advised(err, routes.Region)
 	}
 	if k.JSON {
 		return printJSON(s.Out, keys)
@@ -224,7 +225,7 @@ func (k *keysRotate) Run(s *Session, c *commands) error {
 	}
 	minted, err := admin.RotateAPIKey(s.Context, k.Project, k.ID, k.Overlap)
 	if err != nil {
-		return advised(err)
+		return advised(err, routes.Region)
 	}
 	c.note(s, "Key %s ends in %v. %s", k.ID, k.Overlap, noticed)
 	return printKey(s, c, k.JSON, minted)
@@ -250,7 +251,7 @@ func (k *keysRevoke) Run(s *Session, c *commands) error {
 	}
 	revoked, err := admin.RevokeAPIKey(s.Context, k.Project, k.ID)
 	if err != nil {
-		return advised(err)
+		return advised(err, routes.Region)
 	}
 	c.note(s, "Key %s is revoked since %s. %s", revoked.ID, when(revoked.RevokedAt), noticed)
 	return nil

@@ -21,6 +21,7 @@ import (
 
 	"github.com/lectern-dev/lectern/cli/internal/demo"
 	"github.com/lectern-dev/lectern/cli/internal/durable"
+	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 )
 
@@ -51,7 +52,7 @@ type Demo struct {
 	ProjectID      string
 	APIKey         string // reads all, and may use the proxy
 	InternalAPIKey string // good for ingest, and as an internal key
-	AdminAPIKey    string // administers keys
+	AdminAPIKey    string // administers keys, and removes data
 	// EntryID is an entry to ask for.
 	EntryID string
 }
@@ -200,6 +201,7 @@ func (r *run) start(ctx context.Context) (err error) {
 	err = writeEnv(EnvFile(r.Folder), [][2]string{
 		{"LECTERN_URL", d.URL},
 		{"LECTERN_INTERNAL_URL", d.InternalURL},
+		{"LECTERN_INTERNAL_SERVICES", internalServices(addresses)},
 		{"LECTERN_PROJECT_ID", d.ProjectID},
 		{"LECTERN_API_KEY", d.APIKey},
 		{"LECTERN_INTERNAL_API_KEY", d.InternalAPIKey},
@@ -212,6 +214,15 @@ func (r *run) start(ctx context.Context) (err error) {
 	}
 	r.Ready(d)
 	return nil
+}
+
+// internalServices lists the internal ports of the services. A project is removed from each of them, by the same path.
+func internalServices(addresses map[routes.Service]address) string {
+	var list []string
+	for _, name := range []routes.Service{routes.Region, routes.Entries, routes.Embeddables, routes.Experiments} {
+		list = append(list, string(name)+"=http://"+addresses[name].internal)
+	}
+	return strings.Join(list, ",")
 }
 
 // listen opens an edge's address. Its error says by what another one is given.

@@ -1,0 +1,93 @@
+package command
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/shared/routes"
+)
+
+type purgeCommand struct {
+	administrationFlags `set:"service=entries"`
+
+	Before    moment `help:"Remove entries that were last updated before this time: RFC 3339, or a date." placeholder:"TIME"`
+	OlderThan age    `help:"Remove entries that were last updated longer ago than this: days such as 400d, or hours such as 36h." placeholder:"AGE"`
+	DryRun    bool   `help:"Count them, and remove nothing."`
+}
+
+// Help tells what is removed, and shows examples.
+func (purgeCommand) Help() string {
+	return `Removes entries with their events, and events that are older if their entry never came. Followers of the change feed see the removals. A purged entry comes back when its source sends it again.
+
+The command prints how much was removed. Cut by whatever means, the same command goes on. See also the retention setting of the chart, which does this every day.
+
+Examples:
+
+	lectern purge --older-than 400d --dry-run --env-file .lectern/demo.env
+	lectern purge --before 2025-01-01 --project pr_1`
+}
+
+// Run purges.
+func (p *purgeCommand) Run(s *Session, c *commands) error {
+	before := p.Before.Time
+	switch {
+	case p.Before.IsZero() == (p.OlderThan == 0):
+		return usagef("want one of --before TIME and --older-than AGE")
+	case p.OlderThan != 0:
+		before = s.Now().Add(-time.Duration(p.OlderThan))
+	}
+	admin, err := p.open(s)
+	if err != nil {
+		return err
+	}
+	found, err := admin.Purge(s.Context, p.Project, before, true)
+	if err != nil {
+		return advised(err, routes.Entries)
+	}
+	c.note(s, "Entries of %s that were last updated before %s:", p.Project, before.UTC().Format(time.RFC3339))
+	if p.DryRun {
+		return printJSON(s.Out, found)
+	}
+	total := int64(found.Entries)
+	if found.More {
+		total = 0 // the server did not count to the end
+	}
+	var removed client.Removed
+	count := newCounter(s, c, total)
+	defer count.done()
+	for more := true; more; {
+		some, err := admin.Purge(s.Context, p.Project, before, false)
+		removed.Entries += some.Entries
+		removed.Events += some.Events
+		if err != nil {
+			count.done()
+			c.note(s, "%d entries and %d events are removed; the same command goes on from there.", removed.Entries, removed.Events)
+			return advised(err, routes.Entries)
+		}
+		count.add(some.Entries, "%d entries with %d events", removed.Events)
+		more = some.More
+	}
+	count.done()
+	return printJSON(s.Out, removed)
+}
+
+// age is a time span on the command line: whole days such as 400d, or a duration such as 36h.
+type age time.Duration
+
+// UnmarshalText reads an age.
+func (a *age) UnmarshalText(text []byte) error {
+	const longest = 36500 // days
+	if days, ok := strings.CutSuffix(string(text), "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n > 0 && n <= longest {
+			*a = age(time.Duration(n) * 24 * time.Hour)
+			return nil
+		}
+	} else if d, err := time.ParseDuration(string(text)); err == nil && d > 0 {
+		*a = age(d)
+		return nil
+	}
+	return fmt.Errorf("%q is no age: want 1d to %dd, or a duration such as 36h", text, longest)
+}
