@@ -64,6 +64,7 @@ func (u *upCommand) announce(s *Session, d local.Demo) {
 		get("/entries?limit=2"),
 		get("/entries/" + d.EntryID),
 		get("/entries/" + d.EntryID + "/events?direction=ASC"),
+		get("/entries-changes?limit=2"),
 		get("/entries-page-views?limit=2"),
 		fmt.Sprintf("  curl -G '%s/proxy' --data-urlencode 'url=%s/v1/charges' -H 'X-Project-ID: %s' -H 'X-Environment: %s' -H 'X-Proxy-Api-Key: %s' -H 'Authorization: Bearer {{ %s }}'",
 			d.URL, d.ThirdPartyURL, d.ProjectID, local.DemoEnvironment, d.APIKey, local.DemoCredential),
