@@ -57,6 +57,12 @@ func run(ctx context.Context) error {
 	})
 	views, err := c.ListEntriesPageViewsWithResponse(ctx, project, &ListEntriesPageViewsParams{IncludeUrls: &urls}, key)
 	answered("listEntriesPageViews", status(views), body(views), err, func() bool { return len(*views.JSON200) == 2 })
+	types, wait := "entry,entry_removed", 1
+	changes, err := c.ListEntriesChangesWithResponse(ctx, project, &ListEntriesChangesParams{Types: &types, Wait: &wait, Limit: &one}, key)
+	answered("listEntriesChanges", status(changes), body(changes), err, func() bool {
+		first, err := (*changes.JSON200)[0].AsEntryChange()
+		return err == nil && first.Entry.EntryId == entry
+	})
 	embeddables, err := c.ListEmbeddablesWithResponse(ctx, project, nil, key)
 	answered("listEmbeddables", status(embeddables), body(embeddables), err, func() bool { return (*embeddables.JSON200)[0].EmbeddableId == embeddable })
 	whole, err := c.GetEmbeddableWithResponse(ctx, project, embeddable, key)

@@ -66,6 +66,11 @@ answered(
   }),
   (items) => items.length === 2 && items.some((item) => item.page_views[0]?.url === null),
 );
+const changes = await client.GET("/projects/{projectId}/entries-changes", {
+  params: { path: { projectId }, query: { types: "entry,entry_removed", limit: 1, wait: 1 } },
+  headers: key,
+});
+answered("listEntriesChanges", changes, (list) => list[0]?.change === "entry" && list[0].entry.entry_id === "en_1");
 answered(
   "listEmbeddables",
   await client.GET("/projects/{projectId}/embeddables", { params: { path: { projectId } }, headers: key }),
