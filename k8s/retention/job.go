@@ -94,7 +94,7 @@ func (j *job) purge(ctx context.Context, p *v1alpha1.Project) (all client.Remove
 	log := j.log.With(slog.String("namespace", p.Namespace), slog.String("name", p.Name), slog.String("project_id", p.Spec.ProjectID),
 		slog.Int("days", days), slog.Time("updated_before", before))
 	for more := true; more; {
-		var one client.Purge
+		var one client.Removed
 		if one, err = j.entries.Purge(ctx, p.Spec.ProjectID, before, false); err != nil {
 			break
 		}
