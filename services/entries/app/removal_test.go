@@ -292,7 +292,9 @@ func TestRemovalRefuses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := administer(t, s, tt.method, tt.path, tt.body)
-			var got struct{ Error struct{ Code, Message string } }
+			var got struct {
+				Error struct{ Code, Message string }
+			}
 			a.JSON(t, &got)
 			if a.Status != tt.status || got.Error.Code != tt.code {
 				t.Errorf("%d %s; want %d %s", a.Status, a.Body, tt.status, tt.code)

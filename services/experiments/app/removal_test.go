@@ -1,0 +1,23 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
+)
+
+func TestRemoveProject(t *testing.T) {
+	s := demo(t, nil)
+	s.MustIngest(t, "experiments", with(newExperiment(project, "ex_1", 1, "running"), "updated_at", at(20)))
+	servicetest.CheckProjectRemoval(t, s, startOn(t, s.Backing, map[string]string{"REMOVE_DATABASE_URL": ""}), project,
+		`{"experiments":8,"status_changes":9}`,
+		`{"experiments":0,"status_changes":0}`)
+	// An experiment that comes later has a history of its own.
+	s.MustIngest(t, "experiments", newExperiment(project, "ex_1", 1, "paused"))
+	a := s.DoInternal(t, servicetest.Request{Path: "/internal/projects/" + project + "/experiments/ex_1/history", Key: servicetest.IngestKey})
+	var history []object
+	a.JSON(t, &history)
+	if len(history) != 1 || history[0]["status"] != "paused" {
+		t.Errorf("%s", a.Body)
+	}
+}
