@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(progress)
 	compare := flags.String("compare", "", "a results.json of another `file` to print beside the new one")
-	within := flags.Duration("within", 20*time.Minute, "the longest that all of it may take")
+	within := flags.Duration("within", 30*time.Minute, "the longest that all of it may take")
 	begin := time.Now()
 	options := row.Options{Note: func(format string, a ...any) {
 		fmt.Fprintf(progress, "%5.0fs  "+format+"\n", append([]any{time.Since(begin).Seconds()}, a...)...)

@@ -21,6 +21,8 @@ const (
 	Allocations  = "allocs"
 	Microseconds = "µs"
 	Bytes        = "B"
+	Percent      = "%" // of one core
+	Connections  = "connections"
 )
 
 // Result is one measured figure.

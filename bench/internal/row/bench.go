@@ -36,6 +36,7 @@ type Bench struct {
 	stage *stage.Stage
 
 	small, large made[*entries]
+	feeding      made[*entries]
 	siblings     map[string]*made[*filled] // by service
 	cluster      made[*stage.Citus]
 	distributed  map[string]*made[*entries] // by database
@@ -96,13 +97,19 @@ func (b *Bench) Groups() []Group {
 		Group{[]string{"proxy_rps", "proxy_added_p50"}, b.proxyRate},
 		Group{[]string{"proxy_bulk"}, b.proxyBulk},
 		Group{[]string{"proxy_memory"}, b.proxyMemory},
+		Group{[]string{"list_contact"}, b.listContact},
 		Group{[]string{"deep_page"}, b.deepPage},
 		Group{[]string{"grow_10x"}, b.grow},
 		Group{[]string{"export"}, b.export},
 		Group{[]string{"export_memory"}, b.exportMemory},
 		Group{[]string{"export_memory_1m"}, b.exportMemoryMillion},
 		Group{[]string{"export_first_byte"}, b.firstByte},
+		Group{[]string{"feed", "feed_memory"}, b.feed},
+		Group{[]string{"feed_deep"}, b.feedDeep},
+		Group{[]string{"feed_idle"}, b.feedIdle},
+		Group{[]string{"feed_latency"}, b.feedLatency},
 		Group{[]string{"ingest", "ingest_repeated"}, b.ingest},
+		Group{[]string{"ingest_eight"}, b.ingestEight},
 		Group{[]string{"costs"}, b.costs},
 		Group{[]string{"tenants"}, b.tenants},
 	)

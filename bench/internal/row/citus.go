@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lectern-dev/lectern/bench/internal/report"
+	"github.com/lectern-dev/lectern/bench/internal/sample"
 	"github.com/lectern-dev/lectern/bench/internal/stage"
 )
 
@@ -50,7 +51,7 @@ func (b *Bench) citusGroups() []Group {
 // onCluster returns the service over the data of [Bench.entries], on two workers.
 func (b *Bench) onCluster(ctx context.Context) (*entries, error) {
 	return b.spread(ctx, "entries", usualWorkers,
-		shape{projects: projects, each: perProject, events: true, big: bigProject, bigEntries: bigEntries})
+		shape{projects: projects, each: perProject, events: sample.EventsOf, big: bigProject, bigEntries: bigEntries})
 }
 
 // spread returns the service over a database of that name, whose tables are distributed over so many workers.

@@ -35,7 +35,7 @@ func projectID(n int) string { return strconv.Itoa(firstProject + n) }
 // shape says which entries there are.
 type shape struct {
 	projects, each int    // so many projects have so many entries each
-	events         bool   // and their events
+	events         int    // and each of these so many events
 	big            string // a project that has bigEntries besides, without events; empty: there is none
 	bigEntries     int
 }
@@ -53,7 +53,7 @@ type entries struct {
 func (b *Bench) entries(ctx context.Context) (*entries, error) {
 	return b.small.once(func() (*entries, error) {
 		return b.makeEntries(ctx, stage.Definition{Name: "entries"},
-			shape{projects: projects, each: perProject, events: true, big: bigProject, bigEntries: bigEntries})
+			shape{projects: projects, each: perProject, events: sample.EventsOf, big: bigProject, bigEntries: bigEntries})
 	})
 }
 
@@ -117,9 +117,9 @@ func (b *Bench) fill(ctx context.Context, db stage.Database, s shape) error {
 			return sample.EntryOf(s.big, 1+i-many, s.bigEntries).Row()
 		})
 	})
-	if err == nil && s.events {
+	if err == nil && s.events > 0 {
 		err = db.WithoutIndexes(ctx, "events", func() error {
-			return db.Load(ctx, "events", sample.EventColumns(), many*sample.EventsOf, func(i int) []any {
+			return db.Load(ctx, "events", sample.EventColumns(), many*s.events, func(i int) []any {
 				// As they happen: one page after the other, of many visitors at a time.
 				visit := i % many
 				return sample.EntryOf(projectID(1+visit%s.projects), 1+visit/s.projects, s.each).Event(i / many)
@@ -151,14 +151,14 @@ func (b *Bench) startBare(ctx context.Context, db stage.Database, set statement.
 // variety is how many different requests a load goes through.
 const variety = 5000
 
-// requests prepares a load of the path that template makes of a project's and an entry's id.
+// requests prepares a load of the path that template makes of a project's, an entry's and its contact's id.
 func (e *entries) requests(folder, name, template string) (*load.HTTP, error) {
 	random := rand.New(rand.NewPCG(1, 2))
 	list := make([]load.Request, variety)
 	for i := range list {
-		project := projectID(1 + random.IntN(e.projects))
+		project, n := projectID(1+random.IntN(e.projects)), 1+random.IntN(e.each)
 		list[i] = load.Request{
-			Path: fmt.Sprintf(template, project, sample.EntryID(1+random.IntN(e.each))),
+			Path: fmt.Sprintf(template, project, sample.EntryID(n), sample.ContactID(n)),
 			Key:  e.keys[project],
 		}
 	}

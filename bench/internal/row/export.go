@@ -23,16 +23,21 @@ type answer struct {
 
 // get reads a list to its end, as a client that keeps nothing of it.
 func get(ctx context.Context, url, key string) (answer, error) {
-	return read64(ctx, url, key, true)
+	return read64(ctx, url, key, "", true)
+}
+
+// getLines reads a list as [get] does, one record a line.
+func getLines(ctx context.Context, url, key string) (answer, error) {
+	return read64(ctx, url, key, "application/x-ndjson", true)
 }
 
 // getFirst reads a list's first bytes and leaves the rest.
 func getFirst(ctx context.Context, url, key string) (answer, error) {
-	return read64(ctx, url, key, false)
+	return read64(ctx, url, key, "", false)
 }
 
 // read64 reads the body in pieces of 64 KiB.
-func read64(ctx context.Context, url, key string, all bool) (answer, error) {
+func read64(ctx context.Context, url, key, accept string, all bool) (answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the body's connection where it is not read to its end
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -41,6 +46,9 @@ func read64(ctx context.Context, url, key string, all bool) (answer, error) {
 	}
 	req.Header.Set("X-Api-Key", key)
 	req.Header.Set("Accept-Encoding", "identity")
+	if accept != "" {
+		req.Header.Set("Accept", accept)
+	}
 	begin := time.Now()
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -170,7 +178,10 @@ func (b *Bench) exportMemory(ctx context.Context) ([]report.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.peakMemory(ctx, "export_memory", stage.Definition{Name: "entries"}, bigProject, e.keys[bigProject], bigEntries)
+	return b.peakMemory(ctx, "export_memory", stage.Definition{Name: "entries"}, func(ctx context.Context, svc *stage.Service) error {
+		_, err := exported(ctx, svc, bigProject, e.keys[bigProject], bigEntries)
+		return err
+	})
 }
 
 // exportMemoryMillion does as exportMemory, for a million rows.
@@ -179,17 +190,21 @@ func (b *Bench) exportMemoryMillion(ctx context.Context) ([]report.Result, error
 	if err != nil {
 		return nil, err
 	}
-	return b.peakMemory(ctx, "export_memory_1m", stage.Definition{Name: "entries", Database: "entries_grown"},
-		hugeProject, g.keys[hugeProject], hugeEntries)
+	d := stage.Definition{Name: "entries", Database: "entries_grown"}
+	return b.peakMemory(ctx, "export_memory_1m", d, func(ctx context.Context, svc *stage.Service) error {
+		_, err := exported(ctx, svc, hugeProject, g.keys[hugeProject], hugeEntries)
+		return err
+	})
 }
 
-func (b *Bench) peakMemory(ctx context.Context, name string, d stage.Definition, project, key string, rows int) ([]report.Result, error) {
+// peakMemory measures the most that a fresh process needs to do something.
+func (b *Bench) peakMemory(ctx context.Context, name string, d stage.Definition, do func(context.Context, *stage.Service) error) ([]report.Result, error) {
 	v, err := rounds(ctx, 3, func(ctx context.Context) (float64, error) {
 		svc, err := b.stage.Start(ctx, d)
 		if err != nil {
 			return 0, err
 		}
-		if _, err := exported(ctx, svc, project, key, rows); err != nil {
+		if err := do(ctx, svc); err != nil {
 			return 0, err
 		}
 		_, peak, err := svc.Memory()

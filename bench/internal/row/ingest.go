@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/lectern-dev/lectern/bench/internal/report"
@@ -18,6 +21,9 @@ const (
 	// firstIngested is the id before that of the first round's project.
 	firstIngested = 7_500_000_000
 	ingestEntries = 100_000
+	// firstShared is the id before that of the first project that several senders fill, and senders how many they are.
+	firstShared = 7_800_000_000
+	senders     = 8
 )
 
 // ingest measures taking entries in, new ones and then the same again, beside COPY of the same rows
@@ -35,6 +41,50 @@ func (b *Bench) ingest(ctx context.Context) ([]report.Result, error) {
 		report.Ratios("ingest", report.RowsRate, report.AtLeast(0.4), v.fresh, "COPY", v.copied),
 		report.Ratios("ingest_repeated", report.RowsRate, report.AtLeast(0.4), v.repeated, "COPY", v.copied),
 	}, nil
+}
+
+// ingestEight measures eight senders to one project at once beside one sender of the same entries.
+func (b *Bench) ingestEight(ctx context.Context) ([]report.Result, error) {
+	e, err := b.entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	round := 0
+	by := func(senders int) contender {
+		return func(ctx context.Context) (float64, error) {
+			round++
+			all := make([]sample.Entry, ingestEntries)
+			for i := range all {
+				all[i] = sample.EntryOf(strconv.Itoa(firstShared+round), 1+i, len(all))
+			}
+			bodies := make([][]byte, 0, senders)
+			for part := range slices.Chunk(all, len(all)/senders) {
+				bodies = append(bodies, sample.NDJSON(part))
+			}
+			if err := e.Database.Checkpoint(ctx); err != nil {
+				return 0, err
+			}
+			begin := time.Now()
+			errs := make([]error, senders)
+			var sending sync.WaitGroup
+			for i, lines := range bodies {
+				sending.Go(func() {
+					got, err := postEntries(ctx, e.Service, lines)
+					if want := (summary{Stored: len(all) / senders}); err == nil && got != want {
+						err = fmt.Errorf("ingest of a part said %+v, want %+v", got, want)
+					}
+					errs[i] = err
+				})
+			}
+			sending.Wait()
+			return float64(len(all)) / time.Since(begin).Seconds(), errors.Join(errs...)
+		}
+	}
+	v, err := rounds(ctx, max(3, b.Rounds/2), by(senders), by(1))
+	if err != nil {
+		return nil, err
+	}
+	return []report.Result{report.Ratios("ingest_eight", report.RowsRate, report.AtLeast(0.7), v[0], "one sender", v[1])}, nil
 }
 
 // distributeReference has COPY's table be on the machines where entries is.

@@ -109,8 +109,8 @@ func (b *Bench) pgbench(e *entries, r read, name string) (*load.SQL, error) {
 	if sql, err = statement.ForPgbench(sql, r.variables...); err != nil {
 		return nil, err
 	}
-	script := fmt.Sprintf("\\set project %d + random(1, %d)\n\\set number random(1, %d)\n\\set entry %s\n%s;\n",
-		firstProject, e.projects, e.each, sample.PgbenchEntryID("number"), sql)
+	script := fmt.Sprintf("\\set project %d + random(1, %d)\n\\set number random(1, %d)\n\\set entry %s\n\\set contact %s\n%s;\n",
+		firstProject, e.projects, e.each, sample.PgbenchEntryID("number"), sample.PgbenchContactID("number"), sql)
 	reference, err := load.NewSQL(b.stage.Folder, name, script, map[string]string{
 		"first": "-infinity", "last": "infinity", "none": "0", "rows": "11", "view_rows": strconv.Itoa(5000),
 	})
@@ -120,33 +120,69 @@ func (b *Bench) pgbench(e *entries, r read, name string) (*load.SQL, error) {
 	return reference, err
 }
 
-// deepPage measures the page at nine tenths of a list beside its first one, one request at a time.
+// listContact measures the list of one contact's entries beside pgbench.
+func (b *Bench) listContact(ctx context.Context) ([]report.Result, error) {
+	e, err := b.entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := read{name: "list_contact", path: "/projects/%[1]s/entries?contact_id=%[3]s%.0[2]s",
+		statement: "entriesByUpdatedAtDescending by contact.chunk",
+		variables: []string{"project", "contact", "last", "none", "first", "none", "rows"}}
+	requests, err := e.requests(b.stage.Folder, r.name, r.path)
+	if err != nil {
+		return nil, err
+	}
+	sql, err := b.pgbench(e, r, r.name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := requests.Run(ctx, e.URL, connections, time.Second); err != nil {
+		return nil, err
+	}
+	v, err := rounds(ctx, b.Rounds, (&driven{of: e.Service}).by(requests, b.Round), func(ctx context.Context) (float64, error) {
+		rate, err := sql.Run(ctx, e.Database.Reader, connections, b.Round)
+		return rate.PerSecond, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []report.Result{report.Ratios(r.name, report.RequestsRate, report.AtLeast(0.3), v[0], "pgbench", v[1])}, nil
+}
+
+// deepPage measures the page at nine tenths of a list beside its first one.
 func (b *Bench) deepPage(ctx context.Context) ([]report.Result, error) {
 	e, err := b.entries(ctx)
 	if err != nil {
 		return nil, err
 	}
-	path := "/projects/" + bigProject + "/entries"
-	head, err := get(ctx, e.URL+path+"?limit="+strconv.Itoa(bigEntries*9/10), e.keys[bigProject])
+	return b.deep(ctx, e, "deep_page", bigProject, "/entries?limit=%d", 10, bigEntries*9/10, report.AtMost(1.2))
+}
+
+// deep measures a page of a list after so many records beside its first page, one request at a time. list is the path
+// in the project, with a place for the limit.
+func (b *Bench) deep(ctx context.Context, e *entries, name, project, list string, limit, after int, floor report.Floor) ([]report.Result, error) {
+	list = "/projects/" + project + list
+	head, err := get(ctx, e.URL+fmt.Sprintf(list, after), e.keys[project])
 	if err != nil {
 		return nil, err
 	}
-	cursor := head.cursor
-	if cursor == "" {
-		return nil, fmt.Errorf("a page of %d of %d entries has no cursor", bigEntries*9/10, bigEntries)
+	if head.cursor == "" || head.rows != after {
+		return nil, fmt.Errorf("a page of %d records has %d and the cursor %q", after, head.rows, head.cursor)
 	}
+	path := fmt.Sprintf(list, limit)
 	page := func(name, path string) (contender, error) {
-		requests, err := load.NewHTTP(b.stage.Folder, name, []load.Request{{Path: path, Key: e.keys[bigProject]}})
+		requests, err := load.NewHTTP(b.stage.Folder, name, []load.Request{{Path: path, Key: e.keys[project]}})
 		return func(ctx context.Context) (float64, error) {
 			rate, err := requests.Run(ctx, e.URL, 1, b.Round)
 			return milliseconds(rate.P50), err
 		}, err
 	}
-	first, err := page("first_page", path)
+	first, err := page(name+"_first", path)
 	if err != nil {
 		return nil, err
 	}
-	deep, err := page("deep_page", path+"?cursor="+cursor)
+	deep, err := page(name, path+"&cursor="+head.cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +190,7 @@ func (b *Bench) deepPage(ctx context.Context) ([]report.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []report.Result{report.Ratios("deep_page", report.Milliseconds, report.AtMost(1.2), v[0], "page 1", v[1])}, nil
+	return []report.Result{report.Ratios(name, report.Milliseconds, floor, v[0], "page 1", v[1])}, nil
 }
 
 // grow measures list_10 over many times the rows beside itself.

@@ -31,6 +31,20 @@ func PgbenchEntryID(n string) string {
 // EntryID is the id of a project's n-th entry, from 1.
 func EntryID(n int) string { return strconv.Itoa(firstEntry + n*entryStep) }
 
+// The id of contact n, from 0, is firstContact + n. A project has so many contacts, whose entries come in turn.
+const (
+	firstContact = 8_000_000
+	contacts     = 200
+)
+
+// PgbenchContactID is the id of the contact of entry number n, which is a variable's name, as pgbench computes it.
+func PgbenchContactID(n string) string {
+	return strconv.Itoa(firstContact) + " + :" + n + " % " + strconv.Itoa(contacts)
+}
+
+// ContactID is the id of the contact of a project's n-th entry.
+func ContactID(n int) string { return strconv.Itoa(firstContact + n%contacts) }
+
 // Entry is one entry of a project.
 type Entry struct {
 	Project          string
@@ -50,7 +64,7 @@ func EntryOf(project string, n, many int) Entry {
 	at := time.Unix(begin+7*int64(shuffled(n, many)), 0).UTC()
 	return Entry{
 		Project: project, ID: EntryID(n), Group: "gr_" + project, Embeddable: "flow_" + strconv.Itoa(n%20),
-		Contact: "ct_" + strconv.Itoa(n*7919), Created: at.Add(-3 * time.Minute), Updated: at.Add(time.Duration(n%1000) * time.Millisecond),
+		Contact: ContactID(n), Created: at.Add(-3 * time.Minute), Updated: at.Add(time.Duration(n%1000) * time.Millisecond),
 		Data: data(n), n: int64(n), many: int64(many),
 	}
 }
