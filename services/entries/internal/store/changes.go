@@ -98,12 +98,22 @@ func changeStatements(types change.Types) pagelist.Statements {
 			rows, numbers = append(rows, c.rows), append(numbers, c.numbers)
 		}
 	}
-	const all = "\nUNION ALL\n"
+	const order = "\nORDER BY seq"
 	return pagelist.Statements{
-		Chunk: strings.Join(rows, all) + "\nORDER BY seq LIMIT $4",
-		Nth:   strings.Join(numbers, all) + "\nORDER BY seq OFFSET $4 LIMIT 2",
-		Last:  strings.Join(numbers, all) + "\nORDER BY seq DESC LIMIT 1",
+		Chunk: merged(rows, order, " LIMIT $4", " LIMIT $4"),
+		Nth:   merged(numbers, order, " LIMIT $4::bigint + 2", " OFFSET $4 LIMIT 2"),
+		Last:  merged(numbers, order+" DESC", " LIMIT 1", " LIMIT 1"),
 	}
+}
+
+// merged joins queries, each in the same order, to one in that order. each bounds a query, and all their union. Without
+// a bound of its own for each query, Postgres sorts the rest of the feed for every chunk: it expects a range of
+// unknown numbers to hold few rows.
+func merged(queries []string, order, each, all string) string {
+	if len(queries) == 1 {
+		return queries[0] + order + all
+	}
+	return "(" + strings.Join(queries, order+each+")\nUNION ALL\n(") + order + each + ")" + order + all
 }
 
 // counterOf reads the newest number of a project, and one row more for each table that has rows without a number. It

@@ -24,7 +24,7 @@ ORDER BY entry_id
 LIMIT $2
 
 -- name: changes of entry,entry_removed.chunk
-SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data,
+(SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data,
        NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
        NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
        NULL::text AS page_id, NULL::text AS page_key, NULL::bigint AS page_index, NULL::text AS max_page_id,
@@ -33,8 +33,9 @@ SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, cr
        NULL::text AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
 FROM entries
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4)
 UNION ALL
-SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+(SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
        NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
        NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
        NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
@@ -44,26 +45,31 @@ SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, N
        entry_id AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, removed_at, reason
 FROM removals
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4)
 ORDER BY seq LIMIT $4
 
 -- name: changes of entry,entry_removed.last
-SELECT seq FROM entries
+(SELECT seq FROM entries
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1)
 UNION ALL
-SELECT seq FROM removals
+(SELECT seq FROM removals
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1)
 ORDER BY seq DESC LIMIT 1
 
 -- name: changes of entry,entry_removed.nth
-SELECT seq FROM entries
+(SELECT seq FROM entries
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4::bigint + 2)
 UNION ALL
-SELECT seq FROM removals
+(SELECT seq FROM removals
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4::bigint + 2)
 ORDER BY seq OFFSET $4 LIMIT 2
 
 -- name: changes of entry,event,entry_removed.chunk
-SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data,
+(SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data,
        NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
        NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
        NULL::text AS page_id, NULL::text AS page_key, NULL::bigint AS page_index, NULL::text AS max_page_id,
@@ -72,8 +78,9 @@ SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, cr
        NULL::text AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
 FROM entries
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4)
 UNION ALL
-SELECT seq, 2::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+(SELECT seq, 2::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
        NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
        arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
        page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
@@ -81,8 +88,9 @@ SELECT seq, 2::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, N
        entry_id AS changed, event_id, url, event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
 FROM events
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4)
 UNION ALL
-SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+(SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
        NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
        NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
        NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
@@ -92,32 +100,39 @@ SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, N
        entry_id AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, removed_at, reason
 FROM removals
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4)
 ORDER BY seq LIMIT $4
 
 -- name: changes of entry,event,entry_removed.last
-SELECT seq FROM entries
+(SELECT seq FROM entries
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1)
 UNION ALL
-SELECT seq FROM events
+(SELECT seq FROM events
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1)
 UNION ALL
-SELECT seq FROM removals
+(SELECT seq FROM removals
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1)
 ORDER BY seq DESC LIMIT 1
 
 -- name: changes of entry,event,entry_removed.nth
-SELECT seq FROM entries
+(SELECT seq FROM entries
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4::bigint + 2)
 UNION ALL
-SELECT seq FROM events
+(SELECT seq FROM events
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4::bigint + 2)
 UNION ALL
-SELECT seq FROM removals
+(SELECT seq FROM removals
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4::bigint + 2)
 ORDER BY seq OFFSET $4 LIMIT 2
 
 -- name: changes of entry,event.chunk
-SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data,
+(SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data,
        NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
        NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
        NULL::text AS page_id, NULL::text AS page_key, NULL::bigint AS page_index, NULL::text AS max_page_id,
@@ -126,8 +141,9 @@ SELECT seq, 1::bigint AS type, entry_id, group_id, embeddable_id, contact_id, cr
        NULL::text AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
 FROM entries
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4)
 UNION ALL
-SELECT seq, 2::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+(SELECT seq, 2::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
        NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
        arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
        page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
@@ -135,22 +151,27 @@ SELECT seq, 2::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, N
        entry_id AS changed, event_id, url, event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
 FROM events
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4)
 ORDER BY seq LIMIT $4
 
 -- name: changes of entry,event.last
-SELECT seq FROM entries
+(SELECT seq FROM entries
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1)
 UNION ALL
-SELECT seq FROM events
+(SELECT seq FROM events
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1)
 ORDER BY seq DESC LIMIT 1
 
 -- name: changes of entry,event.nth
-SELECT seq FROM entries
+(SELECT seq FROM entries
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4::bigint + 2)
 UNION ALL
-SELECT seq FROM events
+(SELECT seq FROM events
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4::bigint + 2)
 ORDER BY seq OFFSET $4 LIMIT 2
 
 -- name: changes of entry.chunk
@@ -199,7 +220,7 @@ WHERE project_id = $1 AND seq > $2 AND seq <= $3
 ORDER BY seq OFFSET $4 LIMIT 2
 
 -- name: changes of event,entry_removed.chunk
-SELECT seq, 2::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+(SELECT seq, 2::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
        NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
        arrival, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp",
        page_id, page_key, page_index, max_page_id, max_page_key, max_page_index, total_pages,
@@ -207,8 +228,9 @@ SELECT seq, 2::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, N
        entry_id AS changed, event_id, url, event_key, NULL::timestamptz AS removed_at, NULL::text AS reason
 FROM events
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4)
 UNION ALL
-SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
+(SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
        NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data,
        NULL::bigint AS arrival, NULL::text AS contact_id, NULL::text AS group_id, NULL::text AS embeddable_id,
        NULL::bigint AS embeddable_version_number, NULL::timestamptz AS "timestamp",
@@ -218,22 +240,27 @@ SELECT seq, 4::bigint AS type, NULL::text AS entry_id, NULL::text AS group_id, N
        entry_id AS changed, NULL::text AS event_id, NULL::text AS url, NULL::bytea AS event_key, removed_at, reason
 FROM removals
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4)
 ORDER BY seq LIMIT $4
 
 -- name: changes of event,entry_removed.last
-SELECT seq FROM events
+(SELECT seq FROM events
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1)
 UNION ALL
-SELECT seq FROM removals
+(SELECT seq FROM removals
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq DESC LIMIT 1)
 ORDER BY seq DESC LIMIT 1
 
 -- name: changes of event,entry_removed.nth
-SELECT seq FROM events
+(SELECT seq FROM events
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4::bigint + 2)
 UNION ALL
-SELECT seq FROM removals
+(SELECT seq FROM removals
 WHERE project_id = $1 AND seq > $2 AND seq <= $3
+ORDER BY seq LIMIT $4::bigint + 2)
 ORDER BY seq OFFSET $4 LIMIT 2
 
 -- name: changes of event.chunk
