@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lectern-dev/lectern/client"
 	entries "github.com/lectern-dev/lectern/services/entries/app"
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/service"
@@ -283,5 +284,49 @@ func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
 	}
 	if r := lectern(t, table, environ, "import", "events", "-"); !strings.Contains(r.err, "0 stored, 15 existing, 0 rejected") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// What is removed reaches those who follow, and an erased entry does not come back.
+func TestRemovalReachesFollowers(t *testing.T) {
+	s, environ := startEntries(t)
+	contact := func(entry servicetest.Object, id string) servicetest.Object { entry["contact_id"] = id; return entry }
+	for minute, id := range []string{"old", "erased", "contacted", "kept"} {
+		s.MustIngest(t, "entries", contact(entryOf(id, minute), "of "+id))
+		s.MustIngest(t, "events", contact(eventOf(id, minute), "of "+id))
+	}
+	cursor := filepath.Join(t.TempDir(), "cursor")
+	feed := must(t, environ, "", "changes", "--cursor-file", cursor)
+	for _, tt := range []struct {
+		args []string
+		want client.Removed
+	}{
+		{[]string{"erase", "--entry", "erased"}, client.Removed{Entries: 1, Events: 1}},
+		{[]string{"erase", "--entry", "erased"}, client.Removed{}},
+		{[]string{"erase", "--contact", "of contacted"}, client.Removed{Entries: 1, Events: 1}},
+		{[]string{"purge", "--before", "2024-01-01T00:00:30Z", "--dry-run"}, client.Removed{Entries: 1, Events: 1}},
+		{[]string{"purge", "--before", "2024-01-01T00:00:30Z"}, client.Removed{Entries: 1, Events: 1}},
+		{[]string{"purge", "--older-than", "9000d"}, client.Removed{}},
+	} {
+		if got := read[client.Removed](t, must(t, environ, "", tt.args...)); got != tt.want {
+			t.Errorf("%q removed %+v, want %+v", tt.args, got, tt.want)
+		}
+	}
+	feed += must(t, environ, "", "changes", "--cursor-file", cursor)
+	c := copyOf(t, []byte(feed))
+	if len(c.entries) != 1 || len(c.events) != 1 || c.entries["kept"] == "" || len(c.events["kept"]) != 1 {
+		t.Errorf("the copy has %v", c)
+	}
+	for reason, want := range map[string]int{"erased": 2, "purged": 1} {
+		if got := strings.Count(feed, `"reason":"`+reason+`"`); got != want {
+			t.Errorf("%d entries are %s, want %d", got, reason, want)
+		}
+	}
+	again, err := json.Marshal(entryOf("erased", 9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := lectern(t, string(again), environ, "import", "entries", "-"); r.code != exitRejected || !strings.Contains(r.err, "erased") {
+		t.Errorf("sent again: %+v", r)
 	}
 }

@@ -327,6 +327,25 @@ func testImportIntoAll(t *testing.T, environ map[string]string) {
 	}
 }
 
+// testEraseAll: the variables of demo.env suffice to remove a project from every service.
+func testEraseAll(t *testing.T, environ map[string]string) {
+	other := map[string]string{}
+	for k, v := range environ {
+		other[k] = v
+	}
+	other["LECTERN_PROJECT_ID"] = "pr_import"
+	removed := read[map[string]map[string]int](t, must(t, other, "", "erase", "--all", "--confirm", "pr_import"))
+	if removed["embeddables"]["versions"] != 2 || removed["experiments"]["experiments"] != 2 || len(removed) != 4 {
+		t.Errorf("removed %v", removed)
+	}
+	if r := lectern(t, "", other, "get", "project"); !strings.Contains(r.err, "project_not_found") {
+		t.Errorf("the project is still there: %+v", r)
+	}
+	if got := must(t, other, "", "export", "experiments"); got != "" {
+		t.Errorf("experiments are still there: %s", got)
+	}
+}
+
 // testEdge: what the edges do that no path tells.
 func testEdge(t *testing.T, environ map[string]string) {
 	t.Run("no public path on the internal port", func(t *testing.T) {

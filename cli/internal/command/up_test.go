@@ -119,6 +119,7 @@ func TestUp(t *testing.T) {
 	t.Run("keys", func(t *testing.T) { testKeysOfAll(t, environ, folder) })
 	t.Run("proxy", func(t *testing.T) { testProxyFromAll(t, environ, folder) })
 	t.Run("import", func(t *testing.T) { testImportIntoAll(t, environ) })
+	t.Run("erase --all", func(t *testing.T) { testEraseAll(t, environ) })
 	t.Run("edge", func(t *testing.T) { testEdge(t, environ) })
 	asked := askMatrix(t, environ)
 	t.Run("one trace", func(t *testing.T) { testOneTrace(t, environ, collector) })
