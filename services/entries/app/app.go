@@ -43,18 +43,18 @@ func newRoutes(cfg Config, p *service.Parts) (public, internal *httpapi.Router) 
 		counter, err := reader.Counter(ctx, projectID)
 		return counter.Last, err
 	})
-	hints := newHints(p)
-	p.Go(func(ctx context.Context) { hints.Listen(ctx, waiting, p.Telemetry.Logger) })
-	p.Go(hints.Publish)
+	news := hintsOf(p)
+	p.Go(func(ctx context.Context) { news.listen(ctx, waiting, p.Telemetry.Logger) })
+	p.Go(news.run)
 	numbering := &backfill{log: p.Telemetry.Logger}
 	internal = httpapi.NewRouter()
 	if p.Write != nil {
 		writer := store.NewWriter(p.Write)
 		numbering.writer = writer
 		p.Go(numbering.run)
-		api.AddIngest(internal, cfg.Ingest, writer, hints.Send, p)
+		api.AddIngest(internal, cfg.Ingest, writer, news.send, p)
 	}
-	api.AddRemoval(internal, store.NewRemover(p.Remove), hints.Send, p)
+	api.AddRemoval(internal, store.NewRemover(p.Remove), news.send, p)
 	public = api.Routes(api.Options{
 		Config: cfg.API, Store: reader, Guard: p.Keys.Guard, Watch: waiting, Stopping: p.Stopping,
 	})
@@ -64,10 +64,10 @@ func newRoutes(cfg Config, p *service.Parts) (public, internal *httpapi.Router) 
 	return public, internal
 }
 
-// newHints returns hints over the service's Redis, if it has one.
-func newHints(p *service.Parts) *watch.Hints {
+// hintsOf returns hints over the service's Redis, if it has one.
+func hintsOf(p *service.Parts) *hints {
 	if p.Keys.Redis == nil {
-		return watch.NewHints(nil)
+		return newHints(nil)
 	}
-	return watch.NewHints(p.Keys.Redis)
+	return newHints(p.Keys.Redis)
 }

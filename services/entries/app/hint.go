@@ -1,4 +1,4 @@
-package watch
+package app
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lectern-dev/lectern/shared/redisdb"
+
+	"github.com/lectern-dev/lectern/services/entries/internal/watch"
 )
 
 // channel is where the ids of projects with new changes are published in Redis.
@@ -22,20 +24,20 @@ const (
 	publishTimeout = time.Second
 )
 
-// Hints tells all processes through Redis which projects have new changes. A hint that is lost costs its readers up
+// hints tells all processes through Redis which projects have new changes. A hint that is lost costs its readers up
 // to a second.
-type Hints struct {
+type hints struct {
 	redis redis.UniversalClient // nil: nothing is sent
 	queue chan string
 }
 
-// NewHints returns Hints. Without a client they send nothing.
-func NewHints(client redis.UniversalClient) *Hints {
-	return &Hints{redis: client, queue: make(chan string, queued)}
+// newHints returns hints. Without a client they send nothing.
+func newHints(client redis.UniversalClient) *hints {
+	return &hints{redis: client, queue: make(chan string, queued)}
 }
 
-// Send tells all processes of a change in a project. It does not wait.
-func (h *Hints) Send(projectID string) {
+// send tells all processes of a change in a project. It does not wait.
+func (h *hints) send(projectID string) {
 	if h.redis == nil {
 		return
 	}
@@ -45,8 +47,8 @@ func (h *Hints) Send(projectID string) {
 	}
 }
 
-// Publish publishes hints until ctx ends.
-func (h *Hints) Publish(ctx context.Context) {
+// run publishes hints until ctx ends.
+func (h *hints) run(ctx context.Context) {
 	for {
 		select {
 		case projectID := <-h.queue:
@@ -57,14 +59,14 @@ func (h *Hints) Publish(ctx context.Context) {
 	}
 }
 
-func (h *Hints) publish(ctx context.Context, projectID string) {
+func (h *hints) publish(ctx context.Context, projectID string) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	_ = h.redis.Publish(ctx, channel, projectID).Err() // the next look finds the change
 }
 
-// Listen passes the hints of all processes to w until ctx ends.
-func (h *Hints) Listen(ctx context.Context, w *Watch, log *slog.Logger) {
+// listen passes the hints of all processes to w until ctx ends.
+func (h *hints) listen(ctx context.Context, w *watch.Watch, log *slog.Logger) {
 	if h.redis == nil {
 		return
 	}
