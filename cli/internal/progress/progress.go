@@ -5,6 +5,7 @@ package progress
 import (
 	"fmt"
 	"io"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 
 // Bar shows one number that grows.
 type Bar struct {
-	pool *mpb.Progress
+	out  io.Writer
+	pool *mpb.Progress // nil where there is no terminal
 	bar  *mpb.Bar
 	text atomic.Pointer[string]
 }
@@ -39,7 +41,11 @@ func Count(w io.Writer, total int64) *Bar {
 }
 
 func open(w io.Writer, total int64, right []decor.Decorator) *Bar {
-	b := &Bar{pool: mpb.New(mpb.WithOutput(w), mpb.WithWidth(48), mpb.WithRefreshRate(100*time.Millisecond))}
+	b := &Bar{out: w}
+	if !isTerminal(w) {
+		return b
+	}
+	b.pool = mpb.New(mpb.WithOutput(w), mpb.WithWidth(48), mpb.WithRefreshRate(100*time.Millisecond))
 	left := mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
 		if text := b.text.Load(); text != nil {
 			return *text + " "
@@ -54,17 +60,38 @@ func open(w io.Writer, total int64, right []decor.Decorator) *Bar {
 	return b
 }
 
+// isTerminal reports whether w is a terminal or another device.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
 // Set moves the bar to n and puts text in front of it.
 func (b *Bar) Set(n int64, format string, args ...any) {
+	if b.pool == nil {
+		return
+	}
 	b.text.Store(new(fmt.Sprintf(format, args...)))
 	b.bar.SetCurrent(n)
 }
 
 // Done takes the bar away.
 func (b *Bar) Done() {
+	if b.pool == nil {
+		return
+	}
 	b.bar.Abort(true)
 	b.pool.Wait()
 }
 
 // Write prints lines above the bar.
-func (b *Bar) Write(p []byte) (int, error) { return b.pool.Write(p) }
+func (b *Bar) Write(p []byte) (int, error) {
+	if b.pool == nil { // mpb would lose them
+		return b.out.Write(p)
+	}
+	return b.pool.Write(p)
+}
