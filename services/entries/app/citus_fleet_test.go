@@ -217,7 +217,7 @@ func (s *side) requests(project string) []request {
 	key := s.key[project]
 	return []request{
 		{"entries", routes.Entries, false, http.MethodGet, under("/entries", "/entries?limit=100&direction=ASC", "/entries/en_7", "/entries/en_7/events",
-			"/entries-page-views?include_urls=true"), "", key},
+			"/entries-page-views?include_urls=true", "/entries-changes"), "", key},
 		{"embeddables", routes.Embeddables, false, http.MethodGet, under("/embeddables", "/embeddables/emb_1", "/embeddables/emb_1/versions",
 			"/embeddables/emb_1/versions/7"), "", key},
 		{"experiments", routes.Experiments, false, http.MethodGet, under("/experiments", "/experiments/ex_7"), "", key},

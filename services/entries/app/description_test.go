@@ -9,5 +9,6 @@ import (
 // The service has the routes, parameters and values that are described, and no others.
 func TestDescriptionHolds(t *testing.T) {
 	s := start(t, nil)
+	s.MustIngest(t, "entries", newEntry("pr_demo", "en_1", at(1))) // or the feed would wait for a change
 	s.CheckDescription(t, routes.Entries, s.Keys.Key("pr_demo"))
 }
