@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Removed is what a request removed of entries and their events.
+// Removed counts the entries and events that a request removed.
 type Removed struct {
 	Entries int `json:"entries"`
 	Events  int `json:"events"`
@@ -42,7 +42,7 @@ func (a *Administrator) Purge(ctx context.Context, projectID string, before time
 	return removed, err
 }
 
-// RemovedProject is what one request removed of a project.
+// RemovedProject counts the records of a project that one request removed.
 type RemovedProject struct {
 	// Records are the numbers of removed records by the name that the service gives them, such as "entries".
 	Records map[string]int

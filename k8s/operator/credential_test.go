@@ -208,7 +208,7 @@ func TestGrants(t *testing.T) {
 		t.Errorf("of a Credential that is not granted: %s\nof one that does not exist: %s", notGranted, missing)
 	}
 
-	// Who may not be of the project cannot keep an id from those who may.
+	// A namespace without a right to the project cannot keep a credential id from the namespaces that have one.
 	kubetest.Change(t, c, project, func(p *v1alpha1.Project) { p.Spec.AllowedNamespaces = nil })
 	c.AwaitReady(t, stranger, v1alpha1.ReasonNotGranted)
 	kubetest.AwaitYounger(t, stranger)

@@ -16,7 +16,7 @@ import (
 // maxDays is the longest retention, in days. The schema of Projects has the same bound.
 const maxDays = 36_500
 
-// Config is what the job is told.
+// Config holds the settings of the job.
 type Config struct {
 	// The namespaces whose Projects count, comma-separated. Not set: all.
 	WatchNamespaces []string `env:"WATCH_NAMESPACES"`

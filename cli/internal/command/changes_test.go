@@ -287,7 +287,7 @@ func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
 	}
 }
 
-// What is removed reaches those who follow, and an erased entry does not come back.
+// A removal reaches followers, and an erased entry does not come back.
 func TestRemovalReachesFollowers(t *testing.T) {
 	s, environ := startEntries(t)
 	contact := func(entry servicetest.Object, id string) servicetest.Object { entry["contact_id"] = id; return entry }

@@ -36,7 +36,7 @@ type FollowOptions struct {
 	Waits func()
 }
 
-// Followed is what was written.
+// Followed counts what a follower has written.
 type Followed struct {
 	Changes int
 	LastSeq int64 // the number of the project's newest change
@@ -50,7 +50,7 @@ type follower struct {
 	file  *os.File // the stream, if it is a regular file
 }
 
-// place is what a cursor file holds.
+// place is the content of a cursor file.
 type place struct {
 	Feed
 	Cursor string `json:"cursor"`
