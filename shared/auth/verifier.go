@@ -235,6 +235,9 @@ func (v *Verifier) load(ctx context.Context, about subject) (*keyCopy, error) {
 	waiting, cancel := context.WithTimeout(ctx, slotWait)
 	defer cancel()
 	if err := v.slots.Acquire(waiting, 1); err != nil {
+		if ctx.Err() != nil { // Close, rather than too many look-ups.
+			return nil, apierr.NotAvailable(ctx.Err())
+		}
 		return nil, tooMany(time.Second)
 	}
 	defer v.slots.Release(1)
