@@ -15,12 +15,14 @@ WHERE NOT numbered
 ORDER BY project_id
 LIMIT 1000`
 
-// A row has its place in the list of keys as its number, so that no number comes twice.
+// A row has its place in the list of keys as its number, so that no number comes twice. The order makes Postgres walk the
+// index by seq; without it, Postgres reads all rows that have no number in order to find a few.
 const (
 	unnumberedEntries = `
 SELECT entry_id
 FROM entries
 WHERE project_id = $1 AND seq IS NULL
+ORDER BY seq
 LIMIT $2`
 
 	numberEntries = `
@@ -32,6 +34,7 @@ WHERE project_id = $1 AND entry_id = ANY($3::text[]) AND seq IS NULL`
 SELECT event_key
 FROM events
 WHERE project_id = $1 AND seq IS NULL
+ORDER BY seq
 LIMIT $2`
 
 	numberEvents = `

@@ -13,3 +13,8 @@ CREATE INDEX CONCURRENTLY events_by_seq ON events (project_id, seq);
 -- For the removal of a contact.
 DROP INDEX CONCURRENTLY IF EXISTS events_by_contact;
 CREATE INDEX CONCURRENTLY events_by_contact ON events (project_id, contact_id, entry_id);
+
+-- All rows are without a number now. Without these statistics Postgres expects few, and the numbering in the background
+-- would read all of a project's rows for each batch.
+ANALYZE entries (seq);
+ANALYZE events (seq);

@@ -1418,12 +1418,14 @@ LIMIT 1000
 SELECT entry_id
 FROM entries
 WHERE project_id = $1 AND seq IS NULL
+ORDER BY seq
 LIMIT $2
 
 -- name: unnumberedEvents
 SELECT event_key
 FROM events
 WHERE project_id = $1 AND seq IS NULL
+ORDER BY seq
 LIMIT $2
 
 -- name: windowEnd
