@@ -65,6 +65,7 @@ type commands struct {
 	Get            getCommands    `cmd:"" help:"Print records."`
 	Export         exportCommands `cmd:"" help:"Write whole lists to a file, page by page; goes on where it was cut."`
 	Changes        changesCommand `cmd:"" help:"Print everything that is stored or removed, from the beginning or from where an earlier run ended; --follow goes on."`
+	Sync           syncCommand    `cmd:"" help:"Keep a copy of the project's entries and events in step, in Postgres."`
 	Import         importCommands `cmd:"" help:"Send files of records in; goes on where it was cut."`
 	Erase          eraseCommand   `cmd:"" help:"Remove an entry, all of a contact, or a whole project, for good."`
 	Purge          purgeCommand   `cmd:"" help:"Remove entries that were last updated long ago."`
@@ -81,7 +82,7 @@ type commands struct {
 
 const description = `Lectern's command line: run the platform on this machine, get data in and out, manage API keys.
 
-Exit codes: 0 all went well; 1 it failed, the last line on standard error says why; 2 the command line is wrong; 3 done, but some records were rejected; 130 interrupted (export, import, and changes with a cursor file go on where they were when repeated).
+Exit codes: 0 all went well; 1 it failed, the last line on standard error says why; 2 the command line is wrong; 3 done, but some records were rejected; 130 interrupted (export, import, sync, and changes with a cursor file go on where they were when repeated).
 
 Variables: flags are also taken from the variables that their help names, and these from a file by --env-file.`
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vbauerster/cupwriter"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 )
@@ -20,6 +21,9 @@ type Bar struct {
 	bar  *mpb.Bar
 	text atomic.Pointer[string]
 }
+
+// Shown reports whether w is a terminal, so that a bar on it is shown.
+func Shown(w io.Writer) bool { return cupwriter.New(w, false).IsTerminal() }
 
 // Bytes shows bytes out of total; of an unknown total, 0, only how many and how fast.
 func Bytes(w io.Writer, total int64) *Bar {

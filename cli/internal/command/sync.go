@@ -1,0 +1,148 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"time"
+
+	"github.com/lectern-dev/lectern/cli/internal/progress"
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
+)
+
+type syncCommand struct {
+	apiFlags
+	To         string `required:"" env:"LECTERN_SYNC_TO" help:"Where the copy is: postgres://USER@HOST:PORT/DATABASE. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
+	Schema     string `default:"lectern" help:"The Postgres schema that holds the copy and nothing else; created if missing. Default: ${default}." placeholder:"NAME"`
+	Once       bool   `xor:"end" help:"End when the copy is current, which is the default."`
+	Follow     bool   `xor:"end" help:"Stay connected and copy each change as it comes."`
+	SoftDelete bool   `help:"Mark removed rows with removed_at and removal_reason, and keep them with their data. Default: delete them."`
+	Moved      bool   `help:"Go on with a copy that was made from another --url of the same deployment."`
+	PageSize   int    `default:"5000" help:"Changes a request. Default: ${default}." placeholder:"N"`
+	Retries    int    `default:"10" help:"How often in a row the API or the destination may fail for a time. Default: ${default}." placeholder:"N"`
+}
+
+// Help says what a copy is.
+func (syncCommand) Help() string {
+	return `Copies the project's change feed into the tables entries and events. Each batch is committed together with the position after it, so the copy is exact whatever is killed: the same command goes on. Entries that are removed at the source are removed from the copy.
+
+Examples:
+
+	lectern sync --env-file .lectern/demo.env --to postgres://me@127.0.0.1/warehouse
+	lectern sync --follow --schema shop --to postgres://me@127.0.0.1/warehouse`
+}
+
+// lockWait is how long a sync waits for another one that has the copy. A killed one has it until Postgres notices.
+const lockWait = 5 * time.Second
+
+// noteEvery is the time between two lines about the progress where there is no terminal.
+const noteEvery = time.Minute
+
+// Run copies.
+func (f *syncCommand) Run(s *Session, c *commands) error {
+	if f.PageSize < 1 || f.Retries < 0 {
+		return usagef("--page-size takes 1 or more, --retries 0 or more")
+	}
+	to, err := f.destination()
+	if err != nil {
+		return err
+	}
+	report := newSyncReport(s, c.Quiet, f.Follow)
+	defer report.done()
+	reader, err := f.client(patient(f.Retries+1), report.notes)
+	if err != nil {
+		return err
+	}
+	result, err := replicate.Run(s.Context, replicate.Options{
+		Client: reader, Source: f.source(), Destination: to, Follow: f.Follow, PageSize: f.PageSize, Attempts: f.Retries + 1,
+		Progress: report.show, Notify: notifier(report.notes),
+	})
+	report.done()
+	if refused := to.AsText(); refused > 0 {
+		c.note(s, "%d entries have data that jsonb cannot hold; it is in the column entry_data_text.", refused)
+	}
+	if err != nil {
+		if result.Changes > 0 {
+			c.note(s, "%d changes were copied to the %s; the same command goes on from there.", result.Changes, to)
+		}
+		return err
+	}
+	c.note(s, "Copied %d changes (%s). The %s is current.", result.Changes, size(result.Bytes), to)
+	return nil
+}
+
+func (f *syncCommand) source() replicate.Source {
+	return replicate.Source{URL: f.URL, ProjectID: f.Project}
+}
+
+func (f *syncCommand) destination() (*postgres.Destination, error) {
+	// The text may hold a password: errors show its scheme alone.
+	u, err := url.Parse(f.To)
+	if err != nil {
+		return nil, usagef("--to is no URL; want postgres://USER@HOST:PORT/DATABASE")
+	}
+	switch u.Scheme {
+	case "postgres", "postgresql":
+		d, err := postgres.New(postgres.Options{
+			URL: f.To, Schema: f.Schema, Source: f.source(), Moved: f.Moved, SoftDelete: f.SoftDelete, LockWait: lockWait,
+		})
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--to: %w", err)}
+		}
+		return d, nil
+	}
+	return nil, usagef("--to was given with the scheme %q; allowed: postgres", u.Scheme)
+}
+
+// syncReport shows the progress: a bar on a terminal, else a line a minute.
+type syncReport struct {
+	notes   io.Writer
+	bar     *progress.Bar
+	endless bool // the bar counts changes, since there is no end
+	now     func() time.Time
+	next    time.Time // of the next line; zero: there are none
+}
+
+func newSyncReport(s *Session, quiet, endless bool) *syncReport {
+	r := &syncReport{notes: s.Err, endless: endless, now: s.Now}
+	switch {
+	case quiet:
+	case progress.Shown(s.Err):
+		var total int64 = 100
+		if endless {
+			total = 0
+		}
+		r.bar = progress.Count(s.Err, total)
+		r.notes = r.bar
+	default:
+		r.next = s.Now().Add(noteEvery)
+	}
+	return r
+}
+
+func (r *syncReport) show(p replicate.Progress) {
+	standing := "current"
+	if !p.Current {
+		standing = fmt.Sprintf("about %d%% of the way", p.Percent())
+	}
+	text := fmt.Sprintf("%d changes, %s, %s", p.Changes, size(p.Bytes), standing)
+	now := r.now()
+	switch {
+	case r.bar != nil && r.endless:
+		r.bar.Set(p.Changes, "%s", text)
+	case r.bar != nil:
+		r.bar.Set(p.Percent(), "%s", text)
+	case !r.next.IsZero() && !now.Before(r.next):
+		fmt.Fprintf(r.notes, "%s copied %s\n", now.UTC().Format(time.RFC3339), text)
+		r.next = now.Add(noteEvery)
+	}
+}
+
+// done takes the bar away.
+func (r *syncReport) done() {
+	if r.bar != nil {
+		r.bar.Done()
+		r.bar = nil
+	}
+}

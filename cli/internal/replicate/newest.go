@@ -1,0 +1,47 @@
+package replicate
+
+import (
+	"slices"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+// Newest is what a batch leaves: the last state of each record. A destination that keeps one row a record applies the
+// removals first, to rows with smaller numbers, and then the entries and events.
+type Newest struct {
+	Removals, Entries, Events []client.Change
+}
+
+// Newest leaves out the changes that a later change of the batch replaces: a removal replaces the entry and all events
+// of its id that came before.
+func (b *Batch) Newest() Newest {
+	var n Newest
+	removed, entries, events := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	first := func(seen map[string]bool, id string) bool {
+		if seen[id] {
+			return false
+		}
+		seen[id] = true
+		return true
+	}
+	for _, c := range slices.Backward(b.Changes) {
+		switch c.Type {
+		case client.EntryRemoved:
+			if first(removed, c.EntryID) {
+				n.Removals = append(n.Removals, c)
+			}
+		case client.EntryChanged:
+			if !removed[c.Entry.EntryID] && first(entries, c.Entry.EntryID) {
+				n.Entries = append(n.Entries, c)
+			}
+		case client.EventAdded:
+			if !removed[c.Event.EntryID] && first(events, c.Event.EventKey) {
+				n.Events = append(n.Events, c)
+			}
+		}
+	}
+	slices.Reverse(n.Removals)
+	slices.Reverse(n.Entries)
+	slices.Reverse(n.Events)
+	return n
+}

@@ -1,0 +1,114 @@
+package replicate
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+// longestRequest is how long one request waits for changes.
+const longestRequest = 60 * time.Second
+
+// pages reads pages of a feed that are bounded in bytes too, although the API bounds their number of changes only: a
+// page that grows too long is given up, and asked for again with fewer changes.
+type pages struct {
+	client    *client.Client
+	projectID string
+	most      int // changes a page
+	bytes     int // a page
+	size      int // changes to ask for
+}
+
+func newPages(c *client.Client, projectID string, most, bytes int) *pages {
+	return &pages{client: c, projectID: projectID, most: most, bytes: bytes, size: most}
+}
+
+// page is a page of the feed and its size.
+type page struct {
+	client.ChangePage
+	bytes int
+}
+
+var errTooLong = errors.New("the page is too long")
+
+// read reads the page after cursor. An empty one waits for changes.
+func (p *pages) read(ctx context.Context, cursor string, wait time.Duration) (page, error) {
+	for {
+		one, err := p.try(ctx, cursor, wait)
+		switch {
+		case errors.Is(err, errTooLong):
+			p.size = max(1, len(one.Changes)*3/4)
+			continue
+		case err == nil && one.bytes < p.bytes/4:
+			p.size = min(p.most, 2*p.size)
+		}
+		return one, err
+	}
+}
+
+func (p *pages) try(ctx context.Context, cursor string, wait time.Duration) (one page, err error) {
+	list := client.ChangeQuery{Wait: wait}.List(p.projectID)
+	err = p.client.Raw(ctx, list, cursor, p.size, func(raw client.RawPage) error {
+		// Called again after a broken transfer: forget what came of the page.
+		one = page{ChangePage: client.ChangePage{NextCursor: raw.NextCursor, Current: raw.Current, LastSeq: raw.LastSeq}}
+		lines := bufio.NewReaderSize(raw.Body, 64<<10)
+		for {
+			line, err := readLine(lines)
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if one.bytes += len(line); one.bytes > p.bytes && len(one.Changes) > 0 {
+				return errTooLong
+			}
+			var c client.Change
+			if err := json.Unmarshal(line, &c); err != nil {
+				return fmt.Errorf("change %d of the page: %w", len(one.Changes)+1, err)
+			}
+			if !known(&c) {
+				return fmt.Errorf("change %d of the page is of type %q, or without its record; this version knows %s, %s and %s",
+					len(one.Changes)+1, c.Type, client.EntryChanged, client.EventAdded, client.EntryRemoved)
+			}
+			one.Changes = append(one.Changes, c)
+		}
+	})
+	if err == nil && one.NextCursor == "" {
+		err = errors.New("the server's answer has no X-Next-Cursor")
+	}
+	return one, err
+}
+
+// known reports whether a change is of a type of this version and has what belongs to it.
+func known(c *client.Change) bool {
+	switch c.Type {
+	case client.EntryChanged:
+		return c.Entry != nil
+	case client.EventAdded:
+		return c.Event != nil
+	case client.EntryRemoved:
+		return c.Removal != nil
+	}
+	return false
+}
+
+// readLine returns the next line of r with its end. The line stands until the next call if it fits r's buffer.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	line, err := r.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return line, err
+	}
+	long := append([]byte(nil), line...)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		line, err = r.ReadSlice('\n')
+		long = append(long, line...)
+	}
+	return long, err
+}

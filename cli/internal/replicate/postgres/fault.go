@@ -1,0 +1,48 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
+)
+
+// explain says what an error of Postgres means for the copy, and marks those that pass.
+func (d *Destination) explain(during string, err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		_, connecting := errors.AsType[*pgconn.ConnectError](err)
+		if connecting || d.conn == nil || d.conn.IsClosed() {
+			return replicate.Temporary(fmt.Errorf("%s %s: %w", during, d, err))
+		}
+		return err
+	}
+	why := func(text string, args ...any) error {
+		return fmt.Errorf("%s %s: %s (%s, SQLSTATE %s)", during, d, fmt.Sprintf(text, args...), pg.Message, pg.Code)
+	}
+	switch pg.Code {
+	case "28P01", "28000":
+		return why("Postgres refuses the credentials of user %q; check the user and password of --to", d.config.User)
+	case "3D000":
+		return why("there is no such database; create it, or correct --to")
+	case "42501":
+		return why("user %q lacks a privilege; it needs CREATE on the database for a new copy, and TEMPORARY, and must own the copy's tables", d.config.User)
+	case "53100":
+		return why("the server has no space left; the copy is as after the last batch, and the same command goes on")
+	case "42703", "42P01", "42P10", "42804", "23502", "3F000":
+		return why("somebody changed the copy's tables meanwhile; change them back, or give another --schema for a new copy")
+	}
+	switch class := pg.Code[:2]; {
+	case class == "08", class == "57" && pg.Code != "57014", class == "40", pg.Code == "53300", pg.Code == "55P03":
+		return replicate.Temporary(why("Postgres is out of reach for the moment"))
+	case class == "25":
+		return why("the server takes no writes; --to must name the primary")
+	}
+	return fmt.Errorf("%s %s: %w", during, d, err)
+}

@@ -1,0 +1,225 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// layout is the version of the tables below. A copy with another version is not touched.
+const layout = 1
+
+// column is a column of a table of the copy.
+type column struct{ name, kind, rule string }
+
+// text of identifiers is compared as bytes, as the API does.
+const bytewise = ` COLLATE "C"`
+
+// The tables are described in docs/sync.md.
+var (
+	entryColumns = []column{
+		{"entry_id", "text", bytewise + " PRIMARY KEY"},
+		{"group_id", "text", bytewise + " NOT NULL"},
+		{"project_id", "text", bytewise + " NOT NULL"},
+		{"embeddable_id", "text", bytewise + " NOT NULL"},
+		{"contact_id", "text", bytewise + " NOT NULL"},
+		{"created_at", "timestamptz", " NOT NULL"},
+		{"updated_at", "timestamptz", " NOT NULL"},
+		{"entry_data", "jsonb", ""},
+		{"entry_data_text", "text", ""},
+		{"seq", "bigint", " NOT NULL"},
+		{"removed_at", "timestamptz", ""},
+		{"removal_reason", "text", ""},
+	}
+	eventColumns = []column{
+		{"event_key", "text", bytewise + " PRIMARY KEY"},
+		{"event_id", "text", bytewise},
+		{"entry_id", "text", bytewise + " NOT NULL"},
+		{"contact_id", "text", bytewise + " NOT NULL"},
+		{"project_id", "text", bytewise + " NOT NULL"},
+		{"group_id", "text", bytewise + " NOT NULL"},
+		{"embeddable_id", "text", bytewise + " NOT NULL"},
+		{"embeddable_version_number", "bigint", ""},
+		{"timestamp", "timestamptz", " NOT NULL"},
+		{"page_id", "text", ""},
+		{"page_key", "text", ""},
+		{"page_index", "bigint", ""},
+		{"max_page_id", "text", ""},
+		{"max_page_key", "text", ""},
+		{"max_page_index", "bigint", ""},
+		{"total_pages", "bigint", ""},
+		{"event_type", "text", " NOT NULL"},
+		{"view_type", "text", ""},
+		{"custom_event_name", "text", ""},
+		{"custom_event_props", "text", ""},
+		{"url", "text", ""},
+		{"seq", "bigint", " NOT NULL"},
+		{"removed_at", "timestamptz", ""},
+		{"removal_reason", "text", ""},
+	}
+	stateColumns = []column{
+		{"only_row", "boolean", " PRIMARY KEY DEFAULT true CHECK (only_row)"},
+		{"layout", "bigint", " NOT NULL"},
+		{"project_id", "text", " NOT NULL"},
+		{"url", "text", " NOT NULL"},
+		{"cursor", "text", " NOT NULL"},
+		{"seq", "bigint", " NOT NULL"},
+		{"changed_at", "timestamptz", " NOT NULL"},
+		{"current_at", "timestamptz", ""},
+	}
+	tables = []struct {
+		name    string
+		columns []column
+	}{{"entries", entryColumns}, {"events", eventColumns}, {stateTable, stateColumns}}
+)
+
+// stateTable is the table of the copy's source and position.
+const stateTable = "lectern_sync"
+
+// Staging tables take a batch. They are this connection's own, and empty after each transaction.
+const (
+	newEntries = "lectern_new_entries"
+	newEvents  = "lectern_new_events"
+)
+
+// toJSONB returns null for JSON that jsonb cannot hold: \u0000, halves of surrogate pairs, numbers out of range, and
+// what is nested too deep for the server's stack.
+const toJSONB = `
+CREATE OR REPLACE FUNCTION pg_temp.lectern_to_jsonb(data text) RETURNS jsonb LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN data::jsonb;
+EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
+    RETURN NULL;
+END $$`
+
+// definitions lists the columns as CREATE TABLE has them; without their rules if they are of a staging table.
+func definitions(columns []column, staging bool) string {
+	var b strings.Builder
+	for i, c := range columns {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(pgx.Identifier{c.name}.Sanitize() + " " + c.kind)
+		if !staging {
+			b.WriteString(c.rule)
+		}
+	}
+	return b.String()
+}
+
+// names returns the names of the columns but those of but.
+func names(columns []column, but ...string) []string {
+	var list []string
+next:
+	for _, c := range columns {
+		for _, name := range but {
+			if c.name == name {
+				continue next
+			}
+		}
+		list = append(list, c.name)
+	}
+	return list
+}
+
+// listed joins quoted names, each after prefix.
+func listed(prefix string, names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = prefix + pgx.Identifier{name}.Sanitize()
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// stagedEntryColumns are what a batch brings of an entry. plain says that jsonb certainly takes entry_data.
+var stagedEntryColumns = []column{
+	{"entry_id", "text", ""}, {"group_id", "text", ""}, {"project_id", "text", ""}, {"embeddable_id", "text", ""}, {"contact_id", "text", ""},
+	{"created_at", "timestamptz", ""}, {"updated_at", "timestamptz", ""}, {"entry_data", "text", ""}, {"seq", "bigint", ""}, {"plain", "boolean", ""},
+}
+
+// stagedEventColumns are what a batch brings of an event.
+var stagedEventColumns = eventColumns[:len(eventColumns)-2]
+
+// statements are the SQL of one copy.
+type statements struct {
+	deleteEntries, deleteEvents, putEntries, putEvents, setPosition, readState, insertState, setURL string
+}
+
+func newStatements(schema string, softDelete bool) statements {
+	in := func(table string) string { return pgx.Identifier{schema, table}.Sanitize() }
+	remove := func(table string) string {
+		const match = `
+FROM unnest($1::text[], $2::bigint[], $3::timestamptz[], $4::text[]) AS r (entry_id, seq, removed_at, reason)
+WHERE t.entry_id = r.entry_id AND t.seq < r.seq`
+		if softDelete {
+			return `UPDATE ` + in(table) + ` AS t SET seq = r.seq, removed_at = r.removed_at, removal_reason = r.reason` + match
+		}
+		return `DELETE FROM ` + in(table) + ` AS t USING` + strings.TrimPrefix(match, "\nFROM")
+	}
+	update := func(columns []column, key string) string {
+		all := names(columns, key, "removed_at", "removal_reason")
+		return `
+ON CONFLICT (` + key + `) DO UPDATE
+SET (` + listed("", all) + `, removed_at, removal_reason) = (` + listed("excluded.", all) + `, NULL, NULL)
+WHERE t.seq < excluded.seq`
+	}
+	entries := names(entryColumns, "entry_data", "entry_data_text", "removed_at", "removal_reason")
+	events := names(eventColumns, "removed_at", "removal_reason")
+	return statements{
+		deleteEntries: remove("entries"),
+		deleteEvents:  remove("events"),
+		// OFFSET 0 keeps the planner from evaluating j.data twice.
+		putEntries: `
+WITH put AS (
+    INSERT INTO ` + in("entries") + ` AS t (` + listed("", entries) + `, entry_data, entry_data_text)
+    SELECT ` + listed("n.", entries) + `, j.data, CASE WHEN j.data IS NULL THEN n.entry_data END
+    FROM pg_temp.` + newEntries + ` AS n, LATERAL (
+        SELECT CASE WHEN n.plain THEN n.entry_data::jsonb ELSE pg_temp.lectern_to_jsonb(n.entry_data) END AS data OFFSET 0
+    ) AS j` + update(entryColumns, "entry_id") + `
+    RETURNING entry_data_text IS NOT NULL AS refused
+)
+SELECT count(*) FILTER (WHERE refused) FROM put`,
+		putEvents: `
+INSERT INTO ` + in("events") + ` AS t (` + listed("", events) + `)
+SELECT ` + listed("n.", events) + `
+FROM pg_temp.` + newEvents + ` AS n` + update(eventColumns, "event_key"),
+		setPosition: `
+UPDATE ` + in(stateTable) + `
+SET cursor = $2, seq = $3, changed_at = CASE WHEN $4 THEN now() ELSE changed_at END, current_at = CASE WHEN $5 THEN now() ELSE current_at END
+WHERE cursor = $1`,
+		readState: `
+SELECT layout, project_id, url, cursor, seq FROM ` + in(stateTable),
+		insertState: `
+INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, changed_at)
+VALUES ($1, $2, $3, '', 0, now())`,
+		setURL: `
+UPDATE ` + in(stateTable) + ` SET url = $1`,
+	}
+}
+
+// create makes the tables of a new copy.
+func create(ctx context.Context, tx pgx.Tx, schema string) error {
+	for _, t := range tables {
+		if _, err := tx.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s (%s)`, pgx.Identifier{schema, t.name}.Sanitize(), definitions(t.columns, false))); err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, `CREATE INDEX events_by_entry ON `+pgx.Identifier{schema, "events"}.Sanitize()+` (entry_id, "timestamp")`)
+	return err
+}
+
+// prepare makes what is this connection's own.
+func prepare(ctx context.Context, conn *pgx.Conn) error {
+	for _, sql := range []string{
+		toJSONB,
+		`CREATE TEMP TABLE ` + newEntries + ` (` + definitions(stagedEntryColumns, true) + `) ON COMMIT DELETE ROWS`,
+		`CREATE TEMP TABLE ` + newEvents + ` (` + definitions(stagedEventColumns, true) + `) ON COMMIT DELETE ROWS`,
+	} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}

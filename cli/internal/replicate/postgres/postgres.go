@@ -1,0 +1,365 @@
+// Package postgres keeps a copy of a project in tables of a Postgres schema of its own. One connection takes the copy by
+// an advisory lock and writes each batch in one transaction, with the position after it.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/client"
+)
+
+// Options say where the copy is.
+type Options struct {
+	// URL is a connection string of Postgres.
+	URL string
+	// Schema holds the copy and nothing else. It is created if it is missing.
+	Schema string
+	Source replicate.Source
+	// Moved accepts a copy that was made from another URL of the same project.
+	Moved bool
+	// SoftDelete marks removed rows and keeps them.
+	SoftDelete bool
+	// LockWait is how long Open waits for another process that has the copy.
+	LockWait time.Duration
+}
+
+// Destination is a copy. It is a [replicate.Destination].
+type Destination struct {
+	Options
+	config *pgx.ConnConfig
+	sql    statements
+	conn   *pgx.Conn
+	at     replicate.Position
+	asText int64
+}
+
+// New returns the copy that o names. It does not connect. Its errors do not show the password.
+func New(o Options) (*Destination, error) {
+	config, err := pgx.ParseConfig(o.URL)
+	if err != nil {
+		return nil, fmt.Errorf("want postgres://USER@HOST:PORT/DATABASE: %w", err)
+	}
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "lectern sync"
+	}
+	return &Destination{Options: o, config: config, sql: newStatements(o.Schema, o.SoftDelete)}, nil
+}
+
+// String names the copy, without the password.
+func (d *Destination) String() string {
+	return fmt.Sprintf("schema %s of database %s on %s", d.Schema, d.config.Database, d.config.Host)
+}
+
+// AsText returns how many entries of this run have data that jsonb cannot hold.
+func (d *Destination) AsText() int64 { return d.asText }
+
+// Limits returns what one transaction takes.
+func (d *Destination) Limits() replicate.Limits {
+	return replicate.Limits{Changes: 20_000, Bytes: 8 << 20}
+}
+
+// Open connects, takes the copy, creates it if it is missing, and checks that it is one of the source.
+func (d *Destination) Open(ctx context.Context) (at replicate.Position, err error) {
+	conn, err := pgx.ConnectConfig(ctx, d.config)
+	if err != nil {
+		return at, d.explain("connect", err)
+	}
+	d.conn = conn
+	defer func() {
+		if err != nil {
+			_ = d.Close()
+		}
+	}()
+	if encoding := conn.PgConn().ParameterStatus("server_encoding"); encoding != "UTF8" {
+		return at, fmt.Errorf("database %s has the encoding %s; a copy needs UTF8", d.config.Database, encoding)
+	}
+	if err := d.lock(ctx); err != nil {
+		return at, err
+	}
+	if err := d.ensure(ctx); err != nil {
+		return at, d.explain("open", err)
+	}
+	if err := prepare(ctx, conn); err != nil {
+		return at, d.explain("open", err)
+	}
+	return d.at, nil
+}
+
+// lockClass is the first key of the advisory locks of copies; the second one is made of the schema's name.
+const lockClass = 0x1ec7e42
+
+const (
+	lockCopy = `SELECT pg_advisory_lock($1, hashtext($2))`
+
+	findHolder = `
+SELECT a.pid, coalesce(host(a.client_addr), 'this host'), a.backend_start
+FROM pg_locks l
+JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory' AND l.granted AND l.classid = $1::bigint::oid AND l.objid = (hashtext($2)::bigint & 4294967295)::oid
+  AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+LIMIT 1`
+)
+
+// lock takes the copy for as long as the connection lasts.
+func (d *Destination) lock(ctx context.Context) error {
+	if _, err := d.conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, fmt.Sprintf("%dms", max(d.LockWait.Milliseconds(), 1))); err != nil {
+		return d.explain("lock", err)
+	}
+	_, err := d.conn.Exec(ctx, lockCopy, lockClass, d.Schema)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "55P03" {
+		return fmt.Errorf("another sync writes to %s%s: stop it, or give another --schema", d, d.holder(ctx))
+	}
+	if err == nil {
+		_, err = d.conn.Exec(ctx, `RESET lock_timeout`)
+	}
+	if err != nil {
+		return d.explain("lock", err)
+	}
+	return nil
+}
+
+// holder describes the connection that has the copy, as far as Postgres shows it.
+func (d *Destination) holder(ctx context.Context) string {
+	var pid int
+	var host string
+	var since time.Time
+	if err := d.conn.QueryRow(ctx, findHolder, lockClass, d.Schema).Scan(&pid, &host, &since); err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" (from %s since %s, Postgres process %d)", host, since.UTC().Format(time.RFC3339), pid)
+}
+
+const (
+	schemaThere = `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`
+
+	// relationsOf lists what would collide with the tables of a copy, and the columns of tables.
+	relationsOf = `
+SELECT c.relname, coalesce(a.attname, ''), coalesce(format_type(a.atttypid, a.atttypmod), '')
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE n.nspname = $1 AND c.relname = ANY($2::text[])`
+)
+
+// ensure makes the copy if it is missing, and else checks it. It sets d.at.
+func (d *Destination) ensure(ctx context.Context) error {
+	var there bool
+	if err := d.conn.QueryRow(ctx, schemaThere, d.Schema).Scan(&there); err != nil {
+		return err
+	}
+	return pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
+		if !there {
+			if _, err := tx.Exec(ctx, `CREATE SCHEMA `+pgx.Identifier{d.Schema}.Sanitize()); err != nil {
+				return err
+			}
+		}
+		found, err := d.relations(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			d.at = replicate.Position{}
+			if err := create(ctx, tx, d.Schema); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, d.sql.insertState, layout, d.Source.ProjectID, d.Source.URL)
+			return err
+		}
+		if found[stateTable] == nil {
+			return fmt.Errorf("%s has tables that lectern sync did not make (%s, without %s): give another --schema", d, strings.Join(present(found), ", "), stateTable)
+		}
+		if err := d.checkState(ctx, tx); err != nil {
+			return err
+		}
+		return d.checkColumns(found)
+	})
+}
+
+// relations returns the columns of what has the name of one of the copy's tables, with their types.
+func (d *Destination) relations(ctx context.Context, tx pgx.Tx) (map[string]map[string]string, error) {
+	var wanted []string
+	for _, t := range tables {
+		wanted = append(wanted, t.name)
+	}
+	rows, err := tx.Query(ctx, relationsOf, d.Schema, wanted)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]map[string]string{}
+	var table, name, kind string
+	_, err = pgx.ForEachRow(rows, []any{&table, &name, &kind}, func() error {
+		if found[table] == nil {
+			found[table] = map[string]string{}
+		}
+		found[table][name] = kind
+		return nil
+	})
+	return found, err
+}
+
+// present lists the tables of a copy that are there.
+func present(found map[string]map[string]string) (list []string) {
+	for _, t := range tables {
+		if found[t.name] != nil {
+			list = append(list, t.name)
+		}
+	}
+	return list
+}
+
+// checkState reads the state and checks that the copy is one of the source.
+func (d *Destination) checkState(ctx context.Context, tx pgx.Tx) error {
+	var version int64
+	var project, url string
+	err := tx.QueryRow(ctx, d.sql.readState).Scan(&version, &project, &url, &d.at.Cursor, &d.at.Seq)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return fmt.Errorf("the table %s of %s is empty, so that nothing says what the copy is of: give another --schema", stateTable, d)
+	case err != nil:
+		return err
+	case version != layout:
+		return fmt.Errorf("%s has a copy of layout %d; this version of lectern writes layout %d: use the version that made it, or give another --schema", d, version, layout)
+	case project != d.Source.ProjectID:
+		return fmt.Errorf("%s has a copy of project %q, not of %q: give another --schema", d, project, d.Source.ProjectID)
+	case url == d.Source.URL:
+		return nil
+	case !d.Moved:
+		return fmt.Errorf("%s has a copy of the project at %s, not at %s: if this is the same deployment at a new address, give --moved; else another --schema", d, url, d.Source.URL)
+	}
+	_, err = tx.Exec(ctx, d.sql.setURL, d.Source.URL)
+	return err
+}
+
+// checkColumns checks that the tables have all columns of the layout. They may have more.
+func (d *Destination) checkColumns(found map[string]map[string]string) error {
+	for _, t := range tables {
+		if found[t.name] == nil {
+			return fmt.Errorf("%s lacks the table %s: restore it, or give another --schema for a new copy", d, t.name)
+		}
+		for _, c := range t.columns {
+			kind := found[t.name][c.name]
+			if kind == "timestamp with time zone" {
+				kind = "timestamptz"
+			}
+			switch kind {
+			case c.kind:
+			case "":
+				return fmt.Errorf("the table %s of %s lacks the column %s (%s): restore it with its values, or give another --schema for a new copy", t.name, d, c.name, c.kind)
+			default:
+				return fmt.Errorf("the column %s of the table %s of %s has the type %s; a copy needs %s: change it back, or give another --schema for a new copy", c.name, t.name, d, kind, c.kind)
+			}
+		}
+	}
+	return nil
+}
+
+// Apply writes a batch and its position in one transaction.
+func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
+	var refused int64
+	err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) (err error) {
+		// The position first: it locks the state's row, and fails when it is not the one that this process left.
+		tag, err := tx.Exec(ctx, d.sql.setPosition, d.at.Cursor, b.Position.Cursor, b.Position.Seq, len(b.Changes) > 0, b.Current)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() != 1 {
+			return fmt.Errorf("another sync has written to %s meanwhile: run one at a time", d)
+		}
+		refused, err = d.put(ctx, tx, b.Newest())
+		return err
+	})
+	if err != nil {
+		return d.explain("write", err)
+	}
+	d.at = b.Position
+	d.asText += refused
+	return nil
+}
+
+// put applies removals, then entries and events, and returns how many entries jsonb refused.
+func (d *Destination) put(ctx context.Context, tx pgx.Tx, n replicate.Newest) (refused int64, err error) {
+	if len(n.Removals) > 0 {
+		columns := removalColumns(n.Removals)
+		if _, err := tx.Exec(ctx, d.sql.deleteEvents, columns...); err != nil {
+			return 0, err
+		}
+		if _, err := tx.Exec(ctx, d.sql.deleteEntries, columns...); err != nil {
+			return 0, err
+		}
+	}
+	if len(n.Entries) > 0 {
+		rows := pgx.CopyFromSlice(len(n.Entries), func(i int) ([]any, error) { return entryRow(&n.Entries[i]), nil })
+		if _, err := tx.CopyFrom(ctx, pgx.Identifier{newEntries}, names(stagedEntryColumns), rows); err != nil {
+			return 0, err
+		}
+		if err := tx.QueryRow(ctx, d.sql.putEntries).Scan(&refused); err != nil {
+			return 0, err
+		}
+	}
+	if len(n.Events) > 0 {
+		rows := pgx.CopyFromSlice(len(n.Events), func(i int) ([]any, error) { return eventRow(&n.Events[i]), nil })
+		if _, err := tx.CopyFrom(ctx, pgx.Identifier{newEvents}, names(stagedEventColumns), rows); err != nil {
+			return 0, err
+		}
+		if _, err := tx.Exec(ctx, d.sql.putEvents); err != nil {
+			return 0, err
+		}
+	}
+	return refused, nil
+}
+
+// Close ends the connection, which releases the copy.
+func (d *Destination) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = d.conn.Close(ctx) // an open transaction is rolled back
+	return nil
+}
+
+func removalColumns(removals []client.Change) []any {
+	ids, seqs := make([]string, len(removals)), make([]int64, len(removals))
+	times, reasons := make([]time.Time, len(removals)), make([]string, len(removals))
+	for i, c := range removals {
+		ids[i], seqs[i], times[i], reasons[i] = c.EntryID, c.Seq, c.RemovedAt, string(c.Reason)
+	}
+	return []any{ids, seqs, times, reasons}
+}
+
+// entryRow has the order of stagedEntryColumns.
+func entryRow(c *client.Change) []any {
+	e := c.Entry
+	return []any{e.EntryID, e.GroupID, e.ProjectID, e.EmbeddableID, e.ContactID, e.CreatedAt, e.UpdatedAt, e.Data, c.Seq, plain(e.Data)}
+}
+
+// eventRow has the order of stagedEventColumns.
+func eventRow(c *client.Change) []any {
+	e := c.Event
+	return []any{
+		e.EventKey, e.EventID, e.EntryID, e.ContactID, e.ProjectID, e.GroupID, e.EmbeddableID, e.VersionNumber, e.Timestamp,
+		e.PageID, e.PageKey, e.PageIndex, e.MaxPageID, e.MaxPageKey, e.MaxPageIndex, e.TotalPages, e.EventType, e.ViewType,
+		e.CustomEventName, e.CustomEventProps, e.URL, c.Seq,
+	}
+}
+
+// plain reports whether jsonb certainly takes valid JSON: it has no escapes, no exponents, and neither numbers nor
+// nesting that come near a limit. Of other JSON Postgres says whether jsonb takes it.
+func plain(data string) bool {
+	const longest, nested = 8000, 500
+	if len(data) > longest || strings.Contains(data, `\u`) || strings.Count(data, "[")+strings.Count(data, "{") > nested {
+		return false
+	}
+	for i := 1; i < len(data); i++ {
+		if (data[i] == 'e' || data[i] == 'E') && '0' <= data[i-1] && data[i-1] <= '9' {
+			return false
+		}
+	}
+	return true
+}

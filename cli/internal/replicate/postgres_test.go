@@ -1,0 +1,411 @@
+package replicate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
+	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+)
+
+// small is a copy whose batches are small.
+type small struct{ *postgres.Destination }
+
+func (small) Limits() replicate.Limits { return replicate.Limits{Changes: 20, Bytes: 8 << 10} }
+
+// warehouse is a database for copies.
+type warehouse struct {
+	*source
+	url string
+	sql *pgx.Conn
+}
+
+func newWarehouse(t *testing.T) *warehouse {
+	t.Helper()
+	db := pgtest.Database(t, empty("warehouse"))
+	conn, err := pgx.Connect(t.Context(), db.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return &warehouse{newSource(t), db.OwnerURL, conn}
+}
+
+func (w *warehouse) options() postgres.Options {
+	return postgres.Options{URL: w.url, Schema: "Copy of shop", Source: w.is(), LockWait: 50 * time.Millisecond}
+}
+
+func (w *warehouse) open(t *testing.T, o postgres.Options) *postgres.Destination {
+	t.Helper()
+	d, err := postgres.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// sync copies until the copy is current.
+func (w *warehouse) sync(ctx context.Context, d replicate.Destination) (replicate.Progress, error) {
+	return replicate.Run(ctx, replicate.Options{Client: w.client, Source: w.is(), Destination: d, PageSize: 7, Attempts: 20})
+}
+
+func (w *warehouse) mustSync(t *testing.T, o postgres.Options) replicate.Progress {
+	t.Helper()
+	p, err := w.sync(t.Context(), small{w.open(t, o)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (w *warehouse) exec(t *testing.T, sql string) {
+	t.Helper()
+	if _, err := w.sql.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (w *warehouse) value(t *testing.T, sql string) (text string) {
+	t.Helper()
+	if err := w.sql.QueryRow(t.Context(), sql).Scan(&text); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return text
+}
+
+// copied reads the copy's current rows by SQL alone, in the shape of the API.
+func (w *warehouse) copied(t *testing.T) rows {
+	t.Helper()
+	read := func(table, key string) map[string]row {
+		found, err := w.sql.Query(t.Context(), `SELECT row_to_json(t)::text FROM "Copy of shop".`+table+` AS t WHERE removed_at IS NULL`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := pgx.CollectRows(found, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]row{}
+		for _, line := range lines {
+			var r row
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatal(err)
+			}
+			delete(r, "removed_at")
+			delete(r, "removal_reason")
+			all[r[key].(string)] = r
+		}
+		return all
+	}
+	return rows{read("entries", "entry_id"), read("events", "event_key")}
+}
+
+// check compares the copy with the source, row by row.
+func (w *warehouse) check(t *testing.T) {
+	t.Helper()
+	want, got := w.records(t), w.copied(t)
+	for _, r := range want.entries {
+		delete(r, "entry_data")
+	}
+	for id, r := range got.entries {
+		delete(r, "entry_data")
+		delete(r, "entry_data_text")
+		got.entries[id] = r
+	}
+	for _, all := range []map[string]row{want.entries, got.entries, want.events, got.events} {
+		for _, r := range all {
+			for _, name := range []string{"created_at", "updated_at", "timestamp"} {
+				if text, ok := r[name].(string); ok {
+					at, err := time.Parse(time.RFC3339Nano, strings.TrimSuffix(text, " BC"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					r[name] = at.UTC()
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(want.entries, got.entries); diff != "" {
+		t.Errorf("entries, -source +copy: %s", diff)
+	}
+	if diff := cmp.Diff(want.events, got.events); diff != "" {
+		t.Errorf("events, -source +copy: %s", diff)
+	}
+	// What jsonb holds is the same JSON, and what it cannot hold is there byte for byte.
+	for e, err := range w.client.Entries(t.Context(), project, client.EntryQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var same, refused bool
+		err := w.sql.QueryRow(t.Context(), `SELECT coalesce(entry_data_text = $2, false), entry_data IS NULL FROM "Copy of shop".entries WHERE entry_id = $1`,
+			e.EntryID, e.Data).Scan(&same, &refused)
+		if err == nil && !refused {
+			err = w.sql.QueryRow(t.Context(), `SELECT entry_data = $2::text::jsonb AND entry_data_text IS NULL FROM "Copy of shop".entries WHERE entry_id = $1`,
+				e.EntryID, e.Data).Scan(&same)
+		}
+		if err != nil || !same {
+			t.Errorf("%s: the copy has other data than %.100s (%v)", e.EntryID, e.Data, err)
+		}
+	}
+}
+
+func TestPostgresCopyEqualsTheSource(t *testing.T) {
+	w := newWarehouse(t)
+	w.fill(t, 0, 60)
+	odd := map[string]bool{ // whether jsonb refuses it
+		`{"a":"\u0000"}`: true, `{"a":"\ud800"}`: true, `{"a":1e200000}`: true, strings.Repeat("[", 9000) + strings.Repeat("]", 9000): false,
+		`{"a":"\u00e4\ud83d\ude00"}`: false, `{"a":1e3,"a":2}`: false, `null`: false, `"\\u0000"`: false, ` [1.50] `: false,
+		`{"a":"` + strings.Repeat("x", 20_000) + `"}`: false, `{"1e5":"é"}`: false,
+	}
+	refused, n := int64(0), 0
+	for data, no := range odd {
+		w.MustIngest(t, "entries", entry(fmt.Sprintf("en_odd_%d", n), n, data))
+		if n++; no {
+			refused++
+		}
+	}
+	d := w.open(t, w.options())
+	p, err := w.sync(t.Context(), small{d})
+	if err != nil || p.Changes != int64(180+n) || !p.Current || d.AsText() != refused {
+		t.Fatalf("%+v, %v, %d as text; want %d changes and %d as text", p, err, d.AsText(), 180+n, refused)
+	}
+	w.check(t)
+
+	// Changes of one batch and of several: an update, an update and a removal, and a removal of what comes back.
+	w.MustIngest(t, "entries", entry("en_1", 900, `{"again":true}`))
+	w.remove(t, "erased", "en_2", "en_3", "never came")
+	w.remove(t, "purged", "en_4")
+	w.MustIngest(t, "entries", entry("en_4", 901, `{"back":1}`))
+	w.MustIngest(t, "events", event("en_4", 8), event("en_4", 77))
+	w.MustIngest(t, "entries", entry("new", 902, `{}`))
+	w.remove(t, "purged", "new")
+	if p := w.mustSync(t, w.options()); p.Changes == 0 || p.Changes > 10 {
+		t.Errorf("%d changes; want the new ones alone", p.Changes)
+	}
+	w.check(t)
+	if p := w.mustSync(t, w.options()); p.Changes != 0 || !p.Current {
+		t.Errorf("%+v; want none", p)
+	}
+}
+
+func TestPostgresSoftDelete(t *testing.T) {
+	w := newWarehouse(t)
+	o := w.options()
+	o.SoftDelete = true
+	w.fill(t, 0, 4)
+	w.mustSync(t, o)
+	w.remove(t, "erased", "en_1")
+	w.remove(t, "purged", "en_2")
+	w.mustSync(t, o)
+	w.check(t)
+	const marked = `SELECT string_agg(entry_id || ' ' || removal_reason, ',' ORDER BY entry_id, seq) FROM "Copy of shop".`
+	if e, v := w.value(t, marked+"entries"), w.value(t, marked+"events"); e != "en_1 erased,en_2 purged" || v != "en_1 erased,en_1 erased,en_2 purged,en_2 purged" {
+		t.Errorf("marked are entries %q and events %q", e, v)
+	}
+	w.MustIngest(t, "entries", entry("en_2", 900, `{"back":1}`))
+	w.MustIngest(t, "events", event("en_2", 4)) // one of the two that were removed
+	w.mustSync(t, o)
+	w.check(t)
+	if e, v := w.value(t, marked+"entries"), w.value(t, marked+"events"); e != "en_1 erased" || v != "en_1 erased,en_1 erased,en_2 purged" {
+		t.Errorf("marked are entries %q and events %q", e, v)
+	}
+}
+
+// A copy is exact although its connection and its process are killed while sources write and remove.
+func TestPostgresKilled(t *testing.T) {
+	w := newWarehouse(t)
+	w.fill(t, 0, 100)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := range 12 {
+			w.fill(t, 50+10*i, 20) // half of them again
+			w.remove(t, "purged", fmt.Sprintf("en_%d", 60+10*i), fmt.Sprintf("en_%d", i))
+		}
+	}()
+	killer, err := pgx.Connect(t.Context(), w.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer killer.Close(context.Background())
+	cut, terminated := 0, 0
+	for writing := true; writing; {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(20+rand.IntN(150))*time.Millisecond, errors.New("killed"))
+		done := make(chan error, 1)
+		go func() {
+			o := w.options()
+			o.LockWait = 10 * time.Second // until Postgres notices that the one before has gone
+			_, err := w.sync(ctx, small{w.open(t, o)})
+			done <- err
+		}()
+		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
+		var n int
+		if err := killer.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'lectern sync' AND datname = current_database()`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		terminated += n
+		if err := <-done; err != nil {
+			cut++
+		}
+		cancel()
+		select {
+		case <-stopped:
+			writing = false
+		default:
+		}
+	}
+	t.Logf("%d runs were cut, %d connections killed", cut, terminated)
+	w.mustSync(t, w.options())
+	w.check(t)
+}
+
+// waiting is a copy that says when it is open, and waits then.
+type waiting struct {
+	*postgres.Destination
+	opened, proceed chan struct{}
+}
+
+func (w waiting) Apply(ctx context.Context, b *replicate.Batch) error {
+	select {
+	case w.opened <- struct{}{}:
+		<-w.proceed
+	default:
+	}
+	return w.Destination.Apply(ctx, b)
+}
+
+func TestPostgresTakesOneSyncAtATime(t *testing.T) {
+	w := newWarehouse(t)
+	w.fill(t, 0, 5)
+	first := waiting{w.open(t, w.options()), make(chan struct{}), make(chan struct{})}
+	done := make(chan error)
+	go func() {
+		_, err := w.sync(t.Context(), first)
+		done <- err
+	}()
+	<-first.opened
+	_, err := w.sync(t.Context(), w.open(t, w.options()))
+	if err == nil || !strings.Contains(err.Error(), "another sync writes to schema Copy of shop") || !strings.Contains(err.Error(), "Postgres process") {
+		t.Errorf("the second: %v", err)
+	}
+	close(first.proceed)
+	if err := <-done; err != nil {
+		t.Errorf("the first: %v", err)
+	}
+	w.check(t)
+}
+
+func TestPostgresRefusesWhatIsNotItsCopy(t *testing.T) {
+	w := newWarehouse(t)
+	w.fill(t, 0, 3)
+	w.mustSync(t, w.options())
+	w.exec(t, `CREATE SCHEMA other; CREATE TABLE other.events (a int)`)
+	was := w.copied(t)
+	alter := func(change func(*postgres.Options)) postgres.Options {
+		o := w.options()
+		change(&o)
+		return o
+	}
+	through := func(change func(*url.URL)) postgres.Options {
+		u, err := url.Parse(w.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(u)
+		return alter(func(o *postgres.Options) { o.URL = u.String() })
+	}
+	same := w.options()
+	for _, tt := range []struct {
+		name        string
+		do, undo    string
+		to          postgres.Options
+		says, says2 string
+	}{
+		{"another project", "", "", alter(func(o *postgres.Options) { o.Source.ProjectID = "pr_2" }), `a copy of project "pr_1", not of "pr_2"`, "--schema"},
+		{"another URL", "", "", alter(func(o *postgres.Options) { o.Source.URL = "https://new" }), "not at https://new", "--moved"},
+		{"tables of others", "", "", alter(func(o *postgres.Options) { o.Schema = "other" }), "(events, without lectern_sync)", "--schema"},
+		{"another layout", `UPDATE "Copy of shop".lectern_sync SET layout = 9`, `UPDATE "Copy of shop".lectern_sync SET layout = 1`, same, "layout 9", "writes layout 1"},
+		{"a dropped column", `ALTER TABLE "Copy of shop".entries RENAME contact_id TO c`, `ALTER TABLE "Copy of shop".entries RENAME c TO contact_id`, same, "lacks the column contact_id (text)", "--schema"},
+		{"another type", `ALTER TABLE "Copy of shop".events ALTER page_index TYPE text`, `ALTER TABLE "Copy of shop".events ALTER page_index TYPE bigint USING page_index::bigint`, same, "page_index", "needs bigint"},
+		{"a dropped table", `ALTER TABLE "Copy of shop".events RENAME TO e`, `ALTER TABLE "Copy of shop".e RENAME TO events`, same, "lacks the table events", "--schema"},
+		{"no database", "", "", through(func(u *url.URL) { u.Path = "/nowhere" }), "no such database", "--to"},
+		{"an unknown role", "", "", through(func(u *url.URL) { u.User = url.UserPassword("stranger", "secret-1") }), "stranger", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.do != "" {
+				w.exec(t, tt.do)
+			}
+			_, err := w.sync(t.Context(), w.open(t, tt.to))
+			if err == nil || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), tt.says2) || strings.Contains(err.Error(), "secret-1") {
+				t.Errorf("%v; want %q and %q", err, tt.says, tt.says2)
+			}
+			if tt.undo != "" {
+				w.exec(t, tt.undo)
+			}
+		})
+	}
+	if diff := cmp.Diff(was, w.copied(t), cmp.AllowUnexported(rows{})); diff != "" {
+		t.Error(diff)
+	}
+	moved := alter(func(o *postgres.Options) { o.Source.URL, o.Moved = "https://new", true })
+	w.mustSync(t, moved)
+	if u := w.value(t, `SELECT url FROM "Copy of shop".lectern_sync`); u != "https://new" {
+		t.Errorf("the copy is of %s", u)
+	}
+}
+
+func TestPostgresKeepsTheCopyOfARemovedProject(t *testing.T) {
+	w := newWarehouse(t)
+	w.fill(t, 0, 3)
+	w.mustSync(t, w.options())
+	for _, table := range []string{"entries", "events", "removals", "project_changes"} {
+		w.Exec(t, "DELETE FROM "+table+" WHERE project_id = $1", project)
+	}
+	if _, err := w.sync(t.Context(), w.open(t, w.options())); !errors.Is(err, replicate.ErrRemoved) {
+		t.Errorf("%v; want that the project was removed", err)
+	}
+	if n := len(w.copied(t).entries); n != 3 {
+		t.Errorf("the copy has %d entries, want 3", n)
+	}
+}
+
+func TestPostgresFollows(t *testing.T) {
+	w := newWarehouse(t)
+	ctx, stop := context.WithCancelCause(t.Context())
+	reached := make(chan replicate.Progress, 100)
+	done := make(chan error)
+	go func() {
+		_, err := replicate.Run(ctx, replicate.Options{
+			Client: w.client, Source: w.is(), Destination: w.open(t, w.options()), Follow: true, PageSize: 100, Attempts: 1,
+			Progress: func(p replicate.Progress) { reached <- p },
+		})
+		done <- err
+	}()
+	if p := <-reached; !p.Current || p.Changes != 0 {
+		t.Errorf("%+v; want an empty copy that is current", p)
+	}
+	w.fill(t, 0, 3)
+	for p := range reached {
+		if p.Changes == 9 {
+			break
+		}
+	}
+	w.check(t)
+	end := errors.New("stopped")
+	stop(end)
+	if err := <-done; !errors.Is(err, end) {
+		t.Error(err)
+	}
+}

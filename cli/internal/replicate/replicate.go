@@ -1,0 +1,261 @@
+// Package replicate keeps a copy of a project's entries and events in step with the project's change feed. It reads
+// the feed page by page, gathers changes into batches, and hands each batch to a [Destination], which commits the
+// batch together with the position after it. So a copy is exact, whatever is killed: the next run goes on from the
+// position that the destination holds.
+package replicate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+// Position is how far a copy has come in the feed. The zero value is the beginning.
+type Position struct {
+	// Cursor continues the feed.
+	Cursor string `json:"cursor"`
+	// Seq is the number of the last change that the copy has; 0 for none.
+	Seq int64 `json:"seq"`
+}
+
+// Source identifies what a copy is of.
+type Source struct {
+	// URL is where the API is.
+	URL string `json:"url"`
+	// ProjectID is the project.
+	ProjectID string `json:"project_id"`
+}
+
+// Batch is changes in the order of their numbers.
+type Batch struct {
+	Changes []client.Change
+	// Bytes is the size of the changes in the feed.
+	Bytes int
+	// Position is where the feed goes on after the batch.
+	Position Position
+	// Current reports that the copy has all changes that there are once it has this batch.
+	Current bool
+	// LastSeq is the number of the project's newest change when the batch was read.
+	LastSeq int64
+}
+
+// Destination holds a copy. Its methods are not called concurrently. Errors that another attempt may not meet are
+// marked by [Temporary].
+type Destination interface {
+	// Open takes the copy for this process, creates it if it is missing, and returns its position. It fails when
+	// another process has the copy, or when the copy is of another source.
+	Open(ctx context.Context) (Position, error)
+	// Apply commits a batch and the position after it, all or nothing. A batch that is current may have no changes.
+	Apply(ctx context.Context, b *Batch) error
+	// Limits says how much one batch holds.
+	Limits() Limits
+	// Close releases the copy.
+	Close() error
+}
+
+// Limits bound a batch.
+type Limits struct {
+	// Changes and Bytes end a batch when it has reached one of them.
+	Changes, Bytes int
+	// Linger is how long changes wait for others when the copy is current and follows the feed.
+	Linger time.Duration
+}
+
+// Options say what is copied and where to.
+type Options struct {
+	Client      *client.Client
+	Source      Source
+	Destination Destination
+	// Follow goes on when the copy is current, until ctx ends.
+	Follow bool
+	// PageSize is how many changes one request asks for at most.
+	PageSize int
+	// Attempts is how often in a row the destination may fail for a time, the first time included.
+	Attempts int
+	// Progress, when set, is called after each batch.
+	Progress func(Progress)
+	// Notify, when set, is called before each wait for the destination.
+	Notify func(err error, wait time.Duration)
+}
+
+// Progress is how far a run has come.
+type Progress struct {
+	// Changes and Bytes count what was committed in this run.
+	Changes, Bytes int64
+	// Began is the number at which the run began, Seq the one at which the copy stands, and LastSeq the project's newest.
+	Began, Seq, LastSeq int64
+	// Current reports that the copy has all changes.
+	Current bool
+}
+
+// ErrRemoved is in the chain of the error that says that the source has no changes of the project any more.
+var ErrRemoved = errors.New("the project has no changes any more")
+
+type temporaryError struct{ error }
+
+func (e temporaryError) Unwrap() error { return e.error }
+
+// Temporary marks err as one that another attempt may not meet.
+func Temporary(err error) error { return temporaryError{err} }
+
+const (
+	firstWait   = 200 * time.Millisecond
+	longestWait = time.Minute
+)
+
+// Run copies until the copy is current, or until ctx ends if it follows. When the destination fails for a time, Run
+// opens it again and goes on from the position that it holds.
+func Run(ctx context.Context, o Options) (Progress, error) {
+	r := &run{Options: o}
+	wait := firstWait
+	for failed := 0; ; {
+		before := r.batches
+		err := r.copy(ctx)
+		if err == nil || ctx.Err() != nil {
+			return r.progress, causeOf(ctx, err)
+		}
+		if r.batches > before {
+			failed, wait = 0, firstWait
+		}
+		failed++
+		if _, ok := errors.AsType[temporaryError](err); !ok || !r.opened || failed >= o.Attempts {
+			return r.progress, err
+		}
+		pause := wait/2 + rand.N(wait/2)
+		if o.Notify != nil {
+			o.Notify(err, pause)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return r.progress, context.Cause(ctx)
+		}
+		wait = min(2*wait, longestWait)
+	}
+}
+
+// causeOf returns the cause of ctx's end if it has ended, else err.
+func causeOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+type run struct {
+	Options
+	opened   bool // once at least: so the destination is one that works
+	batches  int
+	progress Progress
+}
+
+// copy opens the destination and copies until the end or an error.
+func (r *run) copy(ctx context.Context) (err error) {
+	from, err := r.Destination.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Destination.Close()) }()
+	if !r.opened {
+		r.opened = true
+		r.progress.Began = from.Seq
+	}
+	// One batch is written while the next is read.
+	batches := make(chan *Batch)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer close(batches)
+		return r.read(ctx, from, batches)
+	})
+	group.Go(func() error {
+		for b := range batches {
+			if err := r.Destination.Apply(ctx, b); err != nil {
+				return err
+			}
+			r.note(b)
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+func (r *run) note(b *Batch) {
+	r.batches++
+	p := &r.progress
+	if p.Began == 0 && len(b.Changes) > 0 {
+		p.Began = b.Changes[0].Seq
+	}
+	p.Changes += int64(len(b.Changes))
+	p.Bytes += int64(b.Bytes)
+	p.Seq, p.LastSeq, p.Current = b.Position.Seq, b.LastSeq, b.Current
+	if r.Progress != nil {
+		r.Progress(*p)
+	}
+}
+
+// read gathers the pages of the feed into batches.
+func (r *run) read(ctx context.Context, from Position, batches chan<- *Batch) error {
+	limits := r.Destination.Limits()
+	pages := newPages(r.Client, r.Source.ProjectID, min(r.PageSize, limits.Changes), limits.Bytes)
+	at := from
+	batch := &Batch{}
+	var began time.Time    // when the batch got its first change
+	var wait time.Duration // how long the next request waits for changes
+	for {
+		p, err := pages.read(ctx, at.Cursor, wait)
+		if err != nil {
+			return err
+		}
+		if p.Current && p.LastSeq == 0 && at.Seq > 0 {
+			return fmt.Errorf("%w, although the copy has changes up to number %d: the project was removed at %s, or the data of another deployment is served there; the copy stays as it is",
+				ErrRemoved, at.Seq, r.Source.URL)
+		}
+		if len(batch.Changes) == 0 {
+			began = time.Now()
+		}
+		if n := len(p.Changes); n > 0 {
+			at.Seq = p.Changes[n-1].Seq
+		}
+		at.Cursor = p.NextCursor
+		batch.Changes = append(batch.Changes, p.Changes...)
+		batch.Bytes += p.bytes
+		batch.Position, batch.Current, batch.LastSeq = at, p.Current, p.LastSeq
+		rest := limits.Linger - time.Since(began)
+		full := len(batch.Changes) >= limits.Changes || batch.Bytes >= limits.Bytes
+		wait = 0
+		if p.Current && r.Follow {
+			wait = longestRequest
+		}
+		if p.Current && r.Follow && len(batch.Changes) > 0 && rest > 0 && !full {
+			wait = min(rest, longestRequest)
+			continue
+		}
+		if !full && !p.Current {
+			continue
+		}
+		select {
+		case batches <- batch:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if p.Current && !r.Follow {
+			return nil
+		}
+		batch = &Batch{}
+	}
+}
+
+// Percent estimates how much of the way to the project's newest change the run has made. Numbers have gaps, so it is
+// an estimate until the copy is current, which is 100.
+func (p Progress) Percent() int64 {
+	if p.Current {
+		return 100
+	}
+	return min(99, 100*max(p.Seq-p.Began, 0)/max(p.LastSeq-p.Began, 1))
+}
