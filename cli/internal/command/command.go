@@ -65,7 +65,7 @@ type commands struct {
 	Get            getCommands    `cmd:"" help:"Print records."`
 	Export         exportCommands `cmd:"" help:"Write whole lists to a file, page by page; goes on where it was cut."`
 	Changes        changesCommand `cmd:"" help:"Print everything that is stored or removed, from the beginning or from where an earlier run ended; --follow goes on."`
-	Sync           syncCommand    `cmd:"" help:"Keep a copy of the project's entries and events in step, in Postgres."`
+	Sync           syncCommand    `cmd:"" help:"Keep a copy of the project's entries and events in step, in Postgres or Parquet files."`
 	Import         importCommands `cmd:"" help:"Send files of records in; goes on where it was cut."`
 	Erase          eraseCommand   `cmd:"" help:"Remove an entry, all of a contact, or a whole project, for good."`
 	Purge          purgeCommand   `cmd:"" help:"Remove entries that were last updated long ago."`

@@ -8,16 +8,17 @@ import (
 
 	"github.com/lectern-dev/lectern/cli/internal/progress"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/cli/internal/replicate/files"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
 )
 
 type syncCommand struct {
 	apiFlags
-	To         string `required:"" env:"LECTERN_SYNC_TO" help:"Where the copy is: postgres://USER@HOST:PORT/DATABASE. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
+	To         string `required:"" env:"LECTERN_SYNC_TO" help:"Where the copy is: postgres://USER@HOST:PORT/DATABASE or file:///FOLDER. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
 	Schema     string `default:"lectern" help:"The Postgres schema that holds the copy and nothing else; created if missing. Default: ${default}." placeholder:"NAME"`
 	Once       bool   `xor:"end" help:"End when the copy is current, which is the default."`
 	Follow     bool   `xor:"end" help:"Stay connected and copy each change as it comes."`
-	SoftDelete bool   `help:"Mark removed rows with removed_at and removal_reason, and keep them with their data. Default: delete them."`
+	SoftDelete bool   `help:"Postgres only: mark removed rows with removed_at and removal_reason, and keep them with their data. Default: delete them."`
 	Moved      bool   `help:"Go on with a copy that was made from another --url of the same deployment."`
 	PageSize   int    `default:"5000" help:"Changes a request. Default: ${default}." placeholder:"N"`
 	Retries    int    `default:"10" help:"How often in a row the API or the destination may fail for a time. Default: ${default}." placeholder:"N"`
@@ -25,12 +26,13 @@ type syncCommand struct {
 
 // Help says what a copy is.
 func (syncCommand) Help() string {
-	return `Copies the project's change feed into the tables entries and events. Each batch is committed together with the position after it, so the copy is exact whatever is killed: the same command goes on. Entries that are removed at the source are removed from the copy.
+	return `Copies the project's change feed into the tables entries and events of a Postgres schema, or into Parquet files of a folder. Each batch is committed together with the position after it, so the copy is exact whatever is killed: the same command goes on. Entries that are removed at the source are removed from the copy; Parquet files keep all changes, also those.
 
 Examples:
 
 	lectern sync --env-file .lectern/demo.env --to postgres://me@127.0.0.1/warehouse
-	lectern sync --follow --schema shop --to postgres://me@127.0.0.1/warehouse`
+	lectern sync --follow --schema shop --to postgres://me@127.0.0.1/warehouse
+	lectern sync --to file:///data/shop`
 }
 
 // lockWait is how long a sync waits for another one that has the copy. A killed one has it until Postgres notices.
@@ -59,8 +61,8 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 		Progress: report.show, Notify: notifier(report.notes),
 	})
 	report.done()
-	if refused := to.AsText(); refused > 0 {
-		c.note(s, "%d entries have data that jsonb cannot hold; it is in the column entry_data_text.", refused)
+	if d, ok := to.(*postgres.Destination); ok && d.AsText() > 0 {
+		c.note(s, "%d entries have data that jsonb cannot hold; it is in the column entry_data_text.", d.AsText())
 	}
 	if err != nil {
 		if result.Changes > 0 {
@@ -76,14 +78,19 @@ func (f *syncCommand) source() replicate.Source {
 	return replicate.Source{URL: f.URL, ProjectID: f.Project}
 }
 
-func (f *syncCommand) destination() (*postgres.Destination, error) {
-	// The text may hold a password: errors show its scheme alone.
+// destination is a copy that says where it is.
+type destination interface {
+	replicate.Destination
+	fmt.Stringer
+}
+
+func (f *syncCommand) destination() (destination, error) {
+	// The text may hold a password, so errors do not show it.
 	u, err := url.Parse(f.To)
 	if err != nil {
-		return nil, usagef("--to is no URL; want postgres://USER@HOST:PORT/DATABASE")
+		return nil, usagef("--to is no URL; want postgres://USER@HOST:PORT/DATABASE or file:///FOLDER")
 	}
-	switch u.Scheme {
-	case "postgres", "postgresql":
+	if u.Scheme == "postgres" || u.Scheme == "postgresql" {
 		d, err := postgres.New(postgres.Options{
 			URL: f.To, Schema: f.Schema, Source: f.source(), Moved: f.Moved, SoftDelete: f.SoftDelete, LockWait: lockWait,
 		})
@@ -92,7 +99,18 @@ func (f *syncCommand) destination() (*postgres.Destination, error) {
 		}
 		return d, nil
 	}
-	return nil, usagef("--to was given with the scheme %q; allowed: postgres", u.Scheme)
+	if f.SoftDelete {
+		return nil, usagef("--soft-delete is for Postgres; Parquet files keep the removed rows always")
+	}
+	o := files.Options{Source: f.source(), Moved: f.Moved}
+	switch u.Scheme {
+	case "file":
+		if u.Host != "" || u.Path == "" {
+			return nil, usagef("--to: want file:///FOLDER, with three slashes")
+		}
+		return files.Folder(u.Path, o), nil
+	}
+	return nil, usagef("--to was given with the scheme %q; allowed: postgres, file", u.Scheme)
 }
 
 // syncReport shows the progress: a bar on a terminal, else a line a minute.

@@ -1,0 +1,68 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/lectern-dev/lectern/cli/internal/durable"
+)
+
+// lockName is the file that a process locks while it has the copy.
+const lockName = ".lock"
+
+// folder is a folder of this machine. Users' data is for its owner alone.
+type folder struct {
+	path string
+	held *os.File
+}
+
+// String names the folder.
+func (f *folder) String() string { return "folder " + f.path }
+
+func (f *folder) lock() error {
+	for _, name := range []string{"", "entries", "events"} {
+		if err := os.MkdirAll(filepath.Join(f.path, name), 0o700); err != nil {
+			return err
+		}
+	}
+	held, err := durable.Lock(filepath.Join(f.path, lockName))
+	if errors.Is(err, durable.ErrLocked) {
+		return fmt.Errorf("another sync writes to %s: stop it, or name another folder", f)
+	}
+	f.held = held
+	return err
+}
+
+func (f *folder) unlock() error { return f.held.Close() }
+
+func (f *folder) list(ctx context.Context) (names []string, err error) {
+	err = fs.WalkDir(os.DirFS(f.path), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && path != lockName {
+			names = append(names, path)
+		}
+		return errors.Join(err, ctx.Err())
+	})
+	return names, err
+}
+
+// read returns no version: the lock keeps others away.
+func (f *folder) read(_ context.Context, name string) ([]byte, string, error) {
+	data, err := os.ReadFile(filepath.Join(f.path, name))
+	return data, "", err
+}
+
+func (f *folder) write(_ context.Context, name string, data []byte) error {
+	return durable.WriteFile(filepath.Join(f.path, name), data, 0o600)
+}
+
+func (f *folder) replace(ctx context.Context, name string, data []byte, _ string) (string, error) {
+	return "", f.write(ctx, name, data)
+}
+
+func (f *folder) remove(_ context.Context, name string) error {
+	return os.Remove(filepath.Join(f.path, name))
+}
