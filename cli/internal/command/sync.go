@@ -14,7 +14,7 @@ import (
 
 type syncCommand struct {
 	apiFlags
-	To         string `required:"" env:"LECTERN_SYNC_TO" help:"Where the copy is: postgres://USER@HOST:PORT/DATABASE or file:///FOLDER. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
+	To         string `required:"" env:"LECTERN_SYNC_TO" help:"Where the copy is: postgres://USER@HOST:PORT/DATABASE, file:///FOLDER or s3://BUCKET/PREFIX. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
 	Schema     string `default:"lectern" help:"The Postgres schema that holds the copy and nothing else; created if missing. Default: ${default}." placeholder:"NAME"`
 	Once       bool   `xor:"end" help:"End when the copy is current, which is the default."`
 	Follow     bool   `xor:"end" help:"Stay connected and copy each change as it comes."`
@@ -26,13 +26,16 @@ type syncCommand struct {
 
 // Help says what a copy is.
 func (syncCommand) Help() string {
-	return `Copies the project's change feed into the tables entries and events of a Postgres schema, or into Parquet files of a folder. Each batch is committed together with the position after it, so the copy is exact whatever is killed: the same command goes on. Entries that are removed at the source are removed from the copy; Parquet files keep all changes, also those.
+	return `Copies the project's change feed into the tables entries and events of a Postgres schema, or into Parquet files of a folder or a bucket. Each batch is committed together with the position after it, so the copy is exact whatever is killed: the same command goes on. Entries that are removed at the source are removed from the copy; Parquet files keep all changes, also those.
 
 Examples:
 
 	lectern sync --env-file .lectern/demo.env --to postgres://me@127.0.0.1/warehouse
 	lectern sync --follow --schema shop --to postgres://me@127.0.0.1/warehouse
-	lectern sync --to file:///data/shop`
+	lectern sync --to file:///data/shop
+	lectern sync --to s3://lake/shop
+
+A bucket takes the credentials and the region of AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION, or of the machine's role, and another server than Amazon's of AWS_ENDPOINT_URL.`
 }
 
 // lockWait is how long a sync waits for another one that has the copy. A killed one has it until Postgres notices.
@@ -46,7 +49,7 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 	if f.PageSize < 1 || f.Retries < 0 {
 		return usagef("--page-size takes 1 or more, --retries 0 or more")
 	}
-	to, err := f.destination()
+	to, err := f.destination(s.Environ)
 	if err != nil {
 		return err
 	}
@@ -84,11 +87,11 @@ type destination interface {
 	fmt.Stringer
 }
 
-func (f *syncCommand) destination() (destination, error) {
+func (f *syncCommand) destination(environ map[string]string) (destination, error) {
 	// The text may hold a password, so errors do not show it.
 	u, err := url.Parse(f.To)
 	if err != nil {
-		return nil, usagef("--to is no URL; want postgres://USER@HOST:PORT/DATABASE or file:///FOLDER")
+		return nil, usagef("--to is no URL; want postgres://USER@HOST:PORT/DATABASE, file:///FOLDER or s3://BUCKET/PREFIX")
 	}
 	if u.Scheme == "postgres" || u.Scheme == "postgresql" {
 		d, err := postgres.New(postgres.Options{
@@ -109,8 +112,17 @@ func (f *syncCommand) destination() (destination, error) {
 			return nil, usagef("--to: want file:///FOLDER, with three slashes")
 		}
 		return files.Folder(u.Path, o), nil
+	case "s3":
+		if u.Host == "" || u.User != nil {
+			return nil, usagef("--to: want s3://BUCKET/PREFIX")
+		}
+		d, err := files.Bucket(u.Host, u.Path, environ, o)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		return d, nil
 	}
-	return nil, usagef("--to was given with the scheme %q; allowed: postgres, file", u.Scheme)
+	return nil, usagef("--to was given with the scheme %q; allowed: postgres, file, s3", u.Scheme)
 }
 
 // syncReport shows the progress: a bar on a terminal, else a line a minute.

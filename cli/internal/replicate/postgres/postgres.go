@@ -63,7 +63,7 @@ func (d *Destination) AsText() int64 { return d.asText }
 
 // Limits returns what one transaction takes.
 func (d *Destination) Limits() replicate.Limits {
-	return replicate.Limits{Changes: 20_000, Bytes: 8 << 20}
+	return replicate.Limits{Changes: 20_000, Bytes: 4 << 20}
 }
 
 // Open connects, takes the copy, creates it if it is missing, and checks that it is one of the source.

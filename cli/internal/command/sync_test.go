@@ -1,0 +1,100 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	entries "github.com/lectern-dev/lectern/services/entries/app"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
+)
+
+// TestSync: the flags reach the copy, and the exit codes and messages are those of the help. The copies themselves are
+// tested with the package replicate.
+func TestSync(t *testing.T) {
+	empty := pgmigrate.Schema{Name: "warehouse", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+	redis := redistest.Start(t)
+	b := &servicetest.Backing{DB: pgtest.Database(t, empty), Redis: redis, Keys: authtest.New(t, redis.URL)}
+	s := servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config }, map[string]string{
+		"MIGRATE_ON_START": "true", "DATABASE_URL": b.DB.OwnerURL, "INGEST_DATABASE_URL": b.DB.OwnerURL,
+	})
+	s.MustIngest(t, "entries", `{"entry_id":"en_1","group_id":"g","project_id":"pr_1","embeddable_id":"m","contact_id":"c","created_at":"2024-01-01T00:00:00Z","updated_at":"2024-01-01T00:00:00Z","entry_data":"{\"a\":\"\\u0000\"}"}`)
+	key, _ := s.Keys.Minted(pgkeys.MintOptions{ProjectID: "pr_1"})
+	environ := map[string]string{"LECTERN_URL": s.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": key, "LECTERN_SYNC_TO": pgtest.Database(t, empty).OwnerURL}
+
+	r := lectern(t, "", environ, "sync", "--schema", "shop")
+	if r.code != exitOK || r.out != "" || !strings.Contains(r.err, "Copied 1 changes") || !strings.Contains(r.err, "The schema shop of database") ||
+		!strings.Contains(r.err, "1 entries have data that jsonb cannot hold") {
+		t.Errorf("%+v", r)
+	}
+	conn, err := pgx.Connect(t.Context(), environ["LECTERN_SYNC_TO"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var text string
+	if err := conn.QueryRow(t.Context(), `SELECT entry_data_text FROM shop.entries`).Scan(&text); err != nil || text != `{"a":"\u0000"}` {
+		t.Errorf("%q, %v", text, err)
+	}
+	folder := filepath.Join(t.TempDir(), "shop")
+	if r := lectern(t, "", environ, "sync", "--quiet", "--to", "file://"+folder); r.code != exitOK || r.err != "" {
+		t.Errorf("%+v", r)
+	}
+	var manifest struct{ Entries []any }
+	if data, err := os.ReadFile(filepath.Join(folder, "manifest.json")); err != nil || json.Unmarshal(data, &manifest) != nil || len(manifest.Entries) != 1 {
+		t.Errorf("%v, %+v; want one file", err, manifest)
+	}
+
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"no destination", []string{"--to", ""}, exitUsage, `scheme ""; allowed: postgres, file, s3`},
+		{"another scheme", []string{"--to", "mysql://u:secret-1@h/d"}, exitUsage, `scheme "mysql"; allowed: postgres, file, s3`},
+		{"no URL", []string{"--to", "postgres://u:secret-1@h:port/d"}, exitUsage, "--to"},
+		{"a relative folder", []string{"--to", "file://data"}, exitUsage, "three slashes"},
+		{"no bucket", []string{"--to", "s3:///prefix"}, exitUsage, "s3://BUCKET/PREFIX"},
+		{"soft delete of files", []string{"--to", "file:///tmp/x", "--soft-delete"}, exitUsage, "for Postgres"},
+		{"both ends", []string{"--once", "--follow"}, exitUsage, "--once and --follow"},
+		{"page size", []string{"--page-size", "0"}, exitUsage, "1 or more"},
+		{"another project's key", []string{"--project", "pr_2", "--schema", "other"}, exitFailure, "check the key"},
+		{"another project's copy", []string{"--project", "pr_2", "--schema", "shop"}, exitFailure, `a copy of project "pr_1", not of "pr_2"`},
+		{"no Postgres", []string{"--to", "postgres://u:secret-1@127.0.0.1:1/d"}, exitFailure, "nothing listens there"},
+	} {
+		r := lectern(t, "", environ, append([]string{"sync"}, tt.args...)...)
+		if r.code != tt.code || !strings.Contains(r.err, tt.says) || strings.Contains(r.err, "secret-1") {
+			t.Errorf("%s: %+v; want %d and %q", tt.name, r, tt.code, tt.says)
+		}
+	}
+}
+
+// Where there is no terminal, the progress is a line a minute.
+func TestSyncReportsOnceAMinute(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	report := newSyncReport(&Session{Err: &out, Now: func() time.Time { return now }}, false, false)
+	for range 150 {
+		report.show(replicate.Progress{Changes: 5, Bytes: 2048, Began: 100, Seq: 150, LastSeq: 200})
+		now = now.Add(time.Second)
+	}
+	const want = "2026-11-01T12:01:00Z copied 5 changes, 2.0 KiB, about 50% of the way\n2026-11-01T12:02:00Z copied 5 changes, 2.0 KiB, about 50% of the way\n"
+	if out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}

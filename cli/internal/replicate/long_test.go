@@ -1,0 +1,323 @@
+package replicate_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/cli/internal/replicate/files"
+)
+
+// cached returns a folder that outlives the test, made by a command if it is missing.
+func cached(t *testing.T, name string, make func(folder string) *exec.Cmd) string {
+	t.Helper()
+	if os.Getenv("LECTERN_LONG") != "1" {
+		t.Skip("takes long; LECTERN_LONG=1 runs it")
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(cache, "lectern-tests", name)
+	if _, err := os.Stat(folder); err == nil {
+		return folder
+	}
+	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	unfinished, err := os.MkdirTemp(filepath.Dir(folder), name+".*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := make(unfinished).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", name, err, out)
+	}
+	if err := os.Rename(unfinished, folder); err != nil && !errors.Is(err, os.ErrExist) {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// duckDB runs statements and returns the rows of the last one, by a program that is not ours.
+func duckDB(t *testing.T, statements ...string) (rows []row) {
+	t.Helper()
+	folder := cached(t, "duckdb-1.5.6", func(folder string) *exec.Cmd {
+		cmd := exec.Command("npm", "install", "--prefix", folder, "--no-audit", "--no-fund", "@duckdb/node-api@1.5.6-r.1")
+		return cmd
+	})
+	const script = `
+const { DuckDBInstance } = require('@duckdb/node-api');
+(async () => {
+  const connection = await (await DuckDBInstance.create(':memory:')).connect();
+  let rows = [];
+  for (const sql of JSON.parse(require('fs').readFileSync(0, 'utf8')))
+    rows = (await connection.runAndReadAll(sql)).getRowObjectsJson();
+  process.stdout.write(JSON.stringify(rows));
+})().catch(e => { console.error(e.message); process.exit(1); });`
+	in, err := json.Marshal(statements)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "-e", script)
+	cmd.Dir = folder
+	cmd.Stdin = bytes.NewReader(in)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("duckdb: %v: %s", err, stderr.String())
+	}
+	if err := json.Unmarshal(out, &rows); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+var block = regexp.MustCompile("(?s)```sql\n(SET VARIABLE copy.*?)```")
+
+// views are the statements of docs/sync.md, for the copy at a place.
+func views(t *testing.T, place string) []string {
+	t.Helper()
+	doc, err := os.ReadFile("../../../docs/sync.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := block.FindSubmatch(doc)
+	if m == nil {
+		t.Fatal("docs/sync.md has no views")
+	}
+	sql := strings.Replace(string(m[1]), "/data/shop/", place+"/", 1)
+	return strings.Split(strings.TrimSuffix(strings.TrimSpace(sql), ";"), ";\n")
+}
+
+// checkByDuckDB compares what the documented views show with the source.
+func checkByDuckDB(t *testing.T, s *source, place string) {
+	t.Helper()
+	want := s.records(t)
+	for _, kind := range []struct {
+		name, key string
+		want      map[string]row
+	}{{"entries", "entry_id", want.entries}, {"events", "event_key", want.events}} {
+		sql := fmt.Sprintf(`SELECT to_json(t)::VARCHAR AS line FROM (
+			SELECT * REPLACE (%s) FROM %s) AS t`, map[string]string{
+			"entries": "epoch_us(created_at) AS created_at, epoch_us(updated_at) AS updated_at",
+			"events":  `epoch_us("timestamp") AS "timestamp"`,
+		}[kind.name], kind.name)
+		got := map[string]row{}
+		for _, r := range duckDB(t, append(views(t, place), sql)...) {
+			var one row
+			if err := json.Unmarshal([]byte(r["line"].(string)), &one); err != nil {
+				t.Fatal(err)
+			}
+			got[one[kind.key].(string)] = one
+		}
+		for _, r := range kind.want {
+			for _, name := range []string{"created_at", "updated_at", "timestamp"} {
+				if text, ok := r[name].(string); ok {
+					at, err := time.Parse(time.RFC3339Nano, text)
+					if err != nil {
+						t.Fatal(err)
+					}
+					r[name] = float64(at.UnixMicro())
+				}
+			}
+		}
+		if diff := cmp.Diff(kind.want, got); diff != "" {
+			t.Errorf("%s, -source +DuckDB: %s", kind.name, diff)
+		}
+	}
+}
+
+func TestLongDuckDBReadsTheCopyByTheDocumentedViews(t *testing.T) {
+	duckDB(t, "SELECT 1")
+	l := newLake(t)
+	l.mustSync(t)
+	checkByDuckDB(t, l.source, l.path) // a copy of nothing has columns too
+	l.fill(t, 0, 60)
+	l.MustIngest(t, "entries", entry("odd", 1, `{"a":"\u0000\ud800","b":1e200000}`))
+	l.mustSync(t)
+	l.MustIngest(t, "entries", entry("en_1", 900, `{"again":true}`))
+	l.remove(t, "erased", "en_2", "never came")
+	l.remove(t, "purged", "en_4")
+	l.MustIngest(t, "entries", entry("en_4", 901, `{"back":1}`))
+	l.MustIngest(t, "events", event("en_4", 8))
+	l.mustSync(t)
+	checkByDuckDB(t, l.source, l.path)
+}
+
+// gateway is a server that speaks S3, over a folder.
+type gateway struct {
+	t      *testing.T
+	binary string
+	port   string
+	folder string
+	cmd    *exec.Cmd
+}
+
+func newGateway(t *testing.T) *gateway {
+	t.Helper()
+	folder := cached(t, "versitygw-1.8.0", func(folder string) *exec.Cmd {
+		cmd := exec.Command("go", "install", "github.com/versity/versitygw/cmd/versitygw@v1.8.0")
+		cmd.Dir = t.TempDir()
+		cmd.Env = append(os.Environ(), "GOBIN="+folder, "GOWORK=off")
+		return cmd
+	})
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(free.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = free.Close()
+	g := &gateway{t: t, binary: filepath.Join(folder, "versitygw"), port: port, folder: t.TempDir()}
+	if err := os.Mkdir(filepath.Join(g.folder, "lake"), 0o755); err != nil { // the bucket
+		t.Fatal(err)
+	}
+	g.start()
+	t.Cleanup(g.kill)
+	return g
+}
+
+func (g *gateway) start() {
+	g.t.Helper()
+	g.cmd = exec.Command(g.binary, "--access", "key-1", "--secret", "secret-1", "--port", "127.0.0.1:"+g.port, "--region", "us-east-1", "posix", "--sidecar", g.t.TempDir(), g.folder)
+	if err := g.cmd.Start(); err != nil {
+		g.t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+g.port)
+		if err == nil {
+			_ = conn.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			g.t.Fatalf("versitygw does not listen: %v", err)
+		}
+	}
+}
+
+func (g *gateway) kill() {
+	_ = g.cmd.Process.Kill()
+	_ = g.cmd.Wait() // killed
+}
+
+func (g *gateway) environ() map[string]string {
+	return map[string]string{
+		"AWS_ENDPOINT_URL": "http://127.0.0.1:" + g.port, "AWS_ACCESS_KEY_ID": "key-1", "AWS_SECRET_ACCESS_KEY": "secret-1", "AWS_REGION": "us-east-1",
+	}
+}
+
+func (g *gateway) open(name string, environ map[string]string, from replicate.Source) smallFiles {
+	g.t.Helper()
+	d, err := files.Bucket(name, "copies/shop", environ, files.Options{Source: from})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return smallFiles{d}
+}
+
+// A copy in a bucket is exact although the process is cut and the server of the bucket killed, while sources write
+// and remove.
+func TestLongBucketKilled(t *testing.T) {
+	g := newGateway(t)
+	l := &lake{newSource(t), filepath.Join(g.folder, "lake", "copies", "shop")}
+	l.fill(t, 0, 100)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := range 8 {
+			l.fill(t, 50+10*i, 20)
+			l.remove(t, "purged", fmt.Sprintf("en_%d", 60+10*i), fmt.Sprintf("en_%d", i))
+		}
+	}()
+	sync := func(ctx context.Context) error {
+		_, err := replicate.Run(ctx, replicate.Options{
+			Client: l.client, Source: l.is(), Destination: g.open("lake", g.environ(), l.is()), PageSize: 7, Attempts: 5,
+		})
+		return err
+	}
+	cut, n := 0, 0
+	for writing := true; writing || n < 5; n++ {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(30+rand.IntN(300))*time.Millisecond, errors.New("killed"))
+		done := make(chan error, 1)
+		go func() { done <- sync(ctx) }()
+		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
+		g.kill()
+		g.start()
+		if err := <-done; err != nil {
+			cut++
+		}
+		cancel()
+		select {
+		case <-stopped:
+			writing = false
+		default:
+		}
+	}
+	t.Logf("%d runs, %d were cut", n, cut)
+	if err := sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.check(t) // the server keeps objects as files
+	if len(l.manifest(t).Entries) < 2 {
+		t.Error("want several files")
+	}
+}
+
+func TestLongBucketRefusals(t *testing.T) {
+	g := newGateway(t)
+	s := newSource(t)
+	s.fill(t, 0, 3)
+	run := func(d replicate.Destination) error {
+		_, err := replicate.Run(t.Context(), replicate.Options{Client: s.client, Source: s.is(), Destination: d, PageSize: 7, Attempts: 1})
+		return err
+	}
+	if err := run(g.open("lake", g.environ(), s.is())); err != nil {
+		t.Fatal(err)
+	}
+	wrong := g.environ()
+	wrong["AWS_SECRET_ACCESS_KEY"] = "secret-2"
+	for _, tt := range []struct {
+		name string
+		to   replicate.Destination
+		says string
+	}{
+		{"no bucket", g.open("nowhere", g.environ(), s.is()), "there is no such bucket"},
+		{"wrong secret", g.open("lake", wrong, s.is()), "the credentials are refused"},
+		{"another project", g.open("lake", g.environ(), replicate.Source{URL: s.URL, ProjectID: "pr_2"}), `a copy of project "pr_1"`},
+	} {
+		if err := run(tt.to); err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "secret-") {
+			t.Errorf("%s: %v; want %q", tt.name, err, tt.says)
+		}
+	}
+
+	// The process that opened the copy last has it. The one before cannot commit any more.
+	first, second := g.open("lake", g.environ(), s.is()), g.open("lake", g.environ(), s.is())
+	at, err := first.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at.Cursor += "x"
+	if err := first.Apply(t.Context(), &replicate.Batch{Position: at}); err == nil || !strings.Contains(err.Error(), "another sync writes to bucket") {
+		t.Errorf("the first: %v", err)
+	}
+}
