@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"runtime/debug"
 	"time"
 
 	"github.com/lectern-dev/lectern/cli/internal/progress"
@@ -44,8 +45,14 @@ const lockWait = 5 * time.Second
 // noteEvery is the time between two lines about the progress where there is no terminal.
 const noteEvery = time.Minute
 
+// memoryLimit is from where on the garbage collector works harder, so that the process stays within 128 MiB.
+const memoryLimit = 88 << 20
+
 // Run copies.
 func (f *syncCommand) Run(s *Session, c *commands) error {
+	if s.Environ["GOMEMLIMIT"] == "" { // else the runtime has read it
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
+	}
 	if f.PageSize < 1 || f.Retries < 0 {
 		return usagef("--page-size takes 1 or more, --retries 0 or more")
 	}
