@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/vbauerster/cupwriter"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 )
@@ -21,9 +20,6 @@ type Bar struct {
 	bar  *mpb.Bar
 	text atomic.Pointer[string]
 }
-
-// Shown reports whether w is a terminal, so that a bar on it is shown.
-func Shown(w io.Writer) bool { return cupwriter.New(w, false).IsTerminal() }
 
 // Bytes shows bytes out of total; of an unknown total, 0, only how many and how fast.
 func Bytes(w io.Writer, total int64) *Bar {
@@ -46,7 +42,7 @@ func Count(w io.Writer, total int64) *Bar {
 
 func open(w io.Writer, total int64, right []decor.Decorator) *Bar {
 	b := &Bar{out: w}
-	if !isTerminal(w) {
+	if !Shown(w) {
 		return b
 	}
 	b.pool = mpb.New(mpb.WithOutput(w), mpb.WithWidth(48), mpb.WithRefreshRate(100*time.Millisecond))
@@ -64,8 +60,8 @@ func open(w io.Writer, total int64, right []decor.Decorator) *Bar {
 	return b
 }
 
-// isTerminal reports whether w is a terminal or another device.
-func isTerminal(w io.Writer) bool {
+// Shown reports whether a bar on w is shown: whether w is a terminal or another device.
+func Shown(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
 		return false
