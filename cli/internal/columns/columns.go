@@ -1,0 +1,159 @@
+// Package columns turns the top-level keys of entry_data into typed columns. A [Set] grows as it sees data: a new key
+// adds a column, and a value that does not fit its column's type makes the column text. A column never goes away and
+// never gets a narrower type.
+package columns
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+)
+
+// Type is the type of a column.
+type Type string
+
+// The types of columns.
+const (
+	// Text holds strings as they are, and all other values as their JSON.
+	Text Type = "text"
+	// Double holds numbers that a float64 holds exactly or as its shortest form, as in 0.1.
+	Double Type = "double"
+	// Boolean holds true and false.
+	Boolean Type = "boolean"
+	// Timestamp holds strings that are times of RFC 3339, of the years 1 to 9999, with at most microseconds.
+	Timestamp Type = "timestamp"
+)
+
+// Column is a column for a key.
+type Column struct {
+	// Key is the key in entry_data.
+	Key string `json:"key"`
+	// Name is the column's name. It differs from Key where that is no name, or is taken.
+	Name string `json:"name"`
+	Type Type   `json:"type"`
+}
+
+const (
+	// Most is how many columns a Set has at most. Postgres allows 1,600 in a view.
+	Most = 1000
+
+	// longestName is the longest name in Postgres, in bytes.
+	longestName = 63
+
+	// prefix begins the names of columns whose key is no name, or is taken.
+	prefix = "data_"
+)
+
+// fixed are the columns that rows of entries have in any form of a copy or export. Columns of keys get other names.
+var fixed = []string{
+	"entry_id", "group_id", "project_id", "embeddable_id", "contact_id", "created_at", "updated_at",
+	"entry_data", "entry_data_text", "seq", "removed", "removed_at", "removal_reason",
+}
+
+// Set is the columns for some entries.
+type Set struct {
+	columns []Column
+	closed  bool // no key is added
+	byKey   map[string]int
+	taken   map[string]bool // names in lower case, because DuckDB does not tell cases apart
+	left    map[string]bool // keys for which there was no room
+}
+
+// NewSet returns a set with these columns. A closed one adds no key.
+func NewSet(columns []Column, closed bool) *Set {
+	s := &Set{columns: slices.Clone(columns), closed: closed, byKey: map[string]int{}, taken: map[string]bool{}, left: map[string]bool{}}
+	for _, name := range fixed {
+		s.taken[name] = true
+	}
+	for i, c := range s.columns {
+		s.byKey[c.Key] = i
+		s.taken[strings.ToLower(c.Name)] = true
+	}
+	return s
+}
+
+// Columns returns the columns, in the order in which their keys came. The caller does not change them.
+func (s *Set) Columns() []Column { return s.columns }
+
+// Clone returns a copy of the set.
+func (s *Set) Clone() *Set {
+	c := NewSet(s.columns, s.closed)
+	c.left = s.left
+	return c
+}
+
+// Left returns how many keys have no column because the set has [Most].
+func (s *Set) Left() int { return len(s.left) }
+
+// Observe makes the columns fit data, the text of an entry_data. It reports whether that added a column or made one
+// text. Data that is no JSON object has no columns.
+func (s *Set) Observe(data string) (changed bool) {
+	eachMember(data, func(key string, v gjson.Result) {
+		i, ok := s.byKey[key]
+		if ok && s.columns[i].Type == Text || !ok && s.closed {
+			return
+		}
+		t := typeOf(v)
+		switch {
+		case t == "":
+		case ok && s.columns[i].Type != t:
+			s.columns = slices.Clone(s.columns)
+			s.columns[i].Type = Text
+			changed = true
+		case !ok && !strings.Contains(key, "\x00"):
+			changed = s.add(strings.Clone(key), t) || changed
+		}
+	})
+	return changed
+}
+
+func (s *Set) add(key string, t Type) bool {
+	if len(s.columns) == Most {
+		s.left[key] = true
+		return false
+	}
+	name := s.nameFor(key)
+	s.taken[strings.ToLower(name)] = true
+	s.byKey[key] = len(s.columns)
+	s.columns = append(s.columns[:len(s.columns):len(s.columns)], Column{key, name, t})
+	return true
+}
+
+// nameFor returns a name that no column has: the key if it can be, else one with a prefix and perhaps a number.
+func (s *Set) nameFor(key string) string {
+	if key != "" && len(key) <= longestName && !s.taken[strings.ToLower(key)] {
+		return key
+	}
+	base := prefix + key
+	name := cut(base, longestName)
+	for n := 2; s.taken[strings.ToLower(name)]; n++ {
+		end := fmt.Sprintf("_%d", n)
+		name = cut(base, longestName-len(end)) + end
+	}
+	return name
+}
+
+// cut returns the first n bytes of s, or fewer so that no character is cut.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// Values sets values to those of data, in the order of the columns: nil for none and for JSON's null, else a string,
+// a float64, a bool or a [time.Time], by the column's type. The set must have observed data.
+func (s *Set) Values(data string, values []any) {
+	clear(values)
+	eachMember(data, func(key string, v gjson.Result) {
+		if i, ok := s.byKey[key]; ok {
+			values[i] = valueOf(v, s.columns[i].Type)
+		}
+	})
+}
