@@ -1,0 +1,142 @@
+// Package parquetfile writes rows as a Parquet file: the fields of a struct, and after them the columns of entry_data.
+package parquetfile
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/lectern-dev/lectern/cli/internal/columns"
+)
+
+// RowGroup is how many rows a row group has at most. A Writer holds one in memory.
+const RowGroup = 50_000
+
+// Writer writes rows of type T, whose fields have parquet tags.
+type Writer[T any] struct {
+	fixed  *parquet.Schema
+	set    *columns.Set
+	data   func(*T) *string
+	out    *parquet.Writer
+	rows   []parquet.Row // reused
+	values []any         // reused
+}
+
+// NewWriter returns a Writer to w. It adds the columns of set, which has observed all data of the rows; data returns the
+// entry_data of a row, nil for none. Without columns, set is nil. The caller closes the Writer.
+func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) *string) *Writer[T] {
+	if set == nil {
+		set = columns.NewSet(nil, true)
+	}
+	fixed := parquet.SchemaOf(new(T))
+	o := fields{Group: parquet.Group{}, list: fixed.Fields()}
+	for _, c := range set.Columns() {
+		one := parquet.Group{c.Name: parquet.Optional(nodeOf(c.Type))}
+		o.list = append(o.list, one.Fields()...)
+	}
+	return &Writer[T]{
+		fixed: fixed, set: set, data: data, values: make([]any, len(set.Columns())),
+		out: parquet.NewWriter(w, parquet.NewSchema("row", o), parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(RowGroup),
+			parquet.CreatedBy("lectern", "1", "")),
+	}
+}
+
+// fields is a group whose fields have an order of their own; that of [parquet.Group] is by name.
+type fields struct {
+	parquet.Group
+	list []parquet.Field
+}
+
+// Fields returns the fields.
+func (f fields) Fields() []parquet.Field { return f.list }
+
+// GoType returns a type that takes any name. Rows are written as values, not as Go structs.
+func (fields) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
+
+func nodeOf(t columns.Type) parquet.Node {
+	switch t {
+	case columns.Double:
+		return parquet.Leaf(parquet.DoubleType)
+	case columns.Boolean:
+		return parquet.Leaf(parquet.BooleanType)
+	case columns.Timestamp:
+		return parquet.Timestamp(parquet.Microsecond)
+	}
+	return parquet.String()
+}
+
+// Write writes rows. Those of a row group stay in memory until it is full.
+func (w *Writer[T]) Write(rows []T) error {
+	const chunk = 100
+	for len(rows) > 0 {
+		n := min(chunk, len(rows))
+		for len(w.rows) < n {
+			w.rows = append(w.rows, nil)
+		}
+		for i := range n {
+			w.rows[i] = w.append(w.fixed.Deconstruct(w.rows[i][:0], &rows[i]), &rows[i])
+		}
+		if _, err := w.out.WriteRows(w.rows[:n]); err != nil {
+			return fmt.Errorf("encode Parquet: %w", err)
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+// append appends the columns of a row's data.
+func (w *Writer[T]) append(to parquet.Row, row *T) parquet.Row {
+	if len(w.values) == 0 {
+		return to
+	}
+	clear(w.values)
+	if data := w.data(row); data != nil {
+		w.set.Values(*data, w.values)
+	}
+	first := len(w.fixed.Columns())
+	for i, v := range w.values {
+		to = append(to, valueOf(v).Level(0, levelOf(v), first+i))
+	}
+	return to
+}
+
+func valueOf(v any) parquet.Value {
+	if t, ok := v.(time.Time); ok {
+		return parquet.Int64Value(t.UnixMicro())
+	}
+	return parquet.ValueOf(v)
+}
+
+// levelOf returns the definition level of an optional value.
+func levelOf(v any) int {
+	if v == nil {
+		return 0
+	}
+	return 1
+}
+
+// Close writes the rest of the file.
+func (w *Writer[T]) Close() error {
+	if err := w.out.Close(); err != nil {
+		return fmt.Errorf("encode Parquet: %w", err)
+	}
+	return nil
+}
+
+// Read returns the rows of a file that a Writer of T wrote. It leaves out the columns of entry_data.
+func Read[T any](file io.ReaderAt) ([]T, error) {
+	r := parquet.NewGenericReader[T](file)
+	defer r.Close()
+	rows := make([]T, r.NumRows())
+	for n := 0; n < len(rows); {
+		read, err := r.Read(rows[n:])
+		n += read
+		if err != nil && (err != io.EOF || n < len(rows)) {
+			return nil, fmt.Errorf("decode Parquet: %w", err)
+		}
+	}
+	return rows, nil
+}

@@ -1,0 +1,95 @@
+package parquetfile_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/lectern-dev/lectern/cli/internal/columns"
+	"github.com/lectern-dev/lectern/cli/internal/parquetfile"
+)
+
+type row struct {
+	Z    int64   `parquet:"z"`
+	Data *string `parquet:"entry_data,optional"`
+	A    *string `parquet:"a,optional,dict"`
+}
+
+func TestFilesHaveTheColumnsOfTheirRows(t *testing.T) {
+	data := []string{
+		`{"What's your name?":"Zoë\u0000","a, b":1.5,"ok":true,"at":"2026-01-02T03:04:05.000006Z","o":{"x":[1]}}`,
+		`{"What's your name?":null,"ok":false}`, `[]`, `{"Z":"other"}`,
+	}
+	set := columns.NewSet(nil, false)
+	var rows []row
+	for i, d := range data {
+		set.Observe(d)
+		rows = append(rows, row{Z: int64(i), Data: &d})
+	}
+	rows = append(rows, row{Z: 9, A: new("no data")})
+	var file bytes.Buffer
+	w := parquetfile.NewWriter(&file, set, func(r *row) *string { return r.Data })
+	if err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := parquet.OpenFile(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range f.Schema().Fields() {
+		names = append(names, c.Name())
+	}
+	if diff := cmp.Diff([]string{"z", "entry_data", "a", "What's your name?", "a, b", "ok", "at", "o", "Z"}, names); diff != "" {
+		t.Error(diff)
+	}
+	all, err := parquet.Read[any](bytes.NewReader(file.Bytes()), int64(file.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []any{
+		map[string]any{"z": int64(0), "entry_data": data[0], "a": nil, "What's your name?": "Zoë\x00", "a, b": 1.5, "ok": true, "at": int64(1767323045000006), "o": `{"x":[1]}`, "Z": nil},
+		map[string]any{"z": int64(1), "entry_data": data[1], "a": nil, "What's your name?": nil, "a, b": nil, "ok": false, "at": nil, "o": nil, "Z": nil},
+	}
+	if diff := cmp.Diff(want, all[:2]); diff != "" {
+		t.Error(diff)
+	}
+	again, err := parquetfile.Read[row](bytes.NewReader(file.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(rows, again); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRowGroups(t *testing.T) {
+	set := columns.NewSet(nil, false)
+	rows := make([]row, 3*parquetfile.RowGroup/2)
+	for i := range rows {
+		d := fmt.Sprintf(`{"k%d":%d}`, i%20, i)
+		set.Observe(d)
+		rows[i] = row{Z: int64(i), Data: &d}
+	}
+	var file bytes.Buffer
+	w := parquetfile.NewWriter(&file, set, func(r *row) *string { return r.Data })
+	if err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := parquetfile.Read[row](bytes.NewReader(file.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(rows, again); diff != "" {
+		t.Error(diff)
+	}
+}
