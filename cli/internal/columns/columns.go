@@ -85,6 +85,16 @@ func (s *Set) Clone() *Set {
 	return c
 }
 
+// Widened returns the index of the first column that is text, and was not in an earlier state of the set; -1 if none.
+func (s *Set) Widened(before *Set) int {
+	for i, c := range before.columns {
+		if s.columns[i].Type != c.Type {
+			return i
+		}
+	}
+	return -1
+}
+
 // Left returns how many keys have no column because the set has [Most].
 func (s *Set) Left() int { return len(s.left) }
 

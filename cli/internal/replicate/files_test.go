@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/files"
 )
@@ -36,7 +37,12 @@ func newLake(t *testing.T) *lake {
 }
 
 func (l *lake) open() smallFiles {
-	return smallFiles{files.Folder(l.path, files.Options{Source: l.is()})}
+	return smallFiles{l.large()}
+}
+
+// large is a copy with columns and files of the usual size.
+func (l *lake) large() *files.Destination {
+	return files.Folder(l.path, files.Options{Source: l.is(), Columns: columns.Choice{All: true}})
 }
 
 func (l *lake) sync(ctx context.Context, d replicate.Destination) (replicate.Progress, error) {
@@ -55,6 +61,7 @@ func (l *lake) mustSync(t *testing.T) replicate.Progress {
 // manifest is what a reader of a copy needs of manifest.json.
 type manifest struct {
 	Cursor          string
+	ColumnList      []columns.Column `json:"column_list"`
 	Entries, Events []struct {
 		Path string
 		Rows int
@@ -132,6 +139,9 @@ func (l *lake) check(t *testing.T) {
 			delete(r, "removed")
 			delete(r, "removed_at")
 			delete(r, "removal_reason")
+			for _, c := range l.manifest(t).ColumnList {
+				delete(r, c.Name)
+			}
 			for name, value := range r {
 				switch v := value.(type) {
 				case float64:
@@ -212,6 +222,7 @@ func TestFilesKilled(t *testing.T) {
 	}
 	l.mustSync(t)
 	l.check(t)
+	l.mustSync(t) // removes what the run before replaced
 	m := l.manifest(t)
 	for kind, named := range map[string]int{"entries": len(m.Entries), "events": len(m.Events)} {
 		there, err := os.ReadDir(filepath.Join(l.path, kind))
@@ -242,6 +253,7 @@ func TestFilesRefuseWhatIsNotTheirCopy(t *testing.T) {
 		says     string
 	}{
 		{"another project", nil, nil, of(l.path, l.URL, "pr_2"), `a copy of project "pr_1", not of "pr_2"`},
+		{"other columns", nil, nil, of(l.path, l.URL, project), "has a copy with --columns auto, not none: give --columns as before"},
 		{"another URL", nil, nil, of(l.path, "https://new", project), "give --moved"},
 		{"files of others", nil, nil, of(foreign, l.URL, project), "has files (report.csv) and no manifest.json"},
 		{"a lost file", func() error { return os.Rename(lost, lost+"x") }, func() error { return os.Rename(lost+"x", lost) }, l.open(), "lacks the file entries/"},
@@ -265,6 +277,64 @@ func TestFilesRefuseWhatIsNotTheirCopy(t *testing.T) {
 	}
 	if diff := cmp.Diff(was, l.manifest(t)); diff != "" {
 		t.Error(diff)
+	}
+	l.check(t)
+}
+
+// Columns of entry_data keep their values when a later value makes them text, also in files from before.
+func TestFilesHaveColumns(t *testing.T) {
+	l := newLake(t)
+	const many = 26_000 // more than a file that takes in further rows
+	for first := 0; first < many; first += 2_000 {
+		var batch []any
+		for i := first; i < first+2_000; i++ {
+			batch = append(batch, entry(fmt.Sprintf("en_%d", i), i, fmt.Sprintf(`{"n":%d.50,"seq":true,"at":"2026-01-02T03:04:05Z"}`, i)))
+		}
+		l.MustIngest(t, "entries", batch...)
+	}
+	sync := func(want ...columns.Column) (m manifest) {
+		t.Helper()
+		if _, err := l.sync(t.Context(), l.large()); err != nil {
+			t.Fatal(err)
+		}
+		m = l.manifest(t)
+		if diff := cmp.Diff(want, m.ColumnList); diff != "" {
+			t.Errorf("-want +got: %s", diff)
+		}
+		return m
+	}
+	n := columns.Column{Key: "n", Name: "n", Type: columns.Double}
+	seq := columns.Column{Key: "seq", Name: "data_seq", Type: columns.Boolean}
+	at := columns.Column{Key: "at", Name: "at", Type: columns.Timestamp}
+	name := columns.Column{Key: "What's your name?", Name: "What's your name?", Type: columns.Text}
+	m := sync(n, seq, at)
+	if len(m.Entries) != 1 || l.rowsOf(t, m.Entries[0].Path, many)[7]["n"] != 7.5 {
+		t.Fatalf("%+v", m.Entries)
+	}
+	l.MustIngest(t, "entries", entry("other", 1, `{"n":1,"What's your name?":"Zoë"}`))
+	m = sync(n, seq, at, name)
+	l.MustIngest(t, "entries", entry("small", 1, `{"n":1e2}`))
+	m = sync(n, seq, at, name)
+	if len(m.Entries) != 2 || m.Entries[1].Rows != 2 {
+		t.Errorf("%+v; want that the small file took in the next row", m.Entries)
+	}
+	l.MustIngest(t, "entries", entry("en_3", many, `{"n":"none","seq":1}`))
+	n.Type, seq.Type = columns.Text, columns.Text
+	m = sync(n, seq, at, name)
+	got := map[string]row{}
+	for _, f := range m.Entries {
+		for _, r := range l.rowsOf(t, f.Path, f.Rows) {
+			got[r["entry_id"].(string)] = r
+		}
+	}
+	moment := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixMicro()
+	for id, want := range map[string][]any{
+		"en_7": {"7.50", "true", moment, nil}, "en_3": {"none", "1", nil, nil}, "other": {"1", nil, nil, "Zoë"}, "small": {"1e2", nil, nil, nil},
+	} {
+		r := got[id]
+		if diff := cmp.Diff(want, []any{r["n"], r["data_seq"], r["at"], r["What's your name?"]}); diff != "" {
+			t.Errorf("%s: -want +got: %s", id, diff)
+		}
 	}
 	l.check(t)
 }

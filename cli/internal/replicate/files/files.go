@@ -4,6 +4,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -12,8 +13,11 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"time"
 
+	"github.com/lectern-dev/lectern/cli/internal/columns"
+	"github.com/lectern-dev/lectern/cli/internal/parquetfile"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 )
 
@@ -30,8 +34,11 @@ type manifest struct {
 	// Writer is the process that may replace the manifest.
 	Writer    string    `json:"writer"`
 	ChangedAt time.Time `json:"changed_at"`
-	Entries   []file    `json:"entries"`
-	Events    []file    `json:"events"`
+	// Columns names the choice of columns, and ColumnList the columns of entry_data.
+	Columns    string           `json:"columns"`
+	ColumnList []columns.Column `json:"column_list"`
+	Entries    []file           `json:"entries"`
+	Events     []file           `json:"events"`
 }
 
 // file is a file of the copy.
@@ -39,6 +46,8 @@ type file struct {
 	Path  string `json:"path"` // relative to the manifest
 	Rows  int    `json:"rows"`
 	Bytes int    `json:"bytes"`
+	// Columns is how many columns of entry_data the file has: the first ones of the manifest's list.
+	Columns int `json:"columns,omitempty"`
 }
 
 // errChanged is in the chain of the error of [place.replace] when the file is not the expected one.
@@ -58,6 +67,7 @@ type place interface {
 	write(ctx context.Context, name string, data []byte) error
 	// replace replaces the file of that version, "" for none, whole or not at all, and returns the new version.
 	replace(ctx context.Context, name string, data []byte, version string) (string, error)
+	// remove removes a file, if it is there.
 	remove(ctx context.Context, name string) error
 }
 
@@ -66,6 +76,8 @@ type Options struct {
 	Source replicate.Source
 	// Moved accepts a copy that was made from another URL of the same project.
 	Moved bool
+	// Columns says which keys of entry_data become columns.
+	Columns columns.Choice
 }
 
 // Destination is a copy. It is a [replicate.Destination].
@@ -73,7 +85,15 @@ type Destination struct {
 	Options
 	place
 	manifest manifest
-	version  string // of the manifest
+	version  string       // of the manifest
+	set      *columns.Set // of the manifest's ColumnList
+	replaced []replaced
+}
+
+// replaced is a file that the manifest no longer names since a moment.
+type replaced struct {
+	name  string
+	since time.Time
 }
 
 // Folder returns the copy in a folder of this machine, which is created if it is missing.
@@ -111,6 +131,7 @@ func (d *Destination) Open(ctx context.Context) (at replicate.Position, err erro
 	if err := d.clean(ctx, names); err != nil {
 		return at, err
 	}
+	d.replaced = nil
 	return d.manifest.Position, nil
 }
 
@@ -134,7 +155,10 @@ func (d *Destination) load(ctx context.Context) (names []string, err error) {
 			return nil, fmt.Errorf("%s has files (%s) and no %s, so it is no copy of lectern sync: give an empty place", d, name, manifestName)
 		}
 	}
-	d.manifest, d.version = manifest{Layout: layout, Source: d.Source, Entries: []file{}, Events: []file{}}, ""
+	d.set = d.Columns.Set()
+	d.manifest, d.version = manifest{
+		Layout: layout, Source: d.Source, Columns: d.Columns.String(), ColumnList: d.set.Columns(), Entries: []file{}, Events: []file{},
+	}, ""
 	return names, nil
 }
 
@@ -151,18 +175,20 @@ func (d *Destination) check(data []byte, names []string) error {
 		return fmt.Errorf("%s has a copy of project %q, not of %q: give another place", d, m.ProjectID, d.Source.ProjectID)
 	case m.URL != d.Source.URL && !d.Moved:
 		return fmt.Errorf("%s has a copy of the project at %s, not at %s: if this is the same deployment at a new address, give --moved; else another place", d, m.URL, d.Source.URL)
+	case m.Columns != d.Columns.String():
+		return fmt.Errorf("%s has a copy with --columns %s, not %s: give --columns as before, or an empty place for a new copy", d, m.Columns, d.Columns)
 	}
 	there := map[string]bool{}
 	for _, name := range names {
 		there[name] = true
 	}
-	for _, f := range append(append([]file(nil), m.Entries...), m.Events...) {
-		if !there[f.Path] {
-			return fmt.Errorf("%s lacks the file %s, which its %s names: restore it, or make a new copy in an empty place", d, f.Path, manifestName)
+	for name := range m.files() {
+		if !there[name] {
+			return fmt.Errorf("%s lacks the file %s, which its %s names: restore it, or make a new copy in an empty place", d, name, manifestName)
 		}
 	}
 	m.Source = d.Source
-	d.manifest = m
+	d.manifest, d.set = m, d.Columns.Restore(m.ColumnList)
 	return nil
 }
 
@@ -175,10 +201,7 @@ var (
 
 // clean removes files of processes that ended before they could name them.
 func (d *Destination) clean(ctx context.Context, names []string) error {
-	named := map[string]bool{}
-	for _, f := range append(append([]file(nil), d.manifest.Entries...), d.manifest.Events...) {
-		named[f.Path] = true
-	}
+	named := d.manifest.files()
 	for _, name := range names {
 		if unfinished.MatchString(name) || ownName.MatchString(name) && !named[name] {
 			if err := d.remove(ctx, name); err != nil {
@@ -193,35 +216,152 @@ func (d *Destination) clean(ctx context.Context, names []string) error {
 // an empty one, so that its readers find columns.
 func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 	entries, events := rowsOf(b.Changes)
+	set := d.set.Clone()
+	for i := range entries {
+		if data := entries[i].EntryData; data != nil {
+			set.Observe(*data)
+		}
+	}
 	next := d.manifest
-	next.Position = b.Position
+	next.Position, next.ColumnList = b.Position, set.Columns()
 	var err error
-	if next.Entries, err = add(ctx, d, "entries", next.Entries, entries, b.Position.Seq); err != nil {
+	if next.Entries, err = d.widen(ctx, next.Entries, set); err != nil {
 		return err
 	}
-	if next.Events, err = add(ctx, d, "events", next.Events, events, b.Position.Seq); err != nil {
+	if next.Entries, err = add(ctx, d, "entries", next.Entries, entries, set); err != nil {
+		return err
+	}
+	if next.Events, err = add(ctx, d, "events", next.Events, events, columns.Choice{}.Set()); err != nil {
 		return err
 	}
 	if next.Position == d.manifest.Position && len(next.Entries) == len(d.manifest.Entries) {
 		return nil
 	}
-	return d.commit(ctx, next)
+	before := d.manifest
+	if err := d.commit(ctx, next); err != nil {
+		return err
+	}
+	d.set = set
+	return d.forget(ctx, before)
 }
 
-// add writes rows to a new file of a kind, and returns files with it.
-func add[T any](ctx context.Context, d *Destination, kind string, files []file, rows []T, seq int64) ([]file, error) {
+// widen writes the files again that have a column with a narrower type than that of set, so that a column has one type
+// in all files. A column becomes wider once at most.
+func (d *Destination) widen(ctx context.Context, files []file, set *columns.Set) ([]file, error) {
+	first := set.Widened(d.set)
+	if first < 0 {
+		return files, nil
+	}
+	files = slices.Clone(files)
+	for i, f := range files {
+		if f.Columns <= first {
+			continue
+		}
+		rows, err := readRows[entryRow](ctx, d, f)
+		if err != nil {
+			return nil, err
+		}
+		if files[i], err = write(ctx, d, "entries", rows, set); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// Files up to these sizes take in the rows of the next batch, so that a copy that follows the feed does not become many
+// small files.
+const (
+	smallRows  = 25_000
+	smallBytes = 512 << 10
+)
+
+// add writes rows to a file of a kind, and returns files with it. A small file at the end is replaced by one that has
+// its rows too.
+func add[T row](ctx context.Context, d *Destination, kind string, files []file, rows []T, set *columns.Set) ([]file, error) {
 	if len(rows) == 0 && len(files) > 0 {
 		return files, nil
 	}
-	data, err := encode(rows)
+	if n := len(files); n > 0 && files[n-1].Rows <= smallRows && files[n-1].Bytes <= smallBytes {
+		before, err := readRows[T](ctx, d, files[n-1])
+		if err != nil {
+			return nil, err
+		}
+		files, rows = files[:n-1], append(before, rows...)
+	}
+	f, err := write(ctx, d, kind, rows, set)
 	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", kind, err)
+		return nil, err
 	}
-	name := fmt.Sprintf("%s/%020d-%s.parquet", kind, seq, random())
-	if err := d.write(ctx, name, data); err != nil {
-		return nil, fmt.Errorf("write %s: %w", name, err)
+	return append(files[:len(files):len(files)], f), nil
+}
+
+// write makes a file of rows.
+func write[T row](ctx context.Context, d *Destination, kind string, rows []T, set *columns.Set) (file, error) {
+	var b bytes.Buffer
+	w := parquetfile.NewWriter(&b, set, func(r *T) *string { return (*r).data() })
+	if err := w.Write(rows); err != nil {
+		return file{}, err
 	}
-	return append(files[:len(files):len(files)], file{Path: name, Rows: len(rows), Bytes: len(data)}), nil
+	if err := w.Close(); err != nil {
+		return file{}, err
+	}
+	var last int64
+	if len(rows) > 0 {
+		last = rows[len(rows)-1].seq()
+	}
+	name := fmt.Sprintf("%s/%020d-%s.parquet", kind, last, random())
+	if err := d.write(ctx, name, b.Bytes()); err != nil {
+		return file{}, fmt.Errorf("write %s: %w", name, err)
+	}
+	return file{Path: name, Rows: len(rows), Bytes: b.Len(), Columns: len(set.Columns())}, nil
+}
+
+// readRows returns the rows of a file of the copy.
+func readRows[T row](ctx context.Context, d *Destination, f file) ([]T, error) {
+	data, _, err := d.read(ctx, f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s lacks the file %s, which its %s names: restore it, or make a new copy in an empty place", d, f.Path, manifestName)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows, err := parquetfile.Read[T](bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Path, err)
+	}
+	return rows, nil
+}
+
+// keepReplaced is how long files stay that the manifest no longer names, for readers that have read it before.
+const keepReplaced = time.Hour
+
+// forget removes files that were replaced long ago, and notes those that before names and the manifest does not.
+func (d *Destination) forget(ctx context.Context, before manifest) error {
+	now := time.Now()
+	for len(d.replaced) > 0 && now.Sub(d.replaced[0].since) > keepReplaced {
+		if err := d.remove(ctx, d.replaced[0].name); err != nil {
+			return fmt.Errorf("remove %s, which was replaced: %w", d.replaced[0].name, err)
+		}
+		d.replaced = d.replaced[1:]
+	}
+	named := d.manifest.files()
+	for name := range before.files() {
+		if !named[name] {
+			d.replaced = append(d.replaced, replaced{name, now})
+		}
+	}
+	return nil
+}
+
+// files returns the paths of the files.
+func (m *manifest) files() map[string]bool {
+	named := map[string]bool{}
+	for _, list := range [][]file{m.Entries, m.Events} {
+		for _, f := range list {
+			named[f.Path] = true
+		}
+	}
+	return named
 }
 
 // commit replaces the manifest.

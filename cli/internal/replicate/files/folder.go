@@ -64,5 +64,9 @@ func (f *folder) replace(ctx context.Context, name string, data []byte, _ string
 }
 
 func (f *folder) remove(_ context.Context, name string) error {
-	return os.Remove(filepath.Join(f.path, name))
+	err := os.Remove(filepath.Join(f.path, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }

@@ -1,10 +1,7 @@
 package files
 
 import (
-	"bytes"
 	"time"
-
-	"github.com/parquet-go/parquet-go"
 
 	"github.com/lectern-dev/lectern/client"
 )
@@ -54,6 +51,20 @@ type eventRow struct {
 	URL                     *string `parquet:"url,optional,dict"`
 }
 
+// row is a row of either kind.
+type row interface {
+	entryRow | eventRow
+	// seq returns the number of the change.
+	seq() int64
+	// data returns the entry_data of the row, or nil.
+	data() *string
+}
+
+func (r entryRow) seq() int64    { return r.Seq }
+func (r entryRow) data() *string { return r.EntryData }
+func (r eventRow) seq() int64    { return r.Seq }
+func (eventRow) data() *string   { return nil }
+
 func micros(t time.Time) *int64 { return new(t.UnixMicro()) }
 
 // rowsOf returns the rows of changes. A removal is a row of both kinds.
@@ -82,21 +93,4 @@ func rowsOf(changes []client.Change) (entries []entryRow, events []eventRow) {
 		}
 	}
 	return entries, events
-}
-
-// rowGroup is how many rows a row group has at most.
-const rowGroup = 50_000
-
-// encode returns rows as a Parquet file.
-func encode[T any](rows []T) ([]byte, error) {
-	var b bytes.Buffer
-	w := parquet.NewGenericWriter[T](&b, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(rowGroup),
-		parquet.CreatedBy("lectern", "1", ""))
-	if _, err := w.Write(rows); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
 }
