@@ -85,9 +85,10 @@ func (s *Set) Clone() *Set {
 	return c
 }
 
-// Widened returns the index of the first column that is text, and was not in an earlier state of the set; -1 if none.
-func (s *Set) Widened(before *Set) int {
-	for i, c := range before.columns {
+// Widened returns the index of the first column that is text, and was not in the columns that the set had before; -1 if
+// none.
+func (s *Set) Widened(before []Column) int {
+	for i, c := range before {
 		if s.columns[i].Type != c.Type {
 			return i
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
 	"github.com/lectern-dev/lectern/client"
@@ -44,7 +45,7 @@ func newWarehouse(t *testing.T) *warehouse {
 }
 
 func (w *warehouse) options() postgres.Options {
-	return postgres.Options{URL: w.url, Schema: "Copy of shop", Source: w.is(), LockWait: 50 * time.Millisecond}
+	return postgres.Options{URL: w.url, Schema: "Copy of shop", Source: w.is(), Columns: columns.Choice{All: true}, LockWait: 50 * time.Millisecond}
 }
 
 func (w *warehouse) open(t *testing.T, o postgres.Options) *postgres.Destination {
@@ -407,5 +408,65 @@ func TestPostgresFollows(t *testing.T) {
 	stop(end)
 	if err := <-done; !errors.Is(err, end) {
 		t.Error(err)
+	}
+}
+
+func of(embeddable string, e object) object {
+	e["embeddable_id"] = embeddable
+	return e
+}
+
+// Each embeddable has a view with the keys of its entries as columns.
+func TestPostgresHasColumns(t *testing.T) {
+	w := newWarehouse(t)
+	const odd = `o"d'd ` + "\u00fc" // an embeddable
+	w.MustIngest(t, "entries",
+		entry("en_1", 1, `{"n":1.50,"seq":true,"it's":"Zoë","at":"2026-01-02T03:04:05+02:00","none":null}`),
+		entry("en_2", 1, `{"n":2,"o":{"a":[1]}}`),
+		entry("refused", 1, `{"n":3,"x":"\u0000"}`),
+		of(odd, entry("en_3", 1, `{"n":"three"}`)),
+		of(strings.Repeat("long", 30), entry("en_4", 1, `{"n":"four"}`)))
+	w.mustSync(t, w.options())
+	const view, oddView = `"Copy of shop".entries_of_emb_1`, `"Copy of shop"."entries_of_o""d'd ü"`
+	read := func(columns, from, want string) {
+		t.Helper()
+		if got := w.value(t, `SELECT json_agg(r)::text FROM (SELECT `+columns+` FROM `+from+` ORDER BY entry_id) AS r`); got != want {
+			t.Errorf("%s of %s: %s, want %s", columns, from, got, want)
+		}
+	}
+	w.exec(t, `SET TIME ZONE 'UTC'`)
+	read(`entry_id, n, data_seq, "it's" AS i, at, o`, view+` WHERE n < 1000`, `[{"entry_id":"en_1","n":1.5,"data_seq":true,"i":"Zoë","at":"2026-01-02T01:04:05+00:00","o":null}, `+"\n "+
+		`{"entry_id":"en_2","n":2,"data_seq":null,"i":null,"at":null,"o":"{\"a\": [1]}"}]`)
+	read(`entry_id, entry_data_text AS text, n`, view+` WHERE entry_data IS NULL`, `[{"entry_id":"refused","text":"{\"n\":3,\"x\":\"\\u0000\"}","n":null}]`)
+	read(`n`, oddView, `[{"n":"three"}]`)
+	if names := w.value(t, `SELECT string_agg(relname, ' ' ORDER BY relname COLLATE "C") FROM pg_class WHERE relkind = 'v' AND relname LIKE 'entries\_of\_l%'`); len(names) != 63 {
+		t.Errorf("%q", names)
+	}
+
+	// A new column keeps grants; a lost view is made again.
+	w.exec(t, `GRANT SELECT ON `+view+` TO PUBLIC; DROP VIEW `+oddView)
+	w.MustIngest(t, "entries", entry("en_2", 2, `{"n":2,"later":true}`))
+	w.mustSync(t, w.options())
+	read(`n, later`, view+` WHERE later`, `[{"n":2,"later":true}]`)
+	read(`n`, oddView, `[{"n":"three"}]`)
+	if granted := w.value(t, `SELECT count(*)::text FROM information_schema.role_table_grants WHERE table_name = 'entries_of_emb_1' AND grantee = 'PUBLIC'`); granted != "1" {
+		t.Errorf("%s grants", granted)
+	}
+
+	// A column cannot become text while others use the view.
+	w.exec(t, `CREATE VIEW "Copy of shop".report AS SELECT sum(n) FROM `+view)
+	w.MustIngest(t, "entries", entry("en_5", 1, `{"n":"five"}`))
+	if _, err := w.sync(t.Context(), small{w.open(t, w.options())}); err == nil || !strings.Contains(err.Error(), "view \"Copy of shop\".report depends on view") {
+		t.Errorf("%v", err)
+	}
+	w.exec(t, `DROP VIEW "Copy of shop".report`)
+	w.mustSync(t, w.options())
+	read(`n`, view+` WHERE n IS NOT NULL`, `[{"n":"1.50"}, `+"\n "+`{"n":"2"}, `+"\n "+`{"n":"five"}]`)
+	w.check(t)
+
+	other := w.options()
+	other.Columns = columns.Choice{}
+	if _, err := w.sync(t.Context(), small{w.open(t, other)}); err == nil || !strings.Contains(err.Error(), "has a copy with --columns auto, not none") {
+		t.Errorf("%v", err)
 	}
 }

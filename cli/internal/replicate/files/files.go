@@ -248,7 +248,7 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 // widen writes the files again that have a column with a narrower type than that of set, so that a column has one type
 // in all files. A column becomes wider once at most.
 func (d *Destination) widen(ctx context.Context, files []file, set *columns.Set) ([]file, error) {
-	first := set.Widened(d.set)
+	first := set.Widened(d.manifest.ColumnList)
 	if first < 0 {
 		return files, nil
 	}

@@ -68,15 +68,27 @@ var (
 		{"seq", "bigint", " NOT NULL"},
 		{"changed_at", "timestamptz", " NOT NULL"},
 		{"current_at", "timestamptz", ""},
+		{"columns", "text", " NOT NULL"},
+	}
+	columnColumns = []column{
+		{"embeddable_id", "text", bytewise + " NOT NULL"},
+		{"position", "bigint", " NOT NULL"},
+		{"key", "text", bytewise + " NOT NULL"},
+		{"name", "text", bytewise + " NOT NULL"},
+		{"type", "text", " NOT NULL"},
 	}
 	tables = []struct {
 		name    string
 		columns []column
-	}{{"entries", entryColumns}, {"events", eventColumns}, {stateTable, stateColumns}}
+	}{{"entries", entryColumns}, {"events", eventColumns}, {stateTable, stateColumns}, {columnsTable, columnColumns}}
 )
 
-// stateTable is the table of the copy's source and position.
-const stateTable = "lectern_sync"
+const (
+	// stateTable is the table of the copy's source and position.
+	stateTable = "lectern_sync"
+	// columnsTable is the table of the columns of the views.
+	columnsTable = "lectern_columns"
+)
 
 // Staging tables take a batch. They are this connection's own, and empty after each transaction.
 const (
@@ -144,7 +156,7 @@ var stagedEventColumns = eventColumns[:len(eventColumns)-2]
 
 // statements are the SQL of one copy.
 type statements struct {
-	deleteEntries, deleteEvents, putEntries, putEvents, setPosition, readState, insertState, setURL string
+	deleteEntries, deleteEvents, putEntries, putEvents, setPosition, readState, insertState, setURL, readColumns, putColumn string
 }
 
 func newStatements(schema string, softDelete bool) statements {
@@ -190,12 +202,18 @@ UPDATE ` + in(stateTable) + `
 SET cursor = $2, seq = $3, changed_at = CASE WHEN $4 THEN now() ELSE changed_at END, current_at = CASE WHEN $5 THEN now() ELSE current_at END
 WHERE cursor = $1`,
 		readState: `
-SELECT layout, project_id, url, cursor, seq FROM ` + in(stateTable),
+SELECT layout, project_id, url, cursor, seq, columns FROM ` + in(stateTable),
 		insertState: `
-INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, changed_at)
-VALUES ($1, $2, $3, '', 0, now())`,
+INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, changed_at, columns)
+VALUES ($1, $2, $3, '', 0, now(), $4)`,
 		setURL: `
 UPDATE ` + in(stateTable) + ` SET url = $1`,
+		readColumns: `
+SELECT embeddable_id, key, name, type FROM ` + in(columnsTable) + ` ORDER BY embeddable_id, position`,
+		putColumn: `
+INSERT INTO ` + in(columnsTable) + ` (embeddable_id, position, key, name, type)
+VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (embeddable_id, position) DO UPDATE SET type = excluded.type`,
 	}
 }
 
@@ -206,8 +224,16 @@ func create(ctx context.Context, tx pgx.Tx, schema string) error {
 			return err
 		}
 	}
-	_, err := tx.Exec(ctx, `CREATE INDEX events_by_entry ON `+pgx.Identifier{schema, "events"}.Sanitize()+` (entry_id, "timestamp")`)
-	return err
+	for _, sql := range []string{
+		`CREATE INDEX events_by_entry ON ` + pgx.Identifier{schema, "events"}.Sanitize() + ` (entry_id, "timestamp")`,
+		`CREATE INDEX entries_by_embeddable ON ` + pgx.Identifier{schema, "entries"}.Sanitize() + ` (embeddable_id)`,
+		`CREATE UNIQUE INDEX ` + columnsTable + `_by_position ON ` + pgx.Identifier{schema, columnsTable}.Sanitize() + ` (embeddable_id, position)`,
+	} {
+		if _, err := tx.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // prepare makes what is this connection's own.

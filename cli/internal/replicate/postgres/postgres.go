@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/client"
 )
@@ -27,6 +28,8 @@ type Options struct {
 	Moved bool
 	// SoftDelete marks removed rows and keeps them.
 	SoftDelete bool
+	// Columns says which keys of entry_data become columns of the views.
+	Columns columns.Choice
 	// LockWait is how long Open waits for another process that has the copy.
 	LockWait time.Duration
 }
@@ -39,6 +42,7 @@ type Destination struct {
 	conn   *pgx.Conn
 	at     replicate.Position
 	asText int64
+	views  map[string]*columns.Set // by embeddable
 }
 
 // New returns the copy that o names. It does not connect. Its errors do not show the password.
@@ -170,7 +174,8 @@ func (d *Destination) ensure(ctx context.Context) error {
 			if err := create(ctx, tx, d.Schema); err != nil {
 				return err
 			}
-			_, err := tx.Exec(ctx, d.sql.insertState, layout, d.Source.ProjectID, d.Source.URL)
+			d.views = map[string]*columns.Set{}
+			_, err := tx.Exec(ctx, d.sql.insertState, layout, d.Source.ProjectID, d.Source.URL, d.Columns.String())
 			return err
 		}
 		if found[stateTable] == nil {
@@ -179,7 +184,10 @@ func (d *Destination) ensure(ctx context.Context) error {
 		if err := d.checkState(ctx, tx); err != nil {
 			return err
 		}
-		return d.checkColumns(found)
+		if err := d.checkColumns(found); err != nil {
+			return err
+		}
+		return d.loadViews(ctx, tx)
 	})
 }
 
@@ -218,8 +226,8 @@ func present(found map[string]map[string]string) (list []string) {
 // checkState reads the state and checks that the copy is one of the source.
 func (d *Destination) checkState(ctx context.Context, tx pgx.Tx) error {
 	var version int64
-	var project, url string
-	err := tx.QueryRow(ctx, d.sql.readState).Scan(&version, &project, &url, &d.at.Cursor, &d.at.Seq)
+	var project, url, choice string
+	err := tx.QueryRow(ctx, d.sql.readState).Scan(&version, &project, &url, &d.at.Cursor, &d.at.Seq, &choice)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("the table %s of %s is empty, so that nothing says what the copy is of: give another --schema", stateTable, d)
@@ -229,6 +237,8 @@ func (d *Destination) checkState(ctx context.Context, tx pgx.Tx) error {
 		return fmt.Errorf("%s has a copy of layout %d; this version of lectern writes layout %d: use the version that made it, or give another --schema", d, version, layout)
 	case project != d.Source.ProjectID:
 		return fmt.Errorf("%s has a copy of project %q, not of %q: give another --schema", d, project, d.Source.ProjectID)
+	case choice != d.Columns.String():
+		return fmt.Errorf("%s has a copy with --columns %s, not %s: give --columns as before, or another --schema for a new copy", d, choice, d.Columns)
 	case url == d.Source.URL:
 		return nil
 	case !d.Moved:
@@ -301,6 +311,9 @@ func (d *Destination) put(ctx context.Context, tx pgx.Tx, n replicate.Newest) (r
 			return 0, err
 		}
 		if err := tx.QueryRow(ctx, d.sql.putEntries).Scan(&refused); err != nil {
+			return 0, err
+		}
+		if err := d.showColumns(ctx, tx, n.Entries); err != nil {
 			return 0, err
 		}
 	}
