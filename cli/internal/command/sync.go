@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"runtime/debug"
 	"time"
 
+	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/progress"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/files"
@@ -17,6 +19,7 @@ type syncCommand struct {
 	apiFlags
 	To         string `required:"" env:"LECTERN_SYNC_TO" help:"Where the copy is: postgres://USER@HOST:PORT/DATABASE, file:///FOLDER or s3://BUCKET/PREFIX. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
 	Schema     string `default:"lectern" help:"The Postgres schema that holds the copy and nothing else; created if missing. Default: ${default}." placeholder:"NAME"`
+	Columns    string `default:"auto" help:"Which keys of entry_data become columns: auto (all), none, or a FILE that lists them as JSON. Default: ${default}." placeholder:"auto|none|FILE"`
 	Once       bool   `xor:"end" help:"End when the copy is current, which is the default."`
 	Follow     bool   `xor:"end" help:"Stay connected and copy each change as it comes."`
 	SoftDelete bool   `help:"Postgres only: mark removed rows with removed_at and removal_reason, and keep them with their data. Default: delete them."`
@@ -28,6 +31,10 @@ type syncCommand struct {
 // Help says what a copy is.
 func (syncCommand) Help() string {
 	return `Copies the project's change feed into the tables entries and events of a Postgres schema, or into Parquet files of a folder or a bucket. Each batch is committed together with the position after it, so the copy is exact whatever is killed: the same command goes on. Entries that are removed at the source are removed from the copy; Parquet files keep all changes, also those.
+
+The top-level keys of entry_data become columns, in Postgres of a view for each embeddable (entries_of_ID), in Parquet of the files of entries. A type is text, double, boolean or timestamp; a column becomes text when a value does not fit. A file for --columns lists keys, and names and types if you like:
+
+	[{"key": "email"}, {"key": "age", "name": "age_in_years", "type": "double"}]
 
 Examples:
 
@@ -74,6 +81,9 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 	if d, ok := to.(*postgres.Destination); ok && d.AsText() > 0 {
 		c.note(s, "%d entries have data that jsonb cannot hold; it is in the column entry_data_text.", d.AsText())
 	}
+	if n := to.Left(); n > 0 {
+		c.note(s, "%d keys of entry_data have no column, because there are %d already; their values are in entry_data.", n, columns.Most)
+	}
 	if err != nil {
 		if result.Changes > 0 {
 			c.note(s, "%d changes were copied to the %s; the same command goes on from there.", result.Changes, to)
@@ -92,9 +102,34 @@ func (f *syncCommand) source() replicate.Source {
 type destination interface {
 	replicate.Destination
 	fmt.Stringer
+	// Left returns how many keys have no column because there are too many.
+	Left() int
+}
+
+// choice returns the columns that --columns says.
+func (f *syncCommand) choice() (columns.Choice, error) {
+	switch f.Columns {
+	case "auto":
+		return columns.Choice{All: true}, nil
+	case "none":
+		return columns.Choice{}, nil
+	}
+	data, err := os.ReadFile(f.Columns)
+	if err != nil {
+		return columns.Choice{}, usagef("--columns takes auto, none or a file: %w", err)
+	}
+	list, err := columns.Parse(data)
+	if err != nil {
+		return columns.Choice{}, usagef("--columns %s: %w", f.Columns, err)
+	}
+	return columns.Choice{Listed: list}, nil
 }
 
 func (f *syncCommand) destination(environ map[string]string) (destination, error) {
+	choice, err := f.choice()
+	if err != nil {
+		return nil, err
+	}
 	// The text may hold a password, so errors do not show it.
 	u, err := url.Parse(f.To)
 	if err != nil {
@@ -102,7 +137,7 @@ func (f *syncCommand) destination(environ map[string]string) (destination, error
 	}
 	if u.Scheme == "postgres" || u.Scheme == "postgresql" {
 		d, err := postgres.New(postgres.Options{
-			URL: f.To, Schema: f.Schema, Source: f.source(), Moved: f.Moved, SoftDelete: f.SoftDelete, LockWait: lockWait,
+			URL: f.To, Schema: f.Schema, Source: f.source(), Moved: f.Moved, Columns: choice, SoftDelete: f.SoftDelete, LockWait: lockWait,
 		})
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--to: %w", err)}
@@ -112,7 +147,7 @@ func (f *syncCommand) destination(environ map[string]string) (destination, error
 	if f.SoftDelete {
 		return nil, usagef("--soft-delete is for Postgres; Parquet files keep the removed rows always")
 	}
-	o := files.Options{Source: f.source(), Moved: f.Moved}
+	o := files.Options{Source: f.source(), Moved: f.Moved, Columns: choice}
 	switch u.Scheme {
 	case "file":
 		if u.Host != "" || u.Path == "" {

@@ -59,6 +59,20 @@ func TestSync(t *testing.T) {
 		t.Errorf("%v, %+v; want one file", err, manifest)
 	}
 
+	list := filepath.Join(t.TempDir(), "columns.json")
+	if err := os.WriteFile(list, []byte(`[{"key":"a","name":"first"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := lectern(t, "", environ, "sync", "--schema", "listed", "--columns", list); r.code != exitOK {
+		t.Errorf("%+v", r)
+	}
+	if err := conn.QueryRow(t.Context(), `SELECT name FROM listed.lectern_columns`).Scan(&text); err != nil || text != "first" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := os.WriteFile(list, []byte(`[{"key":"a","type":"int"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -71,6 +85,9 @@ func TestSync(t *testing.T) {
 		{"a relative folder", []string{"--to", "file://data"}, exitUsage, "three slashes"},
 		{"no bucket", []string{"--to", "s3:///prefix"}, exitUsage, "s3://BUCKET/PREFIX"},
 		{"soft delete of files", []string{"--to", "file:///tmp/x", "--soft-delete"}, exitUsage, "for Postgres"},
+		{"no file of columns", []string{"--columns", "all"}, exitUsage, "--columns takes auto, none or a file: open all: no such file"},
+		{"a wrong file of columns", []string{"--columns", list}, exitUsage, `the type "int"; allowed: text, double, boolean, timestamp`},
+		{"other columns", []string{"--schema", "listed"}, exitFailure, "give --columns as before"},
 		{"both ends", []string{"--once", "--follow"}, exitUsage, "--once and --follow"},
 		{"page size", []string{"--page-size", "0"}, exitUsage, "1 or more"},
 		{"another project's key", []string{"--project", "pr_2", "--schema", "other"}, exitFailure, "check the key"},

@@ -382,6 +382,14 @@ func (d *Destination) commit(ctx context.Context, m manifest) error {
 	return nil
 }
 
+// Left returns how many keys that this run met have no column, because there are [columns.Most].
+func (d *Destination) Left() int {
+	if d.set == nil {
+		return 0
+	}
+	return d.set.Left()
+}
+
 // Close releases the copy.
 func (d *Destination) Close() error { return d.unlock() }
 

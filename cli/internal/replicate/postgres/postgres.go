@@ -65,6 +65,14 @@ func (d *Destination) String() string {
 // AsText returns how many entries of this run have data that jsonb cannot hold.
 func (d *Destination) AsText() int64 { return d.asText }
 
+// Left returns how many keys that this run met have no column, because their view has [columns.Most].
+func (d *Destination) Left() (n int) {
+	for _, set := range d.views {
+		n += set.Left()
+	}
+	return n
+}
+
 // Limits returns what one transaction takes.
 func (d *Destination) Limits() replicate.Limits {
 	return replicate.Limits{Changes: 20_000, Bytes: 4 << 20}
