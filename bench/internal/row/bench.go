@@ -108,6 +108,7 @@ func (b *Bench) Groups() []Group {
 		Group{[]string{"feed_deep"}, b.feedDeep},
 		Group{[]string{"feed_idle"}, b.feedIdle},
 		Group{[]string{"feed_latency"}, b.feedLatency},
+		Group{[]string{"sync_postgres", "sync_parquet", "sync_memory"}, b.sync},
 		Group{[]string{"ingest", "ingest_repeated"}, b.ingest},
 		Group{[]string{"ingest_eight"}, b.ingestEight},
 		Group{[]string{"costs"}, b.costs},

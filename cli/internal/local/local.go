@@ -208,6 +208,7 @@ func (r *run) start(ctx context.Context) (err error) {
 		{"LECTERN_ADMIN_API_KEY", d.AdminAPIKey},
 		{"LECTERN_ENVIRONMENT", DemoEnvironment},
 		{"LECTERN_THIRD_PARTY_URL", d.ThirdPartyURL},
+		{"LECTERN_SYNC_TO", databases.warehouse},
 	})
 	if err != nil {
 		return err

@@ -76,6 +76,8 @@ type database struct{ owner, reader, ingest, remover, admin string }
 type databases struct {
 	auth database
 	of   map[string]database
+	// warehouse is an empty one for copies of the demo project.
+	warehouse string
 }
 
 // The services share one Postgres, where a cluster may give each its own, so a pool is smaller than it
@@ -150,6 +152,11 @@ func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (data
 	if result.auth, err = ensure("auth", database{owner: "auth_owner", reader: "auth_reader", admin: "auth_admin"}); err != nil {
 		return result, fmt.Errorf("the keys' database: %w", err)
 	}
+	warehouse, err := ensure("warehouse", database{owner: "warehouse"})
+	if err != nil {
+		return result, fmt.Errorf("the database for copies: %w", err)
+	}
+	result.warehouse = warehouse.owner
 	for _, s := range all {
 		if !s.stores {
 			continue
