@@ -3,11 +3,12 @@ package replicate
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/lectern-dev/lectern/client"
 )

@@ -228,10 +228,10 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 	if next.Entries, err = d.widen(ctx, next.Entries, set); err != nil {
 		return err
 	}
-	if next.Entries, err = add(ctx, d, "entries", next.Entries, entries, set); err != nil {
+	if next.Entries, err = add(ctx, d, "entries", next.Entries, entries, set, b.Current); err != nil {
 		return err
 	}
-	if next.Events, err = add(ctx, d, "events", next.Events, events, columns.Choice{}.Set()); err != nil {
+	if next.Events, err = add(ctx, d, "events", next.Events, events, columns.Choice{}.Set(), b.Current); err != nil {
 		return err
 	}
 	if next.Position == d.manifest.Position && len(next.Entries) == len(d.manifest.Entries) {
@@ -275,13 +275,13 @@ const (
 	smallBytes = 512 << 10
 )
 
-// add writes rows to a file of a kind, and returns files with it. A small file at the end is replaced by one that has
-// its rows too.
-func add[T row](ctx context.Context, d *Destination, kind string, files []file, rows []T, set *columns.Set) ([]file, error) {
+// add writes rows to a file of a kind, and returns files with it. If the copy is current, a small file at the end is
+// replaced by one that has its rows too.
+func add[T row](ctx context.Context, d *Destination, kind string, files []file, rows []T, set *columns.Set, current bool) ([]file, error) {
 	if len(rows) == 0 && len(files) > 0 {
 		return files, nil
 	}
-	if n := len(files); n > 0 && files[n-1].Rows <= smallRows && files[n-1].Bytes <= smallBytes {
+	if n := len(files); current && n > 0 && files[n-1].Rows <= smallRows && files[n-1].Bytes <= smallBytes {
 		before, err := readRows[T](ctx, d, files[n-1])
 		if err != nil {
 			return nil, err
