@@ -118,6 +118,7 @@ func TestUp(t *testing.T) {
 	t.Run("check", func(t *testing.T) { testCheck(t, environ) })
 	t.Run("keys", func(t *testing.T) { testKeysOfAll(t, environ, folder) })
 	t.Run("proxy", func(t *testing.T) { testProxyFromAll(t, environ, folder) })
+	t.Run("sync", func(t *testing.T) { testSyncTutorial(t, folder) })
 	t.Run("import", func(t *testing.T) { testImportIntoAll(t, environ) })
 	t.Run("erase --all", func(t *testing.T) { testEraseAll(t, environ) })
 	t.Run("edge", func(t *testing.T) { testEdge(t, environ) })
