@@ -12,8 +12,12 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/columns"
 )
 
-// RowGroup is how many rows a row group has at most. A Writer holds one in memory.
+// RowGroup is how many rows a row group has at most.
 const RowGroup = 50_000
+
+// rowGroupBytes is the size from which on a row group ends early. The writer holds a row group in memory, and one
+// entry_data can have many MiB.
+const rowGroupBytes = 32 << 20
 
 // Writer writes rows of type T, whose fields have parquet tags.
 type Writer[T any] struct {
@@ -23,6 +27,8 @@ type Writer[T any] struct {
 	out    *parquet.Writer
 	rows   []parquet.Row // reused
 	values []any         // reused
+	count  int           // of rows in the row group
+	start  int64         // where the row group begins in the file
 }
 
 // NewWriter returns a Writer to w. It adds the columns of set, which has observed all data of the rows; data returns the
@@ -39,8 +45,11 @@ func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) *string) *Wri
 	}
 	return &Writer[T]{
 		fixed: fixed, set: set, data: data, values: make([]any, len(set.Columns())),
-		out: parquet.NewWriter(w, parquet.NewSchema("row", o), parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(RowGroup),
-			parquet.CreatedBy("lectern", "1", "")),
+		out: parquet.NewWriter(w, parquet.NewSchema("row", o), parquet.Compression(&parquet.Zstd),
+			parquet.CreatedBy("lectern", "1", ""),
+			// The header of a page would hold its smallest and largest value twice, whole and not compressed. The
+			// file's index has their beginnings.
+			parquet.DataPageStatistics(false)),
 	}
 }
 
@@ -68,11 +77,11 @@ func nodeOf(t columns.Type) parquet.Node {
 	return parquet.String()
 }
 
-// Write writes rows. Those of a row group stay in memory until it is full.
+// Write writes rows. Those of a row group stay in memory, compressed, until it is full.
 func (w *Writer[T]) Write(rows []T) error {
 	const chunk = 100
 	for len(rows) > 0 {
-		n := min(chunk, len(rows))
+		n := min(chunk, len(rows), RowGroup-w.count)
 		for len(w.rows) < n {
 			w.rows = append(w.rows, nil)
 		}
@@ -83,6 +92,13 @@ func (w *Writer[T]) Write(rows []T) error {
 			return fmt.Errorf("encode Parquet: %w", err)
 		}
 		rows = rows[n:]
+		w.count += n
+		if w.count == RowGroup || w.out.Size()-w.start >= rowGroupBytes {
+			if err := w.out.Flush(); err != nil {
+				return fmt.Errorf("encode Parquet: %w", err)
+			}
+			w.count, w.start = 0, w.out.Size()
+		}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package parquetfile_test
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -85,11 +86,46 @@ func TestRowGroups(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+	f, err := parquet.OpenFile(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if groups := f.RowGroups(); len(groups) != 2 || groups[0].NumRows() != parquetfile.RowGroup {
+		t.Errorf("%d row groups, the first of %d rows", len(groups), groups[0].NumRows())
+	}
 	again, err := parquetfile.Read[row](bytes.NewReader(file.Bytes()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(rows, again); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Long data ends a row group early, since the writer holds a row group in memory.
+func TestRowGroupsOfLongData(t *testing.T) {
+	noise := make([]byte, 1<<20)
+	random := rand.NewChaCha8([32]byte{})
+	var file bytes.Buffer
+	w := parquetfile.NewWriter(&file, nil, func(r *row) *string { return r.Data })
+	for i := range 40 {
+		_, _ = random.Read(noise) // it never fails
+		if err := w.Write([]row{{Z: int64(i), Data: new(string(noise))}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := parquet.OpenFile(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []int64
+	for _, g := range f.RowGroups() {
+		rows = append(rows, g.NumRows())
+	}
+	if diff := cmp.Diff([]int64{32, 8}, rows); diff != "" {
 		t.Error(diff)
 	}
 }
