@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
+	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/export"
 	"github.com/lectern-dev/lectern/cli/internal/progress"
 	"github.com/lectern-dev/lectern/client"
@@ -25,7 +28,7 @@ type exportCommands struct {
 
 type exportFlags struct {
 	Out      string `short:"o" type:"path" help:"The file to write, readable by its owner alone; without it, standard output." placeholder:"FILE"`
-	Format   string `enum:"ndjson,csv," default:"" help:"ndjson or csv. Default: by the name of --out, else ndjson." placeholder:"FORMAT"`
+	Format   string `enum:"ndjson,csv,parquet," default:"" help:"ndjson, csv or, for entries and events, parquet. Default: by the name of --out, else ndjson." placeholder:"FORMAT"`
 	Limit    int    `help:"End after so many records. Default: all." placeholder:"N"`
 	PageSize int    `default:"5000" help:"Records a request; it may differ from run to run. Default: ${default}." placeholder:"N"`
 	Resume   bool   `default:"true" negatable:"" help:"Go on with the part that a cut run of the same query left; --no-resume starts over."`
@@ -36,19 +39,57 @@ const exportHelp = `
 A file grows as FILE.part, with FILE.part.json beside it that notes where it is settled; FILE appears when it is whole. Cut by whatever means, the same command goes on behind the last settled page, and the file is the one that an uncut run would have written. Records that change while an export runs come as they are when their page is read.
 `
 
+// convertHelp is about formats that need all records first.
+const convertHelp = `
+%s, FILE.part is NDJSON, and FILE is made of it when it is whole, as FILE.part.out. Until then both take room on the disk; without --out, the NDJSON is in the folder for temporary files (TMPDIR). Cut in between, the same command makes FILE anew, without reading the API again.
+`
+
 type exportEntries struct {
 	apiFlags
 	entryFilterFlags
 	exportFlags
+	flattenFlags
+}
+
+type flattenFlags struct {
+	Flatten bool   `help:"Add a column for each top-level key of entry_data; csv and parquet only."`
+	Columns string `default:"auto" help:"With --flatten, which keys become columns: auto (all), or a FILE that lists them as JSON. Default: ${default}." placeholder:"auto|FILE"`
+}
+
+// set returns the columns to add, or nil for none.
+func (f flattenFlags) set() (*columns.Set, error) {
+	switch {
+	case f.Columns == "auto" && f.Flatten:
+		return columns.NewSet(nil, false), nil
+	case f.Columns == "auto":
+		return nil, nil
+	case !f.Flatten:
+		return nil, usagef("--columns was given without --flatten: give both")
+	}
+	data, err := os.ReadFile(f.Columns)
+	if err != nil {
+		return nil, usagef("--columns takes auto or a file: %w", err)
+	}
+	list, err := columns.Parse(data)
+	if err != nil {
+		return nil, usagef("--columns %s: %w", f.Columns, err)
+	}
+	return columns.NewSet(list, true), nil
 }
 
 // Help shows examples.
 func (exportEntries) Help() string {
-	return `As CSV, the columns are entry_id, group_id, project_id, embeddable_id, contact_id, created_at, updated_at, entry_data.
-` + exportHelp + `
+	return `As CSV or Parquet, the columns are entry_id, group_id, project_id, embeddable_id, contact_id, created_at, updated_at, entry_data. In Parquet, times are timestamps in microseconds.
+
+With --flatten, the keys of entry_data follow, with the names and types that lectern sync --columns gives them: text, double, boolean or timestamp where all values fit, else text. A CSV file has numbers in their shortest form, times in UTC, and an empty cell where the key is null or missing. A file for --columns lists keys, and names and types if you like:
+
+	[{"key": "email"}, {"key": "age", "name": "age_in_years", "type": "double"}]
+` + exportHelp + fmt.Sprintf(convertHelp, "With --flatten, or as Parquet") + `
 Examples:
 
 	lectern export entries --env-file .lectern/demo.env --out entries.csv
+	lectern export entries --flatten --out entries.parquet
+	lectern export entries --flatten --columns columns.json --format csv | head
 	lectern export entries --direction ASC --updated-after 2026-09-01 --out september.ndjson
 	lectern export entries --contact-id co_1 --out contact.ndjson
 	lectern export entries --limit 100 | jq -r .entry_data`
@@ -61,7 +102,11 @@ func (e *exportEntries) Run(s *Session, c *commands) error {
 		UpdatedAfter: e.UpdatedAfter.String(), UpdatedBefore: e.UpdatedBefore.String(),
 		EmbeddableID: e.EmbeddableID, ContactID: e.ContactID, GroupID: e.GroupID,
 	}
-	return runExport(s, c, e.apiFlags, e.exportFlags, q, e.query().List(e.Project), "entries")
+	set, err := e.set()
+	if err != nil {
+		return err
+	}
+	return runExportBy(s, c, e.apiFlags, e.client, e.exportFlags, export.Options{Query: q, Columns: set}, e.query().List(e.Project), "entries")
 }
 
 type exportEvents struct {
@@ -71,11 +116,12 @@ type exportEvents struct {
 
 // Help shows examples.
 func (exportEvents) Help() string {
-	return `The events come from the change feed, in the order in which they were stored, also those whose entry has not come. Each has event_id and url; lectern import events takes the file. As CSV, the columns are the fields in the order of the API, and null is an empty cell. To go on from there as events come, see lectern changes.
-` + exportHelp + `
+	return `The events come from the change feed, in the order in which they were stored, also those whose entry has not come. Each has event_id and url; lectern import events takes the file. As CSV or Parquet, the columns are the fields in the order of the API. In CSV, null is an empty cell; in Parquet, timestamp is one in microseconds. To go on from there as events come, see lectern changes.
+` + exportHelp + fmt.Sprintf(convertHelp, "As Parquet") + `
 Examples:
 
 	lectern export events --env-file .lectern/demo.env --out events.csv
+	lectern export events --out events.parquet
 	lectern export events | jq -r 'select(.event_type == "flowpage.viewed").page_key' | sort | uniq -c`
 }
 
@@ -111,22 +157,46 @@ func (e *exportPageViews) Run(s *Session, c *commands) error {
 	return runExport(s, c, e.apiFlags, e.exportFlags, q, e.query().List(e.Project), "entries with their page views")
 }
 
+// parquetMemory is from where on the garbage collector works harder, so that an export as Parquet stays within 128 MiB.
+const parquetMemory = 72 << 20
+
 func runExport(s *Session, c *commands, api apiFlags, f exportFlags, q export.Query, list client.List, what string) error {
-	return runExportBy(s, c, api, api.client, f, q, list, what)
+	return runExportBy(s, c, api, api.client, f, export.Options{Query: q}, list, what)
 }
 
-// runExportBy exports what the client that open returns reads.
-func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, io.Writer) (*client.Client, error), f exportFlags, q export.Query, list client.List, what string) error {
+// format returns the format of an export of what, which o describes so far.
+func (f exportFlags) format(o export.Options, what string) (export.Format, error) {
+	format := export.Format(f.Format)
+	switch ext := strings.ToLower(filepath.Ext(f.Out)); {
+	case format != "":
+	case ext == ".csv":
+		format = export.CSV
+	case ext == ".parquet":
+		format = export.Parquet
+	default:
+		format = export.NDJSON
+	}
+	switch kind := o.Query.Kind; {
+	case format == export.Parquet && kind != export.Entries && kind != export.Events:
+		return "", usagef("%s cannot be written as parquet; allowed: ndjson, csv. Give --format, or --out another name", what)
+	case format == export.NDJSON && o.Columns != nil:
+		return "", usagef("--flatten was given with the format ndjson; allowed: csv, parquet. Give --format, or an --out that ends with .csv or .parquet")
+	}
+	return format, nil
+}
+
+// runExportBy exports what the client that open returns reads. o has the query and the columns.
+func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, io.Writer) (*client.Client, error), f exportFlags, o export.Options, list client.List, what string) error {
 	if f.Limit < 0 || f.PageSize < 1 || f.Retries < 0 {
 		return usagef("--limit and --retries take 0 or more, --page-size 1 or more")
 	}
-	q.URL, q.ProjectID, q.Limit = api.URL, api.Project, f.Limit
-	q.Format = export.Format(f.Format)
-	if q.Format == "" {
-		q.Format = export.NDJSON
-		if strings.EqualFold(filepath.Ext(f.Out), ".csv") {
-			q.Format = export.CSV
-		}
+	o.Query.URL, o.Query.ProjectID, o.Query.Limit = api.URL, api.Project, f.Limit
+	var err error
+	if o.Query.Format, err = f.format(o, what); err != nil {
+		return err
+	}
+	if o.Query.Format == export.Parquet && s.Environ["GOMEMLIMIT"] == "" { // else the runtime has read it
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(parquetMemory))
 	}
 	var bar *progress.Bar
 	notes := s.Err
@@ -145,24 +215,28 @@ func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, 
 	if err != nil {
 		return err
 	}
-	result, err := export.Run(s.Context, export.Options{
-		Query: q,
-		Fetch: func(ctx context.Context, cursor string, limit int, receive func(client.RawPage) error) error {
-			return reader.Raw(ctx, list, cursor, limit, receive)
-		},
-		PageSize: f.PageSize, Path: f.Out, Stream: s.Out, Restart: !f.Resume,
-		Progress: func(records int, bytes int64) {
-			if bar != nil {
-				bar.Set(int64(records), "%d %s, %s", records, what, size(bytes))
-			}
-		},
-	})
+	o.Fetch = func(ctx context.Context, cursor string, limit int, receive func(client.RawPage) error) error {
+		return reader.Raw(ctx, list, cursor, limit, receive)
+	}
+	o.PageSize, o.Path, o.Stream, o.Restart = f.PageSize, f.Out, s.Out, !f.Resume
+	if bar != nil {
+		total := 0
+		o.Progress = func(records int, bytes int64) {
+			total = records
+			bar.Set(int64(records), "%d %s, %s", records, what, size(bytes))
+		}
+		o.Converted = func(records int) { bar.Set(int64(records), "%d of %d %s as %s", records, total, what, o.Query.Format) }
+	}
+	result, err := export.Run(s.Context, o)
 	done()
 	if err != nil {
 		if result.Records > 0 && f.Out != "" && !errors.Is(err, io.ErrShortWrite) {
 			c.note(s, "%d %s are settled in %s.part; the same command goes on from there.", result.Records, what, f.Out)
 		}
 		return err
+	}
+	if o.Columns != nil && o.Columns.Left() > 0 {
+		c.note(s, "%d keys of entry_data have no column, because there are %d already; their values are in entry_data.", o.Columns.Left(), columns.Most)
 	}
 	if f.Out != "" {
 		went := ""

@@ -69,5 +69,5 @@ Examples:
 // Run exports.
 func (e *exportExperiments) Run(s *Session, c *commands) error {
 	q := export.Query{Kind: export.Experiments, Status: e.Status}
-	return runExportBy(s, c, e.apiFlags, e.keylessClient, e.exportFlags, q, e.query().List(e.Project), "experiments")
+	return runExportBy(s, c, e.apiFlags, e.keylessClient, e.exportFlags, export.Options{Query: q}, e.query().List(e.Project), "experiments")
 }

@@ -13,8 +13,9 @@ type Format string
 
 // The formats.
 const (
-	NDJSON Format = "ndjson"
-	CSV    Format = "csv"
+	NDJSON  Format = "ndjson"
+	CSV     Format = "csv"
+	Parquet Format = "parquet"
 )
 
 // encoder turns records of NDJSON into the bytes of the export.
@@ -50,8 +51,7 @@ func newEncoder(kind Kind, format Format, urls bool) (encoder, error) {
 		return asIs{}, nil
 	case format != CSV:
 	case kind == Entries:
-		return newTable(entryRows, "entry_id", "group_id", "project_id", "embeddable_id", "contact_id",
-			"created_at", "updated_at", "entry_data"), nil
+		return newTable(entryRows, entryColumns...), nil
 	case kind == PageViews:
 		columns := []string{"entry_id", "group_id", "project_id", "embeddable_id", "contact_id",
 			"created_at", "updated_at", "timestamp", "page_id", "page_key", "page_index"}
@@ -193,15 +193,26 @@ type entryFields struct {
 	UpdatedAt string `json:"updated_at"`
 }
 
+// entryColumns are the columns of an entry in CSV.
+var entryColumns = []string{"entry_id", "group_id", "project_id", "embeddable_id", "contact_id", "created_at", "updated_at", "entry_data"}
+
+// textEntry is an entry in CSV.
+type textEntry struct {
+	entryFields
+	Data string `json:"entry_data"`
+}
+
+// cells returns the values of entryColumns.
+func (e *textEntry) cells() []string {
+	return []string{e.EntryID, e.GroupID, e.ProjectID, e.EmbeddableID, e.ContactID, e.CreatedAt, e.UpdatedAt, e.Data}
+}
+
 func entryRows(line []byte, write func(...string) error) error {
-	var e struct {
-		entryFields
-		Data string `json:"entry_data"`
-	}
+	var e textEntry
 	if err := json.Unmarshal(line, &e); err != nil {
 		return err
 	}
-	return write(e.EntryID, e.GroupID, e.ProjectID, e.EmbeddableID, e.ContactID, e.CreatedAt, e.UpdatedAt, e.Data)
+	return write(e.cells()...)
 }
 
 func pageViewRows(urls bool) func([]byte, func(...string) error) error {

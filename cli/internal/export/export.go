@@ -1,8 +1,9 @@
 // Package export writes lists of the API to files or streams. It walks the list by its cursors, page by
 // page; a file grows as FILE.part, with FILE.part.json beside it that says which query it is of and up
 // to where it is settled. A run that was cut, by whatever means, goes on behind the last settled page,
-// and the file is the one that an uncut run would have written of the same data. [Follow] writes the
-// change feed, which has no end, to a stream.
+// and the file is the one that an uncut run would have written of the same data. Parquet, and CSV with
+// columns of entry_data, are made of the whole list: the part is NDJSON then, and is converted when it is
+// whole. [Follow] writes the change feed, which has no end, to a stream.
 package export
 
 import (
@@ -13,6 +14,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/client"
 )
 
@@ -43,6 +45,8 @@ type Options struct {
 	Fetch func(ctx context.Context, cursor string, limit int, receive func(client.RawPage) error) error
 	// PageSize is how many records one request asks for.
 	PageSize int
+	// Columns, when set, follow those of the entries in CSV and Parquet. Run makes them fit the entries.
+	Columns *columns.Set
 	// Path is the file; empty: the export goes to Stream, page by page, and cannot be resumed.
 	Path   string
 	Stream io.Writer
@@ -50,6 +54,8 @@ type Options struct {
 	Restart bool
 	// Progress, when set, is told how many records and bytes are settled.
 	Progress func(records int, bytes int64)
+	// Converted, when set, is told how many records have been converted, when the list is whole.
+	Converted func(records int)
 }
 
 // Result is what was exported.
@@ -63,15 +69,26 @@ type Result struct {
 
 // Run exports. On an error the part stands, and the same call goes on from there.
 func Run(ctx context.Context, o Options) (result Result, err error) {
+	convert, err := newConversion(&o)
+	if err != nil {
+		return result, err
+	}
+	if convert != nil {
+		// Format and Columns are left out of the query: whatever is made of it, the list is the same.
+		o.Query.Format = NDJSON
+	}
 	enc, err := newEncoder(o.Query.Kind, o.Query.Format, o.Query.IncludeURLs)
 	if err != nil {
 		return result, err
 	}
 	var out sink
-	if o.Path == "" {
-		out, err = newSpool(o.Stream)
-	} else {
+	switch {
+	case o.Path != "":
 		out, err = openPart(o.Path, o.Query, o.Restart)
+	case convert != nil:
+		out, err = newStore(o.Stream)
+	default:
+		out, err = newSpool(o.Stream)
 	}
 	if err != nil {
 		return result, err
@@ -85,8 +102,18 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		if o.Progress != nil {
 			o.Progress(at.Records, at.Bytes)
 		}
+		if at.Done && convert == nil {
+			return result, out.finish(nil)
+		}
 		if at.Done {
-			return result, out.finish()
+			err := out.finish(func(records io.ReadSeeker, to io.Writer) error {
+				counted := &byteCounter{Writer: to}
+				buffered := bufio.NewWriterSize(counted, 256<<10)
+				err := errors.Join(convert(ctx, records, buffered), buffered.Flush())
+				result.Bytes = counted.n
+				return err
+			})
+			return result, err
 		}
 		if at, err = page(ctx, &o, enc, out, at); err != nil {
 			return result, err
@@ -195,10 +222,63 @@ type sink interface {
 	rewind() (io.Writer, error)
 	// settle makes what was written stay, whatever comes.
 	settle(mark) error
-	// finish puts the whole export in place.
-	finish() error
+	// finish puts the whole export in place. If convert is set, the export is what it makes of what the sink took.
+	finish(convert func(records io.ReadSeeker, to io.Writer) error) error
 	// close gives up what the sink holds. What is settled stays.
 	close() error
+}
+
+// byteCounter counts bytes.
+type byteCounter struct {
+	io.Writer
+	n int64
+}
+
+func (c *byteCounter) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// growing is a file that grows by pages.
+type growing struct {
+	file *os.File
+	at   mark
+}
+
+func (g *growing) settled() mark { return g.at }
+
+func (g *growing) rewind() (io.Writer, error) {
+	if err := g.file.Truncate(g.at.Bytes); err != nil {
+		return nil, err
+	}
+	_, err := g.file.Seek(g.at.Bytes, io.SeekStart)
+	return g.file, err
+}
+
+// records returns what is settled.
+func (g *growing) records() io.ReadSeeker { return io.NewSectionReader(g.file, 0, g.at.Bytes) }
+
+func (g *growing) close() error { return g.file.Close() }
+
+// store holds all pages until they are converted to a stream.
+type store struct {
+	growing
+	stream io.Writer
+}
+
+func newStore(stream io.Writer) (*store, error) {
+	f, err := nameless()
+	return &store{growing{file: f}, stream}, err
+}
+
+func (s *store) settle(at mark) error {
+	s.at = at
+	return nil
+}
+
+func (s *store) finish(convert func(io.ReadSeeker, io.Writer) error) error {
+	return convert(s.records(), s.stream)
 }
 
 // spool holds a page back from a stream until it is whole.
@@ -208,15 +288,20 @@ type spool struct {
 }
 
 func newSpool(stream io.Writer) (*spool, error) {
+	f, err := nameless()
+	return &spool{f, stream}, err
+}
+
+// nameless returns a temporary file without a name, so that nothing is left behind.
+func nameless() (*os.File, error) {
 	f, err := os.CreateTemp("", "lectern-export-*")
 	if err != nil {
 		return nil, err
 	}
-	// Nameless from here on, so that nothing is left behind.
 	if err := os.Remove(f.Name()); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &spool{f, stream}, nil
+	return f, nil
 }
 
 func (s *spool) settled() mark { return mark{} }
@@ -237,5 +322,5 @@ func (s *spool) settle(mark) error {
 	return err
 }
 
-func (s *spool) finish() error { return nil }
-func (s *spool) close() error  { return s.file.Close() }
+func (s *spool) finish(func(io.ReadSeeker, io.Writer) error) error { return nil }
+func (s *spool) close() error                                      { return s.file.Close() }

@@ -16,10 +16,9 @@ import (
 // part is a file that grows until it is whole. What users entered is nobody else's business: only its
 // owner may read it, then and later.
 type part struct {
+	growing
 	path  string
 	query Query
-	file  *os.File
-	at    mark
 }
 
 // progress is what FILE.part.json holds.
@@ -30,6 +29,9 @@ type progress struct {
 
 func partPath(path string) string  { return path + ".part" }
 func statePath(path string) string { return path + ".part.json" }
+
+// convertedPath is the file that a whole part is converted to.
+func convertedPath(path string) string { return path + ".part.out" }
 
 // openPart opens the part of path where an earlier run of query left it, or a new one.
 func openPart(path string, query Query, restart bool) (_ *part, err error) {
@@ -48,7 +50,11 @@ func openPart(path string, query Query, restart bool) (_ *part, err error) {
 			_ = f.Close()
 		}
 	}()
-	p := &part{path: path, query: query, file: f}
+	// A conversion that was cut begins again.
+	if err := removeIfThere(convertedPath(path)); err != nil {
+		return nil, err
+	}
+	p := &part{growing: growing{file: f}, path: path, query: query}
 	if !restart {
 		found, ok, err := readProgress(path)
 		if err != nil {
@@ -70,7 +76,7 @@ func openPart(path string, query Query, restart bool) (_ *part, err error) {
 		p.at = mark{}
 	}
 	if p.at.Bytes == 0 {
-		if err := os.Remove(statePath(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := removeIfThere(statePath(path)); err != nil {
 			return nil, err
 		}
 	}
@@ -107,16 +113,6 @@ func difference[T any](was, is T) string {
 	return ""
 }
 
-func (p *part) settled() mark { return p.at }
-
-func (p *part) rewind() (io.Writer, error) {
-	if err := p.file.Truncate(p.at.Bytes); err != nil {
-		return nil, err
-	}
-	_, err := p.file.Seek(p.at.Bytes, io.SeekStart)
-	return p.file, err
-}
-
 // settle brings the bytes to the disk first and the note of them second: the note never promises more
 // than is there.
 func (p *part) settle(at mark) error {
@@ -134,11 +130,41 @@ func (p *part) settle(at mark) error {
 	return nil
 }
 
-func (p *part) finish() error {
-	if err := durable.Rename(partPath(p.path), p.path); err != nil {
+func (p *part) finish(convert func(io.ReadSeeker, io.Writer) error) error {
+	if convert == nil {
+		if err := durable.Rename(partPath(p.path), p.path); err != nil {
+			return err
+		}
+		return os.Remove(statePath(p.path))
+	}
+	if err := p.convert(convert); err != nil {
+		return errors.Join(err, removeIfThere(convertedPath(p.path)))
+	}
+	if err := durable.Rename(convertedPath(p.path), p.path); err != nil {
 		return err
 	}
-	return os.Remove(statePath(p.path))
+	if err := os.Remove(statePath(p.path)); err != nil {
+		return err
+	}
+	return os.Remove(partPath(p.path))
 }
 
-func (p *part) close() error { return p.file.Close() }
+// convert writes the converted file, on disk when it returns.
+func (p *part) convert(convert func(io.ReadSeeker, io.Writer) error) (err error) {
+	f, err := os.OpenFile(convertedPath(p.path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := convert(p.records(), f); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

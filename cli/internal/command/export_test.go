@@ -1,0 +1,173 @@
+package command
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+)
+
+// The flags reach the export. The package export tests the contents of files.
+func TestFlattenedExport(t *testing.T) {
+	a := newAPI(t, 250)
+	folder := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	rows, err := csv.NewReader(strings.NewReader(must(t, a.environ(), "", "export", "entries", "--flatten", "--columns", "auto", "--format", "csv", "--page-size", "100"))).ReadAll()
+	if err != nil || len(rows) != 251 || len(rows[0]) != 9 || rows[0][8] != "text" || rows[3][8] != "xx" || rows[3][7] != `{"text":"xx"}` {
+		t.Errorf("%v, %d rows: %v", err, len(rows), rows)
+	}
+	named := file("columns.json", `[{"key": "text", "name": "answer"}]`)
+	out := filepath.Join(folder, "out.Parquet")
+	r := lectern(t, "", a.environ(), "export", "entries", "--flatten", "--columns", named, "--limit", "150", "--page-size", "100", "--out", out)
+	if r.code != exitOK || r.out != "" || !strings.HasPrefix(r.err, "Exported 150 entries") {
+		t.Fatalf("%+v", r)
+	}
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := parquet.Read[any](bytes.NewReader(b), int64(len(b)))
+	if err != nil || len(all) != 150 {
+		t.Fatalf("%d rows, %v", len(all), err)
+	}
+	at := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+	want := map[string]any{
+		"entry_id": "e3", "group_id": "g", "project_id": "pr_1", "embeddable_id": "m", "contact_id": "c",
+		"created_at": at, "updated_at": at, "entry_data": `{"text":"xxx"}`, "answer": "xxx",
+	}
+	if diff := cmp.Diff(want, all[3]); diff != "" {
+		t.Error(diff)
+	}
+
+	for _, tt := range []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"ndjson", []string{"entries", "--flatten"}, "--flatten was given with the format ndjson; allowed: csv, parquet"},
+		{"format before name", []string{"entries", "--flatten", "--format", "ndjson", "--out", out}, "the format ndjson; allowed: csv, parquet"},
+		{"columns alone", []string{"entries", "--columns", named, "--out", out}, "--columns was given without --flatten"},
+		{"no such file", []string{"entries", "--flatten", "--columns", filepath.Join(folder, "none"), "--out", out}, "--columns takes auto or a file: open"},
+		{"no columns", []string{"entries", "--flatten", "--columns", "none", "--out", out}, "--columns takes auto or a file: open none: no such file"},
+		{"an unknown type", []string{"entries", "--flatten", "--columns", file("bad.json", `[{"key": "a", "type": "int"}]`), "--out", out}, `bad.json: key "a" has the type "int"; allowed: text, double, boolean, timestamp`},
+		{"no list", []string{"entries", "--flatten", "--columns", file("no-list.json", `{"a": 1}`), "--out", out}, "want a list such as"},
+		{"page views", []string{"page-views", "--format", "parquet"}, "page views cannot be written as parquet; allowed: ndjson, csv"},
+		{"embeddables by name", []string{"embeddables", "--out", "e.parquet"}, "embeddables cannot be written as parquet; allowed: ndjson, csv"},
+		{"versions", []string{"versions", "e", "--format", "parquet"}, "versions cannot be written as parquet"},
+		{"experiments", []string{"experiments", "--format", "parquet"}, "experiments cannot be written as parquet"},
+		{"events flattened", []string{"events", "--flatten", "--format", "csv"}, "unknown flag --flatten"},
+		{"another format", []string{"entries", "--format", "xlsx"}, `--format must be one of "ndjson","csv","parquet"`},
+	} {
+		if r := lectern(t, "", a.environ(), append([]string{"export"}, tt.args...)...); r.code != exitUsage || r.out != "" || !strings.Contains(r.err, tt.says) {
+			t.Errorf("%s: %+v; want %q", tt.name, r, tt.says)
+		}
+	}
+}
+
+// Keys beyond the number of columns that there are at most are counted.
+func TestFlattenedExportOfTooManyKeys(t *testing.T) {
+	data := map[string]int{}
+	for i := range 1003 {
+		data[fmt.Sprint("k", i)] = i
+	}
+	list := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		text, _ := json.Marshal(data)
+		_ = json.NewEncoder(w).Encode(map[string]string{
+			"entry_id": "e", "created_at": "2024-01-01T00:00:00Z", "updated_at": "2024-01-01T00:00:00Z", "entry_data": string(text),
+		})
+	}))
+	defer list.Close()
+	environ := map[string]string{"LECTERN_URL": list.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "rk_1"}
+	r := lectern(t, "", environ, "export", "entries", "--flatten", "--format", "csv")
+	if r.code != exitOK || !strings.Contains(r.err, "3 keys of entry_data have no column, because there are 1000 already") || strings.Count(r.out[:strings.Index(r.out, "\n")], ",") != 7+1000 {
+		t.Errorf("exit code %d: %s", r.code, r.err)
+	}
+}
+
+// A flattened export of 1,000,000 entries stays within 128 MiB, whatever the format.
+func TestLongFlattenedExportMemory(t *testing.T) {
+	if os.Getenv("LECTERN_LONG") == "" {
+		t.Skip("exports 1,000,000 entries; set LECTERN_LONG=1")
+	}
+	const total = 1_000_000
+	list := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+		from, _ := strconv.Atoi(r.URL.Query().Get("cursor"))
+		to := min(from+limit, total)
+		if to < total {
+			w.Header().Set("X-Next-Cursor", strconv.Itoa(to))
+		}
+		for i := from; i < to; i++ {
+			var data strings.Builder
+			fmt.Fprintf(&data, `{"n":%d.5,"ok":true,"at":"2024-01-01T00:00:00Z"`, i)
+			for k := range 17 {
+				fmt.Fprintf(&data, `,"question_%d":"an answer %x"`, k, i*(k+7)*2654435761)
+			}
+			text, _ := json.Marshal(data.String() + "}")
+			_, _ = fmt.Fprintf(w, `{"entry_id":"e%d","group_id":"g%d","project_id":"pr_1","embeddable_id":"m%d","contact_id":"c%d","created_at":"2024-01-01T00:00:00Z","updated_at":"2024-01-01T00:00:00Z","entry_data":%s}`+"\n",
+				i, i%10, i%50, i/3, text)
+		}
+	}))
+	defer list.Close()
+	for _, format := range []string{"parquet", "csv"} {
+		t.Run(format, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "entries."+format)
+			began := time.Now()
+			process := start(t, "export", "entries", "--flatten", "--url", list.URL, "--out", out)
+			peak, converting := 0, time.Time{}
+			for ended := false; !ended; {
+				select {
+				case <-process.ended:
+					ended = true
+				case <-time.After(20 * time.Millisecond):
+					peak = max(peak, peakMemory(process.Pid))
+				}
+				if _, err := os.Stat(out + ".part.out"); err == nil && converting.IsZero() {
+					converting = time.Now()
+				}
+			}
+			if process.code != exitOK {
+				t.Fatal(&process.stderr)
+			}
+			info, err := os.Stat(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d MiB of memory, %v of which %v to convert, a file of %d MiB", peak>>20, time.Since(began), time.Since(converting), info.Size()>>20)
+			if peak == 0 || peak > 128<<20 {
+				t.Errorf("it took %d MiB of memory", peak>>20)
+			}
+		})
+	}
+}
+
+// peakMemory returns how many bytes of memory a process had at most, or 0 if it has ended.
+func peakMemory(pid int) int {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	status, _ := io.ReadAll(f)
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	kib, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(strings.SplitN(rest, "\n", 2)[0]), " kB"))
+	return kib << 10
+}
