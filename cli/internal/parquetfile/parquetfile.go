@@ -24,7 +24,7 @@ type Writer[T any] struct {
 	fixed  *parquet.Schema
 	set    *columns.Set
 	data   func(*T) *string
-	out    *parquet.Writer
+	out    *parquet.GenericWriter[any]
 	rows   []parquet.Row // reused
 	values []any         // reused
 	count  int           // of rows in the row group
@@ -45,7 +45,7 @@ func NewWriter[T any](w io.Writer, set *columns.Set, data func(*T) *string) *Wri
 	}
 	return &Writer[T]{
 		fixed: fixed, set: set, data: data, values: make([]any, len(set.Columns())),
-		out: parquet.NewWriter(w, parquet.NewSchema("row", o), parquet.Compression(&parquet.Zstd),
+		out: parquet.NewGenericWriter[any](w, parquet.NewSchema("row", o), parquet.Compression(&parquet.Zstd),
 			parquet.CreatedBy("lectern", "1", ""),
 			// The header of a page would hold its smallest and largest value twice, whole and not compressed. The
 			// file's index has their beginnings.
