@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
 // Check asks whether something that the service needs can be reached.
@@ -126,6 +127,14 @@ func writeStatus(w http.ResponseWriter, status int, body any) error {
 	w.WriteHeader(status)
 	_, _ = w.Write(append(b, '\n')) // the client may have disconnected
 	return nil
+}
+
+// Operational returns a handler of /healthz, /readyz and /metrics, for a program that serves nothing else. They are
+// those that [New] adds to a service's internal paths.
+func Operational(t *telemetry.Telemetry, checks ...Check) http.Handler {
+	rt := httpapi.NewRouter()
+	addOperational(rt, &health{checks: checks, draining: new(atomic.Bool), log: t.Logger, now: time.Now}, t.MetricsHandler(), false)
+	return rt
 }
 
 // addOperational gives the internal router what every service has.

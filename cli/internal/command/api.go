@@ -16,7 +16,7 @@ type apiFlags struct {
 	APIKey  string `env:"LECTERN_API_KEY" help:"An API key of the project. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 }
 
-// client returns a client that tells about its waits on notes.
+// client returns a client that writes about its waits to notes, and calls retry.Notify too if it is set.
 func (f apiFlags) client(retry client.Retry, notes io.Writer) (*client.Client, error) {
 	if f.APIKey == "" {
 		return nil, usagef("no API key: set LECTERN_API_KEY, or give --env-file")
@@ -26,7 +26,13 @@ func (f apiFlags) client(retry client.Retry, notes io.Writer) (*client.Client, e
 
 // keylessClient is for what a deployment may give out without a key; one that is there is sent.
 func (f apiFlags) keylessClient(retry client.Retry, notes io.Writer) (*client.Client, error) {
-	retry.Notify = notifier(notes)
+	say, also := notifier(notes), retry.Notify
+	retry.Notify = func(err error, wait time.Duration) {
+		say(err, wait)
+		if also != nil {
+			also(err, wait)
+		}
+	}
 	c, err := client.New(f.URL, client.WithAPIKey(f.APIKey), client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--url: %w", err)}

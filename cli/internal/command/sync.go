@@ -26,6 +26,7 @@ type syncCommand struct {
 	Moved      bool   `help:"Go on with a copy that was made from another --url of the same deployment."`
 	PageSize   int    `default:"5000" help:"Changes a request. Default: ${default}." placeholder:"N"`
 	Retries    int    `default:"10" help:"How often in a row the API or the destination may fail for a time. Default: ${default}." placeholder:"N"`
+	metricsFlag
 }
 
 // Help says what a copy is.
@@ -69,13 +70,21 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 	}
 	report := newSyncReport(s, c.Quiet, f.Follow)
 	defer report.done()
-	reader, err := f.client(patient(f.Retries+1), report.notes)
+	metrics, err := f.serve(s, report.notes)
+	if err != nil {
+		return err
+	}
+	defer metrics.close()
+	retry := patient(f.Retries + 1)
+	retry.Notify = metrics.apiFailed
+	reader, err := f.client(retry, report.notes)
 	if err != nil {
 		return err
 	}
 	result, err := replicate.Run(s.Context, replicate.Options{
 		Client: reader, Source: f.source(), Destination: to, Follow: f.Follow, PageSize: f.PageSize, Attempts: f.Retries + 1,
-		Progress: report.show, Notify: notifier(report.notes),
+		Progress: func(p replicate.Progress) { report.show(p); metrics.show(p) },
+		Notify:   func(err error, wait time.Duration) { notifier(report.notes)(err, wait); metrics.destinationFailed() },
 	})
 	report.done()
 	if d, ok := to.(*postgres.Destination); ok && d.AsText() > 0 {

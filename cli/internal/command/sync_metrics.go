@@ -1,0 +1,155 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
+	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+// metricsFlag says where a command that runs for long serves its metrics.
+type metricsFlag struct {
+	MetricsAddress string `env:"LECTERN_METRICS_ADDRESS" help:"Serve /metrics (Prometheus), /healthz and /readyz at this address, such as :9090. Default: nowhere." placeholder:"HOST:PORT"`
+}
+
+// syncMetrics is what Prometheus and the kubelet can ask a sync for. Its methods may be called concurrently.
+type syncMetrics struct {
+	now  func() time.Time
+	stop []func()
+
+	mu       sync.Mutex
+	progress replicate.Progress
+	batches  bool      // one was committed at least, so progress is known
+	current  time.Time // when the copy last had all changes; the start of the process before that
+	// How often the two sides failed for a time.
+	apiFailures, destinationFailures int64
+}
+
+// serve returns the metrics of a sync, and serves them if an address is set. The caller closes them.
+func (f metricsFlag) serve(s *Session, notes io.Writer) (*syncMetrics, error) {
+	m := &syncMetrics{now: s.Now, current: s.Now()}
+	if f.MetricsAddress == "" {
+		return m, nil
+	}
+	if _, port, err := net.SplitHostPort(f.MetricsAddress); err != nil || port == "" {
+		return nil, usagef("--metrics-address was given as %q; want HOST:PORT, such as :9090", f.MetricsAddress)
+	}
+	// The command has lines of its own, so the log of the library has nowhere to go.
+	t, err := telemetry.Start(s.Context, telemetry.Options{Service: "lectern sync", LogOutput: io.Discard})
+	if err != nil {
+		return nil, err
+	}
+	m.stop = append(m.stop, func() { _ = t.Shutdown(context.Background()) }) // nothing waits in it
+	if err := m.measure(t.MeterProvider); err != nil {
+		m.close()
+		return nil, err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(s.Context, "tcp", f.MetricsAddress)
+	if err != nil {
+		m.close()
+		return nil, fmt.Errorf("--metrics-address: %w", err)
+	}
+	server := &http.Server{
+		Handler:           httpserver.Operational(t, httpserver.Check{Name: "copied", Required: true, Probe: m.copied}),
+		ReadHeaderTimeout: 5 * time.Second,
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			fmt.Fprintf(notes, "lectern: the metrics are not served any more: %s\n", oneLine(err))
+		}
+	}()
+	m.stop = append(m.stop, func() { _ = server.Close(); <-ended })
+	return m, nil
+}
+
+// close stops what serve started. It may be called more than once.
+func (m *syncMetrics) close() {
+	for i := len(m.stop) - 1; i >= 0; i-- {
+		m.stop[i]()
+	}
+	m.stop = nil
+}
+
+// copied returns an error until the run has committed its first batch. The API and the destination have then both worked.
+// Later faults do not change it: they are for the alerts, and neither a restart nor a pod that is taken out helps.
+func (m *syncMetrics) copied(context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.batches {
+		return errors.New("no batch has been committed yet")
+	}
+	return nil
+}
+
+// show notes how far the run has come, after each batch.
+func (m *syncMetrics) show(p replicate.Progress) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.progress, m.batches = p, true
+	if p.Current {
+		m.current = m.now()
+	}
+}
+
+// apiFailed counts a request that failed and is repeated.
+func (m *syncMetrics) apiFailed(error, time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.apiFailures++
+}
+
+// destinationFailed counts a fault of the destination after which it is opened again.
+func (m *syncMetrics) destinationFailed() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.destinationFailures++
+}
+
+// measure shows the state as metrics. Each is computed when it is read, so the time since the copy was current grows
+// while nothing happens.
+func (m *syncMetrics) measure(provider metric.MeterProvider) error {
+	meter := provider.Meter("github.com/lectern-dev/lectern/cli")
+	distance, err1 := meter.Int64ObservableGauge("lectern.sync.distance", metric.WithUnit("{number}"),
+		metric.WithDescription("From the copy's last change to the project's newest, in change numbers, which are about microseconds of the source's clock. Not reported before the first batch."))
+	since, err2 := meter.Float64ObservableGauge("lectern.sync.since_current", metric.WithUnit("s"),
+		metric.WithDescription("Time since the copy last had all changes, or since the start of the process if it never had."))
+	changes, err3 := meter.Int64ObservableCounter("lectern.sync.changes", metric.WithUnit("{change}"),
+		metric.WithDescription("Changes that were committed to the copy."))
+	size, err4 := meter.Int64ObservableCounter("lectern.sync.size", metric.WithUnit("By"),
+		metric.WithDescription("Size of these changes in the change feed."))
+	failures, err5 := meter.Int64ObservableCounter("lectern.sync.failures", metric.WithUnit("{failure}"),
+		metric.WithDescription("Requests to the API, or batches of the destination, that failed and were tried again."))
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		return err
+	}
+	side := func(name string) metric.MeasurementOption { return metric.WithAttributes(attribute.String("side", name)) }
+	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if p := m.progress; p.Current {
+			o.ObserveInt64(distance, 0)
+		} else if m.batches {
+			o.ObserveInt64(distance, max(p.LastSeq-p.Seq, 0))
+		}
+		o.ObserveFloat64(since, m.now().Sub(m.current).Seconds())
+		o.ObserveInt64(changes, m.progress.Changes)
+		o.ObserveInt64(size, m.progress.Bytes)
+		o.ObserveInt64(failures, m.apiFailures, side("api"))
+		o.ObserveInt64(failures, m.destinationFailures, side("destination"))
+		return nil
+	}, distance, since, changes, size, failures)
+	return err
+}
