@@ -94,7 +94,7 @@ func TestExampleManifests(t *testing.T) {
 func secretsAskedFor(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	asked := map[string]map[string]bool{}
-	for _, spec := range podSpecs(render(t, "retention: {enabled: true}")) {
+	for _, spec := range podSpecs(render(t, "retention: {enabled: true}\nsync: {copies: {warehouse: {project: pr_demo}, lake: {project: pr_demo}}}")) {
 		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 			for _, e := range c.Env {
 				if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil {

@@ -32,7 +32,7 @@ func podSpecs(r rendered) map[string]core.PodSpec {
 // TestPodsAreRestricted holds all pods to the Pod Security Standard "restricted", and to a root file system that
 // cannot be written.
 func TestPodsAreRestricted(t *testing.T) {
-	for _, values := range []string{"", "dev: {enabled: true, collector: {enabled: true}}\nretention: {enabled: true}"} {
+	for _, values := range []string{"", "dev: {enabled: true, collector: {enabled: true}}\nretention: {enabled: true}\nsync: {copies: {shop: {project: pr_1}}}"} {
 		for name, spec := range podSpecs(render(t, values)) {
 			fault := func(format string, args ...any) { t.Errorf("%s: %s", name, fmt.Sprintf(format, args...)) }
 			if spec.HostNetwork || spec.HostPID || spec.HostIPC {
@@ -76,7 +76,7 @@ func TestPodsAreRestricted(t *testing.T) {
 
 // TestPodsKnowTheirLimits: every container has requests and limits, and Go is told of them.
 func TestPodsKnowTheirLimits(t *testing.T) {
-	r := render(t, "dev: {enabled: true, collector: {enabled: true}}\nretention: {enabled: true}")
+	r := render(t, "dev: {enabled: true, collector: {enabled: true}}\nretention: {enabled: true}\nsync: {copies: {shop: {project: pr_1}}}")
 	for name, spec := range podSpecs(r) {
 		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 			for _, n := range []core.ResourceName{core.ResourceCPU, core.ResourceMemory, core.ResourceEphemeralStorage} {

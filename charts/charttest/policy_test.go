@@ -149,6 +149,11 @@ func TestWhoTalksToWhom(t *testing.T) {
 	r := render(t, `
 dev: {enabled: true, collector: {enabled: true}}
 retention: {enabled: true}
+sync:
+  copies:
+    warehouse: {project: pr_1}
+    lake: {project: pr_1, networkPolicy: {ports: [443], to: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8]}}]}}
+    foreign: {project: pr_1, url: "https://api.example.com", networkPolicy: {extraEgress: [{ports: [{protocol: TCP, port: 443}]}]}}
 networkPolicy:
   publicFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ingress}}}]
   internalFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]
@@ -160,7 +165,7 @@ networkPolicy:
 		"loopback": outside("127.0.0.1"), "wire": outside("168.63.129.16"), "apiserver": outside("10.96.0.1"),
 		"private-postgres": outside("10.1.2.3"), "database": stranger("databases"), "node": outside("10.0.0.7"),
 	}
-	for _, name := range []string{"entries", "embeddables", "experiments", "region", "proxy", "operator", "retention", "test", "dev-postgres", "dev-redis", "dev-collector"} {
+	for _, name := range []string{"entries", "embeddables", "experiments", "region", "proxy", "operator", "retention", "test", "sync-warehouse", "sync-lake", "sync-foreign", "dev-postgres", "dev-redis", "dev-collector"} {
 		named[name] = pod(t, r, name)
 	}
 	services := []string{"entries", "embeddables", "experiments", "region", "proxy"}
@@ -212,6 +217,23 @@ networkPolicy:
 		add(false, "entries", "internet", port)
 		add(false, "operator", "internet", port)
 	}
+	for _, s := range services {
+		add(s == "entries", "sync-warehouse", s, 8080)
+		add(false, "sync-warehouse", s, 9090)
+		add(false, "sync-foreign", s, 8080)
+	}
+	add(true, "sync-warehouse", "dev-postgres", 5432)
+	add(false, "sync-warehouse", "database", 5432)
+	add(false, "sync-warehouse", "internet", 443)
+	add(false, "sync-warehouse", "apiserver", 443)
+	add(true, "sync-lake", "entries", 8080)
+	add(true, "sync-lake", "internet", 443)
+	add(false, "sync-lake", "internet", 80)
+	add(false, "sync-lake", "private", 443)
+	add(false, "sync-lake", "dev-postgres", 5432)
+	add(true, "sync-foreign", "internet", 443)
+	add(true, "monitoring", "sync-lake", 9090)
+	add(false, "another", "sync-lake", 9090)
 	add(true, "retention", "apiserver", 443)
 	add(false, "retention", "dev-postgres", 5432)
 	add(false, "retention", "internet", 443)

@@ -248,7 +248,7 @@ func TestAlertChoices(t *testing.T) {
 
 // TestMonitors: every component is scraped on its internal port, and its pods' label tells which it is.
 func TestMonitors(t *testing.T) {
-	r := render(t, "metrics: {serviceMonitor: {enabled: true}, podMonitor: {enabled: true}}")
+	r := render(t, "metrics: {serviceMonitor: {enabled: true}, podMonitor: {enabled: true}}\nsync: {copies: {shop: {project: pr_1}}}")
 	endpoints := map[string][]monitoring.RelabelConfig{}
 	for name, m := range of[*monitoring.ServiceMonitor](r) {
 		if m.Spec.Endpoints[0].Port != "internal" {
@@ -259,7 +259,7 @@ func TestMonitors(t *testing.T) {
 	for name, m := range of[*monitoring.PodMonitor](r) {
 		endpoints["pod "+strings.TrimPrefix(name, "lectern-")] = m.Spec.PodMetricsEndpoints[0].RelabelConfigs
 	}
-	for _, component := range components() {
+	for _, component := range append(components(), "sync-shop") {
 		for _, kind := range []string{"service ", "pod "} {
 			relabelings, ok := endpoints[kind+component]
 			if !ok || len(relabelings) != 1 || relabelings[0].TargetLabel != "component" {

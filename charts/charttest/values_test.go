@@ -51,6 +51,18 @@ defaults:
     extraEgress: [{to: [{ipBlock: {cidr: 10.2.0.0/16}}]}]
 proxy: {manifests: {existingSecret: manifests}}
 retention: {enabled: true, days: 365, timeZone: Europe/Berlin}
+sync:
+  defaults: {extraEnv: [{name: AWS_REGION, value: eu-central-1}]}
+  copies:
+    warehouse:
+      project: pr_1
+      schema: shop
+      softDelete: true
+      columns: auto
+      moved: true
+      extraVolumes: [{name: ca, secret: {secretName: ca}}]
+      extraVolumeMounts: [{name: ca, mountPath: /etc/ca, readOnly: true}]
+    lake-of-16-chars: {project: pr_2, extraEnvFrom: [{secretRef: {name: aws}}]}
 routes:
   hosts: [api.example.com, api.example.org]
   proxy: {hosts: [proxy.example.com]}
@@ -144,6 +156,10 @@ func TestSchemaRefuses(t *testing.T) {
 		{"an amount of memory", "entries: {resources: {limits: {memory: lots}}}", "memory"},
 		{"a percentage", "entries: {pdb: {maxUnavailable: some}}", "maxUnavailable"},
 		{"days", "retention: {days: 36501}", "days"},
+		{"a copy's value", "sync: {copies: {shop: {projects: pr_1}}}", "projects"},
+		{"a long name of a copy", "sync: {copies: {the-name-has-17-ch: {project: pr_1}}}", "the-name-has-17-ch"},
+		{"a copy of no project", "sync: {copies: {shop: {}}}", "sync.copies.shop.project is empty"},
+		{"a copy without entries", "sync: {copies: {shop: {project: pr_1}}}\nentries: {enabled: false}", "sync.copies.shop.url is empty and entries.enabled is false"},
 		{"a run without end", "retention: {timeoutSeconds: 0}", "timeoutSeconds"},
 		{"a digest", "entries: {image: {digest: latest}}", "digest"},
 		{"a URL", "publicUrl: api.example.com", "publicUrl"},

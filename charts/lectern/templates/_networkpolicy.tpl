@@ -41,6 +41,8 @@ metadata:
 {{- $internal := $p.internalFrom -}}
 {{- if eq .name "region" }}{{ $internal = concat $internal $peer.operator }}{{ end }}
 {{- if and (eq .name "entries") $v.retention.enabled }}{{ $internal = concat $internal $peer.retention }}{{ end }}
+{{- $public := $peer.test -}}
+{{- if eq .name "entries" }}{{ $public = concat $public (include "lectern.sync.peers" .root | fromJsonArray) }}{{ end }}
 spec:
   podSelector:
     matchLabels:
@@ -51,7 +53,7 @@ spec:
     - ports: [{protocol: TCP, port: http}]
       {{- with $p.publicFrom }}
       from:
-        {{- toYaml (concat . $peer.test) | nindent 8 }}
+        {{- toYaml (concat . $public) | nindent 8 }}
       {{- end }}
     {{- end }}
     - ports: [{protocol: TCP, port: internal}]

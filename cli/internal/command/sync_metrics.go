@@ -135,7 +135,9 @@ func (m *syncMetrics) measure(provider metric.MeterProvider) error {
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return err
 	}
-	side := func(name string) metric.MeasurementOption { return metric.WithAttributes(attribute.String("side", name)) }
+	side := func(name string) metric.MeasurementOption {
+		return metric.WithAttributes(attribute.String("side", name))
+	}
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
