@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -20,6 +21,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	apps "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -58,7 +60,9 @@ func exposed(t *testing.T) map[string][]string {
 	backing := servicetest.NewBacking(t, pgmigrate.Schema{Name: "charttest", Migrations: fstest.MapFS{
 		"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")},
 	}})
-	add(entriesMetrics(t, backing))
+	entries := startEntries(t, backing)
+	add(entriesMetrics(t, backing, entries))
+	add(syncMetrics(t, backing, entries))
 	add(proxyMetrics(t, backing))
 	kubeconfig := startCluster(t)
 	add(operatorMetrics(t, backing, kubeconfig))
@@ -66,7 +70,7 @@ func exposed(t *testing.T) map[string][]string {
 	return all
 }
 
-func entriesMetrics(t *testing.T, backing *servicetest.Backing) map[string]*dto.MetricFamily {
+func startEntries(t *testing.T, backing *servicetest.Backing) *servicetest.Process {
 	t.Helper()
 	binary := servicetest.BuildOf(t, "../../services", "./entries/cmd/entries")
 	migrate := exec.Command(binary, "migrate")
@@ -77,12 +81,81 @@ func entriesMetrics(t *testing.T, backing *servicetest.Backing) map[string]*dto.
 		t.Fatalf("migrate: %v\n%s", err, out)
 	}
 	// A primary is a standby that is never behind.
-	service := servicetest.StartProcess(t, backing, binary, map[string]string{"READ_DATABASE_URL": backing.DB.ReaderURL})
+	return servicetest.StartProcess(t, backing, binary, map[string]string{"READ_DATABASE_URL": backing.DB.ReaderURL})
+}
+
+func entriesMetrics(t *testing.T, backing *servicetest.Backing, service *servicetest.Process) map[string]*dto.MetricFamily {
+	t.Helper()
 	key := backing.Keys.Key("pr_1")
 	service.Get(t, key, "/projects/pr_1/entries")
 	service.Get(t, key, "/projects/pr_1/entries/none")
 	service.Ingest(t, "entries", "{}")
 	return scrape(t, service.InternalURL)
+}
+
+// syncMetrics are those of the command line's sync, as the chart runs it, once it has copied. SIGTERM ends it.
+func syncMetrics(t *testing.T, backing *servicetest.Backing, entries *servicetest.Process) map[string]*dto.MetricFamily {
+	t.Helper()
+	address := freeAddress(t)
+	pod := one[*apps.Deployment](t, render(t, "sync: {copies: {shop: {project: pr_1, columns: none, moved: true}}}"), "lectern-sync-shop").Spec.Template.Spec
+	sync := exec.Command(servicetest.BuildOf(t, "../../cli", "./cmd/lectern"), pod.Containers[0].Args...)
+	sync.Env = []string{
+		"LECTERN_URL=" + entries.URL, "LECTERN_PROJECT_ID=pr_1", "LECTERN_API_KEY=" + backing.Keys.Key("pr_1"),
+		"LECTERN_SYNC_TO=file://" + t.TempDir(), "LECTERN_METRICS_ADDRESS=" + address,
+	}
+	var log bytes.Buffer
+	sync.Stderr = &log
+	if err := sync.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = sync.Wait(); close(ended) }()
+	t.Cleanup(func() { _ = sync.Process.Kill(); <-ended }) // gone is gone
+	awaitReady(t, "http://"+address, ended, &log)
+	families := scrape(t, "http://"+address)
+	if err := sync.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if code := sync.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("after SIGTERM the sync ends with %d; want 130, as docs/sync.md says\n%s", code, log.String())
+	}
+	return families
+}
+
+// freeAddress returns an address at which nothing listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// awaitReady waits until url/readyz answers 200.
+func awaitReady(t *testing.T, url string, ended <-chan struct{}, log *bytes.Buffer) {
+	t.Helper()
+	deadline, tick := time.After(2*time.Minute), time.NewTicker(100*time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			t.Fatalf("it ended before it was ready\n%s", log.String())
+		case <-deadline:
+			t.Fatal("it is not ready after two minutes")
+		case <-tick.C:
+		}
+		resp, err := http.Get(url + "/readyz")
+		if err != nil {
+			continue // it does not listen yet
+		}
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			return
+		}
+	}
 }
 
 const proxyManifests = `
@@ -228,14 +301,7 @@ func policyMetrics(t *testing.T, backing *servicetest.Backing, kubeconfig string
 // operatorMetrics are those of an operator that has looked at an object.
 func operatorMetrics(t *testing.T, backing *servicetest.Backing, kubeconfig string) map[string]*dto.MetricFamily {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := freeAddress(t)
 	operator := exec.Command(servicetest.BuildOf(t, "../../k8s", "./cmd/operator"), "serve")
 	operator.Env = []string{
 		"KUBECONFIG=" + kubeconfig, "LEASE_NAMESPACE=default", "LISTEN_INTERNAL=" + address,
