@@ -33,6 +33,7 @@ func TestEndToEnd(t *testing.T) {
 		{"proxy", false, r.testProxy},
 		{"region", false, r.testRegion},
 		{"trace", false, r.testTrace},
+		{"sync", false, r.testSync},
 		{"retention", false, r.testRetention},
 		{"replaced under load", false, r.testReplacedUnderLoad},
 		{"rotated", false, r.testRotated},
