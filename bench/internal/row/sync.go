@@ -88,8 +88,8 @@ func (b *Bench) sync(ctx context.Context) ([]report.Result, error) {
 		return nil, err
 	}
 	return []report.Result{
-		report.Ratios("sync_postgres", report.RowsRate, report.AtLeast(0.5), v[0], "reading the feed", v[2]),
-		report.Ratios("sync_parquet", report.RowsRate, report.AtLeast(0.5), v[1], "reading the feed", v[2]),
+		report.Ratios("sync_postgres", report.RowsRate, report.AtLeast(0.1), v[0], "reading the feed", v[2]),
+		report.Ratios("sync_parquet", report.RowsRate, report.AtLeast(0.2), v[1], "reading the feed", v[2]),
 		report.Values("sync_memory", report.Mebibytes, report.AtMost(128), peaks),
 	}, nil
 }
