@@ -59,12 +59,12 @@ type Set struct {
 	closed  bool // no key is added
 	byKey   map[string]int
 	taken   map[string]bool // names in lower case, because DuckDB does not tell cases apart
-	left    map[string]bool // keys for which there was no room
+	full    bool            // there was no room for a key
 }
 
 // NewSet returns a set with these columns. A closed one adds no key.
 func NewSet(columns []Column, closed bool) *Set {
-	s := &Set{columns: slices.Clone(columns), closed: closed, byKey: map[string]int{}, taken: map[string]bool{}, left: map[string]bool{}}
+	s := &Set{columns: slices.Clone(columns), closed: closed, byKey: map[string]int{}, taken: map[string]bool{}}
 	for _, name := range fixed {
 		s.taken[name] = true
 	}
@@ -81,7 +81,7 @@ func (s *Set) Columns() []Column { return s.columns }
 // Clone returns a copy of the set.
 func (s *Set) Clone() *Set {
 	c := NewSet(s.columns, s.closed)
-	c.left = s.left
+	c.full = s.full
 	return c
 }
 
@@ -96,8 +96,8 @@ func (s *Set) Widened(before []Column) int {
 	return -1
 }
 
-// Left returns how many keys have no column because the set has [Most].
-func (s *Set) Left() int { return len(s.left) }
+// Full reports whether a key has no column because the set has [Most].
+func (s *Set) Full() bool { return s.full }
 
 // Observe makes the columns fit data, the text of an entry_data. It reports whether that added a column or made one
 // text. Data that is no JSON object has no columns.
@@ -123,7 +123,7 @@ func (s *Set) Observe(data string) (changed bool) {
 
 func (s *Set) add(key string, t Type) bool {
 	if len(s.columns) == Most {
-		s.left[key] = true
+		s.full = true
 		return false
 	}
 	name := s.nameFor(key)

@@ -107,8 +107,8 @@ func TestThereIsRoomForMost(t *testing.T) {
 	for i := range columns.Most + 5 {
 		s.Observe(fmt.Sprintf(`{"k%d": 1, "k0": 2}`, i))
 	}
-	if len(s.Columns()) != columns.Most || s.Left() != 5 {
-		t.Errorf("%d columns, %d left", len(s.Columns()), s.Left())
+	if len(s.Columns()) != columns.Most || !s.Full() {
+		t.Errorf("%d columns, full: %v", len(s.Columns()), s.Full())
 	}
 }
 
@@ -126,7 +126,7 @@ func TestColumnsThatAUserNames(t *testing.T) {
 		t.Error(diff)
 	}
 	for given, want := range map[string]string{
-		`{}`:                                "want a list such as",
+		`{}`:                                "it has a JSON object at byte 1; want a list such as",
 		`[]`:                                "0 columns",
 		`[{"key": "a", "typ": "text"}]`:     `unknown field "typ"`,
 		`[{"key": "a", "type": "int"}]`:     `the type "int"; allowed: text, double, boolean, timestamp`,

@@ -20,6 +20,9 @@ func Parse(data []byte) ([]Column, error) {
 	d.DisallowUnknownFields()
 	var given []Column
 	if err := d.Decode(&given); err != nil {
+		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text names a type of Go
+			err = fmt.Errorf("it has a JSON %s at byte %d", e.Value, e.Offset)
+		}
 		return nil, fmt.Errorf(`%w; want a list such as [{"key": "age", "name": "age_in_years", "type": "double"}]`, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {

@@ -235,8 +235,8 @@ func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, 
 		}
 		return err
 	}
-	if o.Columns != nil && o.Columns.Left() > 0 {
-		c.note(s, "%d keys of entry_data have no column, because there are %d already; their values are in entry_data.", o.Columns.Left(), columns.Most)
+	if o.Columns != nil && o.Columns.Full() {
+		c.note(s, tooManyKeys, columns.Most)
 	}
 	if f.Out != "" {
 		went := ""

@@ -47,6 +47,9 @@ Examples:
 A bucket takes the credentials and the region of AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION, or of the machine's role, and another server than Amazon's of AWS_ENDPOINT_URL.`
 }
 
+// tooManyKeys is said when there was no room for a key.
+const tooManyKeys = "Some keys of entry_data have no column, because there are %d already; their values are in entry_data."
+
 // lockWait is how long a sync waits for another one that has the copy. A killed one has it until Postgres notices.
 const lockWait = 5 * time.Second
 
@@ -90,8 +93,8 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 	if d, ok := to.(*postgres.Destination); ok && d.AsText() > 0 {
 		c.note(s, "%d entries have data that jsonb cannot hold; it is in the column entry_data_text.", d.AsText())
 	}
-	if n := to.Left(); n > 0 {
-		c.note(s, "%d keys of entry_data have no column, because there are %d already; their values are in entry_data.", n, columns.Most)
+	if to.Full() {
+		c.note(s, tooManyKeys, columns.Most)
 	}
 	if err != nil {
 		if result.Changes > 0 {
@@ -111,8 +114,8 @@ func (f *syncCommand) source() replicate.Source {
 type destination interface {
 	replicate.Destination
 	fmt.Stringer
-	// Left returns how many keys have no column because there are too many.
-	Left() int
+	// Full reports whether a key has no column because there are too many.
+	Full() bool
 }
 
 // choice returns the columns that --columns says.

@@ -382,13 +382,8 @@ func (d *Destination) commit(ctx context.Context, m manifest) error {
 	return nil
 }
 
-// Left returns how many keys that this run met have no column, because there are [columns.Most].
-func (d *Destination) Left() int {
-	if d.set == nil {
-		return 0
-	}
-	return d.set.Left()
-}
+// Full reports whether a key that this run met has no column, because there are [columns.Most].
+func (d *Destination) Full() bool { return d.set != nil && d.set.Full() }
 
 // Close releases the copy.
 func (d *Destination) Close() error { return d.unlock() }

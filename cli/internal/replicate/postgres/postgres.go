@@ -65,12 +65,14 @@ func (d *Destination) String() string {
 // AsText returns how many entries of this run have data that jsonb cannot hold.
 func (d *Destination) AsText() int64 { return d.asText }
 
-// Left returns how many keys that this run met have no column, because their view has [columns.Most].
-func (d *Destination) Left() (n int) {
+// Full reports whether a key that this run met has no column, because its view has [columns.Most].
+func (d *Destination) Full() bool {
 	for _, set := range d.views {
-		n += set.Left()
+		if set.Full() {
+			return true
+		}
 	}
-	return n
+	return false
 }
 
 // Limits returns what one transaction takes.
