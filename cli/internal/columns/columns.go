@@ -102,6 +102,9 @@ func (s *Set) Full() bool { return s.full }
 // Observe makes the columns fit data, the text of an entry_data. It reports whether that added a column or made one
 // text. Data that is no JSON object has no columns.
 func (s *Set) Observe(data string) (changed bool) {
+	if s.closed && len(s.columns) == 0 {
+		return false
+	}
 	eachMember(data, func(key string, v gjson.Result) {
 		i, ok := s.byKey[key]
 		if ok && s.columns[i].Type == Text || !ok && s.closed {
