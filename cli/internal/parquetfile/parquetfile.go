@@ -2,8 +2,10 @@
 package parquetfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"reflect"
 	"time"
 
@@ -142,17 +144,27 @@ func (w *Writer[T]) Close() error {
 	return nil
 }
 
-// Read returns the rows of a file that a Writer of T wrote. It leaves out the columns of entry_data.
-func Read[T any](file io.ReaderAt) ([]T, error) {
-	r := parquet.NewGenericReader[T](file)
-	defer r.Close()
-	rows := make([]T, r.NumRows())
-	for n := 0; n < len(rows); {
-		read, err := r.Read(rows[n:])
-		n += read
-		if err != nil && (err != io.EOF || n < len(rows)) {
-			return nil, fmt.Errorf("decode Parquet: %w", err)
+// Rows yields the rows of a file that a Writer of T wrote, some at a time, which are valid until the next ones. It leaves
+// out the columns of entry_data.
+func Rows[T any](file io.ReaderAt) iter.Seq2[[]T, error] {
+	return func(yield func([]T, error) bool) {
+		const chunk = 500
+		r := parquet.NewGenericReader[T](file)
+		defer r.Close()
+		rows := make([]T, chunk)
+		for {
+			clear(rows) // else texts of the rows before would be reused
+			n, err := r.Read(rows)
+			if n > 0 && !yield(rows[:n], nil) {
+				return
+			}
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("decode Parquet: %w", err))
+				return
+			}
 		}
 	}
-	return rows, nil
 }

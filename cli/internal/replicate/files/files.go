@@ -257,11 +257,8 @@ func (d *Destination) widen(ctx context.Context, files []file, set *columns.Set)
 		if f.Columns <= first {
 			continue
 		}
-		rows, err := readRows[entryRow](ctx, d, f)
-		if err != nil {
-			return nil, err
-		}
-		if files[i], err = write(ctx, d, "entries", rows, set); err != nil {
+		var err error
+		if files[i], err = write[entryRow](ctx, d, "entries", files[i:i+1], nil, set); err != nil {
 			return nil, err
 		}
 	}
@@ -281,55 +278,64 @@ func add[T row](ctx context.Context, d *Destination, kind string, files []file, 
 	if len(rows) == 0 && len(files) > 0 {
 		return files, nil
 	}
-	if n := len(files); current && n > 0 && files[n-1].Rows <= smallRows && files[n-1].Bytes <= smallBytes {
-		before, err := readRows[T](ctx, d, files[n-1])
-		if err != nil {
-			return nil, err
-		}
-		files, rows = files[:n-1], append(before, rows...)
+	keep := len(files)
+	if keep > 0 && current && files[keep-1].Rows <= smallRows && files[keep-1].Bytes <= smallBytes {
+		keep--
 	}
-	f, err := write(ctx, d, kind, rows, set)
+	f, err := write(ctx, d, kind, files[keep:], rows, set)
 	if err != nil {
 		return nil, err
 	}
-	return append(files[:len(files):len(files)], f), nil
+	return append(files[:keep:keep], f), nil
 }
 
-// write makes a file of rows.
-func write[T row](ctx context.Context, d *Destination, kind string, rows []T, set *columns.Set) (file, error) {
+// write makes a file of the rows of other files, and of further rows.
+func write[T row](ctx context.Context, d *Destination, kind string, from []file, rows []T, set *columns.Set) (file, error) {
 	var b bytes.Buffer
+	made, last := file{Columns: len(set.Columns())}, int64(0)
 	w := parquetfile.NewWriter(&b, set, func(r *T) *string { return (*r).data() })
-	if err := w.Write(rows); err != nil {
-		return file{}, err
+	put := func(rows []T) error {
+		if len(rows) > 0 {
+			made.Rows, last = made.Rows+len(rows), rows[len(rows)-1].seq()
+		}
+		return w.Write(rows)
+	}
+	for _, f := range from {
+		if err := eachRows(ctx, d, f, put); err != nil {
+			return made, err
+		}
+	}
+	if err := put(rows); err != nil {
+		return made, err
 	}
 	if err := w.Close(); err != nil {
-		return file{}, err
+		return made, err
 	}
-	var last int64
-	if len(rows) > 0 {
-		last = rows[len(rows)-1].seq()
+	made.Path, made.Bytes = fmt.Sprintf("%s/%020d-%s.parquet", kind, last, random()), b.Len()
+	if err := d.write(ctx, made.Path, b.Bytes()); err != nil {
+		return made, fmt.Errorf("write %s: %w", made.Path, err)
 	}
-	name := fmt.Sprintf("%s/%020d-%s.parquet", kind, last, random())
-	if err := d.write(ctx, name, b.Bytes()); err != nil {
-		return file{}, fmt.Errorf("write %s: %w", name, err)
-	}
-	return file{Path: name, Rows: len(rows), Bytes: b.Len(), Columns: len(set.Columns())}, nil
+	return made, nil
 }
 
-// readRows returns the rows of a file of the copy.
-func readRows[T row](ctx context.Context, d *Destination, f file) ([]T, error) {
+// eachRows calls do with the rows of a file of the copy, some at a time.
+func eachRows[T row](ctx context.Context, d *Destination, f file, do func([]T) error) error {
 	data, _, err := d.read(ctx, f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s lacks the file %s, which its %s names: restore it, or make a new copy in an empty place", d, f.Path, manifestName)
+		return fmt.Errorf("%s lacks the file %s, which its %s names: restore it, or make a new copy in an empty place", d, f.Path, manifestName)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	rows, err := parquetfile.Read[T](bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Path, err)
+	for rows, err := range parquetfile.Rows[T](bytes.NewReader(data)) {
+		if err == nil {
+			err = do(rows)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
 	}
-	return rows, nil
+	return nil
 }
 
 // keepReplaced is how long files stay that the manifest no longer names, for readers that have read it before.
