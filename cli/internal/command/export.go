@@ -157,9 +157,6 @@ func (e *exportPageViews) Run(s *Session, c *commands) error {
 	return runExport(s, c, e.apiFlags, e.exportFlags, q, e.query().List(e.Project), "entries with their page views")
 }
 
-// parquetMemory is from where on the garbage collector works harder, so that an export as Parquet stays within 128 MiB.
-const parquetMemory = 72 << 20
-
 func runExport(s *Session, c *commands, api apiFlags, f exportFlags, q export.Query, list client.List, what string) error {
 	return runExportBy(s, c, api, api.client, f, export.Options{Query: q}, list, what)
 }
@@ -196,7 +193,7 @@ func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, 
 		return err
 	}
 	if o.Query.Format == export.Parquet && s.Environ["GOMEMLIMIT"] == "" { // else the runtime has read it
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(parquetMemory))
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	}
 	var bar *progress.Bar
 	notes := s.Err

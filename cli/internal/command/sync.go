@@ -56,8 +56,9 @@ const lockWait = 5 * time.Second
 // noteEvery is the time between two lines about the progress where there is no terminal.
 const noteEvery = time.Minute
 
-// memoryLimit is from where on the garbage collector works harder, so that the process stays within 128 MiB.
-const memoryLimit = 88 << 20
+// memoryLimit is from where on the garbage collector works harder, so that the process stays within 128 MiB, also if it
+// writes Parquet.
+const memoryLimit = 72 << 20
 
 // Run copies.
 func (f *syncCommand) Run(s *Session, c *commands) error {

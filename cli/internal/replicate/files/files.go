@@ -104,7 +104,7 @@ func Folder(path string, o Options) *Destination {
 // Limits returns what one file takes. Changes wait for others, so that a copy that follows the feed does not consist
 // of very small files.
 func (*Destination) Limits() replicate.Limits {
-	return replicate.Limits{Changes: 50_000, Bytes: 6 << 20, Linger: time.Minute}
+	return replicate.Limits{Changes: 50_000, Bytes: 4 << 20, Linger: time.Minute}
 }
 
 // Open takes the copy, creates it if it is missing, checks that it is one of the source, and removes files that the
