@@ -263,7 +263,12 @@ func TestAsksForLittle(t *testing.T) {
 	c.create(t, secret("unused", "some value that nobody refers to"), secret("used", canary), key, p.third.endpoint("shop", p.project, "/a", "cred_used"))
 	p.awaitSent(t, "/a", "cred_used", canary)
 
+	// What the proxy hears of the new objects after the request went through may make a policy too.
 	changes := p.metric(t, "lectern_proxy_policy_changes_total")
+	for before := -1.0; before != changes; changes = p.metric(t, "lectern_proxy_policy_changes_total") {
+		before = changes
+		time.Sleep(time.Second)
+	}
 	meta.SetStatusCondition(&key.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonValid, LastTransitionTime: metav1.Now()})
 	if err := c.client.Status().Update(t.Context(), key); err != nil {
 		t.Fatal(err)
