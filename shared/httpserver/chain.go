@@ -241,10 +241,12 @@ func (g guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // end recovers from a panic of the handler, then logs and counts the request.
 func (x *exchange) end() {
+	// Last, also after abort: a stop closes the connections when no request is in flight any more, and one that must be
+	// reset would be closed as if its answer were whole.
+	defer x.chain.metrics.inFlight.Add(-1)
 	if fault := recover(); fault != nil {
 		x.recovered(fault)
 	}
-	x.chain.metrics.inFlight.Add(-1)
 	x.body.bound()
 	elapsed := time.Since(x.start)
 	x.chain.metrics.record(x, elapsed)
