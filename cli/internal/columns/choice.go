@@ -20,7 +20,7 @@ func (c Choice) Set() *Set { return c.Restore(c.Listed) }
 // Restore returns a set that had these columns when it was stored.
 func (c Choice) Restore(list []Column) *Set { return NewSet(list, !c.All) }
 
-// String names the choice, so that a copy can tell whether it was made with the same one.
+// String names the choice. A copy stores it, and is continued only with the same one.
 func (c Choice) String() string {
 	switch {
 	case c.All:
