@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -60,21 +59,17 @@ type flattenFlags struct {
 func (f flattenFlags) set() (*columns.Set, error) {
 	switch {
 	case f.Columns == "auto" && f.Flatten:
-		return columns.NewSet(nil, false), nil
+		return columns.Choice{All: true}.Set(), nil
 	case f.Columns == "auto":
 		return nil, nil
 	case !f.Flatten:
 		return nil, usagef("--columns was given without --flatten: give both")
 	}
-	data, err := os.ReadFile(f.Columns)
+	choice, err := readColumns(f.Columns, "auto or a file")
 	if err != nil {
-		return nil, usagef("--columns takes auto or a file: %w", err)
+		return nil, err
 	}
-	list, err := columns.Parse(data)
-	if err != nil {
-		return nil, usagef("--columns %s: %w", f.Columns, err)
-	}
-	return columns.NewSet(list, true), nil
+	return choice.Set(), nil
 }
 
 // Help shows examples.

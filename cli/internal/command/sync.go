@@ -127,13 +127,18 @@ func (f *syncCommand) choice() (columns.Choice, error) {
 	case "none":
 		return columns.Choice{}, nil
 	}
-	data, err := os.ReadFile(f.Columns)
+	return readColumns(f.Columns, "auto, none or a file")
+}
+
+// readColumns returns the columns that the file of --columns lists. The flag also takes what allowed says.
+func readColumns(path, allowed string) (columns.Choice, error) {
+	data, err := os.ReadFile(path)
 	if err != nil {
-		return columns.Choice{}, usagef("--columns takes auto, none or a file: %w", err)
+		return columns.Choice{}, usagef("--columns takes %s: %w", allowed, err)
 	}
 	list, err := columns.Parse(data)
 	if err != nil {
-		return columns.Choice{}, usagef("--columns %s: %w", f.Columns, err)
+		return columns.Choice{}, usagef("--columns %s: %w", path, err)
 	}
 	return columns.Choice{Listed: list}, nil
 }
