@@ -19,6 +19,29 @@ type row struct {
 	A    *string `parquet:"a,optional,dict"`
 }
 
+// written returns the file of rows.
+func written(t *testing.T, set *columns.Set, rows []row) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	w := parquetfile.NewWriter(&file, set, func(r *row) *string { return r.Data })
+	if err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+func opened(t *testing.T, file []byte) *parquet.File {
+	t.Helper()
+	f, err := parquet.OpenFile(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 func rowsOf(t *testing.T, file []byte) (all []row) {
 	t.Helper()
 	for some, err := range parquetfile.Rows[row](bytes.NewReader(file)) {
@@ -42,18 +65,8 @@ func TestFilesHaveTheColumnsOfTheirRows(t *testing.T) {
 		rows = append(rows, row{Z: int64(i), Data: &d})
 	}
 	rows = append(rows, row{Z: 9, A: new("no data")})
-	var file bytes.Buffer
-	w := parquetfile.NewWriter(&file, set, func(r *row) *string { return r.Data })
-	if err := w.Write(rows); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	f, err := parquet.OpenFile(bytes.NewReader(file.Bytes()), int64(file.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := written(t, set, rows)
+	f := opened(t, file)
 	var names []string
 	for _, c := range f.Schema().Fields() {
 		names = append(names, c.Name())
@@ -61,7 +74,7 @@ func TestFilesHaveTheColumnsOfTheirRows(t *testing.T) {
 	if diff := cmp.Diff([]string{"z", "entry_data", "a", "What's your name?", "a, b", "ok", "at", "o", "Z"}, names); diff != "" {
 		t.Error(diff)
 	}
-	all, err := parquet.Read[any](bytes.NewReader(file.Bytes()), int64(file.Len()))
+	all, err := parquet.Read[any](bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +85,7 @@ func TestFilesHaveTheColumnsOfTheirRows(t *testing.T) {
 	if diff := cmp.Diff(want, all[:2]); diff != "" {
 		t.Error(diff)
 	}
-	again := rowsOf(t, file.Bytes())
-	if diff := cmp.Diff(rows, again); diff != "" {
+	if diff := cmp.Diff(rows, rowsOf(t, file)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -86,23 +98,12 @@ func TestRowGroups(t *testing.T) {
 		set.Observe(d)
 		rows[i] = row{Z: int64(i), Data: &d}
 	}
-	var file bytes.Buffer
-	w := parquetfile.NewWriter(&file, set, func(r *row) *string { return r.Data })
-	if err := w.Write(rows); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	f, err := parquet.OpenFile(bytes.NewReader(file.Bytes()), int64(file.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := written(t, set, rows)
+	f := opened(t, file)
 	if groups := f.RowGroups(); len(groups) != 2 || groups[0].NumRows() != parquetfile.RowGroup {
 		t.Errorf("%d row groups, the first of %d rows", len(groups), groups[0].NumRows())
 	}
-	again := rowsOf(t, file.Bytes())
-	if diff := cmp.Diff(rows, again); diff != "" {
+	if diff := cmp.Diff(rows, rowsOf(t, file)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -122,10 +123,7 @@ func TestRowGroupsOfLongData(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := parquet.OpenFile(bytes.NewReader(file.Bytes()), int64(file.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := opened(t, file.Bytes())
 	var rows []int64
 	for _, g := range f.RowGroups() {
 		rows = append(rows, g.NumRows())
