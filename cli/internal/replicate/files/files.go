@@ -90,7 +90,7 @@ type Destination struct {
 	replaced []replaced
 }
 
-// replaced is a file that the manifest no longer names since a moment.
+// replaced is a file that the manifest no longer names, and the time when it was replaced.
 type replaced struct {
 	name  string
 	since time.Time
