@@ -31,6 +31,7 @@ func TestFind(t *testing.T) {
 		{"operation 9", "/api/projects/region", "lookUpProjectRegion"},
 		{"embeddable", "/projects/p/embeddables/e", "getEmbeddable"},
 		{"version", "/projects/p/embeddables/e/versions/3", "getEmbeddableVersion"},
+		{"history", "/projects/p/experiments/x/history", "listExperimentStatusChanges"},
 		{"project", "/projects/p", "getProject"},
 		{"description", "/openapi.yaml", "getDescriptionYAML"},
 		{"description as JSON", "/openapi.json", "getDescriptionJSON"},
@@ -85,7 +86,7 @@ func TestFindRouterAndRegexpAgree(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(3, 4))
 	pieces := []string{
-		"projects", "p", "entries", "entries-page-views", "events", "embeddables", "versions", "experiments", "e", "api", "region",
+		"projects", "p", "entries", "entries-page-views", "events", "embeddables", "versions", "experiments", "history", "e", "api", "region",
 		"openapi.yaml", "openapi.json", "openapixyaml", "docs", "proxy", "internal", "%2F", "a%2fb", "%2E", ".", "..", "", "%C3%A4", "a b", "a+b", "~", "Projects", "x\n",
 	}
 	found := 0

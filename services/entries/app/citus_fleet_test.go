@@ -197,13 +197,12 @@ func newProject(id string) object {
 
 // request is something to ask for over and over.
 type request struct {
-	name     string // of its report
-	service  routes.Service
-	internal bool // at the internal listener
-	method   string
-	paths    []string
-	body     string
-	key      string
+	name    string // of its report
+	service routes.Service
+	method  string
+	paths   []string
+	body    string
+	key     string
 }
 
 // requests are every operation that reads, of one project.
@@ -216,14 +215,13 @@ func (s *side) requests(project string) []request {
 	}
 	key := s.key[project]
 	return []request{
-		{"entries", routes.Entries, false, http.MethodGet, under("/entries", "/entries?limit=100&direction=ASC", "/entries/en_7", "/entries/en_7/events",
+		{"entries", routes.Entries, http.MethodGet, under("/entries", "/entries?limit=100&direction=ASC", "/entries/en_7", "/entries/en_7/events",
 			"/entries-page-views?include_urls=true", "/entries-changes"), "", key},
-		{"embeddables", routes.Embeddables, false, http.MethodGet, under("/embeddables", "/embeddables/emb_1", "/embeddables/emb_1/versions",
+		{"embeddables", routes.Embeddables, http.MethodGet, under("/embeddables", "/embeddables/emb_1", "/embeddables/emb_1/versions",
 			"/embeddables/emb_1/versions/7"), "", key},
-		{"experiments", routes.Experiments, false, http.MethodGet, under("/experiments", "/experiments/ex_7"), "", key},
-		{"history", routes.Experiments, true, http.MethodGet, []string{"/internal/projects/" + project + "/experiments/ex_7/history"}, "", servicetest.IngestKey},
-		{"projects", routes.Region, false, http.MethodGet, under(""), "", ""},
-		{lookUps, routes.Region, false, http.MethodPost, []string{"/api/projects/region"}, `{"projectId":"` + project + `","at":"2022-01-01"}`, servicetest.InternalKey},
+		{"experiments", routes.Experiments, http.MethodGet, under("/experiments", "/experiments/ex_7", "/experiments/ex_7/history"), "", key},
+		{"projects", routes.Region, http.MethodGet, under(""), "", ""},
+		{lookUps, routes.Region, http.MethodPost, []string{"/api/projects/region"}, `{"projectId":"` + project + `","at":"2022-01-01"}`, servicetest.InternalKey},
 	}
 }
 
@@ -236,11 +234,7 @@ func (f *fleet) load(t *testing.T, s *side, clients int, pause time.Duration) (s
 	loads := map[string][]*faulttest.Load{}
 	for _, project := range s.read {
 		for _, r := range s.requests(project) {
-			at := f.of[r.service].URL
-			if r.internal {
-				at = f.of[r.service].InternalURL
-			}
-			loads[r.name] = append(loads[r.name], faulttest.Start(t, at, faulttest.LoadOptions{
+			loads[r.name] = append(loads[r.name], faulttest.Start(t, f.of[r.service].URL, faulttest.LoadOptions{
 				Key: r.key, Paths: r.paths, Method: r.method, Body: r.body, Clients: clients, Pause: pause,
 			}))
 		}

@@ -31,9 +31,8 @@ func definition(cfg Config) service.Definition {
 		Name:   "experiments",
 		Schema: store.Schema(),
 		Routes: func(p *service.Parts) (public, internal *httpapi.Router) {
-			reader := store.New(p.Read)
-			public = api.Routes(cfg.API, reader, p.Keys.Guard)
-			internal = api.InternalRoutes(cfg.API, reader, p)
+			public = api.Routes(cfg.API, store.New(p.Read), p.Keys.Guard)
+			internal = httpapi.NewRouter()
 			if p.Write != nil {
 				api.AddIngest(internal, cfg.Ingest, store.NewWriter(p.Write), p)
 			}

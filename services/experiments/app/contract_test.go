@@ -122,10 +122,11 @@ func TestErrors(t *testing.T) {
 		{Name: "unknown path", Path: one + "/nope", Status: 404, Code: "route_not_found", Rest: object{}},
 		{Name: "trailing slash", Path: list + "/", Status: 404, Code: "route_not_found", Rest: object{}},
 		{Name: "empty project", Path: "/projects//experiments", Status: 404, Code: "route_not_found", Rest: object{}},
-		{Name: "history is not public", Path: "/internal/projects/pr_1/experiments/ex_1/history", Status: 404, Code: "route_not_found", Rest: object{}},
 		{Name: "ingest is not public", Method: "POST", Path: "/internal/experiments", Status: 404, Code: "route_not_found", Rest: object{}},
 		{Name: "no such experiment", Path: list + "/ex_99", Status: 404, Code: "experiment_not_found", Rest: missing("ex_99")},
 		{Name: "another project's experiment", Path: list + "/ex_other", Status: 404, Code: "experiment_not_found", Rest: missing("ex_other")},
+		{Name: "history of no experiment", Path: list + "/ex_99/history", Status: 404, Code: "experiment_not_found", Rest: missing("ex_99")},
+		{Name: "history of another project's experiment", Path: list + "/ex_other/history", Status: 404, Code: "experiment_not_found", Rest: missing("ex_other")},
 		{Name: "parameters before record", Path: list + "/ex_99?limit=1", Status: 400, Code: "invalid_parameter", Rest: invalid("limit")},
 		{Name: "no such status", Path: list + "?status=done", Status: 400, Code: "invalid_parameter", Rest: invalid("status")},
 		{Name: "empty status", Path: list + "?status=", Status: 400, Code: "invalid_parameter", Rest: invalid("status")},
@@ -138,6 +139,8 @@ func TestErrors(t *testing.T) {
 		{Name: "direction", Path: list + "?direction=ASC", Status: 400, Code: "invalid_parameter", Rest: invalid("direction")},
 		{Name: "unknown parameter", Path: list + "?sort=name", Status: 400, Code: "invalid_parameter", Rest: invalid("sort")},
 		{Name: "parameter of one", Path: one + "?status=draft", Status: 400, Code: "invalid_parameter", Rest: invalid("status")},
+		{Name: "parameter of a history", Path: one + "/history?limit=1", Status: 400, Code: "invalid_parameter", Rest: invalid("limit")},
+		{Name: "long experiment id of a history", Path: list + "/" + strings.Repeat("x", 257) + "/history", Status: 400, Code: "invalid_parameter", Rest: invalid("experimentId")},
 		{Name: "long experiment id", Path: list + "/" + strings.Repeat("x", 257), Status: 400, Code: "invalid_parameter", Rest: invalid("experimentId")},
 		{Name: "NUL in experiment id", Path: list + "/a%00b", Status: 400, Code: "invalid_parameter", Rest: invalid("experimentId")},
 		{Name: "NUL in project id", Path: "/projects/a%00b/experiments", Status: 400, Code: "invalid_parameter"},
@@ -150,7 +153,7 @@ func TestRepresentation(t *testing.T) {
 	s := demo(t, nil)
 	fill(t, s, "pr_many", 400)
 	s.CheckRepresentation(t, "", "/projects/pr_1/experiments", "/projects/pr_1/experiments?limit=2", "/projects/pr_1/experiments?status=paused",
-		"/projects/pr_1/experiments/ex_1", "/projects/pr_many/experiments", "/projects/pr_unknown/experiments")
+		"/projects/pr_1/experiments/ex_1", "/projects/pr_1/experiments/ex_1/history", "/projects/pr_many/experiments", "/projects/pr_unknown/experiments")
 	s.CheckPaging(t, "", "/projects/pr_1/experiments?limit=1", "/projects/pr_1/experiments?status=running&limit=1", "/projects/pr_many/experiments?limit=300")
 }
 
@@ -169,7 +172,7 @@ func TestAccess(t *testing.T) {
 	} {
 		t.Run(tt.access, func(t *testing.T) {
 			s := startOn(t, b, map[string]string{"EXPERIMENTS_AUTH": tt.access})
-			for _, path := range []string{"/projects/pr_1/experiments", "/projects/pr_1/experiments/ex_1"} {
+			for _, path := range []string{"/projects/pr_1/experiments", "/projects/pr_1/experiments/ex_1", "/projects/pr_1/experiments/ex_1/history"} {
 				for _, k := range []struct {
 					name, key string
 					want      int
@@ -250,13 +253,10 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestWithoutIngest: a service that takes no data in still gives the history.
+// TestWithoutIngest: a service without INGEST_DATABASE_URL takes no data in.
 func TestWithoutIngest(t *testing.T) {
 	b := demo(t, nil).Backing
 	s := startOn(t, b, map[string]string{"INGEST_DATABASE_URL": ""})
-	if a := s.DoInternal(t, servicetest.Request{Path: "/internal/projects/pr_1/experiments/ex_1/history", Key: servicetest.IngestKey}); a.Status != 200 {
-		t.Errorf("history: %d %s", a.Status, a.Body)
-	}
 	if a := s.DoInternal(t, servicetest.Request{Method: "POST", Path: "/internal/experiments", Key: servicetest.IngestKey}); a.Status != 404 {
 		t.Errorf("ingest: %d %s", a.Status, a.Body)
 	}

@@ -11,7 +11,7 @@ import (
 
 // reads asks with a key, which is looked at only where EXPERIMENTS_AUTH says so.
 func reads(s *servicetest.Service) servicetest.Reads {
-	return servicetest.Reads{Service: s, Key: s.Keys.Key(project), Project: project, Paths: []string{"/experiments", "/experiments?status=draft", "/experiments/ex_1"}}
+	return servicetest.Reads{Service: s, Key: s.Keys.Key(project), Project: project, Paths: []string{"/experiments", "/experiments?status=draft", "/experiments/ex_1", "/experiments/ex_1/history"}}
 }
 
 func TestFaultsOfRedis(t *testing.T) {

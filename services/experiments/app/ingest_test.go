@@ -16,7 +16,7 @@ import (
 // history gives the changes of an experiment's status, without when they were recorded.
 func history(t *testing.T, s *servicetest.Service, id string) []string {
 	t.Helper()
-	a := s.DoInternal(t, servicetest.Request{Path: "/internal/projects/pr_1/experiments/" + id + "/history", Key: servicetest.IngestKey})
+	a := s.Get(t, "", "/projects/pr_1/experiments/"+id+"/history")
 	if a.Status != 200 {
 		t.Fatalf("history of %s: %d %s", id, a.Status, a.Body)
 	}
@@ -72,26 +72,7 @@ func TestIngestRules(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	s := demo(t, nil)
-	const path = "/internal/projects/pr_1/experiments/ex_1/history"
-	for _, key := range []string{"", "nonsense", s.Keys.Key(project), servicetest.InternalKey} {
-		if a := s.DoInternal(t, servicetest.Request{Path: path, Key: key}); a.Status != 401 || !strings.Contains(string(a.Body), `"projectId":null`) {
-			t.Errorf("with key %q: %d %s", key, a.Status, a.Body)
-		}
-	}
-	for request, want := range map[string]struct {
-		status int
-		code   string
-	}{
-		"/internal/projects/pr_1/experiments/ex_99/history":    {404, `"code":"experiment_not_found"`},
-		"/internal/projects/pr_1/experiments/ex_other/history": {404, `"projectId":"pr_1","experimentId":"ex_other"`},
-		path + "?limit=1": {400, `"parameter":"limit"`},
-	} {
-		a := s.DoInternal(t, servicetest.Request{Path: request, Key: servicetest.IngestKey})
-		if a.Status != want.status || !strings.Contains(string(a.Body), want.code) {
-			t.Errorf("%s: %d %s", request, a.Status, a.Body)
-		}
-	}
-	a := s.DoInternal(t, servicetest.Request{Path: path, Key: servicetest.IngestKey, Headers: map[string]string{"Accept": "application/x-ndjson"}})
+	a := s.Do(t, servicetest.Request{Path: "/projects/pr_1/experiments/ex_1/history", Headers: map[string]string{"Accept": "application/x-ndjson"}})
 	if a.Header.Get("Content-Type") != "application/x-ndjson" || !strings.HasPrefix(string(a.Body), `{"status":"draft","changed_at":"2022-01-01T00:00:01Z","recorded_at":"`) {
 		t.Errorf("%s %s", a.Header.Get("Content-Type"), a.Body)
 	}

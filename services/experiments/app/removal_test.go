@@ -3,6 +3,8 @@ package app
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
@@ -14,10 +16,7 @@ func TestRemoveProject(t *testing.T) {
 		`{"experiments":0,"status_changes":0}`)
 	// An experiment that comes later has a history of its own.
 	s.MustIngest(t, "experiments", newExperiment(project, "ex_1", 1, "paused"))
-	a := s.DoInternal(t, servicetest.Request{Path: "/internal/projects/" + project + "/experiments/ex_1/history", Key: servicetest.IngestKey})
-	var history []object
-	a.JSON(t, &history)
-	if len(history) != 1 || history[0]["status"] != "paused" {
-		t.Errorf("%s", a.Body)
+	if diff := cmp.Diff([]string{at(1) + " paused"}, history(t, s, "ex_1")); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -75,6 +75,8 @@ func run(ctx context.Context) error {
 	answered("listExperiments", status(experiments), body(experiments), err, func() bool { return (*experiments.JSON200)[0].Id == experiment })
 	test, err := c.GetExperimentWithResponse(ctx, project, experiment)
 	answered("getExperiment", status(test), body(test), err, func() bool { return test.JSON200.Outcome == nil && *test.JSON200.Status == "running" })
+	history, err := c.ListExperimentStatusChangesWithResponse(ctx, project, experiment)
+	answered("listExperimentStatusChanges", status(history), body(history), err, func() bool { return *(*history.JSON200)[0].Status == "running" })
 	home, err := c.GetProjectWithResponse(ctx, project)
 	answered("getProject", status(home), body(home), err, func() bool { return home.JSON200.Title == "Demo" })
 	region, err := c.LookUpProjectRegionWithResponse(ctx, RegionLookUp{ProjectId: project, At: &at}, header("X-Api-Key", os.Getenv("LECTERN_INTERNAL_API_KEY")))

@@ -105,6 +105,11 @@ answered(
   await client.GET("/projects/{projectId}/experiments/{experimentId}", { params: { path: { projectId, experimentId: "exp_1" } } }),
   (experiment) => experiment.outcome === null && experiment.status === "running",
 );
+answered(
+  "listExperimentStatusChanges",
+  await client.GET("/projects/{projectId}/experiments/{experimentId}/history", { params: { path: { projectId, experimentId: "exp_1" } } }),
+  (changes) => changes.length === 1 && changes[0]?.status === "running",
+);
 answered("getProject", await client.GET("/projects/{projectId}", { params: { path: { projectId } } }), (project) => project.title === "Demo");
 answered(
   "lookUpProjectRegion",

@@ -9,7 +9,6 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
-	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/wire"
 
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
@@ -25,7 +24,7 @@ type Reader interface {
 	StatusChanges(ctx context.Context, projectID, experimentID string, page pagelist.Page) (*pagelist.List, error)
 }
 
-// API serves operations 7 and 8, and the history of an experiment to operators.
+// API serves operations 7 and 8, and the history of an experiment.
 type API struct {
 	cfg   Config
 	store Reader
@@ -39,16 +38,7 @@ func Routes(cfg Config, store Reader, guard *auth.Guard) *httpapi.Router {
 	rt := httpapi.NewRouter()
 	rt.Get("/projects/{projectId}/experiments", read(a.listExperiments))
 	rt.Get("/projects/{projectId}/experiments/{experimentId}", read(a.getExperiment))
-	return rt
-}
-
-// InternalRoutes lists the routes under /internal that read; [AddIngest] adds those that take data in,
-// and [AddRemoval] the one that removes data.
-func InternalRoutes(cfg Config, store Reader, p *service.Parts) *httpapi.Router {
-	a := &API{cfg: cfg, store: store}
-
-	rt := httpapi.NewRouter()
-	rt.Get("/internal/projects/{projectId}/experiments/{experimentId}/history", p.IngestKeys.Protect(a.listStatusChanges))
+	rt.Get("/projects/{projectId}/experiments/{experimentId}/history", read(a.listStatusChanges))
 	return rt
 }
 
