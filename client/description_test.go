@@ -62,6 +62,7 @@ func TestRecordsEqualTheDescription(t *testing.T) {
 		"EmbeddableVersion":               EmbeddableVersion{},
 		"EmbeddableVersionWithDefinition": EmbeddableVersionWithDefinition{},
 		"Experiment":                      Experiment{},
+		"ExperimentStatusChange":          ExperimentStatusChange{},
 		"Project":                         Project{},
 		"Region":                          Region{},
 	} {

@@ -26,3 +26,18 @@ func (c *Client) Experiment(ctx context.Context, projectID, experimentID string)
 func (c *Client) ExperimentJSON(ctx context.Context, projectID, experimentID string) ([]byte, error) {
 	return c.body(ctx, path("projects", projectID, "experiments", experimentID))
 }
+
+// ExperimentHistory reads all changes of one experiment's status, the oldest first. An experiment that does
+// not exist is an [*Error] with the code "experiment_not_found".
+func (c *Client) ExperimentHistory(ctx context.Context, projectID, experimentID string) ([]ExperimentStatusChange, error) {
+	return readOne[[]ExperimentStatusChange](ctx, c, historyPath(projectID, experimentID))
+}
+
+// ExperimentHistoryJSON reads all changes of one experiment's status as the bytes of the answer.
+func (c *Client) ExperimentHistoryJSON(ctx context.Context, projectID, experimentID string) ([]byte, error) {
+	return c.body(ctx, historyPath(projectID, experimentID))
+}
+
+func historyPath(projectID, experimentID string) string {
+	return path("projects", projectID, "experiments", experimentID, "history")
+}

@@ -127,6 +127,16 @@ type Experiment struct {
 	Status               *ExperimentStatus `json:"status"`
 }
 
+// ExperimentStatusChange is a change of an experiment's status.
+type ExperimentStatusChange struct {
+	// Status is where the experiment stood from then on; nil is none.
+	Status *ExperimentStatus `json:"status"`
+	// ChangedAt is when the source changed it.
+	ChangedAt time.Time `json:"changed_at"`
+	// RecordedAt is when the server recorded the change.
+	RecordedAt time.Time `json:"recorded_at"`
+}
+
 // Project is what is public of a project.
 type Project struct {
 	ID    string `json:"id"`

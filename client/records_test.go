@@ -46,6 +46,14 @@ func TestCallsAndTheirPaths(t *testing.T) {
 			[]Experiment{{ID: "x", NoImpactMetrics: []string{}, Status: new(WinnerPicked), WinnerVariant: new("a")}}},
 		{"experiment", func(c *Client) (any, error) { return c.Experiment(t.Context(), "p", "x") },
 			"GET /projects/p/experiments/x", "", `{"id":"x","experimentId":"x","status":null}`, Experiment{ID: "x", ExperimentID: "x"}},
+		{"history", func(c *Client) (any, error) { return c.ExperimentHistory(t.Context(), "p", "x/1") },
+			"GET /projects/p/experiments/x%2F1/history", "",
+			`[{"status":null,"changed_at":"2024-01-01T00:00:00Z","recorded_at":"2024-01-01T00:00:01Z"},` +
+				`{"status":"running","changed_at":"2024-01-02T00:00:00Z","recorded_at":"2024-01-02T00:00:01Z"}]` + "\n",
+			[]ExperimentStatusChange{
+				{nil, time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2024, 1, 1, 0, 0, 1, 0, time.UTC)},
+				{new(Running), time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC), time.Date(2024, 1, 2, 0, 0, 1, 0, time.UTC)},
+			}},
 		{"project", func(c *Client) (any, error) { return c.Project(t.Context(), "p") },
 			"GET /projects/p", "", `{"id":"p","title":"T"}`, Project{"p", "T"}},
 		{"region", func(c *Client) (any, error) { return c.Region(t.Context(), "p", time.Time{}) },
