@@ -183,6 +183,7 @@ func testGetFromAll(t *testing.T, environ map[string]string) {
 		{"no such status", environ, []string{"experiments", "--status", "done"}, exitUsage, "", "--status must be one of"},
 		{"experiment", keyless, []string{"experiment", "exp_untitled7bf"}, 0, `"flow_ids": null`, ""},
 		{"no such experiment", environ, []string{"experiment", "none"}, exitFailure, "", "experiment_not_found"},
+		{"history", keyless, []string{"experiment", "exp_untitled7bf", "--history"}, 0, `"changed_at": "2026-09-30T16:05:00.25Z"`, ""},
 		{"project", keyless, []string{"project"}, 0, `"title": "Homes and care"`, ""},
 		{"no such project", keyless, []string{"project", "--project", "none"}, exitFailure, "", "project_not_found"},
 	} {

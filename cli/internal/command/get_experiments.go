@@ -29,7 +29,8 @@ func (g *getExperiments) Run(s *Session, c *commands) error {
 type getExperiment struct {
 	apiFlags
 	outputFlags
-	ID string `arg:"" help:"The experiment's id."`
+	History bool   `help:"Print all changes of its status, the oldest first, instead."`
+	ID      string `arg:"" help:"The experiment's id."`
 }
 
 // Help shows examples.
@@ -39,16 +40,21 @@ func (getExperiment) Help() string {
 Examples:
 
 	lectern get experiment exp_language2tz --env-file .lectern/demo.env
-	lectern get experiment exp_language2tz --raw | jq '.variants | fromjson | keys'`
+	lectern get experiment exp_language2tz --raw | jq '.variants | fromjson | keys'
+	lectern get experiment exp_language2tz --history`
 }
 
-// Run prints the experiment.
+// Run prints the experiment, or its history.
 func (g *getExperiment) Run(s *Session) error {
 	reader, err := g.keylessClient(interactive(), s.Err)
 	if err != nil {
 		return err
 	}
-	body, err := reader.ExperimentJSON(s.Context, g.Project, g.ID)
+	read := reader.ExperimentJSON
+	if g.History {
+		read = reader.ExperimentHistoryJSON
+	}
+	body, err := read(s.Context, g.Project, g.ID)
 	return g.printOne(s, body, err)
 }
 
