@@ -92,19 +92,27 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 	})
 	report.done()
 	if d, ok := to.(*postgres.Destination); ok && d.AsText() > 0 {
-		c.note(s, "%d entries have data that jsonb cannot hold; it is in the column entry_data_text.", d.AsText())
+		c.note(s, "%s data that jsonb cannot hold; it is in the column entry_data_text.", counted(d.AsText(), "entry has", "entries have"))
 	}
 	if to.Full() {
 		c.note(s, tooManyKeys, columns.Most)
 	}
 	if err != nil {
 		if result.Changes > 0 {
-			c.note(s, "%d changes were copied to the %s; the same command goes on from there.", result.Changes, to)
+			c.note(s, "%s copied to the %s; the same command goes on from there.", counted(result.Changes, "change was", "changes were"), to)
 		}
 		return err
 	}
-	c.note(s, "Copied %d changes (%s). The %s is current.", result.Changes, size(result.Bytes), to)
+	c.note(s, "Copied %s (%s). The %s is current.", counted(result.Changes, "change", "changes"), size(result.Bytes), to)
 	return nil
+}
+
+// counted returns n with one if n is 1, else with many.
+func counted(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func (f *syncCommand) source() replicate.Source {
@@ -216,7 +224,7 @@ func (r *syncReport) show(p replicate.Progress) {
 	if !p.Current {
 		standing = fmt.Sprintf("about %d%% of the way", p.Percent())
 	}
-	text := fmt.Sprintf("%d changes, %s, %s", p.Changes, size(p.Bytes), standing)
+	text := fmt.Sprintf("%s, %s, %s", counted(p.Changes, "change", "changes"), size(p.Bytes), standing)
 	now := r.now()
 	switch {
 	case r.bar != nil && r.endless:

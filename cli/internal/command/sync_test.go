@@ -39,8 +39,8 @@ func TestSync(t *testing.T) {
 	environ := map[string]string{"LECTERN_URL": s.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": key, "LECTERN_SYNC_TO": pgtest.Database(t, empty).OwnerURL}
 
 	r := lectern(t, "", environ, "sync", "--schema", "shop")
-	if r.code != exitOK || r.out != "" || !strings.Contains(r.err, "Copied 1 changes") || !strings.Contains(r.err, "The schema shop of database") ||
-		!strings.Contains(r.err, "1 entries have data that jsonb cannot hold") {
+	if r.code != exitOK || r.out != "" || !strings.Contains(r.err, "Copied 1 change (") || !strings.Contains(r.err, "The schema shop of database") ||
+		!strings.Contains(r.err, "1 entry has data that jsonb cannot hold") {
 		t.Errorf("%+v", r)
 	}
 	conn, err := pgx.Connect(t.Context(), environ["LECTERN_SYNC_TO"])
