@@ -152,8 +152,16 @@ func (s *Session) fail(err error) int {
 	return exitFailure
 }
 
+// oneLine returns the text of err as one line, in which each line of err stands once.
 func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	var lines []string
+	for _, line := range strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }) {
+		// pgx tries an address with TLS and without, and gives the same line for both.
+		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
 }
 
 // advice says what to do about an error that the API answered.

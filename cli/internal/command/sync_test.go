@@ -94,7 +94,8 @@ func TestSync(t *testing.T) {
 		{"page size", []string{"--page-size", "0"}, exitUsage, "1 or more"},
 		{"another project's key", []string{"--project", "pr_2", "--schema", "other"}, exitFailure, "check the key"},
 		{"another project's copy", []string{"--project", "pr_2", "--schema", "shop"}, exitFailure, `a copy of project "pr_1", not of "pr_2"`},
-		{"no Postgres", []string{"--to", "postgres://u:secret-1@127.0.0.1:1/d"}, exitFailure, "nothing listens there"},
+		{"no Postgres", []string{"--to", "postgres://u:secret-1@127.0.0.1:1/d"}, exitFailure,
+			"database=d`: 127.0.0.1:1 (127.0.0.1): dial error: dial tcp 127.0.0.1:1: connect: connection refused; nothing listens there"},
 	} {
 		r := lectern(t, "", environ, append([]string{"sync"}, tt.args...)...)
 		if r.code != tt.code || !strings.Contains(r.err, tt.says) || strings.Contains(r.err, "secret-1") {
