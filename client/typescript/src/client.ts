@@ -1,0 +1,261 @@
+import { IncompleteError } from "./errors.js";
+import { lines } from "./lines.js";
+import { type ClientOptions, type RequestOptions, retryAfter, sleep, Transport } from "./transport.js";
+import type {
+  Change,
+  ChangePage,
+  ChangeQuery,
+  Embeddable,
+  EmbeddableQuery,
+  EmbeddableVersion,
+  EmbeddableVersionWithDefinition,
+  EmbeddableWithDefinition,
+  Entry,
+  EntryEvent,
+  EntryPageViews,
+  EntryQuery,
+  EventQuery,
+  Experiment,
+  ExperimentQuery,
+  PageViewQuery,
+  Paging,
+  Project,
+  StatusChange,
+  VersionQuery,
+} from "./types.js";
+
+const json = "application/json";
+const ndjson = "application/x-ndjson";
+const defaultPageSize = 1000;
+const greatestPageSize = 1_000_000;
+const defaultWaitSeconds = 30;
+
+/**
+ * Client reads one deployment of the API.
+ *
+ * Requests that the server wants repeated later (429, 503), that a gateway failed (502, 504) or whose connection broke
+ * are sent again within the bounds of Retry. When a page of a list breaks in its middle, the client asks for that page
+ * again and leaves out the records that it handed out already in the same wording. So a record that does not change
+ * comes exactly once.
+ */
+export class Client {
+  readonly #transport: Transport;
+
+  constructor(options: ClientOptions) {
+    this.#transport = new Transport(options);
+  }
+
+  /** entries reads the project's entries, the last updated first unless the query says otherwise. */
+  entries(projectId: string, query: EntryQuery = {}, options: RequestOptions = {}): AsyncIterable<Entry> {
+    return this.#list(path("projects", projectId, "entries"), query, options);
+  }
+
+  /** entry reads one entry. */
+  entry(projectId: string, entryId: string, options: RequestOptions = {}): Promise<Entry> {
+    return this.#one(path("projects", projectId, "entries", entryId), options);
+  }
+
+  /** events reads the events of an entry, the latest first unless the query says otherwise. */
+  events(projectId: string, entryId: string, query: EventQuery = {}, options: RequestOptions = {}): AsyncIterable<EntryEvent> {
+    return this.#list(path("projects", projectId, "entries", entryId, "events"), query, options);
+  }
+
+  /** pageViews reads the project's entries with their page views, the last updated entry first unless the query says otherwise. */
+  pageViews(projectId: string, query: PageViewQuery = {}, options: RequestOptions = {}): AsyncIterable<EntryPageViews> {
+    return this.#list(path("projects", projectId, "entries-page-views"), query, options);
+  }
+
+  /**
+   * changes follows the project's change feed, page by page: apply a page, then keep its nextCursor. It goes on until
+   * the signal aborts, the consumer stops, or an error ends it; with a wait of 0, until the reader is current. A page
+   * comes whole or not at all.
+   */
+  changes(projectId: string, query: ChangeQuery = {}, options: RequestOptions = {}): AsyncIterable<ChangePage> {
+    return this.#follow(path("projects", projectId, "entries-changes"), query, options);
+  }
+
+  /** embeddables reads the project's embeddables, by id. */
+  embeddables(projectId: string, query: EmbeddableQuery = {}, options: RequestOptions = {}): AsyncIterable<Embeddable> {
+    return this.#list(path("projects", projectId, "embeddables"), query, options);
+  }
+
+  /** embeddable reads one embeddable with its definition. */
+  embeddable(projectId: string, embeddableId: string, options: RequestOptions = {}): Promise<EmbeddableWithDefinition> {
+    return this.#one(path("projects", projectId, "embeddables", embeddableId), options);
+  }
+
+  /** versions reads the saved versions of an embeddable, the highest number first unless the query says otherwise. */
+  versions(projectId: string, embeddableId: string, query: VersionQuery = {}, options: RequestOptions = {}): AsyncIterable<EmbeddableVersion> {
+    return this.#list(path("projects", projectId, "embeddables", embeddableId, "versions"), query, options);
+  }
+
+  /** version reads one version of an embeddable with its definition. */
+  version(projectId: string, embeddableId: string, versionNumber: number, options: RequestOptions = {}): Promise<EmbeddableVersionWithDefinition> {
+    return this.#one(path("projects", projectId, "embeddables", embeddableId, "versions", String(versionNumber)), options);
+  }
+
+  /** experiments reads the project's experiments, the latest created first. */
+  experiments(projectId: string, query: ExperimentQuery = {}, options: RequestOptions = {}): AsyncIterable<Experiment> {
+    return this.#list(path("projects", projectId, "experiments"), query, options);
+  }
+
+  /** experiment reads one experiment. */
+  experiment(projectId: string, experimentId: string, options: RequestOptions = {}): Promise<Experiment> {
+    return this.#one(path("projects", projectId, "experiments", experimentId), options);
+  }
+
+  /** experimentHistory reads the changes of an experiment's status, the oldest first. */
+  experimentHistory(projectId: string, experimentId: string, options: RequestOptions = {}): Promise<StatusChange[]> {
+    return this.#one(path("projects", projectId, "experiments", experimentId, "history"), options);
+  }
+
+  /** project reads the project itself. */
+  project(projectId: string, options: RequestOptions = {}): Promise<Project> {
+    return this.#one(path("projects", projectId), options);
+  }
+
+  async #one<T>(target: string, { signal }: RequestOptions): Promise<T> {
+    const failed = this.#transport.retries(signal);
+    for (;;) {
+      try {
+        const response = await this.#transport.send(target, json, signal);
+        const text = await response.text().catch((cause: unknown) => {
+          throw new IncompleteError("the answer was cut off", { cause });
+        });
+        return parse(text) as T;
+      } catch (error) {
+        await failed(error);
+      }
+    }
+  }
+
+  async *#list<T>(list: string, query: Paging, { signal }: RequestOptions): AsyncGenerator<T, void, undefined> {
+    const { limit = Infinity, pageSize = defaultPageSize, cursor: start, ...filters } = query;
+    checkPageSize("pageSize", pageSize);
+    if (!(limit >= 0)) throw new RangeError(`limit ${limit}: want 0 or more`);
+    // The texts of the records that the current page has given, and of those that a page gave before it broke, by how
+    // often. The latter outlive their page, since its second answer may end earlier in the list.
+    let given: string[] = [];
+    const repeated = new Map<string, number>();
+    let left = limit;
+    for (let cursor = start || undefined, ended = false; left > 0 && !ended; ) {
+      const target = list + search({ ...filters, limit: Math.min(pageSize, left), cursor });
+      let failed = this.#transport.retries(signal);
+      for (;;) {
+        let progress = false;
+        try {
+          const response = await this.#transport.send(target, ndjson, signal);
+          const next = response.headers.get("X-Next-Cursor") ?? undefined;
+          for await (const complete of lines(bodyOf(response))) {
+            for (const line of complete) {
+              signal?.throwIfAborted();
+              const record = parse(line) as T;
+              given.push(line);
+              const times = repeated.get(line);
+              if (times === undefined) {
+                progress = true;
+                yield record;
+                if (--left <= 0) return;
+              } else if (times > 1) {
+                repeated.set(line, times - 1);
+              } else {
+                repeated.delete(line);
+              }
+            }
+          }
+          given = [];
+          cursor = next;
+          ended = next === undefined;
+          break;
+        } catch (error) {
+          for (const line of given) repeated.set(line, (repeated.get(line) ?? 0) + 1);
+          given = [];
+          // Attempts are counted from the last one that brought a record.
+          if (progress) failed = this.#transport.retries(signal);
+          await failed(error);
+        }
+      }
+    }
+  }
+
+  async *#follow(feed: string, query: ChangeQuery, { signal }: RequestOptions): AsyncGenerator<ChangePage, void, undefined> {
+    const { limit = defaultPageSize, types = [], wait = defaultWaitSeconds } = query;
+    checkPageSize("limit", limit);
+    let cursor = query.cursor || undefined;
+    for (;;) {
+      const target = feed + search({ types: types.join(",") || undefined, wait, limit, cursor });
+      const { page, waitMs } = await this.#changePage(target, signal);
+      yield page;
+      if (page.current && wait === 0) return;
+      cursor = page.nextCursor;
+      if (waitMs > 0) await sleep(waitMs, signal);
+    }
+  }
+
+  async #changePage(target: string, signal: AbortSignal | undefined): Promise<{ page: ChangePage; waitMs: number }> {
+    const failed = this.#transport.retries(signal);
+    for (;;) {
+      try {
+        const { body, headers } = await this.#transport.send(target, ndjson, signal);
+        const nextCursor = headers.get("X-Next-Cursor");
+        const lastSeq = headers.get("X-Last-Seq");
+        if (!nextCursor || !lastSeq) {
+          throw new Error("the answer has no X-Next-Cursor or no X-Last-Seq: does something in between remove headers?");
+        }
+        const changes: Change[] = [];
+        for await (const complete of lines(bodyOf({ body }))) {
+          for (const line of complete) changes.push(parse(line) as Change);
+        }
+        const page = { changes, nextCursor, current: !headers.has("Link"), lastSeq: Number(lastSeq) };
+        return { page, waitMs: retryAfter(headers.get("Retry-After")) ?? 0 };
+      } catch (error) {
+        await failed(error);
+      }
+    }
+  }
+}
+
+/** bodyOf returns the body of an answer. Only an answer without content has none. */
+function bodyOf({ body }: { body: ReadableStream<Uint8Array> | null }): ReadableStream<Uint8Array> {
+  if (!body) throw new Error("the server answered without a body");
+  return body;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The engine's own message would quote the record.
+    throw new Error("the server answered a record that is not JSON");
+  }
+}
+
+function checkPageSize(name: string, size: number): void {
+  if (!Number.isInteger(size) || size < 1 || size > greatestPageSize) {
+    throw new RangeError(`${name} ${size}: want a whole number from 1 to 1,000,000`);
+  }
+}
+
+/** path joins escaped segments, so that an identifier may hold slashes. */
+function path(...segments: string[]): string {
+  return segments
+    .map((segment) => {
+      // fetch resolves these segments, also when they are escaped: the request would go to another path.
+      if (segment === "" || segment === "." || segment === "..") {
+        throw new TypeError(`identifier "${segment}": it cannot be part of a path`);
+      }
+      return `/${encodeURIComponent(segment)}`;
+    })
+    .join("");
+}
+
+type Parameter = string | number | boolean | Date | undefined;
+
+/** search returns the parameters that are set, as the query of an address. */
+function search(parameters: Record<string, Parameter>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined) query.set(name, value instanceof Date ? value.toISOString() : String(value));
+  }
+  return `?${query}`;
+}

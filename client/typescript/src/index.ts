@@ -1,0 +1,32 @@
+export { Client } from "./client.js";
+export type { ClientOptions, RequestOptions, Retry } from "./transport.js";
+export { APIError, ConnectionError, IncompleteError } from "./errors.js";
+export type {
+  Change,
+  ChangePage,
+  ChangeQuery,
+  ChangeType,
+  Embeddable,
+  EmbeddableQuery,
+  EmbeddableVersion,
+  EmbeddableVersionWithDefinition,
+  EmbeddableWithDefinition,
+  Entry,
+  EntryChange,
+  EntryEvent,
+  EntryPageViews,
+  EntryQuery,
+  ErrorCode,
+  EventChange,
+  EventQuery,
+  Experiment,
+  ExperimentQuery,
+  FeedEvent,
+  PageView,
+  PageViewQuery,
+  Paging,
+  Project,
+  RemovalChange,
+  StatusChange,
+  VersionQuery,
+} from "./types.js";

@@ -1,0 +1,217 @@
+import { APIError, ConnectionError, IncompleteError } from "./errors.js";
+import type { ErrorCode } from "./types.js";
+
+/** ClientOptions says which deployment a client reads, and how. */
+export interface ClientOptions {
+  /** baseURL is an absolute http or https URL, which may have a path. */
+  baseURL: string;
+  /** apiKey is sent as X-Api-Key. */
+  apiKey?: string | undefined;
+  /** fetch sends the requests. Default: the global fetch. */
+  fetch?: typeof fetch | undefined;
+  /** retry bounds how often and how long a request is tried again. */
+  retry?: Partial<Retry> | undefined;
+}
+
+/** Retry bounds how often and how long a request is tried again. */
+export interface Retry {
+  /** attempts is how often a request is sent at most, the first time included. Default: 8. It may be Infinity. */
+  attempts: number;
+  /**
+   * baseMs is the wait before the second attempt, where the server names none, in milliseconds. Default: 200. It
+   * doubles with each further attempt up to longestMs; the real wait is a random part of it, at least half.
+   */
+  baseMs: number;
+  /** longestMs bounds one wait, in milliseconds. Default: 120,000. When the server asks for a longer one, the request fails at once. */
+  longestMs: number;
+  /** onRetry is told before each wait what failed and how long the wait is. */
+  onRetry?: ((error: Error, waitMs: number) => void) | undefined;
+}
+
+/** RequestOptions are the options of one call. */
+export interface RequestOptions {
+  /** signal ends the call with its reason. */
+  signal?: AbortSignal | undefined;
+}
+
+const longestErrorBody = 64 << 10;
+// A longer timer of a browser or of Node fires at once.
+const longestTimerMs = 2 ** 31 - 1;
+
+/** Transport sends requests to one deployment. */
+export class Transport {
+  readonly #base: string;
+  readonly #apiKey: string;
+  readonly #fetch: typeof fetch;
+  readonly #retry: Retry;
+
+  constructor(options: ClientOptions) {
+    this.#base = checkBase(options.baseURL);
+    this.#apiKey = options.apiKey ?? "";
+    // Headers would name the value in its error.
+    if (!/^[\x21-\x7e]*$/.test(this.#apiKey)) throw new TypeError("apiKey: want printable ASCII without spaces");
+    this.#fetch = options.fetch ?? globalThis.fetch.bind(globalThis);
+    this.#retry = { attempts: 8, baseMs: 200, longestMs: 120_000, ...options.retry };
+  }
+
+  /** send sends a GET once. It returns a successful answer and throws any other. */
+  async send(target: string, accept: string, signal: AbortSignal | undefined): Promise<Response> {
+    const headers: Record<string, string> = { Accept: accept };
+    if (this.#apiKey !== "") headers["X-Api-Key"] = this.#apiKey;
+    const send = this.#fetch;
+    let response: Response;
+    try {
+      response = await send(this.#base + target, {
+        headers,
+        signal: signal ?? null,
+        // A redirect would carry the key to another host.
+        redirect: "manual",
+        credentials: "omit",
+        cache: "no-store",
+        referrerPolicy: "no-referrer",
+      });
+    } catch (cause) {
+      const reason = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
+      throw new ConnectionError(this.#redact(`no answer: ${reason instanceof Error ? reason.message || codeOf(reason) : String(reason)}`), { cause });
+    }
+    if (!response.ok) throw await this.#refusal(response);
+    const type = response.headers.get("Content-Type") ?? "";
+    if (type.split(";")[0]?.trim().toLowerCase() !== accept) {
+      await response.body?.cancel();
+      throw new Error(`the server answered ${type || "no Content-Type"} instead of ${accept}: is baseURL the API's?`);
+    }
+    return response;
+  }
+
+  /**
+   * retries returns a function that is called with each error of a request. It waits for as long as is due before the
+   * next attempt, or throws: the signal's reason, or the error when there is no further attempt.
+   */
+  retries(signal: AbortSignal | undefined): (error: unknown) => Promise<void> {
+    let attempt = 0;
+    return async (error) => {
+      signal?.throwIfAborted();
+      attempt++;
+      const wait = this.#wait(error, attempt);
+      if (wait === undefined) throw error;
+      this.#retry.onRetry?.(error as Error, wait);
+      await sleep(wait, signal);
+    };
+  }
+
+  /** #wait returns how long to wait before the next attempt; undefined if there is none. */
+  #wait(error: unknown, attempt: number): number | undefined {
+    const { attempts, baseMs, longestMs } = this.#retry;
+    if (attempt >= attempts) return undefined;
+    const backoff = Math.min(baseMs * 2 ** (attempt - 1), longestMs);
+    if (error instanceof APIError) {
+      if (![429, 502, 503, 504].includes(error.status)) return undefined;
+      const asked = error.retryAfterMs ?? 0;
+      if (asked > longestMs) return undefined;
+      // Clients that were sent away together must not come back together.
+      if (asked > 0) return asked + Math.random() * Math.min(backoff, asked);
+    } else if (error instanceof ConnectionError) {
+      if (isLasting(error)) return undefined;
+    } else if (!(error instanceof IncompleteError)) {
+      return undefined;
+    }
+    return (backoff * (1 + Math.random())) / 2;
+  }
+
+  async #refusal(response: Response): Promise<APIError> {
+    const requestId = response.headers.get("X-Request-Id") ?? "";
+    const retryAfterMs = retryAfter(response.headers.get("Retry-After"));
+    const { status } = response;
+    const text = this.#redact(await readStart(response));
+    try {
+      const { error, ...context } = JSON.parse(text) as { error: { code: ErrorCode; message: string } };
+      if (typeof error.code === "string" && typeof error.message === "string") {
+        return new APIError(error.message, { status, code: error.code, requestId, retryAfterMs, context });
+      }
+    } catch {
+      // The body is not the API's: the status says what there is to say.
+    }
+    let message = `the server answered ${`${status} ${response.statusText}`.trim()}`;
+    if (response.type === "opaqueredirect" || (status >= 300 && status < 400)) {
+      const where = response.headers.get("Location");
+      message = `the server answered a redirect${where ? ` to ${where}` : ""}, which is not followed`;
+    }
+    return new APIError(this.#redact(message), { status, requestId, retryAfterMs });
+  }
+
+  /** #redact takes the key out of a text that others wrote. */
+  #redact(text: string): string {
+    return this.#apiKey === "" ? text : text.replaceAll(this.#apiKey, "[redacted]");
+  }
+}
+
+/** sleep waits for that many milliseconds. It throws the signal's reason when the signal aborts. */
+export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const abort = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    }, Math.min(ms, longestTimerMs));
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+}
+
+/** retryAfter reads the header of that name (RFC 9110, section 10.2.3), seconds or a date, as milliseconds. */
+export function retryAfter(header: string | null): number | undefined {
+  if (header === null || header.trim() === "") return undefined;
+  const ms = /^\s*\d+\s*$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
+  return Number.isNaN(ms) ? undefined : Math.max(ms, 0);
+}
+
+/** checkBase returns the base without a slash at its end. */
+function checkBase(baseURL: string): string {
+  let url: URL;
+  try {
+    url = new URL(baseURL);
+  } catch {
+    throw new TypeError(`baseURL "${baseURL}": want http://HOST or https://HOST`);
+  }
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw new TypeError(`baseURL "${baseURL}": want http://HOST or https://HOST`);
+  }
+  if (url.username || url.password || url.search || url.hash) {
+    throw new TypeError(`baseURL of host "${url.host}": want neither user, query nor fragment`);
+  }
+  return (url.origin + url.pathname).replace(/\/+$/, "");
+}
+
+/** isLasting reports whether another attempt meets the same error. Only Node says so: the name is unknown, or the certificate wrong. */
+function isLasting(error: ConnectionError): boolean {
+  const code = codeOf((error.cause as Error | undefined)?.cause);
+  return code === "ENOTFOUND" || /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_INVALID_URL/.test(code);
+}
+
+/** codeOf returns the code that Node gives to errors of the network. */
+function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  return typeof code === "string" ? code : "";
+}
+
+/** readStart reads the start of a body as text; what there is of it, if it breaks off. */
+async function readStart(response: Response): Promise<string> {
+  if (!response.body) return "";
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  try {
+    while (text.length < longestErrorBody) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      text += decoder.decode(value, { stream: true });
+    }
+  } catch {
+    // A broken body of an error is no error of its own.
+  }
+  reader.cancel().catch(() => {});
+  return text;
+}

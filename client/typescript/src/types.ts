@@ -1,0 +1,93 @@
+import type { components, operations } from "./schema.js";
+
+type Schemas = components["schemas"];
+
+export type Entry = Schemas["Entry"];
+export type EntryEvent = Schemas["EntryEvent"];
+export type FeedEvent = Schemas["FeedEvent"];
+export type PageView = Schemas["PageView"];
+export type EntryPageViews = Schemas["EntryPageViews"];
+export type Change = Schemas["Change"];
+export type EntryChange = Schemas["EntryChange"];
+export type EventChange = Schemas["EventChange"];
+export type RemovalChange = Schemas["RemovalChange"];
+export type Embeddable = Schemas["Embeddable"];
+export type EmbeddableWithDefinition = Schemas["EmbeddableWithDefinition"];
+export type EmbeddableVersion = Schemas["EmbeddableVersion"];
+export type EmbeddableVersionWithDefinition = Schemas["EmbeddableVersionWithDefinition"];
+export type Experiment = Schemas["Experiment"];
+export type Project = Schemas["Project"];
+export type ErrorCode = Schemas["ErrorCode"];
+
+/** StatusChange is a change of an experiment's status. */
+// Written by hand: take it from the schema once the description has this operation.
+export interface StatusChange {
+  status: Experiment["status"];
+  /** changed_at is when the source changed the status. */
+  changed_at: string;
+  /** recorded_at is when the change was recorded here. */
+  recorded_at: string;
+}
+
+/** Paging says how a list is read. */
+export interface Paging {
+  /** limit is the greatest number of records in all. Default: all that there are. */
+  limit?: number | undefined;
+  /** pageSize is how many records one request asks for, 1 to 1,000,000. Default: 1,000. The text of one page is kept in memory. */
+  pageSize?: number | undefined;
+  /** cursor starts where an earlier page of the same query ended. */
+  cursor?: string | undefined;
+}
+
+type ParametersOf<Operation extends keyof operations> = NonNullable<operations[Operation]["parameters"]["query"]>;
+
+/** Filters are the parameters of an operation, as the API names them. A time may also be a Date. */
+type Filters<Operation extends keyof operations> = {
+  [Name in Exclude<keyof ParametersOf<Operation>, keyof Paging>]?:
+    | ParametersOf<Operation>[Name]
+    | (Name extends "updated_after" | "updated_before" ? Date : never)
+    | undefined;
+};
+
+/** EntryQuery selects entries. */
+export interface EntryQuery extends Paging, Filters<"listEntries"> {}
+/** EventQuery selects events of one entry. */
+export interface EventQuery extends Paging, Filters<"listEntryEvents"> {}
+/** PageViewQuery selects the entries whose page views are read. */
+export interface PageViewQuery extends Paging, Filters<"listEntriesPageViews"> {}
+/** EmbeddableQuery selects embeddables. */
+export interface EmbeddableQuery extends Paging, Filters<"listEmbeddables"> {}
+/** VersionQuery selects versions of one embeddable. */
+export interface VersionQuery extends Paging, Filters<"listEmbeddableVersions"> {}
+/** ExperimentQuery selects experiments. */
+export interface ExperimentQuery extends Paging, Filters<"listExperiments"> {}
+
+/** ChangeType is the type of a change. */
+export type ChangeType = Change["change"];
+
+/** ChangeQuery selects changes of a project. */
+export interface ChangeQuery {
+  /** cursor is the nextCursor of an earlier page of the same project and types. Default: the beginning. */
+  cursor?: string | undefined;
+  /** limit is the greatest number of changes in one page, 1 to 1,000,000. Default: 1,000. */
+  limit?: number | undefined;
+  /** types are the types to read. Default: all. A cursor is good for the same types only. */
+  types?: readonly ChangeType[] | undefined;
+  /**
+   * wait is for how many seconds an empty answer waits for a change, at most 60. Default: 30. With 0, the feed ends
+   * after the first page that is current.
+   */
+  wait?: number | undefined;
+}
+
+/** ChangePage is one page of a change feed. */
+export interface ChangePage {
+  /** changes may be empty, also when the reader is not current. */
+  changes: Change[];
+  /** nextCursor continues after this page. It never expires. */
+  nextCursor: string;
+  /** current reports that the reader has all changes that there are. */
+  current: boolean;
+  /** lastSeq is the number of the project's newest change; 0 for none. */
+  lastSeq: number;
+}
