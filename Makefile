@@ -41,6 +41,7 @@ generate: ## bring generated files and tables up to date
 	@{ echo ./k8s; scripts/modules; } | awk '!seen[$$0]++' | while read -r module; do go generate "$$module/..." || exit 1; done
 	@go run ./shared/config/configdoc $(wildcard docs/*.md)
 	@GOWORK=off go -C charts run ./generate -root ..
+	@scripts/generate-typescript
 
 bench: ## measure the services beside their limits (NAME=list_10 for some, COMPARE=FILE, GROW=100, PEERS=1; CITUS=1 for those of a Citus cluster, with CITUS_KIT)
 	@scripts/setup postgres redis wrk nginx

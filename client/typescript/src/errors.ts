@@ -10,7 +10,7 @@ export class APIError extends Error {
   /** requestId is the answer's X-Request-Id, by which the operator finds the request. */
   readonly requestId: string;
   /** retryAfterMs is how long the server asked to wait, in milliseconds, if it did. */
-  readonly retryAfterMs?: number;
+  declare readonly retryAfterMs?: number;
   /** context holds the body's other fields, such as projectId, entryId and parameter. */
   readonly context: Record<string, unknown>;
 
