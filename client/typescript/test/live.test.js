@@ -1,0 +1,172 @@
+// Reads a local run of Lectern: LECTERN names the program, which `make up` builds.
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { chmod, cp, mkdtemp, readFile, rm } from "node:fs/promises";
+import http from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+
+import { Client } from "../dist/index.js";
+import { all } from "./faulty.js";
+
+const run = promisify(execFile);
+const here = new URL("..", import.meta.url).pathname;
+const project = "pr_demo";
+
+describe("a local run", { timeout: 120_000 }, () => {
+  let folder, lectern, url, key, client;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "lectern-typescript-"));
+    await chmod(folder, 0o755); // Postgres runs as another user.
+    const arguments_ = ["up", "--quiet", "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0", "--folder", join(folder, "run")];
+    lectern = spawn(process.env.LECTERN ?? join(here, "../../bin/lectern"), arguments_, { stdio: ["ignore", "ignore", "inherit"] });
+    const environment = join(folder, "run/demo.env");
+    while (!existsSync(environment)) {
+      assert.equal(lectern.exitCode, null, "lectern up ended");
+      await sleep(100);
+    }
+    const variables = Object.fromEntries([...(await readFile(environment, "utf8")).matchAll(/^(?:export )?(\w+)=["']?(.*?)["']?$/gm)].map(([, name, value]) => [name, value]));
+    url = variables.LECTERN_URL;
+    key = variables.LECTERN_API_KEY;
+    client = new Client({ baseURL: url, apiKey: key });
+  });
+  after(async () => {
+    if (lectern && lectern.exitCode === null) {
+      lectern.kill("SIGTERM");
+      await once(lectern, "exit");
+    }
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  /** curl returns the records of an address as another program reads them. */
+  async function curl(address) {
+    const { stdout } = await run("curl", ["-sf", "-H", `X-Api-Key: ${key}`, "-H", "Accept: application/x-ndjson", url + address], { maxBuffer: 1 << 30 });
+    return stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
+  }
+
+  test("lists and the feed equal what curl reads", async () => {
+    const entries = await curl(`/projects/${project}/entries?limit=1000000`);
+    assert.equal(entries.length, 10_000);
+    assert.deepEqual(await all(client.entries(project)), entries);
+    assert.deepEqual(await all(client.entries(project, { pageSize: 777, direction: "ASC", sort: "created_at" })),
+      await curl(`/projects/${project}/entries?limit=1000000&direction=ASC&sort=created_at`));
+    assert.deepEqual(await all(client.pageViews(project, { include_urls: true, limit: 1500 })),
+      await curl(`/projects/${project}/entries-page-views?include_urls=true&limit=1500`));
+    const pages = await all(client.changes(project, { wait: 0, limit: 20_000 }));
+    assert.deepEqual(pages.flatMap((page) => page.changes), await curl(`/projects/${project}/entries-changes?limit=1000000`));
+    assert.equal(pages.at(-1).current, true);
+    assert.equal(pages.at(-1).changes.at(-1).seq, pages.at(-1).lastSeq);
+  });
+
+  test("every other method gives what curl reads", async () => {
+    const base = `/projects/${project}`;
+    const [entry] = await all(client.entries(project, { limit: 1 }));
+    const [embeddable] = await all(client.embeddables(project, { limit: 1 }));
+    const [version] = await all(client.versions(project, embeddable.embeddable_id, { limit: 1 }));
+    const [experiment] = await all(client.experiments(project, { status: "running" }));
+    assert.equal(experiment.status, "running");
+    const ofEntry = `${base}/entries/${entry.entry_id}`;
+    const ofEmbeddable = `${base}/embeddables/${embeddable.embeddable_id}`;
+    assert.deepEqual(await all(client.events(project, entry.entry_id, { pageSize: 2 })), await curl(`${ofEntry}/events?limit=1000`));
+    assert.deepEqual(await all(client.embeddables(project, { pageSize: 1 })), await curl(`${base}/embeddables`));
+    assert.deepEqual(await all(client.versions(project, embeddable.embeddable_id, { direction: "ASC" })), await curl(`${ofEmbeddable}/versions?limit=1000&direction=ASC`));
+    assert.deepEqual(await all(client.experiments(project)), await curl(`${base}/experiments`));
+    for (const [address, record] of [
+      [ofEntry, await client.entry(project, entry.entry_id)],
+      [ofEmbeddable, await client.embeddable(project, embeddable.embeddable_id)],
+      [`${ofEmbeddable}/versions/${version.version_number}`, await client.version(project, embeddable.embeddable_id, version.version_number)],
+      [`${base}/experiments/${experiment.id}`, await client.experiment(project, experiment.id)],
+      [base, await client.project(project)],
+    ]) {
+      assert.deepEqual([record], await curl(address), address);
+    }
+    await assert.rejects(client.entry(project, "en_nope"), { status: 404, code: "entry_not_found", context: { entryId: "en_nope" } });
+    await assert.rejects(all(new Client({ baseURL: url }).entries(project)), { status: 401, code: "unauthorized" });
+  });
+
+  test("a page in a browser reads the same, and meets faults alike", async (t) => {
+    const browser = ["chromium", "chromium-browser", "google-chrome"].map((name) => `/usr/bin/${name}`).find(existsSync);
+    if (!browser && process.env.CI !== "true") return t.skip("needs Chromium");
+    let breaks = 2;
+    let redirected = 0;
+    const other = http.createServer((request, response) => {
+      redirected++;
+      response.writeHead(200, { "Access-Control-Allow-Origin": "*" }).end("[]");
+    });
+    const front = http.createServer();
+    const result = new Promise((resolve) => {
+      front.on("request", async (request, response) => {
+        if (request.url === "/") {
+          response.writeHead(200, { "Content-Type": "text/html" }).end('<!doctype html><script type="module" src="/page.js"></script>');
+        } else if (request.url === "/page.js" || request.url.startsWith("/dist/")) {
+          const file = request.url === "/page.js" ? "test/browser.js" : request.url;
+          response.writeHead(200, { "Content-Type": "text/javascript" }).end(await readFile(join(here, file)));
+        } else if (request.url === "/result") {
+          let body = "";
+          for await (const chunk of request) body += chunk;
+          response.end();
+          resolve(JSON.parse(body));
+        } else if (request.url.startsWith("/projects/redirect")) {
+          response.writeHead(302, { Location: `http://127.0.0.1:${other.address().port}/` }).end();
+        } else if (request.url.startsWith("/projects/")) {
+          const forward = http.request(url + request.url, { headers: { ...request.headers, host: new URL(url).host } }, (answer) => {
+            response.writeHead(answer.statusCode, answer.headers);
+            const cut = request.url.includes("cursor=") && breaks-- > 0;
+            if (cut) answer.once("data", (chunk) => response.write(chunk.subarray(0, chunk.length / 2), () => response.destroy()));
+            else answer.pipe(response);
+          });
+          forward.end();
+        } else {
+          response.writeHead(404).end();
+        }
+      });
+    });
+    for (const server of [front, other]) {
+      server.listen(0, "127.0.0.1");
+      await once(server, "listening");
+    }
+    const address = `http://127.0.0.1:${front.address().port}/`;
+    const profile = join(folder, "chromium");
+    const chromium = spawn(browser, [
+      "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+      "--disable-component-update", "--disable-sync", `--user-data-dir=${profile}`, `${address}#${key}`,
+    ], { stdio: "ignore", detached: true });
+    try {
+      const { entries, lastSeq, errors, retries } = await Promise.race([result, sleep(60_000, undefined, { ref: false }).then(() => assert.fail("the page gave no result"))]);
+      const want = await curl(`/projects/${project}/entries?limit=3000`);
+      assert.deepEqual(entries, want);
+      assert.deepEqual(retries, ["IncompleteError", "IncompleteError"]);
+      assert.ok(lastSeq > 0);
+      assert.deepEqual(errors, [["APIError", 404, "entry_not_found"], ["APIError", 0, ""], ["Error", null, null]]);
+      assert.equal(redirected, 0);
+    } finally {
+      process.kill(-chromium.pid, "SIGKILL");
+      for (const server of [front, other]) {
+        server.closeAllConnections();
+        server.close();
+      }
+    }
+  });
+
+  test("the package installs into a fresh project, type-checks there and runs", async () => {
+    const fresh = join(folder, "fresh");
+    await cp(new URL("fresh", import.meta.url), fresh, { recursive: true });
+    const npm = (folder, ...of) => run("npm", of, { cwd: folder });
+    await npm(here, "pack", "--pack-destination", folder);
+    const { version } = JSON.parse(await readFile(join(here, "package.json"), "utf8"));
+    const packed = join(folder, `lectern-client-${version}.tgz`);
+    const { stdout: listing } = await run("tar", ["tzf", packed]);
+    for (const name of ["package.json", "README.md", "LICENSE", "dist/index.js", "dist/index.d.ts"]) assert.match(listing, new RegExp(`^package/${name}$`, "m"));
+    assert.doesNotMatch(listing, /test|node_modules|src/);
+    await npm(fresh, "install", "--offline", "--no-audit", "--no-fund", packed);
+    await run(join(here, "node_modules/.bin/tsc"), ["--project", fresh]).catch(({ stdout }) => assert.fail(stdout));
+    const { stdout } = await run("node", [join(fresh, "read.js")], { env: { ...process.env, LECTERN_URL: url, LECTERN_API_KEY: key } });
+    assert.equal(stdout, "10000 entries, entry_not_found\n");
+  });
+});

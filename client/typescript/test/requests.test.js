@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { APIError, Client, ConnectionError, IncompleteError } from "../dist/index.js";
+import { all, cut, entries, entry, page, refuse, serve, text } from "./faulty.js";
+
+const key = "rk_secret_0123456789";
+
+test("an error of the API has its code, message, request and context", async (t) => {
+  const server = await serve(t, (request, response) => refuse(response, 404, "entry_not_found", {}, { entryId: "en_1" }));
+  await assert.rejects(new Client({ baseURL: server.url }).entry("pr_1", "en_1"), (error) => {
+    assert.ok(error instanceof APIError && error instanceof Error);
+    const { name, message, status, code, requestId, context } = error;
+    assert.deepEqual({ name, message, status, code, requestId, context }, {
+      name: "APIError", message: "It is entry_not_found.", status: 404, code: "entry_not_found", requestId: "req_1", context: { entryId: "en_1" },
+    });
+    return true;
+  });
+  assert.equal(server.requests.length, 1);
+});
+
+test("what may pass is tried again; a list goes on as if nothing had been", async (t) => {
+  const started = Date.now();
+  const server = await serve(t, (request, response, count) => {
+    if (count === 1) refuse(response, 429, "rate_limited", { "Retry-After": "1" });
+    else if (count === 2) refuse(response, 503, "unavailable", { "Retry-After": new Date(Date.now() + 2000).toUTCString() });
+    else if (count === 3) response.writeHead(502, { "Content-Type": "text/html" }).end("<h1>Bad gateway</h1>");
+    else if (count === 4) response.writeHead(504).end();
+    else if (count === 5) response.destroy();
+    else page(response, entries(0, 3));
+  });
+  const told = [];
+  const retry = { baseMs: 1, onRetry: (error, waitMs) => told.push([error.name, error.status, error.code, waitMs]) };
+  assert.deepEqual(await all(new Client({ baseURL: server.url, retry }).entries("pr_1")), entries(0, 3));
+  assert.deepEqual(told.map((of) => of.slice(0, 3)), [
+    ["APIError", 429, "rate_limited"], ["APIError", 503, "unavailable"], ["APIError", 502, ""], ["APIError", 504, ""], ["ConnectionError", undefined, undefined],
+  ]);
+  const [seconds, date, ...others] = told.map((of) => of[3]);
+  assert.ok(seconds >= 1000 && seconds <= 1001, `${seconds} ms after Retry-After: 1`);
+  assert.ok(date > 900 && date <= 2002, `${date} ms after a date two seconds away`);
+  others.forEach((wait, i) => assert.ok(wait >= 2 ** (i + 1) && wait <= 2 ** (i + 2), `${wait} ms before attempt ${i + 4}`));
+  assert.ok(Date.now() - started >= 1900, "it did not wait");
+});
+
+test("attempts and waits have bounds", async (t) => {
+  const server = await serve(t, (request, response) => refuse(response, 503, "unavailable", request.url.includes("/long") ? { "Retry-After": "3" } : {}));
+  const client = new Client({ baseURL: server.url, retry: { attempts: 3, baseMs: 1, longestMs: 2000 } });
+  await assert.rejects(client.project("short"), { status: 503 });
+  assert.equal(server.requests.length, 3);
+  await assert.rejects(client.project("long"), { status: 503, retryAfterMs: 3000 });
+  assert.equal(server.requests.length, 4);
+});
+
+test("a single record that is cut off is asked for again", async (t) => {
+  const whole = JSON.stringify(entry(1));
+  const headers = { "Content-Type": "application/json", "Content-Length": whole.length };
+  const server = await serve(t, (request, response, count) => {
+    if (count <= 2) cut(response, whole.slice(0, 9), headers);
+    else response.writeHead(200, headers).end(whole);
+  });
+  assert.deepEqual(await new Client({ baseURL: server.url, retry: { baseMs: 1 } }).entry("pr_1", "en_1"), entry(1));
+  server.requests.length = 0;
+  const once = new Client({ baseURL: (await serve(t, (request, response) => cut(response, whole.slice(0, 9), headers))).url, retry: { attempts: 1 } });
+  await assert.rejects(once.entry("pr_1", "en_1"), IncompleteError);
+});
+
+test("no answer is a ConnectionError", async (t) => {
+  const server = await serve(t, (request, response) => response.destroy());
+  await assert.rejects(new Client({ baseURL: server.url, apiKey: key, retry: { attempts: 2, baseMs: 1 } }).project("pr_1"), ConnectionError);
+  assert.equal(server.requests.length, 2);
+});
+
+test("the key stays with its host, and out of errors", async (t) => {
+  const other = await serve(t, (request, response) => page(response, []));
+  const server = await serve(t, (request, response) => {
+    assert.equal(request.headers["x-api-key"], key);
+    if (request.url.includes("/redirect")) response.writeHead(302, { Location: `${other.url}/${key}` }).end();
+    else refuse(response, 400, "invalid_parameter", {}, { echo: key, error: { code: "invalid_parameter", message: `No ${key}.` } });
+  });
+  const client = new Client({ baseURL: server.url, apiKey: key });
+  for (const [project, want] of [["redirect", /redirect .*not followed/], ["echo", /^No \[redacted\]\.$/]]) {
+    await assert.rejects(client.project(project), (error) => {
+      assert.match(error.message, want);
+      assert.ok(!`${error.stack} ${JSON.stringify(error)}`.includes(key), "the key is in the error");
+      return true;
+    });
+  }
+  assert.deepEqual(other.requests, []);
+  assert.throws(() => new Client({ baseURL: server.url, apiKey: `${key}\n` }), (error) => !error.message.includes(key));
+});
+
+test("answers that are not the API's end at once", async (t) => {
+  const server = await serve(t, (request, response) => {
+    if (request.url.includes("/html")) response.writeHead(200, { "Content-Type": "text/html; charset=utf-8" }).end("<p>Log in</p>");
+    else if (request.url.includes("/garbage")) response.writeHead(200, { "Content-Type": "application/x-ndjson" }).end(`${text(entries(0, 1))}{"entry_id":\n`);
+    else response.writeHead(500, { "Content-Type": "application/json" }).end('{"error":"a text"}');
+  });
+  const client = new Client({ baseURL: server.url });
+  await assert.rejects(all(client.entries("html")), /text\/html; charset=utf-8 instead of application\/x-ndjson/);
+  await assert.rejects(all(client.entries("garbage")), /not JSON/);
+  await assert.rejects(client.project("other"), { name: "APIError", status: 500, code: "", message: "the server answered 500 Internal Server Error" });
+  assert.equal(server.requests.length, 3);
+});
+
+test("an aborted signal ends a call at once, with its reason", async (t) => {
+  const server = await serve(t, (request, response) => {
+    if (request.url.includes("/body")) response.writeHead(200, { "Content-Type": "application/x-ndjson" }).write(text(entries(0, 1)));
+    else if (request.url.includes("/retry")) refuse(response, 503, "unavailable", { "Retry-After": "60" });
+    else if (request.url.includes("/feed")) page(response, [], { Link: "more", "X-Next-Cursor": "on", "X-Last-Seq": "1", "Retry-After": "60" });
+  });
+  const client = new Client({ baseURL: server.url });
+  const calls = {
+    "before an answer": (signal) => client.project("none", { signal }),
+    "within a body": (signal) => all(client.entries("body", {}, { signal })),
+    "in the wait for another attempt": (signal) => client.project("retry", { signal }),
+    "in the wait of a feed": (signal) => all(client.changes("feed", {}, { signal })),
+  };
+  for (const [name, call] of Object.entries(calls)) {
+    await t.test(name, async () => {
+      const reason = new Error("stopped");
+      const controller = new AbortController();
+      setTimeout(() => controller.abort(reason), 100);
+      const started = Date.now();
+      await assert.rejects(call(controller.signal), (error) => error === reason);
+      assert.ok(Date.now() - started < 5000);
+      await assert.rejects(call(AbortSignal.abort(reason)), (error) => error === reason);
+    });
+  }
+  await t.test("between records that have come already", async (t) => {
+    const whole = await serve(t, (request, response) => page(response, entries(0, 100)));
+    const controller = new AbortController();
+    const reason = new Error("stopped");
+    const got = [];
+    await assert.rejects(async () => {
+      for await (const record of new Client({ baseURL: whole.url }).entries("pr_1", {}, { signal: controller.signal })) {
+        if (got.push(record) === 3) controller.abort(reason);
+      }
+    }, (error) => error === reason);
+    assert.equal(got.length, 3);
+  });
+});
+
+test("a base that is no address is named", () => {
+  for (const baseURL of ["", "api", "/api", "api.example.com", "ftp://api.example.com"]) {
+    assert.throws(() => new Client({ baseURL }), { name: "TypeError", message: `baseURL "${baseURL}": want http://HOST or https://HOST` });
+  }
+  for (const baseURL of ["https://me:secret@host", "https://host?a=secret", "https://host#secret"]) {
+    assert.throws(() => new Client({ baseURL }), { message: 'baseURL of host "host": want neither user, query nor fragment' });
+  }
+});
+
+test("an experiment's history is read by its path", async (t) => {
+  const history = [{ status: "draft", changed_at: "2022-01-01T00:00:00Z", recorded_at: "2022-01-01T00:00:01Z" }];
+  const server = await serve(t, (request, response) => response.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify(history)));
+  assert.deepEqual(await new Client({ baseURL: server.url }).experimentHistory("pr_1", "a/b"), history);
+  assert.deepEqual(server.requests, ["/projects/pr_1/experiments/a%2Fb/history"]);
+});
