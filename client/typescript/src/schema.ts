@@ -337,6 +337,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/projects/{projectId}/experiments/{experimentId}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The project's id.
+                 * @example pr_demo
+                 */
+                projectId: components["parameters"]["projectId"];
+                /**
+                 * @description The experiment's id, percent-encoded where it needs to be.
+                 * @example exp_headline
+                 */
+                experimentId: components["parameters"]["experimentId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List an experiment's status changes
+         * @description All changes of an experiment's status, the oldest first. The first one is the status that it had when it was
+         *     first recorded here.
+         *
+         *     No key is asked for, unless the operator says so (`EXPERIMENTS_AUTH`).
+         */
+        get: operations["listExperimentStatusChanges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/projects/{projectId}": {
         parameters: {
             query?: never;
@@ -892,6 +926,24 @@ export interface components {
              * @enum {string|null}
              */
             status: "draft" | "running" | "paused" | "winner_picked" | "completed" | "discarded" | null;
+        };
+        /** @description A change of an experiment's status. Every field is always there. */
+        ExperimentStatusChange: {
+            /**
+             * @description Where the experiment stood from then on.
+             * @enum {string|null}
+             */
+            status: "draft" | "running" | "paused" | "winner_picked" | "completed" | "discarded" | null;
+            /**
+             * Format: date-time
+             * @description When the source changed it.
+             */
+            changed_at: string;
+            /**
+             * Format: date-time
+             * @description When the change was recorded here.
+             */
+            recorded_at: string;
         };
         /** @description A project. */
         Project: {
@@ -2473,6 +2525,65 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Experiment"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["ExperimentNotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Refused"];
+        };
+    };
+    listExperimentStatusChanges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The project's id.
+                 * @example pr_demo
+                 */
+                projectId: components["parameters"]["projectId"];
+                /**
+                 * @description The experiment's id, percent-encoded where it needs to be.
+                 * @example exp_headline
+                 */
+                experimentId: components["parameters"]["experimentId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Changes of the status, the oldest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    ETag: components["headers"]["ETag"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "status": "draft",
+                     *         "changed_at": "2022-01-01T00:00:00Z",
+                     *         "recorded_at": "2022-01-01T00:00:02.25Z"
+                     *       },
+                     *       {
+                     *         "status": "running",
+                     *         "changed_at": "2022-01-15T12:00:00Z",
+                     *         "recorded_at": "2022-01-15T12:00:01.5Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["ExperimentStatusChange"][];
+                    "application/x-ndjson": string;
                 };
             };
             304: components["responses"]["NotModified"];

@@ -16,18 +16,9 @@ export type EmbeddableWithDefinition = Schemas["EmbeddableWithDefinition"];
 export type EmbeddableVersion = Schemas["EmbeddableVersion"];
 export type EmbeddableVersionWithDefinition = Schemas["EmbeddableVersionWithDefinition"];
 export type Experiment = Schemas["Experiment"];
+export type StatusChange = Schemas["ExperimentStatusChange"];
 export type Project = Schemas["Project"];
 export type ErrorCode = Schemas["ErrorCode"];
-
-/** StatusChange is a change of an experiment's status. */
-// Written by hand: take it from the schema once the description has this operation.
-export interface StatusChange {
-  status: Experiment["status"];
-  /** changed_at is when the source changed the status. */
-  changed_at: string;
-  /** recorded_at is when the change was recorded here. */
-  recorded_at: string;
-}
 
 /** Paging says how a list is read. */
 export interface Paging {

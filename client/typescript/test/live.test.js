@@ -86,6 +86,9 @@ describe("a local run", { timeout: 120_000 }, () => {
     ]) {
       assert.deepEqual([record], await curl(address), address);
     }
+    const history = await client.experimentHistory(project, experiment.id);
+    assert.ok(history.length > 0);
+    assert.deepEqual(history, await curl(`${base}/experiments/${experiment.id}/history`));
     await assert.rejects(client.entry(project, "en_nope"), { status: 404, code: "entry_not_found", context: { entryId: "en_nope" } });
     await assert.rejects(all(new Client({ baseURL: url }).entries(project)), { status: 401, code: "unauthorized" });
   });

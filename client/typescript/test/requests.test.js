@@ -148,10 +148,3 @@ test("a base that is no address is named", () => {
     assert.throws(() => new Client({ baseURL }), { message: 'baseURL of host "host": want neither user, query nor fragment' });
   }
 });
-
-test("an experiment's history is read by its path", async (t) => {
-  const history = [{ status: "draft", changed_at: "2022-01-01T00:00:00Z", recorded_at: "2022-01-01T00:00:01Z" }];
-  const server = await serve(t, (request, response) => response.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify(history)));
-  assert.deepEqual(await new Client({ baseURL: server.url }).experimentHistory("pr_1", "a/b"), history);
-  assert.deepEqual(server.requests, ["/projects/pr_1/experiments/a%2Fb/history"]);
-});
