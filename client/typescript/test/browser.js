@@ -16,4 +16,6 @@ const stopped = AbortSignal.abort(new Error("stopped"));
 for (const call of [() => client.entry("pr_demo", "en_nope"), () => client.project("redirect"), () => client.project("pr_demo", { signal: stopped })]) {
   await call().catch((error) => errors.push([error.name, error.status, error.code]));
 }
-await fetch("/result", { method: "POST", body: JSON.stringify({ entries, lastSeq, errors, retries }) });
+const worker = new Worker(`/worker.js${location.hash}`, { type: "module" });
+const inWorker = await new Promise((resolve) => (worker.onmessage = ({ data }) => resolve(data)));
+await fetch("/result", { method: "POST", body: JSON.stringify({ entries, inWorker, lastSeq, errors, retries }) });

@@ -16,7 +16,10 @@ test("a page that breaks in its middle neither loses nor doubles a record", asyn
     "within compressed bytes": { bytes: gzipSync(second).subarray(0, 2000), headers: { "Content-Encoding": "gzip" } },
     "at a length that was announced": { bytes: text(entries(1000, 1400)), headers: { "Content-Length": second.length } },
     "before the first record": { bytes: "" },
-    "within a record, where only the closing marks the end": { bytes: second.slice(0, second.length / 2 - 5), headers: { "Transfer-Encoding": "identity", Connection: "close" } },
+    "within a record, where only the closing marks the end": {
+      bytes: second.slice(0, second.length / 2 - 5),
+      headers: { "Transfer-Encoding": "identity", Connection: "close" },
+    },
   };
   for (const [name, { bytes, headers }] of Object.entries(kinds)) {
     await t.test(name, async (t) => {

@@ -31,9 +31,9 @@ describe("a local run", { timeout: 120_000 }, () => {
       assert.equal(lectern.exitCode, null, "lectern up ended");
       await sleep(100);
     }
-    const variables = Object.fromEntries([...(await readFile(environment, "utf8")).matchAll(/^(?:export )?(\w+)=["']?(.*?)["']?$/gm)].map(([, name, value]) => [name, value]));
-    url = variables.LECTERN_URL;
-    key = variables.LECTERN_API_KEY;
+    const variables = await readFile(environment, "utf8");
+    [, url] = variables.match(/LECTERN_URL=["']?([^\s"']+)/);
+    [, key] = variables.match(/LECTERN_API_KEY=["']?([^\s"']+)/);
     client = new Client({ baseURL: url, apiKey: key });
   });
   after(async () => {
@@ -75,7 +75,8 @@ describe("a local run", { timeout: 120_000 }, () => {
     const ofEmbeddable = `${base}/embeddables/${embeddable.embeddable_id}`;
     assert.deepEqual(await all(client.events(project, entry.entry_id, { pageSize: 2 })), await curl(`${ofEntry}/events?limit=1000`));
     assert.deepEqual(await all(client.embeddables(project, { pageSize: 1 })), await curl(`${base}/embeddables`));
-    assert.deepEqual(await all(client.versions(project, embeddable.embeddable_id, { direction: "ASC" })), await curl(`${ofEmbeddable}/versions?limit=1000&direction=ASC`));
+    assert.deepEqual(await all(client.versions(project, embeddable.embeddable_id, { direction: "ASC" })),
+      await curl(`${ofEmbeddable}/versions?limit=1000&direction=ASC`));
     assert.deepEqual(await all(client.experiments(project)), await curl(`${base}/experiments`));
     for (const [address, record] of [
       [ofEntry, await client.entry(project, entry.entry_id)],
@@ -93,7 +94,7 @@ describe("a local run", { timeout: 120_000 }, () => {
     await assert.rejects(all(new Client({ baseURL: url }).entries(project)), { status: 401, code: "unauthorized" });
   });
 
-  test("a page in a browser reads the same, and meets faults alike", async (t) => {
+  test("a page and a worker in a browser read the same, and meet faults alike", async (t) => {
     const browser = ["chromium", "chromium-browser", "google-chrome"].map((name) => `/usr/bin/${name}`).find(existsSync);
     if (!browser && process.env.CI !== "true") return t.skip("needs Chromium");
     let breaks = 2;
@@ -106,9 +107,9 @@ describe("a local run", { timeout: 120_000 }, () => {
     const result = new Promise((resolve) => {
       front.on("request", async (request, response) => {
         if (request.url === "/") {
-          response.writeHead(200, { "Content-Type": "text/html" }).end('<!doctype html><script type="module" src="/page.js"></script>');
-        } else if (request.url === "/page.js" || request.url.startsWith("/dist/")) {
-          const file = request.url === "/page.js" ? "test/browser.js" : request.url;
+          response.writeHead(200, { "Content-Type": "text/html" }).end('<!doctype html><script type="module" src="/browser.js"></script>');
+        } else if (/^\/(browser|worker|dist\/\w+)\.js$/.test(request.url)) {
+          const file = request.url.startsWith("/dist/") ? request.url : `test${request.url}`;
           response.writeHead(200, { "Content-Type": "text/javascript" }).end(await readFile(join(here, file)));
         } else if (request.url === "/result") {
           let body = "";
@@ -141,10 +142,12 @@ describe("a local run", { timeout: 120_000 }, () => {
       "--disable-component-update", "--disable-sync", `--user-data-dir=${profile}`, `${address}#${key}`,
     ], { stdio: "ignore", detached: true });
     try {
-      const { entries, lastSeq, errors, retries } = await Promise.race([result, sleep(60_000, undefined, { ref: false }).then(() => assert.fail("the page gave no result"))]);
+      const late = sleep(60_000, undefined, { ref: false }).then(() => assert.fail("the page gave no result"));
+      const { entries, inWorker, lastSeq, errors, retries } = await Promise.race([result, late]);
       const want = await curl(`/projects/${project}/entries?limit=3000`);
       assert.deepEqual(entries, want);
       assert.deepEqual(retries, ["IncompleteError", "IncompleteError"]);
+      assert.equal(inWorker, 900);
       assert.ok(lastSeq > 0);
       assert.deepEqual(errors, [["APIError", 404, "entry_not_found"], ["APIError", 0, ""], ["Error", null, null]]);
       assert.equal(redirected, 0);
