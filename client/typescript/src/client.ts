@@ -74,6 +74,23 @@ export class Client {
     return this.#follow(path("projects", projectId, "entries-changes"), query, options);
   }
 
+  /**
+   * changesCursor returns the cursor after the project's newest change. It reads no changes: a reader that follows the
+   * feed from there gets what happens from now on. limit is how many changes one request passes over. Default: 1,000,000.
+   */
+  async changesCursor(projectId: string, query: Pick<ChangeQuery, "types" | "limit"> = {}, { signal }: RequestOptions = {}): Promise<string> {
+    const { limit = greatestPageSize, types = [] } = query;
+    checkPageSize("limit", limit);
+    const feed = path("projects", projectId, "entries-changes");
+    for (let cursor: string | undefined; ; ) {
+      const target = feed + search({ types: types.join(",") || undefined, limit, cursor });
+      const { page, waitMs } = await this.#changePage(target, signal, "HEAD");
+      if (page.current) return page.nextCursor;
+      cursor = page.nextCursor;
+      if (waitMs > 0) await sleep(waitMs, signal);
+    }
+  }
+
   /** embeddables reads the project's embeddables, by id. */
   embeddables(projectId: string, query: EmbeddableQuery = {}, options: RequestOptions = {}): AsyncIterable<Embeddable> {
     return this.#list(path("projects", projectId, "embeddables"), query, options);
@@ -192,19 +209,21 @@ export class Client {
     }
   }
 
-  async #changePage(target: string, signal: AbortSignal | undefined): Promise<{ page: ChangePage; waitMs: number }> {
+  async #changePage(target: string, signal: AbortSignal | undefined, method = "GET"): Promise<{ page: ChangePage; waitMs: number }> {
     const failed = this.#transport.retries(signal);
     for (;;) {
       try {
-        const { body, headers } = await this.#transport.send(target, ndjson, signal);
+        const { body, headers } = await this.#transport.send(target, ndjson, signal, method);
         const nextCursor = headers.get("X-Next-Cursor");
         const lastSeq = headers.get("X-Last-Seq");
         if (!nextCursor || !lastSeq) {
           throw new Error("the answer has no X-Next-Cursor or no X-Last-Seq: does something in between remove headers?");
         }
         const changes: Change[] = [];
-        for await (const complete of lines(bodyOf({ body }))) {
-          for (const line of complete) changes.push(parse(line) as Change);
+        if (method === "GET") {
+          for await (const complete of lines(bodyOf({ body }))) {
+            for (const line of complete) changes.push(parse(line) as Change);
+          }
         }
         const page = { changes, nextCursor, current: !headers.has("Link"), lastSeq: Number(lastSeq) };
         return { page, waitMs: retryAfter(headers.get("Retry-After")) ?? 0 };

@@ -54,14 +54,15 @@ export class Transport {
     this.#retry = { attempts: 8, baseMs: 200, longestMs: 120_000, ...options.retry };
   }
 
-  /** send sends a GET once. It returns a successful answer and throws any other. */
-  async send(target: string, accept: string, signal: AbortSignal | undefined): Promise<Response> {
+  /** send sends a GET once, or another method. It returns a successful answer and throws any other. */
+  async send(target: string, accept: string, signal: AbortSignal | undefined, method = "GET"): Promise<Response> {
     const headers: Record<string, string> = { Accept: accept };
     if (this.#apiKey !== "") headers["X-Api-Key"] = this.#apiKey;
     const send = this.#fetch;
     let response: Response;
     try {
       response = await send(this.#base + target, {
+        method,
         headers,
         signal: signal ?? null,
         // A redirect would carry the key to another host.

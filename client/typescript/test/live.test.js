@@ -62,6 +62,7 @@ describe("a local run", { timeout: 120_000 }, () => {
     assert.deepEqual(pages.flatMap((page) => page.changes), await curl(`/projects/${project}/entries-changes?limit=1000000`));
     assert.equal(pages.at(-1).current, true);
     assert.equal(pages.at(-1).changes.at(-1).seq, pages.at(-1).lastSeq);
+    assert.equal(await client.changesCursor(project, { limit: 20_000 }), pages.at(-1).nextCursor);
   });
 
   test("every other method gives what curl reads", async () => {
