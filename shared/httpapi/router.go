@@ -15,7 +15,8 @@ import (
 )
 
 // Router finds the handler of a path by templates of gorilla/mux, in the order in which they were added. A variable
-// may hold percent-encoded slashes. Paths are neither cleaned nor redirected.
+// may hold percent-encoded slashes. A variable {name...} at the end takes the rest of the path, which may be empty.
+// Paths are neither cleaned nor redirected.
 //
 // Match and ServeHTTP are separate, so that the layers around the handlers (trace, access log) know the route before
 // the handler runs, and also handle a request without a route.
@@ -46,7 +47,11 @@ func (rt *Router) Post(template string, h HandlerFunc) {
 
 // Any serves every method of template with h. It panics if mux cannot parse template.
 func (rt *Router) Any(template string, h http.Handler) {
-	if err := rt.mux.Path(template).Name(template).Handler(h).GetError(); err != nil {
+	pattern := template
+	if rest, ok := strings.CutSuffix(template, "...}"); ok {
+		pattern = rest + ":.*}"
+	}
+	if err := rt.mux.Path(pattern).Name(template).Handler(h).GetError(); err != nil {
 		panic(fmt.Sprintf("httpapi: the path template %q: %v", template, err))
 	}
 }

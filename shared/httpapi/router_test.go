@@ -42,7 +42,7 @@ func TestRouterServesAnyMethodAndConnect(t *testing.T) {
 
 func TestTemplates(t *testing.T) {
 	rt := httpapi.NewRouter()
-	for _, template := range []string{"/", "/a", "/a/", "/a/{x}", "/a/{x}/b", "/a/{x}/b/{y}", "/a/c/d"} {
+	for _, template := range []string{"/", "/a", "/a/", "/a/{x}", "/a/{x}/b", "/a/{x}/b/{y}", "/a/c/d", "/z/{x...}"} {
 		rt.Any(template, httpapi.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil }))
 	}
 	type found struct{ Template, X, Y string }
@@ -69,6 +69,9 @@ func TestTemplates(t *testing.T) {
 		{"/a/../b", found{"/a/{x}/b", "..", ""}},
 		{"/a/{x}/b", found{"/a/{x}/b", "{x}", ""}},
 		{"/%61", found{}},
+		{"/z", found{}},
+		{"/z/", found{Template: "/z/{x...}"}},
+		{"/z/b//c%2Fd/..", found{"/z/{x...}", "b//c/d/..", ""}},
 	} {
 		t.Run(tc.in, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, tc.in, nil)
@@ -84,7 +87,7 @@ func TestTemplates(t *testing.T) {
 }
 
 func TestTemplateThatIsNone(t *testing.T) {
-	for _, template := range []string{"a", "/{", "/{}", "/{x", "/x}", "/{x:[}"} {
+	for _, template := range []string{"a", "/{", "/{}", "/{x", "/x}", "/{x:[}", "/{...}"} {
 		t.Run(template, func(t *testing.T) {
 			defer func() {
 				if recover() == nil {

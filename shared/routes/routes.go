@@ -20,6 +20,7 @@ const (
 	Experiments Service = "experiments"
 	Region      Service = "region"
 	Proxy       Service = "proxy"
+	Console     Service = "console"
 )
 
 // Auth says what an operation asks its caller for.
@@ -39,15 +40,14 @@ const (
 // Route is one path and who serves it.
 type Route struct {
 	Service   Service
-	Operation string   // the operationId of the published description
-	Template  string   // the path, its variables in braces, each one segment
+	Operation string   // the operationId of the published description; of a page, a name like one
+	Template  string   // the path, its variables in braces; see [Route.Matches]
 	Methods   []string // GET stands with HEAD; nil is any method
 	Auth      Auth
 	Scope     string // what the API key must be allowed; empty where none is asked for
 }
 
-// Public returns the documented paths in the order of the published description. No two of them match
-// the same path.
+// Public returns the documented paths in the order of the published description.
 func Public() []Route {
 	read := []string{http.MethodGet, http.MethodHead}
 	keyed := func(s Service, operation, template, scope string) Route {
@@ -84,6 +84,19 @@ func Public() []Route {
 	}
 }
 
+// Pages returns the paths of the web console. They are not part of the API, so the published description leaves them out.
+func Pages() []Route {
+	read := []string{http.MethodGet, http.MethodHead}
+	return []Route{
+		{Console, "redirectToConsole", "/console", read, None, ""},
+		{Console, "getConsole", "/console/{path...}", read, None, ""},
+	}
+}
+
+// Outside returns all paths that are served to the outside: those of [Public] and of [Pages]. No two of them match the
+// same path.
+func Outside() []Route { return append(Public(), Pages()...) }
+
 // Internal returns where data comes in, what only operators see and what administrators do, on the internal ports. What
 // several services have under one path is not among them: DELETE /internal/projects/{projectId} goes to each service.
 func Internal() []Route {
@@ -111,7 +124,8 @@ func (r Route) Allows(method string) bool {
 }
 
 // Matches reports whether escapedPath, as url.URL.EscapedPath gives it, is this route's. A variable takes
-// one segment that is not empty; a percent-encoded slash stays within its segment. Nothing is cleaned:
+// one segment that is not empty; a percent-encoded slash stays within its segment. A variable {name...} ends its
+// template and takes the rest of the path, which may be empty and may have slashes. Nothing is cleaned:
 // case, double and trailing slashes and dots count as they come.
 func (r Route) Matches(escapedPath string) bool {
 	path, template := escapedPath, r.Template
@@ -125,11 +139,14 @@ func (r Route) Matches(escapedPath string) bool {
 		if !templateHas {
 			return false
 		}
-		if isVariable(pattern) {
+		switch {
+		case isRest(pattern):
+			return true
+		case isVariable(pattern):
 			if segment == "" {
 				return false
 			}
-		} else if segment != pattern {
+		case segment != pattern:
 			return false
 		}
 	}
@@ -151,6 +168,11 @@ func isVariable(segment string) bool {
 	return strings.HasPrefix(segment, "{") && strings.HasSuffix(segment, "}")
 }
 
+// isRest reports whether a segment of a template takes the rest of the path, as in patterns of net/http.
+func isRest(segment string) bool {
+	return isVariable(segment) && strings.HasSuffix(segment, "...}")
+}
+
 // Table is a set of routes to find paths in.
 type Table []Route
 
@@ -164,11 +186,12 @@ func (t Table) Find(escapedPath string) (Route, bool) {
 	return Route{}, false
 }
 
-// Find returns the public route of escapedPath.
-func Find(escapedPath string) (Route, bool) { return Table(Public()).Find(escapedPath) }
+// Find returns the route of escapedPath among those of [Outside].
+func Find(escapedPath string) (Route, bool) { return Table(Outside()).Find(escapedPath) }
 
 // Regexp returns what the Gateway API's RegularExpression and an Ingress of regular expressions take
-// for template: RE2, anchored at both ends, a variable being one segment that is not empty.
+// for template: RE2, anchored at both ends, a variable being one segment that is not empty, or the rest
+// of the path; see [Route.Matches].
 func Regexp(template string) string {
 	var b strings.Builder
 	b.WriteByte('^')
@@ -176,9 +199,12 @@ func Regexp(template string) string {
 		var segment string
 		segment, rest, _ = nextSegment(rest)
 		b.WriteByte('/')
-		if isVariable(segment) {
+		switch {
+		case isRest(segment):
+			b.WriteString(".*")
+		case isVariable(segment):
 			b.WriteString("[^/]+")
-		} else {
+		default:
 			b.WriteString(regexp.QuoteMeta(segment))
 		}
 	}

@@ -37,7 +37,7 @@ func start(t *testing.T, o telemetry.Options, h func(service routes.Service, w h
 		t.Cleanup(backend.Close)
 		addresses[s] = backend.Listener.Addr().String()
 	}
-	server := httptest.NewServer(New(Options{Name: "edge", Routes: routes.Public(), Addresses: addresses, Telemetry: tel}))
+	server := httptest.NewServer(New(Options{Name: "edge", Routes: routes.Outside(), Addresses: addresses, Telemetry: tel}))
 	t.Cleanup(server.Close)
 	return server, tel
 }
@@ -207,7 +207,7 @@ func TestServiceOutOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed.Close()
-	server := httptest.NewServer(New(Options{Name: "edge", Routes: routes.Public(), Telemetry: tel,
+	server := httptest.NewServer(New(Options{Name: "edge", Routes: routes.Outside(), Telemetry: tel,
 		Addresses: map[routes.Service]string{routes.Entries: closed.Addr().String()}}))
 	defer server.Close()
 	resp, err := http.Get(server.URL + "/projects/pr_1/entries")

@@ -34,7 +34,7 @@ func (r *run) startEdges(ctx context.Context, public, internal net.Listener, add
 		outside[name], inside[name] = a.public, a.internal
 	}
 	r.serve("internal edge", internal, edge.New(edge.Options{Name: "edge", Routes: routes.Internal(), Addresses: inside, Telemetry: tel}))
-	r.serve("edge", public, edge.New(edge.Options{Name: "edge", Routes: routes.Public(), Addresses: outside, Telemetry: tel}))
+	r.serve("edge", public, edge.New(edge.Options{Name: "edge", Routes: routes.Outside(), Addresses: outside, Telemetry: tel}))
 	return nil
 }
 
