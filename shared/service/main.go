@@ -37,11 +37,10 @@ func NewCommand[C any](name string, do func(context.Context, C) error) Command {
 	return Command{name, func(program string, stderr io.Writer) int { return run(program, stderr, do) }}
 }
 
-// Main is a service's command line: "serve" or "migrate", configured by the environment, or one of more. C is the
-// service's configuration. It returns the exit code: 0 done, 1 failed, 2 told something wrong. The first
-// SIGINT or SIGTERM stops it gracefully, a second one at once.
-func Main[C any](name string, args []string, stderr io.Writer, serve, migrate func(context.Context, C) error, more ...Command) int {
-	commands := append([]Command{NewCommand("serve", serve), NewCommand("migrate", migrate)}, more...)
+// Main is a service's command line: one of commands, configured by the environment, and "serve" if args name none. It
+// returns the exit code: 0 done, 1 failed, 2 told something wrong. The first SIGINT or SIGTERM stops it gracefully, a
+// second one at once.
+func Main(name string, args []string, stderr io.Writer, commands ...Command) int {
 	var names []string
 	for _, c := range commands {
 		if c.name == command(args) {

@@ -17,7 +17,11 @@ import (
 )
 
 func main() {
-	os.Exit(service.Main("operator", os.Args[1:], os.Stderr, serve, operator.Migrate, service.NewCommand("retention", retain)))
+	os.Exit(service.Main("operator", os.Args[1:], os.Stderr,
+		service.NewCommand("serve", serve),
+		service.NewCommand("migrate", operator.Migrate),
+		service.NewCommand("retention", retain),
+	))
 }
 
 // serve runs the operator. Kubernetes' libraries log through globals, which are a program's to set.

@@ -19,7 +19,10 @@ import (
 func main() {
 	// net/http writes there what a target sends on an idle connection, which may be anything.
 	log.SetOutput(io.Discard)
-	os.Exit(service.Main("proxy", os.Args[1:], os.Stderr, serve, proxysource.Migrate))
+	os.Exit(service.Main("proxy", os.Args[1:], os.Stderr,
+		service.NewCommand("serve", serve),
+		service.NewCommand("migrate", proxysource.Migrate),
+	))
 }
 
 // serve runs the proxy. Kubernetes' libraries log through a global, which is a program's to set.

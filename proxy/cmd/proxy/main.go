@@ -13,5 +13,8 @@ import (
 func main() {
 	// net/http writes there what a target sends on an idle connection, which may be anything.
 	log.SetOutput(io.Discard)
-	os.Exit(service.Main("proxy", os.Args[1:], os.Stderr, app.Run, app.Migrate))
+	os.Exit(service.Main("proxy", os.Args[1:], os.Stderr,
+		service.NewCommand("serve", app.Run),
+		service.NewCommand("migrate", app.Migrate),
+	))
 }

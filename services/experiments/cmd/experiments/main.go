@@ -10,5 +10,8 @@ import (
 )
 
 func main() {
-	os.Exit(service.Main("experiments", os.Args[1:], os.Stderr, app.Run, app.Migrate))
+	os.Exit(service.Main("experiments", os.Args[1:], os.Stderr,
+		service.NewCommand("serve", app.Run),
+		service.NewCommand("migrate", app.Migrate),
+	))
 }
