@@ -50,6 +50,7 @@ type chain struct {
 	compress func(http.Handler) http.HandlerFunc      // nil on the internal listener
 	headers  headers                                  // of every answer
 	plain    http.Header                              // replaces headers; nil: does not
+	added    http.Header                              // set after headers
 	quiet    func(route string) (belowAccessLog bool) // routes that machines call every few seconds
 }
 
@@ -101,6 +102,7 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 		return c, nil
 	}
 	c.closeAfterChunked = true
+	c.added = o.Headers
 	var err error
 	if c.compress, err = newCompression(); err != nil {
 		return nil, fmt.Errorf("httpserver: compression: %w", err)
@@ -227,6 +229,7 @@ func (g guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if x.chain.headers.vary != nil {
 			h["Vary"] = x.chain.headers.vary
 		}
+		maps.Copy(h, x.chain.added)
 	}
 	finished := false
 	defer func() {

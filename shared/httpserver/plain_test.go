@@ -49,3 +49,29 @@ func TestPlainAnswersAreLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestHeadersAreInEveryAnswer: a service's own headers replace the server's, also where no handler runs.
+func TestHeadersAreInEveryAnswer(t *testing.T) {
+	r := serve(t, setup{
+		headers: http.Header{"Content-Security-Policy": {"default-src 'self'"}, "X-Marked": {"always"}},
+		routes: func(public *httpapi.Router) {
+			public.Get("/panics", func(http.ResponseWriter, *http.Request) error { panic("a fault") })
+			public.Get("/own", func(w http.ResponseWriter, _ *http.Request) error {
+				w.Header().Set("X-Marked", "by the handler")
+				return nil
+			})
+		},
+	})
+	for path, marked := range map[string]string{"/panics": "always", "/none": "always", "/own": "by the handler"} {
+		resp, _ := r.get(t, r.public+path)
+		if got := resp.Header.Get("X-Marked"); got != marked {
+			t.Errorf("%s: X-Marked %q, want %q", path, got, marked)
+		}
+		if got := resp.Header.Values("Content-Security-Policy"); len(got) != 1 || got[0] != "default-src 'self'" {
+			t.Errorf("%s: Content-Security-Policy %q", path, got)
+		}
+	}
+	if resp, _ := r.get(t, r.internal+"/healthz"); resp.Header.Get("X-Marked") != "" {
+		t.Error("the internal address has the header, too")
+	}
+}

@@ -33,6 +33,9 @@ type Options struct {
 	// Plain, if not nil, leaves public answers as their handlers make them: without compression and CORS. The
 	// server adds only X-Request-Id and these headers, which a handler may replace or delete.
 	Plain http.Header
+	// Headers are set in every public answer, in the place of the server's own of the same name. A handler may replace
+	// or delete them. Nil: none.
+	Headers http.Header
 	// Refuse answers a public request over MAX_IN_FLIGHT with err. Nil: [httpapi.WriteError].
 	Refuse func(w http.ResponseWriter, r *http.Request, err error)
 	// Internal serves the service's paths under /internal. New adds /healthz, /readyz, /metrics and, if Config

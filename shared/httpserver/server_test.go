@@ -47,6 +47,7 @@ type setup struct {
 	checks   []httpserver.Check
 	spans    sdktrace.SpanExporter
 	plain    http.Header
+	headers  http.Header
 }
 
 // serve runs a server for the length of the test.
@@ -78,7 +79,7 @@ func serve(t *testing.T, s setup) *running {
 	ready := make(chan addresses, 1)
 	c.Server.Ready = func(public, internal net.Addr) { ready <- addresses{public, internal} }
 	server, err := httpserver.New(httpserver.Options{
-		Service: "test", Config: c.Server, Telemetry: tel, Public: router, Internal: s.internal, Checks: s.checks, Plain: s.plain,
+		Service: "test", Config: c.Server, Telemetry: tel, Public: router, Internal: s.internal, Checks: s.checks, Plain: s.plain, Headers: s.headers,
 	})
 	if err != nil {
 		t.Fatal(err)
