@@ -28,7 +28,7 @@ type checkCommand struct {
 
 // Help tells what is held for right, and shows examples.
 func (checkCommand) Help() string {
-	return `Each operation is called once, reading only. What a list gives first is asked for by the operations that read one record; where a list is empty, or not given out, they are asked for a record that is not there, and have to say so. The exit code is 1 when an answer is not the one that the API's description gives to it.
+	return `Each operation, and the web console, is called once, reading only. What a list gives first is asked for by the operations that read one record; where a list is empty, or not given out, they are asked for a record that is not there, and have to say so. The exit code is 1 when an answer is not the one that the API's description gives to it.
 
 Examples:
 
@@ -40,13 +40,13 @@ Examples:
 func (c *checkCommand) Run(s *Session) error {
 	targets := map[routes.Service]string{}
 	for name, at := range c.Service {
-		if !slices.ContainsFunc(routes.Public(), func(r routes.Route) bool { return string(r.Service) == name }) {
+		if !slices.ContainsFunc(routes.Outside(), func(r routes.Route) bool { return string(r.Service) == name }) {
 			return usagef("--service %s: no service is called so", name)
 		}
 		targets[routes.Service(name)] = at
 	}
 	if len(targets) == 0 {
-		for _, r := range routes.Public() {
+		for _, r := range routes.Outside() {
 			targets[r.Service] = c.URL
 		}
 	}
@@ -58,7 +58,7 @@ func (c *checkCommand) Run(s *Session) error {
 	k := checker{command: c, http: &http.Client{Timeout: c.Timeout}, known: map[string]string{"projectId": c.Project}}
 	out := tabwriter.NewWriter(s.Out, 0, 8, 2, ' ', 0)
 	failed := 0
-	for _, r := range routes.Public() {
+	for _, r := range routes.Outside() {
 		at, ok := targets[r.Service]
 		if !ok {
 			continue

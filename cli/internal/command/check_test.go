@@ -23,9 +23,9 @@ func testCheck(t *testing.T, environ map[string]string) {
 		t.Run(tt.name, func(t *testing.T) {
 			out := must(t, tt.environ, "", "check")
 			lines := strings.Split(strings.TrimSpace(out), "\n")
-			all := routes.Public()
+			all := routes.Outside()
 			if len(lines) != len(all) {
-				t.Fatalf("%d lines for %d operations:\n%s", len(lines), len(all), out)
+				t.Fatalf("%d lines for %d operations and pages:\n%s", len(lines), len(all), out)
 			}
 			for i, r := range all {
 				fields := strings.Fields(lines[i])

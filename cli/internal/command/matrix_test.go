@@ -92,7 +92,7 @@ func checkMatrix(t *testing.T, answers []matrixAnswer, folder string) {
 func servicesByRequest(t *testing.T, folder string) (seen map[string][]routes.Service, running []routes.Service) {
 	t.Helper()
 	seen = map[string][]routes.Service{}
-	for _, s := range []routes.Service{routes.Entries, routes.Embeddables, routes.Experiments, routes.Region, routes.Proxy} {
+	for _, s := range []routes.Service{routes.Entries, routes.Embeddables, routes.Experiments, routes.Region, routes.Proxy, routes.Console} {
 		log, err := os.ReadFile(filepath.Join(folder, "logs", string(s)+".log"))
 		if os.IsNotExist(err) {
 			continue

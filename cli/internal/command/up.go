@@ -18,7 +18,7 @@ type upCommand struct {
 
 // Help tells what runs.
 func (upCommand) Help() string {
-	return `Postgres, private to the folder; Redis, in process unless REDIS_URL names one; the services; an edge before them that routes as the ingress does in a cluster; a demo project, which is loaded the first time; and a third party that answers with what it received, for the credential proxy to call by the rules in FOLDER/proxy. Variables of the services, such as RATE_LIMIT or OTEL_EXPORTER_OTLP_ENDPOINT, are passed on.
+	return `Postgres, private to the folder; Redis, in process unless REDIS_URL names one; the services, with the web console; an edge before them that routes as the ingress does in a cluster; a demo project, which is loaded the first time; and a third party that answers with what it received, for the credential proxy to call by the rules in FOLDER/proxy. Variables of the services, such as RATE_LIMIT or OTEL_EXPORTER_OTLP_ENDPOINT, are passed on.
 
 When all is ready, FOLDER/demo.env holds the variables that the other commands take by --env-file, and sh by its dot command; it goes when the run ends. Ctrl-C or SIGTERM stops everything; the data stays, and the next run starts on it.
 
@@ -58,6 +58,7 @@ func (u *upCommand) announce(s *Session, d local.Demo) {
 		"  URL      " + d.URL,
 		"  Project  " + d.ProjectID,
 		"  API key  " + d.APIKey,
+		"  Console  " + consoleLink(d.URL, d.ProjectID, d.APIKey),
 		"",
 		"Requests to paste:",
 		"",

@@ -9,6 +9,7 @@ import (
 	"net"
 
 	proxy "github.com/lectern-dev/lectern/proxy/app"
+	console "github.com/lectern-dev/lectern/services/console/app"
 	embeddables "github.com/lectern-dev/lectern/services/embeddables/app"
 	entries "github.com/lectern-dev/lectern/services/entries/app"
 	experiments "github.com/lectern-dev/lectern/services/experiments/app"
@@ -27,6 +28,7 @@ func services() []service {
 		row(routes.Experiments, true, func(c *experiments.Config) common { return ofData(&c.Config) }, experiments.Run, experiments.Migrate),
 		row(routes.Region, true, func(c *region.Config) common { return ofData(&c.Config) }, region.Run, region.Migrate),
 		row(routes.Proxy, false, func(c *proxy.Config) common { return common{&c.LogOutput, &c.HTTP} }, proxy.Run, proxy.Migrate),
+		row(routes.Console, false, func(c *console.Config) common { return common{&c.LogOutput, &c.HTTP} }, console.Run, nil),
 	}
 }
 
@@ -53,7 +55,7 @@ type common struct {
 func ofData(c *shared.Config) common { return common{&c.LogOutput, &c.HTTP} }
 
 // row makes a service of its package: its configuration, where in it the common parts are, and what it
-// does.
+// does. migrate is nil if there is nothing to migrate.
 func row[C any](name routes.Service, stores bool, parts func(*C) common, run, migrate func(context.Context, C) error) service {
 	load := func(environ map[string]string, log io.Writer) (cfg C, err error) {
 		err = config.Load(&cfg, environ)
@@ -64,6 +66,9 @@ func row[C any](name routes.Service, stores bool, parts func(*C) common, run, mi
 		name:   name,
 		stores: stores,
 		migrate: func(ctx context.Context, environ map[string]string, log io.Writer) error {
+			if migrate == nil {
+				return nil
+			}
 			cfg, err := load(environ, log)
 			if err != nil {
 				return err

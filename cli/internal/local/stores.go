@@ -84,7 +84,7 @@ type databases struct {
 // would be there, and Postgres takes as many connections as all pools together may ask for.
 const (
 	defaultPoolSize  = 8
-	poolsEach        = 4  // a service's: to read, to take data in, to remove it, and to look keys up; the proxy has one of them, region one more
+	poolsEach        = 4  // a service's: to read, to take data in, to remove it, and to look keys up; the proxy has one of them, region one more, the console none
 	spareConnections = 20 // of listeners, migrations, and whoever looks at the data
 )
 
