@@ -14,6 +14,7 @@ require (
 	github.com/lectern-dev/lectern/shared v0.0.0
 	github.com/minio/minio-go/v7 v7.4.1
 	github.com/parquet-go/parquet-go v0.32.0
+	github.com/pkg/browser v0.0.0-20240102092130-5ac0b6a4141c
 	github.com/tidwall/gjson v1.18.0
 	github.com/vbauerster/mpb/v8 v8.16.1
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.72.0

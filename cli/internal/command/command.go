@@ -62,6 +62,7 @@ type commands struct {
 	Quiet   bool    `short:"q" help:"Say nothing but errors on standard error; no progress bars."`
 
 	Up             upCommand      `cmd:"" help:"Run everything on this machine, with a demo project."`
+	Console        consoleCommand `cmd:"" help:"Open the web console in the browser, signed in."`
 	Get            getCommands    `cmd:"" help:"Print records."`
 	Export         exportCommands `cmd:"" help:"Write whole lists to a file, page by page; goes on where it was cut."`
 	Changes        changesCommand `cmd:"" help:"Print everything that is stored or removed, from the beginning or from where an earlier run ended; --follow goes on."`

@@ -1,13 +1,148 @@
 package command
 
 import (
+	"errors"
+	"fmt"
+	"html"
+	"io"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
+	"time"
+
+	"github.com/pkg/browser"
 )
 
-// consoleLink returns the address of the console of the API at base, which signs in to the project with key. Browsers
-// send nothing after the # to any server, and the console takes it out of the address at once.
+type consoleCommand struct {
+	URL     string `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"Where the API is; ${default} unless given." placeholder:"URL"`
+	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
+	APIKey  string `env:"LECTERN_API_KEY" help:"An API key of the project. Without one, the console asks for it. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
+	Print   bool   `help:"Print the link that signs in, and open no browser. It is good for everybody who has it."`
+}
+
+// Help tells how the key gets to the browser, and shows examples.
+func (consoleCommand) Help() string {
+	return `The console is a web page on the API's own address. The command signs in with the key and without showing it to other users of this machine: the browser opens a file that only this user can read, and goes on from there. The file is removed after ten seconds. Where no browser can be started, the link is printed.
+
+Examples:
+
+	lectern console --env-file .lectern/demo.env
+	lectern console --env-file .lectern/demo.env --print
+	lectern console --url https://api.example.com`
+}
+
+// Run opens the console.
+func (c *consoleCommand) Run(s *Session, all *commands) error {
+	base, err := url.Parse(c.URL)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return usagef("--url: %q is no URL; want one such as http://127.0.0.1:8080", c.URL)
+	}
+	page := consolePage(c.URL)
+	if c.APIKey == "" {
+		return c.open(s, all, page, page)
+	}
+	if c.Project == "" {
+		return usagef("no project: set LECTERN_PROJECT_ID, or give --env-file")
+	}
+	link := consoleLink(c.URL, c.Project, c.APIKey)
+	if c.Print {
+		return c.print(s, link)
+	}
+	file, err := writeSignIn(link)
+	if err != nil {
+		return fmt.Errorf("the page that signs in: %w", err)
+	}
+	err = c.open(s, all, (&url.URL{Scheme: "file", Path: filepath.ToSlash(file)}).String(), link)
+	return errors.Join(err, os.Remove(file))
+}
+
+// readWithin is how long a browser may take to start and to read a file.
+const readWithin = 10 * time.Second
+
+// open opens address in the browser, and returns once the browser has had the time to read it. If none can be started, it
+// prints link.
+func (c *consoleCommand) open(s *Session, all *commands, address, link string) error {
+	if c.Print {
+		return c.print(s, link)
+	}
+	browser.Stdout, browser.Stderr = io.Discard, io.Discard
+	all.note(s, "Opening %s in the browser.", consolePage(c.URL))
+	started := make(chan error, 1)
+	// Some of the programs that start a browser end with the browser.
+	go func() { started <- browser.OpenURL(address) }()
+	read := time.NewTimer(readWithin)
+	defer read.Stop()
+	for {
+		select {
+		case err := <-started:
+			if err != nil {
+				all.note(s, "No browser could be started (%s). Open this link; it is good for everybody who has it:", oneLine(err))
+				return c.print(s, link)
+			}
+			if address == link {
+				return nil
+			}
+			started = nil
+		case <-read.C:
+			return nil
+		case <-s.Context.Done():
+			return nil
+		}
+	}
+}
+
+func (c *consoleCommand) print(s *Session, link string) error {
+	_, err := fmt.Fprintln(s.Out, link)
+	return err
+}
+
+// writeSignIn writes a page that goes on to link, into a file that this user alone can read, and returns its path. It
+// removes those that killed commands have left.
+func writeSignIn(link string) (path string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(cache, "lectern")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	const pattern = "console-*.html"
+	left, err := filepath.Glob(filepath.Join(folder, pattern))
+	if err != nil {
+		return "", err
+	}
+	for _, file := range left {
+		if info, err := os.Stat(file); err == nil && time.Since(info.ModTime()) > time.Minute {
+			_ = os.Remove(file) // another command may have removed it
+		}
+	}
+	f, err := os.CreateTemp(folder, pattern) // its mode is 0600
+	if err != nil {
+		return "", err
+	}
+	escaped := html.EscapeString(link)
+	_, err = fmt.Fprintf(f, `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url=%s">
+<title>Lectern</title>
+<p><a href="%s">Go on to the console</a></p>
+`, escaped, escaped)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+// consolePage returns the address of the console of the API at base.
+func consolePage(base string) string { return strings.TrimSuffix(base, "/") + "/console/" }
+
+// consoleLink returns the address of the console that signs in to the project with key. Browsers send nothing after the #
+// to any server, and the console takes it out of the address at once.
 func consoleLink(base, project, key string) string {
 	encode := func(value string) string { return strings.ReplaceAll(url.QueryEscape(value), "+", "%20") }
-	return strings.TrimSuffix(base, "/") + "/console/#project=" + encode(project) + "&key=" + encode(key)
+	return consolePage(base) + "#project=" + encode(project) + "&key=" + encode(key)
 }
