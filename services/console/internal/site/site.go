@@ -75,6 +75,7 @@ var contentTypes = map[string]string{
 	".woff2":       "font/woff2",
 	".webmanifest": "application/manifest+json",
 	".txt":         "text/plain; charset=utf-8",
+	".md":          "text/markdown; charset=utf-8",
 }
 
 // Find returns the file to show at a path below the console's own, without a slash at its beginning. That is the page for
