@@ -204,7 +204,7 @@ func TestMigrations(t *testing.T) {
 	for _, component := range components() {
 		d := one[*apps.Deployment](t, r, "lectern-"+component)
 		inits := d.Spec.Template.Spec.InitContainers
-		if component == "proxy" {
+		if component == "proxy" || component == "console" {
 			if len(inits) > 0 {
 				t.Errorf("%s has init containers, and no database", component)
 			}

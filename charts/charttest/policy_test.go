@@ -165,10 +165,10 @@ networkPolicy:
 		"loopback": outside("127.0.0.1"), "wire": outside("168.63.129.16"), "apiserver": outside("10.96.0.1"),
 		"private-postgres": outside("10.1.2.3"), "database": stranger("databases"), "node": outside("10.0.0.7"),
 	}
-	for _, name := range []string{"entries", "embeddables", "experiments", "region", "proxy", "operator", "retention", "test", "sync-warehouse", "sync-lake", "sync-foreign", "dev-postgres", "dev-redis", "dev-collector"} {
+	for _, name := range []string{"entries", "embeddables", "experiments", "region", "proxy", "console", "operator", "retention", "test", "sync-warehouse", "sync-lake", "sync-foreign", "dev-postgres", "dev-redis", "dev-collector"} {
 		named[name] = pod(t, r, name)
 	}
-	services := []string{"entries", "embeddables", "experiments", "region", "proxy"}
+	services := []string{"entries", "embeddables", "experiments", "region", "proxy", "console"}
 	type link struct {
 		from, to string
 		port     int32
@@ -185,8 +185,8 @@ networkPolicy:
 		add(false, "ingress", s, 9090)
 		add(false, "test", s, 9090)
 		add(false, "another", s, 9090)
-		add(true, s, "dev-postgres", 5432)
-		add(true, s, "dev-redis", 6379)
+		add(s != "console", s, "dev-postgres", 5432)
+		add(s != "console", s, "dev-redis", 6379)
 		add(true, s, "dev-collector", 4318)
 		add(s == "region", "operator", s, 9090)
 		add(s == "entries", "retention", s, 9090)

@@ -129,8 +129,8 @@ func TestRoutes(t *testing.T) {
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
 			rules := f.rules(t, render(t, f.values))
-			if len(rules) != len(routes.Public()) {
-				t.Errorf("%d paths are routed; want %d", len(rules), len(routes.Public()))
+			if len(rules) != len(routes.Outside()) {
+				t.Errorf("%d paths are routed; want %d", len(rules), len(routes.Outside()))
 			}
 			for _, row := range rows {
 				path, _, _ := strings.Cut(row.Path, "?")
@@ -155,7 +155,7 @@ func TestOtherPathsHaveNoRoute(t *testing.T) {
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
 			rules := f.rules(t, render(t, f.values))
-			paths := []string{"/x/projects/p/entries", "/projects/p/entries/x/y/z", "/openapixyaml", "/x/docs", "/proxy/x", "/xproxy", "/x/proxy"}
+			paths := []string{"/x/projects/p/entries", "/projects/p/entries/x/y/z", "/openapixyaml", "/x/docs", "/proxy/x", "/xproxy", "/x/proxy", "/x/console/", "/consolex/"}
 			for _, r := range routes.Internal() {
 				paths = append(paths, r.Template)
 			}
@@ -173,7 +173,7 @@ func TestRouteChoices(t *testing.T) {
 	const choices = `
 routes:
   hosts: [api.example.com]
-  exclude: [lookUpProjectRegion, getReference]
+  exclude: [lookUpProjectRegion, getReference, redirectToConsole]
   proxy: {hosts: [proxy.example.com]}
   gateway: {enabled: true, parentRefs: [{name: g}]}
   traefik: {enabled: true, entryPoints: websecure, tls: [{secretName: tls}]}
@@ -192,6 +192,8 @@ routes:
 				{"api.example.com", "/docs", nil},
 				{"api.example.com", "/docs/start.js", []string{"region"}},
 				{"api.example.com", "/proxy", []string{"proxy"}},
+				{"api.example.com", "/console/entries/a", []string{"console"}},
+				{"api.example.com", "/console", nil},
 				{"api.example.com", "/", nil},
 				{"proxy.example.com", "/", []string{"proxy"}},
 				{"proxy.example.com", "/projects/p/entries", []string{"proxy"}},

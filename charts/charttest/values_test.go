@@ -19,7 +19,7 @@ import (
 
 // components are those that can be installed.
 func components() []string {
-	return []string{"embeddables", "entries", "experiments", "operator", "proxy", "region"}
+	return []string{"console", "embeddables", "entries", "experiments", "operator", "proxy", "region"}
 }
 
 // everything turns on all that is off.
@@ -280,7 +280,7 @@ entries:
 	if got, _ := variable(container(t, region, "region"), "RATE_LIMIT"); got.Value != "500" {
 		t.Errorf("region has RATE_LIMIT=%q; want 500", got.Value)
 	}
-	if got := slices.Sorted(maps.Keys(of[*policy.PodDisruptionBudget](r))); len(got) != 5 {
+	if got := slices.Sorted(maps.Keys(of[*policy.PodDisruptionBudget](r))); len(got) != len(components())-1 {
 		t.Errorf("budgets for %q; want all but entries", got)
 	}
 }

@@ -71,8 +71,8 @@ var chartOwns = []string{"REDIS_REQUIRE_TLS", "WATCH_NAMESPACES", "UNDECLARED_PR
 func variablesOf(tables map[string][]string, component string) []string {
 	names := slices.Clone(tables[component])
 	for _, name := range tables["Every data service"] {
-		// The operator, like all that runs, has logs and traces.
-		if component != "operator" && component != "proxy" || strings.HasPrefix(name, "LOG_") || strings.HasPrefix(name, "OTEL_") {
+		// All that runs has logs and traces, and the other tables are complete.
+		if component != "operator" && component != "proxy" && component != "console" || strings.HasPrefix(name, "LOG_") || strings.HasPrefix(name, "OTEL_") {
 			names = append(names, name)
 		}
 	}

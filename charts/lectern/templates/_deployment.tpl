@@ -59,7 +59,7 @@ spec:
         - {{ toYaml (merge (dict "labelSelector" (dict "matchLabels" (include "lectern.selector" $ | fromYaml)) "matchLabelKeys" (list "pod-template-hash")) .) | nindent 10 | trim }}
         {{- end }}
       {{- end }}
-      {{- $migrates := and (ne .name "proxy") .c.migrate.enabled }}
+      {{- $migrates := and (not (has .name (list "proxy" "console"))) .c.migrate.enabled }}
       {{- $waits := and $v.dev.enabled (not .c.database.existingSecret) $migrates }}
       {{- if or $migrates .c.extraInitContainers }}
       initContainers:

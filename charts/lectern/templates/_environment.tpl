@@ -95,7 +95,7 @@
 {{- $auth := include "lectern.secret.auth" .root -}}
 {{- $keys := include "lectern.secret.keys" .root -}}
 {{- $v := .root.Values -}}
-{{- $isService := not (has .name (list "proxy" "operator")) -}}
+{{- $isService := not (has .name (list "proxy" "console" "operator")) -}}
 {{- include "lectern.goEnvironment" . }}
 {{- range $name, $value := include "lectern.plainEnvironment" . | fromYaml }}
 - name: {{ $name }}
@@ -119,10 +119,10 @@
 {{ include "lectern.fromSecret" (dict "name" "INGEST_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.ingest) }}
 {{- end }}
 {{ include "lectern.fromSecret" (dict "name" "AUTH_ADMIN_DATABASE_URL" "secret" $auth "key" $v.auth.keys.admin) }}
-{{- else }}
+{{- else if include "lectern.usesStores" . }}
 {{ include "lectern.fromSecret" (dict "name" "AUTH_DATABASE_URL" "secret" $auth "key" $v.auth.keys.url "optional" (eq .name "proxy")) }}
 {{- end }}
-{{- if $v.redis.enabled }}
+{{- if and $v.redis.enabled (include "lectern.usesStores" .) }}
 {{ include "lectern.fromSecret" (dict "name" "REDIS_URL" "secret" (include "lectern.secret.redis" .root) "key" $v.redis.key) }}
 {{- if $v.redis.requireTLS }}
 - name: REDIS_REQUIRE_TLS

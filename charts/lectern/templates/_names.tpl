@@ -1,6 +1,6 @@
 {{/* The components, in the order in which they are written. */}}
 {{- define "lectern.components" -}}
-entries embeddables experiments region proxy operator
+entries embeddables experiments region proxy console operator
 {{- end }}
 
 {{/* What all names of objects begin with; short enough for the longest ending. */}}
@@ -80,6 +80,13 @@ annotations:
 {{ .Values.telemetry.otlpEndpoint }}
 {{- else if .Values.dev.collector.enabled -}}
 http://{{ include "lectern.fullname" . }}-dev-collector:{{ ternary 4317 4318 (eq .Values.telemetry.otlpProtocol "grpc") }}
+{{- end -}}
+{{- end }}
+
+{{/* Whether a component uses Postgres and Redis: gives "true", or nothing. */}}
+{{- define "lectern.usesStores" -}}
+{{- if ne .name "console" -}}
+true
 {{- end -}}
 {{- end }}
 

@@ -64,6 +64,7 @@ spec:
     {{- end }}
   egress:
     - ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
+    {{- if include "lectern.usesStores" . }}
     {{- /* Each with its own peers: a rule of ports alone would let the proxy connect to these ports of any address. */}}
     - ports:
         {{- include "lectern.tcp" $p.postgresPorts | trim | nindent 8 }}
@@ -74,6 +75,7 @@ spec:
         {{- include "lectern.tcp" $p.redisPorts | trim | nindent 8 }}
       to:
         {{- toYaml $p.redisTo | nindent 8 }}
+    {{- end }}
     {{- end }}
     {{- if include "lectern.otlpEndpoint" .root }}
     - ports:
