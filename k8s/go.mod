@@ -127,7 +127,18 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require github.com/lectern-dev/lectern/services v0.0.0
+require (
+	github.com/chromedp/cdproto v0.0.0-20260714215040-dc233986426f
+	github.com/chromedp/chromedp v0.16.0
+	github.com/lectern-dev/lectern/services v0.0.0
+)
+
+require (
+	github.com/chromedp/sysutil v1.1.0 // indirect
+	github.com/gobwas/httphead v0.1.0 // indirect
+	github.com/gobwas/pool v0.2.1 // indirect
+	github.com/gobwas/ws v1.4.0 // indirect
+)
 
 replace (
 	github.com/lectern-dev/lectern/client => ../client

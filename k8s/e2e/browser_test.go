@@ -20,22 +20,25 @@ fetch(%q, {headers: {"X-Project-ID": "pr_demo", "X-Environment": "prod", "Author
   .then(said => { document.getElementById("said").textContent = said; });
 </script>`
 
+// findChromium skips t where there is no Chromium, unless all must be there.
+func findChromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatal("no Chromium: scripts/setup browser installs one")
+	}
+	t.Skip("no Chromium: scripts/setup browser installs one")
+	return ""
+}
+
 // testBrowser: a page of app.example.com, in a real browser, calls the third party over the Gateway's TLS, with the
 // preflight that its headers ask for; a page of another origin is refused.
 func (r *release) testBrowser(t *testing.T, value string) {
-	browser := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			browser = path
-			break
-		}
-	}
-	if browser == "" {
-		if os.Getenv("CI") != "" {
-			t.Fatal("no Chromium: scripts/setup browser installs one")
-		}
-		t.Skip("no Chromium: scripts/setup browser installs one")
-	}
+	browser := findChromium(t)
 	target := fmt.Sprintf("http://echo.%s.svc.cluster.local:8080/v1/charges", r.namespace)
 	site := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

@@ -36,12 +36,12 @@ type load struct {
 	slow     time.Duration  // the slowest good one
 }
 
-// everyOperation returns a request for each public operation.
+// everyOperation returns a request for each public operation and each page.
 func (r *release) everyOperation() []call {
 	values := strings.NewReplacer("{projectId}", "pr_demo", "{entryId}", "ent_00001gzn", "{embeddableId}", "emb_solar7kq2",
-		"{versionNumber}", "4", "{experimentId}", "exp_language2tz", "{asset}", "start.js")
+		"{versionNumber}", "4", "{experimentId}", "exp_language2tz", "{asset}", "start.js", "{path...}", "entries")
 	var calls []call
-	for _, route := range routes.Public() {
+	for _, route := range routes.Outside() {
 		c := call{operation: route.Operation, method: http.MethodGet, path: values.Replace(route.Template), want: http.StatusOK}
 		switch route.Auth {
 		case routes.APIKey:

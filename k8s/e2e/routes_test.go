@@ -40,6 +40,7 @@ func (r *release) testRoutes(t *testing.T) {
 			}
 			r.upgrade(t, args...)
 			r.awaitRoute(t, host)
+			t.Run("console", func(t *testing.T) { r.testConsole(t, host) })
 			began := time.Now().Add(-time.Second)
 			got := make([]outcome, len(rows))
 			for i, row := range rows {
@@ -94,7 +95,7 @@ func (r *release) testRoutes(t *testing.T) {
 // awaitRoute waits until the host is routed.
 func (r *release) awaitRoute(t *testing.T, host string) {
 	t.Helper()
-	for _, path := range []string{"/projects/pr_demo/entries", "/projects/pr_demo/embeddables", "/projects/pr_demo/experiments", "/docs", "/proxy"} {
+	for _, path := range []string{"/projects/pr_demo/entries", "/projects/pr_demo/embeddables", "/projects/pr_demo/experiments", "/docs", "/proxy", "/console/"} {
 		row := routestest.Row{Key: routestest.APIKey, Method: "GET", Path: path}
 		eventually(t, time.Minute, host+path, func() error {
 			if status := r.askRow(t, row, host, "await"); status == 404 || status >= 500 {
@@ -132,7 +133,7 @@ func (r *release) askRow(t *testing.T, row routestest.Row, host, id string) int 
 func (r *release) seenBy(t *testing.T, since time.Time) map[string][]string {
 	t.Helper()
 	seen := map[string][]string{}
-	for _, service := range []routes.Service{routes.Entries, routes.Embeddables, routes.Experiments, routes.Region, routes.Proxy} {
+	for _, service := range []routes.Service{routes.Entries, routes.Embeddables, routes.Experiments, routes.Region, routes.Proxy, routes.Console} {
 		log := r.kubectl(t, "logs", "-l", "app.kubernetes.io/instance=lectern,app.kubernetes.io/component="+string(service),
 			"--tail=-1", "--since-time="+since.UTC().Format(time.RFC3339))
 		for line := range bytes.Lines([]byte(log)) {
