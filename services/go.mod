@@ -2,6 +2,8 @@ module github.com/lectern-dev/lectern/services
 
 go 1.26.0
 
+ignore ./console/web
+
 require (
 	github.com/chromedp/cdproto v0.0.0-20260714215040-dc233986426f
 	github.com/chromedp/chromedp v0.16.0
