@@ -1,0 +1,102 @@
+// Reads the API for the pages: with the session's key, on this origin, and with states that a page can show.
+import { signal } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Client } from "@lectern/client";
+import { session } from "./session.ts";
+
+/** What the answer's headers say about the rate of the key. */
+export interface Rate {
+  policy: string;
+  state: string;
+}
+
+/** rate holds the headers of the newest answer, or null. */
+export const rate = signal<Rate | null>(null);
+
+const watchedFetch: typeof fetch = async (input, init) => {
+  const answer = await fetch(input, init);
+  const policy = answer.headers.get("RateLimit-Policy");
+  const state = answer.headers.get("RateLimit");
+  if (policy && state) rate.value = { policy, state };
+  return answer;
+};
+
+/** Why and until when a request waits before it is sent again. */
+export interface Waiting {
+  error: Error;
+  until: number;
+}
+
+/** connect returns a client with the session's key, unless another is given. */
+export function connect(onRetry?: (waiting: Waiting) => void, attempts = 6, apiKey = session.peek()?.key): Client {
+  return new Client({
+    baseURL: location.origin,
+    ...(apiKey && { apiKey }),
+    fetch: watchedFetch,
+    retry: { attempts, longestMs: 60_000, onRetry: (error, ms) => onRetry?.({ error, until: Date.now() + ms }) },
+  });
+}
+
+/** Load is the state of something that a page reads. */
+export interface Load<T> {
+  state: "loading" | "done" | "failed";
+  /** What was read. While it loads: what is there so far. */
+  value: T | undefined;
+  error: Error | undefined;
+  /** Set while the client waits before it tries again. */
+  waiting: Waiting | undefined;
+  /** Reads once more. */
+  reload: () => void;
+}
+
+/** Reading is what a function that loads is given. */
+export interface Reading<T> {
+  client: Client;
+  signal: AbortSignal;
+  /** Shows what is there so far. */
+  show: (value: T) => void;
+}
+
+/**
+ * useLoad runs read, and again whenever one of the inputs changes; a reading that is no longer wanted is aborted. Its errors
+ * become the state "failed".
+ */
+export function useLoad<T>(read: (reading: Reading<T>) => Promise<T>, inputs: readonly unknown[]): Load<T> {
+  const [attempt, setAttempt] = useState(0);
+  const [load, setLoad] = useState<Omit<Load<T>, "reload">>({ state: "loading", value: undefined, error: undefined, waiting: undefined });
+  const latest = useRef(read);
+  latest.current = read;
+  useEffect(() => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const update = (change: Partial<Load<T>>) => {
+      if (!signal.aborted) setLoad((before) => ({ ...before, ...change }));
+    };
+    update({ state: "loading", value: undefined, error: undefined, waiting: undefined });
+    const client = connect((waiting) => update({ waiting }));
+    latest.current({ client, signal, show: (value) => update({ value, waiting: undefined }) }).then(
+      (value) => update({ state: "done", value, waiting: undefined }),
+      (error: unknown) => update({ state: "failed", error: error instanceof Error ? error : new Error(String(error)), waiting: undefined }),
+    );
+    return () => controller.abort();
+  }, [...inputs, attempt]);
+  return { ...load, reload: () => setAttempt((n) => n + 1) };
+}
+
+/** collect reads a list to its end. */
+export async function collect<T>(list: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const one of list) all.push(one);
+  return all;
+}
+
+/** paced returns a function that calls show at most once in ms milliseconds. */
+export function paced(ms: number, show: () => void): () => void {
+  let last = -Infinity;
+  return () => {
+    const now = performance.now();
+    if (now - last < ms) return;
+    last = now;
+    show();
+  };
+}

@@ -1,0 +1,61 @@
+// Chooses what the window shows: the sign-in, or the shell with a page in it. Each page is loaded when it is first shown.
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { SignIn } from "./pages/signin.tsx";
+import { here, type Page } from "./router.ts";
+import { session } from "./session.ts";
+import { Shell } from "./ui/shell.tsx";
+import { Loading, Problem } from "./ui/state.tsx";
+
+type View = ComponentType<{ project: string; id: string }>;
+
+const views: Record<Page, { list: () => Promise<View>; one?: () => Promise<View> }> = {
+  overview: { list: async () => (await import("./pages/overview.tsx")).Overview },
+  entries: { list: async () => (await import("./pages/entries.tsx")).Entries, one: async () => (await import("./pages/entry.tsx")).EntryPage },
+  funnel: { list: async () => (await import("./pages/funnel.tsx")).Funnel, one: async () => (await import("./pages/funnel.tsx")).Funnel },
+  embeddables: { list: async () => (await import("./pages/embeddables.tsx")).Embeddables, one: async () => (await import("./pages/embeddable.tsx")).EmbeddablePage },
+  experiments: { list: async () => (await import("./pages/experiments.tsx")).Experiments, one: async () => (await import("./pages/experiment.tsx")).ExperimentPage },
+  connect: { list: async () => (await import("./pages/connect.tsx")).Connect },
+};
+
+/** App is the whole console. */
+export function App() {
+  const current = session.value;
+  const place = here.value;
+  if (!current || (place.project !== "" && place.project !== current.project)) return <SignIn project={place.project} />;
+  const page = place.project === "" ? "overview" : place.page;
+  const load = page && (place.id ? views[page].one : views[page].list);
+  return (
+    <Shell project={current.project} page={page}>
+      {load ? <Lazy key={`${page} ${place.id ? "one" : "list"}`} load={load} project={current.project} id={place.id} /> : <NotFound />}
+    </Shell>
+  );
+}
+
+function NotFound() {
+  return (
+    <section class="page">
+      <h1>There is no such page</h1>
+      <p>The address may be mistyped. The pages of the console are in the navigation.</p>
+    </section>
+  );
+}
+
+function Lazy({ load, project, id }: { load: () => Promise<View>; project: string; id: string }) {
+  const [view, setView] = useState<{ View?: View; error?: Error }>({});
+  const [attempt, setAttempt] = useState(0);
+  useEffect(() => {
+    let wanted = true;
+    setView({});
+    load().then(
+      (View) => wanted && setView({ View }),
+      (error: unknown) => wanted && setView({ error: error instanceof Error ? error : new Error(String(error)) }),
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [load, attempt]);
+  if (view.View) return <view.View key={id} project={project} id={id} />;
+  if (view.error) return <Problem error={view.error} retry={() => setAttempt((n) => n + 1)} />;
+  return <Loading what="the page" />;
+}

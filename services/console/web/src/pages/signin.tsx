@@ -1,0 +1,65 @@
+import { APIError } from "@lectern/client";
+import { useState } from "preact/hooks";
+import { connect } from "../api.ts";
+import { address, go, here } from "../router.ts";
+import { session, signIn, signOut } from "../session.ts";
+import { Problem } from "../ui/state.tsx";
+
+/** SignIn asks for a project and a key, and tries them before it lets the visitor in. */
+export function SignIn({ project }: { project: string }) {
+  const other = session.value;
+  const [fields, setFields] = useState({ project, key: "" });
+  const [state, setState] = useState<{ busy: boolean; error?: Error }>({ busy: false });
+
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setState({ busy: true });
+    try {
+      const client = connect(undefined, 2, fields.key.trim());
+      // Which scopes the key has does not matter here: 403 says that the key itself is good.
+      for await (const _ of client.embeddables(fields.project, { limit: 1 })) break;
+    } catch (error) {
+      if (!(error instanceof APIError && error.status === 403)) {
+        setState({ busy: false, error: error instanceof Error ? error : new Error(String(error)) });
+        return;
+      }
+    }
+    signIn(fields.project, fields.key.trim());
+    if (here.peek().project !== fields.project) go(address(fields.project, "overview"), { replace: true });
+  };
+
+  return (
+    <main class="signin" tabIndex={-1}>
+      <form onSubmit={submit} autocomplete="off">
+        <h1>
+          <span class="logo" aria-hidden="true" /> Lectern
+        </h1>
+        {other && project ? (
+          <p>
+            You are signed in to <bdi>{other.project}</bdi>. To look at <bdi>{project}</bdi>, sign in with one of its keys.
+          </p>
+        ) : (
+          <p class="muted">Look at a project: its entries, funnels, embeddables and experiments.</p>
+        )}
+        <label>
+          Project id
+          <input name="project" required value={fields.project} spellcheck={false} autocapitalize="off" onInput={(e) => setFields({ ...fields, project: e.currentTarget.value })} />
+        </label>
+        <label>
+          API key
+          <input name="key" type="password" required value={fields.key} autocomplete="off" onInput={(e) => setFields({ ...fields, key: e.currentTarget.value })} />
+        </label>
+        <button type="submit" disabled={state.busy}>
+          {state.busy ? "Checking the key…" : "Sign in"}
+        </button>
+        {state.error && <Problem error={state.error} retry={() => setState({ busy: false })} />}
+        <p class="muted small">The key stays in this tab until you sign out or close it. It is sent to this server alone.</p>
+        {other && (
+          <button type="button" class="quiet" onClick={signOut}>
+            Sign out of {other.project}
+          </button>
+        )}
+      </form>
+    </main>
+  );
+}

@@ -1,0 +1,84 @@
+// The addresses of the console. Each page has one that can be shared and reloaded:
+//
+//     /console/p/{project}/{page}/{id}?{filters}
+//
+// An address never holds the API key.
+import { signal } from "@preact/signals";
+
+export const pages = ["overview", "entries", "funnel", "embeddables", "experiments", "connect"] as const;
+export type Page = (typeof pages)[number];
+
+const base = "/console/";
+
+export interface Place {
+  /** The project, or "" for the bare console. */
+  project: string;
+  /** The page, or undefined if there is no page of that name. */
+  page: Page | undefined;
+  /** What the page is about: an entry, an embeddable or an experiment. "" for the list. */
+  id: string;
+  query: URLSearchParams;
+}
+
+function decode(segment: string | undefined): string {
+  try {
+    return decodeURIComponent(segment ?? "");
+  } catch {
+    return segment ?? "";
+  }
+}
+
+/** parse reads an address of this origin. */
+export function parse(url: Pick<URL, "pathname" | "search">): Place {
+  const query = new URLSearchParams(url.search);
+  const [mark, project, page = "overview", id, ...rest] = url.pathname.slice(base.length).replace(/\/$/, "").split("/");
+  if (mark === "" && project === undefined) return { project: "", page: "overview", id: "", query };
+  const known = mark === "p" && project && rest.length === 0 ? pages.find((p) => p === page) : undefined;
+  return { project: mark === "p" ? decode(project) : "", page: known, id: decode(id), query };
+}
+
+/** address is the inverse of parse. Filters that are empty are left out. */
+export function address(project: string, page: Page, id = "", query: Record<string, string | undefined> = {}): string {
+  const filters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value) filters.set(name, value);
+  const path = [project, page, id].filter(Boolean).map(encodeURIComponent).join("/");
+  return `${base}p/${path}${filters.size ? `?${filters}` : ""}`;
+}
+
+/** here is the place that the window shows. */
+export const here = signal<Place>(parse(location));
+
+/** go shows another address. The history keeps the current one, unless it is replaced. */
+export function go(to: string, options: { replace?: boolean } = {}): void {
+  const before = here.peek();
+  history[options.replace ? "replaceState" : "pushState"](null, "", to);
+  here.value = parse(location);
+  const after = here.peek();
+  if (before.page !== after.page || before.id !== after.id || before.project !== after.project) {
+    scrollTo(0, 0);
+    requestAnimationFrame(() => document.querySelector<HTMLElement>("main")?.focus({ preventScroll: true }));
+  }
+}
+
+/** filter changes filters of the current page in its address. An empty value removes a filter. */
+export function filter(changes: Record<string, string>): void {
+  const place = here.peek();
+  if (!place.page) return;
+  go(address(place.project, place.page, place.id, { ...Object.fromEntries(place.query), ...changes }), { replace: true });
+}
+
+/** startRouter makes links and the browser's buttons work without loading the page again. */
+export function startRouter(): void {
+  addEventListener("popstate", () => {
+    here.value = parse(location);
+  });
+  addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    if (!link || event.defaultPrevented || event.button !== 0) return;
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || link.target || link.hasAttribute("download")) return;
+    const url = new URL(link.href);
+    if (url.origin !== location.origin || !url.pathname.startsWith(base) || url.hash) return;
+    event.preventDefault();
+    go(url.pathname + url.search);
+  });
+}

@@ -1,0 +1,63 @@
+// Small parts that several pages use.
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { dateTime, exactTime } from "../time.ts";
+
+/** Time shows a moment in the chosen zone. */
+export function Time({ at, show = dateTime }: { at: string; show?: (at: number) => string }) {
+  const moment = Date.parse(at);
+  if (Number.isNaN(moment)) return <span>{at}</span>;
+  return (
+    <time dateTime={at} title={exactTime(moment)}>
+      {show(moment)}
+    </time>
+  );
+}
+
+/**
+ * Text shows a text that somebody else wrote. It keeps the direction of the text to itself, so that marks for
+ * right-to-left writing cannot reorder what surrounds it.
+ */
+export function Text({ children }: { children: string }) {
+  return <bdi>{children}</bdi>;
+}
+
+/** PageHead is the title of a page, with what belongs to its right. It also names the window. */
+export function PageHead({ title, lead, children }: { title: string; lead?: ComponentChildren; children?: ComponentChildren }) {
+  useEffect(() => {
+    document.title = `${title} · Lectern`;
+  }, [title]);
+  return (
+    <header class="pagehead">
+      <div>
+        <h1>
+          <Text>{title}</Text>
+        </h1>
+        {lead && <p class="muted">{lead}</p>}
+      </div>
+      {children && <div class="actions">{children}</div>}
+    </header>
+  );
+}
+
+/** CopyButton copies a text. */
+export function CopyButton({ text, label = "Copy" }: { text: () => string; label?: string }) {
+  const [said, setSaid] = useState(label);
+  const copy = () => {
+    navigator.clipboard.writeText(text()).then(
+      () => setSaid("Copied"),
+      () => setSaid("Not allowed"),
+    );
+    setTimeout(() => setSaid(label), 1500);
+  };
+  return (
+    <button type="button" class="quiet small" onClick={copy}>
+      <span aria-live="polite">{said}</span>
+    </button>
+  );
+}
+
+/** Badge shows one word of a status. tone chooses its colour. */
+export function Badge({ tone, children }: { tone: "good" | "busy" | "off" | "plain"; children: ComponentChildren }) {
+  return <span class={`badge ${tone}`}>{children}</span>;
+}

@@ -1,0 +1,138 @@
+// What surrounds every page: the navigation, the choices of the visitor, help and search, and the keys that open them.
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { connect, useLoad } from "../api.ts";
+import { browserZone, theme, type Theme, zone, zones } from "../preferences.ts";
+import { address, go, type Page, pages } from "../router.ts";
+import { signOut } from "../session.ts";
+import { Help, Search } from "./dialogs.tsx";
+import { useOnline } from "./state.tsx";
+
+const names: Record<Page, string> = {
+  overview: "Overview",
+  entries: "Entries",
+  funnel: "Funnel",
+  embeddables: "Embeddables",
+  experiments: "Experiments",
+  connect: "Connect",
+};
+
+/** The key after g that opens each page. */
+export const keys: Record<string, Page> = { o: "overview", e: "entries", f: "funnel", b: "embeddables", x: "experiments", c: "connect" };
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName));
+}
+
+/** Shell draws everything around a page. */
+export function Shell({ project, page, children }: { project: string; page: Page | undefined; children: ComponentChildren }) {
+  const dialog = useSignal<"" | "help" | "search">("");
+  const more = useSignal(false); // the choices on narrow screens
+  const title = useLoad(async ({ client, signal }) => (await client.project(project, { signal })).title, [project]);
+  const online = useOnline();
+  const afterG = useRef(false);
+
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const wasG = afterG.current;
+      afterG.current = false;
+      if (event.key === "k" && (event.metaKey || event.ctrlKey)) {
+        event.preventDefault();
+        dialog.value = "search";
+        return;
+      }
+      if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target) || dialog.peek() !== "") return;
+      const to = wasG ? keys[event.key] : undefined;
+      if (to) go(address(project, to));
+      else if (event.key === "g") afterG.current = true;
+      else if (event.key === "/") dialog.value = "search";
+      else if (event.key === "?") dialog.value = "help";
+      else return;
+      event.preventDefault();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [project]);
+
+  // Tests and screen readers alike learn from this that the visitor is signed in.
+  useEffect(() => {
+    document.documentElement.dataset["project"] = project;
+    return () => {
+      delete document.documentElement.dataset["project"];
+    };
+  }, [project]);
+
+  return (
+    <div class="shell">
+      <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), document.querySelector("main")?.focus())}>
+        Skip to the page
+      </a>
+      <nav class="side" aria-label="Console">
+        <a class="brand" href={address(project, "overview")}>
+          <span class="logo" aria-hidden="true" />
+          <span class="project">
+            <bdi>{title.value ?? project}</bdi>
+            {title.value !== undefined && <bdi class="muted small">{project}</bdi>}
+          </span>
+        </a>
+        <button type="button" class="quiet find" onClick={() => (dialog.value = "search")} aria-keyshortcuts="/">
+          Search <kbd>/</kbd>
+        </button>
+        <button type="button" class="quiet small more" aria-expanded={more.value} onClick={() => (more.value = !more.value)}>
+          More
+        </button>
+        <ul>
+          {pages.map((p) => (
+            <li key={p}>
+              <a href={address(project, p)} aria-current={p === page ? "page" : undefined}>
+                {names[p]}
+              </a>
+            </li>
+          ))}
+        </ul>
+        <div class="choices">
+          <label>
+            <span>Times in</span>
+            <select value={zone.value} onChange={(e) => (zone.value = e.currentTarget.value)}>
+              {zones.includes(browserZone) || <option value={browserZone}>{browserZone}</option>}
+              {zones.map((z) => (
+                <option key={z} value={z}>
+                  {z === browserZone ? `${z} (this device)` : z}
+                </option>
+              ))}
+            </select>
+          </label>
+          <label>
+            <span>Colours</span>
+            <select value={theme.value} onChange={(e) => (theme.value = e.currentTarget.value as Theme)}>
+              <option value="system">Like the system</option>
+              <option value="light">Light</option>
+              <option value="dark">Dark</option>
+            </select>
+          </label>
+          <div class="actions">
+            <button type="button" class="quiet small" onClick={() => (dialog.value = "help")} aria-keyshortcuts="?">
+              Help <kbd>?</kbd>
+            </button>
+            <button type="button" class="quiet small" onClick={signOut}>
+              Sign out
+            </button>
+          </div>
+        </div>
+      </nav>
+      <div class="content">
+        {!online && (
+          <p class="banner" role="status" data-state="offline">
+            <strong>You are offline.</strong> What is shown may be out of date.
+          </p>
+        )}
+        <main id="main" tabIndex={-1}>
+          {children}
+        </main>
+      </div>
+      {dialog.value === "help" && <Help close={() => (dialog.value = "")} />}
+      {dialog.value === "search" && <Search project={project} client={connect()} close={() => (dialog.value = "")} />}
+    </div>
+  );
+}

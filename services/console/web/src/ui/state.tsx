@@ -1,0 +1,150 @@
+// The states that every page has beside its content: loading, slow, waiting for the server, empty, offline, and failed.
+import { APIError, ConnectionError, IncompleteError } from "@lectern/client";
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { Load, Waiting } from "../api.ts";
+import { signOut } from "../session.ts";
+import { count } from "../time.ts";
+
+/** useOnline reports whether the browser has a network. */
+export function useOnline(): boolean {
+  const [online, setOnline] = useState(navigator.onLine);
+  useEffect(() => {
+    const update = () => setOnline(navigator.onLine);
+    addEventListener("online", update);
+    addEventListener("offline", update);
+    return () => {
+      removeEventListener("online", update);
+      removeEventListener("offline", update);
+    };
+  }, []);
+  return online;
+}
+
+/** useNow returns the current time, and renders again every ms milliseconds. */
+export function useNow(ms: number): number {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), ms);
+    return () => clearInterval(timer);
+  }, [ms]);
+  return now;
+}
+
+/** How long a request may take before the page says that it is slow, in milliseconds. */
+const slowAfter = 3000;
+
+/** Loading says that something is on its way, and after some seconds that it is slow. */
+export function Loading({ what, rows = 0 }: { what: string; rows?: number }) {
+  const [slow, setSlow] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setSlow(true), slowAfter);
+    return () => clearTimeout(timer);
+  }, []);
+  return (
+    <div class="loading" role="status" data-state={slow ? "slow" : "loading"}>
+      <p class="muted">
+        <span class="spinner" aria-hidden="true" /> {slow ? `Still loading ${what}. The server takes longer than usual.` : `Loading ${what}…`}
+      </p>
+      {Array.from({ length: rows }, (_, i) => (
+        <div key={i} class="skeleton" aria-hidden="true" />
+      ))}
+    </div>
+  );
+}
+
+/** Empty says that there is nothing, and what could be done. */
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="notice" data-state="empty">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+interface Said {
+  state: string;
+  title: string;
+  advice: string;
+}
+
+function explain(error: Error, online: boolean): Said {
+  if (!online) return { state: "offline", title: "You are offline", advice: "The page goes on when the network is back." };
+  if (error instanceof APIError) {
+    switch (error.status) {
+      case 401:
+        return { state: "401", title: "The API key is not accepted", advice: "It may be mistyped, expired, revoked, or of another project. Sign in with another key." };
+      case 403:
+        return { state: "403", title: "The API key may not read this", advice: "The key lacks a scope. An operator can mint one that has it." };
+      case 404:
+        return { state: "404", title: "This does not exist", advice: "It may have been removed, or the address may be mistyped." };
+      case 429:
+        return { state: "429", title: "Too many requests", advice: "The key has used up its rate. Wait a moment, then try again." };
+      case 503:
+        return { state: "503", title: "Lectern is not available", advice: "The server cannot reach its data at the moment. Nothing is lost." };
+    }
+    if (error.status >= 500) return { state: String(error.status), title: "The server failed", advice: "Try again. If it fails again, give the request id to an operator." };
+    return { state: String(error.status), title: "The server refused the request", advice: "" };
+  }
+  if (error instanceof IncompleteError) return { state: "incomplete", title: "The answer was cut off", advice: "What is shown is not everything. Try again." };
+  if (error instanceof ConnectionError) return { state: "unreachable", title: "The server cannot be reached", advice: "Check the connection, then try again." };
+  return { state: "failed", title: "The page failed", advice: "Load it again. The message below helps whoever repairs it." };
+}
+
+/** Problem says what failed and what can be done. */
+export function Problem({ error, retry }: { error: Error; retry: () => void }) {
+  const online = useOnline();
+  const said = explain(error, online);
+  useEffect(() => {
+    if (said.state !== "offline") return;
+    addEventListener("online", retry);
+    return () => removeEventListener("online", retry);
+  }, [said.state, retry]);
+  return (
+    <div class="notice problem" role="alert" data-state={said.state}>
+      <h2>{said.title}</h2>
+      <p>{said.advice}</p>
+      {online && <p class="muted small wrap">{error.message}</p>}
+      {error instanceof APIError && error.requestId && (
+        <p class="muted small">
+          Request id <code>{error.requestId}</code>
+        </p>
+      )}
+      <p class="actions">
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+        {said.state === "401" && (
+          <button type="button" class="quiet" onClick={signOut}>
+            Sign in with another key
+          </button>
+        )}
+      </p>
+    </div>
+  );
+}
+
+/** Patience says that the client waits before it tries again, and why. */
+export function Patience({ waiting }: { waiting: Waiting }) {
+  const now = useNow(500);
+  const online = useOnline();
+  const said = explain(waiting.error, online);
+  const seconds = Math.max(0, Math.ceil((waiting.until - now) / 1000));
+  return (
+    <p class="banner" role="status" data-state={`waiting-${said.state}`}>
+      <strong>{said.title}.</strong> {seconds > 0 ? `Trying again in ${count(seconds)} s.` : "Trying again…"}
+    </p>
+  );
+}
+
+/** Loaded shows what a load has, or the state that it is in. */
+export function Loaded<T>({ load, what, rows, children }: { load: Load<T>; what: string; rows?: number; children: (value: T) => ComponentChildren }) {
+  return (
+    <>
+      {load.waiting && <Patience waiting={load.waiting} />}
+      {load.state === "failed" && load.error && <Problem error={load.error} retry={load.reload} />}
+      {load.value !== undefined ? children(load.value) : load.state === "loading" && <Loading what={what} {...(rows !== undefined && { rows })} />}
+    </>
+  );
+}
