@@ -1,0 +1,75 @@
+// Compares two definitions, line by line. A definition is JSON within a string; what is no JSON is compared as it stands.
+import { diffLines } from "diff";
+
+/** definitionLines writes a definition on lines of their own, so that it can be read and compared. */
+export function definitionLines(definition: string): { text: string; valid: boolean } {
+  try {
+    return { text: JSON.stringify(JSON.parse(definition), null, 2), valid: true };
+  } catch {
+    // No JSON, or nested too deeply to be written again.
+    return { text: definition, valid: false };
+  }
+}
+
+export interface Line {
+  kind: "same" | "removed" | "added";
+  text: string;
+  /** The line's number in each text, where it stands there. */
+  before?: number;
+  after?: number;
+}
+
+/** A run of lines: changes with what surrounds them, or lines that are the same in both and can be folded. */
+export interface Hunk {
+  folded: boolean;
+  lines: Line[];
+}
+
+export interface Comparison {
+  hunks: Hunk[];
+  added: number;
+  removed: number;
+}
+
+/** How many lines are shown around a change. */
+const around = 3;
+
+/** How long a comparison may take, in milliseconds. Texts that differ in everything take longest. */
+const longest = 2000;
+
+/** compare returns how one text becomes another, or undefined if that takes too long to find out. */
+export function compare(before: string, after: string): Comparison | undefined {
+  const parts = diffLines(before, after, { timeout: longest });
+  if (!parts) return undefined;
+  const lines: Line[] = [];
+  let [b, a, added, removed] = [0, 0, 0, 0];
+  for (const part of parts) {
+    const texts = part.value.split("\n");
+    if (texts.at(-1) === "") texts.pop();
+    for (const text of texts) {
+      if (part.added) {
+        lines.push({ kind: "added", text, after: ++a });
+        added++;
+      } else if (part.removed) {
+        lines.push({ kind: "removed", text, before: ++b });
+        removed++;
+      } else lines.push({ kind: "same", text, before: ++b, after: ++a });
+    }
+  }
+  return { hunks: fold(lines), added, removed };
+}
+
+function fold(lines: readonly Line[]): Hunk[] {
+  const near = new Uint8Array(lines.length);
+  lines.forEach(({ kind }, i) => {
+    if (kind !== "same") near.fill(1, Math.max(0, i - around), i + around + 1);
+  });
+  const hunks: Hunk[] = [];
+  lines.forEach((line, i) => {
+    const folded = near[i] === 0;
+    const last = hunks.at(-1);
+    if (last && last.folded === folded) last.lines.push(line);
+    else hunks.push({ folded, lines: [line] });
+  });
+  return hunks;
+}

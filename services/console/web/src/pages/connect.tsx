@@ -1,0 +1,205 @@
+import { useState } from "preact/hooks";
+import { rate, useLoad } from "../api.ts";
+import { session } from "../session.ts";
+import { count } from "../time.ts";
+import { CopyButton, PageHead } from "../ui/parts.tsx";
+import { Loaded } from "../ui/state.tsx";
+
+/** masked shows how a key begins, and hides the rest. */
+function masked(key: string): string {
+  return `${key.slice(0, 6)}…`;
+}
+
+interface Sample {
+  id: string;
+  name: string;
+  what: string;
+  curl: (v: Values) => string;
+  go: (v: Values) => string;
+  typescript: (v: Values) => string;
+}
+
+interface Values {
+  url: string;
+  project: string;
+  key: string;
+}
+
+// Each value is written so that a shell, Go and TypeScript take it as one text, whatever it holds.
+const shell = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
+const quoted = (text: string) => JSON.stringify(text);
+
+const goProgram = ({ url, key }: Values, body: string, imports: string[]) => `package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+${imports.map((name) => `	"${name}"\n`).join("")}
+	"github.com/lectern-dev/lectern/client"
+)
+
+func main() {
+	c, err := client.New(${quoted(url)}, client.WithAPIKey(${quoted(key)}))
+	if err != nil {
+		log.Fatal(err)
+	}
+${body}
+}
+`;
+
+const typescriptClient = ({ url, key }: Values) => `import { Client } from "@lectern/client";
+
+const client = new Client({ baseURL: ${quoted(url)}, apiKey: ${quoted(key)} });
+`;
+
+const samples: Sample[] = [
+  {
+    id: "entries",
+    name: "Read entries",
+    what: "All entries that were updated in 2026, the oldest first.",
+    curl: ({ url, project, key }) => `curl -H ${shell(`X-Api-Key: ${key}`)} -H 'Accept: application/x-ndjson' \\
+  ${shell(`${url}/projects/${encodeURIComponent(project)}/entries?updated_after=2026-01-01&direction=ASC&limit=1000000`)}
+`,
+    go: (v) =>
+      goProgram(
+        v,
+        `	query := client.EntryQuery{UpdatedAfter: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Direction: client.Ascending}
+	for entry, err := range c.Entries(context.Background(), ${quoted(v.project)}, query) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(entry.EntryID, entry.Data)
+	}`,
+        ["time"],
+      ),
+    typescript: (v) => `${typescriptClient(v)}
+for await (const entry of client.entries(${quoted(v.project)}, { updated_after: "2026-01-01", direction: "ASC" })) {
+  console.log(entry.entry_id, entry.entry_data);
+}
+`,
+  },
+  {
+    id: "changes",
+    name: "Follow changes",
+    what: "Everything that is stored or removed, from the beginning, then as it happens. Keep the cursor to go on later.",
+    curl: ({ url, project, key }) => `curl -i -H ${shell(`X-Api-Key: ${key}`)} \\
+  ${shell(`${url}/projects/${encodeURIComponent(project)}/entries-changes?wait=60`)}
+# Next time, add &cursor= with the value of X-Next-Cursor.
+`,
+    go: (v) =>
+      goProgram(
+        v,
+        `	for page, err := range c.Changes(context.Background(), ${quoted(v.project)}, client.ChangeQuery{Wait: time.Minute}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(len(page.Changes), "changes; next time from", page.NextCursor)
+	}`,
+        ["time"],
+      ),
+    typescript: (v) => `${typescriptClient(v)}
+for await (const page of client.changes(${quoted(v.project)}, { wait: 60 })) {
+  console.log(page.changes.length, "changes; next time from", page.nextCursor);
+}
+`,
+  },
+];
+
+const languages = [
+  { id: "curl", name: "curl" },
+  { id: "go", name: "Go" },
+  { id: "typescript", name: "TypeScript" },
+] as const;
+
+/** Connect shows requests with the values of this project, and the limits of the key. */
+export function Connect({ project }: { project: string }) {
+  const [language, setLanguage] = useState<(typeof languages)[number]["id"]>("curl");
+  const key = session.value?.key ?? "";
+  const shown: Values = { url: location.origin, project, key: masked(key) };
+  return (
+    <section class="page">
+      <PageHead title="Connect" lead="The same requests in three languages, with the values of this project." />
+      <div class="card">
+        <div class="actions" role="group" aria-label="Language">
+          {languages.map(({ id, name }) => (
+            <button key={id} type="button" class="quiet small" aria-pressed={language === id} onClick={() => setLanguage(id)}>
+              {name}
+            </button>
+          ))}
+        </div>
+        {samples.map((sample) => (
+          <section key={sample.id} class="sample" aria-labelledby={`sample-${sample.id}`}>
+            <div class="pagehead">
+              <div>
+                <h2 id={`sample-${sample.id}`}>{sample.name}</h2>
+                <p class="muted small">{sample.what}</p>
+              </div>
+              <div class="actions">
+                <CopyButton text={() => sample[language](shown)} />
+                <CopyButton text={() => sample[language]({ ...shown, key })} label="Copy with the key" />
+              </div>
+            </div>
+            <pre class="raw code" tabIndex={0} aria-label={`${sample.name}, ${language}`}>
+              {sample[language](shown)}
+            </pre>
+          </section>
+        ))}
+        <p class="muted small">
+          Go: <code>go get github.com/lectern-dev/lectern/client</code>. TypeScript: <code>npm install @lectern/client</code>. The whole API is described at{" "}
+          <a href="/docs" target="_blank" rel="noreferrer">
+            /docs
+          </a>
+          .
+        </p>
+      </div>
+      <Limits project={project} />
+    </section>
+  );
+}
+
+/** limitsOf reads the headers RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers). */
+function limitsOf(policy: string, state: string) {
+  const parameter = (header: string, name: string) => Number(new RegExp(`;\\s*${name}=(\\d+)`).exec(header)?.[1] ?? NaN);
+  return { quota: parameter(policy, "q"), window: parameter(policy, "w"), remaining: parameter(state, "r") };
+}
+
+function Limits({ project }: { project: string }) {
+  // One small request, so that the headers are fresh.
+  const load = useLoad(
+    async ({ client, signal }) => {
+      for await (const _ of client.embeddables(project, { limit: 1 }, { signal })) break;
+      return true;
+    },
+    [project],
+  );
+  const headers = rate.value;
+  const limits = headers && limitsOf(headers.policy, headers.state);
+  return (
+    <section class="card" aria-labelledby="limits">
+      <h2 id="limits">Limits of the key</h2>
+      <Loaded load={load} what="the limits">
+        {() =>
+          headers && limits ? (
+            <>
+              <div class="figures">
+                <p class="figure">
+                  <b>{count(limits.quota)}</b> <span class="muted small">requests at once, then {count(limits.quota / limits.window)} a second</span>
+                </p>
+                <p class="figure">
+                  <b data-figure="remaining">{count(limits.remaining)}</b> <span class="muted small">left at the moment</span>
+                </p>
+              </div>
+              <p class="muted small wrap">
+                <code>RateLimit-Policy: {headers.policy}</code> <br />
+                <code>RateLimit: {headers.state}</code>
+              </p>
+            </>
+          ) : (
+            <p class="muted">The server sets no limits.</p>
+          )
+        }
+      </Loaded>
+    </section>
+  );
+}

@@ -1,0 +1,239 @@
+import { APIError, type Client, type EmbeddableVersion } from "@lectern/client";
+import { useMemo, useState } from "preact/hooks";
+import { collect, useLoad } from "../api.ts";
+import { compare, definitionLines, type Hunk } from "../compare.ts";
+import { address, filter, here } from "../router.ts";
+import { count, counted } from "../time.ts";
+import { CopyButton, PageHead, Text, Time } from "../ui/parts.tsx";
+import { Empty, Loaded } from "../ui/state.tsx";
+import "../style/embeddable.css";
+
+/** In production is the name, in addresses, of the definition that is in use now. */
+const production = "production";
+
+/** EmbeddablePage shows the versions of an embeddable, one definition, or the difference of any two. */
+export function EmbeddablePage({ project, id }: { project: string; id: string }) {
+  const load = useLoad(
+    async ({ client, signal }) => {
+      const [embeddable, versions] = await Promise.all([client.embeddable(project, id, { signal }), collect(client.versions(project, id, {}, { signal }))]);
+      return { embeddable, versions };
+    },
+    [project, id],
+  );
+  const { query } = here.value;
+  return (
+    <section class="page">
+      <PageHead title={load.value?.embeddable.title || id} lead={<code class="wrap">{id}</code>}>
+        <a href={address(project, "funnel", id)}>Funnel</a>
+        <a href={address(project, "entries", "", { embeddable: id })}>Entries</a>
+      </PageHead>
+      <Loaded load={load} what="the versions" rows={4}>
+        {({ embeddable, versions }) => {
+          const names = [production, ...versions.map((v) => String(v.version_number))];
+          // Without a choice, the newest change: the last version against the one before it.
+          const after = query.get("to") ?? names[1] ?? production;
+          const before = query.get("from") ?? names[2] ?? "";
+          return (
+            <>
+              <div class="card">
+                <form class="filters" onSubmit={(e) => e.preventDefault()}>
+                  <Choice label="Compare" value={before} none="nothing" versions={versions} choose={(from) => filter({ from: from || "-" })} />
+                  <Choice label="with" value={after} versions={versions} choose={(to) => filter({ to })} />
+                </form>
+                <Definitions project={project} id={id} inProduction={embeddable.json_string_prod} before={before === "-" ? "" : before} after={after} />
+              </div>
+              <Versions versions={versions} />
+            </>
+          );
+        }}
+      </Loaded>
+    </section>
+  );
+}
+
+function Choice({ label, value, none, versions, choose }: { label: string; value: string; none?: string; versions: EmbeddableVersion[]; choose: (value: string) => void }) {
+  return (
+    <label>
+      <span>{label}</span>
+      <select value={value === "-" ? "" : value} onChange={(e) => choose(e.currentTarget.value)}>
+        {none && <option value="">{none}</option>}
+        <option value={production}>in production</option>
+        {versions.map((v) => (
+          <option key={v.version_number} value={String(v.version_number)}>
+            version {v.version_number}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Versions({ versions }: { versions: EmbeddableVersion[] }) {
+  return (
+    <section class="card" aria-labelledby="versions">
+      <h2 id="versions">{counted(versions.length, "version", "versions")}</h2>
+      {versions.length === 0 ? (
+        <p class="muted">No version was saved yet.</p>
+      ) : (
+        <div class="scroll">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Version</th>
+                <th scope="col">Saved</th>
+                <th scope="col">
+                  <span class="hidden">Comparison</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {versions.map((v, i) => {
+                const before = versions[i + 1]?.version_number;
+                return (
+                  <tr key={v.version_number}>
+                    <td class="number-left">{v.version_number}</td>
+                    <td>
+                      <Time at={v.saved_at} />
+                    </td>
+                    <td>
+                      <button type="button" class="quiet small" onClick={() => filter({ from: before === undefined ? "-" : String(before), to: String(v.version_number) })}>
+                        {before === undefined ? "Show" : `Compare with ${before}`}
+                      </button>
+                    </td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}
+
+interface DefinitionsProps {
+  project: string;
+  id: string;
+  inProduction: string;
+  before: string;
+  after: string;
+}
+
+function Definitions({ project, id, inProduction, before, after }: DefinitionsProps) {
+  const load = useLoad(
+    async ({ client, signal }) => {
+      const [one, other] = await Promise.all([before ? definition(client, project, id, before, inProduction, signal) : null, definition(client, project, id, after, inProduction, signal)]);
+      return { before: one, after: other };
+    },
+    [project, id, before, after],
+  );
+  return (
+    <Loaded load={load} what="the definitions" rows={6}>
+      {(texts) => (texts.before === null ? <Single text={texts.after} /> : <Difference before={texts.before} after={texts.after} />)}
+    </Loaded>
+  );
+}
+
+async function definition(client: Client, project: string, id: string, name: string, inProduction: string, signal: AbortSignal): Promise<string> {
+  if (name === production) return inProduction;
+  const number = Number(name);
+  if (!/^\d+$/.test(name) || !Number.isSafeInteger(number)) {
+    throw new APIError({ status: 404, code: "embeddable_version_does_not_exist", message: `"${name}" is no version; allowed: ${production}, or a version's number.` });
+  }
+  return (await client.version(project, id, number, { signal })).json_string;
+}
+
+function Single({ text }: { text: string }) {
+  const { text: lines, valid } = useMemo(() => definitionLines(text), [text]);
+  return (
+    <>
+      {valid || <p class="muted small">This definition is no JSON. It is shown as it is.</p>}
+      <Lines hunks={[{ folded: false, lines: lines.split("\n").map((line, i) => ({ kind: "same", text: line, after: i + 1 })) }]} label="Definition" />
+      <p class="actions">
+        <CopyButton text={() => text} label="Copy as it is stored" />
+      </p>
+    </>
+  );
+}
+
+function Difference({ before, after }: { before: string; after: string }) {
+  const result = useMemo(() => {
+    const [one, other] = [definitionLines(before), definitionLines(after)];
+    return { valid: one.valid && other.valid, comparison: compare(one.text, other.text) };
+  }, [before, after]);
+  const { comparison } = result;
+  if (!comparison) return <Empty title="The two differ too much to be compared line by line" />;
+  if (comparison.added + comparison.removed === 0) return <p class="muted">{before === after ? "The two are the same." : "The two are the same but for spaces between values."}</p>;
+  return (
+    <>
+      {result.valid || <p class="muted small">A definition that is no JSON is compared as it is.</p>}
+      <p data-added={comparison.added} data-removed={comparison.removed}>
+        <span class="plus">{counted(comparison.added, "line", "lines")} added</span>, <span class="minus">{count(comparison.removed)} removed</span>
+      </p>
+      <Lines hunks={comparison.hunks} label="Difference" />
+    </>
+  );
+}
+
+/** How many lines are drawn at first. A definition may have a hundred thousand. */
+const drawn = 2000;
+
+function Lines({ hunks, label }: { hunks: Hunk[]; label: string }) {
+  const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
+  const [limit, setLimit] = useState(drawn);
+  let left = limit;
+  let hidden = 0;
+  const rows = hunks.map((hunk, h) => {
+    if (hunk.folded && !open.has(h)) {
+      return (
+        <button key={h} type="button" class="fold small" onClick={() => setOpen(new Set(open).add(h))}>
+          {counted(hunk.lines.length, "line is", "lines are")} the same. Show.
+        </button>
+      );
+    }
+    const shown = hunk.lines.slice(0, Math.max(0, left));
+    hidden += hunk.lines.length - shown.length;
+    left -= shown.length;
+    return shown.map((line) => (
+      <div key={`${line.before ?? ""} ${line.after ?? ""}`} class={`line ${line.kind}`}>
+        <span class="at">{line.before}</span>
+        <span class="at">{line.after}</span>
+        <span class="mark">
+          {line.kind === "added" ? "+" : line.kind === "removed" ? "−" : " "}
+          {line.kind !== "same" && <span class="hidden">{line.kind}: </span>}
+        </span>
+        <LineText text={line.text} />
+      </div>
+    ));
+  });
+  return (
+    <>
+      <div class="lines" role="region" tabIndex={0} aria-label={label}>
+        {rows}
+      </div>
+      {hidden > 0 && (
+        <button type="button" class="quiet" onClick={() => setLimit(limit + 10 * drawn)}>
+          Show {count(Math.min(hidden, 10 * drawn))} more lines
+        </button>
+      )}
+    </>
+  );
+}
+
+/** How much of a line is drawn at first, in characters. */
+const longestLine = 2000;
+
+function LineText({ text }: { text: string }) {
+  const [all, setAll] = useState(false);
+  const cut = !all && text.length > longestLine;
+  return (
+    <span class="text">
+      <Text>{cut ? text.slice(0, longestLine) : text}</Text>
+      {cut && (
+        <button type="button" class="quiet small" onClick={() => setAll(true)}>
+          … {count(text.length - longestLine)} more characters
+        </button>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,195 @@
+import type { Experiment, StatusChange } from "@lectern/client";
+import type { ComponentChildren } from "preact";
+import { useLoad } from "../api.ts";
+import { attachmentsOf, statuses, variantsOf } from "../experiments.ts";
+import { address } from "../router.ts";
+import { duration } from "../time.ts";
+import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
+import { Loaded } from "../ui/state.tsx";
+
+/** ExperimentPage shows one experiment: what it tries, its variants, its outcome and its history. */
+export function ExperimentPage({ project, id }: { project: string; id: string }) {
+  const load = useLoad(({ client, signal }) => client.experiment(project, id, { signal }), [project, id]);
+  const history = useLoad(({ client, signal }) => client.experimentHistory(project, id, { signal }), [project, id]);
+  return (
+    <section class="page">
+      <PageHead title={load.value ? (load.value.name ?? id) : id} lead={<code class="wrap">{id}</code>}>
+        {load.value && <StatusBadge status={load.value.status} />}
+      </PageHead>
+      <Loaded load={load} what="the experiment" rows={6}>
+        {(e) => (
+          <div class="columns">
+            <About project={project} e={e} />
+            <div class="page">
+              <Variants e={e} />
+              {/* A history that does not exist is the experiment's own 404, which is shown above. */}
+              <section class="card" aria-labelledby="history">
+                <h2 id="history">History</h2>
+                <Loaded load={history} what="the history" rows={2}>
+                  {(changes) => <History changes={changes} />}
+                </Loaded>
+              </section>
+            </div>
+          </div>
+        )}
+      </Loaded>
+    </section>
+  );
+}
+
+function StatusBadge({ status }: { status: string | null }) {
+  const known = statuses.find((s) => s.status === status);
+  return <Badge tone={known?.tone ?? "off"}>{known?.name ?? status ?? "No status"}</Badge>;
+}
+
+function Field({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Words({ text }: { text: string | null }) {
+  return text === null || text === "" ? <span class="muted">–</span> : <Text>{text}</Text>;
+}
+
+function Names({ of }: { of: readonly string[] | null | undefined }) {
+  if (!of || of.length === 0) return <span class="muted">{of ? "none" : "–"}</span>;
+  return (
+    <ul class="names">
+      {of.map((name, i) => (
+        <li key={i}>
+          <Text>{name}</Text>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function About({ project, e }: { project: string; e: Experiment }) {
+  const attachments = attachmentsOf(e);
+  const flows = [...new Set([e.flowId, ...(e.flow_ids ?? [])])];
+  return (
+    <section class="card" aria-labelledby="about">
+      <h2 id="about">About</h2>
+      <dl class="fields">
+        <Field name="Hypothesis">
+          <Words text={e.hypothesis} />
+        </Field>
+        <Field name="Observations">
+          <Words text={e.observations} />
+        </Field>
+        <Field name="Outcome">
+          <Words text={e.outcome} />
+        </Field>
+        <Field name="Should move">
+          <Names of={e.impact_metrics} />
+        </Field>
+        <Field name="Should not move">
+          <Names of={e.no_impact_metrics} />
+        </Field>
+        <Field name="Flows">
+          <ul class="names">
+            {flows.map((flow) => (
+              <li key={flow}>
+                <a href={address(project, "embeddables", flow)}>
+                  <Text>{flow}</Text>
+                </a>
+              </li>
+            ))}
+          </ul>
+        </Field>
+        <Field name="Attachments">
+          {attachments === undefined ? (
+            <code class="wrap">
+              <Words text={e.attachments} />
+            </code>
+          ) : attachments.length === 0 ? (
+            <span class="muted">none</span>
+          ) : (
+            <ul>
+              {attachments.map(({ name, url }, i) => (
+                <li key={i} class="wrap">
+                  <Text>{name}</Text>
+                  {/* The address is text and no link: somebody else wrote it. */}
+                  {url && url !== name && (
+                    <>
+                      {" "}
+                      <code class="muted">
+                        <Text>{url}</Text>
+                      </code>
+                    </>
+                  )}
+                </li>
+              ))}
+            </ul>
+          )}
+        </Field>
+        <Field name="Created">
+          <Time at={e.created_at} />
+        </Field>
+        <Field name="Updated">
+          <Time at={e.updated_at} />
+        </Field>
+      </dl>
+    </section>
+  );
+}
+
+function Variants({ e }: { e: Experiment }) {
+  const variants = variantsOf(e);
+  return (
+    <section class="card" aria-labelledby="variants">
+      <h2 id="variants">Variants</h2>
+      {variants === undefined ? (
+        <>
+          <p class="muted small">The variants are no JSON object. They are shown as they are.</p>
+          <pre class="raw">
+            <Words text={e.variants} />
+          </pre>
+        </>
+      ) : variants.length === 0 ? (
+        <p class="muted">No variants yet.</p>
+      ) : (
+        <ul class="variants">
+          {variants.map(({ key, fields }) => (
+            <li key={key}>
+              <h3>
+                <Text>{key}</Text> {e.winner_variant === key && <Badge tone="good">Winner</Badge>} {e.paused_showing_variant === key && <Badge tone="busy">Shown while paused</Badge>}
+              </h3>
+              <dl class="fields">
+                {fields.map(([name, value]) => (
+                  <Field key={name} name={name}>
+                    <Words text={value} />
+                  </Field>
+                ))}
+              </dl>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function History({ changes }: { changes: StatusChange[] }) {
+  if (changes.length === 0) return <p class="muted">The status was never set.</p>;
+  return (
+    <ol class="history">
+      {changes.map((change, i) => {
+        const next = changes[i + 1];
+        return (
+          <li key={i}>
+            <StatusBadge status={change.status} />
+            <span>
+              <Time at={change.changed_at} />
+              <span class="muted small"> {next ? `for ${duration(Date.parse(next.changed_at) - Date.parse(change.changed_at))}` : "until now"}</span>
+            </span>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}

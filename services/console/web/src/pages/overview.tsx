@@ -1,0 +1,202 @@
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { collect, connect, paced, useLoad } from "../api.ts";
+import { Days } from "../days.ts";
+import { zone } from "../preferences.ts";
+import { address } from "../router.ts";
+import { ago, count, counted, day, dayStarts } from "../time.ts";
+import { Bars, colours } from "../ui/bars.tsx";
+import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
+import { Empty, Loaded, useNow } from "../ui/state.tsx";
+
+/** How many days the overview shows. */
+const length = 30;
+
+interface Window {
+  days: Days;
+  /** Where the change feed goes on after what was read. */
+  cursor: string;
+  /** Whether the days end in the past, with the newest entry. */
+  past: boolean;
+  read: number;
+  complete: boolean;
+}
+
+/** Overview shows the entries of the last days, what came in last, and the experiments that run. */
+export function Overview({ project }: { project: string }) {
+  const titles = useLoad(async ({ client, signal }) => new Map((await collect(client.embeddables(project, {}, { signal }))).map((e) => [e.embeddable_id, e.title])), [project]);
+  const title = (id: string) => titles.value?.get(id) ?? id;
+
+  const window = useLoad<Window | null>(
+    async ({ client, signal, show }) => {
+      // The cursor comes first, so that nothing is missed between the list and the feed. What is in both is counted once.
+      const cursor = await client.changesCursor(project, { types: ["entry", "entry_removed"] }, { signal });
+      const newest = await collect(client.entries(project, { limit: 10 }, { signal }));
+      const [last] = await collect(client.entries(project, { sort: "created_at", limit: 1 }, { signal }));
+      if (!last) return null;
+      const now = Date.now();
+      const borders = dayStarts(now, length);
+      const past = Date.parse(last.created_at) < (borders[0] ?? 0);
+      const days = new Days(past ? dayStarts(Date.parse(last.created_at), length) : borders);
+      for (const entry of newest.reverse()) days.show(entry);
+      const state = { days, cursor, past, read: 0, complete: false };
+      const showSometimes = paced(200, () => show({ ...state }));
+      // An entry is never updated before it is created. The filter excludes its own moment.
+      const after = new Date((days.starts[0] ?? 0) - 1);
+      for await (const entry of client.entries(project, { updated_after: after, pageSize: 100_000 }, { signal })) {
+        days.add(entry);
+        state.read++;
+        showSometimes();
+      }
+      return { ...state, complete: true };
+    },
+    [project, zone.value],
+  );
+  const live = useLive(project, window.value?.complete ? window.value : undefined);
+
+  return (
+    <section class="page">
+      <PageHead title="Overview" />
+      <Loaded load={window} what="entries" rows={6}>
+        {(w) =>
+          w === null ? (
+            <Empty title="This project has no entries yet">
+              <p class="muted">
+                Entries appear here as soon as they are sent in. <a href={address(project, "connect")}>Connect</a> shows how they are read.
+              </p>
+            </Empty>
+          ) : (
+            <>
+              <EntriesPerDay w={w} title={title} />
+              <div class="columns">
+                <Latest project={project} w={w} title={title} live={live} />
+                <Running project={project} title={title} />
+              </div>
+            </>
+          )
+        }
+      </Loaded>
+    </section>
+  );
+}
+
+function EntriesPerDay({ w, title }: { w: Window; title: (id: string) => string }) {
+  const { days } = w;
+  const series = useMemo(() => days.series(colours, title), [days, days.version, title]);
+  const first = days.starts[0] ?? 0;
+  const last = days.starts.at(-1) ?? 0;
+  const period = `${day(first)} to ${day(last)}`;
+  return (
+    <section class="card" aria-labelledby="perday">
+      <div class="pagehead">
+        <div>
+          <h2 id="perday">Entries a day</h2>
+          <p class="muted small">
+            {w.past ? `No entries in the last ${length} days. Shown: the ${length} days up to the last entry, ${period}.` : period}
+            {!w.complete && ` ${count(w.read)} read so far…`}
+          </p>
+        </div>
+        <div class="figures">
+          <p class="figure">
+            <b data-figure="total">{count(days.total)}</b> <span class="muted small">in {length} days</span>
+          </p>
+          <p class="figure">
+            <b data-figure="today">{count(days.today)}</b> <span class="muted small">{w.past ? "on the last day" : "today"}</span>
+          </p>
+        </div>
+      </div>
+      <Bars label={`Entries a day by embeddable, ${period}: ${counted(days.total, "entry", "entries")}`} days={days.starts} series={series} />
+    </section>
+  );
+}
+
+type Live = "connecting" | "live" | "broken";
+
+/** useLive follows the change feed from where the window ends, for as long as the page is shown. */
+function useLive(project: string, from: Window | undefined): Live {
+  const [live, setLive] = useState<Live>("connecting");
+  const [, setVersion] = useState(0);
+  useEffect(() => {
+    if (!from) return;
+    const controller = new AbortController();
+    const { signal } = controller;
+    const client = connect(() => setLive("broken"), Infinity);
+    const follow = async () => {
+      setLive("live");
+      for await (const page of client.changes(project, { cursor: from.cursor, types: ["entry", "entry_removed"], wait: 50 }, { signal })) {
+        for (const change of page.changes) from.days.apply(change);
+        setLive("live");
+        setVersion(from.days.version);
+      }
+    };
+    follow().catch(() => {
+      if (!signal.aborted) setLive("broken");
+    });
+    return () => controller.abort();
+  }, [project, from?.days]);
+  return live;
+}
+
+function Latest({ project, w, title, live }: { project: string; w: Window; title: (id: string) => string; live: Live }) {
+  const now = useNow(1000);
+  return (
+    <section class="card" aria-labelledby="latest">
+      <div class="pagehead">
+        <h2 id="latest">Last updated</h2>
+        <span data-live={live}>{live === "live" ? <Badge tone="good">Live</Badge> : live === "broken" ? <Badge tone="busy">Reconnecting</Badge> : <Badge tone="off">Connecting</Badge>}</span>
+      </div>
+      <ul class="rows">
+        {w.days.newest.map((entry) => (
+          <li key={entry.entry_id}>
+            <a href={address(project, "entries", entry.entry_id)}>
+              <Text>{entry.entry_id}</Text>
+            </a>
+            <span class="muted">
+              <Text>{title(entry.embeddable_id)}</Text>
+            </span>
+            <span class="muted small number">
+              <Time at={entry.updated_at} {...(now - Date.parse(entry.updated_at) < 3_600_000 && { show: (at: number) => ago(at, now) })} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      <p>
+        <a href={address(project, "entries")}>All entries</a>
+      </p>
+    </section>
+  );
+}
+
+function Running({ project, title }: { project: string; title: (id: string) => string }) {
+  const running = useLoad(async ({ client, signal }) => collect(client.experiments(project, { status: "running" }, { signal })), [project]);
+  return (
+    <section class="card" aria-labelledby="running">
+      <h2 id="running">Running experiments</h2>
+      <Loaded load={running} what="experiments" rows={2}>
+        {(experiments) =>
+          experiments.length === 0 ? (
+            <p class="muted">No experiment runs at the moment.</p>
+          ) : (
+            <ul class="rows">
+              {experiments.map((e) => (
+                <li key={e.id}>
+                  <a href={address(project, "experiments", e.id)}>
+                    <Text>{e.name ?? e.id}</Text>
+                  </a>
+                  <span class="muted">
+                    <Text>{title(e.flowId)}</Text>
+                  </span>
+                  <span class="muted small number">
+                    <Time at={e.created_at} show={day} />
+                  </span>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+      <p>
+        <a href={address(project, "experiments")}>All experiments</a>
+      </p>
+    </section>
+  );
+}
