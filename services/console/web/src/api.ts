@@ -49,19 +49,17 @@ export interface Load<T> {
   reload: () => void;
 }
 
-/** Reading is what a function that loads is given. */
-export interface Reading<T> {
+/** Reading is what a function that loads reads with. */
+export interface Reading {
   client: Client;
   signal: AbortSignal;
-  /** Shows what is there so far. */
-  show: (value: T) => void;
 }
 
 /**
- * useLoad runs read, and again whenever one of the inputs changes; a reading that is no longer wanted is aborted. Its errors
- * become the state "failed".
+ * useLoad runs read, which may show what is there so far, and runs it whenever one of the inputs changes. A
+ * reading that is no longer wanted is aborted. Errors become the state "failed".
  */
-export function useLoad<T>(read: (reading: Reading<T>) => Promise<T>, inputs: readonly unknown[]): Load<T> {
+export function useLoad<T>(read: (reading: Reading, show: (value: T) => void) => Promise<T>, inputs: readonly unknown[]): Load<T> {
   const [attempt, setAttempt] = useState(0);
   const [load, setLoad] = useState<Omit<Load<T>, "reload">>({ state: "loading", value: undefined, error: undefined, waiting: undefined });
   const latest = useRef(read);
@@ -74,7 +72,7 @@ export function useLoad<T>(read: (reading: Reading<T>) => Promise<T>, inputs: re
     };
     update({ state: "loading", value: undefined, error: undefined, waiting: undefined });
     const client = connect((waiting) => update({ waiting }));
-    latest.current({ client, signal, show: (value) => update({ value, waiting: undefined }) }).then(
+    latest.current({ client, signal }, (value) => update({ value, waiting: undefined })).then(
       (value) => update({ state: "done", value, waiting: undefined }),
       (error: unknown) => update({ state: "failed", error: error instanceof Error ? error : new Error(String(error)), waiting: undefined }),
     );

@@ -138,7 +138,7 @@ async function definition(client: Client, project: string, id: string, name: str
   if (name === production) return inProduction;
   const number = Number(name);
   if (!/^\d+$/.test(name) || !Number.isSafeInteger(number)) {
-    throw new APIError({ status: 404, code: "embeddable_version_does_not_exist", message: `"${name}" is no version; allowed: ${production}, or a version's number.` });
+    throw new APIError(`"${name}" is no version; allowed: ${production}, or a version's number.`, { status: 404 });
   }
   return (await client.version(project, id, number, { signal })).json_string;
 }

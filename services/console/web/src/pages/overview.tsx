@@ -27,7 +27,7 @@ export function Overview({ project }: { project: string }) {
   const title = (id: string) => titles.value?.get(id) ?? id;
 
   const window = useLoad<Window | null>(
-    async ({ client, signal, show }) => {
+    async ({ client, signal }, show) => {
       // The cursor comes first, so that nothing is missed between the list and the feed. What is in both is counted once.
       const cursor = await client.changesCursor(project, { types: ["entry", "entry_removed"] }, { signal });
       const newest = await collect(client.entries(project, { limit: 10 }, { signal }));
@@ -42,7 +42,7 @@ export function Overview({ project }: { project: string }) {
       const showSometimes = paced(200, () => show({ ...state }));
       // An entry is never updated before it is created. The filter excludes its own moment.
       const after = new Date((days.starts[0] ?? 0) - 1);
-      for await (const entry of client.entries(project, { updated_after: after, pageSize: 100_000 }, { signal })) {
+      for await (const entry of client.entries(project, { updated_after: after, pageSize: 10_000 }, { signal })) {
         days.add(entry);
         state.read++;
         showSometimes();

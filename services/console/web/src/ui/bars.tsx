@@ -43,7 +43,7 @@ function useScheme(): number {
 /** Bars shows series of daily values. days holds the moments at which the days begin. */
 export function Bars({ label, days, series }: { label: string; days: readonly number[]; series: readonly Series[] }) {
   const frame = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot>();
+  const plot = useRef<uPlot | undefined>(undefined);
   const [hovered, setHovered] = useState<number | null>(null);
   const scheme = useScheme();
 
