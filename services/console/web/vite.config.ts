@@ -16,7 +16,7 @@ export default defineConfig({
     // Everything is a file of its own: the Content-Security-Policy allows neither inline scripts nor data: addresses.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    license: { fileName: "licenses.md" },
+    license: { fileName: "licenses.txt" },
   },
   worker: { format: "es" },
   server: { proxy: { "/projects": api } },

@@ -71,7 +71,7 @@ export function Bars({ label, days, series }: { label: string; days: readonly nu
         cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
         scales: { x: { time: false, range: [-0.6, days.length - 0.4] }, y: { range: (_, __, max) => [0, Math.max(4, max * 1.05)] } },
         axes: [
-          { stroke: muted, font, grid: { show: false }, ticks: { show: false }, space: 64, incrs: [1, 2, 5, 7, 14], values: (_, at) => at.map((i) => (days[i] === undefined ? "" : shortDay(days[i]))) },
+          { stroke: muted, font, grid: { show: false }, ticks: { show: false }, size: 28, space: 64, incrs: [1, 2, 5, 7, 14], values: (_, at) => at.map((i) => (days[i] === undefined ? "" : shortDay(days[i]))) },
           { stroke: muted, font, grid: { stroke: line, width: 1 }, ticks: { show: false }, size: 54, values: (_, at) => at.map((n) => (Number.isInteger(n) ? count(n) : "")) },
         ],
         series: [

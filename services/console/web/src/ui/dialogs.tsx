@@ -12,7 +12,7 @@ export function Dialog({ label, close, children }: { label: string; close: () =>
     element.current?.showModal();
   }, []);
   return (
-    <dialog ref={element} aria-label={label} onClose={close} onClick={(e) => e.target === element.current && element.current.close()}>
+    <dialog ref={element} aria-label={label} onClose={close} onClick={(e) => e.target === element.current && element.current?.close()}>
       <div class="inside">{children}</div>
     </dialog>
   );
