@@ -1,0 +1,190 @@
+// Reads entry_data: JSON that somebody else wrote, within a text. Members keep the wording of the source, so that no
+// number loses digits and no depth of nesting matters.
+import type { Entry } from "@lectern/client";
+
+/** How many answers are columns at most: the most frequent ones. */
+export const mostColumns = 1000;
+
+/** How many answers are counted at most: those that come first. */
+const mostNames = 20_000;
+
+/** Answers are the members of an entry_data, each as its JSON. The last one of a name counts. */
+export type Answers = ReadonlyMap<string, string>;
+
+/** answersOf returns the members of an entry_data, or null if it is no JSON object. */
+export function answersOf(data: string): Answers | null {
+  if (!isObject(data)) return null;
+  const found = new Map<string, string>();
+  // The text is valid JSON, so that only strings and the depth need care.
+  let depth = 0;
+  let start = 0; // of the member's name, then of its value
+  let name: string | undefined;
+  for (let i = 0; i < data.length; i++) {
+    switch (data.charCodeAt(i)) {
+      case 0x22: // "
+        i = endOfString(data, i) - 1;
+        break;
+      case 0x7b: // {
+      case 0x5b: // [
+        if (++depth === 1) start = i + 1;
+        break;
+      case 0x3a: // :
+        if (depth === 1 && name === undefined) {
+          name = text(data.slice(start, i).trim());
+          start = i + 1;
+        }
+        break;
+      case 0x7d: // }
+      case 0x5d: // ]
+      case 0x2c: // ,
+        if (depth === 1 && name !== undefined) {
+          found.set(name, data.slice(start, i).trim());
+          name = undefined;
+          start = i + 1;
+        }
+        if (data[i] !== ",") depth--;
+        else if (depth === 1) start = i + 1;
+    }
+  }
+  return found;
+}
+
+/** namesOf returns the names of the members of an entry_data, or null if it is no JSON object. It is faster than answersOf. */
+export function namesOf(data: string): string[] | null {
+  try {
+    const value: unknown = JSON.parse(data);
+    return value !== null && typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : null;
+  } catch {
+    return null;
+  }
+}
+
+function isObject(data: string): boolean {
+  if (!/^\s*\{/.test(data)) return false;
+  try {
+    JSON.parse(data);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** endOfString returns the index after a JSON string that starts at an index. */
+function endOfString(json: string, start: number): number {
+  for (let end = json.indexOf('"', start + 1); end >= 0; end = json.indexOf('"', end + 1)) {
+    let escapes = 0;
+    while (json[end - 1 - escapes] === "\\") escapes++;
+    if (escapes % 2 === 0) return end + 1;
+  }
+  return json.length;
+}
+
+/** isText reports whether a member is a string. */
+export const isText = (json: string): boolean => json.startsWith('"');
+
+/** text writes a member for people: strings as they are, null as nothing, all else as its JSON. */
+export function text(json: string): string {
+  if (isText(json)) return JSON.parse(json) as string;
+  return json === "null" ? "" : json;
+}
+
+/** How deep lines of nested JSON are indented at most: the text would grow with the square of the depth. */
+const deepest = 20;
+
+/** indented writes JSON with a line for each member, in the wording of the source. */
+export function indented(json: string): string {
+  const out: string[] = [];
+  let depth = 0;
+  const newLine = () => "\n" + "  ".repeat(Math.min(depth, deepest));
+  for (let i = 0; i < json.length; i++) {
+    const c = json.charAt(i);
+    switch (c) {
+      case '"': {
+        const end = endOfString(json, i);
+        out.push(json.slice(i, end));
+        i = end - 1;
+        break;
+      }
+      case "{":
+      case "[": {
+        const rest = /\s*[}\]]/y;
+        rest.lastIndex = i + 1;
+        if (rest.test(json)) {
+          out.push(c === "{" ? "{}" : "[]");
+          i = rest.lastIndex - 1;
+          break;
+        }
+        depth++;
+        out.push(c, newLine());
+        break;
+      }
+      case "}":
+      case "]":
+        depth--;
+        out.push(newLine(), c);
+        break;
+      case ",":
+        out.push(c, newLine());
+        break;
+      case ":":
+        out.push(": ");
+        break;
+      case " ":
+      case "\t":
+      case "\r":
+      case "\n":
+        break;
+      default:
+        out.push(c);
+    }
+  }
+  return out.join("");
+}
+
+/** Names counts in how many entries each answer is. */
+export class Names {
+  /** The answers, in the order in which they were found. */
+  readonly counts = new Map<string, number>();
+  /** How many entries were looked at. */
+  seen = 0;
+  /** How many of these have no JSON object. */
+  without = 0;
+
+  add(entry: Entry): void {
+    this.seen++;
+    const names = namesOf(entry.entry_data);
+    if (!names) this.without++;
+    else for (const name of names) this.#count(name);
+  }
+
+  #count(name: string): void {
+    const before = this.counts.get(name);
+    if (before !== undefined || this.counts.size < mostNames) this.counts.set(name, (before ?? 0) + 1);
+  }
+
+  /** mostFrequent returns the answers that can be columns, the most frequent first. */
+  mostFrequent(): string[] {
+    return [...this.counts].sort((a, b) => b[1] - a[1]).slice(0, mostColumns).map(([name]) => name);
+  }
+
+  /** full reports whether there are more answers than columns. */
+  get full(): boolean {
+    return this.counts.size > mostColumns;
+  }
+}
+
+/** encodeNames writes a list of names for an address, such as "first_name,email". It keeps names that are no plain words exact. */
+export function encodeNames(names: readonly string[]): string {
+  return names.length === 0 ? "," : names.map((name) => (/^[\w .-]+$/.test(name) ? name : encodeURIComponent(JSON.stringify(name)))).join(",");
+}
+
+/** decodeNames is the inverse of encodeNames. It throws an error for what encodeNames does not write. */
+export function decodeNames(list: string): string[] {
+  const names = list.split(",").filter(Boolean).map((name) => {
+    if (!name.startsWith("%22")) return name;
+    const value: unknown = JSON.parse(decodeURIComponent(name));
+    if (typeof value !== "string") throw new TypeError("a name must be a text");
+    return value;
+  });
+  return [...new Set(names)];
+}

@@ -1,0 +1,41 @@
+// Shows a value of JSON that somebody else wrote, whatever its length and depth.
+import { useMemo, useState } from "preact/hooks";
+import { indented, isText, text } from "../answers.ts";
+import { count } from "../time.ts";
+import { Text } from "./parts.tsx";
+
+/** How much of a text is shown at first, and how much more with each wish for more, in characters. A browser draws this at once. */
+const firstLength = 600;
+const moreLength = 100_000;
+
+/** LongText shows the beginning of a text, and more of it by a button. */
+export function LongText({ children, code = false }: { children: string; code?: boolean }) {
+  const [length, setLength] = useState(firstLength);
+  // A few characters more are no reason for a button.
+  const cut = children.length > length * 1.2;
+  const shown = <Text>{cut ? children.slice(0, length) : children}</Text>;
+  return (
+    <>
+      {code ? <pre class="json">{shown}</pre> : <span class="longtext">{shown}</span>}
+      {cut && (
+        <button type="button" class="quiet small" onClick={() => setLength(length + moreLength)}>
+          {children.length <= (length + moreLength) * 1.2 ? "Show all" : "Show more"} ({count(children.length)} characters)
+        </button>
+      )}
+    </>
+  );
+}
+
+/** Nested values up to this length stand in one line. */
+const shortLength = 60;
+
+/** Value shows a value of JSON: a text as it is, nested values indented. */
+export function Value({ json }: { json: string }) {
+  const nested = /^[[{]/.test(json);
+  const long = useMemo(() => (nested && json.length > shortLength ? indented(json) : ""), [json]);
+  if (json === "null") return <span class="muted">No answer</span>;
+  if (json === '""') return <span class="muted">Empty text</span>;
+  if (isText(json)) return <LongText>{text(json)}</LongText>;
+  if (long) return <LongText code>{long}</LongText>;
+  return nested ? <code class="wrap">{json}</code> : <LongText>{json}</LongText>;
+}
