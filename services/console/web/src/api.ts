@@ -81,6 +81,9 @@ export function useLoad<T>(read: (reading: Reading, show: (value: T) => void) =>
   return { ...load, reload: () => setAttempt((n) => n + 1) };
 }
 
+/** longPage is how many records one request asks for when a list of many thousands is read. */
+export const longPage = 10_000;
+
 /** collect reads a list to its end. */
 export async function collect<T>(list: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
