@@ -1,0 +1,27 @@
+// The way of a visitor through the pages of an embeddable, from the events of an entry.
+import type { EntryEvent } from "@lectern/client";
+
+/** Stop is a page view with what happened until the next one. */
+export interface Stop {
+  /** The page view, or undefined for what happened before the first one. */
+  view: EntryEvent | undefined;
+  events: EntryEvent[];
+  /** Milliseconds until the next page view; for the last one until its last event, or undefined if it has none. */
+  duration: number | undefined;
+}
+
+/** stopsOf returns the stops of events that are sorted by time, the oldest first. */
+export function stopsOf(events: readonly EntryEvent[]): Stop[] {
+  const stops: Stop[] = [];
+  for (const event of events) {
+    const last = stops.at(-1);
+    if (event.event_type === "flowpage.viewed") stops.push({ view: event, events: [], duration: undefined });
+    else if (last) last.events.push(event);
+    else stops.push({ view: undefined, events: [event], duration: undefined });
+  }
+  stops.forEach((stop, i) => {
+    const end = stops[i + 1]?.view ?? stop.events.at(-1);
+    if (stop.view && end) stop.duration = Date.parse(end.timestamp) - Date.parse(stop.view.timestamp);
+  });
+  return stops;
+}

@@ -1,0 +1,298 @@
+// One entry: its answers, and its way through the pages.
+import type { Entry, EntryEvent } from "@lectern/client";
+import type { ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { answersOf } from "../answers.ts";
+import { paced, useLoad } from "../api.ts";
+import { stopsOf, type Stop } from "../journey.ts";
+import { address } from "../router.ts";
+import { clock, count, counted, day, duration } from "../time.ts";
+import { Badge, CopyButton, PageHead, Text, Time } from "../ui/parts.tsx";
+import { Loaded, Loading, Patience, Problem } from "../ui/state.tsx";
+import { LongText, Value } from "../ui/value.tsx";
+import "../style/entry.css";
+
+/** How many answers and how many page views are drawn at first, and more with each wish for more. */
+const firstItems = 200;
+
+/** EntryPage is the page. */
+export function EntryPage({ project, id }: { project: string; id: string }) {
+  const entry = useLoad<Entry>(({ client, signal }) => client.entry(project, id, { signal }), [project, id]);
+  const title = useLoad<string>(
+    async ({ client, signal }) => (entry.value ? (await client.embeddable(project, entry.value.embeddable_id, { signal })).title : ""),
+    [project, entry.value?.embeddable_id],
+  );
+  return (
+    <section class="page">
+      <PageHead title={id} lead={<a href={address(project, "entries")}>All entries</a>} />
+      <Loaded load={entry} what="the entry" rows={6}>
+        {(value) => (
+          <div class="entry">
+            <div class="entrymain">
+              <Answered entry={value} />
+              <Journey project={project} id={id} />
+            </div>
+            <About project={project} entry={value} title={title.value} />
+          </div>
+        )}
+      </Loaded>
+    </section>
+  );
+}
+
+function Answered({ entry }: { entry: Entry }) {
+  const data = entry.entry_data;
+  const answers = useMemo(() => answersOf(data), [data]);
+  const [raw, setRaw] = useState(false);
+  const [most, setMost] = useState(firstItems);
+  return (
+    <section class="card" aria-labelledby="answers" data-answers={answers?.size ?? -1}>
+      <div class="cardhead">
+        <h2 id="answers">Answers</h2>
+        <div class="actions">
+          {answers && (
+            <button type="button" class="quiet small" aria-pressed={raw} onClick={() => setRaw(!raw)}>
+              Raw JSON
+            </button>
+          )}
+          <CopyButton text={() => data} label="Copy JSON" />
+        </div>
+      </div>
+      {!answers && (
+        <p>
+          <Badge tone="busy">Raw</Badge> The data of this entry is no JSON object. It is shown as it came.
+        </p>
+      )}
+      {raw || !answers ? (
+        <LongText code>{data}</LongText>
+      ) : answers.size === 0 ? (
+        <p class="muted">The visitor has not answered anything.</p>
+      ) : (
+        <>
+          <dl class="answers">
+            {[...answers].slice(0, most).map(([name, json]) => (
+              <div key={name}>
+                <dt>
+                  <Text>{name.length > 200 ? `${name.slice(0, 200)}…` : name || "(no name)"}</Text>
+                </dt>
+                <dd>
+                  <Value json={json} />
+                </dd>
+              </div>
+            ))}
+          </dl>
+          {answers.size > most && <More left={answers.size - most} what="answers" more={() => setMost(most * 10)} />}
+        </>
+      )}
+    </section>
+  );
+}
+
+function More({ left, what, more }: { left: number; what: string; more: () => void }) {
+  return (
+    <p>
+      <button type="button" class="quiet" onClick={more}>
+        Show more ({count(left)} {what} left)
+      </button>
+    </p>
+  );
+}
+
+function About({ project, entry, title }: { project: string; entry: Entry; title: string | undefined }) {
+  const row = (label: string, value: ComponentChildren) => (
+    <div>
+      <dt>{label}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+  return (
+    <section class="card about" aria-labelledby="about">
+      <h2 id="about">About</h2>
+      <dl>
+        {row("Created", <Time at={entry.created_at} />)}
+        {row("Updated", <Time at={entry.updated_at} />)}
+        {row(
+          "Embeddable",
+          <>
+            <a href={address(project, "embeddables", entry.embeddable_id)}>
+              <Text>{title || entry.embeddable_id}</Text>
+            </a>
+            {title && (
+              <div class="muted small">
+                <Text>{entry.embeddable_id}</Text>
+              </div>
+            )}
+          </>,
+        )}
+        {row(
+          "Contact",
+          <>
+            <Text>{entry.contact_id}</Text>
+            <div class="small">
+              <a href={address(project, "entries", "", { contact: entry.contact_id })}>Entries of this contact</a>
+            </div>
+          </>,
+        )}
+        {row(
+          "Group",
+          <>
+            <Text>{entry.group_id}</Text>
+            <div class="small">
+              <a href={address(project, "entries", "", { group: entry.group_id })}>Entries of this group</a>
+            </div>
+          </>,
+        )}
+        {row("Entry id", <Text>{entry.entry_id}</Text>)}
+      </dl>
+    </section>
+  );
+}
+
+function Journey({ project, id }: { project: string; id: string }) {
+  const load = useLoad<EntryEvent[]>(
+    async ({ client, signal }, show) => {
+      const events: EntryEvent[] = [];
+      const showSoFar = () => events.length > 0 && show([...events]);
+      const showSometimes = paced(300, showSoFar);
+      try {
+        for await (const event of client.events(project, id, { direction: "ASC" }, { signal })) {
+          events.push(event);
+          if (events.length % 100 === 0) showSometimes();
+        }
+      } catch (error) {
+        showSoFar();
+        throw error;
+      }
+      return events;
+    },
+    [project, id],
+  );
+  const events = load.value;
+  return (
+    <section class="card" aria-labelledby="journey" data-events={load.state === "done" ? events?.length : undefined}>
+      <h2 id="journey">Way through the pages</h2>
+      {load.waiting && <Patience waiting={load.waiting} />}
+      {!events && load.state === "loading" && <Loading what="what happened" rows={4} />}
+      {events && (events.length > 0 ? <Stops events={events} partial={load.state !== "done"} /> : load.state === "done" && <p class="muted">Nothing is recorded about how the visitor got through the pages.</p>)}
+      {load.state === "failed" && load.error && <Problem error={load.error} retry={load.reload} />}
+    </section>
+  );
+}
+
+function Stops({ events, partial }: { events: EntryEvent[]; partial: boolean }) {
+  const [most, setMost] = useState(firstItems);
+  const stops = useMemo(() => stopsOf(events), [events]);
+  const longest = Math.max(1, ...stops.slice(0, 10_000).map((stop) => stop.duration ?? 0));
+  const [first, last] = [events[0], events.at(-1)];
+  const versions = [...new Set(events.map((event) => event.embeddable_version_number).filter((n) => n !== null))];
+  const views = stops.filter((stop) => stop.view).length;
+  const total = first && last ? Date.parse(last.timestamp) - Date.parse(first.timestamp) : 0;
+  return (
+    <>
+      <p class="muted">
+        {counted(views, "page view", "page views")} and {counted(events.length - views, "other event", "other events")} in {duration(total)}
+        {versions.length > 0 && `, ${versions.length > 1 ? "versions" : "version"} ${versions.slice(0, 5).join(", ")}${versions.length > 5 ? "…" : ""} of the embeddable`}
+        {partial ? ", so far." : "."}
+      </p>
+      <ol class="journey">
+        {stops.slice(0, most).map((stop, i) => (
+          <StopItem key={i} stop={stop} before={stops[i - 1]} longest={longest} manyVersions={versions.length > 1} last={i === stops.length - 1} />
+        ))}
+      </ol>
+      {stops.length > most && <More left={stops.length - most} what="page views" more={() => setMost(most + 1000)} />}
+    </>
+  );
+}
+
+const startOf = (stop: Stop | undefined): EntryEvent | undefined => stop?.view ?? stop?.events[0];
+
+interface StopProps {
+  stop: Stop;
+  before: Stop | undefined;
+  longest: number;
+  manyVersions: boolean;
+  last: boolean;
+}
+
+function StopItem({ stop, before, longest, manyVersions, last }: StopProps) {
+  const { view } = stop;
+  const start = startOf(stop);
+  if (!start) return null;
+  const date = day(Date.parse(start.timestamp));
+  const earlier = startOf(before);
+  const newDay = !earlier || day(Date.parse(earlier.timestamp)) !== date;
+  return (
+    <li class={view ? "view" : ""}>
+      {newDay && <p class="muted small date">{date}</p>}
+      {view && (
+        <div class="stop">
+          <Time at={view.timestamp} show={clock} />
+          <div class="what">
+            <strong>
+              <Text>{view.page_key || view.page_id || "A page without a name"}</Text>
+            </strong>{" "}
+            <span class="muted small">
+              {view.page_index !== null && `page ${count(view.page_index + 1)}${view.total_pages === null ? "" : ` of ${count(view.total_pages)}`}`}
+              {manyVersions && view.embeddable_version_number !== null && `, version ${view.embeddable_version_number}`}
+            </span>
+          </div>
+          <span class="track" aria-hidden="true">
+            <span class={last ? "bar open" : "bar"} style={{ width: `${(100 * Math.max(0, stop.duration ?? 0)) / longest}%` }} />
+          </span>
+          <span class="number">
+            {stop.duration === undefined ? <span class="muted small">last page</span> : `${last ? "at least " : ""}${duration(stop.duration)}`}
+          </span>
+        </div>
+      )}
+      {stop.events.length > 0 && <Happened stop={stop} />}
+    </li>
+  );
+}
+
+function Happened({ stop }: { stop: Stop }) {
+  const [most, setMost] = useState(firstItems);
+  return (
+    <>
+      <ul class="happened">
+        {stop.events.slice(0, most).map((event, i) => (
+          <li key={i}>
+            <Time at={event.timestamp} show={clock} />
+            <div class="what">
+              <Text>{event.custom_event_name || event.event_type}</Text>
+              {!stop.view && event.page_key && (
+                <span class="muted small">
+                  {" "}
+                  on <Text>{event.page_key}</Text>
+                </span>
+              )}
+              {event.custom_event_props !== null && <Props json={event.custom_event_props} />}
+            </div>
+          </li>
+        ))}
+      </ul>
+      {stop.events.length > most && <More left={stop.events.length - most} what="events" more={() => setMost(most + 1000)} />}
+    </>
+  );
+}
+
+/** Props shows the properties of a custom event: JSON within a text, as an entry's data is. */
+function Props({ json }: { json: string }) {
+  const found = useMemo(() => answersOf(json), [json]);
+  if (!found) return <LongText code>{json}</LongText>;
+  if (found.size === 0) return null;
+  return (
+    <dl class="props small">
+      {[...found].slice(0, 50).map(([name, value]) => (
+        <div key={name}>
+          <dt>
+            <Text>{name.slice(0, 200)}</Text>
+          </dt>
+          <dd>
+            <Value json={value} />
+          </dd>
+        </div>
+      ))}
+      {found.size > 50 && <div class="muted">and {count(found.size - 50)} more</div>}
+    </dl>
+  );
+}
