@@ -29,6 +29,9 @@ interface Props<Row> {
   open: (row: Row) => void;
 }
 
+/** Where the visitor was when a grid was left. Coming back to the same rows goes on from there. */
+let left: { subject: string; row: number; column: number; top: number } | undefined;
+
 /** The height of a row and of the head, in rem. */
 const rowHeight = 2.4;
 
@@ -45,10 +48,6 @@ export function Grid<Row>({ label, subject, columns, rows, count, busy, open }: 
   const [active, setActive] = useState({ row: 0, column: 0 });
   const id = useId();
   const height = useMemo(() => Math.round(rowHeight * remInPixels()), []);
-  useEffect(() => {
-    setActive((before) => ({ ...before, row: Math.min(before.row, 0) }));
-    scroller.current?.scrollTo({ top: 0 });
-  }, [subject]);
   const last = count - 1;
   const current = { row: Math.min(active.row, last), column: Math.min(active.column, columns.length - 1) };
 
@@ -69,6 +68,25 @@ export function Grid<Row>({ label, subject, columns, rows, count, busy, open }: 
   virtual.setOptions(options());
   useLayoutEffect(() => virtual._didMount(), []);
   useLayoutEffect(() => virtual._willUpdate());
+
+  const back = useRef(left?.subject === subject ? left : undefined);
+  useLayoutEffect(() => {
+    if (back.current?.subject === subject) return;
+    back.current = undefined;
+    setActive((before) => ({ ...before, row: Math.min(before.row, 0) }));
+    scroller.current?.scrollTo({ top: 0 });
+  }, [subject]);
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    const place = back.current;
+    if (!element || !place || (busy && count * height < place.top + element.clientHeight)) return;
+    back.current = undefined;
+    setActive(place);
+    element.scrollTop = place.top;
+  }, [count, busy]);
+  const now = useRef({ subject, ...current });
+  now.current = { subject, ...current };
+  useLayoutEffect(() => () => void (left = { ...now.current, top: scroller.current?.scrollTop ?? 0 }), []);
 
   const drawn = virtual.getVirtualItems().map((item) => item.index);
   // The active row stays drawn, so that the keys go on from it wherever it was scrolled to.
