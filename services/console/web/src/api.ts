@@ -53,6 +53,8 @@ export interface Load<T> {
 export interface Reading {
   client: Client;
   signal: AbortSignal;
+  /** Says that another client than this one waits. */
+  wait: (waiting: Waiting) => void;
 }
 
 /**
@@ -71,8 +73,9 @@ export function useLoad<T>(read: (reading: Reading, show: (value: T) => void) =>
       if (!signal.aborted) setLoad((before) => ({ ...before, ...change }));
     };
     update({ state: "loading", value: undefined, error: undefined, waiting: undefined });
-    const client = connect((waiting) => update({ waiting }));
-    latest.current({ client, signal }, (value) => update({ value, waiting: undefined })).then(
+    const wait = (waiting: Waiting) => update({ waiting });
+    const client = connect(wait);
+    latest.current({ client, signal, wait }, (value) => update({ value, waiting: undefined })).then(
       (value) => update({ state: "done", value, waiting: undefined }),
       (error: unknown) => update({ state: "failed", error: error instanceof Error ? error : new Error(String(error)), waiting: undefined }),
     );
