@@ -97,8 +97,8 @@ function Filters({ project, id, embeddables }: { project: string; id: string; em
   if (version !== undefined && !numbers.includes(version)) numbers.unshift(version);
   const set = ["after", "before", "version"].some((name) => query.get(name));
   return (
-    <form class="filters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
-      <label class="which">
+    <form class="filters funnelfilters" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
+      <label class="wide">
         <span>Embeddable</span>
         <select value={id} onChange={(e) => go(address(project, "funnel", e.currentTarget.value, { after: dateIn(query, "after"), before: dateIn(query, "before") }))}>
           {embeddables.some((e) => e.embeddable_id === id) || <option value={id}>{id}</option>}
@@ -114,7 +114,7 @@ function Filters({ project, id, embeddables }: { project: string; id: string; em
         <input type="date" value={dateIn(query, "after")} onChange={(e) => filter({ after: e.currentTarget.value })} />
       </label>
       <label>
-        <span>to</span>
+        <span>Updated to</span>
         <input type="date" value={dateIn(query, "before")} onChange={(e) => filter({ before: e.currentTarget.value })} />
       </label>
       <label>
@@ -234,11 +234,18 @@ const rowsAtFirst = 100;
 function Pages({ figures }: { figures: Figures }) {
   const [all, setAll] = useState(false);
   const { pages, started } = figures;
+  const isLast = (i: number) => i === pages.length - 1;
+  const part = (entries: number) => `${(entries / started) * 100}%`;
   const shown = all ? pages : pages.slice(0, rowsAtFirst);
   return (
     <div class="card">
       <p class="legend small muted" aria-hidden="true">
-        <span class="key on" /> went on to a later page <span class="key off" /> dropped off here
+        <span>
+          <i class="on" /> went on, or reached the last page
+        </span>
+        <span>
+          <i class="off" /> dropped off here
+        </span>
       </p>
       <table class="funnel" role="table" data-rows={pages.length}>
         <caption class="hidden">Pages in their order, with the entries that reached each, those that dropped off there, and the median time</caption>
@@ -258,16 +265,18 @@ function Pages({ figures }: { figures: Figures }) {
                 <Name page={page} />
               </th>
               <td role="cell" class="reach">
-                <span class="bar" aria-hidden="true">
-                  <i class="on" style={{ width: `${((page.reached - page.dropped) / started) * 100}%` }} />
-                  <i class="off" style={{ width: `${(page.dropped / started) * 100}%` }} />
-                </span>
-                <span class="reached">
-                  <b>{count(page.reached)}</b> <span class="muted">{percent(page.reached / started)}</span>
-                </span>
+                <div>
+                  <span class="bar" aria-hidden="true">
+                    <i class="on" style={{ width: part(isLast(i) ? page.reached : page.reached - page.dropped) }} />
+                    <i class="off" style={{ width: part(isLast(i) ? 0 : page.dropped) }} />
+                  </span>
+                  <span class="reached">
+                    <b>{count(page.reached)}</b> <span class="muted">{percent(page.reached / started)}</span>
+                  </span>
+                </div>
               </td>
               <td role="cell" class="number" data-name="Dropped off here">
-                {i === pages.length - 1 ? (
+                {isLast(i) ? (
                   <span class="muted">last page</span>
                 ) : (
                   <>
