@@ -156,6 +156,9 @@ function Result({ project, id, value, state, version, limited }: ResultProps) {
   const without = figures.entries - figures.started;
   return (
     <div class="page" data-state={done ? "counted" : "counting"} data-entries={figures.entries}>
+      <p class="hidden" role="status">
+        {done ? "All is counted." : "Counting. The figures change meanwhile."}
+      </p>
       <Extent value={value} state={state} />
       {figures.entries > 0 && (
         <dl class="figures card" aria-label="Summary">
@@ -195,7 +198,7 @@ function Result({ project, id, value, state, version, limited }: ResultProps) {
 /** Extent says how much was read: while it is read, and after. */
 function Extent({ value, state }: { value: Counted; state: Load<unknown>["state"] }) {
   const { figures, changes, part, ms } = value;
-  const read = changes === undefined ? counted(figures.entries, "entry", "entries") : `${counted(changes, "change", "changes")}`;
+  const read = changes === undefined ? counted(figures.entries, "entry", "entries") : counted(changes, "change", "changes");
   if (state === "done") {
     return (
       <p class="muted extent">
@@ -205,12 +208,12 @@ function Extent({ value, state }: { value: Counted; state: Load<unknown>["state"
       </p>
     );
   }
-  const soFar = changes === undefined ? (figures.entries > 0 ? `, back to ${day(figures.oldest / 1000)}` : "") : ` of about ${percent(part ?? 0)}`;
+  const soFar = part !== undefined ? `, about ${percent(part)} of all` : figures.entries > 0 ? `, back to ${day(figures.oldest / 1000)}` : "";
   return (
     <div class="extent">
       <p class="muted">
-        {state === "loading" && <span class="spinner" aria-hidden="true" />}{" "}
-        {changes === undefined ? `${read} read${soFar}` : `${read} read, about ${percent(part ?? 0)} of all`}. {state === "loading" ? "The figures below are exact for these." : "The figures below are exact for these, but they are not everything."}
+        {state === "loading" && <span class="spinner" aria-hidden="true" />} {read} read{soFar}. The figures below are exact for these
+        {state === "failed" && ", but they are not everything"}.
       </p>
       {part !== undefined && <progress value={part} max={1} aria-label="Changes read" />}
     </div>
@@ -261,8 +264,10 @@ function Pages({ figures }: { figures: Figures }) {
           {shown.map((page, i) => (
             <tr key={page.id} role="row">
               <th role="rowheader" scope="row">
-                <span class="place">{i + 1}</span>
-                <Name page={page} />
+                <div>
+                  <span class="place">{i + 1}</span>
+                  <Name page={page} />
+                </div>
               </th>
               <td role="cell" class="reach">
                 <div>
@@ -327,7 +332,7 @@ function Definitions() {
 }
 
 /** A key can be very long: the row shows its beginning. */
-const longestName = 200;
+const longestName = 100;
 
 function Name({ page }: { page: PageFigures }) {
   const name = page.key || page.id;
