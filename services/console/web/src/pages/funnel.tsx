@@ -197,7 +197,7 @@ function Result({ project, id, value, state, version, limited }: ResultProps) {
 
 /** Extent says how much was read: while it is read, and after. */
 function Extent({ value, state }: { value: Counted; state: Load<unknown>["state"] }) {
-  const { figures, changes, part, ms } = value;
+  const { figures, changes, ms } = value;
   const read = changes === undefined ? counted(figures.entries, "entry", "entries") : counted(changes, "change", "changes");
   if (state === "done") {
     return (
@@ -208,15 +208,12 @@ function Extent({ value, state }: { value: Counted; state: Load<unknown>["state"
       </p>
     );
   }
-  const soFar = part !== undefined ? `, about ${percent(part)} of all` : figures.entries > 0 ? `, back to ${day(figures.oldest / 1000)}` : "";
+  const back = changes === undefined && figures.entries > 0 ? `, back to ${day(figures.oldest / 1000)}` : "";
   return (
-    <div class="extent">
-      <p class="muted">
-        {state === "loading" && <span class="spinner" aria-hidden="true" />} {read} read{soFar}. The figures below are exact for these
-        {state === "failed" && ", but they are not everything"}.
-      </p>
-      {part !== undefined && <progress value={part} max={1} aria-label="Changes read" />}
-    </div>
+    <p class="muted extent">
+      {state === "loading" && <span class="spinner" aria-hidden="true" />} {read} read{back}. The figures below are exact for these
+      {state === "failed" && ", but they are not everything"}.
+    </p>
   );
 }
 

@@ -17,9 +17,8 @@ export interface Order {
 /** Counted is what was counted so far. */
 export interface Counted {
   figures: Figures;
-  /** With a version: how many changes were read, and about which part of all that is. */
+  /** With a version: how many changes were read. */
   changes: number | undefined;
-  part: number | undefined;
   /** How long the worker has worked, in milliseconds. */
   ms: number;
 }

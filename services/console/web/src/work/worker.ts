@@ -18,8 +18,8 @@ class Progress {
     return performance.now() >= this.#next;
   }
 
-  counted(figures: Figures, changes?: number, part?: number): Counted {
-    return { figures, changes, part, ms: performance.now() - this.#started };
+  counted(figures: Figures, changes?: number): Counted {
+    return { figures, changes, ms: performance.now() - this.#started };
   }
 
   say(count: () => Counted): void {
@@ -61,19 +61,13 @@ async function countChanges(client: Client, order: Order, version: number): Prom
   const { embeddable, from = -Infinity, until = Infinity } = order;
   const replica = new Replica({ embeddable, version, from: from * 1000, until: until * 1000 });
   let changes = 0;
-  let first: number | undefined;
-  // The numbers of changes grow with gaps, so the part is about right only.
-  let part = 0;
   const feed = client.changes(order.project, { types: ["entry", "event", "entry_removed"], limit: pageSize, wait: 0 });
   for await (const page of feed) {
     for (const change of page.changes) replica.apply(change);
     changes += page.changes.length;
-    const last = page.changes.at(-1)?.seq;
-    first ??= page.changes[0]?.seq;
-    if (first !== undefined && last !== undefined && page.lastSeq > first) part = Math.min(1, (last - first) / (page.lastSeq - first));
-    if (progress.due()) progress.say(() => progress.counted(replica.figures(), changes, part));
+    if (progress.due()) progress.say(() => progress.counted(replica.figures(), changes));
   }
-  return progress.counted(replica.figures(), changes, 1);
+  return progress.counted(replica.figures(), changes);
 }
 
 addEventListener("message", async ({ data: order }: MessageEvent<Order>) => {
