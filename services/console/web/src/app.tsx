@@ -23,7 +23,7 @@ export function App() {
   const current = session.value;
   const place = here.value;
   if (!current || (place.project !== "" && place.project !== current.project)) return <SignIn project={place.project} />;
-  const page = place.project === "" ? "overview" : place.page;
+  const page = place.page;
   const load = page && (place.id ? views[page].one : views[page].list);
   return (
     <Shell project={current.project} page={page}>
