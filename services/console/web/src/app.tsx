@@ -43,19 +43,34 @@ function NotFound() {
 
 function Lazy({ load, project, id }: { load: () => Promise<View>; project: string; id: string }) {
   const [view, setView] = useState<{ View?: View; error?: Error }>({});
-  const [attempt, setAttempt] = useState(0);
   useEffect(() => {
     let wanted = true;
     setView({});
     load().then(
-      (View) => wanted && setView({ View }),
+      (View) => {
+        if (wanted) setView({ View });
+        fetchTheRest();
+      },
       (error: unknown) => wanted && setView({ error: error instanceof Error ? error : new Error(String(error)) }),
     );
     return () => {
       wanted = false;
     };
-  }, [load, attempt]);
+  }, [load]);
   if (view.View) return <view.View key={id} project={project} id={id} />;
-  if (view.error) return <Problem error={view.error} retry={() => setAttempt((n) => n + 1)} />;
+  // The browser remembers that a script could not be loaded. Only a fresh page asks for it again.
+  if (view.error) return <Problem error={view.error} retry={() => location.reload()} />;
   return <Loading what="the page" />;
+}
+
+let fetched = false;
+
+/** fetchTheRest fetches the scripts of all other pages, so that they open at once, and also without a network. */
+function fetchTheRest(): void {
+  if (fetched) return;
+  fetched = true;
+  setTimeout(() => {
+    // A script that cannot be loaded matters when its page is opened.
+    for (const { list, one } of Object.values(views)) void Promise.allSettled([list(), one?.()]);
+  }, 1000);
 }
