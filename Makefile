@@ -42,6 +42,7 @@ generate: ## bring generated files and tables up to date
 	@go run ./shared/config/configdoc $(wildcard docs/*.md)
 	@GOWORK=off go -C charts run ./generate -root ..
 	@scripts/generate-typescript
+	@scripts/build-console
 
 bench: ## measure the services beside their limits (NAME=list_10 for some, COMPARE=FILE, GROW=100, PEERS=1; CITUS=1 for those of a Citus cluster, with CITUS_KIT)
 	@scripts/setup postgres redis wrk nginx
