@@ -21,7 +21,7 @@ func (r *release) testConsole(t *testing.T, host string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	ctx, cancel = chromedp.NewExecAllocator(ctx, append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(findChromium(t)), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
+		chromedp.ExecPath(findChromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("no-proxy-server", true),
 		chromedp.Flag("host-resolver-rules", "MAP "+host+" "+strings.TrimPrefix(r.url, "http://")),
@@ -30,6 +30,7 @@ func (r *release) testConsole(t *testing.T, host string) {
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
+	defer func() { _ = chromedp.Cancel(ctx) }() // waits for the browser, and removes its folder
 	seen := watchBrowser(ctx)
 	link := "http://" + host + "/console/#project=pr_demo&key=" + url.QueryEscape(r.apiKey)
 	var title string
