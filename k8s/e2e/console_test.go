@@ -33,12 +33,17 @@ func (r *release) testConsole(t *testing.T, host string) {
 	defer func() { _ = chromedp.Cancel(ctx) }() // waits for the browser, and removes its folder
 	seen := watchBrowser(ctx)
 	link := "http://" + host + "/console/#project=pr_demo&key=" + url.QueryEscape(r.apiKey)
-	var title string
-	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), chromedp.Navigate(link), chromedp.WaitVisible("h1"), chromedp.Title(&title)); err != nil {
+	var title, entries, address string
+	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), chromedp.Navigate(link),
+		chromedp.WaitVisible(`html[data-project="pr_demo"] [data-figure="total"]`), // the overview shows the project's entries
+		chromedp.Text(`[data-figure="total"]`, &entries), chromedp.Title(&title), chromedp.Location(&address)); err != nil {
 		t.Fatalf("%v; %s", err, seen)
 	}
-	if !strings.Contains(title, "Lectern") {
-		t.Errorf("the page is called %q", title)
+	if title != "Overview · Lectern" || entries == "" || entries == "0" {
+		t.Errorf("the page %q shows %q entries", title, entries)
+	}
+	if strings.Contains(address, r.apiKey) {
+		t.Error("the key stays in the address")
 	}
 	seen.mu.Lock()
 	defer seen.mu.Unlock()

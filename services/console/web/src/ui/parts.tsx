@@ -43,11 +43,14 @@ export function PageHead({ title, lead, children }: { title: string; lead?: Comp
 /** CopyButton copies a text. */
 export function CopyButton({ text, label = "Copy" }: { text: () => string; label?: string }) {
   const [said, setSaid] = useState(label);
-  const copy = () => {
-    navigator.clipboard.writeText(text()).then(
-      () => setSaid("Copied"),
-      () => setSaid("Not allowed"),
-    );
+  const copy = async () => {
+    try {
+      // Browsers have no clipboard for pages without HTTPS.
+      await navigator.clipboard.writeText(text());
+      setSaid("Copied");
+    } catch {
+      setSaid("Not allowed");
+    }
     setTimeout(() => setSaid(label), 1500);
   };
   return (

@@ -55,7 +55,12 @@ export function Shell({ project, page, children }: { project: string; page: Page
     return () => removeEventListener("keydown", press);
   }, [project]);
 
-  // Tests and screen readers alike learn from this that the visitor is signed in.
+  // In narrow windows the navigation scrolls sideways.
+  useEffect(() => {
+    document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [page]);
+
+  // Says for which project the page is shown, to those who automate a browser.
   useEffect(() => {
     document.documentElement.dataset["project"] = project;
     return () => {
