@@ -45,13 +45,13 @@ type chain struct {
 	refusalLogged     atomic.Int64 // when refused requests were last logged, in Unix seconds
 	refuse            func(w http.ResponseWriter, r *http.Request, err error)
 
-	traced   http.Handler                             // nil when tracing is off
-	cors     *cors.Cors                               // nil when off
-	compress func(http.Handler) http.HandlerFunc      // nil on the internal listener
-	headers  headers                                  // of every answer
-	plain    http.Header                              // replaces headers; nil: does not
-	added    http.Header                              // set after headers
-	quiet    func(route string) (belowAccessLog bool) // routes that machines call every few seconds
+	traced   http.Handler                        // nil when tracing is off
+	cors     *cors.Cors                          // nil when off
+	compress func(http.Handler) http.HandlerFunc // nil on the internal listener
+	headers  headers                             // of every answer
+	plain    http.Header                         // replaces headers; nil: does not
+	added    http.Header                         // set after headers
+	quiet    func(route string) bool             // routes that are neither traced nor logged: machines request them every few seconds
 }
 
 // headers are the values of headers that all answers share. To change one in an answer, set a new slice.
@@ -161,7 +161,7 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c.maxInFlight > 0 && running-c.parked.Load() > c.maxInFlight {
 		x.handler = http.HandlerFunc(x.tooMany)
 	}
-	if c.traced != nil {
+	if c.traced != nil && !c.quiet(x.info.Route) {
 		c.traced.ServeHTTP(x, r)
 	} else {
 		x.answer(x, r)
@@ -287,8 +287,11 @@ func (x *exchange) recovered(fault any) {
 // accessLine logs the request in one line. It names the route and never the path, the query or a header's value:
 // those may hold secrets and personal data.
 func (x *exchange) accessLine(elapsed time.Duration) {
+	if x.chain.quiet(x.info.Route) {
+		return
+	}
 	level := slog.LevelInfo
-	if x.info.Recorded || x.chain.quiet(x.info.Route) {
+	if x.info.Recorded {
 		level = slog.LevelDebug
 	}
 	out := x.log.Handler

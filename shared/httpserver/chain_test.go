@@ -1,6 +1,7 @@
 package httpserver_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/httpserver"
 )
 
 func routes(rt *httpapi.Router) {
@@ -222,7 +224,7 @@ func TestAccessLine(t *testing.T) {
 	s.get(t, s.public+"/projects/p1/fails")
 	s.get(t, s.public+"/silent")
 	s.get(t, s.internal+"/healthz")
-	eventually(t, "five lines", func() bool { return len(s.lines(t, "request")) == 5 })
+	eventually(t, "four lines", func() bool { return len(s.lines(t, "request")) == 4 })
 
 	byRoute := map[string]map[string]any{}
 	for _, line := range s.lines(t, "request") {
@@ -246,7 +248,6 @@ func TestAccessLine(t *testing.T) {
 		},
 		"/projects/{projectId}/fails": {"level": "INFO", "method": "GET", "status": 500.0, "bytes": 140.0, "project": "p1", "key_id": "key_1", "code": "internal"},
 		"/silent":                     {"level": "INFO", "method": "GET", "status": 200.0, "bytes": 0.0},
-		"/healthz":                    {"level": "DEBUG", "method": "GET", "status": 200.0, "bytes": 16.0},
 	}
 	if diff := cmp.Diff(want, byRoute); diff != "" {
 		t.Errorf("access lines (-want +got):\n%s", diff)
@@ -263,7 +264,13 @@ func TestAccessLine(t *testing.T) {
 func TestTrace(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	var kept tracetest.SpanStubs
-	s := serve(t, setup{spans: keepOnShutdown{spans, &kept}, routes: func(rt *httpapi.Router) {
+	var s *running
+	probed := httpserver.Check{Name: "postgres", Probe: func(ctx context.Context) error {
+		_, span := s.telemetry.TracerProvider.Tracer("pgx").Start(ctx, "ping")
+		span.End()
+		return nil
+	}}
+	s = serve(t, setup{checks: []httpserver.Check{probed}, spans: keepOnShutdown{spans, &kept}, routes: func(rt *httpapi.Router) {
 		routes(rt)
 		rt.Get("/aborts", func(w http.ResponseWriter, r *http.Request) error {
 			_, _ = io.WriteString(w, "half")
@@ -274,6 +281,9 @@ func TestTrace(t *testing.T) {
 		"X-Request-Id", "id-1", "X-Api-Key", "canary", "Host", "chosen.example")
 	s.get(t, s.public+"/nowhere")
 	s.get(t, s.public+"/panic")
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		s.get(t, s.internal+path, "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	}
 	if _, err := raw(t, s.public, "GET /aborts HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Log("the connection ended with", err)
 	}
@@ -285,6 +295,9 @@ func TestTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	if len(kept) != 4 {
+		t.Errorf("%d spans, want one for each of the four public requests and none of health checks", len(kept))
+	}
 	named := map[string]tracetest.SpanStub{}
 	for _, span := range kept {
 		named[span.Name] = span

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/telemetry"
+	"github.com/lectern-dev/lectern/shared/telemetry/untraced"
 )
 
 // Check asks whether something that the service needs can be reached.
@@ -86,7 +87,7 @@ func (h *health) probe(ctx context.Context) (map[string]bool, bool) {
 		return h.results, h.ready
 	}
 	// Others wait for this result too, so it does not hang on one client's patience.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ProbeTimeout)
+	ctx, cancel := context.WithTimeout(untraced.Context(context.WithoutCancel(ctx)), ProbeTimeout)
 	defer cancel()
 	errs := make([]error, len(h.checks))
 	var running sync.WaitGroup

@@ -33,6 +33,7 @@ const patience = 20 * time.Second
 type running struct {
 	public, internal string // base URLs
 	log              *logtest.Buffer
+	telemetry        *telemetry.Telemetry
 	client           *http.Client
 	stop             func() error // tells it to stop, and waits
 	cancel           func()       // tells it to stop
@@ -88,7 +89,7 @@ func serve(t *testing.T, s setup) *running {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
 	transport := &http.Transport{DisableCompression: true}
-	r := &running{log: out, client: &http.Client{Transport: transport, Timeout: patience}, cancel: cancel, ended: ended}
+	r := &running{log: out, telemetry: tel, client: &http.Client{Transport: transport, Timeout: patience}, cancel: cancel, ended: ended}
 	r.stop = sync.OnceValue(func() error {
 		cancel()
 		transport.CloseIdleConnections()

@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/telemetry/untraced"
 )
 
 const (
@@ -179,6 +180,7 @@ func (g *gate) run(ctx context.Context) {
 	var read time.Time
 	var running sync.WaitGroup
 	defer running.Wait()
+	ctx = untraced.Context(ctx)
 	for {
 		if time.Since(read) >= placementInterval {
 			read = time.Now()

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/telemetry/untraced"
 )
 
 // checkTimeout bounds the check of one database.
@@ -102,6 +103,7 @@ func (h *history) lag(where position, now time.Time) time.Duration {
 func (r *Reads) watch(ctx context.Context) {
 	tick := time.NewTicker(r.o.CheckInterval)
 	defer tick.Stop()
+	ctx = untraced.Context(ctx)
 	for {
 		r.check(ctx)
 		select {
