@@ -117,6 +117,29 @@ func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Log
 	}
 }
 
+// Querier runs a statement that returns one row.
+type Querier interface {
+	QueryRow(ctx context.Context, dest []any, sql string, args ...any) error
+}
+
+// selectMigrated selects whether the table that records the migrations exists. Any role may run it.
+const selectMigrated = `SELECT to_regclass($1) IS NOT NULL`
+
+// ErrNotMigrated says that a database has no version of a schema: nobody migrated it, or it is not the one that was.
+var ErrNotMigrated = errors.New("the database has no version of the schema: it has to be migrated")
+
+// Check returns [ErrNotMigrated] if the database has no version of s.
+func Check(ctx context.Context, db Querier, s Schema) error {
+	var migrated bool
+	if err := db.QueryRow(ctx, []any{&migrated}, selectMigrated, pgx.Identifier{s.Name + "_migrations"}.Sanitize()); err != nil {
+		return err
+	}
+	if !migrated {
+		return ErrNotMigrated
+	}
+	return nil
+}
+
 // grant grants the roles their privileges in one transaction, one process at a time: two grants at once on the
 // same table fail.
 func grant(ctx context.Context, cfg *pgx.ConnConfig, s Schema, roles map[Role]string) error {

@@ -194,7 +194,7 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 
 	public, internal := d.Routes(parts)
 	server, err := httpserver.New(httpserver.Options{
-		Service: d.Name, Config: cfg.HTTP, Telemetry: tel, Public: public, Internal: internal, Checks: checks(parts), Exports: exports, Stopping: stop,
+		Service: d.Name, Config: cfg.HTTP, Telemetry: tel, Public: public, Internal: internal, Checks: checks(parts, d.Schema), Exports: exports, Stopping: stop,
 	})
 	if err != nil {
 		return err
@@ -215,10 +215,10 @@ func closing(name string, stop func()) func(context.Context) error {
 	}
 }
 
-// checks are what /readyz shows. Only the first contact with the database makes a service wait: later
-// it would take every replica out at once, and put the load balancer's error page in the place of an
-// answer that says when to come back.
-func checks(p *Parts) []httpserver.Check {
+// checks are what /readyz shows. A database that goes away after the first contact does not make a service unready: that
+// would take every replica out at once, and put the load balancer's error page in the place of an answer that says when
+// to come back. One that lost its tables does: it does not come back by itself.
+func checks(p *Parts, schema pgmigrate.Schema) []httpserver.Check {
 	reached := false // the server asks one at a time
 	list := []httpserver.Check{
 		{Name: "started", Required: true, Probe: func(ctx context.Context) error {
@@ -230,6 +230,12 @@ func checks(p *Parts) []httpserver.Check {
 			return err
 		}},
 		{Name: "postgres", Probe: p.Primary.Health},
+		{Name: "schema", Required: true, Probe: func(ctx context.Context) error {
+			if err := pgmigrate.Check(ctx, p.Primary, schema); errors.Is(err, pgmigrate.ErrNotMigrated) {
+				return err
+			}
+			return nil // whether the database answers is the check before
+		}},
 		{Name: "keys", Probe: p.Keys.Ready},
 	}
 	if all, _ := p.Read.Standbys(); all > 0 {
