@@ -1,0 +1,181 @@
+package consoletest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/routes"
+)
+
+// front stands between a browser and the run. It is an origin of its own, so that no test finds what another has stored.
+type front struct {
+	*httptest.Server
+	run http.Handler
+
+	mu       sync.Mutex
+	faults   []*fault
+	requests []*http.Request
+}
+
+// fault is what the front does instead of passing a request on.
+type fault struct {
+	// part is a part of the path of the requests that are meant; "" means all of the API.
+	part string
+	// left is how often it happens; negative means always.
+	left  int
+	serve func(w http.ResponseWriter, r *http.Request, run http.Handler)
+}
+
+func newFront(t *testing.T, w *world) *front {
+	t.Helper()
+	target, err := url.Parse(w.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &front{run: &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.URL.RawQuery = r.In.URL.RawQuery
+		},
+		FlushInterval: -1,
+		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}}
+	f.Server = httptest.NewServer(http.HandlerFunc(f.serveHTTP))
+	t.Cleanup(func() {
+		f.CloseClientConnections()
+		f.Close()
+	})
+	return f
+}
+
+func (f *front) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	f.requests = append(f.requests, r.Clone(r.Context()))
+	var found *fault
+	for _, one := range f.faults {
+		if one.left != 0 && strings.HasPrefix(r.URL.Path, "/projects/") && strings.Contains(r.URL.EscapedPath(), one.part) {
+			found = one
+			one.left--
+			break
+		}
+	}
+	f.mu.Unlock()
+	if found != nil {
+		found.serve(w, r, f.run)
+		return
+	}
+	f.run.ServeHTTP(w, r)
+}
+
+// breaks makes requests of the API fail from now on, as one fault or several say.
+func (f *front) breaks(faults ...*fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults = faults
+}
+
+// seen returns the requests so far.
+func (f *front) seen() []*http.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.requests)
+}
+
+// refusal answers as a service does that refuses a request.
+func refusal(status int, code string, headers ...string) func(http.ResponseWriter, *http.Request, http.Handler) {
+	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Request-Id", "req-of-the-test")
+		for i := 0; i+1 < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(`{"error":{"code":` + strconv.Quote(code) + `,"message":"Refused by the test."}}`))
+	}
+}
+
+// reset ends the connection without an answer.
+func reset(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) }
+
+// cutOff passes the first bytes of the answer on and then ends the connection.
+func cutOff(after int) func(http.ResponseWriter, *http.Request, http.Handler) {
+	return func(w http.ResponseWriter, r *http.Request, run http.Handler) {
+		r.Header.Set("Accept-Encoding", "identity") // so that the cut is in the middle of a record
+		run.ServeHTTP(&cutWriter{ResponseWriter: w, left: after}, r)
+	}
+}
+
+type cutWriter struct {
+	http.ResponseWriter
+	left int
+}
+
+func (c *cutWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func (c *cutWriter) WriteHeader(status int) {
+	c.Header().Del("Content-Length")
+	c.ResponseWriter.WriteHeader(status)
+}
+
+func (c *cutWriter) Write(b []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(b[:min(len(b), c.left)])
+	if c.left -= n; err == nil && c.left == 0 {
+		_ = http.NewResponseController(c.ResponseWriter).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	return n, err
+}
+
+// held lets requests wait until the gate is closed.
+func held(gate <-chan struct{}) func(http.ResponseWriter, *http.Request, http.Handler) {
+	return func(w http.ResponseWriter, r *http.Request, run http.Handler) {
+		select {
+		case <-gate:
+			run.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		case <-time.After(time.Minute):
+		}
+	}
+}
+
+// checkRequests fails t if the browser asked for anything that the API's description and the console's pages do not have.
+func (f *front) checkRequests(t *testing.T, keys []string) {
+	t.Helper()
+	for _, r := range f.seen() {
+		path := r.URL.EscapedPath()
+		i := slices.IndexFunc(routes.Outside(), func(route routes.Route) bool { return route.Matches(path) })
+		if i < 0 {
+			if path != "/favicon.ico" { // what browsers ask for by themselves
+				t.Errorf("%s %s is no documented operation", r.Method, path)
+			}
+			continue
+		}
+		route := routes.Outside()[i]
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			t.Errorf("%s %s: the console only reads", r.Method, path)
+		}
+		key := r.Header.Get("X-Api-Key")
+		if route.Auth != routes.None && !slices.Contains(keys, key) {
+			t.Errorf("%s %s came with another key than the session's", r.Method, path)
+		}
+		if r.Header.Get("Cookie") != "" || r.Header.Get("Authorization") != "" {
+			t.Errorf("%s %s has a cookie or a credential of the browser", r.Method, path)
+		}
+		for _, key := range keys {
+			if strings.Contains(r.URL.String(), key) || strings.Contains(r.Referer(), key) {
+				t.Errorf("%s %s has the key in its address", r.Method, path)
+			}
+		}
+		if route.Service == routes.Console && key != "" {
+			t.Errorf("%s %s: a file was asked for with the key", r.Method, path)
+		}
+	}
+}

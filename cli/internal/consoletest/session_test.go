@@ -1,0 +1,133 @@
+package consoletest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/google/go-cmp/cmp"
+)
+
+const overview = "/console/p/" + demoProject + "/overview"
+
+// stored returns the names of what the page keeps in each storage of the browser.
+func (b *tab) stored() map[string][]string {
+	b.Helper()
+	return eval[map[string][]string](b, `(async () => ({
+		session: Object.keys(sessionStorage), local: Object.keys(localStorage), cookies: document.cookie.split(";").filter(Boolean),
+		databases: (await indexedDB.databases()).map(d => d.name), caches: window.caches ? await caches.keys() : [],
+	}))()`)
+}
+
+func TestSignInByLink(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	b := newTab(t, w)
+	b.open("/console/#project=" + demoProject + "&key=" + w.APIKey)
+	b.until("signed in", `document.documentElement.dataset.project === "`+demoProject+`"`)
+	if got := b.address(); got != overview {
+		t.Errorf("the address is %s", got)
+	}
+	b.checkSecrecy()
+	b.shows("Entries a day")
+	only := map[string][]string{"session": {"lectern.session"}, "local": {}, "cookies": {}, "databases": {}, "caches": {}}
+	if diff := cmp.Diff(only, b.stored()); diff != "" {
+		t.Errorf("what the browser keeps: %s", diff)
+	}
+	if got := eval[int](b, `history.length`); got != 2 { // the empty window, and the console
+		t.Errorf("the history has %d addresses", got)
+	}
+
+	b.run(chromedp.Reload())
+	b.until("the session goes on", `document.querySelector("[data-figure=total]")`)
+
+	b.choose("Times in", "UTC")
+	b.clickText("Sign out")
+	b.until("signed out", `document.querySelector("form input[name=key]") && !document.documentElement.dataset.project`)
+	nothing := map[string][]string{"session": {}, "local": {}, "cookies": {}, "databases": {}, "caches": {}}
+	if diff := cmp.Diff(nothing, b.stored()); diff != "" {
+		t.Errorf("what the browser keeps after the sign-out: %s", diff)
+	}
+	if got := b.address(); got != "/console/" {
+		t.Errorf("the address is %s", got)
+	}
+	b.run(chromedp.Evaluate(`setTimeout(() => history.back()); 0`, nil))
+	b.until("nothing shows", `location.protocol === "about:" || document.querySelector("form input[name=key]")`)
+	b.open(overview)
+	b.until("the sign-in again", `document.querySelector("form input[name=key]")`)
+	if text := b.text("body"); strings.Contains(text, "Entries a day") {
+		t.Errorf("the page shows after the sign-out: %s", text)
+	}
+}
+
+// A shared address asks a visitor without a session for a key, and then shows what it is about.
+func TestSignInByForm(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	b := newTab(t, w)
+	b.breaks() // nothing, but the browser notes the 401
+	b.keys = append(b.keys, "rk_mistyped")
+	const shared = "/console/p/" + demoProject + "/experiments?status=running"
+	b.open(shared)
+	b.until("the form", `document.querySelector("form input[name=key]")`)
+	if got := eval[string](b, `document.querySelector("input[name=project]").value`); got != demoProject {
+		t.Errorf("the project is %q", got)
+	}
+	b.run(chromedp.SendKeys("input[name=key]", "rk_mistyped"+kb.Enter, chromedp.ByQuery))
+	b.state("401")
+	b.shows("The API key is not accepted")
+	if diff := cmp.Diff([]string{}, b.stored()["session"]); diff != "" {
+		t.Errorf("a key that is refused is kept: %s", diff)
+	}
+
+	b.run(chromedp.Evaluate(`document.querySelector("input[name=key]").select()`, nil), chromedp.KeyEvent(w.APIKey+kb.Enter))
+	b.until("the page of the address", `document.querySelector("h1")?.innerText === "Experiments"`)
+	if got := b.address(); got != shared {
+		t.Errorf("the address is %s, want %s", got, shared)
+	}
+}
+
+// A key that may not read everything still signs in. The console has no right that the API does not give.
+func TestKeyOfOneScope(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	key := w.mint(t, demoProject, "embeddables:read")
+	b := newTab(t, w)
+	b.breaks() // nothing, but the browser notes each 403
+	b.signIn(demoProject, key, overview)
+	b.state("403")
+	b.shows("The API key may not read this")
+	b.clickText("Embeddables")
+	b.until("the embeddables", `document.querySelectorAll("main tbody tr").length === 3`)
+}
+
+// A link of another project replaces the session, and the one before is gone.
+func TestAnotherProjectAsks(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	b := newTab(t, w)
+	b.signIn(demoProject, w.APIKey, overview)
+	b.shows("Entries a day")
+	b.open("/console/p/pr_other/entries")
+	b.shows("You are signed in to " + demoProject)
+	for _, r := range b.seen() {
+		if strings.HasPrefix(r.URL.Path, "/projects/pr_other") {
+			t.Errorf("the key of %s was sent for %s", demoProject, r.URL.Path)
+		}
+	}
+	b.clickText("Sign out of " + demoProject)
+	b.until("signed out", `sessionStorage.length === 0 && document.querySelector("input[name=project]")?.value === ""`)
+}
+
+// A visitor who types an address of no page stays signed in.
+func TestNoSuchPage(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	b := newTab(t, w)
+	b.signIn(demoProject, w.APIKey, "/console/p/"+demoProject+"/nonsense/a/b")
+	b.shows("There is no such page")
+	b.open("/console/nonsense%2f..")
+	b.shows("There is no such page")
+}
+

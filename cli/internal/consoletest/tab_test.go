@@ -1,0 +1,327 @@
+package consoletest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+)
+
+// zone is the time zone of the browser. It is not UTC, so that a day is not a day of UTC.
+const zone = "Europe/Berlin"
+
+// tab is a window of a browser that nobody has used before.
+type tab struct {
+	*testing.T
+	*front
+	ctx  context.Context
+	keys []string // of which none may show
+
+	mu         sync.Mutex
+	complaints []string
+	asked      []string
+	faulty     bool
+}
+
+// newTab opens a window. When the test ends, the window is searched for what must never be there.
+func newTab(t *testing.T, w *world) *tab {
+	t.Helper()
+	b := &tab{T: t, front: newFront(t, w), keys: []string{w.APIKey}}
+	ctx, cancel := chromedp.NewContext(w.browser, chromedp.WithTargetID(newWindow(t, w)))
+	t.Cleanup(cancel)
+	b.ctx, cancel = context.WithTimeout(ctx, 2*time.Minute)
+	t.Cleanup(cancel)
+	chromedp.ListenTarget(b.ctx, b.listen)
+	b.run(network.Enable(), cdplog.Enable(), emulation.SetTimezoneOverride(zone), b.script(watchViolations))
+	t.Cleanup(b.finish)
+	return b
+}
+
+// newWindow opens an empty window that shares nothing with others. A tab alone needs a window to be in.
+func newWindow(t *testing.T, w *world) (id target.ID) {
+	t.Helper()
+	browser := cdp.WithExecutor(w.browser, chromedp.FromContext(w.browser).Browser)
+	apart, err := target.CreateBrowserContext().Do(browser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = target.DisposeBrowserContext(apart).Do(browser) })
+	if id, err = target.CreateTarget("about:blank").WithBrowserContextID(apart).WithNewWindow(true).Do(browser); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// watchViolations collects what the page's policies refused, and long tasks.
+const watchViolations = `
+window.refused = [];
+addEventListener("securitypolicyviolation", e => refused.push(e.violatedDirective + " " + e.blockedURI + " " + e.sample));
+window.longest = 0;
+new PerformanceObserver(list => { for (const e of list.getEntries()) longest = Math.max(longest, e.duration); }).observe({ type: "longtask", buffered: true });
+`
+
+func (b *tab) script(source string) chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(source).Do(ctx)
+		return err
+	})
+}
+
+func (b *tab) listen(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.asked = append(b.asked, e.Request.URL)
+	case *page.EventJavascriptDialogOpening:
+		b.complaints = append(b.complaints, "a dialog: "+e.Message)
+	case *runtime.EventExceptionThrown:
+		b.complaints = append(b.complaints, "exception: "+e.ExceptionDetails.Error())
+	case *runtime.EventConsoleAPICalled:
+		if slices.Contains([]runtime.APIType{runtime.APITypeError, runtime.APITypeWarning, runtime.APITypeAssert}, e.Type) {
+			var said []string
+			for _, a := range e.Args {
+				said = append(said, string(a.Value)+a.Description)
+			}
+			b.complaints = append(b.complaints, fmt.Sprintf("console.%s: %s", e.Type, strings.Join(said, " ")))
+		}
+	case *cdplog.EventEntryAdded:
+		if e.Entry.Level != cdplog.LevelError && e.Entry.Level != cdplog.LevelWarning {
+			return
+		}
+		if b.faulty && e.Entry.Source == cdplog.SourceNetwork {
+			return // the browser notes each answer that the test broke
+		}
+		b.complaints = append(b.complaints, fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
+	}
+}
+
+// breaks makes requests fail from now on, about which the browser may complain.
+func (b *tab) breaks(faults ...*fault) {
+	b.mu.Lock()
+	b.faulty = true
+	b.mu.Unlock()
+	b.front.breaks(faults...)
+}
+
+// finish looks for what must not be there at the end of any test.
+func (b *tab) finish() {
+	b.Helper()
+	if b.ctx.Err() != nil {
+		b.Errorf("the test took too long: %v", b.ctx.Err())
+		return
+	}
+	for _, refused := range eval[[]string](b, `window.refused ?? []`) {
+		b.Errorf("the Content-Security-Policy refused %s", refused)
+	}
+	b.checkSecrecy()
+	b.checkRequests(b.T, b.keys)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, complaint := range b.complaints {
+		b.Errorf("the browser complains: %s", complaint)
+	}
+	for _, asked := range b.asked {
+		u, err := url.Parse(asked)
+		if err != nil {
+			b.Error(err)
+			continue
+		}
+		if u.Scheme+"://"+u.Host != b.URL && u.Scheme != "blob" {
+			b.Errorf("the page asked %s", asked)
+		}
+	}
+}
+
+// checkSecrecy fails the test if a key is where it must not be.
+func (b *tab) checkSecrecy() {
+	b.Helper()
+	places := eval[map[string]string](b, `(() => {
+		let stored = "";
+		try { stored = JSON.stringify({ ...localStorage }); } catch {}
+		return { "local storage": stored, cookies: document.cookie, text: document.body.innerText, markup: document.documentElement.outerHTML,
+			address: location.href, title: document.title, "window.name": window.name, "history.state": JSON.stringify(history.state) };
+	})()`)
+	var entries []*page.NavigationEntry
+	b.run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		_, entries, err = page.GetNavigationHistory().Do(ctx)
+		return err
+	}))
+	for _, e := range entries {
+		places["the history"] += e.URL + " " + e.Title + "\n"
+	}
+	b.mu.Lock()
+	places["requested addresses"] = strings.Join(b.asked, "\n")
+	places["the browser's console"] = strings.Join(b.complaints, "\n")
+	b.mu.Unlock()
+	for _, key := range b.keys {
+		for place, text := range places {
+			if strings.Contains(text, key) {
+				b.Errorf("the key stands in %s", place)
+			}
+		}
+	}
+}
+
+// run does something in the browser.
+func (b *tab) run(actions ...chromedp.Action) {
+	b.Helper()
+	if err := chromedp.Run(b.ctx, actions...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// eval returns the value of a JavaScript expression.
+func eval[T any](b *tab, expression string) T {
+	b.Helper()
+	var value T
+	if err := chromedp.Run(b.ctx, chromedp.Evaluate(expression, &value, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) })); err != nil {
+		b.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+// patience is how long a page may take to show something.
+const patience = 30 * time.Second
+
+// until waits until a JavaScript expression is true.
+func (b *tab) until(what, expression string) {
+	b.Helper()
+	b.within(patience, what, expression)
+}
+
+// within waits until a JavaScript expression is true, and returns how long that took.
+func (b *tab) within(longest time.Duration, what, expression string) time.Duration {
+	b.Helper()
+	began := time.Now()
+	for {
+		// While a page is replaced by another there is none to ask.
+		var holds bool
+		err := chromedp.Run(b.ctx, chromedp.Evaluate(`!!(`+expression+`)`, &holds))
+		took := time.Since(began)
+		if err == nil && holds {
+			return took
+		}
+		if took > longest || b.ctx.Err() != nil {
+			var text string
+			_ = chromedp.Run(b.ctx, chromedp.Evaluate(`location.href + "\n" + (document.querySelector("main") ?? document.body).innerText`, &text))
+			b.Fatalf("%s: not within %v (%v). The page says:\n%.2000s", what, longest, err, text)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// quote returns a JavaScript expression of a text.
+func quote(text string) string {
+	b, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// text returns what a visitor reads in the first element of a selector.
+func (b *tab) text(selector string) string {
+	b.Helper()
+	b.until(selector, `document.querySelector(`+quote(selector)+`)`)
+	return eval[string](b, `document.querySelector(`+quote(selector)+`).innerText`)
+}
+
+// texts returns what a visitor reads in all elements of a selector.
+func (b *tab) texts(selector string) []string {
+	b.Helper()
+	return eval[[]string](b, `[...document.querySelectorAll(`+quote(selector)+`)].map(e => e.innerText)`)
+}
+
+// number returns the number that stands in an element, without its commas.
+func (b *tab) number(selector string) int {
+	b.Helper()
+	text := b.text(selector)
+	n, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
+	if err != nil {
+		b.Fatalf("%s: %q is no number", selector, text)
+	}
+	return n
+}
+
+// shows waits until a text stands on the page.
+func (b *tab) shows(text string) {
+	b.Helper()
+	b.until(text, `document.body.innerText.includes(`+quote(text)+`)`)
+}
+
+// state waits until the page is in one of its states.
+func (b *tab) state(state string) {
+	b.Helper()
+	b.until("the state "+state, `document.querySelector('[data-state="`+state+`"]')`)
+}
+
+// open goes to an address, as if it was typed.
+func (b *tab) open(path string) {
+	b.Helper()
+	b.run(chromedp.Navigate(b.URL + path))
+}
+
+// signIn opens an address of a project by a link that signs in.
+func (b *tab) signIn(project, key, path string) {
+	b.Helper()
+	if !slices.Contains(b.keys, key) {
+		b.keys = append(b.keys, key)
+	}
+	b.open(path + "#" + url.Values{"project": {project}, "key": {key}}.Encode())
+	b.until("signed in", `document.documentElement.dataset.project === `+quote(project))
+}
+
+// press presses keys, one after the other.
+func (b *tab) press(keys ...string) {
+	b.Helper()
+	for _, key := range keys {
+		b.run(chromedp.KeyEvent(key))
+	}
+}
+
+// click clicks on the first element of a selector.
+func (b *tab) click(selector string) {
+	b.Helper()
+	b.until(selector, `document.querySelector(`+quote(selector)+`)`)
+	b.run(chromedp.Click(selector, chromedp.ByQuery))
+}
+
+// clickText clicks on the first button or link that says exactly this.
+func (b *tab) clickText(text string) {
+	b.Helper()
+	found := `[...document.querySelectorAll("button, a, summary")].find(e => e.innerText.trim() === ` + quote(text) + ` && e.checkVisibility())`
+	b.until(text, found)
+	var target []float64
+	b.run(chromedp.Evaluate(`(() => { const e = `+found+`; e.scrollIntoView({ block: "center" }); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()`, &target))
+	b.run(chromedp.MouseClickXY(target[0], target[1]))
+}
+
+// choose chooses in the list that belongs to a label.
+func (b *tab) choose(label, value string) {
+	b.Helper()
+	found := `[...document.querySelectorAll("label")].find(l => l.innerText.trim().startsWith(` + quote(label) + `))?.querySelector("select")`
+	b.until(label, found)
+	eval[bool](b, `(() => { const s = `+found+`; s.value = `+quote(value)+`; s.dispatchEvent(new Event("change", { bubbles: true })); return true; })()`)
+}
+
+// address returns what stands after the origin in the address.
+func (b *tab) address() string {
+	b.Helper()
+	return eval[string](b, `location.href.slice(location.origin.length)`)
+}
