@@ -27,7 +27,7 @@ type front struct {
 
 // fault is what the front does instead of passing a request on.
 type fault struct {
-	// part is a part of the path of the requests that are meant; "" means all of the API.
+	// part is a part of the path of the requests that are meant; "" means all of the API. A script must be named.
 	part string
 	// left is how often it happens; negative means always.
 	left  int
@@ -61,7 +61,8 @@ func (f *front) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	f.requests = append(f.requests, r.Clone(r.Context()))
 	var found *fault
 	for _, one := range f.faults {
-		if one.left != 0 && strings.HasPrefix(r.URL.Path, "/projects/") && strings.Contains(r.URL.EscapedPath(), one.part) {
+		meant := strings.HasPrefix(r.URL.Path, "/projects/") || strings.Contains(one.part, "/assets/")
+		if meant && one.left != 0 && strings.Contains(r.URL.EscapedPath(), one.part) {
 			found = one
 			one.left--
 			break

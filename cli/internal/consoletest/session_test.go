@@ -130,4 +130,3 @@ func TestNoSuchPage(t *testing.T) {
 	b.open("/console/nonsense%2f..")
 	b.shows("There is no such page")
 }
-

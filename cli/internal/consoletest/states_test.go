@@ -1,0 +1,152 @@
+package consoletest
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// TestStates goes through the states of each page: each tells the visitor what is the matter, and all that the client can
+// get over by itself ends in the page without another load.
+func TestStates(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	emptyKey := w.newProject(t, "pr_empty", "Empty", "")
+	for _, v := range views(w) {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			b := newTab(t, w)
+			var stage atomic.Int32
+			gate := make(chan struct{})
+			waits := refusal(http.StatusServiceUnavailable, "service_unavailable", "Retry-After", "1")
+			stages := []func(http.ResponseWriter, *http.Request, http.Handler){
+				0: func(w http.ResponseWriter, r *http.Request, run http.Handler) {
+					held(gate)(w, r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { waits(w, r, run) }))
+				},
+				1: waits,
+				2: refusal(http.StatusTooManyRequests, "rate_limited", "Retry-After", "1"),
+				3: reset,
+				4: func(w http.ResponseWriter, r *http.Request, run http.Handler) { run.ServeHTTP(w, r) },
+			}
+			b.breaks(&fault{left: -1, serve: func(w http.ResponseWriter, r *http.Request, run http.Handler) { stages[stage.Load()](w, r, run) }})
+			b.signIn(demoProject, w.APIKey, at(demoProject, v.path))
+			b.state("loading")
+			b.state("slow")
+			stage.Store(1)
+			close(gate)
+			b.state("waiting-503")
+			b.shows("Trying again in ")
+			stage.Store(2)
+			b.state("waiting-429")
+			stage.Store(3)
+			b.state("waiting-unreachable")
+			stage.Store(4)
+			b.until("it is shown at last", v.shown)
+			if got := b.text("h1"); got != v.h1 {
+				t.Errorf("the heading is %q, want %q", got, v.h1)
+			}
+			if got := eval[string](b, `document.title`); got != v.h1+" · Lectern" {
+				t.Errorf("the title is %q", got)
+			}
+			if left := b.texts("[data-state^=waiting]"); len(left) > 0 {
+				t.Errorf("it still says %q", left)
+			}
+
+			for _, refused := range []struct {
+				status      int
+				code, state string
+			}{{401, "unauthorized", "401"}, {403, "forbidden", "403"}, {500, "internal", "500"}} {
+				b.breaks(&fault{left: -1, serve: refusal(refused.status, refused.code)})
+				b.run(chromedp.Reload())
+				b.state(refused.state)
+				b.shows("req-of-the-test")
+			}
+			b.breaks()
+			for !eval[bool](b, `!!(`+v.shown+`)`) { // a page may have parts that failed apart
+				b.until("it is shown after new tries", `(`+v.shown+`) || [...document.querySelectorAll("button")].find(e => e.innerText === "Try again")?.click() === undefined`)
+			}
+
+			b.signIn("pr_empty", emptyKey, at("pr_empty", v.path))
+			b.until("nothing is there", v.empty)
+		})
+	}
+}
+
+// offline takes the network away, or gives it back.
+func (b *tab) offline(is bool) {
+	b.Helper()
+	b.run(chromedp.ActionFunc(func(ctx context.Context) error {
+		// The commands that follow this one do without it only in browsers newer than Debian's.
+		return cdp.Execute(ctx, "Network.emulateNetworkConditions", network.OverrideNetworkState(is, 0, -1, -1), nil)
+	}))
+}
+
+// A visitor who loses the network is told so, keeps what is shown, and finds each page when the network is back.
+func TestOffline(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	b := newTab(t, w)
+	all := views(w)
+	b.show(w, all[0])
+	b.until("the scripts of the other pages", `performance.getEntriesByType("resource").filter(e => e.name.endsWith(".js")).length >= 10`)
+	for _, v := range all {
+		if strings.Contains(v.path, "/") || v.name == "overview" {
+			continue // these are opened from a list, which cannot be read
+		}
+		b.breaks()
+		b.offline(true)
+		b.until("the banner", `document.querySelector(".content > [data-state=offline]")`)
+		b.clickText(v.h1)
+		b.until(v.name+" says why", `document.querySelector("main [data-state$=offline]")`)
+		b.offline(false)
+		b.until("the banner goes", `!document.querySelector("[data-state=offline]")`)
+		b.until(v.name+" goes on", v.shown)
+	}
+}
+
+// A page whose script cannot be loaded says so, and a new try gets it.
+func TestScriptIsMissing(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	b := newTab(t, w)
+	b.breaks(&fault{part: "/assets/embeddables-", left: 1, serve: func(w http.ResponseWriter, r *http.Request, _ http.Handler) { http.NotFound(w, r) }})
+	b.signIn(demoProject, w.APIKey, at(demoProject, "embeddables"))
+	b.state("failed")
+	b.clickText("Try again")
+	b.until("the embeddables", `document.querySelectorAll("main tbody tr").length === 3`)
+}
+
+// A list whose answer is cut off neither loses a record nor shows one twice.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	for _, v := range views(w) {
+		if v.name != "entries" && v.name != "funnel" {
+			continue
+		}
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			b := newTab(t, w)
+			b.show(w, v)
+			read := `[...document.querySelectorAll("table.funnel tbody tr")].map(e => e.innerText).join("\n") + (document.querySelector("[role=grid]")?.dataset.rows ?? "")`
+			want := eval[string](b, read)
+			part := map[string]string{"entries": "/entries", "funnel": "/entries-page-views"}[v.name]
+			b.breaks(&fault{part: part, left: 2, serve: cutOff(300_000)})
+			b.run(chromedp.Reload())
+			b.until("all is read", v.shown)
+			if got := eval[string](b, read); got != want {
+				t.Errorf("after two cuts:\n%s\nwithout one:\n%s", got, want)
+			}
+			// It keeps and says what it has, if the rest never comes.
+			b.breaks(&fault{part: part, left: -1, serve: cutOff(300_000)})
+			b.run(chromedp.Reload())
+			b.until("it says so", `document.querySelector("main [data-state^=waiting-incomplete], main [data-state^=waiting-unreachable]")`)
+		})
+	}
+}

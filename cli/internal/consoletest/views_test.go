@@ -1,0 +1,49 @@
+package consoletest
+
+import (
+	"net/url"
+)
+
+// view is one kind of page of the console, over the demo project.
+type view struct {
+	name string
+	path string // what follows the project in the address
+	h1   string
+	// shown holds when all that the page reads is on it.
+	shown string
+	// empty holds on the same page of a project that has nothing.
+	empty string
+}
+
+// Embeddable and experiment of the demo project.
+const (
+	solar    = "emb_solar7kq2"
+	headline = "exp_headline8rk"
+)
+
+// views returns every kind of page.
+func views(w *world) []view {
+	const isEmpty, isMissing = `document.querySelector("main [data-state=empty]")`, `document.querySelector("main [data-state='404']")`
+	return []view{
+		{"overview", "overview", "Overview",
+			`document.querySelector("[data-figure=total]") && !document.querySelector("main").innerText.includes("read so far") && document.querySelector("[aria-labelledby=running] li")`, isEmpty},
+		{"entries", "entries", "Entries", `document.querySelector("main [role=grid][data-rows='10000']") && document.querySelector("main [data-state=done]")`, isEmpty},
+		{"entry", "entries/" + url.PathEscape(w.EntryID), w.EntryID, `document.querySelector("[data-answers]") && document.querySelector("[data-events]")`, isMissing},
+		{"funnels", "funnel", "Funnel", `document.querySelectorAll("main li a").length === 3`, isEmpty},
+		{"funnel", "funnel/" + solar, "What would solar save you?", `document.querySelector("[data-state=counted]")`, isEmpty},
+		{"embeddables", "embeddables", "Embeddables", `document.querySelectorAll("main tbody tr").length === 3`, isEmpty},
+		{"embeddable", "embeddables/" + solar, "What would solar save you?", `document.querySelector("[data-added]") && document.querySelector("[aria-labelledby=versions] tbody tr")`, isMissing},
+		{"experiments", "experiments", "Experiments", `document.querySelectorAll("main .rows li").length === 8`, isEmpty},
+		{"experiment", "experiments/" + headline, "A question as headline", `document.querySelector("main .history li")`, isMissing},
+		{"connect", "connect", "Connect", `document.querySelector("[data-figure=remaining]")`, `document.querySelector("[data-figure=remaining]")`},
+	}
+}
+
+func at(project, path string) string { return "/console/p/" + url.PathEscape(project) + "/" + path }
+
+// show signs in at a page of the demo project and waits until all of it is there.
+func (b *tab) show(w *world, v view) {
+	b.Helper()
+	b.signIn(demoProject, w.APIKey, at(demoProject, v.path))
+	b.until(v.name+" is shown", v.shown)
+}
