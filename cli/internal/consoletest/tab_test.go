@@ -29,8 +29,9 @@ const zone = "Europe/Berlin"
 type tab struct {
 	*testing.T
 	*front
-	ctx  context.Context
-	keys []string // of which none may show
+	ctx   context.Context
+	apart cdp.BrowserContextID
+	keys  []string // of which none may show
 
 	mu         sync.Mutex
 	complaints []string
@@ -42,7 +43,7 @@ type tab struct {
 func newTab(t *testing.T, w *world) *tab {
 	t.Helper()
 	b := &tab{T: t, front: newFront(t, w), keys: []string{w.APIKey}}
-	ctx, cancel := chromedp.NewContext(w.browser, chromedp.WithTargetID(newWindow(t, w)))
+	ctx, cancel := chromedp.NewContext(w.browser, chromedp.WithTargetID(b.newWindow(w)))
 	t.Cleanup(cancel)
 	b.ctx, cancel = context.WithTimeout(ctx, 2*time.Minute)
 	t.Cleanup(cancel)
@@ -53,16 +54,16 @@ func newTab(t *testing.T, w *world) *tab {
 }
 
 // newWindow opens an empty window that shares nothing with others. A tab alone needs a window to be in.
-func newWindow(t *testing.T, w *world) (id target.ID) {
-	t.Helper()
-	browser := cdp.WithExecutor(w.browser, chromedp.FromContext(w.browser).Browser)
-	apart, err := target.CreateBrowserContext().Do(browser)
-	if err != nil {
-		t.Fatal(err)
+func (b *tab) newWindow(w *world) (id target.ID) {
+	b.Helper()
+	all := cdp.WithExecutor(w.browser, chromedp.FromContext(w.browser).Browser)
+	var err error
+	if b.apart, err = target.CreateBrowserContext().Do(all); err != nil {
+		b.Fatal(err)
 	}
-	t.Cleanup(func() { _ = target.DisposeBrowserContext(apart).Do(browser) })
-	if id, err = target.CreateTarget("about:blank").WithBrowserContextID(apart).WithNewWindow(true).Do(browser); err != nil {
-		t.Fatal(err)
+	b.Cleanup(func() { _ = target.DisposeBrowserContext(b.apart).Do(all) })
+	if id, err = target.CreateTarget("about:blank").WithBrowserContextID(b.apart).WithNewWindow(true).Do(all); err != nil {
+		b.Fatal(err)
 	}
 	return id
 }

@@ -1,0 +1,164 @@
+package consoletest
+
+import (
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
+)
+
+// onBrowser does something that is about the whole browser.
+func (b *tab) onBrowser(do func(apart cdp.BrowserContextID) chromedp.Action) {
+	b.Helper()
+	c := chromedp.FromContext(b.ctx)
+	if err := do(b.apart).Do(cdp.WithExecutor(b.ctx, c.Browser)); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// TestVersions compares two definitions that are known, by choosing them as a visitor does.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const project, embeddable = "pr_versions", "em_versions"
+	key := w.newProject(t, project, "Versions", embeddable)
+	version := func(number int, definition string) record {
+		return record{"embeddable_id": embeddable, "project_id": project, "version_number": number, "saved_at": "2026-09-0" + string(rune('0'+number)) + "T08:00:00Z", "json_string": definition}
+	}
+	w.send(t, "embeddable-versions",
+		version(1, `{"pages":["a","b"],"title":"One","same":{"x":1,"y":2,"z":3,"u":4,"v":5,"w":6,"t":7}}`),
+		version(2, `{"pages":["a","b","c"],"title":"Two","same":{"x":1,"y":2,"z":3,"u":4,"v":5,"w":6,"t":7}}`),
+		version(3, `{ "pages": ["a","b","c"], "title":"Two","same":{"x":1,"y":2,"z":3,"u":4,"v":5,"w":6,"t":7}}`))
+	b := newTab(t, w)
+	b.signIn(project, key, at(project, "embeddables"))
+	b.clickText("A short questionnaire")
+	b.shows("The two are the same but for spaces between values.") // the newest change
+	changes := func() []string { return b.texts(".line.added .text, .line.removed .text") }
+	b.choose("Compare", "1")
+	b.choose("with", "2")
+	b.until("two lines and one", `document.querySelector("[data-added='3'][data-removed='2']")`)
+	if diff := cmp.Diff([]string{`"b"`, `"b",`, `"c"`, `"title": "One",`, `"title": "Two",`}, trimmed(changes())); diff != "" {
+		t.Error(diff)
+	}
+	if got, want := b.address(), at(project, "embeddables/"+embeddable+"?from=1&to=2"); got != want {
+		t.Errorf("the address is %s, want %s", got, want)
+	}
+	before := len(b.texts(".line"))
+	b.click(".fold")
+	b.until("the lines that are the same", `document.querySelectorAll(".line").length > `+quoteInt(before))
+	b.run(chromedp.Reload())
+	b.until("the same comparison", `document.querySelector("[data-added='3'][data-removed='2']")`)
+	b.open(at(project, "embeddables/"+embeddable+"?from=1&to=77"))
+	b.breaks() // nothing, but the browser notes the 404
+	b.state("404")
+}
+
+func trimmed(lines []string) []string {
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return lines
+}
+
+// TestExperiments follows an experiment through its statuses, and finds those of one status.
+func TestExperiments(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const project = "pr_experiments"
+	key := w.newProject(t, project, "Experiments", "em_1")
+	experiment := func(id, status, updated string) record {
+		return record{"project_id": project, "id": id, "experimentId": id, "flowId": "em_1", "name": "Name of " + id, "hypothesis": "Shorter is better.",
+			"impact_metrics": []string{"start_rate"}, "no_impact_metrics": nil, "created_at": "2026-09-01T08:00:00Z", "updated_at": updated, "observations": nil,
+			"outcome": "It was.", "attachments": `[{"name":"Result","url":"javascript:alert(1)"}]`, "variants": `{"a":{"name":"First","weight":50},"b":{"name":"Second","weight":50}}`,
+			"flow_ids": []string{"em_1"}, "paused_showing_variant": nil, "winner_variant": "b", "status": status}
+	}
+	w.send(t, "experiments", experiment("ex_1", "draft", "2026-09-01T08:00:00Z"))
+	w.send(t, "experiments", experiment("ex_1", "running", "2026-09-02T08:00:00Z"))
+	w.send(t, "experiments", experiment("ex_1", "winner_picked", "2026-09-05T09:30:00Z"), experiment("ex_2", "draft", "2026-09-01T08:00:00Z"))
+
+	b := newTab(t, w)
+	b.signIn(project, key, at(project, "experiments"))
+	b.until("both", `document.querySelectorAll("main .rows li").length === 2`)
+	b.clickText("Draft 1")
+	b.until("one", `document.querySelectorAll("main .rows li").length === 1`)
+	if got, want := b.address(), at(project, "experiments?status=draft"); got != want {
+		t.Errorf("the address is %s, want %s", got, want)
+	}
+	b.clickText("All 2")
+	b.clickText("Name of ex_1")
+	b.until("its history", `document.querySelectorAll(".history li").length === 3`)
+	var history []string
+	for _, line := range b.texts(".history li") {
+		history = append(history, strings.Join(strings.Fields(line), " "))
+	}
+	want := []string{"Draft 1 Sept 2026, 10:00 for 1 d", "Running 2 Sept 2026, 10:00 for 3 d 1 h", "Winner picked 5 Sept 2026, 11:30 until now"}
+	if diff := cmp.Diff(want, history); diff != "" {
+		t.Error(diff)
+	}
+	if variants := strings.Join(b.texts(".variants h3"), ", "); strings.TrimSpace(variants) != "a, b Winner" {
+		t.Errorf("variants: %q", variants)
+	}
+	for _, text := range []string{"Shorter is better.", "It was.", "javascript:alert(1)"} {
+		b.shows(text)
+	}
+	if links := eval[int](b, `document.querySelectorAll("a[href^='javascript']").length`); links > 0 {
+		t.Error("an address of the data is a link")
+	}
+}
+
+// TestConnect runs the request that the page gives to be copied.
+func TestConnect(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	b := newTab(t, w)
+	for _, name := range []string{"clipboard-read", "clipboard-write"} {
+		b.onBrowser(func(apart cdp.BrowserContextID) chromedp.Action {
+			return browser.SetPermission(&browser.PermissionDescriptor{Name: name}, browser.PermissionSettingGranted).WithBrowserContextID(apart)
+		})
+	}
+	b.signIn(demoProject, w.APIKey, at(demoProject, "connect"))
+	b.until("the limits", `document.querySelector("[data-figure=remaining]")`)
+	answer, err := http.DefaultClient.Do(b.request("/projects/" + demoProject + "/embeddables?limit=1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b.shows("RateLimit-Policy: " + answer.Header.Get("RateLimit-Policy"))
+	for _, language := range []string{"Go", "TypeScript", "curl"} {
+		b.clickText(language)
+		sample := b.text("pre.code")
+		if !strings.Contains(sample, w.APIKey[:6]+"…") || !strings.Contains(sample, demoProject) || !strings.Contains(sample, b.URL) {
+			t.Errorf("%s: %s", language, sample)
+		}
+	}
+	b.run(chromedp.Evaluate(`document.hasFocus() || window.focus()`, nil))
+	b.clickText("Copy with the key")
+	b.shows("Copied")
+	command := eval[string](b, `navigator.clipboard.readText()`)
+	if !strings.Contains(command, w.APIKey) {
+		t.Fatalf("copied: %s", command)
+	}
+	if _, err := exec.LookPath("curl"); err != nil {
+		return
+	}
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
+	if lines := strings.Count(string(out), "\n"); err != nil || lines != 10_000 {
+		t.Errorf("the copied request gave %d entries, %v", lines, err)
+	}
+}
+
+// request returns a request with the demo's key.
+func (b *tab) request(path string) *http.Request {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.URL+path, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header.Set("X-Api-Key", b.keys[0])
+	return r
+}
