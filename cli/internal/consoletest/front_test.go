@@ -180,3 +180,11 @@ func (f *front) checkRequests(t *testing.T, keys []string) {
 		}
 	}
 }
+
+// says answers with a body that no service would give.
+func says(contentType, body string) func(http.ResponseWriter, *http.Request, http.Handler) {
+	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write([]byte(body))
+	}
+}
