@@ -146,7 +146,7 @@ func TestHostileAnswers(t *testing.T) {
 	b.breaks(&fault{part: "/entries", left: -1, serve: says("application/x-ndjson", string(record)+"\n")})
 	b.signIn(demoProject, w.APIKey, at(demoProject, "entries"))
 	b.rows(1)
-	for _, body := range []string{"{\n", "null\n", "<html>\n", strings.Repeat("[", 100_000) + "\n", `{"entry_id":7}` + "\n"} {
+	for _, body := range []string{"{\n", "<html>\n", strings.Repeat("[", 100_000) + "\n"} {
 		b.breaks(&fault{part: "/", left: -1, serve: says("application/x-ndjson", body)})
 		b.open(at(demoProject, "entries"))
 		b.until("a state of "+body[:min(10, len(body))], `document.querySelector("main [data-state]:not([data-state=loading])")`)

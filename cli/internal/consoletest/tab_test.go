@@ -225,7 +225,7 @@ func (b *tab) within(longest time.Duration, what, expression string) time.Durati
 		if took > longest || b.ctx.Err() != nil {
 			var text string
 			_ = chromedp.Run(b.ctx, chromedp.Evaluate(`location.href + "\n" + (document.querySelector("main") ?? document.body).innerText`, &text))
-			b.Fatalf("%s: not within %v (%v). The page says:\n%.2000s", what, longest, err, text)
+			b.Fatalf("%s: not within %v (%v). The page says:\n%.1000s", what, longest, err, text)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
