@@ -92,17 +92,18 @@ export function Grid<Row>({ label, subject, columns, rows, count, busy, open }: 
   // The active row stays drawn, so that the keys go on from it wherever it was scrolled to.
   if (current.row >= 0 && !drawn.includes(current.row)) drawn.push(current.row);
 
-  const byKey = useRef(false);
+  // The place that a key moved to. An effect of the drawing before the key must leave it for the next one.
+  const byKey = useRef<{ row: number; column: number } | null>(null);
   useEffect(() => {
-    if (!byKey.current) return;
-    byKey.current = false;
+    if (byKey.current?.row !== current.row || byKey.current.column !== current.column) return;
+    byKey.current = null;
     document.getElementById(cellId(current.row, current.column))?.scrollIntoView({ block: "nearest", inline: "nearest" });
   });
 
   const cellId = (row: number, column: number) => `${id}-${row}-${column}`;
   const move = (row: number, column = current.column) => {
-    byKey.current = true;
-    setActive({ row: Math.max(-1, Math.min(last, row)), column: Math.max(0, Math.min(columns.length - 1, column)) });
+    byKey.current = { row: Math.max(-1, Math.min(last, row)), column: Math.max(0, Math.min(columns.length - 1, column)) };
+    setActive(byKey.current);
   };
   const press = (event: KeyboardEvent) => {
     if (event.metaKey || event.altKey || event.ctrlKey) return;
