@@ -55,9 +55,11 @@ export function Shell({ project, page, children }: { project: string; page: Page
     return () => removeEventListener("keydown", press);
   }, [project]);
 
-  // In narrow windows the navigation scrolls sideways.
+  // In narrow windows the navigation scrolls sideways. scrollIntoView would also move where the Tab key starts.
   useEffect(() => {
-    document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    const link = document.querySelector(".side [aria-current]");
+    const list = link?.closest("ul");
+    if (link && list) list.scrollLeft += Math.max(0, link.getBoundingClientRect().right - list.getBoundingClientRect().right);
   }, [page]);
 
   // Says for which project the page is shown, to those who automate a browser.
