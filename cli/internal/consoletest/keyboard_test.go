@@ -12,8 +12,9 @@ import (
 const canFocus = `[...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
 	.filter(e => e.checkVisibility() && !e.disabled && e.tabIndex >= 0)`
 
-// TestTabOrder reaches everything by the tab key alone, in the order of the page, and always shows where it is.
-func TestTabOrder(t *testing.T) {
+// TestLongTabOrder reaches everything by the tab key alone, in the order of the page, and always shows where it is.
+func TestLongTabOrder(t *testing.T) {
+	long(t)
 	t.Parallel()
 	w := start(t)
 	for _, v := range views(w) {
@@ -47,7 +48,6 @@ func TestTabOrder(t *testing.T) {
 func TestShortcuts(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	source := axe(t)
 	b := newTab(t, w)
 	all := views(w)
 	b.show(w, all[0])
@@ -64,7 +64,6 @@ func TestShortcuts(t *testing.T) {
 	for _, tt := range []struct{ key, label string }{{"?", "Keyboard"}, {"/", "Search"}} {
 		b.press(tt.key)
 		focus("the dialog "+tt.label, `e.closest("dialog")?.ariaLabel === `+quote(tt.label)+` && e !== e.closest("dialog")`)
-		b.accessible(source, "the dialog "+tt.label)
 		b.press(kb.Escape)
 		b.until("it is closed", `!document.querySelector("dialog")`)
 		focus("where it was before "+tt.label, `e.outerHTML === `+quote(here))
@@ -97,7 +96,6 @@ func TestShortcuts(t *testing.T) {
 	for _, button := range []string{"Columns", "Download"} {
 		b.run(chromedp.Evaluate(`document.activeElement.value = "", [...document.querySelectorAll("button")].find(e => e.innerText === `+quote(button)+`).focus()`, nil), chromedp.KeyEvent(kb.Enter))
 		focus("the dialog "+button, `e.closest("dialog")?.ariaLabel === `+quote(button))
-		b.accessible(source, "the dialog "+button)
 		b.press(kb.Escape)
 		focus("the button "+button, `e.innerText === `+quote(button))
 	}

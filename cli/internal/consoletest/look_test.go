@@ -12,9 +12,10 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
-// pictures names a folder that TestLook fills with a picture of each page.
+// pictures names a folder that TestLongLook fills with a picture of each page.
 const pictures = "LECTERN_PICTURES"
 
 // axe returns the source of axe-core, which comes with what the console's build needs.
@@ -22,7 +23,7 @@ func axe(t *testing.T) string {
 	t.Helper()
 	source, err := os.ReadFile("../../../services/console/web/node_modules/axe-core/axe.min.js")
 	if errors.Is(err, fs.ErrNotExist) && os.Getenv("CI") != "true" {
-		t.Log("axe-core is not there, so accessibility is not tested: run npm ci in services/console/web")
+		t.Log("axe-core is not there, so accessibility is not tested: run scripts/npm-ci services/console/web")
 		return ""
 	}
 	if err != nil {
@@ -90,9 +91,10 @@ func (b *tab) picture(name string) {
 	}
 }
 
-// TestLook looks at each page in windows of all sizes, light and dark. The rules of accessibility are asked once for each
+// TestLongLook looks at each page in windows of all sizes, light and dark. The rules of accessibility are asked once for each
 // arrangement, and those about colours once for each scheme.
-func TestLook(t *testing.T) {
+func TestLongLook(t *testing.T) {
+	long(t)
 	t.Parallel()
 	w := start(t)
 	source := axe(t)
@@ -139,5 +141,25 @@ func TestLook(t *testing.T) {
 		b.offline(true)
 		b.until("offline", `document.querySelector("[data-state=offline]")`)
 		b.accessible(source, "offline, dark")
+	})
+	t.Run("dialogs", func(t *testing.T) {
+		t.Parallel()
+		b := newTab(t, w)
+		b.show(w, views(w)[1])
+		b.look(360, "light")
+		for _, dialog := range []struct{ label, open string }{
+			{"Keyboard", `document.dispatchEvent(new KeyboardEvent("keydown", { key: "?", bubbles: true }))`},
+			{"Search", `document.dispatchEvent(new KeyboardEvent("keydown", { key: "/", bubbles: true }))`},
+			{"Columns", `[...document.querySelectorAll("button")].find(e => e.innerText === "Columns").click()`},
+			{"Download", `[...document.querySelectorAll("button")].find(e => e.innerText === "Download").click()`},
+		} {
+			eval[bool](b, dialog.open+` !== 0`)
+			b.until(dialog.label, `document.querySelector("dialog")?.ariaLabel === `+quote(dialog.label))
+			b.fits("the dialog " + dialog.label)
+			b.accessible(source, "the dialog "+dialog.label)
+			b.picture("dialog-" + dialog.label)
+			b.press(kb.Escape)
+			b.until("it is closed", `!document.querySelector("dialog")`)
+		}
 	})
 }

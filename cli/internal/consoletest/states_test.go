@@ -12,13 +12,26 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestStates goes through the states of each page: each tells the visitor what is the matter, and all that the client can
-// get over by itself ends in the page without another load.
+// TestStates takes a page and the one with a worker through all states. TestLongStates does that with every page.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	all := views(w)
+	testStates(t, w, all[0], all[4])
+}
+
+func TestLongStates(t *testing.T) {
+	long(t)
+	t.Parallel()
+	w := start(t)
+	testStates(t, w, views(w)...)
+}
+
+// testStates goes through the states of pages: each tells the visitor what is the matter, and all that the client can get
+// over by itself ends in the page without another load.
+func testStates(t *testing.T, w *world, pages ...view) {
 	emptyKey := w.newProject(t, "pr_empty", "Empty", "")
-	for _, v := range views(w) {
+	for _, v := range pages {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			b := newTab(t, w)
