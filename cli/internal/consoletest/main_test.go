@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// Most of these tests wait for pages rather than for a processor.
 	if err := flag.Set("test.parallel", "6"); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	// Connections that a fault breaks are no news.
 	log.SetOutput(io.Discard)
