@@ -2,6 +2,7 @@ import { collect, useLoad } from "../api.ts";
 import { address } from "../router.ts";
 import { PageHead, Text } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
+import "../style/embeddable.css";
 
 /** Embeddables lists the embeddables of a project. */
 export function Embeddables({ project }: { project: string }) {

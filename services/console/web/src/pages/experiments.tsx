@@ -40,7 +40,7 @@ export function Experiments({ project }: { project: string }) {
                     <h2 id={`status-${id}`}>
                       <Badge tone={tone}>{name}</Badge>
                     </h2>
-                    <ul class="rows">
+                    <ul class="rows aligned">
                       {members.map((e) => (
                         <li key={e.id}>
                           <a href={address(project, "experiments", e.id)}>

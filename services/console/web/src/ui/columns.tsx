@@ -29,7 +29,7 @@ export function Columns({ names, chosen, choose, close }: Props) {
         {names.full && ` The ${count(mostColumns)} most frequent are listed.`}
       </p>
       <input type="search" autofocus aria-label="Search the answers" placeholder="Search" value={search} onInput={(e) => setSearch(e.currentTarget.value)} spellcheck={false} />
-      <ul class="choose" tabIndex={-1}>
+      <ul class="answernames" tabIndex={-1}>
         {listed.map((name) => (
           <li key={name}>
             <label>
