@@ -24,8 +24,12 @@ export function EmbeddablePage({ project, id }: { project: string; id: string })
   return (
     <section class="page">
       <PageHead title={load.value?.embeddable.title || id} lead={<code class="wrap">{id}</code>}>
-        <a href={address(project, "funnel", id)}>Funnel</a>
-        <a href={address(project, "entries", "", { embeddable: id })}>Entries</a>
+        <a class="button quiet" href={address(project, "funnel", id)}>
+          Funnel
+        </a>
+        <a class="button quiet" href={address(project, "entries", "", { embeddable: id })}>
+          Entries
+        </a>
       </PageHead>
       <Loaded load={load} what="the versions" rows={4}>
         {({ embeddable, versions }) => {
@@ -37,7 +41,7 @@ export function EmbeddablePage({ project, id }: { project: string; id: string })
             <>
               <div class="card">
                 <form class="filters" onSubmit={(e) => e.preventDefault()}>
-                  <Choice label="Compare" value={before} none="nothing" versions={versions} choose={(from) => filter({ from: from || "-" })} />
+                  <Choice label="Compare" value={before} none="none" versions={versions} choose={(from) => filter({ from: from || "-" })} />
                   <Choice label="with" value={after} versions={versions} choose={(to) => filter({ to })} />
                 </form>
                 <Definitions project={project} id={id} inProduction={embeddable.json_string_prod} before={before === "-" ? "" : before} after={after} />
@@ -68,6 +72,12 @@ function Choice({ label, value, none, versions, choose }: { label: string; value
   );
 }
 
+/** show compares two versions, or shows one, and scrolls to where that is seen. */
+function show(from: number | undefined, to: number): void {
+  filter({ from: from === undefined ? "-" : String(from), to: String(to) });
+  document.querySelector("main")?.scrollIntoView();
+}
+
 function Versions({ versions }: { versions: EmbeddableVersion[] }) {
   return (
     <section class="card" aria-labelledby="versions">
@@ -81,9 +91,7 @@ function Versions({ versions }: { versions: EmbeddableVersion[] }) {
               <tr>
                 <th scope="col">Version</th>
                 <th scope="col">Saved</th>
-                <th scope="col">
-                  <span class="hidden">Comparison</span>
-                </th>
+                <th scope="col">Compare</th>
               </tr>
             </thead>
             <tbody>
@@ -91,13 +99,13 @@ function Versions({ versions }: { versions: EmbeddableVersion[] }) {
                 const before = versions[i + 1]?.version_number;
                 return (
                   <tr key={v.version_number}>
-                    <td class="number-left">{v.version_number}</td>
+                    <td>{v.version_number}</td>
                     <td>
                       <Time at={v.saved_at} />
                     </td>
                     <td>
-                      <button type="button" class="quiet small" onClick={() => filter({ from: before === undefined ? "-" : String(before), to: String(v.version_number) })}>
-                        {before === undefined ? "Show" : `Compare with ${before}`}
+                      <button type="button" class="quiet small" aria-label={before === undefined ? `Show ${v.version_number}` : `Compare ${v.version_number} with ${before}`} onClick={() => show(before, v.version_number)}>
+                        {before === undefined ? "Show" : `with ${before}`}
                       </button>
                     </td>
                   </tr>
@@ -147,7 +155,7 @@ function Single({ text }: { text: string }) {
   const { text: lines, valid } = useMemo(() => definitionLines(text), [text]);
   return (
     <>
-      {valid || <p class="muted small">This definition is no JSON. It is shown as it is.</p>}
+      {valid || <p class="muted small">This definition is not JSON. It is shown as it is stored.</p>}
       <Lines hunks={[{ folded: false, lines: lines.split("\n").map((line, i) => ({ kind: "same", text: line, after: i + 1 })) }]} label="Definition" />
       <p class="actions">
         <CopyButton text={() => text} label="Copy as it is stored" />
@@ -166,7 +174,7 @@ function Difference({ before, after }: { before: string; after: string }) {
   if (comparison.added + comparison.removed === 0) return <p class="muted">{before === after ? "The two are the same." : "The two are the same but for spaces between values."}</p>;
   return (
     <>
-      {result.valid || <p class="muted small">A definition that is no JSON is compared as it is.</p>}
+      {result.valid || <p class="muted small">One of the two is not JSON. It is compared as it is stored.</p>}
       <p data-added={comparison.added} data-removed={comparison.removed}>
         <span class="plus">{counted(comparison.added, "line", "lines")} added</span>, <span class="minus">{count(comparison.removed)} removed</span>
       </p>
@@ -187,7 +195,7 @@ function Lines({ hunks, label }: { hunks: Hunk[]; label: string }) {
     if (hunk.folded && !open.has(h)) {
       return (
         <button key={h} type="button" class="fold small" onClick={() => setOpen(new Set(open).add(h))}>
-          {counted(hunk.lines.length, "line is", "lines are")} the same. Show.
+          {counted(hunk.lines.length, "line is", "lines are")} the same. Show
         </button>
       );
     }

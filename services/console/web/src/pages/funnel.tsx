@@ -23,7 +23,7 @@ export function Funnel({ project, id }: { project: string; id: string }) {
 function Choice({ project, embeddables }: { project: string; embeddables: Load<Embeddable[]> }) {
   return (
     <section class="page">
-      <PageHead title="Funnel" lead="Where do visitors drop out? Choose an embeddable." />
+      <PageHead title="Funnel" lead="Where do visitors drop off? Choose an embeddable." />
       <Loaded load={embeddables} what="the embeddables" rows={3}>
         {(list) =>
           list.length === 0 ? (
@@ -72,7 +72,14 @@ function One({ project, id, embeddables }: { project: string; id: string; embedd
   const embeddable = embeddables.find((e) => e.embeddable_id === id);
   return (
     <section class="page">
-      <PageHead title={embeddable ? nameOf(embeddable) : id} lead="Funnel: which pages entries reached, and where they dropped off." />
+      <PageHead title={embeddable ? nameOf(embeddable) : id} lead="Funnel: which pages entries reached, and where they dropped off.">
+        <a class="button quiet" href={address(project, "embeddables", id)}>
+          Embeddable
+        </a>
+        <a class="button quiet" href={address(project, "entries", "", { embeddable: id, after, before })}>
+          Entries
+        </a>
+      </PageHead>
       <Filters project={project} id={id} embeddables={embeddables} />
       {reversed ? (
         <Empty title="The period ends before it begins">
@@ -130,11 +137,11 @@ function Filters({ project, id, embeddables }: { project: string; id: string; em
       </label>
       {set && (
         <button type="button" class="quiet" onClick={() => filter({ after: "", before: "", version: "" })}>
-          Clear
+          Clear filters
         </button>
       )}
       <p id="version-note" class="muted small">
-        One version takes longer: it reads all changes of the project.
+        The figures of one version take longer, because all changes of the project are read.
       </p>
     </form>
   );
@@ -168,7 +175,7 @@ function Result({ project, id, value, state, version, limited }: ResultProps) {
             <Figure
               name={
                 <>
-                  Reached the last page, <Name page={last} />
+                  Reached the last page, “<Name page={last} />”
                 </>
               }
               value={count(last.reached)}
@@ -239,7 +246,7 @@ function Pages({ figures }: { figures: Figures }) {
   const shown = all ? pages : pages.slice(0, rowsAtFirst);
   return (
     <div class="card">
-      <p class="legend small muted" aria-hidden="true">
+      <p class="legend muted" aria-hidden="true">
         <span>
           <i class="on" /> went on, or reached the last page
         </span>
@@ -312,7 +319,7 @@ function Definitions() {
         <dt>Reached</dt>
         <dd>An entry reached a page if it viewed the page at least once. It counts once for each page. The percentage is of the entries that started.</dd>
         <dt>Started</dt>
-        <dd>Entries with at least one page view. Entries without any are counted apart.</dd>
+        <dd>Entries with at least one page view. Entries without any are counted separately.</dd>
         <dt>Dropped off here</dt>
         <dd>Entries that reached this page and no later page. The percentage is of the entries that reached this page. An entry that skipped this page does not count here.</dd>
         <dt>Median time</dt>
@@ -320,9 +327,9 @@ function Definitions() {
         <dt>Pages</dt>
         <dd>The newest view of a page gives its name and its place in the order.</dd>
         <dt>Period</dt>
-        <dd>Entries that were last updated in it. Both days belong to it, in the chosen time zone.</dd>
+        <dd>Entries that were last updated in it. Both days are part of it, in the chosen time zone.</dd>
         <dt>Version</dt>
-        <dd>Only the page views of that version count. Events alone say to which version they belong, so all changes of the project are read.</dd>
+        <dd>Only the page views of that version count. Only events name their version, so all changes of the project are read.</dd>
       </dl>
     </details>
   );
