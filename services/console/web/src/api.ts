@@ -1,7 +1,7 @@
 // Reads the API for the pages: with the session's key, on this origin, and with states that a page can show.
 import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
-import { Client } from "@lectern/client";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { Client, type Embeddable } from "@lectern/client";
 import { session } from "./session.ts";
 
 /** What the answer's headers say about the rate of the key. */
@@ -103,4 +103,24 @@ export function paced(ms: number, show: () => void): () => void {
     last = now;
     show();
   };
+}
+
+/** nameOf returns the title of an embeddable, or its id if it has none. */
+export const nameOf = (embeddable: Embeddable): string => embeddable.title || embeddable.embeddable_id;
+
+/** useEmbeddables reads the embeddables of a project. */
+export function useEmbeddables(project: string): Load<Embeddable[]> {
+  return useLoad(({ client, signal }) => collect(client.embeddables(project, {}, { signal })), [project]);
+}
+
+/** useNames returns a function that names an embeddable by its id. Until the titles are read, it returns the id. */
+export function useNames(project: string): (id: string) => string {
+  const { value } = useEmbeddables(project);
+  return useCallback(
+    (id) => {
+      const found = value?.find((embeddable) => embeddable.embeddable_id === id);
+      return found ? nameOf(found) : id;
+    },
+    [value],
+  );
 }

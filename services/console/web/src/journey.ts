@@ -1,4 +1,4 @@
-// The way of a visitor through the pages of an embeddable, from the events of an entry.
+// The path of a visitor through the pages of an embeddable, from the events of an entry.
 import type { EntryEvent } from "@lectern/client";
 
 /** Stop is a page view with what happened until the next one. */

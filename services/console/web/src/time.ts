@@ -71,6 +71,16 @@ function offset(at: number, timeZone: string): number {
   return Date.UTC(part("year"), part("month") - 1, part("day"), part("hour"), part("minute"), part("second")) - Math.floor(at / 1000) * 1000;
 }
 
+/** The first and the last day that can be a filter. A year that is being typed, such as 0020, is outside. */
+export const firstDay = "1900-01-01";
+export const lastDay = "9998-12-31";
+
+/** isDay reports whether a text is a date that can be a filter, such as 2026-09-30. */
+export function isDay(value: string): boolean {
+  const at = /^\d{4}-\d{2}-\d{2}$/.test(value) ? Date.parse(value) : NaN;
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(value) && value >= firstDay && value <= lastDay;
+}
+
 /** startOfDay returns the moment at which a date such as 2026-09-30 begins in a zone. days moves it by whole days. */
 export function startOfDay(date: string, days = 0, timeZone = zone.value): number {
   const [year = 0, month = 1, dayOfMonth = 1] = date.split("-").map(Number);

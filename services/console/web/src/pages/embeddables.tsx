@@ -1,4 +1,4 @@
-import { collect, useLoad } from "../api.ts";
+import { nameOf, useEmbeddables } from "../api.ts";
 import { address } from "../router.ts";
 import { PageHead, Text } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
@@ -6,7 +6,7 @@ import "../style/embeddable.css";
 
 /** Embeddables lists the embeddables of a project. */
 export function Embeddables({ project }: { project: string }) {
-  const load = useLoad(({ client, signal }) => collect(client.embeddables(project, {}, { signal })), [project]);
+  const load = useEmbeddables(project);
   return (
     <section class="page">
       <PageHead title="Embeddables" lead="The flows of this project. Open one to see and compare its versions." />
@@ -33,7 +33,7 @@ export function Embeddables({ project }: { project: string }) {
                       <tr key={e.embeddable_id}>
                         <td class="wide wrap">
                           <a href={address(project, "embeddables", e.embeddable_id)}>
-                            <Text>{e.title || e.embeddable_id}</Text>
+                            <Text>{nameOf(e)}</Text>
                           </a>
                         </td>
                         <td class="wrap">

@@ -2,12 +2,13 @@
 import type { Embeddable, Entry, EntryQuery } from "@lectern/client";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Answers, answersOf, decodeNames, encodeNames, Names, text } from "../answers.ts";
-import { collect, longPage, paced, useLoad } from "../api.ts";
+import { longPage, nameOf, paced, useEmbeddables, useLoad } from "../api.ts";
 import { zone } from "../preferences.ts";
 import { address, filter, go, here } from "../router.ts";
-import { count, counted, startOfDay } from "../time.ts";
+import { count, counted, isDay, startOfDay } from "../time.ts";
 import { Columns } from "../ui/columns.tsx";
 import { DownloadDialog } from "../ui/download.tsx";
+import { DayFilter, IdFilter } from "../ui/filters.tsx";
 import { type Column, Grid } from "../ui/grid.tsx";
 import { PageHead, Text, Time } from "../ui/parts.tsx";
 import { Empty, Loading, Patience, Problem } from "../ui/state.tsx";
@@ -32,15 +33,6 @@ interface Filters {
   direction: "asc" | "desc";
   /** The chosen answers, or undefined for the default. */
   columns: string[] | undefined;
-}
-
-/** Which days can be filters. A year that is being typed, such as 0020, is none of them. */
-const firstDay = "1900-01-01";
-const lastDay = "9998-12-31";
-
-function isDay(value: string): boolean {
-  const at = /^\d{4}-\d{2}-\d{2}$/.test(value) ? Date.parse(value) : NaN;
-  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(value) && value >= firstDay && value <= lastDay;
 }
 
 /** justBefore returns the last time before a moment that the API can tell from it: it compares microseconds. */
@@ -99,7 +91,7 @@ export function Entries({ project }: { project: string }) {
   const filters = useMemo(() => filtersOf(place), [place, chosenZone]);
   const [dialog, setDialog] = useState<"" | "columns" | "download">("");
   const [found, setFound] = useState<Found>({ names: new Names(), defaults: [] });
-  const embeddables = useLoad<Embeddable[]>(({ client, signal }) => collect(client.embeddables(project, {}, { signal })), [project]);
+  const embeddables = useEmbeddables(project);
   return (
     <section class="page">
       <PageHead title="Entries" lead="What visitors have answered.">
@@ -156,24 +148,24 @@ function FilterBar({ embeddables, failed }: { embeddables: Embeddable[] | undefi
   return (
     <form class="filters entryfilters" role="search" aria-label="Filters" onSubmit={(e) => e.preventDefault()}>
       <label>
-        <span>First day updated</span>
-        <Day name="after" />
+        <span>Updated from</span>
+        <DayFilter name="after" />
       </label>
       <label>
-        <span>Last day updated</span>
-        <Day name="before" />
+        <span>Updated to</span>
+        <DayFilter name="before" />
       </label>
       <label class="wide">
         <span>Embeddable</span>
         {failed ? (
-          <Id name="embeddable" />
+          <IdFilter name="embeddable" />
         ) : (
           <select value={chosen} onChange={(e) => filter({ embeddable: e.currentTarget.value })}>
             <option value="">All</option>
             {chosen && !embeddables?.some((e) => e.embeddable_id === chosen) && <option value={chosen}>{chosen}</option>}
             {embeddables?.map((e) => (
               <option key={e.embeddable_id} value={e.embeddable_id}>
-                {e.title || e.embeddable_id}
+                {nameOf(e)}
               </option>
             ))}
           </select>
@@ -181,11 +173,11 @@ function FilterBar({ embeddables, failed }: { embeddables: Embeddable[] | undefi
       </label>
       <label>
         <span>Contact id</span>
-        <Id name="contact" />
+        <IdFilter name="contact" />
       </label>
       <label>
         <span>Group id</span>
-        <Id name="group" />
+        <IdFilter name="group" />
       </label>
       {filtered && (
         <button type="button" class="quiet" onClick={() => filter({ after: "", before: "", embeddable: "", contact: "", group: "" })}>
@@ -194,18 +186,6 @@ function FilterBar({ embeddables, failed }: { embeddables: Embeddable[] | undefi
       )}
     </form>
   );
-}
-
-function take({ currentTarget: { name, value, validity } }: { currentTarget: HTMLInputElement }) {
-  if (validity.valid) filter({ [name]: value.trim() });
-}
-
-function Day({ name }: { name: string }) {
-  return <input name={name} type="date" min={firstDay} max={lastDay} value={here.value.query.get(name) ?? ""} onChange={take} />;
-}
-
-function Id({ name }: { name: string }) {
-  return <input name={name} value={here.value.query.get(name) ?? ""} onChange={take} placeholder="Any" spellcheck={false} autocapitalize="off" autocomplete="off" />;
 }
 
 interface Read {
@@ -351,7 +331,7 @@ function useNames(read: Read | undefined, found: (found: Found) => void): string
 function useColumns(project: string, filters: Filters, embeddables: Embeddable[] | undefined, chosen: readonly string[]): Column<Entry>[] {
   const { sort, direction } = filters;
   return useMemo(() => {
-    const titles = new Map(embeddables?.map((e) => [e.embeddable_id, e.title]));
+    const titles = new Map(embeddables?.map((e) => [e.embeddable_id, nameOf(e)]));
     const by = (name: Filters["sort"]): Column<Entry>["sort"] => ({
       order: sort !== name ? "none" : direction === "asc" ? "ascending" : "descending",
       toggle: () => filter({ sort: name === "updated" ? "" : name, direction: sort === name && direction === "desc" ? "asc" : "" }),
@@ -375,7 +355,7 @@ function useColumns(project: string, filters: Filters, embeddables: Embeddable[]
           </a>
         ),
       },
-      { id: "embeddable", title: "Embeddable", width: 14, cell: (entry) => <Text>{titles.get(entry.embeddable_id) || entry.embeddable_id}</Text> },
+      { id: "embeddable", title: "Embeddable", width: 14, cell: (entry) => <Text>{titles.get(entry.embeddable_id) ?? entry.embeddable_id}</Text> },
       { id: "contact", title: "Contact", width: 9, cell: (entry) => <Text>{entry.contact_id}</Text> },
       { id: "created", title: "Created", width: 12.5, cell: (entry) => <Time at={entry.created_at} />, sort: by("created") },
       { id: "updated", title: "Updated", width: 12.5, cell: (entry) => <Time at={entry.updated_at} />, sort: by("updated") },
@@ -394,7 +374,7 @@ function Cell({ json, raw }: { json: string | undefined; raw: string | undefined
   if (raw !== undefined) {
     return (
       <>
-        <span class="badge busy" title="The data of this entry is no JSON object.">
+        <span class="badge busy" title="The data of this entry is not a JSON object.">
           Raw
         </span>{" "}
         <Text>{raw.slice(0, longestCell)}</Text>

@@ -1,9 +1,9 @@
-// One entry: its answers, and its way through the pages.
+// One entry: its answers, and the path of the visitor through the pages.
 import type { Entry, EntryEvent } from "@lectern/client";
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { answersOf } from "../answers.ts";
-import { paced, useLoad } from "../api.ts";
+import { paced, useLoad, useNames } from "../api.ts";
 import { stopsOf, type Stop } from "../journey.ts";
 import { address } from "../router.ts";
 import { clock, count, counted, day, duration } from "../time.ts";
@@ -18,13 +18,9 @@ const firstItems = 200;
 /** EntryPage is the page. */
 export function EntryPage({ project, id }: { project: string; id: string }) {
   const entry = useLoad<Entry>(({ client, signal }) => client.entry(project, id, { signal }), [project, id]);
-  const title = useLoad<string>(
-    async ({ client, signal }) => (entry.value ? (await client.embeddable(project, entry.value.embeddable_id, { signal })).title : ""),
-    [project, entry.value?.embeddable_id],
-  );
   return (
     <section class="page">
-      <PageHead title={id} lead={<a href={address(project, "entries")}>All entries</a>} />
+      <PageHead title={id} />
       <Loaded load={entry} what="the entry" rows={6}>
         {(value) => (
           <div class="entry">
@@ -32,7 +28,7 @@ export function EntryPage({ project, id }: { project: string; id: string }) {
               <Answered entry={value} />
               <Journey project={project} id={id} />
             </div>
-            <About project={project} entry={value} title={title.value} />
+            <About project={project} entry={value} />
           </div>
         )}
       </Loaded>
@@ -60,7 +56,7 @@ function Answered({ entry }: { entry: Entry }) {
       </div>
       {!answers && (
         <p>
-          <Badge tone="busy">Raw</Badge> The data of this entry is no JSON object. It is shown as it came.
+          <Badge tone="busy">Raw</Badge> The data of this entry is not a JSON object. It is shown as it is stored.
         </p>
       )}
       {raw || !answers ? (
@@ -98,7 +94,8 @@ function More({ left, what, more }: { left: number; what: string; more: () => vo
   );
 }
 
-function About({ project, entry, title }: { project: string; entry: Entry; title: string | undefined }) {
+function About({ project, entry }: { project: string; entry: Entry }) {
+  const title = useNames(project)(entry.embeddable_id);
   const row = (label: string, value: ComponentChildren) => (
     <div>
       <dt>{label}</dt>
@@ -115,9 +112,9 @@ function About({ project, entry, title }: { project: string; entry: Entry; title
           "Embeddable",
           <>
             <a href={address(project, "embeddables", entry.embeddable_id)}>
-              <Text>{title || entry.embeddable_id}</Text>
+              <Text>{title}</Text>
             </a>
-            {title && (
+            {title !== entry.embeddable_id && (
               <div class="muted small">
                 <Text>{entry.embeddable_id}</Text>
               </div>
@@ -142,7 +139,6 @@ function About({ project, entry, title }: { project: string; entry: Entry; title
             </div>
           </>,
         )}
-        {row("Entry id", <Text>{entry.entry_id}</Text>)}
       </dl>
     </section>
   );
@@ -170,10 +166,10 @@ function Journey({ project, id }: { project: string; id: string }) {
   const events = load.value;
   return (
     <section class="card" aria-labelledby="journey" data-events={load.state === "done" ? events?.length : undefined}>
-      <h2 id="journey">Way through the pages</h2>
+      <h2 id="journey">Path through the pages</h2>
       {load.waiting && <Patience waiting={load.waiting} />}
-      {!events && load.state === "loading" && <Loading what="what happened" rows={4} />}
-      {events && (events.length > 0 ? <Stops events={events} partial={load.state !== "done"} /> : load.state === "done" && <p class="muted">Nothing is recorded about how the visitor got through the pages.</p>)}
+      {!events && load.state === "loading" && <Loading what="the events" rows={4} />}
+      {events && (events.length > 0 ? <Stops events={events} partial={load.state !== "done"} /> : load.state === "done" && <p class="muted">This entry has no events.</p>)}
       {load.state === "failed" && load.error && <Problem error={load.error} retry={load.reload} />}
     </section>
   );
@@ -237,10 +233,10 @@ function StopItem({ stop, before, longest, manyVersions, last }: StopProps) {
             </span>
           </div>
           <span class="track" aria-hidden="true">
-            <span class={last ? "bar open" : "bar"} style={{ width: `${(100 * Math.max(0, stop.duration ?? 0)) / longest}%` }} />
+            {stop.duration !== undefined && <span class={last ? "bar open" : "bar"} style={{ width: `${(100 * Math.max(0, stop.duration)) / longest}%` }} />}
           </span>
           <span class="number">
-            {stop.duration === undefined ? <span class="muted small">last page</span> : `${last ? "at least " : ""}${duration(stop.duration)}`}
+            {stop.duration === undefined ? <span class="muted small">last view</span> : `${last ? "at least " : ""}${duration(stop.duration)}`}
           </span>
         </div>
       )}

@@ -1,6 +1,6 @@
 import type { Experiment, StatusChange } from "@lectern/client";
 import type { ComponentChildren } from "preact";
-import { useLoad } from "../api.ts";
+import { useLoad, useNames } from "../api.ts";
 import { attachmentsOf, statuses, variantsOf } from "../experiments.ts";
 import { address } from "../router.ts";
 import { duration } from "../time.ts";
@@ -56,7 +56,7 @@ function Words({ text }: { text: string | null }) {
 }
 
 function Names({ of }: { of: readonly string[] | null | undefined }) {
-  if (!of || of.length === 0) return <span class="muted">{of ? "none" : "–"}</span>;
+  if (!of || of.length === 0) return <span class="muted">–</span>;
   return (
     <ul class="names">
       {of.map((name, i) => (
@@ -70,6 +70,7 @@ function Names({ of }: { of: readonly string[] | null | undefined }) {
 
 function About({ project, e }: { project: string; e: Experiment }) {
   const attachments = attachmentsOf(e);
+  const nameOfFlow = useNames(project);
   const flows = [...new Set([e.flowId, ...(e.flow_ids ?? [])])];
   return (
     <section class="card" aria-labelledby="about">
@@ -95,7 +96,7 @@ function About({ project, e }: { project: string; e: Experiment }) {
             {flows.map((flow) => (
               <li key={flow}>
                 <a href={address(project, "embeddables", flow)}>
-                  <Text>{flow}</Text>
+                  <Text>{nameOfFlow(flow)}</Text>
                 </a>
               </li>
             ))}
@@ -107,7 +108,7 @@ function About({ project, e }: { project: string; e: Experiment }) {
               <Words text={e.attachments} />
             </code>
           ) : attachments.length === 0 ? (
-            <span class="muted">none</span>
+            <span class="muted">–</span>
           ) : (
             <ul>
               {attachments.map(({ name, url }, i) => (
@@ -145,7 +146,7 @@ function Variants({ e }: { e: Experiment }) {
       <h2 id="variants">Variants</h2>
       {variants === undefined ? (
         <>
-          <p class="muted small">The variants are no JSON object. They are shown as they are.</p>
+          <p class="muted small">The variants are not a JSON object. They are shown as they are stored.</p>
           <pre class="raw">
             <Words text={e.variants} />
           </pre>

@@ -2,12 +2,13 @@
 import type { Embeddable } from "@lectern/client";
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { collect, type Load, useLoad } from "../api.ts";
+import { collect, type Load, nameOf, useEmbeddables, useLoad } from "../api.ts";
 import { zone } from "../preferences.ts";
 import { address, filter, go, here } from "../router.ts";
 import { session } from "../session.ts";
 import "../style/funnel.css";
-import { count, counted, day, duration, percent, startOfDay } from "../time.ts";
+import { count, counted, day, duration, isDay, percent, startOfDay } from "../time.ts";
+import { DayFilter } from "../ui/filters.tsx";
 import { PageHead, Text } from "../ui/parts.tsx";
 import { Empty, Loaded } from "../ui/state.tsx";
 import type { Figures, PageFigures } from "../work/funnel.ts";
@@ -16,7 +17,7 @@ import { countFunnel } from "../work/start.ts";
 
 /** Funnel lets the visitor choose an embeddable, or shows the funnel of the one that is chosen. */
 export function Funnel({ project, id }: { project: string; id: string }) {
-  const embeddables = useLoad(({ client, signal }) => collect(client.embeddables(project, {}, { signal })), [project]);
+  const embeddables = useEmbeddables(project);
   return id ? <One project={project} id={id} embeddables={embeddables.value ?? []} /> : <Choice project={project} embeddables={embeddables} />;
 }
 
@@ -118,11 +119,11 @@ function Filters({ project, id, embeddables }: { project: string; id: string; em
       </label>
       <label>
         <span>Updated from</span>
-        <input type="date" value={dateIn(query, "after")} onChange={(e) => filter({ after: e.currentTarget.value })} />
+        <DayFilter name="after" />
       </label>
       <label>
         <span>Updated to</span>
-        <input type="date" value={dateIn(query, "before")} onChange={(e) => filter({ before: e.currentTarget.value })} />
+        <DayFilter name="before" />
       </label>
       <label>
         <span>Version</span>
@@ -343,19 +344,15 @@ function Name({ page }: { page: PageFigures }) {
   return <Text>{name.length > longestName ? `${name.slice(0, longestName)}…` : name}</Text>;
 }
 
-function nameOf(embeddable: Embeddable): string {
-  return embeddable.title || embeddable.embeddable_id;
-}
-
 function between(figures: Figures): string {
   const [from, until] = [day(figures.oldest / 1000), day(figures.newest / 1000)];
   return from === until ? `on ${from}` : `${from} – ${until}`;
 }
 
-/** dateIn returns a date of the address, or "" if it is none. */
+/** dateIn returns a date of the address, or "" if it is not a date. */
 function dateIn(query: URLSearchParams, name: string): string {
   const date = query.get(name) ?? "";
-  return /^\d{4}-\d{2}-\d{2}$/.test(date) && !Number.isNaN(Date.parse(date)) ? date : "";
+  return isDay(date) ? date : "";
 }
 
 function versionIn(query: URLSearchParams): number | undefined {

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { collect, connect, paced, useLoad } from "../api.ts";
+import { collect, connect, paced, useLoad, useNames } from "../api.ts";
 import { Days } from "../days.ts";
 import { zone } from "../preferences.ts";
 import { address } from "../router.ts";
@@ -23,8 +23,7 @@ interface Window {
 
 /** Overview shows the entries of the last days, what came in last, and the experiments that run. */
 export function Overview({ project }: { project: string }) {
-  const titles = useLoad(async ({ client, signal }) => new Map((await collect(client.embeddables(project, {}, { signal }))).map((e) => [e.embeddable_id, e.title])), [project]);
-  const title = (id: string) => titles.value?.get(id) ?? id;
+  const title = useNames(project);
 
   const window = useLoad<Window | null>(
     async ({ client, signal }, show) => {
