@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { SignIn } from "./pages/signin.tsx";
 import { here, type Page } from "./router.ts";
 import { session } from "./session.ts";
+import { PageHead } from "./ui/parts.tsx";
 import { Shell } from "./ui/shell.tsx";
 import { Loading, Problem } from "./ui/state.tsx";
 
@@ -35,8 +36,7 @@ export function App() {
 function NotFound() {
   return (
     <section class="page">
-      <h1>There is no such page</h1>
-      <p>The address may be mistyped. The pages of the console are in the navigation.</p>
+      <PageHead title="There is no such page" lead="The address may be mistyped. The navigation lists the pages of the console." />
     </section>
   );
 }

@@ -8,6 +8,16 @@ import { signal } from "@preact/signals";
 export const pages = ["overview", "entries", "funnel", "embeddables", "experiments", "connect"] as const;
 export type Page = (typeof pages)[number];
 
+/** pageNames are the names of the pages, as visitors read them. */
+export const pageNames: Record<Page, string> = {
+  overview: "Overview",
+  entries: "Entries",
+  funnel: "Funnel",
+  embeddables: "Embeddables",
+  experiments: "Experiments",
+  connect: "Connect",
+};
+
 const base = "/console/";
 
 export interface Place {

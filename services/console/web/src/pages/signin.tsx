@@ -16,7 +16,7 @@ export function SignIn({ project }: { project: string }) {
     setState({ busy: true });
     try {
       const client = connect(undefined, 2, fields.key.trim());
-      // Which scopes the key has does not matter here: 403 says that the key itself is good.
+      // The scopes of the key do not matter here: with 403, the key itself is good.
       for await (const _ of client.embeddables(fields.project, { limit: 1 })) break;
     } catch (error) {
       if (!(error instanceof APIError && error.status === 403)) {
@@ -52,8 +52,8 @@ export function SignIn({ project }: { project: string }) {
         <button type="submit" disabled={state.busy}>
           {state.busy ? "Checking the key…" : "Sign in"}
         </button>
-        {state.error && <Problem error={state.error} retry={() => setState({ busy: false })} />}
-        <p class="muted small">The key stays in this tab until you sign out or close it. It is sent to this server alone.</p>
+        {state.error && <Problem error={state.error} />}
+        <p class="muted small">The key stays in this tab until you sign out or close the tab. The console sends it to this server only.</p>
         {other && (
           <button type="button" class="quiet" onClick={signOut}>
             Sign out of {other.project}

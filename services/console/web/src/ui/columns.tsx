@@ -18,14 +18,14 @@ export function Columns({ names, chosen, choose, close }: Props) {
   const [search, setSearch] = useState("");
   const wanted = search.trim().toLowerCase();
   const all = names.mostFrequent();
-  // A column of the address that no entry has can be taken away, too.
+  // The visitor can also remove a column of the address that no entry has.
   const listed = [...chosen.filter((name) => !all.includes(name)), ...all].filter((name) => name.toLowerCase().includes(wanted));
   const toggle = (name: string) => choose(chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name]);
   return (
     <Dialog label="Columns" close={close}>
       <h2>Columns</h2>
       <p class="muted small">
-        {counted(names.counts.size, "answer", "answers")} in {counted(names.seen, "entry", "entries")}, with how many entries have each. A new column comes last.
+        {counted(names.counts.size, "answer", "answers")} in {counted(names.seen, "entry", "entries")}. Each number says how many entries have the answer. A new column comes last.
         {names.full && ` The ${count(mostColumns)} most frequent are listed.`}
       </p>
       <input type="search" autofocus aria-label="Search the answers" placeholder="Search" value={search} onInput={(e) => setSearch(e.currentTarget.value)} spellcheck={false} />

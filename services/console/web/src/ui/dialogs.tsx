@@ -1,11 +1,10 @@
-import type { Client } from "@lectern/client";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { collect } from "../api.ts";
-import { address, go } from "../router.ts";
+import { nameOf, useEmbeddables } from "../api.ts";
+import { address, go, type Page, pageNames, pages } from "../router.ts";
 import { Text } from "./parts.tsx";
 
-/** Dialog is a modal dialog. Escape, the close button and a click outside close it. */
+/** Dialog is a modal dialog. Escape and a click outside close it. */
 export function Dialog({ label, close, children }: { label: string; close: () => void; children: ComponentChildren }) {
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -18,16 +17,14 @@ export function Dialog({ label, close, children }: { label: string; close: () =>
   );
 }
 
+/** The key after g that opens each page. */
+export const keys: Record<string, Page> = { o: "overview", e: "entries", f: "funnel", b: "embeddables", x: "experiments", c: "connect" };
+
 const help: [string, string][] = [
-  ["/", "Search: pages, embeddables, entries, contacts"],
-  ["?", "This help"],
-  ["g o", "Overview"],
-  ["g e", "Entries"],
-  ["g f", "Funnel"],
-  ["g b", "Embeddables"],
-  ["g x", "Experiments"],
-  ["g c", "Connect"],
-  ["↑ ↓", "Move through a table; Page Up, Page Down, Home and End too"],
+  ["/", "Search pages, embeddables, entries and contacts"],
+  ["?", "Show this help"],
+  ...Object.entries(keys).map(([key, page]): [string, string] => [`g ${key}`, `Open ${pageNames[page]}`]),
+  ["↑ ↓", "Move through a table, as do Page Up, Page Down, Home and End"],
   ["Enter", "Open the row"],
   ["Esc", "Close a dialog"],
 ];
@@ -65,25 +62,20 @@ interface Hit {
 }
 
 /** Search finds pages and embeddables by name, and opens entries and contacts by id. */
-export function Search({ project, client, close }: { project: string; client: Client; close: () => void }) {
+export function Search({ project, close }: { project: string; close: () => void }) {
   const [text, setText] = useState("");
   const [active, setActive] = useState(0);
-  const [embeddables, setEmbeddables] = useState<{ embeddable_id: string; title: string }[]>([]);
-  useEffect(() => {
-    const controller = new AbortController();
-    // Search works without the titles, if they cannot be read.
-    collect(client.embeddables(project, {}, { signal: controller.signal })).then(setEmbeddables, () => undefined);
-    return () => controller.abort();
-  }, []);
+  // Search works without the titles, if they cannot be read.
+  const { value: embeddables = [] } = useEmbeddables(project);
 
   const id = text.trim();
   const wanted = id.toLowerCase();
   const matches = (hit: Hit) => hit.label.toLowerCase().includes(wanted);
   const hits: Hit[] = [
-    ...(["overview", "entries", "funnel", "embeddables", "experiments", "connect"] as const).map((page) => ({ label: page, what: "Page", to: address(project, page) })).filter(matches),
+    ...pages.map((page) => ({ label: pageNames[page], what: "Page", to: address(project, page) })).filter(matches),
     ...embeddables.flatMap((e) => [
-      { label: e.title, what: "Funnel", to: address(project, "funnel", e.embeddable_id) },
-      { label: e.title, what: "Embeddable", to: address(project, "embeddables", e.embeddable_id) },
+      { label: nameOf(e), what: "Funnel", to: address(project, "funnel", e.embeddable_id) },
+      { label: nameOf(e), what: "Embeddable", to: address(project, "embeddables", e.embeddable_id) },
     ]).filter((hit) => wanted !== "" && matches(hit)),
     ...(id ? [
       { label: id, what: "Entry with this id", to: address(project, "entries", id) },
@@ -114,7 +106,7 @@ export function Search({ project, client, close }: { project: string; client: Cl
         aria-expanded="true"
         aria-controls="hits"
         aria-activedescendant={hits.length ? `hit-${chosen}` : undefined}
-        placeholder="A page, an embeddable, an entry's or a contact's id"
+        placeholder="Page, embeddable, or id"
         value={text}
         onInput={(e) => (setText(e.currentTarget.value), setActive(0))}
         onKeyDown={press}

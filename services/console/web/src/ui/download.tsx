@@ -69,7 +69,7 @@ export function DownloadDialog({ project, query, close }: { project: string; que
       <h2>Download</h2>
       {state.at === "choosing" && (
         <form class="download" onSubmit={(e) => (e.preventDefault(), void start())}>
-          <p class="muted small">All entries that match the filters are read afresh, also those that the table has not read.</p>
+          <p class="muted small">The file has all entries that match the filters, also those that the table does not show.</p>
           <fieldset>
             <legend>File</legend>
             <label>
@@ -121,7 +121,7 @@ export function DownloadDialog({ project, query, close }: { project: string; que
         {state.at === "done" && (
           <>
             <p role="status" data-state="done">
-              The file has {counted(state.count, "entry", "entries")} and {megabytes(state.bytes)}.
+              The file is ready: {counted(state.count, "entry", "entries")}, {megabytes(state.bytes)}.
             </p>
             <p class="actions">
               <button type="button" onClick={close}>

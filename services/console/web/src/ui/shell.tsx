@@ -2,24 +2,12 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { connect, useLoad } from "../api.ts";
+import { useLoad } from "../api.ts";
 import { browserZone, theme, type Theme, zone, zones } from "../preferences.ts";
-import { address, go, type Page, pages } from "../router.ts";
+import { address, go, type Page, pageNames, pages } from "../router.ts";
 import { signOut } from "../session.ts";
-import { Help, Search } from "./dialogs.tsx";
+import { Help, keys, Search } from "./dialogs.tsx";
 import { useOnline } from "./state.tsx";
-
-const names: Record<Page, string> = {
-  overview: "Overview",
-  entries: "Entries",
-  funnel: "Funnel",
-  embeddables: "Embeddables",
-  experiments: "Experiments",
-  connect: "Connect",
-};
-
-/** The key after g that opens each page. */
-export const keys: Record<string, Page> = { o: "overview", e: "entries", f: "funnel", b: "embeddables", x: "experiments", c: "connect" };
 
 function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName));
@@ -93,7 +81,7 @@ export function Shell({ project, page, children }: { project: string; page: Page
           {pages.map((p) => (
             <li key={p}>
               <a href={address(project, p)} aria-current={p === page ? "page" : undefined}>
-                {names[p]}
+                {pageNames[p]}
               </a>
             </li>
           ))}
@@ -111,9 +99,9 @@ export function Shell({ project, page, children }: { project: string; page: Page
             </select>
           </label>
           <label>
-            <span>Colours</span>
+            <span>Theme</span>
             <select value={theme.value} onChange={(e) => (theme.value = e.currentTarget.value as Theme)}>
-              <option value="system">Like the system</option>
+              <option value="system">Same as the system</option>
               <option value="light">Light</option>
               <option value="dark">Dark</option>
             </select>
@@ -139,7 +127,7 @@ export function Shell({ project, page, children }: { project: string; page: Page
         </main>
       </div>
       {dialog.value === "help" && <Help close={() => (dialog.value = "")} />}
-      {dialog.value === "search" && <Search project={project} client={connect()} close={() => (dialog.value = "")} />}
+      {dialog.value === "search" && <Search project={project} close={() => (dialog.value = "")} />}
     </div>
   );
 }

@@ -53,7 +53,7 @@ export function Loading({ what, rows = 0 }: { what: string; rows?: number }) {
   );
 }
 
-/** Empty says that there is nothing, and what could be done. */
+/** Empty says that there is nothing, and what the visitor can do. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="notice" data-state="empty">
@@ -70,34 +70,34 @@ interface Said {
 }
 
 function explain(error: Error, online: boolean): Said {
-  if (!online) return { state: "offline", title: "You are offline", advice: "The page goes on when the network is back." };
+  if (!online) return { state: "offline", title: "You are offline", advice: "The page continues when the network is back." };
   if (error instanceof APIError) {
     switch (error.status) {
       case 401:
-        return { state: "401", title: "The API key is not accepted", advice: "It may be mistyped, expired, revoked, or of another project. Sign in with another key." };
+        return { state: "401", title: "The API key is not accepted", advice: "It may be mistyped, expired, revoked, or belong to another project. Sign in with another key." };
       case 403:
-        return { state: "403", title: "The API key may not read this", advice: "The key lacks a scope. An operator can mint one that has it." };
+        return { state: "403", title: "The API key may not read this", advice: "The key lacks a scope. Ask an operator for a key that has it." };
       case 404:
         return { state: "404", title: "This does not exist", advice: "It may have been removed, or the address may be mistyped." };
       case 429:
         return { state: "429", title: "Too many requests", advice: "The key has used up its rate. Wait a moment, then try again." };
       case 503:
-        return { state: "503", title: "Lectern is not available", advice: "The server cannot reach its data at the moment. Nothing is lost." };
+        return { state: "503", title: "Lectern is not available", advice: "The server cannot reach its data at the moment. Try again soon." };
     }
     if (error.status >= 500) return { state: String(error.status), title: "The server failed", advice: "Try again. If it fails again, give the request id to an operator." };
     return { state: String(error.status), title: "The server refused the request", advice: "" };
   }
   if (error instanceof IncompleteError) return { state: "incomplete", title: "The answer was cut off", advice: "What is shown is not everything. Try again." };
   if (error instanceof ConnectionError) return { state: "unreachable", title: "The server cannot be reached", advice: "Check the connection, then try again." };
-  return { state: "failed", title: "The page failed", advice: "Load it again. The message below helps whoever repairs it." };
+  return { state: "failed", title: "The page failed", advice: "Load it again. If it fails again, report the message below." };
 }
 
-/** Problem says what failed and what can be done. */
-export function Problem({ error, retry }: { error: Error; retry: () => void }) {
+/** Problem says what failed and what the visitor can do. Without retry it has no buttons. */
+export function Problem({ error, retry }: { error: Error; retry?: () => void }) {
   const online = useOnline();
   const said = explain(error, online);
   useEffect(() => {
-    if (said.state !== "offline") return;
+    if (said.state !== "offline" || !retry) return;
     addEventListener("online", retry);
     return () => removeEventListener("online", retry);
   }, [said.state, retry]);
@@ -111,16 +111,18 @@ export function Problem({ error, retry }: { error: Error; retry: () => void }) {
           Request id <code>{error.requestId}</code>
         </p>
       )}
-      <p class="actions">
-        <button type="button" onClick={retry}>
-          Try again
-        </button>
-        {said.state === "401" && (
-          <button type="button" class="quiet" onClick={signOut}>
-            Sign in with another key
+      {retry && (
+        <p class="actions">
+          <button type="button" onClick={retry}>
+            Try again
           </button>
-        )}
-      </p>
+          {said.state === "401" && (
+            <button type="button" class="quiet" onClick={signOut}>
+              Sign in with another key
+            </button>
+          )}
+        </p>
+      )}
     </div>
   );
 }
@@ -133,7 +135,7 @@ export function Patience({ waiting }: { waiting: Waiting }) {
   const seconds = Math.max(0, Math.ceil((waiting.until - now) / 1000));
   return (
     <p class="banner" role="status" data-state={`waiting-${said.state}`}>
-      <strong>{said.title}.</strong> {seconds > 0 ? `Trying again in ${count(seconds)} s.` : "Trying again…"}
+      <strong>{said.title}.</strong> {seconds > 0 ? `Trying again in ${count(seconds)}\u00a0s.` : "Trying again…"}
     </p>
   );
 }
