@@ -21,11 +21,11 @@ export function Embeddables({ project }: { project: string }) {
                   <thead>
                     <tr>
                       <th scope="col">Title</th>
-                      <th scope="col">Id</th>
-                      <th scope="col">Group</th>
                       <th scope="col">
                         <span class="hidden">Links</span>
                       </th>
+                      <th scope="col">Id</th>
+                      <th scope="col">Group</th>
                     </tr>
                   </thead>
                   <tbody>
@@ -36,6 +36,10 @@ export function Embeddables({ project }: { project: string }) {
                             <Text>{nameOf(e)}</Text>
                           </a>
                         </td>
+                        <td class="links">
+                          <a href={address(project, "funnel", e.embeddable_id)}>Funnel</a>{" "}
+                          <a href={address(project, "entries", "", { embeddable: e.embeddable_id })}>Entries</a>
+                        </td>
                         <td class="wrap">
                           <code>
                             <Text>{e.embeddable_id}</Text>
@@ -43,10 +47,6 @@ export function Embeddables({ project }: { project: string }) {
                         </td>
                         <td class="wrap">
                           <Text>{e.group_id}</Text>
-                        </td>
-                        <td class="links">
-                          <a href={address(project, "funnel", e.embeddable_id)}>Funnel</a>{" "}
-                          <a href={address(project, "entries", "", { embeddable: e.embeddable_id })}>Entries</a>
                         </td>
                       </tr>
                     ))}
