@@ -1,4 +1,4 @@
-// Reads entry_data: JSON that somebody else wrote, within a text. Members keep the wording of the source, so that no
+// Reads entry_data: JSON of a visitor, within a text. Members keep the wording of the source, so that no
 // number loses digits and no depth of nesting matters.
 import type { Entry } from "@lectern/client";
 
@@ -11,7 +11,7 @@ const mostNames = 20_000;
 /** Answers are the members of an entry_data, each as its JSON. The last one of a name counts. */
 export type Answers = ReadonlyMap<string, string>;
 
-/** answersOf returns the members of an entry_data, or null if it is no JSON object. */
+/** answersOf returns the members of an entry_data, or null if it is not a JSON object. */
 export function answersOf(data: string): Answers | null {
   if (!isObject(data)) return null;
   const found = new Map<string, string>();
@@ -49,7 +49,7 @@ export function answersOf(data: string): Answers | null {
   return found;
 }
 
-/** namesOf returns the names of the members of an entry_data, or null if it is no JSON object. It is faster than answersOf. */
+/** namesOf returns the names of the members of an entry_data, or null if it is not a JSON object. It is faster than answersOf. */
 export function namesOf(data: string): string[] | null {
   try {
     const value: unknown = JSON.parse(data);
@@ -147,7 +147,7 @@ export class Names {
   readonly counts = new Map<string, number>();
   /** How many entries were looked at. */
   seen = 0;
-  /** How many of these have no JSON object. */
+  /** How many of these are not a JSON object. */
   without = 0;
 
   add(entry: Entry): void {

@@ -1,4 +1,4 @@
-// Compares two definitions, line by line. A definition is JSON within a string; what is no JSON is compared as it stands.
+// Compares two definitions, line by line. A definition is JSON within a string; a text that is not JSON is compared unchanged.
 import { diffLines } from "diff";
 
 /** definitionLines writes a definition on lines of their own, so that it can be read and compared. */
@@ -6,7 +6,7 @@ export function definitionLines(definition: string): { text: string; valid: bool
   try {
     return { text: JSON.stringify(JSON.parse(definition), null, 2), valid: true };
   } catch {
-    // No JSON, or nested too deeply to be written again.
+    // The text is not JSON, or JSON.stringify cannot write its depth.
     return { text: definition, valid: false };
   }
 }
@@ -14,7 +14,7 @@ export function definitionLines(definition: string): { text: string; valid: bool
 export interface Line {
   kind: "same" | "removed" | "added";
   text: string;
-  /** The line's number in each text, where it stands there. */
+  /** The line's number in each text, if the text has the line. */
   before?: number;
   after?: number;
 }

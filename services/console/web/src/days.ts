@@ -27,7 +27,7 @@ export class Days {
     this.#end = borders.at(-1) ?? 0;
   }
 
-  /** add counts an entry, or counts it anew if it is known. */
+  /** add counts an entry. It counts a known entry again, and only once. */
   add(entry: Entry): void {
     this.version++;
     this.#forget(entry.entry_id);

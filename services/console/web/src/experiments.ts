@@ -33,7 +33,7 @@ function parse(json: string | null): unknown {
   }
 }
 
-/** variantsOf reads the variants of an experiment. It returns undefined if they are no JSON object. */
+/** variantsOf reads the variants of an experiment. It returns undefined if they are not a JSON object. */
 export function variantsOf(experiment: Experiment): Variant[] | undefined {
   const value = parse(experiment.variants);
   if (value === null) return [];
@@ -44,7 +44,7 @@ export function variantsOf(experiment: Experiment): Variant[] | undefined {
   }));
 }
 
-/** attachmentsOf reads the attachments of an experiment. It returns undefined if they are no JSON array. */
+/** attachmentsOf reads the attachments of an experiment. It returns undefined if they are not a JSON array. */
 export function attachmentsOf(experiment: Experiment): { name: string; url: string }[] | undefined {
   const value = parse(experiment.attachments);
   if (value === null) return [];

@@ -12,7 +12,7 @@ import { Loaded, Loading, Patience, Problem } from "../ui/state.tsx";
 import { LongText, Value } from "../ui/value.tsx";
 import "../style/entry.css";
 
-/** How many answers and how many page views are drawn at first, and more with each wish for more. */
+/** How many answers and how many page views are drawn at first. */
 const firstItems = 200;
 
 /** EntryPage is the page. */

@@ -114,7 +114,7 @@ function About({ project, e }: { project: string; e: Experiment }) {
               {attachments.map(({ name, url }, i) => (
                 <li key={i} class="wrap">
                   <Text>{name}</Text>
-                  {/* The address is text and no link: somebody else wrote it. */}
+                  {/* The address comes from data, so it is text and not a link. */}
                   {url && url !== name && (
                     <>
                       {" "}

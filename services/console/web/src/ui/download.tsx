@@ -15,7 +15,7 @@ type State =
 
 const megabytes = (bytes: number): string => (bytes < 100_000 ? `${count(Math.ceil(bytes / 1000))} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`);
 
-/** DownloadDialog reads the entries afresh, all of them, and gives a file when it is whole. Closing it cancels. */
+/** DownloadDialog reads all entries again, and gives the file when it is complete. Closing the dialog cancels the download. */
 export function DownloadDialog({ project, query, close }: { project: string; query: EntryQuery; close: () => void }) {
   const [kind, setKind] = useState<"csv" | "ndjson">("csv");
   const [safe, setSafe] = useState(true);

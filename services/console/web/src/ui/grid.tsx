@@ -187,7 +187,7 @@ interface LineProps<Row> {
 
 function Line<Row>({ row, index, columns, top, active, cellId, open }: LineProps<Row>) {
   const click = (event: MouseEvent) => {
-    // A click that ends the selection of a text, or on a link, is no wish to open the row.
+    // A click that ends a selection of text, or that is on a link, does not open the row.
     if (event.defaultPrevented || event.target instanceof Element && event.target.closest("a") || !getSelection()?.isCollapsed) return;
     open(row);
   };

@@ -1,10 +1,10 @@
-// Shows a value of JSON that somebody else wrote, whatever its length and depth.
+// Shows a value of JSON that a visitor wrote. It can have any length and depth.
 import { useMemo, useState } from "preact/hooks";
 import { indented, isText, text } from "../answers.ts";
 import { count } from "../time.ts";
 import { Text } from "./parts.tsx";
 
-/** How much of a text is shown at first, and how much more with each wish for more, in characters. A browser draws this at once. */
+/** How much of a text is shown at first, and how much more each button adds, in characters. A browser draws this at once. */
 const firstLength = 600;
 const moreLength = 100_000;
 
