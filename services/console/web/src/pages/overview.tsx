@@ -65,7 +65,8 @@ export function Overview({ project }: { project: string }) {
             </Empty>
           ) : (
             <>
-              <EntriesPerDay w={w} title={title} />
+              {/* The days change in place. Only a new object draws them again. */}
+              <EntriesPerDay w={{ ...w }} title={title} />
               <div class="columns">
                 <Latest project={project} w={w} title={title} live={live} />
                 <Running project={project} title={title} />
