@@ -87,7 +87,9 @@ export function startOfDay(date: string, days = 0, timeZone = zone.value): numbe
   const wall = Date.UTC(year, month - 1, dayOfMonth + days);
   // The offset at the result counts. Where clocks change near midnight, the second step corrects the first.
   const guess = wall - offset(wall, timeZone);
-  return wall - offset(guess, timeZone);
+  const start = wall - offset(guess, timeZone);
+  // Where clocks skip midnight, neither is midnight, and the day begins at the later one.
+  return offset(start, timeZone) === offset(guess, timeZone) ? start : Math.max(guess, start);
 }
 
 /** dayStarts returns the beginnings of n days, of which the last contains a moment, and the end of the last. */
