@@ -9,13 +9,17 @@ export interface Session {
 
 const stored = "lectern.session";
 
+/** sessionOf returns a session, or null if no request can be made with it: the project is part of a path, the key a header. */
+function sessionOf(project: unknown, key: unknown): Session | null {
+  if (typeof project !== "string" || /^\.{0,2}$/.test(project)) return null;
+  if (typeof key !== "string" || !/^[\x21-\x7e]+$/.test(key)) return null;
+  return { project, key };
+}
+
 function read(): Session | null {
   try {
     const value: unknown = JSON.parse(sessionStorage.getItem(stored) ?? "null");
-    if (value && typeof value === "object" && "project" in value && "key" in value) {
-      const { project, key } = value;
-      if (typeof project === "string" && project && typeof key === "string" && key) return { project, key };
-    }
+    if (value && typeof value === "object" && "project" in value && "key" in value) return sessionOf(value.project, value.key);
   } catch {
     // Storage is blocked, or something else wrote to it: there is no session.
   }
@@ -55,8 +59,18 @@ export function takeSignInLink(): void {
   const key = fragment.get("key");
   if (key === null) return;
   history.replaceState(null, "", location.pathname + location.search);
-  const project = fragment.get("project") ?? here.peek().project;
-  if (!project || !key) return;
-  signIn(project, key);
-  if (here.peek().project !== project) go(address(project, "overview"), { replace: true });
+  const link = sessionOf(fragment.get("project") ?? here.peek().project, key);
+  if (!link) return;
+  signIn(link.project, link.key);
+  if (here.peek().project !== link.project) go(address(link.project, "overview"), { replace: true });
+}
+
+/**
+ * watchSession loads the page again if the browser brings it back from memory (the back button) and the session has ended
+ * or changed meanwhile.
+ */
+export function watchSession(): void {
+  addEventListener("pageshow", (event) => {
+    if (event.persisted && JSON.stringify(read()) !== JSON.stringify(session.peek())) location.reload();
+  });
 }
