@@ -74,8 +74,9 @@ export function useLoad<T>(read: (reading: Reading, show: (value: T) => void) =>
     };
     update({ state: "loading", value: undefined, error: undefined, waiting: undefined });
     const wait = (waiting: Waiting) => update({ waiting });
-    const client = connect(wait);
-    latest.current({ client, signal, wait }, (value) => update({ value, waiting: undefined })).then(
+    // An identifier that cannot be part of a path throws at once.
+    const start = async () => latest.current({ client: connect(wait), signal, wait }, (value) => update({ value, waiting: undefined }));
+    start().then(
       (value) => update({ state: "done", value, waiting: undefined }),
       (error: unknown) => update({ state: "failed", error: error instanceof Error ? error : new Error(String(error)), waiting: undefined }),
     );

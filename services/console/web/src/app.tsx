@@ -1,6 +1,6 @@
 // Chooses what the window shows: the sign-in, or the shell with a page in it. Each page is loaded when it is first shown.
-import type { ComponentType } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import type { ComponentChildren, ComponentType } from "preact";
+import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { SignIn } from "./pages/signin.tsx";
 import { here, type Page } from "./router.ts";
 import { session } from "./session.ts";
@@ -57,10 +57,23 @@ function Lazy({ load, project, id }: { load: () => Promise<View>; project: strin
       wanted = false;
     };
   }, [load]);
-  if (view.View) return <view.View key={id} project={project} id={id} />;
+  if (view.View) {
+    return (
+      <Guarded key={id}>
+        <view.View project={project} id={id} />
+      </Guarded>
+    );
+  }
   // The browser remembers that a script could not be loaded. Only a fresh page asks for it again.
   if (view.error) return <Problem error={view.error} retry={() => location.reload()} />;
   return <Loading what="the page" />;
+}
+
+/** Guarded shows its content, or that it failed. The navigation beside it stays usable. */
+function Guarded({ children }: { children: ComponentChildren }) {
+  const [failed, reset] = useErrorBoundary();
+  if (failed) return <Problem error={failed instanceof Error ? failed : new Error(String(failed))} retry={reset} />;
+  return <>{children}</>;
 }
 
 let fetched = false;
