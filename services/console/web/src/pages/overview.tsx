@@ -3,13 +3,15 @@ import { collect, connect, paced, useLoad, useNames } from "../api.ts";
 import { Days } from "../days.ts";
 import { zone } from "../preferences.ts";
 import { address } from "../router.ts";
-import { ago, count, counted, day, dayStarts } from "../time.ts";
+import { ago, count, counted, day, dayStarts, isoDay } from "../time.ts";
 import { Bars, colours } from "../ui/bars.tsx";
 import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
-import { Empty, Loaded, useNow } from "../ui/state.tsx";
+import { Empty, Loaded, Problem, useNow } from "../ui/state.tsx";
 
 /** How many days the overview shows. */
 const length = 30;
+/** How many running experiments are listed. */
+const shown = 10;
 
 interface Window {
   days: Days;
@@ -25,6 +27,8 @@ interface Window {
 export function Overview({ project }: { project: string }) {
   const title = useNames(project);
 
+  // The days follow the calendar while the page stays open.
+  const today = isoDay(useNow(60_000));
   const window = useLoad<Window | null>(
     async ({ client, signal }, show) => {
       // The cursor comes first, so that nothing is missed between the list and the feed. What is in both is counted once.
@@ -48,9 +52,9 @@ export function Overview({ project }: { project: string }) {
       }
       return { ...state, complete: true };
     },
-    [project, zone.value],
+    [project, zone.value, today],
   );
-  const live = useLive(project, window.value?.complete ? window.value : undefined);
+  const live = useLive(project, window.value?.complete ? window.value : undefined, window.reload);
 
   return (
     <section class="page">
@@ -68,7 +72,7 @@ export function Overview({ project }: { project: string }) {
               {/* The days change in place. Only a new object draws them again. */}
               <EntriesPerDay w={{ ...w }} title={title} />
               <div class="columns">
-                <Latest project={project} w={w} title={title} live={live} />
+                <Latest project={project} w={w} title={title} live={live} reload={window.reload} />
                 <Running project={project} title={title} />
               </div>
             </>
@@ -109,10 +113,14 @@ function EntriesPerDay({ w, title }: { w: Window; title: (id: string) => string 
   );
 }
 
-type Live = "connecting" | "live" | "broken";
+/** Live is the state of the change feed. An error has ended it. */
+type Live = "connecting" | "live" | "broken" | Error;
 
-/** useLive follows the change feed from where the window ends, for as long as the page is shown. */
-function useLive(project: string, from: Window | undefined): Live {
+/**
+ * useLive follows the change feed from where the window ends, for as long as the page is shown. It reads the window again
+ * if that ends in the past and an entry comes in today.
+ */
+function useLive(project: string, from: Window | undefined, reload: () => void): Live {
   const [live, setLive] = useState<Live>("connecting");
   const [, setVersion] = useState(0);
   useEffect(() => {
@@ -124,26 +132,37 @@ function useLive(project: string, from: Window | undefined): Live {
       setLive("live");
       for await (const page of client.changes(project, { cursor: from.cursor, types: ["entry", "entry_removed"], wait: 50 }, { signal })) {
         for (const change of page.changes) from.days.apply(change);
+        const recent = dayStarts(Date.now(), length)[0] ?? 0;
+        if (from.past && page.changes.some((c) => c.change === "entry" && Date.parse(c.entry.created_at) >= recent)) return reload();
         setLive("live");
         setVersion(from.days.version);
       }
     };
-    follow().catch(() => {
-      if (!signal.aborted) setLive("broken");
+    follow().catch((error: unknown) => {
+      if (!signal.aborted) setLive(error instanceof Error ? error : new Error(String(error)));
     });
     return () => controller.abort();
   }, [project, from?.days]);
   return live;
 }
 
-function Latest({ project, w, title, live }: { project: string; w: Window; title: (id: string) => string; live: Live }) {
+interface LatestProps {
+  project: string;
+  w: Window;
+  title: (id: string) => string;
+  live: Live;
+  reload: () => void;
+}
+
+function Latest({ project, w, title, live, reload }: LatestProps) {
   const now = useNow(1000);
   return (
     <section class="card" aria-labelledby="latest">
       <div class="pagehead">
         <h2 id="latest">Last updated</h2>
-        <span data-live={live}>{live === "live" ? <Badge tone="good">Live</Badge> : live === "broken" ? <Badge tone="busy">Reconnecting</Badge> : <Badge tone="off">Connecting</Badge>}</span>
+        {live instanceof Error || <span data-live={live}>{live === "live" ? <Badge tone="good">Live</Badge> : live === "broken" ? <Badge tone="busy">Reconnecting</Badge> : <Badge tone="off">Connecting</Badge>}</span>}
       </div>
+      {live instanceof Error && <Problem error={live} retry={reload} />}
       <ul class="rows">
         {w.days.newest.map((entry) => (
           <li key={entry.entry_id}>
@@ -154,7 +173,7 @@ function Latest({ project, w, title, live }: { project: string; w: Window; title
               <Text>{title(entry.embeddable_id)}</Text>
             </span>
             <span class="muted small number">
-              <Time at={entry.updated_at} {...(now - Date.parse(entry.updated_at) < 3_600_000 && { show: (at: number) => ago(at, now) })} />
+              <Time at={entry.updated_at} {...(Math.abs(now - Date.parse(entry.updated_at)) < 3_600_000 && { show: (at: number) => ago(at, now) })} />
             </span>
           </li>
         ))}
@@ -177,7 +196,7 @@ function Running({ project, title }: { project: string; title: (id: string) => s
             <p class="muted">No experiment runs at the moment.</p>
           ) : (
             <ul class="rows">
-              {experiments.map((e) => (
+              {experiments.slice(0, shown).map((e) => (
                 <li key={e.id}>
                   <a href={address(project, "experiments", e.id)}>
                     <Text>{e.name ?? e.id}</Text>
@@ -196,6 +215,7 @@ function Running({ project, title }: { project: string; title: (id: string) => s
       </Loaded>
       <p>
         <a href={address(project, "experiments")}>All experiments</a>
+        {(running.value?.length ?? 0) > shown && <span class="muted small"> {count(running.value?.length ?? 0)} run at the moment.</span>}
       </p>
     </section>
   );
