@@ -236,7 +236,7 @@ function LineText({ text }: { text: string }) {
   const cut = !all && text.length > longestLine;
   return (
     <span class="text">
-      <Text>{cut ? text.slice(0, longestLine) : text}</Text>
+      <Text whole>{cut ? text.slice(0, longestLine) : text}</Text>
       {cut && (
         <button type="button" class="quiet small" onClick={() => setAll(true)}>
           … {count(text.length - longestLine)} more characters

@@ -6,6 +6,7 @@ import { address } from "../router.ts";
 import { duration } from "../time.ts";
 import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
 import { Loaded } from "../ui/state.tsx";
+import { LongText } from "../ui/value.tsx";
 
 /** ExperimentPage shows one experiment: what it tries, its variants, its outcome and its history. */
 export function ExperimentPage({ project, id }: { project: string; id: string }) {
@@ -52,7 +53,7 @@ function Field({ name, children }: { name: string; children: ComponentChildren }
 }
 
 function Words({ text }: { text: string | null }) {
-  return text === null || text === "" ? <span class="muted">–</span> : <Text>{text}</Text>;
+  return text === null || text === "" ? <span class="muted">–</span> : <LongText>{text}</LongText>;
 }
 
 function Names({ of }: { of: readonly string[] | null | undefined }) {

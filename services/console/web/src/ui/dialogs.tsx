@@ -61,6 +61,9 @@ interface Hit {
   to: string;
 }
 
+/** How many hits among the embeddables are listed. */
+const mostHits = 50;
+
 /** Search finds pages and embeddables by name, and opens entries and contacts by id. */
 export function Search({ project, close }: { project: string; close: () => void }) {
   const [text, setText] = useState("");
@@ -76,7 +79,7 @@ export function Search({ project, close }: { project: string; close: () => void 
     ...embeddables.flatMap((e) => [
       { label: nameOf(e), what: "Funnel", to: address(project, "funnel", e.embeddable_id) },
       { label: nameOf(e), what: "Embeddable", to: address(project, "embeddables", e.embeddable_id) },
-    ]).filter((hit) => wanted !== "" && matches(hit)),
+    ]).filter((hit) => wanted !== "" && matches(hit)).slice(0, mostHits),
     ...(id ? [
       { label: id, what: "Entry with this id", to: address(project, "entries", id) },
       { label: id, what: "Entries of this contact", to: address(project, "entries", "", { contact: id }) },

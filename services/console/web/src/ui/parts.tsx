@@ -3,6 +3,9 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { dateTime, exactTime } from "../time.ts";
 
+/** How much of a text is drawn, in characters. */
+const longestText = 1000;
+
 /** Time shows a moment in the chosen zone. */
 export function Time({ at, show = dateTime }: { at: string; show?: (at: number) => string }) {
   const moment = Date.parse(at);
@@ -16,16 +19,17 @@ export function Time({ at, show = dateTime }: { at: string; show?: (at: number) 
 
 /**
  * Text shows a text that somebody else wrote. It keeps the direction of the text to itself, so that marks for
- * right-to-left writing cannot reorder what surrounds it.
+ * right-to-left writing cannot reorder what surrounds it. It is cut after 1,000 characters unless it is wanted whole: a
+ * browser takes minutes to break a word of a million characters into lines.
  */
-export function Text({ children }: { children: string }) {
-  return <bdi>{children}</bdi>;
+export function Text({ children, whole = false }: { children: string; whole?: boolean }) {
+  return <bdi>{whole || children.length <= longestText ? children : `${children.slice(0, longestText)}…`}</bdi>;
 }
 
 /** PageHead is the title of a page, with what belongs to its right. It also names the window. */
 export function PageHead({ title, lead, children }: { title: string; lead?: ComponentChildren; children?: ComponentChildren }) {
   useEffect(() => {
-    document.title = `${title} · Lectern`;
+    document.title = `${title.slice(0, longestText)} · Lectern`;
   }, [title]);
   return (
     <header class="pagehead">

@@ -7,6 +7,7 @@ import { browserZone, theme, type Theme, zone, zones } from "../preferences.ts";
 import { address, go, type Page, pageNames, pages } from "../router.ts";
 import { signOut } from "../session.ts";
 import { Help, keys, Search } from "./dialogs.tsx";
+import { Text } from "./parts.tsx";
 import { useOnline } from "./state.tsx";
 
 function isTyping(target: EventTarget | null): boolean {
@@ -67,8 +68,8 @@ export function Shell({ project, page, children }: { project: string; page: Page
         <a class="brand" href={address(project, "overview")}>
           <span class="logo" aria-hidden="true" />
           <span class="project">
-            <bdi>{title.value ?? project}</bdi>
-            {title.value !== undefined && <bdi class="muted small">{project}</bdi>}
+            <Text>{title.value || project}</Text>
+            {title.value && <bdi class="muted small">{project}</bdi>}
           </span>
         </a>
         <button type="button" class="quiet find" onClick={() => (dialog.value = "search")} aria-keyshortcuts="/">
