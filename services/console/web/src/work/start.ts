@@ -30,7 +30,7 @@ export function countFunnel(order: Order, { signal, show, wait }: Watch): Promis
   const worker = new Worker(policy.createScriptURL(workerAddress), { type: "module", name: "funnel" });
   const counted = new Promise<Counted>((resolve, reject) => {
     signal.addEventListener("abort", () => reject(signal.reason));
-    worker.onerror = (event) => reject(new Error(event.message || "The script that counts could not be loaded."));
+    worker.onerror = (event) => reject(new Error(event.message || "The script that counts could not be loaded. Load the page again in the browser: the console may have been updated."));
     worker.onmessage = ({ data: news }: MessageEvent<News>) => {
       if (news.type === "progress") show(news.counted);
       else if (news.type === "waiting") wait({ error: rebuilt(news.error), until: news.until });
