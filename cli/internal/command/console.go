@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -109,11 +110,12 @@ func writeSignIn(link string) (path string, err error) {
 		return "", err
 	}
 	const pattern = "console-*.html"
-	left, err := filepath.Glob(filepath.Join(folder, pattern))
+	left, err := fs.Glob(os.DirFS(folder), pattern) // the folder's own name may hold a bracket
 	if err != nil {
 		return "", err
 	}
-	for _, file := range left {
+	for _, name := range left {
+		file := filepath.Join(folder, name)
 		if info, err := os.Stat(file); err == nil && time.Since(info.ModTime()) > time.Minute {
 			_ = os.Remove(file) // another command may have removed it
 		}
