@@ -71,7 +71,8 @@ func TestShortcuts(t *testing.T) {
 
 	b.press("/")
 	focus("the search", `e.role === "combobox"`)
-	b.run(chromedp.KeyEvent("solar"))
+	// The driver sends a key and its character apart. The character of the slash may so come to the search.
+	b.run(chromedp.Evaluate(`document.activeElement.select()`, nil), chromedp.KeyEvent("solar"))
 	b.until("an embeddable is found", `document.querySelectorAll("dialog [role=option]").length >= 2 && document.querySelector("dialog").innerText.includes("What would solar save you?")`)
 	b.press(kb.ArrowDown, kb.Enter)
 	b.until("the embeddable", `document.querySelector("[data-added]") && document.querySelector("h1").innerText === "What would solar save you?"`)

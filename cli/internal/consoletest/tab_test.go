@@ -224,7 +224,7 @@ func (b *tab) within(longest time.Duration, what, expression string) time.Durati
 		}
 		if took > longest || b.ctx.Err() != nil {
 			var text string
-			_ = chromedp.Run(b.ctx, chromedp.Evaluate(`location.href + "\n" + (document.querySelector("main") ?? document.body).innerText`, &text))
+			_ = chromedp.Run(b.ctx, chromedp.Evaluate(`[location.href, document.querySelector("dialog")?.innerText ?? "no dialog", (document.querySelector("main") ?? document.body).innerText].join("\n")`, &text))
 			b.Fatalf("%s: not within %v (%v). The page says:\n%.1000s", what, longest, err, text)
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -312,9 +312,21 @@ func (b *tab) clickText(text string) {
 	b.Helper()
 	found := `[...document.querySelectorAll("button, a, summary")].find(e => e.innerText.trim() === ` + quote(text) + ` && e.checkVisibility())`
 	b.until(text, found)
-	var target []float64
-	b.run(chromedp.Evaluate(`(() => { const e = `+found+`; e.scrollIntoView({ block: "center" }); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()`, &target))
-	b.run(chromedp.MouseClickXY(target[0], target[1]))
+	where := func() (x, y float64) {
+		at := eval[[]float64](b, `(() => { const e = `+found+`; e.scrollIntoView({ block: "center" }); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()`)
+		return at[0], at[1]
+	}
+	// A page that is still being built moves what it shows.
+	x, y := where()
+	for {
+		time.Sleep(50 * time.Millisecond)
+		again, anew := where()
+		if again == x && anew == y {
+			break
+		}
+		x, y = again, anew
+	}
+	b.run(chromedp.MouseClickXY(x, y))
 }
 
 // choose chooses in the list that belongs to a label.
