@@ -310,7 +310,7 @@ func (b *tab) click(selector string) {
 // clickText clicks on the first button or link that says exactly this.
 func (b *tab) clickText(text string) {
 	b.Helper()
-	found := `[...document.querySelectorAll("button, a, summary")].find(e => e.innerText.trim() === ` + quote(text) + ` && e.checkVisibility())`
+	found := `[...document.querySelectorAll("button, a, summary")].find(e => e.innerText.trim() === ` + quote(text) + ` && e.checkVisibility() && !e.disabled)`
 	b.until(text, found)
 	where := func() (x, y float64) {
 		at := eval[[]float64](b, `(() => { const e = `+found+`; e.scrollIntoView({ block: "center" }); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()`)
