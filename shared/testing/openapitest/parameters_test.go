@@ -48,7 +48,7 @@ func TestServiceFaults(t *testing.T) {
 			for _, path := range paths {
 				router.Get(path, func(_ http.ResponseWriter, r *http.Request) error {
 					names, query := tc.names, tc.query
-					if strings.HasSuffix(path, "{experimentId}") {
+					if !strings.HasSuffix(path, "/experiments") { // only the list has parameters
 						names, query = nil, func(*httpapi.Query) {}
 					}
 					q := httpapi.ParseQuery(r, names...)
