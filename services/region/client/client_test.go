@@ -317,19 +317,20 @@ func TestSizeIsBounded(t *testing.T) {
 		}
 	}
 	look("hot")
-	for i := range 100 {
+	for i := range 500 {
 		look(fmt.Sprint(i))
 		look("hot")
 	}
-	if n := s.asked.Load(); n > 101+5 {
+	if n := s.asked.Load(); n > 501+25 {
 		t.Errorf("%d requests: what is in use is forgotten", n)
 	}
 	before := s.asked.Load()
-	for i := range 100 {
+	for i := range 500 {
 		look(fmt.Sprint(i))
 	}
-	if n := s.asked.Load() - before; n < 85 {
-		t.Errorf("%d requests for 100 projects, of which 10 are remembered", n)
+	// The cache evicts in the background, so it remembers some dozens more for a moment.
+	if n := s.asked.Load() - before; n < 400 {
+		t.Errorf("%d requests for 500 projects, of which 10 are remembered", n)
 	}
 }
 
