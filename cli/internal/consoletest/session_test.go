@@ -25,7 +25,7 @@ func TestSignInByLink(t *testing.T) {
 	w := start(t)
 	b := newTab(t, w)
 	b.open("/console/#project=" + demoProject + "&key=" + w.APIKey)
-	b.until("signed in", `document.documentElement.dataset.project === "`+demoProject+`"`)
+	b.until("signed in", `document.querySelector("nav .project")?.innerText.includes("`+demoProject+`")`)
 	if got := b.address(); got != overview {
 		t.Errorf("the address is %s", got)
 	}
@@ -44,7 +44,7 @@ func TestSignInByLink(t *testing.T) {
 
 	b.choose("Times in", "UTC")
 	b.clickText("Sign out")
-	b.until("signed out", `document.querySelector("form input[name=key]") && !document.documentElement.dataset.project`)
+	b.until("signed out", `document.querySelector("form input[name=key]") && !document.querySelector("nav")`)
 	nothing := map[string][]string{"session": {}, "local": {}, "cookies": {}, "databases": {}, "caches": {}}
 	if diff := cmp.Diff(nothing, b.stored()); diff != "" {
 		t.Errorf("what the browser keeps after the sign-out: %s", diff)

@@ -289,7 +289,7 @@ func (b *tab) signIn(project, key, path string) {
 		b.keys = append(b.keys, key)
 	}
 	b.open(path + "#" + url.Values{"project": {project}, "key": {key}}.Encode())
-	b.until("signed in", `document.documentElement.dataset.project === `+quote(project))
+	b.until("signed in", `document.querySelector("nav .project")?.innerText.includes(`+quote(project)+`)`)
 }
 
 // press presses keys, one after the other.

@@ -1,6 +1,6 @@
 // Reads the API for the pages: with the session's key, on this origin, and with states that a page can show.
 import { signal } from "@preact/signals";
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Client, type Embeddable } from "@lectern/client";
 import { session } from "./session.ts";
 
@@ -117,11 +117,8 @@ export function useEmbeddables(project: string): Load<Embeddable[]> {
 /** useNames returns a function that names an embeddable by its id. Until the titles are read, it returns the id. */
 export function useNames(project: string): (id: string) => string {
   const { value } = useEmbeddables(project);
-  return useCallback(
-    (id) => {
-      const found = value?.find((embeddable) => embeddable.embeddable_id === id);
-      return found ? nameOf(found) : id;
-    },
-    [value],
-  );
+  return useMemo(() => {
+    const names = new Map(value?.map((embeddable) => [embeddable.embeddable_id, nameOf(embeddable)]));
+    return (id) => names.get(id) ?? id;
+  }, [value]);
 }

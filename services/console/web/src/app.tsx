@@ -1,4 +1,5 @@
-// Chooses what the window shows: the sign-in, or the shell with a page in it. Each page is loaded when it is first shown.
+// Chooses what the window shows: the sign-in, or the shell with a page in it. The script of the page that is shown comes
+// first, the scripts of the other pages after it.
 import type { ComponentChildren, ComponentType } from "preact";
 import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { SignIn } from "./pages/signin.tsx";

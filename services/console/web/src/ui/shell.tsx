@@ -51,14 +51,6 @@ export function Shell({ project, page, children }: { project: string; page: Page
     if (link && list) list.scrollLeft += Math.max(0, link.getBoundingClientRect().right - list.getBoundingClientRect().right);
   }, [page]);
 
-  // Says for which project the page is shown, to those who automate a browser.
-  useEffect(() => {
-    document.documentElement.dataset["project"] = project;
-    return () => {
-      delete document.documentElement.dataset["project"];
-    };
-  }, [project]);
-
   return (
     <div class="shell">
       <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), document.querySelector("main")?.focus())}>
