@@ -57,8 +57,8 @@ const retryPause = time.Second
 
 // Schema describes a service's tables and who may use them.
 type Schema struct {
-	// Name is the service's name in lower case. It names the table that records the migrations
-	// (<name>_migrations) and the lock. Several schemas may share a database.
+	// Name is the service's name in lower case. It names the table that records the migrations and the lock. Several
+	// schemas may share a database.
 	Name string
 
 	// Migrations holds numbered SQL files in goose's format (0001_entries.sql), forward only.
@@ -67,6 +67,9 @@ type Schema struct {
 	// Grants lists each role's privileges, as written between GRANT and TO: "SELECT ON entries, events".
 	Grants map[Role][]string
 }
+
+// Table returns the name of the table that records the migrations. A database without it was never migrated.
+func (s Schema) Table() string { return s.Name + "_migrations" }
 
 // Migrate runs the pending migrations of s in the database at ownerURL and grants the roles their privileges;
 // roles names the login role of each. A role that is missing, empty or the owner itself gets nothing. Migrate may
@@ -92,7 +95,7 @@ func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Log
 	db := stdlib.OpenDB(*cfg)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, s.Migrations,
-		goose.WithTableName(s.Name+"_migrations"),
+		goose.WithTableName(s.Table()),
 		goose.WithSessionLocker(sessionLock(lockID(s.Name+" migrations"))),
 		goose.WithDisableGlobalRegistry(true),
 		goose.WithLogger(goose.NopLogger()))
@@ -115,29 +118,6 @@ func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Log
 			return errors.Join(err, ctx.Err())
 		}
 	}
-}
-
-// Querier runs a statement that returns one row.
-type Querier interface {
-	QueryRow(ctx context.Context, dest []any, sql string, args ...any) error
-}
-
-// selectMigrated selects whether the table that records the migrations exists. Any role may run it.
-const selectMigrated = `SELECT to_regclass($1) IS NOT NULL`
-
-// ErrNotMigrated says that a database has no version of a schema: nobody migrated it, or it is not the one that was.
-var ErrNotMigrated = errors.New("the database has no version of the schema: it has to be migrated")
-
-// Check returns [ErrNotMigrated] if the database has no version of s.
-func Check(ctx context.Context, db Querier, s Schema) error {
-	var migrated bool
-	if err := db.QueryRow(ctx, []any{&migrated}, selectMigrated, pgx.Identifier{s.Name + "_migrations"}.Sanitize()); err != nil {
-		return err
-	}
-	if !migrated {
-		return ErrNotMigrated
-	}
-	return nil
 }
 
 // grant grants the roles their privileges in one transaction, one process at a time: two grants at once on the
