@@ -19,7 +19,7 @@ type consoleCommand struct {
 	URL     string `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"Where the API is; ${default} unless given." placeholder:"URL"`
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
 	APIKey  string `env:"LECTERN_API_KEY" help:"An API key of the project. Without one, the console asks for it. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
-	Print   bool   `help:"Print the link that signs in, and open no browser. Anyone who has the link can sign in."`
+	Print   bool   `help:"Print the link that signs in, and open no browser. The link holds the key: show it to nobody."`
 }
 
 // Help tells how the key gets to the browser, and shows examples.
@@ -78,7 +78,7 @@ func (c *consoleCommand) open(s *Session, all *commands, address, link string) e
 		select {
 		case err := <-started:
 			if err != nil {
-				all.note(s, "No browser could be started (%s). Open this link. Anyone who has it can sign in:", oneLine(err))
+				all.note(s, "No browser could be started (%s). Open this link, and show it to nobody:", oneLine(err))
 				return c.print(s, link)
 			}
 			if address == link {
