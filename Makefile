@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up setup build test test-long test-citus lint generate bench bench-go fuzz images e2e
+.PHONY: help up setup build test test-long test-citus lint generate bench bench-go fuzz images release e2e
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -32,8 +32,9 @@ test-long: setup ## run the tests that take over 20 seconds
 test-citus: setup ## run the suites of all services on a Citus cluster (CITUS_KIT: what starts one)
 	@scripts/test-citus
 
-lint: ## compile and tidy every module alone, and lint them and the chart
+lint: ## compile and tidy every module alone, and lint them, the chart and the prose
 	@scripts/lint
+	@scripts/lint-prose
 	@scripts/lint-chart
 
 # k8s first: others take what is generated there.
@@ -56,6 +57,9 @@ fuzz: setup ## run every fuzz target, FUZZTIME=10m in all
 
 images: ## build the images with ko and push them to KO_DOCKER_REPO; prints values for the chart (NAME=entries for some)
 	@scripts/images $(NAME)
+
+release: ## make, sign and push the release VERSION=v1.2.3 (docs/releasing.md)
+	@scripts/release '$(VERSION)'
 
 e2e: ## install on a real cluster, see that all promises hold there, remove it (LECTERN_LONG=1 for all of it)
 	@scripts/e2e

@@ -18,35 +18,35 @@ const (
 	EntryRemoved ChangeType = "entry_removed"
 )
 
-// Change is one change of a project. Exactly one of Entry, Event and Removal is set, as Type says.
+// Change is one change of a project. Type determines which one of Entry, Event and Removal is set.
 type Change struct {
 	Type ChangeType `json:"change"`
-	// Seq is the number of the change. Numbers grow within the project, with gaps.
+	// Seq is the number of the change. Numbers increase within the project, with gaps.
 	Seq   int64         `json:"seq"`
 	Entry *Entry        `json:"entry,omitempty"`
 	Event *ChangedEvent `json:"event,omitempty"`
 	*Removal
 }
 
-// ChangedEvent is an event with what identifies it.
+// ChangedEvent is an event with the fields that identify it.
 type ChangedEvent struct {
 	Event
-	// EventID is the source's name of the event.
+	// EventID is the source's id of the event.
 	EventID *string `json:"event_id"`
-	// URL is where the event happened.
+	// URL is the page of the event.
 	URL *string `json:"url"`
 	// EventKey identifies the event within its project.
 	EventKey string `json:"event_key"`
 }
 
-// Removal says that an entry was removed, with all events of its id.
+// Removal reports that an entry and all events of its id were removed.
 type Removal struct {
 	EntryID   string        `json:"entry_id"`
 	RemovedAt time.Time     `json:"removed_at"`
 	Reason    RemovalReason `json:"reason"`
 }
 
-// RemovalReason is why an entry was removed.
+// RemovalReason is the reason why an entry was removed.
 type RemovalReason string
 
 // The reasons of removals.
@@ -59,14 +59,14 @@ const (
 
 // ChangeQuery selects changes of a project.
 type ChangeQuery struct {
-	// Types are the types to read; none is all. A cursor is good for the same types only.
+	// Types are the types to read; none reads all. A cursor is only valid for the same types.
 	Types []ChangeType
 	// Cursor continues after an earlier page of the same project and types; "" is the beginning.
 	Cursor string
 	// PageSize is how many changes one request asks for; 0 asks for DefaultPageSize.
 	PageSize int
-	// Wait is how long an empty answer waits for a change, rounded up to whole seconds, at most 60. With a wait,
-	// [Client.Changes] goes on for as long as ctx does.
+	// Wait is how long the server waits for a change before it answers with an empty page. It is rounded up to whole
+	// seconds, at most 60. With a wait, [Client.Changes] continues until ctx is done.
 	Wait time.Duration
 }
 
@@ -85,24 +85,24 @@ func (q ChangeQuery) values() url.Values {
 	return v
 }
 
-// List returns projectID's change feed, as raw access needs it.
+// List returns projectID's change feed, for [Client.Raw] and [Client.JSON].
 func (q ChangeQuery) List(projectID string) List {
 	return List{path("projects", projectID, "entries-changes"), q.values()}
 }
 
 // ChangePage is one page of a change feed.
 type ChangePage struct {
-	// Changes may be empty, also when the reader is not current.
+	// Changes may be empty even if the reader is not current.
 	Changes []Change
 	// NextCursor continues after this page. It is always set, and never expires.
 	NextCursor string
-	// Current reports that the reader has all changes that there are.
+	// Current reports that the reader has all existing changes.
 	Current bool
 	// LastSeq is the number of the project's newest change; 0 for none.
 	LastSeq int64
 }
 
-// ChangesPage reads one page of what [Client.Changes] walks.
+// ChangesPage reads one page of the feed of [Client.Changes].
 func (c *Client) ChangesPage(ctx context.Context, projectID string, q ChangeQuery) (ChangePage, error) {
 	var page ChangePage
 	err := c.Raw(ctx, q.List(projectID), q.Cursor, Paging{PageSize: q.PageSize}.size(0), func(raw RawPage) (err error) {
@@ -113,9 +113,9 @@ func (c *Client) ChangesPage(ctx context.Context, projectID string, q ChangeQuer
 	return page, err
 }
 
-// Changes walks projectID's change feed from q.Cursor on, page by page: apply a page, then keep its NextCursor. The walk
-// ends with the first page that is current, unless q has a wait: then it follows the feed, and a page may be empty.
-// An error ends the walk and comes last.
+// Changes iterates over the pages of projectID's change feed from q.Cursor on. Apply each page, then store its
+// NextCursor. The iteration ends with the first page that is current. If q has a wait, it follows the feed instead, and a
+// page may be empty. An error is the last item.
 func (c *Client) Changes(ctx context.Context, projectID string, q ChangeQuery) iter.Seq2[ChangePage, error] {
 	return func(yield func(ChangePage, error) bool) {
 		for {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// feedOf answers a change feed with one change a page. The page at the end is empty.
+// feedOf serves a change feed with one change a page. The last page is empty.
 func feedOf(lines ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		from, _ := strconv.Atoi(r.URL.Query().Get("cursor"))
@@ -60,7 +60,8 @@ func TestChangesAreTyped(t *testing.T) {
 	}
 }
 
-// With a wait, the walk goes on when it is current, and every request says how long it waits.
+// TestChangesAreFollowed checks that with a wait, the iteration continues when it is current, and every request carries
+// the wait.
 func TestChangesAreFollowed(t *testing.T) {
 	var asked []string
 	c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +88,7 @@ func TestChangesAreFollowed(t *testing.T) {
 	}
 }
 
-// An empty page that is not the end is asked for again when the server says.
+// TestChangesWaitAsTold checks that after an empty page that is not the last, the client waits for Retry-After.
 func TestChangesWaitAsTold(t *testing.T) {
 	asked := 0
 	c, waits := serve(t, func(w http.ResponseWriter, r *http.Request) {

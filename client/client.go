@@ -1,7 +1,6 @@
-// Package client is the Go client of the public API: a project's entries, their events and page
-// views, its embeddables and their versions, its experiments, as typed records, as iterators that
-// follow cursors, or as the bytes of the answer. [Client.Changes] follows everything that is stored or
-// removed.
+// Package client is the Go client of the public API. It reads a project's entries, their events and page views, its
+// embeddables and their versions, and its experiments. It returns typed records, iterators that follow cursors, or the
+// bytes of the answer. [Client.Changes] follows everything that is stored or removed.
 //
 //	c, err := client.New("https://api.example.com", client.WithAPIKey(os.Getenv("LECTERN_API_KEY")))
 //	if err != nil {
@@ -14,11 +13,11 @@
 //		fmt.Println(entry.EntryID, entry.Data)
 //	}
 //
-// Requests that were told to come back later (429, 503), that a gateway failed (502, 504) or whose
-// connection broke are sent again within the bounds of [Retry]. What the server refused is an [*Error]
-// with its code. Redirects are not followed, as they would carry the key to another host.
+// The client retries a request if the server asks for that (429, 503), a gateway fails (502, 504), or the connection
+// breaks. [Retry] bounds the attempts. A refusal by the server is an [*Error] with its code. The client does not follow
+// redirects, because they would send the key to another host.
 //
-// It depends on the standard library alone.
+// The package only depends on the standard library.
 package client
 
 import (
@@ -28,7 +27,7 @@ import (
 	"strings"
 )
 
-// Client reads one deployment of the API. It is safe for use by several goroutines.
+// Client reads one deployment of the API. It is safe for concurrent use.
 type Client struct {
 	transport
 }
@@ -39,8 +38,8 @@ type Option func(*transport)
 // WithAPIKey sends key as X-Api-Key.
 func WithAPIKey(key string) Option { return func(t *transport) { t.apiKey = key } }
 
-// WithHTTPClient sends by h instead of a client of http.DefaultTransport. Its redirect policy, when it
-// has none, becomes "do not follow".
+// WithHTTPClient sends requests with h instead of an http.Client with the default transport. If h has no redirect policy,
+// the client uses a copy of h that does not follow redirects.
 func WithHTTPClient(h *http.Client) Option { return func(t *transport) { t.http = h } }
 
 // WithUserAgent sends agent as User-Agent. Default: lectern-go.
@@ -87,7 +86,7 @@ func newTransport(baseURL string, options []Option) (transport, error) {
 	return t, nil
 }
 
-// path joins escaped segments, so that an identifier may hold slashes.
+// path joins escaped segments, so that an identifier may contain slashes.
 func path(segments ...string) string {
 	var b strings.Builder
 	for _, s := range segments {

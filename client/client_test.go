@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// serve starts a server of h and a client of it whose waits are recorded instead of waited.
+// serve starts a server with h, and returns a client for it. The client records its waits and does not sleep.
 func serve(t *testing.T, h http.HandlerFunc, options ...Option) (*Client, *[]time.Duration) {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -33,7 +33,7 @@ func serve(t *testing.T, h http.HandlerFunc, options ...Option) (*Client, *[]tim
 	return c, waits
 }
 
-// numbered answers a list of total entries named e0, e1, … by limit and cursor.
+// numbered serves a list of total entries named e0, e1, …, paged by limit and cursor.
 func numbered(total int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
@@ -152,7 +152,7 @@ func TestRetry(t *testing.T) {
 	drop := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	for _, tt := range []struct {
 		name  string
-		in    []http.HandlerFunc // one a try; then a page of two
+		in    []http.HandlerFunc // one for each attempt, followed by a page of two
 		retry Retry
 		waits []time.Duration
 		fails bool

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A status is one of those of the description, or null.
+// TestStatusesEqualTheDescription compares the statuses with those of the published description.
 func TestStatusesEqualTheDescription(t *testing.T) {
 	var description struct {
 		Components struct {
@@ -38,7 +38,7 @@ func TestStatusesEqualTheDescription(t *testing.T) {
 	}
 }
 
-// property is what the published description says of a field, as far as a Go type can say it.
+// property holds the properties of a field that both the published description and a Go type express.
 type property struct {
 	Type     string
 	Format   string
@@ -46,8 +46,8 @@ type property struct {
 	Required bool `json:"-"`
 }
 
-// The records of this package are the schemas of the published description: field by field, with their
-// types and which may be null.
+// TestRecordsEqualTheDescription compares the records of this package with the schemas of the published description: the
+// fields, their types, and whether they may be null.
 func TestRecordsEqualTheDescription(t *testing.T) {
 	schemas := readSchemas(t)
 	for name, record := range map[string]any{
@@ -95,7 +95,7 @@ func union(a, b map[string]property) map[string]property {
 	return all
 }
 
-// propertiesOf adds the fields of a struct, as its tags name them.
+// propertiesOf adds the fields of a struct by the names in their tags.
 func propertiesOf(of reflect.Type, to map[string]property) {
 	for f := range of.Fields() {
 		if f.Anonymous {
@@ -119,15 +119,14 @@ func propertiesOf(of reflect.Type, to map[string]property) {
 			p.Type = "integer"
 		case kind.Kind() == reflect.Slice:
 			p.Type = "array"
-			// A list of texts that is null is a nil slice; other lists are always there.
+			// Only lists of strings may be null, which is a nil slice.
 			p.Nullable = kind.Elem().Kind() == reflect.String
 		}
 		to[name] = p
 	}
 }
 
-// readDescription reads the published description, from its JSON, as this module has nothing that reads
-// YAML.
+// readDescription reads the published description as JSON, because this module has no YAML decoder.
 func readDescription(t *testing.T, to any) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "shared", "openapi", "lectern.json"))

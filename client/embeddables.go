@@ -6,18 +6,18 @@ import (
 	"strconv"
 )
 
-// Embeddables walks projectID's embeddables, by their id. An error ends the walk and comes last.
+// Embeddables iterates over projectID's embeddables, ordered by id. An error is the last item.
 func (c *Client) Embeddables(ctx context.Context, projectID string, q EmbeddableQuery) iter.Seq2[Embeddable, error] {
 	return walk[Embeddable](ctx, c, q.List(projectID), q.Paging)
 }
 
-// EmbeddablesPage reads one page of what [Client.Embeddables] walks.
+// EmbeddablesPage reads one page of the list of [Client.Embeddables].
 func (c *Client) EmbeddablesPage(ctx context.Context, projectID string, q EmbeddableQuery) (Page[Embeddable], error) {
 	return readPage[Embeddable](ctx, c, q.List(projectID), q.Cursor, q.size(0))
 }
 
-// Embeddable reads one embeddable with its definition. One that does not exist is an [*Error] with the
-// code "embeddable_does_not_exist".
+// Embeddable reads one embeddable with its definition. For an unknown one, it returns an [*Error] with the code
+// "embeddable_does_not_exist".
 func (c *Client) Embeddable(ctx context.Context, projectID, embeddableID string) (EmbeddableWithDefinition, error) {
 	return readOne[EmbeddableWithDefinition](ctx, c, embeddablePath(projectID, embeddableID))
 }
@@ -27,17 +27,17 @@ func (c *Client) EmbeddableJSON(ctx context.Context, projectID, embeddableID str
 	return c.body(ctx, embeddablePath(projectID, embeddableID))
 }
 
-// Versions walks the versions of one embeddable, by their number. An error ends the walk and comes last.
+// Versions iterates over the versions of one embeddable, ordered by number. An error is the last item.
 func (c *Client) Versions(ctx context.Context, projectID, embeddableID string, q VersionQuery) iter.Seq2[EmbeddableVersion, error] {
 	return walk[EmbeddableVersion](ctx, c, q.List(projectID, embeddableID), q.Paging)
 }
 
-// VersionsPage reads one page of what [Client.Versions] walks.
+// VersionsPage reads one page of the list of [Client.Versions].
 func (c *Client) VersionsPage(ctx context.Context, projectID, embeddableID string, q VersionQuery) (Page[EmbeddableVersion], error) {
 	return readPage[EmbeddableVersion](ctx, c, q.List(projectID, embeddableID), q.Cursor, q.size(0))
 }
 
-// Version reads one version with its definition. One that does not exist is an [*Error] with the code
+// Version reads one version with its definition. For an unknown one, it returns an [*Error] with the code
 // "embeddable_version_does_not_exist".
 func (c *Client) Version(ctx context.Context, projectID, embeddableID string, number int64) (EmbeddableVersionWithDefinition, error) {
 	return readOne[EmbeddableVersionWithDefinition](ctx, c, versionPath(projectID, embeddableID, number))

@@ -5,17 +5,17 @@ import (
 	"iter"
 )
 
-// Entries walks projectID's entries that q selects. An error ends the walk and comes last.
+// Entries iterates over the entries of projectID that q selects. An error is the last item.
 func (c *Client) Entries(ctx context.Context, projectID string, q EntryQuery) iter.Seq2[Entry, error] {
 	return walk[Entry](ctx, c, q.List(projectID), q.Paging)
 }
 
-// EntriesPage reads one page of what [Client.Entries] walks.
+// EntriesPage reads one page of the list of [Client.Entries].
 func (c *Client) EntriesPage(ctx context.Context, projectID string, q EntryQuery) (Page[Entry], error) {
 	return readPage[Entry](ctx, c, q.List(projectID), q.Cursor, q.size(0))
 }
 
-// Entry reads one entry. One that does not exist is an [*Error] with the code "entry_not_found".
+// Entry reads one entry. For an unknown one, it returns an [*Error] with the code "entry_not_found".
 func (c *Client) Entry(ctx context.Context, projectID, entryID string) (Entry, error) {
 	return readOne[Entry](ctx, c, path("projects", projectID, "entries", entryID))
 }
@@ -25,23 +25,22 @@ func (c *Client) EntryJSON(ctx context.Context, projectID, entryID string) ([]by
 	return c.body(ctx, path("projects", projectID, "entries", entryID))
 }
 
-// Events walks the events of one entry. An error ends the walk and comes last.
+// Events iterates over the events of one entry. An error is the last item.
 func (c *Client) Events(ctx context.Context, projectID, entryID string, q EventQuery) iter.Seq2[Event, error] {
 	return walk[Event](ctx, c, q.List(projectID, entryID), q.Paging)
 }
 
-// EventsPage reads one page of what [Client.Events] walks.
+// EventsPage reads one page of the list of [Client.Events].
 func (c *Client) EventsPage(ctx context.Context, projectID, entryID string, q EventQuery) (Page[Event], error) {
 	return readPage[Event](ctx, c, q.List(projectID, entryID), q.Cursor, q.size(0))
 }
 
-// PageViews walks the page views of projectID's entries, one item an entry. An error ends the walk and
-// comes last.
+// PageViews iterates over projectID's entries with their page views, one item for each entry. An error is the last item.
 func (c *Client) PageViews(ctx context.Context, projectID string, q PageViewQuery) iter.Seq2[EntryPageViews, error] {
 	return walk[EntryPageViews](ctx, c, q.List(projectID), q.Paging)
 }
 
-// PageViewsPage reads one page of what [Client.PageViews] walks.
+// PageViewsPage reads one page of the list of [Client.PageViews].
 func (c *Client) PageViewsPage(ctx context.Context, projectID string, q PageViewQuery) (Page[EntryPageViews], error) {
 	return readPage[EntryPageViews](ctx, c, q.List(projectID), q.Cursor, q.size(0))
 }

@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// Error is an answer that refuses the request.
+// Error is the server's refusal of a request.
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Code names the kind of failure, as the API documents it ("unauthorized", "entry_not_found"). It
-	// is empty when the body was not the API's, as from a gateway in between.
+	// Code is the error code that the API documents ("unauthorized", "entry_not_found"). It is empty if the body is not
+	// from the API but from a gateway, for example.
 	Code string
-	// Message is the API's text for people.
+	// Message describes the error.
 	Message string
-	// RequestID is the answer's X-Request-Id, by which the operator finds the request.
+	// RequestID is the answer's X-Request-Id. The operator finds the request by it.
 	RequestID string
-	// RetryAfter is how long the server asked to wait; 0 when it said nothing.
+	// RetryAfter is how long the server asked to wait; 0 if it did not.
 	RetryAfter time.Duration
-	// Context holds the body's other fields (projectId, entryId, parameter) as they came.
+	// Context holds the body's other fields (projectId, entryId, parameter).
 	Context map[string]any
 }
 
-// Error gives message, code, status and request id on one line.
+// Error returns message, code, status and request id on one line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Message)
@@ -54,13 +54,13 @@ func Code(err error) string {
 	return ""
 }
 
-// ErrIncomplete is in the chain of errors that say that an answer ended before its end: what was
-// received of it must not be taken for the whole.
+// ErrIncomplete is in the chain of an error that reports a truncated answer. The caller must discard the part that it
+// received, or treat it as incomplete.
 var ErrIncomplete = errors.New("the answer was cut off")
 
 const longestErrorBody = 64 << 10
 
-// readError makes the error of a response that is no success. It reads the body and closes it.
+// readError returns the error of an unsuccessful response. It reads and closes the body.
 func readError(r *http.Response, now time.Time) *Error {
 	defer r.Body.Close()
 	e := &Error{
@@ -87,7 +87,7 @@ func readError(r *http.Response, now time.Time) *Error {
 	return e
 }
 
-// retryAfter reads the header of that name (RFC 9110, section 10.2.3): seconds or a date.
+// retryAfter parses the value of Retry-After (RFC 9110, section 10.2.3): seconds or a date.
 func retryAfter(header string, now time.Time) time.Duration {
 	header = strings.TrimSpace(header)
 	if header == "" {

@@ -5,19 +5,17 @@ import (
 	"iter"
 )
 
-// Experiments walks projectID's experiments that q selects, the newest first. An error ends the walk
-// and comes last.
+// Experiments iterates over the experiments of projectID that q selects, the newest first. An error is the last item.
 func (c *Client) Experiments(ctx context.Context, projectID string, q ExperimentQuery) iter.Seq2[Experiment, error] {
 	return walk[Experiment](ctx, c, q.List(projectID), q.Paging)
 }
 
-// ExperimentsPage reads one page of what [Client.Experiments] walks.
+// ExperimentsPage reads one page of the list of [Client.Experiments].
 func (c *Client) ExperimentsPage(ctx context.Context, projectID string, q ExperimentQuery) (Page[Experiment], error) {
 	return readPage[Experiment](ctx, c, q.List(projectID), q.Cursor, q.size(0))
 }
 
-// Experiment reads one experiment. One that does not exist is an [*Error] with the code
-// "experiment_not_found".
+// Experiment reads one experiment. For an unknown one, it returns an [*Error] with the code "experiment_not_found".
 func (c *Client) Experiment(ctx context.Context, projectID, experimentID string) (Experiment, error) {
 	return readOne[Experiment](ctx, c, path("projects", projectID, "experiments", experimentID))
 }
@@ -27,8 +25,8 @@ func (c *Client) ExperimentJSON(ctx context.Context, projectID, experimentID str
 	return c.body(ctx, path("projects", projectID, "experiments", experimentID))
 }
 
-// ExperimentHistory reads all changes of one experiment's status, the oldest first. An experiment that does
-// not exist is an [*Error] with the code "experiment_not_found".
+// ExperimentHistory reads all changes of one experiment's status, the oldest first. For an unknown experiment, it returns
+// an [*Error] with the code "experiment_not_found".
 func (c *Client) ExperimentHistory(ctx context.Context, projectID, experimentID string) ([]ExperimentStatusChange, error) {
 	return readOne[[]ExperimentStatusChange](ctx, c, historyPath(projectID, experimentID))
 }

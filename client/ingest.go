@@ -8,8 +8,7 @@ import (
 	"net/http"
 )
 
-// Ingester sends records to a deployment's internal ports. Its key is an ingest key, not an API key of
-// a project.
+// Ingester sends records to the internal ports of a deployment. Its key is an ingest key, not a project's API key.
 type Ingester struct {
 	transport
 }
@@ -23,9 +22,9 @@ func NewIngester(baseURL string, options ...Option) (*Ingester, error) {
 	return &Ingester{transport: t}, nil
 }
 
-// Receipt says what became of the lines of one Send.
+// Receipt counts the results of the lines of one Send.
 type Receipt struct {
-	// Stored lines are new or changed a record; Existing ones were there already.
+	// Stored lines added or changed a record. Existing lines were stored before.
 	Stored, Existing, Rejected int
 	// Rejects lists the first 1,000 of the rejected lines.
 	Rejects []Reject
@@ -33,18 +32,17 @@ type Receipt struct {
 
 // Reject is one line that was not stored.
 type Reject struct {
-	// Line counts from 1 within what was sent.
+	// Line is the number of the line within the batch, from 1.
 	Line    int
 	Code    string
 	Message string
 }
 
-// MaxListedRejects is how many rejects an answer lists at most. Whoever sends no more lines at once
-// learns of each.
+// MaxListedRejects bounds the rejects in a Receipt. A batch of at most this many lines gets every reject.
 const MaxListedRejects = 1000
 
-// Send posts one batch of NDJSON records of resource ("entries", "embeddable-versions"). Sending a batch again is
-// harmless, so it is repeated as reads are. Lines that were rejected are no error: see the receipt.
+// Send posts one batch of NDJSON records of resource ("entries", "embeddable-versions"). It retries like a read, because
+// sending a batch again does no harm. Rejected lines are not an error; the Receipt lists them.
 func (i *Ingester) Send(ctx context.Context, resource string, ndjson []byte) (Receipt, error) {
 	build := func(ctx context.Context) (*http.Request, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, i.base+path("internal", resource), bytes.NewReader(ndjson))

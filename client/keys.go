@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Administrator administers API keys and removes data, on a deployment's internal ports. Its key is an admin key, not an
-// API key of a project.
+// Administrator manages API keys and removes data, over the internal ports of a deployment. Its key is an admin key, not
+// a project's API key.
 type Administrator struct {
 	transport
 }
 
-// NewAdministrator returns an Administrator of the deployment whose internal ports are below baseURL.
+// NewAdministrator returns an Administrator that sends requests to baseURL + "/internal/…".
 func NewAdministrator(baseURL string, options ...Option) (*Administrator, error) {
 	t, err := newTransport(baseURL, options)
 	if err != nil {
@@ -24,13 +24,13 @@ func NewAdministrator(baseURL string, options ...Option) (*Administrator, error)
 	return &Administrator{transport: t}, nil
 }
 
-// APIKey is what is known of an API key: never the key itself.
+// APIKey describes an API key. It does not contain the key itself.
 type APIKey struct {
 	ID        string   `json:"id"`
 	ProjectID string   `json:"project_id"`
 	Name      string   `json:"name"`
 	Scopes    []string `json:"scopes"`
-	// Rate is the key's requests a second; nil is the default of the services.
+	// Rate is the key's limit in requests a second; nil is the default of the services.
 	Rate *int `json:"rate"`
 	// State is active, expired or revoked.
 	State     string     `json:"state"`
@@ -39,46 +39,47 @@ type APIKey struct {
 	RevokedAt *time.Time `json:"revoked_at"`
 	// LastUsedAt is exact to about a minute.
 	LastUsedAt *time.Time `json:"last_used_at"`
-	// Foreign reports that the key was brought along from elsewhere.
+	// Foreign reports that the key was imported from another system.
 	Foreign bool `json:"foreign"`
-	// Owner is the object that a program looks after the key for, such as an APIKey of Kubernetes; nil for none.
+	// Owner is the object for which a program manages the key, such as an APIKey in Kubernetes; nil for none.
 	Owner *string `json:"owner"`
 }
 
-// MintedAPIKey is a new API key: the only time that the key itself is shown.
+// MintedAPIKey is a new API key. Only the answer to its creation contains the key itself.
 type MintedAPIKey struct {
 	APIKey
 	Key string `json:"key"`
 }
 
-// NewAPIKey says what key is wanted. The zero value is a key that may read all of the project and never expires.
+// NewAPIKey holds the properties of a key to mint. The zero value is a key that may read the whole project and never
+// expires.
 type NewAPIKey struct {
 	Name string `json:"name,omitempty"`
-	// Scopes are what the key may be used for. None: reading all of the project.
+	// Scopes are the permissions of the key. None: reading the whole project.
 	Scopes    []string   `json:"scopes,omitempty"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
-	// Rate is in requests a second; 0 is the default of the services.
+	// Rate limits the key, in requests a second; 0 is the default of the services.
 	Rate int `json:"rate,omitempty"`
-	// Key is a key brought along from elsewhere. Empty: a new one is made.
+	// Key is a key to import from another system. Empty: the server makes a new one.
 	Key string `json:"key,omitempty"`
 }
 
-// APIKeys lists the project's keys, revoked and expired ones too, oldest first.
+// APIKeys lists the project's keys, including revoked and expired ones, the oldest first.
 func (a *Administrator) APIKeys(ctx context.Context, projectID string) ([]APIKey, error) {
 	var keys []APIKey
 	err := a.call(ctx, &a.transport, http.MethodGet, path("internal", "projects", projectID, "keys"), nil, &keys)
 	return keys, err
 }
 
-// MintAPIKey mints a key. It is not repeated if its answer does not come: the key may have been minted.
+// MintAPIKey mints a key. It does not retry: the server may have minted the key before its answer was lost.
 func (a *Administrator) MintAPIKey(ctx context.Context, projectID string, wanted NewAPIKey) (MintedAPIKey, error) {
 	var minted MintedAPIKey
 	err := a.call(ctx, a.onlyOnce(), http.MethodPost, path("internal", "projects", projectID, "keys"), wanted, &minted)
 	return minted, err
 }
 
-// RotateAPIKey mints a key in the place of another one, which keeps working for the overlap. It is not repeated if its
-// answer does not come. A key that is unknown, revoked or expired is an [*Error] with the code "key_not_found".
+// RotateAPIKey mints a key that replaces another one. The old key stays valid for the overlap. RotateAPIKey does not
+// retry. For a key that is unknown, revoked or expired, it returns an [*Error] with the code "key_not_found".
 func (a *Administrator) RotateAPIKey(ctx context.Context, projectID, keyID string, overlap time.Duration) (MintedAPIKey, error) {
 	var minted MintedAPIKey
 	wanted := struct {
@@ -88,22 +89,22 @@ func (a *Administrator) RotateAPIKey(ctx context.Context, projectID, keyID strin
 	return minted, err
 }
 
-// RevokeAPIKey ends a key for good. It may be repeated. A key that is unknown is an [*Error] with the code
-// "key_not_found".
+// RevokeAPIKey revokes a key permanently. Repeating it does no harm. For an unknown key, it returns an [*Error] with the
+// code "key_not_found".
 func (a *Administrator) RevokeAPIKey(ctx context.Context, projectID, keyID string) (APIKey, error) {
 	var revoked APIKey
 	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID, "keys", keyID), nil, &revoked)
 	return revoked, err
 }
 
-// onlyOnce returns the transport without repetition.
+// onlyOnce returns a copy of the transport that does not retry.
 func (a *Administrator) onlyOnce() *transport {
 	t := a.transport
 	t.retry.Attempts = 1
 	return &t
 }
 
-// call sends one request by t and decodes its answer. The body is JSON; nil is none.
+// call sends a request with t, with body as JSON unless it is nil, and decodes the answer.
 func (a *Administrator) call(ctx context.Context, t *transport, method, path string, body, answer any) error {
 	var sent []byte
 	if body != nil {

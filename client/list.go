@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// List names one list of the API with its filters, as raw access needs it. Its methods build it:
+// List identifies one list of the API with its filters, for [Client.Raw] and [Client.JSON]. These methods return one:
 // [EntryQuery.List], [EventQuery.List], [PageViewQuery.List], [EmbeddableQuery.List],
 // [VersionQuery.List], [ExperimentQuery.List], [ChangeQuery.List].
 type List struct {
@@ -54,25 +54,25 @@ func (q ExperimentQuery) List(projectID string) List {
 
 // RawPage is one page of a list as the bytes of the answer.
 type RawPage struct {
-	// Body gives one JSON record a line. It fails with [ErrIncomplete] in the chain when the
-	// connection ends before the page does.
+	// Body contains one JSON record a line. If the connection breaks within the page, its error has [ErrIncomplete] in
+	// its chain.
 	Body io.Reader
 	// NextCursor starts the next page; empty on the last. A change feed has one on every page.
 	NextCursor string
-	// Current reports that there is no next page now.
+	// Current reports that there is no next page at the moment.
 	Current bool
 	// LastSeq is the number of the newest change, in a change feed.
 	LastSeq int64
-	// RetryAfter is how long the server asked to wait before the next page. [Client.Raw] waits for that long.
+	// RetryAfter is how long the server asked to wait before the next page. [Client.Raw] waits that long.
 	RetryAfter time.Duration
 	// RequestID is the answer's X-Request-Id.
 	RequestID string
 }
 
-// Raw reads one page of at most limit records (0: the server's default) from cursor on ("" is the
-// start) and gives it to receive. When the transfer breaks, receive is called again with the page
-// from its beginning: it must forget what it got before. Errors of receive's own are final; errors of
-// Body it must hand on. When the server asks to wait before the next page, Raw returns after that wait.
+// Raw reads one page of at most limit records (0: the server's default) from cursor on ("" is the beginning), and passes
+// it to receive. If the transfer breaks, Raw calls receive again with the page from its beginning, and receive must
+// discard the earlier part. receive must return the errors of Body. Its other errors are final. If the server asks to
+// wait before the next page, Raw returns after that wait.
 func (c *Client) Raw(ctx context.Context, list List, cursor string, limit int, receive func(RawPage) error) error {
 	values := url.Values{}
 	for name, v := range list.values {
@@ -107,8 +107,8 @@ func (c *Client) Raw(ctx context.Context, list List, cursor string, limit int, r
 	return err
 }
 
-// JSON reads one page as [Client.Raw] does, in one piece and as the JSON array that the API answers
-// by default. It is for pages that fit into memory.
+// JSON reads one page like [Client.Raw], but returns the whole page as a JSON array, the default format of the API. Use it
+// for pages that fit into memory.
 func (c *Client) JSON(ctx context.Context, list List, cursor string, limit int) (body []byte, nextCursor string, err error) {
 	values := url.Values{}
 	for name, v := range list.values {
@@ -145,16 +145,16 @@ func (c *Client) get(ctx context.Context, path string, values url.Values, accept
 	return c.do(ctx, build, receive)
 }
 
-// checkDelimited refuses a body whose end only the closing of the connection marks (RFC 9112, section
-// 6.3): half of it could not be told from the whole. A compressed one carries its own check.
+// checkDelimited refuses a body that ends with the connection (RFC 9112, section 6.3), because the client could not detect
+// a truncated one. A compressed body has a check of its own.
 func checkDelimited(r *http.Response) error {
 	if r.ProtoMajor == 1 && r.ContentLength < 0 && len(r.TransferEncoding) == 0 && !r.Uncompressed {
-		return errors.New("the answer has neither length nor chunks, so that its end can not be verified: a proxy in between speaks HTTP/1.0")
+		return errors.New("the answer has neither length nor chunks, so its end cannot be verified: a proxy in between speaks HTTP/1.0")
 	}
 	return nil
 }
 
-// lines passes NDJSON on and fails when it ends within a line.
+// lines reads NDJSON and fails if it ends within a line.
 type lines struct {
 	r    io.Reader
 	last byte
@@ -207,7 +207,7 @@ func decodeLines[T any](r io.Reader) ([]T, error) {
 	return records, nil
 }
 
-// walk follows a list's cursors. The last pair carries the error that ended it, if one did.
+// walk iterates over the records of all pages of a list. If an error ends the iteration, it is in the last pair.
 func walk[T any](ctx context.Context, c *Client, list List, p Paging) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		cursor, got := p.Cursor, 0

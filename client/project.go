@@ -2,8 +2,8 @@ package client
 
 import "context"
 
-// Project reads a project, for which no key is needed. One that does not exist is an [*Error] with the
-// code "project_not_found".
+// Project reads a project. It needs no key. For an unknown project, it returns an [*Error] with the code
+// "project_not_found".
 func (c *Client) Project(ctx context.Context, projectID string) (Project, error) {
 	return readOne[Project](ctx, c, path("projects", projectID))
 }

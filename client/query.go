@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Direction is the order of a list. The zero value leaves it to the server: newest first.
+// Direction is the order of a list. The zero value is the server's default: newest first.
 type Direction string
 
 // The directions.
@@ -15,7 +15,7 @@ const (
 	Descending Direction = "DESC"
 )
 
-// Sort is the key by which entries are ordered. The zero value leaves it to the server: ByUpdatedAt.
+// Sort is the key by which entries are ordered. The zero value is the server's default: ByUpdatedAt.
 type Sort string
 
 // The sort keys.
@@ -24,20 +24,20 @@ const (
 	ByCreatedAt Sort = "created_at"
 )
 
-// Paging says how a list is walked. It is part of every query.
+// Paging controls the iteration over a list. It is part of every query.
 type Paging struct {
-	// Limit ends the walk after so many records; 0 walks to the end.
+	// Limit bounds the number of records; 0 is no limit.
 	Limit int
 	// PageSize is how many records one request asks for; 0 asks for DefaultPageSize.
 	PageSize int
-	// Cursor starts the walk where an earlier page of the same query ended.
+	// Cursor continues after an earlier page of the same query.
 	Cursor string
 }
 
-// DefaultPageSize is the number of records that one request asks for when a query does not say.
+// DefaultPageSize is the number of records that one request asks for by default.
 const DefaultPageSize = 1000
 
-// size returns how many records to ask for when got were received already.
+// size returns how many records to ask for after got records.
 func (p Paging) size(got int) int {
 	size := p.PageSize
 	if size <= 0 {
@@ -84,7 +84,7 @@ func (q EventQuery) values() url.Values {
 	return v
 }
 
-// PageViewQuery selects the entries whose page views are read.
+// PageViewQuery selects entries for a list of page views.
 type PageViewQuery struct {
 	Paging
 	Direction Direction
@@ -110,7 +110,7 @@ func (q PageViewQuery) values() url.Values {
 	return v
 }
 
-// EmbeddableQuery says how the embeddables are walked; they are always ordered by their id.
+// EmbeddableQuery controls the iteration over embeddables, which are always ordered by id.
 type EmbeddableQuery struct {
 	Paging
 }
@@ -127,10 +127,10 @@ func (q VersionQuery) values() url.Values {
 	return v
 }
 
-// ExperimentQuery selects experiments; they are always ordered by their creation, the newest first.
+// ExperimentQuery selects experiments, which are always ordered by creation time, the newest first.
 type ExperimentQuery struct {
 	Paging
-	// Status selects experiments that stand there; the zero value selects all.
+	// Status selects experiments with this status; the zero value selects all.
 	Status ExperimentStatus
 }
 

@@ -11,11 +11,11 @@ type Entry struct {
 	ContactID    string    `json:"contact_id"`
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
-	// Data is what the user entered: JSON, as the string that the API gives out.
+	// Data is the user's input as JSON text.
 	Data string `json:"entry_data"`
 }
 
-// Event is one thing that happened in an entry. A nil field was null: the source did not say.
+// Event is one event of an entry. A nil field is null: the source did not set it.
 type Event struct {
 	EntryID          string    `json:"entry_id"`
 	ContactID        string    `json:"contact_id"`
@@ -49,13 +49,13 @@ type EntryPageViews struct {
 	PageViews    []PageView `json:"page_views"`
 }
 
-// PageView is one page seen once.
+// PageView is one view of a page.
 type PageView struct {
 	Timestamp time.Time `json:"timestamp"`
 	PageID    string    `json:"page_id"`
 	PageKey   string    `json:"page_key"`
 	PageIndex int64     `json:"page_index"`
-	// URL is where it was seen; nil unless asked for by PageViewQuery.IncludeURLs and known.
+	// URL is the address of the page; nil if it is unknown, or without PageViewQuery.IncludeURLs.
 	URL *string `json:"url,omitempty"`
 }
 
@@ -67,10 +67,10 @@ type Embeddable struct {
 	ProjectID    string `json:"project_id"`
 }
 
-// EmbeddableWithDefinition is an embeddable with what it shows.
+// EmbeddableWithDefinition is an embeddable with its content.
 type EmbeddableWithDefinition struct {
 	Embeddable
-	// Definition is what is in production: JSON, as the string that the API gives out.
+	// Definition is the content in production, as JSON text.
 	Definition string `json:"json_string_prod"`
 }
 
@@ -81,14 +81,14 @@ type EmbeddableVersion struct {
 	SavedAt      time.Time `json:"saved_at"`
 }
 
-// EmbeddableVersionWithDefinition is a version with what it shows.
+// EmbeddableVersionWithDefinition is a version with its content.
 type EmbeddableVersionWithDefinition struct {
 	EmbeddableVersion
-	// Definition is what was saved: JSON, as the string that the API gives out.
+	// Definition is the saved content, as JSON text.
 	Definition string `json:"json_string"`
 }
 
-// ExperimentStatus is where an experiment stands.
+// ExperimentStatus is the status of an experiment.
 type ExperimentStatus string
 
 // The statuses.
@@ -101,8 +101,7 @@ const (
 	Discarded    ExperimentStatus = "discarded"
 )
 
-// Experiment is a split test between variants of flows. A nil field was null, which for a list is
-// another thing than an empty one.
+// Experiment is a split test between variants of flows. A nil field is null. A nil list differs from an empty one.
 type Experiment struct {
 	ID string `json:"id"`
 	// ExperimentID is the same as ID.
@@ -116,9 +115,9 @@ type Experiment struct {
 	UpdatedAt       time.Time `json:"updated_at"`
 	Observations    *string   `json:"observations"`
 	Outcome         *string   `json:"outcome"`
-	// Attachments is a JSON array of objects with url and name, as the string that the API gives out.
+	// Attachments is the JSON text of an array of objects with url and name.
 	Attachments *string `json:"attachments"`
-	// Variants is a JSON object of the variants by their keys, as the string that the API gives out.
+	// Variants is the JSON text of an object with the variants by key.
 	Variants *string  `json:"variants"`
 	FlowIDs  []string `json:"flow_ids"`
 	// PausedShowingVariant and WinnerVariant are keys of variants.
@@ -129,24 +128,24 @@ type Experiment struct {
 
 // ExperimentStatusChange is a change of an experiment's status.
 type ExperimentStatusChange struct {
-	// Status is where the experiment stood from then on; nil is none.
+	// Status is the new status; nil is none.
 	Status *ExperimentStatus `json:"status"`
-	// ChangedAt is when the source changed it.
+	// ChangedAt is the time of the change at the source.
 	ChangedAt time.Time `json:"changed_at"`
-	// RecordedAt is when the server recorded the change.
+	// RecordedAt is the time at which the server recorded the change.
 	RecordedAt time.Time `json:"recorded_at"`
 }
 
-// Project is what is public of a project.
+// Project holds the public data of a project.
 type Project struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
 }
 
-// Region is a project's region and its offset from UTC at a moment.
+// Region is a project's region, with its offset from UTC at a point in time.
 type Region struct {
 	// Name is a zone of the tz database.
 	Name string `json:"region"`
-	// OffsetMinutes is minutes east of UTC, daylight saving counted.
+	// OffsetMinutes is the offset in minutes east of UTC, including daylight saving time.
 	OffsetMinutes int `json:"offsetInMinutes"`
 }

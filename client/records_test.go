@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Each call asks for its path, and what is answered is what it returns.
+// TestCallsAndTheirPaths checks the path of each call, and that it returns the server's answer.
 func TestCallsAndTheirPaths(t *testing.T) {
 	at := time.Date(2024, 7, 1, 2, 0, 0, 500e6, time.FixedZone("", 7200))
 	for _, tt := range []struct {
 		name   string
 		call   func(*Client) (any, error)
 		target string // method and request target
-		body   string // that is sent
+		body   string // of the request
 		answer string
 		want   any
 	}{

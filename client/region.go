@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Region asks for the region of projectID and its offset at the moment at; the zero time is now. It is
-// for trusted services: the client's key must be an internal key, which no other operation takes. A
-// project that has no region, or is not known, gives the default one.
+// Region reads the region of projectID and its offset at the time at; the zero time is now. It is for trusted services:
+// the client's key must be an internal key, which no other operation accepts. For a project without a region, and for an
+// unknown project, the server returns the default region.
 //
-// Services in the cluster that ask often use services/region/client, which remembers.
+// Services in the cluster that call it often should use services/region/client, which has a cache.
 func (c *Client) Region(ctx context.Context, projectID string, at time.Time) (Region, error) {
 	var region Region
 	body, err := c.RegionJSON(ctx, projectID, at)
@@ -27,7 +27,7 @@ func (c *Client) Region(ctx context.Context, projectID string, at time.Time) (Re
 	return region, nil
 }
 
-// RegionJSON asks as [Client.Region] does, for the bytes of the answer.
+// RegionJSON reads the region like [Client.Region], but returns the bytes of the answer.
 func (c *Client) RegionJSON(ctx context.Context, projectID string, at time.Time) ([]byte, error) {
 	lookUp := struct {
 		ProjectID string     `json:"projectId"`

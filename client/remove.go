@@ -11,27 +11,28 @@ import (
 type Removed struct {
 	Entries int `json:"entries"`
 	Events  int `json:"events"`
-	// More reports that the request has removed as much as it may: it is to be repeated.
+	// More reports that the request reached its bound. Repeat it to remove the rest.
 	More bool `json:"more,omitzero"`
 }
 
-// EraseEntry removes an entry and its events for good: later data for its id is rejected. It may be repeated.
+// EraseEntry removes an entry and its events permanently: the server rejects later data for its id. Repeating it does no
+// harm.
 func (a *Administrator) EraseEntry(ctx context.Context, projectID, entryID string) (Removed, error) {
 	var removed Removed
 	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID, "entries", entryID), nil, &removed)
 	return removed, err
 }
 
-// EraseContact removes all entries of a contact for good, and every entry that an event of the contact names, with their
-// events. It may be repeated.
+// EraseContact permanently removes all entries of a contact, all entries that an event of the contact names, and their
+// events. Repeating it does no harm.
 func (a *Administrator) EraseContact(ctx context.Context, projectID, contactID string) (Removed, error) {
 	var removed Removed
 	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID, "contacts", contactID), nil, &removed)
 	return removed, err
 }
 
-// Purge removes entries that were last updated before a time, and older events whose entry never came. One request
-// removes at most 10,000 entries. A dry run counts them and removes nothing. Purge may be repeated.
+// Purge removes entries that were last updated before a time, and older events whose entry never arrived. One request
+// removes at most 10,000 entries. A dry run counts them and removes nothing. Repeating Purge does no harm.
 func (a *Administrator) Purge(ctx context.Context, projectID string, before time.Time, dryRun bool) (Removed, error) {
 	var removed Removed
 	wanted := struct {
@@ -44,13 +45,13 @@ func (a *Administrator) Purge(ctx context.Context, projectID string, before time
 
 // RemovedProject counts the records of a project that one request removed.
 type RemovedProject struct {
-	// Records are the numbers of removed records by the name that the service gives them, such as "entries".
+	// Records holds the numbers of removed records by the service's name for them, such as "entries".
 	Records map[string]int
-	// More reports that there is more to remove: the request is to be repeated.
+	// More reports that the request reached its bound. Repeat it to remove the rest.
 	More bool
 }
 
-// UnmarshalJSON reads the answer of a service: numbers of records, and "more".
+// UnmarshalJSON decodes the answer of a service: numbers of records, and "more".
 func (r *RemovedProject) UnmarshalJSON(b []byte) error {
 	var fields map[string]any
 	if err := json.Unmarshal(b, &fields); err != nil {
@@ -70,8 +71,8 @@ func (r *RemovedProject) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// RemoveProject removes all that one service holds of a project: the service whose internal port the Administrator
-// was made for. The region service revokes the project's keys, so it comes first. RemoveProject may be repeated.
+// RemoveProject removes all data of a project from one service: the service at the Administrator's base URL. Call the
+// region service first, because it revokes the project's keys. Repeating RemoveProject does no harm.
 func (a *Administrator) RemoveProject(ctx context.Context, projectID string) (RemovedProject, error) {
 	var removed RemovedProject
 	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID), nil, &removed)

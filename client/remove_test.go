@@ -21,7 +21,7 @@ func TestAdministratorRemoves(t *testing.T) {
 			t.Error(err)
 		}
 		asked = append(asked, r.Method+" "+r.RequestURI+" "+r.Header.Get("X-Api-Key")+" "+string(body))
-		if len(asked)%2 == 1 { // each is repeated
+		if len(asked)%2 == 1 { // fails the first attempt, so that each request is retried
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}

@@ -12,27 +12,25 @@ import (
 	"time"
 )
 
-// Retry bounds how often and how long a request is tried again.
+// Retry bounds the number of attempts of a request and the waits between them.
 type Retry struct {
-	// Attempts is how often a request is sent at most, the first time included; 1 never repeats.
+	// Attempts bounds the number of attempts, including the first; 1 never retries.
 	Attempts int
-	// Base is the wait before the second attempt where the server names none. It doubles with each
-	// further attempt up to Longest; the real wait is a random part of it, at least half.
+	// Base is the wait before the second attempt if the server asks for none. It doubles with each further attempt up to
+	// Longest. The real wait is random, between half of that and all of it.
 	Base time.Duration
-	// Longest bounds one wait. A server that asks for a longer one is taken at its word: the request
-	// fails at once with the server's error.
+	// Longest bounds one wait. If the server asks for a longer one, the request fails at once with the server's error.
 	Longest time.Duration
-	// Notify, when set, is told before each wait what failed and how long the wait is.
+	// Notify, if set, is called before each wait with the error and the length of the wait.
 	Notify func(err error, wait time.Duration)
 }
 
-// DefaultRetry tries 8 times over about half a minute, or as long as the server asks for, up to two
-// minutes a wait.
+// DefaultRetry makes 8 attempts over about half a minute. A wait that the server asks for may take up to two minutes.
 func DefaultRetry() Retry {
 	return Retry{Attempts: 8, Base: 200 * time.Millisecond, Longest: 2 * time.Minute}
 }
 
-// transport sends requests and repeats those that may succeed later.
+// transport sends requests and retries those that may succeed later.
 type transport struct {
 	base      string
 	apiKey    string
@@ -56,8 +54,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// randomJitter returns a random duration below d, so that clients that were sent away together do not
-// come back together.
+// randomJitter returns a random duration below d, so that clients that failed at the same time do not retry at the same
+// time.
 func randomJitter(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
@@ -65,7 +63,7 @@ func randomJitter(d time.Duration) time.Duration {
 	return rand.N(d)
 }
 
-// brokenBody marks an error of reading the answer's body, which another attempt may not meet.
+// brokenBody marks an error of reading the answer's body, after which another attempt may succeed.
 type brokenBody struct{ cause error }
 
 func (e *brokenBody) Error() string {
@@ -74,7 +72,7 @@ func (e *brokenBody) Error() string {
 
 func (e *brokenBody) Unwrap() []error { return []error{ErrIncomplete, e.cause} }
 
-// whole passes a body on and marks the errors of reading it.
+// whole is a body that marks its read errors with brokenBody.
 type whole struct{ io.ReadCloser }
 
 func (b whole) Read(p []byte) (int, error) {
@@ -85,14 +83,15 @@ func (b whole) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unanswered marks an error of the connection: there was no answer at all.
+// unanswered marks an error of the connection: no answer arrived.
 type unanswered struct{ cause error }
 
 func (e *unanswered) Error() string { return e.cause.Error() }
 func (e *unanswered) Unwrap() error { return e.cause }
 
-// passing tells whether another attempt may do better: not where the name or the certificate is wrong.
-func (e *unanswered) passing() bool {
+// temporary reports whether another attempt may succeed. It cannot if the name does not exist or the certificate is
+// invalid.
+func (e *unanswered) temporary() bool {
 	if name, ok := errors.AsType[*net.DNSError](e.cause); ok && name.IsNotFound {
 		return false
 	}
@@ -100,9 +99,9 @@ func (e *unanswered) passing() bool {
 	return !certificate
 }
 
-// do sends what build makes until receive takes a success, an error is final, or the bounds are
-// reached. receive is called once for each successful answer and must forget what an earlier call
-// got; its own errors are final, those of reading the body are tried again. The body is closed here.
+// do sends the request that build returns until receive succeeds, an error is final, or the bounds are reached. It calls
+// receive for each successful answer, and receive must discard the data of earlier calls. do retries after errors of
+// reading the body. Other errors of receive are final. do closes the body.
 func (t *transport) do(ctx context.Context, build func(context.Context) (*http.Request, error), receive func(*http.Response) error) error {
 	for attempt := 1; ; attempt++ {
 		err := t.once(ctx, build, receive)
@@ -149,7 +148,7 @@ func (t *transport) once(ctx context.Context, build func(context.Context) (*http
 	return receive(resp)
 }
 
-// wait tells how long to wait before the next attempt, and whether there is one.
+// wait returns the wait before the next attempt, and reports whether there is a next attempt.
 func (t *transport) wait(err error, attempt int) (time.Duration, bool) {
 	if attempt >= t.retry.Attempts {
 		return 0, false
@@ -176,7 +175,7 @@ func (t *transport) wait(err error, attempt int) (time.Duration, bool) {
 	} else {
 		_, broken := errors.AsType[*brokenBody](err)
 		mute, ok := errors.AsType[*unanswered](err)
-		if !broken && !(ok && mute.passing()) {
+		if !broken && !(ok && mute.temporary()) {
 			return 0, false
 		}
 	}

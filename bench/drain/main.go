@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// drained is what came.
+// drained counts the received rows and the refused requests of all lists.
 type drained struct {
 	rows, refused atomic.Int64
 	waiting       atomic.Int64 // lists that have not begun

@@ -17,7 +17,7 @@ func TestLint(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(tt.in), &values); err != nil {
 				t.Fatal(err)
 			}
-			version := common.DefaultCapabilities.KubeVersion
+			version := common.KubeVersion{Version: "v1.34.0", Major: "1", Minor: "34"}
 			for _, m := range lint.RunAll(chartFolder, values, "lectern", lint.WithKubeVersion(&version)).Messages {
 				if m.Severity >= support.WarningSev {
 					t.Errorf("%s: %v", m.Path, m.Err)

@@ -26,6 +26,9 @@ func podSpecs(r rendered) map[string]core.PodSpec {
 	for name, c := range of[*batch.CronJob](r) {
 		specs[name] = c.Spec.JobTemplate.Spec.Template.Spec
 	}
+	for name, j := range of[*batch.Job](r) {
+		specs[name] = j.Spec.Template.Spec
+	}
 	return specs
 }
 
@@ -133,17 +136,23 @@ func TestPodsStopInTime(t *testing.T) {
 	for _, tt := range []struct {
 		name, in string
 		want     int64
+		other    map[string]int64 // of components that do not wait for exports
 	}{
-		{"by default", "", 50},
-		{"long exports", "defaults: {drain: {timeoutSeconds: 600}}", 620},
-		{"given", "defaults: {terminationGracePeriodSeconds: 90}", 90},
+		{"by default", "", 50, map[string]int64{"operator": 45, "edge": 95}},
+		{"long exports", "defaults: {drain: {timeoutSeconds: 600}}", 620, map[string]int64{"operator": 45, "console": 50}},
+		{"long exports of one service", "entries: {drain: {timeoutSeconds: 600}}", 50, map[string]int64{"operator": 45, "entries": 620, "edge": 620}},
+		{"given", "defaults: {terminationGracePeriodSeconds: 90}", 90, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := render(t, tt.in)
 			for _, component := range components() {
 				d := one[*apps.Deployment](t, r, "lectern-"+component)
-				if got := *d.Spec.Template.Spec.TerminationGracePeriodSeconds; got != tt.want {
-					t.Errorf("%s: %d s until it is killed; want %d", component, got, tt.want)
+				want := tt.want
+				if other, ok := tt.other[component]; ok {
+					want = other
+				}
+				if got := *d.Spec.Template.Spec.TerminationGracePeriodSeconds; got != want {
+					t.Errorf("%s: %d s until it is killed; want %d", component, got, want)
 				}
 				c := container(t, d, component)
 				if c.Lifecycle == nil || c.Lifecycle.PreStop == nil || c.Lifecycle.PreStop.Sleep == nil || c.Lifecycle.PreStop.Sleep.Seconds < 3 {
@@ -204,7 +213,7 @@ func TestMigrations(t *testing.T) {
 	for _, component := range components() {
 		d := one[*apps.Deployment](t, r, "lectern-"+component)
 		inits := d.Spec.Template.Spec.InitContainers
-		if component == "proxy" || component == "console" {
+		if component == "proxy" || component == "console" || component == "edge" {
 			if len(inits) > 0 {
 				t.Errorf("%s has init containers, and no database", component)
 			}

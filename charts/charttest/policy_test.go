@@ -3,6 +3,7 @@ package charttest
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	apps "k8s.io/api/apps/v1"
@@ -144,9 +145,23 @@ func peerMatches(t *testing.T, peers []networking.NetworkPolicyPeer, p peer) boo
 	return false
 }
 
-// TestWhoTalksToWhom holds the policies to the table of who has to reach whom, and who must not.
+// TestWhoTalksToWhom compares the policies with a table of the connections that each component needs, in both modes of routing.
 func TestWhoTalksToWhom(t *testing.T) {
-	r := render(t, `
+	for _, tt := range []struct {
+		name, routing string
+		edge          bool            // installed
+		direct        map[string]bool // components that the gateway itself reaches
+	}{
+		{"edge", "{}", true, map[string]bool{}},
+		{"edge, the proxy on its own host", "{proxy: {hosts: [proxy.example.com]}}", true, map[string]bool{"proxy": true}},
+		{"gateway", "{mode: gateway}", false, map[string]bool{"entries": true, "embeddables": true, "experiments": true, "region": true, "proxy": true, "console": true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { testWhoTalksToWhom(t, tt.routing, tt.edge, tt.direct) })
+	}
+}
+
+func testWhoTalksToWhom(t *testing.T, routing string, edge bool, direct map[string]bool) {
+	r := render(t, "routing: "+routing+`
 dev: {enabled: true, collector: {enabled: true}}
 retention: {enabled: true}
 sync:
@@ -168,6 +183,9 @@ networkPolicy:
 	for _, name := range []string{"entries", "embeddables", "experiments", "region", "proxy", "console", "operator", "retention", "test", "sync-warehouse", "sync-lake", "sync-foreign", "dev-postgres", "dev-redis", "dev-collector"} {
 		named[name] = pod(t, r, name)
 	}
+	if edge {
+		named["edge"] = pod(t, r, "edge")
+	}
 	services := []string{"entries", "embeddables", "experiments", "region", "proxy", "console"}
 	type link struct {
 		from, to string
@@ -177,7 +195,7 @@ networkPolicy:
 	var table []link
 	add := func(want bool, from, to string, port int32) { table = append(table, link{from, to, port, want}) }
 	for _, s := range services {
-		add(true, "ingress", s, 8080)
+		add(direct[s], "ingress", s, 8080)
 		add(true, "test", s, 8080)
 		add(false, "another", s, 8080)
 		add(false, "internet", s, 8080)
@@ -204,8 +222,30 @@ networkPolicy:
 			}
 		}
 	}
+	callers := append(slices.Clone(services), "operator")
+	if edge {
+		callers = append(callers, "edge")
+		add(true, "ingress", "edge", 8080)
+		add(true, "test", "edge", 8080)
+		add(false, "another", "edge", 8080)
+		add(false, "internet", "edge", 8080)
+		add(true, "monitoring", "edge", 9090)
+		add(false, "ingress", "edge", 9090)
+		add(false, "sync-warehouse", "edge", 8080)
+		add(true, "edge", "dev-collector", 4318)
+		add(false, "edge", "dev-postgres", 5432)
+		add(false, "edge", "dev-redis", 6379)
+		add(false, "edge", "internet", 443)
+		add(false, "edge", "apiserver", 443)
+		add(false, "edge", "operator", 9090)
+		for _, s := range services {
+			add(true, "edge", s, 8080)
+			add(false, "edge", s, 9090)
+			add(false, s, "edge", 8080)
+		}
+	}
 	// No port is open to addresses that are not named.
-	for _, from := range append(services, "operator") {
+	for _, from := range callers {
 		for _, port := range []int32{443, 5432, 6379, 6443, 4318} {
 			add(false, from, "private-postgres", port)
 			add(false, from, "database", port)
@@ -261,10 +301,16 @@ networkPolicy:
 	}
 }
 
-// TestPoliciesByDefault: anybody reaches the documented paths, and the namespace alone what is internal.
+// TestPoliciesByDefault: anybody reaches the documented paths, at the edge and at a service, and the namespace alone what
+// is internal.
 func TestPoliciesByDefault(t *testing.T) {
 	r := render(t, "")
-	entries := pod(t, r, "entries")
+	for _, to := range []string{"entries", "edge"} {
+		t.Run(to, func(t *testing.T) { testPoliciesByDefault(t, r, pod(t, r, to)) })
+	}
+}
+
+func testPoliciesByDefault(t *testing.T, r rendered, entries peer) {
 	neighbour := peer{namespace: "lectern", labels: map[string]string{"app": "pipeline"}}
 	for _, tt := range []struct {
 		name string

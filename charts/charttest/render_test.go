@@ -34,6 +34,9 @@ import (
 // chartFolder is where the chart is.
 const chartFolder = "../lectern"
 
+// registry is image.registry where a test's values do not set it, as the chart refuses to be rendered without one.
+const registry = "registry.example.com"
+
 // object is what every kind has.
 type object interface {
 	meta.Object
@@ -46,8 +49,10 @@ func kinds() map[string]func() object {
 		"v1/Service":                                       func() object { return &core.Service{} },
 		"v1/Secret":                                        func() object { return &core.Secret{} },
 		"v1/ConfigMap":                                     func() object { return &core.ConfigMap{} },
+		"v1/PersistentVolumeClaim":                         func() object { return &core.PersistentVolumeClaim{} },
 		"v1/Pod":                                           func() object { return &core.Pod{} },
 		"apps/v1/Deployment":                               func() object { return &apps.Deployment{} },
+		"batch/v1/Job":                                     func() object { return &batch.Job{} },
 		"batch/v1/CronJob":                                 func() object { return &batch.CronJob{} },
 		"autoscaling/v2/HorizontalPodAutoscaler":           func() object { return &autoscaling.HorizontalPodAutoscaler{} },
 		"policy/v1/PodDisruptionBudget":                    func() object { return &policy.PodDisruptionBudget{} },
@@ -105,6 +110,12 @@ func tryRender(t *testing.T, values string) (rendered, error) {
 // in helm template.
 func renderOn(t *testing.T, values string, release common.ReleaseOptions, objects []*unstructured.Unstructured) (rendered, error) {
 	t.Helper()
+	return renderWith(t, values, release, objects, "lectern.dev/v1alpha1", "monitoring.coreos.com/v1")
+}
+
+// renderWith is renderOn a cluster that has, beside Kubernetes' own, the given APIs.
+func renderWith(t *testing.T, values string, release common.ReleaseOptions, objects []*unstructured.Unstructured, apis ...string) (rendered, error) {
+	t.Helper()
 	chart, err := loader.Load(chartFolder)
 	if err != nil {
 		t.Fatal(err)
@@ -113,8 +124,13 @@ func renderOn(t *testing.T, values string, release common.ReleaseOptions, object
 	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
 		t.Fatalf("the test's values: %v", err)
 	}
+	if image, ok := given["image"].(map[string]any); !ok {
+		given["image"] = map[string]any{"registry": registry}
+	} else if _, ok := image["registry"]; !ok {
+		image["registry"] = registry
+	}
 	capabilities := *common.DefaultCapabilities
-	capabilities.APIVersions = append(slices.Clone(capabilities.APIVersions), "lectern.dev/v1alpha1")
+	capabilities.APIVersions = append(slices.Clone(capabilities.APIVersions), apis...)
 	all, err := util.ToRenderValues(chart, given, release, &capabilities)
 	if err != nil {
 		return rendered{}, err

@@ -44,7 +44,7 @@ func TestRetention(t *testing.T) {
 	}{
 		{
 			"by default", "retention: {enabled: true}",
-			batch.CronJobSpec{Schedule: "17 3 * * *"}, "lectern/operator:0.1.0",
+			batch.CronJobSpec{Schedule: "17 3 * * *"}, "registry.example.com/lectern/operator:0.1.0",
 			map[string]string{
 				"WATCH_NAMESPACES": "lectern", "ENTRIES_INTERNAL_URL": "http://lectern-entries:9090", "RETENTION_DAYS": "0", "RETENTION_TIMEOUT": "3600s",
 				"RETENTION_ADMIN_API_KEY": "lectern-keys/RETENTION_ADMIN_API_KEY", "LOG_LEVEL": "info", "LOG_FORMAT": "json", "GOMAXPROCS": "1", "GOMEMLIMIT": "117964KiB",
@@ -58,7 +58,7 @@ apiKeys: {existingSecret: mine, keys: {retention: purger}}
 entries: {service: {internalPort: 9191}}
 operator: {image: {repository: o, tag: v2}, tolerations: [{key: spot, operator: Exists}]}
 `,
-			batch.CronJobSpec{Schedule: "0 1 * * 0", TimeZone: new("Europe/Berlin"), Suspend: new(true)}, "o:v2",
+			batch.CronJobSpec{Schedule: "0 1 * * 0", TimeZone: new("Europe/Berlin"), Suspend: new(true)}, "registry.example.com/o:v2",
 			map[string]string{
 				"ENTRIES_INTERNAL_URL": "http://lectern-entries:9191", "RETENTION_DAYS": "365", "RETENTION_TIMEOUT": "600s",
 				"RETENTION_ADMIN_API_KEY": "mine/purger", "LOG_LEVEL": "info", "LOG_FORMAT": "json",

@@ -1,6 +1,8 @@
 package charttest
 
 import (
+	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -8,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apps "k8s.io/api/apps/v1"
 	networking "k8s.io/api/networking/v1"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -24,16 +27,25 @@ type rule struct {
 
 // flavour is one way in which routes are written down.
 type flavour struct {
-	name   string
-	values string
-	rules  func(t *testing.T, r rendered) []rule
+	name  string
+	mode  string
+	block string // of routing, without its mode
+	rules func(t *testing.T, r rendered) []rule
 }
 
-// flavours are all of them, with what each controller makes of a path.
+func (f flavour) values() string { return fmt.Sprintf("routing: {mode: %s, %s}", f.mode, f.block) }
+
+// flavours are all of them, with what each controller makes of a path, and the edge after it.
 func flavours() []flavour {
+	const (
+		gateway = "gateway: {enabled: true, parentRefs: [{name: g}]}"
+		traefik = "traefik: {enabled: true}"
+		nginx   = "nginx: {enabled: true}"
+		plain   = "ingress: {enabled: true}"
+	)
 	return []flavour{
-		{"gateway", "routes: {gateway: {enabled: true, parentRefs: [{name: g}]}}", gatewayRules},
-		{"traefik", "routes: {traefik: {enabled: true}}", func(t *testing.T, r rendered) []rule {
+		{"gateway", "gateway", gateway, gatewayRules},
+		{"traefik", "gateway", traefik, func(t *testing.T, r rendered) []rule {
 			return ingressRules(t, r, "traefik", func(i *networking.Ingress, path string) *regexp.Regexp {
 				if i.Annotations["traefik.ingress.kubernetes.io/router.pathmatcher"] != "PathRegexp" {
 					t.Errorf("%s: paths are not taken for patterns", i.Name)
@@ -41,7 +53,7 @@ func flavours() []flavour {
 				return regexp.MustCompile(path) // it anchors nothing
 			})
 		}},
-		{"nginx", "routes: {nginx: {enabled: true}}", func(t *testing.T, r rendered) []rule {
+		{"nginx", "gateway", nginx, func(t *testing.T, r rendered) []rule {
 			return ingressRules(t, r, "nginx", func(i *networking.Ingress, path string) *regexp.Regexp {
 				if i.Annotations["nginx.ingress.kubernetes.io/use-regex"] != "true" {
 					t.Errorf("%s: paths are not taken for patterns", i.Name)
@@ -49,7 +61,55 @@ func flavours() []flavour {
 				return regexp.MustCompile("(?i)^" + path) // location ~* "^…"
 			})
 		}},
+		{"edge by HTTPRoute", "edge", gateway, gatewayRules},
+		{"edge by Ingress", "edge", plain, prefixRules("")},
+		{"edge by traefik", "edge", traefik, prefixRules("traefik")},
+		{"edge by nginx", "edge", nginx, prefixRules("nginx")},
 	}
+}
+
+// prefixRules reads the Ingresses of a class, none of which may have patterns.
+func prefixRules(class string) func(*testing.T, rendered) []rule {
+	return func(t *testing.T, r rendered) []rule {
+		return ingressRules(t, r, class, func(i *networking.Ingress, path string) *regexp.Regexp {
+			t.Errorf("%s: %s is a pattern; want prefixes, which every controller knows", i.Name, path)
+			return regexp.MustCompile(path)
+		})
+	}
+}
+
+// throughEdge replaces rules that send all paths to the edge by what the edge makes of each path.
+func throughEdge(t *testing.T, r rendered, rules []rule) []rule {
+	t.Helper()
+	var all []rule
+	for _, to := range rules {
+		if to.component != "edge" {
+			all = append(all, to)
+			continue
+		}
+		if !to.matches("/") || !to.matches("/x//y/../%2e") {
+			t.Error("the edge does not get all paths")
+		}
+		edge := container(t, one[*apps.Deployment](t, r, "lectern-edge"), "edge")
+		services, _ := variable(edge, "EDGE_SERVICES")
+		exclude, _ := variable(edge, "EDGE_EXCLUDE")
+		addresses := map[string]string{}
+		for pair := range strings.SplitSeq(services.Value, ",") {
+			name, address, _ := strings.Cut(pair, "=")
+			host, port, _ := strings.Cut(address, ":")
+			if port != "80" {
+				t.Errorf("the edge reaches %s at %q; want port 80 of its Service", name, address)
+			}
+			addresses[name] = host
+		}
+		for _, route := range routes.Outside() {
+			if slices.Contains(strings.Split(exclude.Value, ","), route.Operation) || addresses[string(route.Service)] == "" {
+				continue
+			}
+			all = append(all, rule{to.host, componentOf(addresses[string(route.Service)]), route.Matches})
+		}
+	}
+	return all
 }
 
 func componentOf(service string) string { return strings.TrimPrefix(service, "lectern-") }
@@ -87,7 +147,7 @@ func ingressRules(t *testing.T, r rendered, class string, pattern func(*networki
 	t.Helper()
 	var rules []rule
 	for _, ingress := range of[*networking.Ingress](r) {
-		if got := ingress.Spec.IngressClassName; got == nil || *got != class {
+		if got := ingress.Spec.IngressClassName; got == nil && class != "" || got != nil && *got != class {
 			continue
 		}
 		for _, spec := range ingress.Spec.Rules {
@@ -128,7 +188,8 @@ func TestRoutes(t *testing.T) {
 	}
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
-			rules := f.rules(t, render(t, f.values))
+			r := render(t, f.values())
+			rules := throughEdge(t, r, f.rules(t, r))
 			if len(rules) != len(routes.Outside()) {
 				t.Errorf("%d paths are routed; want %d", len(rules), len(routes.Outside()))
 			}
@@ -154,7 +215,8 @@ func TestRoutes(t *testing.T) {
 func TestOtherPathsHaveNoRoute(t *testing.T) {
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
-			rules := f.rules(t, render(t, f.values))
+			r := render(t, f.values())
+			rules := throughEdge(t, r, f.rules(t, r))
 			paths := []string{"/x/projects/p/entries", "/projects/p/entries/x/y/z", "/openapixyaml", "/x/docs", "/proxy/x", "/xproxy", "/x/proxy", "/x/console/", "/consolex/"}
 			for _, r := range routes.Internal() {
 				paths = append(paths, r.Template)
@@ -171,7 +233,6 @@ func TestOtherPathsHaveNoRoute(t *testing.T) {
 // TestRouteChoices: operations can be left out, hosts named, and the proxy given a host of its own.
 func TestRouteChoices(t *testing.T) {
 	const choices = `
-routes:
   hosts: [api.example.com]
   exclude: [lookUpProjectRegion, getReference, redirectToConsole]
   proxy: {hosts: [proxy.example.com]}
@@ -179,10 +240,13 @@ routes:
   traefik: {enabled: true, entryPoints: websecure, tls: [{secretName: tls}]}
   nginx: {enabled: true, tls: [{secretName: tls}]}
 `
-	r := render(t, choices)
+	modes := map[string]rendered{
+		"gateway": render(t, "routing:\n  mode: gateway\n"+choices),
+		"edge":    render(t, "routing:\n"+choices+"  ingress: {enabled: true, tls: [{secretName: tls}]}\n"),
+	}
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
-			rules := f.rules(t, r)
+			rules := throughEdge(t, modes[f.mode], f.rules(t, modes[f.mode]))
 			for _, tt := range []struct {
 				host, path string
 				want       []string
@@ -205,11 +269,11 @@ routes:
 			}
 		})
 	}
-	for _, i := range of[*networking.Ingress](r) {
+	for _, i := range slices.Concat(slices.Collect(maps.Values(of[*networking.Ingress](modes["gateway"]))), slices.Collect(maps.Values(of[*networking.Ingress](modes["edge"])))) {
 		if len(i.Spec.TLS) != 1 {
 			t.Errorf("%s ends no TLS", i.Name)
 		}
-		if *i.Spec.IngressClassName == "nginx" {
+		if i.Spec.IngressClassName != nil && *i.Spec.IngressClassName == "nginx" {
 			for _, name := range []string{"proxy-buffering", "proxy-request-buffering"} {
 				if got := i.Annotations["nginx.ingress.kubernetes.io/"+name]; got != "off" {
 					t.Errorf("%s: %s is %q; streams want it off", i.Name, name, got)

@@ -32,7 +32,7 @@ func TestSync(t *testing.T) {
 		account        string
 	}{
 		{
-			"by default", "sync: {copies: {shop: {project: pr_1}}}", "shop", "lectern/cli:0.1.0",
+			"by default", "sync: {copies: {shop: {project: pr_1}}}", "shop", "registry.example.com/lectern/cli:0.1.0",
 			[]string{"sync", "--follow", "--retries=1000"},
 			map[string]string{
 				"LECTERN_URL": "http://lectern-entries.lectern:80", "LECTERN_PROJECT_ID": "pr_1", "LECTERN_METRICS_ADDRESS": ":9090",
@@ -59,7 +59,7 @@ sync:
       extraEnv: [{name: AWS_REGION, value: eu-central-1}]
       resources: {limits: {cpu: null, memory: null}}
       serviceAccount: {create: false, name: reader}
-`, "shop", "c:v2",
+`, "shop", "registry.example.com/c:v2",
 			[]string{"sync", "--follow", "--retries=5", "--schema=copies", "--columns=auto", "--moved"},
 			map[string]string{
 				"LECTERN_URL": "https://api.example.com", "LECTERN_PROJECT_ID": "pr_1", "LECTERN_METRICS_ADDRESS": ":9090",
@@ -74,7 +74,7 @@ sync:
   copies:
     shop: {project: pr_1, softDelete: false}
     other: {project: pr_2}
-`, "other", "lectern/cli:0.1.0",
+`, "other", "registry.example.com/lectern/cli:0.1.0",
 			[]string{"sync", "--follow", "--retries=1000", "--schema=copies", "--soft-delete"},
 			map[string]string{
 				"LECTERN_URL": "http://lectern-entries.lectern:8080", "LECTERN_PROJECT_ID": "pr_2", "LECTERN_METRICS_ADDRESS": ":9090",

@@ -19,7 +19,7 @@ import (
 
 // components are those that can be installed.
 func components() []string {
-	return []string{"console", "embeddables", "entries", "experiments", "operator", "proxy", "region"}
+	return []string{"console", "edge", "embeddables", "entries", "experiments", "operator", "proxy", "region"}
 }
 
 // everything turns on all that is off.
@@ -30,7 +30,8 @@ trustedProxies: [10.0.0.0/8, "fd00::/8"]
 watchNamespaces: [team-a, team-b]
 commonLabels: {team: data}
 commonAnnotations: {example.com/owner: data}
-image: {registry: registry.example.com/lectern, pullSecrets: [{name: regcred}]}
+image: {registry: registry.example.com/lectern}
+imagePullSecrets: [{name: regcred}]
 defaults:
   autoscaling: {enabled: true, targetMemoryUtilizationPercentage: 80}
   config: {RATE_LIMIT: 500}
@@ -44,6 +45,9 @@ defaults:
   nodeSelector: {kubernetes.io/os: linux}
   tolerations: [{key: spot, operator: Exists}]
   affinity: {nodeAffinity: {}}
+  dnsPolicy: None
+  dnsConfig: {nameservers: [10.96.0.10]}
+  hostAliases: [{ip: 10.0.0.9, hostnames: [pg.example.com]}]
   podAnnotations: {example.com/pod: "1"}
   podLabels: {tier: api}
   networkPolicy:
@@ -63,10 +67,11 @@ sync:
       extraVolumes: [{name: ca, secret: {secretName: ca}}]
       extraVolumeMounts: [{name: ca, mountPath: /etc/ca, readOnly: true}]
     lake-of-16-chars: {project: pr_2, extraEnvFrom: [{secretRef: {name: aws}}]}
-routes:
+routing:
   hosts: [api.example.com, api.example.org]
   proxy: {hosts: [proxy.example.com]}
   gateway: {enabled: true, parentRefs: [{name: public, namespace: gateways, sectionName: https}]}
+  ingress: {enabled: true, className: any, tls: [{hosts: [api.example.com], secretName: tls}]}
   traefik: {enabled: true, entryPoints: websecure, tls: [{hosts: [api.example.com], secretName: tls}]}
   nginx: {enabled: true, tls: [{hosts: [api.example.com], secretName: tls}]}
 networkPolicy:
@@ -151,7 +156,12 @@ func TestSchemaRefuses(t *testing.T) {
 		{"another component's variable", "entries: {config: {EXPERIMENTS_AUTH: required}}", "EXPERIMENTS_AUTH"},
 		{"a secret among variables", "entries: {config: {DATABASE_URL: postgres://}}", "DATABASE_URL"},
 		{"a variable that the chart sets", "entries: {config: {DRAIN_TIMEOUT: 1h}}", "DRAIN_TIMEOUT"},
-		{"an operation", "routes: {exclude: [listEntrys]}", "exclude"},
+		{"an operation", "routing: {exclude: [listEntrys]}", "exclude"},
+		{"a mode", "routing: {mode: regex}", "'edge', 'gateway'"},
+		{"routing by its former name", "routes: {gateway: {enabled: true}}", "routes was given (gateway); allowed: routing"},
+		{"a plain Ingress of patterns", "routing: {mode: gateway, ingress: {enabled: true}}", "routing.mode is gateway and routing.ingress.enabled is true"},
+		{"a route to no edge", "edge: {enabled: false}\nrouting: {ingress: {enabled: true}}", "routing.mode is edge and routing.ingress.enabled is true, but edge.enabled"},
+		{"a variable that the edge gets from the chart", "edge: {config: {EDGE_SERVICES: entries=x}}", "EDGE_SERVICES"},
 		{"text for a number", "entries: {replicas: many}", "replicas"},
 		{"an amount of memory", "entries: {resources: {limits: {memory: lots}}}", "memory"},
 		{"a percentage", "entries: {pdb: {maxUnavailable: some}}", "maxUnavailable"},
@@ -161,12 +171,13 @@ func TestSchemaRefuses(t *testing.T) {
 		{"a copy of no project", "sync: {copies: {shop: {}}}", "sync.copies.shop.project is empty"},
 		{"a copy without entries", "sync: {copies: {shop: {project: pr_1}}}\nentries: {enabled: false}", "sync.copies.shop.url is empty and entries.enabled is false"},
 		{"a run without end", "retention: {timeoutSeconds: 0}", "timeoutSeconds"},
+		{"a DNS policy", "defaults: {dnsPolicy: Host}", "dnsPolicy"},
 		{"a digest", "entries: {image: {digest: latest}}", "digest"},
 		{"a URL", "publicUrl: api.example.com", "publicUrl"},
 		{"a log level", "telemetry: {logLevel: loud}", "logLevel"},
 		{"a duration", "metrics: {serviceMonitor: {interval: often}}", "interval"},
 		{"the proxy's own elsewhere", "entries: {manifests: {existingSecret: x}}", "manifests"},
-		{"no gateway", "routes: {gateway: {enabled: true}}", "parentRefs"},
+		{"no gateway", "routing: {gateway: {enabled: true}}", "parentRefs"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := tryRender(t, tt.in)
@@ -211,8 +222,8 @@ func TestSchemaIsClosed(t *testing.T) {
 		slices.Sort(missing)
 		return missing
 	}
-	if missing := shown(schema, values); !slices.Equal(missing, []string{"global"}) {
-		t.Errorf("values.yaml does not show %q; want only global missing", missing)
+	if missing := shown(schema, values); !slices.Equal(missing, []string{"global", "routes"}) {
+		t.Errorf("values.yaml does not show %q; want only global and the former routes missing", missing)
 	}
 	component := schema["definitions"].(map[string]any)["component"].(map[string]any)
 	if missing := shown(component, values["defaults"].(map[string]any)); len(missing) > 0 {
@@ -289,12 +300,13 @@ entries:
 func TestImages(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
 	for _, tt := range []struct{ name, in, want string }{
-		{"as it is", "", "lectern/entries:0.1.0"},
 		{"registry", "image: {registry: r.example.com/x/}", "r.example.com/x/lectern/entries:0.1.0"},
-		{"tag of all", "image: {tag: v1}", "lectern/entries:v1"},
-		{"tag", "image: {tag: v1}\nentries: {image: {tag: v2}}", "lectern/entries:v2"},
-		{"digest", "entries: {image: {tag: v2, digest: " + digest + "}}", "lectern/entries@" + digest},
-		{"repository", "entries: {image: {repository: e}}", "e:0.1.0"},
+		{"tag of all", "image: {tag: v1}", "registry.example.com/lectern/entries:v1"},
+		{"tag", "image: {tag: v1}\nentries: {image: {tag: v2}}", "registry.example.com/lectern/entries:v2"},
+		{"digest", "entries: {image: {tag: v2, digest: " + digest + "}}", "registry.example.com/lectern/entries@" + digest},
+		{"repository", "entries: {image: {repository: e/f}}", "registry.example.com/e/f:0.1.0"},
+		{"repository with its registry", "image: {registry: r.example.com}\nentries: {image: {repository: 127.0.0.1:5000/e}}", "127.0.0.1:5000/e:0.1.0"},
+		{"as scripts/images prints it", "image: {registry: \"\"}\ndefaults: {enabled: false}\ntests: {enabled: false}\nentries: {enabled: true, image: {repository: r.example.com/lectern/entries, digest: \"" + digest + "\"}}", "r.example.com/lectern/entries@" + digest},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := one[*apps.Deployment](t, render(t, tt.in), "lectern-entries")
@@ -304,6 +316,22 @@ func TestImages(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNoRegistry: an image is never pulled from a registry that nobody named. What development takes from others says so.
+func TestNoRegistry(t *testing.T) {
+	for _, in := range []string{"image: {registry: \"\"}", "image: {registry: \"\", tag: v1}\nentries: {image: {repository: e}}"} {
+		_, err := tryRender(t, in)
+		if err == nil || !strings.Contains(err.Error(), "names no registry, and image.registry is empty; allowed: image.registry, such as") {
+			t.Errorf("%q: error %v", in, err)
+		}
+	}
+	for name, want := range map[string]string{"postgres": "docker.io/library/postgres:15", "redis": "docker.io/library/redis:7"} {
+		d := one[*apps.Deployment](t, render(t, "dev: {enabled: true}"), "lectern-dev-"+name)
+		if got := container(t, d, "server").Image; got != want {
+			t.Errorf("%s has the image %s; want %s", name, got, want)
+		}
 	}
 }
 
@@ -317,7 +345,7 @@ func TestSecretsAreOnlyNamed(t *testing.T) {
 	database := func(name string) []string {
 		s := "lectern-" + name + "-database/"
 		return []string{"lectern-auth/AUTH_DATABASE_URL", s + "DATABASE_URL", s + "INGEST_DATABASE_URL", s + "READ_DATABASE_URL", s + "REMOVE_DATABASE_URL",
-			"lectern-keys/INGEST_API_KEYS", "lectern-keys/ADMIN_API_KEYS", "lectern-redis/REDIS_URL"}
+			"lectern-keys/INGEST_API_KEYS", "lectern-keys/ADMIN_API_KEYS", "lectern-keys/EDGE_KEYS", "lectern-redis/REDIS_URL"}
 	}
 	migrates := func(name string) []string {
 		s := "lectern-" + name + "-database/"
@@ -328,7 +356,9 @@ func TestSecretsAreOnlyNamed(t *testing.T) {
 		"embeddables/embeddables": database("embeddables"), "embeddables/migrate": migrates("embeddables"),
 		"experiments/experiments": database("experiments"), "experiments/migrate": migrates("experiments"),
 		"region/region": append(database("region"), "lectern-keys/INTERNAL_API_KEYS", "lectern-auth/AUTH_ADMIN_DATABASE_URL"), "region/migrate": migrates("region"),
-		"proxy/proxy":       {"lectern-auth/AUTH_DATABASE_URL", "lectern-redis/REDIS_URL"},
+		"proxy/proxy":       {"lectern-auth/AUTH_DATABASE_URL", "lectern-keys/EDGE_KEYS", "lectern-redis/REDIS_URL"},
+		"console/console":   {"lectern-keys/EDGE_KEYS"},
+		"edge/edge":         {"lectern-keys/EDGE_KEYS"},
 		"operator/migrate":  {"lectern-auth/AUTH_ADMIN_DATABASE_URL", "lectern-auth/AUTH_DATABASE_URL", "lectern-auth/AUTH_MIGRATE_DATABASE_URL"},
 		"operator/operator": {"lectern-auth/AUTH_ADMIN_DATABASE_URL", "lectern-keys/INGEST_API_KEYS", "lectern-redis/REDIS_URL"},
 	}

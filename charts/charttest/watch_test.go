@@ -172,8 +172,8 @@ func TestWarnings(t *testing.T) {
 		name, values, text string
 		want               bool
 	}{
-		{"a route, and no trusted proxies", "routes: {nginx: {enabled: true}}", "WARNING: trustedProxies is empty", true},
-		{"a route, and trusted proxies", "routes: {nginx: {enabled: true}}\ntrustedProxies: [10.0.0.0/8]", "WARNING", false},
+		{"a route, and no trusted proxies", "routing: {nginx: {enabled: true}}", "WARNING: trustedProxies is empty", true},
+		{"a route, and trusted proxies", "routing: {nginx: {enabled: true}}\ntrustedProxies: [10.0.0.0/8]", "WARNING", false},
 		{"no route", "", "WARNING", false},
 		{"undeclared projects", "undeclaredProjects: allow", "WARNING: undeclaredProjects is allow", true},
 		{"all namespaces", "watchAllNamespaces: true", "may read every Secret of the cluster", true},

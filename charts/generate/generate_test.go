@@ -43,32 +43,6 @@ func TestFillSchema(t *testing.T) {
 	}
 }
 
-func TestReadme(t *testing.T) {
-	values := `# About the file.
-
-# -- A name,
-# of two lines.
-name: ""
-group:
-  # Not described by a mark.
-  count: 2
-  # -- Which | one.
-  # @default -- see there
-  big:
-    a: {b: [1]}
-list: [{a: 1}]
-`
-	template := "{{ range . }}[{{ .Title }}]\n{{ range .Values }}{{ .Key }};{{ .Type }};{{ .Default }};{{ .Description }}\n{{ end }}{{ end }}"
-	got, err := readmeOf([]byte(template), []byte(values))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "[General]\nname;string;`\"\"`;A name, of two lines.\nlist;list;`[{a: 1}]`;\n[group]\ngroup.count;number;`2`;\ngroup.big;object;see there;Which \\| one.\n"
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
-}
-
 func TestCopyManifests(t *testing.T) {
 	from, into := t.TempDir(), t.TempDir()
 	put := func(path, content string) {

@@ -1,7 +1,7 @@
-// Command generate writes what the chart lectern has from elsewhere: its routes from shared/routes, the custom
-// resources' definitions and the roles from k8s/config, the names of variables in its schema from
-// docs/operating.md, and its README from its values. It works on the project's root, the working folder unless
-// -root names another.
+// Command generate writes the generated files of the chart lectern. Routes come from shared/routes, the definitions of
+// custom resources and the roles from k8s/config, and the names of variables in the schema from docs/operating.md.
+// helm-docs makes the README from the values. The command works on the project's root: the working folder, unless -root
+// names another.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 )
 
@@ -38,19 +39,20 @@ func run(root string) error {
 	}); err != nil {
 		return err
 	}
-	values, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
+	return writeReadme(root)
+}
+
+// writeReadme runs helm-docs, which fills README.md.gotmpl with the values and their comments.
+func writeReadme(root string) error {
+	chart, err := filepath.Abs(filepath.Join(root, "charts", "lectern"))
 	if err != nil {
 		return err
 	}
-	template, err := os.ReadFile(filepath.Join(chart, "README.md.gotmpl"))
-	if err != nil {
-		return err
-	}
-	readme, err := readmeOf(template, values)
-	if err != nil {
-		return err
-	}
-	return write(filepath.Join(chart, "README.md"), readme)
+	docs := exec.Command("go", "tool", "helm-docs", "--chart-search-root", chart, "--sort-values-order", "file", "--log-level", "warning")
+	docs.Dir = filepath.Join(root, "tools", "helm-docs")
+	docs.Env = append(os.Environ(), "GOWORK=off")
+	docs.Stderr = os.Stderr
+	return docs.Run()
 }
 
 // write writes a file, unless it has that content.

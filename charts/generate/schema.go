@@ -65,14 +65,14 @@ func variableTables(text string) (map[string][]string, error) {
 
 // chartOwns are variables that follow from other values of the chart: names, the ports of Services and probes, the
 // time that a pod has to stop.
-var chartOwns = []string{"REDIS_REQUIRE_TLS", "WATCH_NAMESPACES", "UNDECLARED_PROJECTS", "LEASE_NAME", "REGION_INTERNAL_URL", "LISTEN_PUBLIC", "LISTEN_INTERNAL", "DRAIN_DELAY", "DRAIN_TIMEOUT", "PROXY_MANIFESTS"}
+var chartOwns = []string{"REDIS_REQUIRE_TLS", "WATCH_NAMESPACES", "UNDECLARED_PROJECTS", "LEASE_NAME", "REGION_INTERNAL_URL", "LISTEN_PUBLIC", "LISTEN_INTERNAL", "DRAIN_DELAY", "DRAIN_TIMEOUT", "PROXY_MANIFESTS", "EDGE_SERVICES", "EDGE_EXCLUDE"}
 
 // variablesOf returns the names that component reads, sorted.
 func variablesOf(tables map[string][]string, component string) []string {
 	names := slices.Clone(tables[component])
 	for _, name := range tables["Every data service"] {
 		// All that runs has logs and traces, and the other tables are complete.
-		if component != "operator" && component != "proxy" && component != "console" || strings.HasPrefix(name, "LOG_") || strings.HasPrefix(name, "OTEL_") {
+		if !slices.Contains([]string{"operator", "proxy", "console", "edge"}, component) || strings.HasPrefix(name, "LOG_") || strings.HasPrefix(name, "OTEL_") {
 			names = append(names, name)
 		}
 	}

@@ -1,3 +1,3 @@
-// Package openapi holds no code: its tests make clients of the published description by generators that
-// are not ours, and call every operation with them.
+// Package openapi only has tests. They generate clients from the published API description with third-party generators,
+// and call every operation with them.
 package openapi

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	_ "github.com/oapi-codegen/runtime" // what generated clients import
+	_ "github.com/oapi-codegen/runtime" // generated clients import it
 	_ "go.yaml.in/yaml/v3"
 
 	proxy "github.com/lectern-dev/lectern/proxy/app"
@@ -39,8 +39,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// Clients that generators make of the published description, for Go and for TypeScript, compile and call
-// every operation of running services.
+// TestLongGeneratedClients generates clients for Go and TypeScript from the published description, compiles them, and
+// calls every operation of running services.
 func TestLongGeneratedClients(t *testing.T) {
 	if os.Getenv("LECTERN_LONG") == "" {
 		t.Skip("takes long: set LECTERN_LONG")
@@ -86,7 +86,7 @@ func TestLongGeneratedClients(t *testing.T) {
 	}
 }
 
-// run runs a program in a folder and returns what it wrote.
+// run runs a program in a folder and returns its output.
 func run(t *testing.T, folder string, environ []string, program string, arguments ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -103,7 +103,7 @@ func run(t *testing.T, folder string, environ []string, program string, argument
 	return out.String()
 }
 
-// needNode skips t where there is no Node.js, unless all must be there.
+// needNode skips t if there is no Node.js, unless the tests must not skip.
 func needNode(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("npm"); err == nil {
@@ -117,8 +117,8 @@ func needNode(t *testing.T) {
 
 type object = servicetest.Object
 
-// startAll starts every service with one record of each kind, and something before them that routes as
-// the ingress does. It returns what the clients have to know, as environment variables.
+// startAll starts every service with one record of each kind, and a router in front of them that routes like the ingress.
+// It returns the clients' settings as environment variables.
 func startAll(t *testing.T) []string {
 	t.Helper()
 	first := servicetest.NewBacking(t, blank("entries"))
@@ -138,12 +138,12 @@ func startAll(t *testing.T) []string {
 		"event_type": "flowpage.viewed", "view_type": "flowpage",
 	})
 
-	m := servicetest.Start(t, beside(t, first, "embeddables"), embeddables.Run, func(c *embeddables.Config) *service.Config { return &c.Config }, migrating)
+	m := servicetest.Start(t, nextTo(t, first, "embeddables"), embeddables.Run, func(c *embeddables.Config) *service.Config { return &c.Config }, migrating)
 	addresses[routes.Embeddables] = m.URL
 	m.MustIngest(t, "embeddables", object{"embeddable_id": "emb_1", "title": "One", "group_id": "gr_1", "project_id": "pr_demo", "json_string_prod": "{}"})
 	m.MustIngest(t, "embeddable-versions", object{"embeddable_id": "emb_1", "project_id": "pr_demo", "version_number": 1, "saved_at": "2022-01-01T00:00:00Z", "json_string": "{}"})
 
-	x := servicetest.Start(t, beside(t, first, "experiments"), experiments.Run, func(c *experiments.Config) *service.Config { return &c.Config }, migrating)
+	x := servicetest.Start(t, nextTo(t, first, "experiments"), experiments.Run, func(c *experiments.Config) *service.Config { return &c.Config }, migrating)
 	addresses[routes.Experiments] = x.URL
 	x.MustIngest(t, "experiments", object{
 		"project_id": "pr_demo", "id": "exp_1", "experimentId": "exp_1", "flowId": "emb_1", "name": "One", "hypothesis": nil,
@@ -152,7 +152,7 @@ func startAll(t *testing.T) []string {
 		"paused_showing_variant": nil, "winner_variant": nil, "status": "running",
 	})
 
-	r := servicetest.Start(t, beside(t, first, "region"), region.Run, func(c *region.Config) *service.Config { return &c.Config }, migrating)
+	r := servicetest.Start(t, nextTo(t, first, "region"), region.Run, func(c *region.Config) *service.Config { return &c.Config }, migrating)
 	addresses[routes.Region] = r.URL
 	r.MustIngest(t, "projects", object{"id": "pr_demo", "title": "Demo", "region": "Europe/Berlin"})
 
@@ -168,10 +168,10 @@ func startAll(t *testing.T) []string {
 	}
 }
 
-// migrating is the environment of a service that makes its tables itself.
+// migrating is the environment of a service that migrates its own database.
 var migrating = map[string]string{"MIGRATE_ON_START": "true"}
 
-// blank is a database without tables, for a service that makes them.
+// blank returns the schema of a database without tables.
 func blank(name string) pgmigrate.Schema {
 	return pgmigrate.Schema{
 		Name:       name + "_blank",
@@ -179,8 +179,8 @@ func blank(name string) pgmigrate.Schema {
 	}
 }
 
-// beside is what another service stands on: a database of its own, the same keys and Redis.
-func beside(t *testing.T, first *servicetest.Backing, name string) *servicetest.Backing {
+// nextTo returns the backing of another service: its own database, and the keys and Redis of first.
+func nextTo(t *testing.T, first *servicetest.Backing, name string) *servicetest.Backing {
 	t.Helper()
 	b := *first
 	b.DB = pgtest.Database(t, blank(name))
@@ -205,7 +205,7 @@ func startProxy(t *testing.T, target string) string {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	// The target echoes what it is sent, so the answer is not scrubbed.
+	// The target echoes the request, so the endpoint does not scrub the answer.
 	manifests := fmt.Sprintf(`
 apiVersion: lectern.dev/v1alpha1
 kind: ProxyEndpoint
@@ -267,7 +267,7 @@ stringData: {value: a-credential}
 	}
 }
 
-// routing hands each path to the service that the table of routes names.
+// routing sends each path to its service by the table of routes.
 func routing(addresses map[routes.Service]string) http.Handler {
 	return &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
 		route, _ := routes.Find(p.In.URL.EscapedPath())

@@ -197,7 +197,7 @@ func (r *release) get(ctx context.Context, path, key string, headers ...string) 
 
 // components are the Deployments of the chart.
 func components() []string {
-	return []string{"entries", "embeddables", "experiments", "region", "proxy", "console", "operator"}
+	return []string{"entries", "embeddables", "experiments", "region", "proxy", "console", "edge", "operator"}
 }
 
 // pod is what the tests look at of a pod.

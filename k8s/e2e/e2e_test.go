@@ -37,6 +37,7 @@ func TestEndToEnd(t *testing.T) {
 		{"retention", false, r.testRetention},
 		{"replaced under load", false, r.testReplacedUnderLoad},
 		{"rotated", false, r.testRotated},
+		{"clients' addresses", false, r.testClientAddresses},
 		{"routes", false, r.testRoutes},
 		{"autoscaling", true, r.testAutoscaling},
 		{"API server away", true, r.testAPIServerAway},
@@ -91,7 +92,7 @@ func (r *release) testInstall(t *testing.T) {
 	r.apply(t, r.manifest(t, "testdata/echo.yaml"), "apply", "-f", "-")
 	// The third party has an address of the cluster, which the proxy does not connect to unless it is told to.
 	third := filepath.Join(r.folder, "third-party.yaml")
-	if err := os.WriteFile(third, fmt.Appendf(nil, "proxy: {config: {PROXY_ALLOWED_RANGES: %s/32}}\nroutes: {gateway: {parentRefs: [{name: %s, namespace: %s}]}}\n",
+	if err := os.WriteFile(third, fmt.Appendf(nil, "proxy: {config: {PROXY_ALLOWED_RANGES: %s/32}}\nrouting: {gateway: {parentRefs: [{name: %s, namespace: %s}]}}\n",
 		r.kubectl(t, "get", "service", "echo", "-o", "jsonpath={.spec.clusterIP}"), gatewayName, gatewayNamespace), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +223,7 @@ func (r *release) testRegion(t *testing.T) {
 	}
 }
 
-// testTrace: one trace crosses the ingress, the service, Redis and Postgres. Its key is new, as one that a process has
+// testTrace: one trace crosses the ingress, the edge, the service, Redis and Postgres. Its key is new, as one that a process has
 // looked up lately is not asked for in Redis.
 func (r *release) testTrace(t *testing.T) {
 	r.apply(t, `{"apiVersion":"lectern.dev/v1alpha1","kind":"APIKey","metadata":{"name":"traced"},"spec":{"project":"pr_demo"}}`, "apply", "-f", "-")
@@ -233,13 +234,13 @@ func (r *release) testTrace(t *testing.T) {
 		t.Fatalf("%d, %v: %.200s", status, err, body)
 	}
 	var names []string
-	eventually(t, 30*time.Second, "spans of service, Postgres and Redis in one trace", func() error {
+	eventually(t, 30*time.Second, "spans of edge, service, Postgres and Redis in one trace", func() error {
 		out, err := r.tryKubectl(t.Context(), "", "logs", "deployment/lectern-dev-collector", "--since=2m")
 		if err != nil {
 			return err
 		}
 		names = spansOf(out, trace)
-		for _, want := range []string{"GET /projects/{projectId}/entries", "[postgresql]", "[redis]"} {
+		for _, want := range []string{"edge: GET /projects/{projectId}/entries", "entries: GET /projects/{projectId}/entries", "[postgresql]", "[redis]"} {
 			if !containsFold(names, want) {
 				return fmt.Errorf("no span like %q among %q", want, names)
 			}
@@ -249,19 +250,21 @@ func (r *release) testTrace(t *testing.T) {
 	t.Logf("the spans of one request: %q", names)
 }
 
-// spansOf reads a trace's spans out of what the collector's debug exporter prints: their names, and of those that ask a
-// database its kind, as in "GET [redis]".
+// spansOf reads a trace's spans out of what the collector's debug exporter prints: their service and name, and of those that
+// ask a database its kind, as in "entries: GET [redis]".
 func spansOf(out, trace string) []string {
 	var spans []string
-	in := false
+	in, service := false, ""
 	for line := range strings.Lines(out) {
 		key, value, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "-> "), ":")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		switch {
+		case key == "service.name":
+			service = strings.TrimSuffix(strings.TrimPrefix(value, "Str("), ")")
 		case key == "Trace ID":
 			in = value == trace
 		case in && key == "Name":
-			spans = append(spans, value)
+			spans = append(spans, service+": "+value)
 		case in && len(spans) > 0 && (key == "db.system" || key == "db.system.name"):
 			spans[len(spans)-1] += " [" + strings.TrimSuffix(strings.TrimPrefix(value, "Str("), ")") + "]"
 		}
@@ -278,14 +281,19 @@ func containsFold(all []string, part string) bool {
 	return false
 }
 
-// testUninstall: what stays are the custom resources' definitions and what policy keeps.
+// testUninstall: the documented order works, here without an operator and while an object waits for it to be deleted.
+// What is left is what policy keeps, the definitions, and these can be deleted with the objects.
 func (r *release) testUninstall(t *testing.T) {
-	r.kubectl(t, "delete", "--ignore-not-found", "-f", filepath.Join(r.chart, "examples", "demo.yaml"))
-	r.kubectl(t, "delete", "--ignore-not-found", "proxyendpoints,credentials,apikeys,projects", "--all")
+	r.kubectl(t, "scale", "deployment/lectern-operator", "--replicas=0")
+	r.kubectl(t, "wait", "--for=delete", "--timeout=90s", "pod", "-l", "app.kubernetes.io/instance=lectern,app.kubernetes.io/component=operator")
+	r.kubectl(t, "delete", "apikey", "demo", "--wait=false")
+	started := time.Now()
 	r.helm(t, "uninstall", "lectern", "--wait", "--timeout", "2m")
+	t.Logf("uninstalled after %v", time.Since(started).Round(time.Second))
+	r.kubectl(t, "wait", "--for=delete", "--timeout=30s", "apikey/demo")
 	eventually(t, 90*time.Second, "nothing but definitions", func() error {
 		out, err := r.tryKubectl(context.Background(), "", "get",
-			"deployments,pods,services,secrets,configmaps,serviceaccounts,ingresses,networkpolicies,poddisruptionbudgets,roles,rolebindings,horizontalpodautoscalers,httproutes,leases,cronjobs,jobs",
+			"deployments,pods,services,secrets,configmaps,serviceaccounts,ingresses,networkpolicies,poddisruptionbudgets,roles,rolebindings,horizontalpodautoscalers,httproutes,cronjobs,jobs,persistentvolumeclaims",
 			"-l", "app.kubernetes.io/instance=lectern,app.kubernetes.io/component!=test", "-o", "name")
 		if err != nil {
 			return err
@@ -300,14 +308,15 @@ func (r *release) testUninstall(t *testing.T) {
 			t.Errorf("left: %s", out)
 		}
 	}
-	if kept := strings.Fields(r.kubectl(t, "get", "crds", "-l", "app.kubernetes.io/instance=lectern", "-o", "name")); len(kept) != 4 {
-		t.Errorf("definitions: %q; want 4", kept)
+	if out := r.kubectl(t, "get", "leases", "-o", "name"); strings.Contains(out, "lectern") {
+		t.Errorf("left: %s", out)
 	}
 	// Helm keeps the pod of its last test, whose policy is to go before the next one.
 	r.kubectl(t, "delete", "pod", "lectern-test", "--ignore-not-found", "--wait=false")
-	if out := r.kubectl(t, "get", "leases", "-o", "name"); strings.Contains(out, "lectern") {
-		t.Logf("kept: the operator's lease, which no release owns: %s", strings.TrimSpace(out))
+	if kept := strings.Fields(r.kubectl(t, "get", "crds", "-l", "app.kubernetes.io/instance=lectern", "-o", "name")); len(kept) != 4 {
+		t.Errorf("definitions: %q; want 4", kept)
 	}
+	r.kubectl(t, "delete", "crds", "-l", "app.kubernetes.io/instance=lectern", "--timeout=60s")
 }
 
 // testFromChartBefore: a release of the chart that the last change to it replaced is upgraded to this one.

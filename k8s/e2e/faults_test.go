@@ -26,6 +26,7 @@ func (r *release) testFaults(t *testing.T) {
 			r.awaitRestart(t, dev+"postgres")
 		}, []int{503, 0}},
 		{"a pod of entries killed", func() { r.killPod(t, "entries") }, []int{502, 503, 504, 0}},
+		{"a pod of the edge killed", func() { r.killPod(t, "edge") }, []int{502, 503, 504, 0}},
 		{"the operator killed", func() { r.killPod(t, "operator") }, nil},
 	} {
 		t.Run(fault.name, func(t *testing.T) {

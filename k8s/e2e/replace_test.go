@@ -38,15 +38,16 @@ func (r *release) testReplacedUnderLoad(t *testing.T) {
 	}
 	phase("upgrade", func() { r.upgrade(t, "--set", "defaults.podAnnotations.revision=second") })
 	phase("rollback", func() { r.helm(t, "rollback", "lectern", "--wait", "--timeout", "4m") })
-	for _, component := range []string{"entries", "region"} {
+	for _, component := range []string{"entries", "region", "edge"} {
 		phase("evictions of "+component, func() { r.evictAll(t, component) })
 	}
-	old := r.secret(t, "lectern-keys", "INGEST_API_KEYS")
+	ingest, edge := r.secret(t, "lectern-keys", "INGEST_API_KEYS"), r.secret(t, "lectern-keys", "EDGE_KEYS")
 	const another = "another-secret-of-the-same-kind-0"
-	for _, secrets := range []string{old + "," + another, another + "," + old} {
+	for _, pattern := range []string{"%s," + another, another + ",%s"} {
 		phase("a Secret rotated", func() {
-			r.kubectl(t, "patch", "secret", "lectern-keys", "--type=merge", "-p", fmt.Sprintf(`{"stringData":{"INGEST_API_KEYS":%q}}`, secrets))
-			r.restart(t, "entries", "embeddables", "experiments", "region", "proxy")
+			r.kubectl(t, "patch", "secret", "lectern-keys", "--type=merge", "-p",
+				fmt.Sprintf(`{"stringData":{"INGEST_API_KEYS":%q,"EDGE_KEYS":%q}}`, fmt.Sprintf(pattern, ingest), fmt.Sprintf(pattern, edge)))
+			r.restart(t, "entries", "embeddables", "experiments", "region", "proxy", "console", "edge")
 		})
 	}
 	l.mustBeClean(t, 20_000)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -16,6 +17,21 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/testing/routestest"
 )
+
+// flavours are the ways in which routes are written down, and the values of each.
+func flavours() map[string][]string {
+	all := map[string][]string{}
+	for name, values := range map[string]struct{ mode, block string }{
+		"edge": {"edge", "gateway"}, "edge-ingress": {"edge", "ingress"},
+		"gateway": {"gateway", "gateway"}, "traefik": {"gateway", "traefik"}, "nginx": {"gateway", "nginx"},
+	} {
+		all[name] = []string{"--set", "routing.mode=" + values.mode, "--set", "routing.ingress.className=traefik"}
+		for _, block := range []string{"gateway", "ingress", "traefik", "nginx"} {
+			all[name] = append(all[name], "--set", fmt.Sprintf("routing.%s.enabled=%t", block, block == values.block))
+		}
+	}
+	return all
+}
 
 // outcome is who saw a request, and what was answered.
 type outcome struct {
@@ -31,14 +47,10 @@ func (r *release) testRoutes(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed := readDifferences(t)
-	for _, flavour := range []string{"gateway", "traefik", "nginx"} {
+	for _, flavour := range slices.Sorted(maps.Keys(flavours())) { // those of one mode after each other
 		t.Run(flavour, func(t *testing.T) {
 			host := flavour + ".example.test"
-			args := []string{"--set", "routes.hosts={" + host + "}"}
-			for _, f := range []string{"gateway", "traefik", "nginx"} {
-				args = append(args, "--set", fmt.Sprintf("routes.%s.enabled=%t", f, f == flavour))
-			}
-			r.upgrade(t, args...)
+			r.upgrade(t, append(flavours()[flavour], "--set", "routing.hosts={"+host+"}")...)
 			r.awaitRoute(t, host)
 			t.Run("console", func(t *testing.T) { r.testConsole(t, host) })
 			began := time.Now().Add(-time.Second)
@@ -149,7 +161,7 @@ func (r *release) seenBy(t *testing.T, since time.Time) map[string][]string {
 	return seen
 }
 
-// readDifferences returns what differs from the matrix, by flavour, key, method and path.
+// readDifferences returns what differs from the matrix, by flavour, key, method and path. A flavour * is all of them.
 func readDifferences(t *testing.T) map[string]outcome {
 	t.Helper()
 	file, err := os.Open("testdata/differences.txt")
@@ -173,7 +185,11 @@ func readDifferences(t *testing.T) map[string]outcome {
 		if _, err := fmt.Sscan(fields[5], &o.status); err != nil {
 			t.Fatalf("differences.txt: %q: %v", lines.Text(), err)
 		}
-		listed[strings.Join(fields[:4], " ")] = o
+		for flavour := range flavours() {
+			if fields[0] == "*" || fields[0] == flavour {
+				listed[strings.Join(append([]string{flavour}, fields[1:4]...), " ")] = o
+			}
+		}
 	}
 	if err := lines.Err(); err != nil {
 		t.Fatal(err)

@@ -15,14 +15,13 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/internal/restconfig"
 	"github.com/lectern-dev/lectern/shared/auth/keyring"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
@@ -97,15 +96,10 @@ func newManager(cfg Config, tel *telemetry.Telemetry) (ctrl.Manager, error) {
 			return nil, err
 		}
 	}
-	kube := cfg.REST
-	if kube == nil {
-		var err error
-		if kube, err = ctrlconfig.GetConfig(); err != nil {
-			return nil, fmt.Errorf("find the API server: %w", err)
-		}
+	kube, err := restconfig.Load(cfg.REST, "lectern-operator")
+	if err != nil {
+		return nil, err
 	}
-	kube = rest.CopyConfig(kube)
-	kube.UserAgent = "lectern-operator"
 	kube.QPS, kube.Burst = float32(cfg.KubeRate), 2*cfg.KubeRate
 	if cfg.LeaderElection && cfg.LeaseNamespace == "" {
 		cfg.LeaseNamespace = ownNamespace()

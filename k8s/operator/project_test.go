@@ -257,7 +257,7 @@ func TestProjectRegionAway(t *testing.T) {
 	p.Spec.DeletionPolicy = v1alpha1.DeleteOnDelete
 	c.Create(t, p)
 	condition := c.AwaitReady(t, p, v1alpha1.ReasonRegionUnavailable)
-	if condition.Status != metav1.ConditionFalse || condition.Message != "The region service can not be reached. It is tried again." {
+	if condition.Status != metav1.ConditionFalse || condition.Message != "The region service cannot be reached. The operator retries." {
 		t.Errorf("%+v", condition)
 	}
 	begun := time.Now()

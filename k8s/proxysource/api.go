@@ -72,7 +72,7 @@ func newAPI(config *rest.Config) (*api, error) {
 	return a, nil
 }
 
-// redial ends all connections. What is followed is followed further on others.
+// redial ends all connections. The watches continue on other connections.
 func (a *api) redial() { a.dialer.CloseAll() }
 
 func resource(name string) schema.GroupVersionResource {

@@ -13,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/manifest"
 )
 
-// seen is what the API server has at one moment.
+// seen holds the objects of the API server at one moment.
 type seen struct {
 	objects    manifest.Objects                  // but the Secrets; the older ones first
 	wanted     map[types.NamespacedName][]string // the keys of Secrets that Credentials refer to
@@ -62,7 +62,7 @@ func gathered[S any](from []*mirror[S], kind string, all bool, unreadable *[]*ma
 		if o.err != nil {
 			*unreadable = append(*unreadable, &manifest.Fault{
 				Object: kind + "/" + o.meta.Name, Of: manifest.ObjectKey{Kind: kind, Namespace: o.meta.Namespace, Name: o.meta.Name},
-				Cause: manifest.Invalid, Reason: fmt.Sprintf("spec: can not be read: %v", o.err),
+				Cause: manifest.Invalid, Reason: fmt.Sprintf("spec: cannot be read: %v", o.err),
 			})
 			if !all {
 				continue
@@ -112,7 +112,7 @@ func excuse(faults []*manifest.Fault, credentials []manifest.Credential, unknown
 		key, _ := reference(&credentials[i])
 		switch err, is := unknown[key]; {
 		case is && err != nil:
-			f.Reason = fmt.Sprintf("spec.valueFrom.secretKeyRef: the Secret %q can not be read: %v", key.Name, err)
+			f.Reason = fmt.Sprintf("spec.valueFrom.secretKeyRef: the Secret %q cannot be read: %v", key.Name, err)
 		case is:
 			f.Reason = fmt.Sprintf("spec.valueFrom.secretKeyRef: the Secret %q is not read yet", key.Name)
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Options is what the store is told.
+// Options configures the store.
 type Options struct {
 	// The namespaces whose objects count, comma-separated: Credentials, ProxyEndpoints, their Secrets, and the
 	// Projects that say who may have them. Not set: all.
@@ -54,7 +54,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Config is what the proxy is told.
+// Config is the configuration of the proxy.
 type Config struct {
 	// Proxy is the proxy's own; with PROXY_MANIFESTS set, the folder holds the policy and no cluster is asked.
 	Proxy app.Config

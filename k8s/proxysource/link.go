@@ -41,7 +41,7 @@ type link struct {
 	err    error
 }
 
-// state tells whether all was heard once, and why nothing is heard now.
+// state reports whether all was heard once, and returns why nothing is heard now.
 func (l *link) state() (filled bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +98,7 @@ func (l *link) follow(ctx context.Context, list lister, begin watcher, store cac
 	reflector.RunWithContext(klog.NewContext(ctx, silent))
 }
 
-// expired tells whether a server only says that too much has happened since, and is asked for all again.
+// expired reports whether a server only says that too much has happened since, and is asked for all again.
 func expired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
 // probe asks the API server every few seconds whether it is there. When it twice did not answer, nor refuse, it is

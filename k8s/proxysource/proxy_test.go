@@ -141,7 +141,7 @@ func (p *proxy) awaitReady(t testing.TB) {
 	eventually(t, "the proxy is ready", func() bool { status, _ := p.ready(t); return status == http.StatusOK })
 }
 
-// ready is what /readyz says.
+// ready returns the answer of /readyz.
 func (p *proxy) ready(t testing.TB) (status int, checks map[string]string) {
 	t.Helper()
 	text, status := p.get(t, p.internal+"/readyz")

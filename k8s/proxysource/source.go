@@ -170,7 +170,7 @@ func (s *Source) links() []*link {
 	return list
 }
 
-// filled tells whether all was heard once.
+// filled reports whether all kinds were read once.
 func (s *Source) filled() bool {
 	for _, l := range s.links() {
 		if filled, _ := l.state(); !filled {

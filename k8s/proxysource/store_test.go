@@ -89,7 +89,7 @@ func TestFaultyObjects(t *testing.T) {
 	p.awaitSent(t, "/good", "cred_good", canary)
 
 	bad := p.third.endpoint("bad", p.project, "/bad")
-	bad.Spec.Origins = []v1alpha1.Rule{{Domain: "co.uk"}} // the schema can not know
+	bad.Spec.Origins = []v1alpha1.Rule{{Domain: "co.uk"}} // the schema cannot know
 	rival := credential("rival", p.project, "cred_good")
 	rival.Spec.ValueFrom.SecretKeyRef.Name = "good"
 	c.create(t, bad, credential("lone", p.project, "cred_lone"), rival, p.third.endpoint("half", p.project, "/half", "cred_good", "cred_lone", "cred_none"))

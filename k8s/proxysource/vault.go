@@ -231,7 +231,7 @@ func (v *vault) take(ctx context.Context, k *kept, s *corev1.Secret, err error) 
 	return k.err != nil
 }
 
-// refused tells whether the API server answered, so that asking again at once will hardly help.
+// refused reports whether the API server answered, so that asking again at once will hardly help.
 func refused(err error) bool {
 	var answer apierrors.APIStatus
 	return errors.As(err, &answer) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTooManyRequests(err)
@@ -280,7 +280,7 @@ func wipe(data map[string][]byte) {
 	}
 }
 
-// settled tells whether nothing more is to be expected soon; answered, whether the API server said of every
+// settled reports whether nothing more is to be expected soon; answered, whether the API server said of every
 // Secret what is so, or that it will not say.
 func (v *vault) settled() (settled, answered bool) {
 	v.mu.Lock()
@@ -333,7 +333,7 @@ func (v *vault) failing() error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("the Secret %s, of %d that can not be read: %w", first, count, err)
+	return fmt.Errorf("the Secret %s, of %d that cannot be read: %w", first, count, err)
 }
 
 // close waits for those who read, whose context has ended, and overwrites all values.

@@ -11,12 +11,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/restconfig"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
@@ -74,15 +73,10 @@ func list(ctx context.Context, cfg Config) ([]v1alpha1.Project, error) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	kube := cfg.REST
-	if kube == nil {
-		var err error
-		if kube, err = ctrlconfig.GetConfig(); err != nil {
-			return nil, fmt.Errorf("find the API server: %w", err)
-		}
+	kube, err := restconfig.Load(cfg.REST, "lectern-retention")
+	if err != nil {
+		return nil, err
 	}
-	kube = rest.CopyConfig(kube)
-	kube.UserAgent = "lectern-retention"
 	reader, err := ctrlclient.New(kube, ctrlclient.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("reach the API server: %w", err)

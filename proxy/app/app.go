@@ -24,24 +24,25 @@ import (
 type Source interface {
 	// Run follows changes until ctx ends.
 	Run(ctx context.Context)
-	// Healthy returns nil when what is in force is what the source says, and otherwise why it is not.
+	// Healthy returns nil when the policy in force is current, and otherwise the reason why it is not.
 	Healthy() error
 }
 
-// Gradual is a Source that has nothing in force yet when it is made.
+// Gradual is a Source that loads its first policy in Run.
 type Gradual interface {
 	Source
-	// Loaded returns nil once a policy is in force, and before what it waits for: so long the proxy is not ready.
+	// Loaded returns nil once a policy is in force. Until then it returns what the Source waits for, and the proxy is
+	// not ready.
 	Loaded() error
 }
 
-// SourceOptions is what a Source is made with.
+// SourceOptions configures a Source.
 type SourceOptions struct {
-	// Store is to be kept up to date.
+	// Store is the store that the Source updates.
 	Store *policy.Store
-	// Log takes what is decided about objects.
+	// Log receives the Source's decisions about objects.
 	Log *slog.Logger
-	// Meter makes its instruments.
+	// Meter makes the Source's instruments.
 	Meter metric.MeterProvider
 }
 
@@ -109,7 +110,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	return server.Run(ctx)
 }
 
-// routes are all that is public: the proxy on the API's host, and on a host of its own.
+// routes returns the public routes: the proxy as a path of the API's host, and on a host of its own.
 func routes(h http.Handler) *httpapi.Router {
 	rt := httpapi.NewRouter()
 	rt.Any("/proxy", h)
@@ -118,7 +119,7 @@ func routes(h http.Handler) *httpapi.Router {
 	return rt
 }
 
-// openKeys opens the store of API keys, where there is one.
+// openKeys opens the store of API keys. It returns nil if none is configured.
 func openKeys(ctx context.Context, cfg Config, tel *telemetry.Telemetry, o *forward.Options) (*keyring.Keyring, error) {
 	if cfg.Auth.DatabaseURL.IsZero() {
 		return nil, nil
@@ -155,11 +156,11 @@ func checks(source Source, keys *keyring.Keyring) []httpserver.Check {
 	return list
 }
 
-// measure shows whether what is in force is what the source says.
+// measure adds the metric that reports whether the policy in force is current.
 func measure(provider metric.MeterProvider, source Source) error {
 	meter := provider.Meter("github.com/lectern-dev/lectern/proxy")
 	_, err := meter.Int64ObservableGauge("lectern.proxy.policy.current",
-		metric.WithDescription("1 when the policy in force is what its source says, 0 when an older one is kept."),
+		metric.WithDescription("1 when the policy in force is current, 0 when an older one is kept."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			current := int64(1)
 			if source.Healthy() != nil {
@@ -171,8 +172,7 @@ func measure(provider metric.MeterProvider, source Source) error {
 	return err
 }
 
-// Migrate brings the database of API keys to what this version needs, when AUTH_MIGRATE_DATABASE_URL is set:
-// the proxy has none of its own.
+// Migrate migrates the database of API keys if AUTH_MIGRATE_DATABASE_URL is set. The proxy has no database of its own.
 func Migrate(ctx context.Context, cfg Config) (err error) {
 	if cfg.Auth.MigrateURL.IsZero() {
 		return nil

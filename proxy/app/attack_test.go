@@ -16,12 +16,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 )
 
-// loose is an endpoint whose destinations are as wide as people dare to write them, so that what is refused
-// is refused by the reading of the URL and by the guard.
+// loose returns an endpoint that allows all hosts, so that only the URL parser and the guard can refuse a request.
 func loose(w *world) string {
 	return endpoint(w, "web", m{
 		"destinations": []m{{"pattern": `https://[^/]+/.*`}, {"pattern": `http://[^/]+/.*`}},
-		"credentials":  nil, // those of the tests name no destinations, and so cannot be used for any host
+		"credentials":  nil, // a credential without destinations cannot be used for all hosts
 		"ports":        []json.Number{"443", "80", json.Number(w.target.port), json.Number(w.plain.port)},
 		"allowHTTP":    true,
 	})
@@ -132,7 +131,7 @@ func TestSameDestinationInOtherSpelling(t *testing.T) {
 
 func TestAddressesThatAreNotPublic(t *testing.T) {
 	w := run(t, setup{manifests: loose}) // loopback is not allowed
-	// Addresses in the URL, on the ports that really listen.
+	// Addresses in the URL, with a port that listens.
 	for _, host := range []string{"127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "0.0.0.0", "[::]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "169.254.169.254", "[fd00:ec2::254]", "10.0.0.1", "168.63.129.16", "224.0.0.1", "[ff02::1]"} {
 		for _, target := range []string{"https://" + host + ":" + w.target.port + "/", "http://" + host + ":" + w.plain.port + "/"} {
 			if got := w.do(call{target: target}); got.code() != "destination_not_allowed" || got.StatusCode != 403 {
@@ -140,7 +139,7 @@ func TestAddressesThatAreNotPublic(t *testing.T) {
 			}
 		}
 	}
-	// Names that lead there: directly, as one of several, and by what a chain of names ends in.
+	// Names that resolve to such an address: alone, as one of several, and at the end of a chain of names.
 	for name, addresses := range map[string][]string{
 		"loopback.test": {"127.0.0.1"}, "metadata.test": {"169.254.169.254"}, "mapped.test": {"::ffff:127.0.0.1"},
 		"sixtofour.test": {"2002:7f00:1::1"}, "nat64.test": {"64:ff9b::7f00:1"}, "private.test": {"10.1.2.3", "192.168.1.1", "fd00::1"},
@@ -158,7 +157,7 @@ func TestAddressesThatAreNotPublic(t *testing.T) {
 	}
 }
 
-// TestEmbeddedAddressesAreNotAllowed allows a range of IPv4, and asks for IPv6 addresses that hold one of its addresses.
+// TestEmbeddedAddressesAreNotAllowed allows an IPv4 range, and calls IPv6 addresses that embed an address of the range.
 func TestEmbeddedAddressesAreNotAllowed(t *testing.T) {
 	w := run(t, setup{manifests: loose, environ: map[string]string{"PROXY_ALLOWED_RANGES": "10.1.0.0/16"}})
 	for name, host := range map[string]string{
@@ -189,8 +188,8 @@ func TestDeniedRanges(t *testing.T) {
 
 func TestRebinding(t *testing.T) {
 	w := run(t, setup{manifests: loose})
-	// A public address that nobody listens on at the first look-up, loopback from the second on. There is no
-	// second look-up between check and use, so the check sees what is used.
+	// The first lookup returns one address, and later ones another. The proxy makes no second lookup between check and
+	// use, so it checks the address that it uses.
 	w.names.setFunc("rebind.test", func(times int) []netip.Addr {
 		if times == 0 {
 			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}
@@ -208,7 +207,7 @@ func TestRebinding(t *testing.T) {
 }
 
 func TestRebindingOfAnAllowedName(t *testing.T) {
-	// 127.0.0.1 stands for a public address, 127.0.0.2 for one that is not.
+	// 127.0.0.1 represents a public address, 127.0.0.2 a private one.
 	w := run(t, setup{environ: map[string]string{"PROXY_ALLOWED_RANGES": "127.0.0.1/32"}})
 	good, bad := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")
 	w.names.setFunc("api.lectern.test", func(times int) []netip.Addr {
@@ -223,7 +222,7 @@ func TestRebindingOfAnAllowedName(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := read(t, resp)
-		// A connection that is kept needs no look-up, and was judged when it was made.
+		// An idle connection needs no lookup: the guard checked its address when it was made.
 		if got.StatusCode != 200 && got.code() != "destination_not_allowed" {
 			t.Errorf("%d: %d %s", i, got.StatusCode, got.body)
 		}
@@ -269,7 +268,7 @@ func TestLookAlikeOrigins(t *testing.T) {
 	if took := time.Since(start); took > patience {
 		t.Errorf("patterns took %s", took)
 	}
-	// Even a pattern that allows everything does not allow what is no origin.
+	// Even a pattern that matches everything does not allow an invalid origin.
 	for _, bad := range []string{"null", "https://a/b", "x", "https://.example.com", "https://evil.test:.example.com", "https://example.com:0", "https://example.com:443", "https://example.com:08443", "https://127.1", "https://a.example."} {
 		r := w.request(call{target: w.url("/")}.from(bad))
 		r.Header.Set("X-Environment", "wide")
@@ -292,7 +291,7 @@ func TestLookAlikeOrigins(t *testing.T) {
 	}
 }
 
-// raw sends bytes and returns the answers that come, until the connection ends or n were read.
+// raw sends bytes, and returns up to n answers until the connection ends.
 func (w *world) raw(text string, n int) []answer {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.base, "http://"))
@@ -300,7 +299,7 @@ func (w *world) raw(text string, n int) []answer {
 		w.t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	// Some answers never come: what is asked for may leave the server waiting for more.
+	// Some answers never come, because the server waits for more of the request.
 	_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
 	if _, err := io.WriteString(conn, text); err != nil {
 		w.t.Fatal(err)
@@ -358,13 +357,13 @@ func TestRawRequests(t *testing.T) {
 	}
 }
 
-// TestSmuggling sends what servers have disagreed about. What reaches the target has one meaning only.
+// TestSmuggling sends requests that servers frame differently. The target must get at most one unambiguous request.
 func TestSmuggling(t *testing.T) {
 	var seenPaths = make(chan string, 16)
 	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // cut off: never a whole request
+			return // the request was cut off
 		}
 		seenPaths <- fmt.Sprintf("%s %s %q te=%v cl=%d x=%q", r.Method, r.URL.Path, b, r.TransferEncoding, r.ContentLength, r.Header["X-K"])
 	})})
@@ -374,7 +373,7 @@ func TestSmuggling(t *testing.T) {
 	inner := "GET /proxy?url=" + url.QueryEscape(w.url("/smuggled")) + " HTTP/1.1\r\nHost: a\r\n\r\n"
 	for _, tt := range []struct {
 		name, in string
-		want     []string // what the target may have seen, in order
+		want     []string // the requests that the target may get, in order
 	}{
 		{"a request within a chunk", head + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(inner), inner), []string{`POST /in "GET /proxy`}},
 		{"a request after the last chunk", head + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + inner, []string{`POST /in ""`}},
@@ -391,7 +390,7 @@ func TestSmuggling(t *testing.T) {
 		{"chunk extension", head + "Transfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\n\r\n", []string{`POST /in "hello"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_ = w.raw(tt.in, 3) // the last waits until the server has closed or is idle: bounded below
+			_ = w.raw(tt.in, 3) // waits until the server closes the connection or the deadline expires
 			var got []string
 			for {
 				select {
@@ -414,8 +413,8 @@ func TestSmuggling(t *testing.T) {
 	}
 }
 
-// TestMalformedChunks sends malformed chunked bodies, each with a second request after it: to targets that read the body
-// and that do not, with values to be put in, and to be refused. The second request is never served.
+// TestMalformedChunks sends malformed chunked bodies, each followed by a second request that must never be served. The
+// target reads the body or not, the body has placeholders, or the proxy refuses the request.
 func TestMalformedChunks(t *testing.T) {
 	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/unread" {

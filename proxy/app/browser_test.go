@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// page calls the proxy as a front-end does, and notes what it got.
+// page calls the proxy like a front-end, and records the answer.
 const page = `<!doctype html><title>front-end</title><script>
 const proxy = %q, target = %q, results = {};
 const headers = { "X-Project-ID": "pr_demo", "X-Environment": "prod" };
@@ -38,7 +38,7 @@ async function run() {
 run();
 </script>`
 
-// TestInABrowser has a page call a third party through the proxy: from an allowed origin, and from another.
+// TestInABrowser lets a page call a third party through the proxy, from an allowed origin and from another.
 func TestInABrowser(t *testing.T) {
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestInABrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The browser goes on writing for a moment after it was told to end.
+	// The browser keeps writing for a moment after its end was requested.
 	defer func() { eventually(t, "the profile is gone", func() bool { return os.RemoveAll(profile) == nil }) }()
 	allocator, cancel := chromedp.NewExecAllocator(context.Background(),
 		chromedp.ExecPath(chromium), chromedp.UserDataDir(profile), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
@@ -104,7 +104,7 @@ func TestInABrowser(t *testing.T) {
 		}
 	}
 	if r := got["refused"]; r["status"] != 404.0 || r["success"] != "false" || !strings.Contains(fmt.Sprint(r["body"]), "credential_not_allowed") {
-		t.Errorf("the page can not read why it was refused: %v", r)
+		t.Errorf("the page cannot read why it was refused: %v", r)
 	}
 	if len(methods) != 2 {
 		t.Errorf("the target was called %d times", len(methods))

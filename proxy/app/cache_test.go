@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestAnswersWithACredentialArePrivate has a target whose answers any cache may keep.
+// TestAnswersWithACredentialArePrivate calls a target whose answers any cache may store.
 func TestAnswersWithACredentialArePrivate(t *testing.T) {
 	w := run(t, setup{open: true, manifests: func(w *world) string {
 		return endpoint(w, "web", nil) + endpoint(w, "unscrubbed", m{"origins": []m{{"domain": "example.net"}}, "scrub": m{"disabled": true}})

@@ -1,4 +1,4 @@
-// Package app is the credential proxy as a service: its configuration, and how its parts are put together.
+// Package app is the credential proxy as a service: it holds the configuration and connects the parts.
 package app
 
 import (
@@ -15,38 +15,38 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// Config is what the proxy is told.
+// Config is the configuration of the proxy.
 type Config struct {
-	// The folder of manifests: Credential and ProxyEndpoint of lectern.dev/v1alpha1, and Secrets. Not set: the
-	// objects of the Kubernetes cluster, where the program was built to read them; else required.
+	// The folder of manifests: Credential and ProxyEndpoint of lectern.dev/v1alpha1, and Secrets. Not set: the objects
+	// of the Kubernetes cluster, in the build for Kubernetes. Required in other builds.
 	Manifests string `env:"PROXY_MANIFESTS"`
 
-	// How often the folder is looked at for changes.
+	// How often the proxy checks the folder for changes.
 	ManifestsPoll time.Duration `env:"PROXY_MANIFESTS_POLL" envDefault:"500ms"`
 
-	// Ranges of addresses, as CIDRs, that may be connected to beside those of the Internet. Not set: none.
+	// Address ranges, as CIDRs, that the proxy may connect to in addition to public addresses. Not set: none.
 	AllowedRanges []netip.Prefix `env:"PROXY_ALLOWED_RANGES"`
 
-	// Ranges of addresses, as CIDRs, that may not be connected to, also where they are public or among the allowed ones:
+	// Address ranges, as CIDRs, that the proxy must not connect to, even if they are public or allowed. Use it for
 	// networks of pods or nodes with public addresses. Not set: none.
 	DeniedRanges []netip.Prefix `env:"PROXY_DENIED_RANGES"`
 
-	// The largest body that values are put into, before and after, in bytes.
+	// The largest body with placeholders, in bytes, before and after their replacement.
 	MaxTemplatedBody int64 `env:"MAX_TEMPLATED_BODY" envDefault:"10485760"`
 
-	// How much memory all bodies may take together while values are put into them, in bytes. Half of it is for one
-	// endpoint at most, and a quarter for one client address without a key.
+	// How much memory all bodies with placeholders may take together, in bytes. One endpoint gets at most half of it,
+	// and one client address without a key at most a quarter.
 	TemplatedMemory int64 `env:"PROXY_TEMPLATED_MEMORY" envDefault:"268435456"`
 
-	// How long a body that values are put into may take to come.
+	// How long a body with placeholders may take to arrive.
 	TemplatedReadTimeout time.Duration `env:"PROXY_TEMPLATED_READ_TIMEOUT" envDefault:"1m"`
 
-	// How many requests without a key one client address may have in flight, over all endpoints; more are answered
-	// 429. 0: any number.
+	// How many requests without a key one client address may have in flight, over all endpoints. The proxy answers 429
+	// to further ones. 0: any number.
 	ClientConcurrent int `env:"PROXY_CLIENT_CONCURRENT" envDefault:"64"`
 
-	// How long a request may take in all where its endpoint sets no total time and neither the request nor the answer is
-	// a stream. 0: any time.
+	// How long a request may take in total. This does not apply to streams, or if the endpoint sets its own total time.
+	// 0: any time.
 	TotalTimeout time.Duration `env:"PROXY_TOTAL_TIMEOUT" envDefault:"15m"`
 
 	// The largest headers of an answer, in bytes.
@@ -76,8 +76,7 @@ func (c Config) Validate() error {
 	if c.MaxTemplatedBody < 1 || c.MaxTemplatedBody > 1<<30 {
 		faults = append(faults, config.Invalid("MAX_TEMPLATED_BODY", c.MaxTemplatedBody, "1 to 1073741824"))
 	}
-	// One client may take a quarter. While a body grows, its memory is taken twice: for what was read, and for the larger
-	// room.
+	// One client may take a quarter. A growing body needs memory for its old and its new buffer.
 	if c.TemplatedMemory/4 <= 2*c.MaxTemplatedBody {
 		faults = append(faults, config.Invalid("PROXY_TEMPLATED_MEMORY", c.TemplatedMemory, "more than eight times MAX_TEMPLATED_BODY"))
 	}
@@ -96,7 +95,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// checkSource reports that nothing says where the policy is.
+// checkSource reports a Config that has no source of the policy.
 func (c Config) checkSource() error {
 	if c.Manifests == "" && c.Source == nil {
 		return &config.Fault{Variable: "PROXY_MANIFESTS", Problem: "is not set, and is required"}

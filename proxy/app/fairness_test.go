@@ -16,11 +16,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 )
 
-// templated are the headers of a request whose body has values put in.
+// templated are the headers of a request whose body has placeholders.
 var templated = []string{"X-Use-Body-Templating", "true", "Content-Type", "text/plain"}
 
-// behind are the settings of a proxy that believes the tests' X-Forwarded-For.
-func behind(further ...string) map[string]string {
+// trustingForwarded returns settings of a proxy that believes the tests' X-Forwarded-For.
+func trustingForwarded(further ...string) map[string]string {
 	environ := map[string]string{"TRUSTED_PROXIES": "127.0.0.0/8"}
 	for i := 0; i < len(further); i += 2 {
 		environ[further[i]] = further[i+1]
@@ -34,10 +34,10 @@ func (c call) by(address string) call {
 	return c
 }
 
-// holding is a target that answers a request only when the test ends, or the caller has gone.
+// holding is a target that holds each request until the test releases it.
 type holding struct {
 	*world
-	entered chan struct{} // gets one for each request that reached the target
+	entered chan struct{} // receives once for each request that reaches the target
 	ended   chan struct{}
 }
 
@@ -56,8 +56,8 @@ func runHolding(t *testing.T, s setup) *holding {
 	return h
 }
 
-// hold sends a call, and returns "" once it is held at the target, else its code and message. The function that it
-// returns ends a held call.
+// hold sends a call. It returns "" once the target holds the call, and otherwise the refusal's code and message. end ends
+// a held call.
 func (h *holding) hold(c call) (refusal string, end func()) {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(h.t.Context())
@@ -91,11 +91,11 @@ func (h *holding) hold(c call) (refusal string, end func()) {
 // release ends all calls.
 func (h *holding) release() { close(h.ended) }
 
-// TestTemplatedMemory holds bodies that values are put into, each of which takes 1 MiB, and 1.5 MiB while it grows. Of
-// 16 MiB, one address may take 4, one endpoint 8.
+// TestTemplatedMemory holds bodies with placeholders. Each takes 1 MiB, and 1.5 MiB while it grows. Of 16 MiB, one
+// address may take 4 MiB, and one endpoint 8 MiB.
 func TestTemplatedMemory(t *testing.T) {
 	h := runHolding(t, setup{
-		environ: behind("MAX_TEMPLATED_BODY", strconv.Itoa(1<<20), "PROXY_TEMPLATED_MEMORY", strconv.Itoa(16<<20)),
+		environ: trustingForwarded("MAX_TEMPLATED_BODY", strconv.Itoa(1<<20), "PROXY_TEMPLATED_MEMORY", strconv.Itoa(16<<20)),
 		manifests: func(w *world) string {
 			return endpoint(w, "a", nil) + endpoint(w, "b", m{"origins": []m{{"domain": "example.net"}}}) + endpoint(w, "c", m{"origins": []m{{"domain": "example.org"}}})
 		},
@@ -122,7 +122,7 @@ func TestTemplatedMemory(t *testing.T) {
 	}
 	held(3, "192.0.2.1", origin)
 	refused("192.0.2.1", origin, "429 rate_limited")
-	refused("192.0.2.1", "https://example.net", "429 rate_limited") // the address' share is one for all endpoints
+	refused("192.0.2.1", "https://example.net", "429 rate_limited") // an address has one share over all endpoints
 	held(3, "192.0.2.2", origin)
 	held(1, "192.0.2.3", origin)
 	refused("192.0.2.4", origin, "429 rate_limited")
@@ -138,7 +138,7 @@ func TestTemplatedMemory(t *testing.T) {
 	})
 }
 
-// trickle is a body whose bytes come one by one, with a pause before each.
+// trickle is a body that pauses before each byte.
 type trickle struct {
 	bytes int
 	pause time.Duration
@@ -154,7 +154,7 @@ func (b *trickle) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-// TestTemplatedBodyThatTrickles sends a body that never stalls, and takes ten times as long as it may.
+// TestTemplatedBodyThatTrickles sends a body that never stalls, but takes ten times the allowed time.
 func TestTemplatedBodyThatTrickles(t *testing.T) {
 	w := run(t, setup{open: true, environ: map[string]string{"PROXY_TEMPLATED_READ_TIMEOUT": "200ms"}})
 	r := w.request(call{method: "POST", target: w.url("/"), headers: templated})
@@ -168,9 +168,9 @@ func TestTemplatedBodyThatTrickles(t *testing.T) {
 	}
 }
 
-// TestClientConcurrent holds as many requests of one client address as it may have, whatever the endpoint.
+// TestClientConcurrent holds the allowed number of requests of one client address, over all endpoints.
 func TestClientConcurrent(t *testing.T) {
-	h := runHolding(t, setup{environ: behind("PROXY_CLIENT_CONCURRENT", "2"), manifests: func(w *world) string {
+	h := runHolding(t, setup{environ: trustingForwarded("PROXY_CLIENT_CONCURRENT", "2"), manifests: func(w *world) string {
 		return endpoint(w, "a", nil) + endpoint(w, "b", m{"origins": []m{{"domain": "example.net"}}})
 	}})
 	defer h.release()
@@ -194,7 +194,7 @@ func TestClientConcurrent(t *testing.T) {
 	eventually(t, "a slot is free again", func() bool { refusal, _ := hold("192.0.2.2"); return refusal == "" })
 }
 
-// TestSlowUploadTakesASlot has a body with values to be put in come slowly: it counts from its beginning.
+// TestSlowUploadTakesASlot sends a body with placeholders slowly. It takes a slot from its beginning.
 func TestSlowUploadTakesASlot(t *testing.T) {
 	w := run(t, setup{open: true, environ: map[string]string{"PROXY_CLIENT_CONCURRENT": "1"}})
 	body, feed := io.Pipe()
@@ -218,7 +218,7 @@ func TestSlowUploadTakesASlot(t *testing.T) {
 	}
 }
 
-// TestClientConcurrentIsNotForKeys has a caller with a key make more requests at a time than one without.
+// TestClientConcurrentIsNotForKeys lets a caller with a key have more requests in flight than one without.
 func TestClientConcurrentIsNotForKeys(t *testing.T) {
 	keys := authtest.New(t, config.Secret{})
 	key := keys.Key(project, auth.ProxyUse)
@@ -234,9 +234,9 @@ func TestClientConcurrentIsNotForKeys(t *testing.T) {
 	}
 }
 
-// TestMaxInFlight holds as many requests as the process may have.
+// TestMaxInFlight holds the allowed number of requests of the process.
 func TestMaxInFlight(t *testing.T) {
-	h := runHolding(t, setup{environ: behind("MAX_IN_FLIGHT", "2")})
+	h := runHolding(t, setup{environ: trustingForwarded("MAX_IN_FLIGHT", "2")})
 	defer h.release()
 	for i := range 2 {
 		if refusal, _ := h.hold(call{target: h.url("/")}.by("192.0.2." + strconv.Itoa(i))); refusal != "" {
@@ -250,8 +250,8 @@ func TestMaxInFlight(t *testing.T) {
 	}
 }
 
-// TestTotalTime has requests take longer than they may in all. One that is a stream, either way, may take any time; so
-// long as its endpoint does not say otherwise.
+// TestTotalTime sends requests that exceed the total time. A stream in either direction may take any time, unless its
+// endpoint sets a total time.
 func TestTotalTime(t *testing.T) {
 	w := run(t, setup{open: true, environ: map[string]string{"PROXY_TOTAL_TIMEOUT": "300ms"}, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
@@ -312,8 +312,8 @@ func TestTotalTime(t *testing.T) {
 	}
 }
 
-// TestManyPlaceholders sends one credential in 40,000 places. What is asked about it is asked once: each answer takes a
-// slow pattern about a millisecond.
+// TestManyPlaceholders sends one credential in 40,000 placeholders. The policy must check it once, because the slow
+// pattern takes about a millisecond.
 func TestManyPlaceholders(t *testing.T) {
 	w := run(t, setup{open: true, environ: map[string]string{"MAX_HEADER_BYTES": "2000000"}, manifests: func(w *world) string {
 		return endpoint(w, "slow", m{"credentials": []string{"cred_slow"}}) +
@@ -325,7 +325,8 @@ func TestManyPlaceholders(t *testing.T) {
 	}
 }
 
-// TestHeadersThatGrow puts a value of 16 KiB into a header 1,500 times. The sum is refused before anything is built.
+// TestHeadersThatGrow inserts a value of 16 KiB into a header 1,500 times. The proxy must refuse the sum before it builds
+// the header.
 func TestHeadersThatGrow(t *testing.T) {
 	w := run(t, setup{open: true, manifests: func(w *world) string {
 		return endpoint(w, "large", m{"credentials": []string{"cred_large"}}) +

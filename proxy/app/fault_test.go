@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// spare hands out listeners whose ports were known before there was a policy, which lists them.
+// spare holds listeners that exist before the policy, so that the policy can list their ports.
 type spare struct {
 	free  []net.Listener
 	ports []int
@@ -44,7 +44,7 @@ func (s *spare) take(t *testing.T) (l net.Listener, port string) {
 	return l, strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// rude is a target that speaks TLS and then whatever a test wants.
+// rude starts a target that completes the TLS handshake, and then runs the test's function.
 func rude(t *testing.T, s *spare, config *tls.Config, speak func(net.Conn)) string {
 	t.Helper()
 	plain, port := s.take(t)
@@ -94,7 +94,7 @@ func TestUpstreamFaults(t *testing.T) {
 	wrong := &tls.Config{Certificates: []tls.Certificate{w.authority.certificate(t, time.Now().Add(time.Hour), "other.test")}}
 	stranger := &tls.Config{Certificates: []tls.Certificate{newAuthority(t).certificate(t, time.Now().Add(time.Hour), "*.lectern.test")}}
 	old := &tls.Config{Certificates: good.Certificates, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}
-	silent := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) } // until the proxy has had enough
+	silent := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) } // until the proxy closes the connection
 	says := func(text string) func(net.Conn) {
 		return func(conn net.Conn) { _, _ = io.WriteString(conn, text) }
 	}
@@ -243,8 +243,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLimitsOfTheDecidedEndpoint has the placeholder of a body lead to another endpoint than the headers do. That one's
-// limits count.
+// TestLimitsOfTheDecidedEndpoint sends a body whose placeholder leads to another endpoint than the headers do. The limits
+// of that endpoint apply.
 func TestLimitsOfTheDecidedEndpoint(t *testing.T) {
 	w := run(t, setup{open: true, manifests: func(w *world) string {
 		return endpoint(w, "a-free", m{"credentials": []string{"cred_other"}}) +
@@ -270,8 +270,8 @@ func TestLimitsOfTheDecidedEndpoint(t *testing.T) {
 	}
 }
 
-// TestHTTP10AnswerThatBreaksOff has a target end in the middle of a body. HTTP/1.0 marks the end of a body by closing the
-// connection, so the caller's is reset.
+// TestHTTP10AnswerThatBreaksOff lets a target break off in the middle of a body. HTTP/1.0 marks the end of a body by
+// closing the connection, so the proxy must reset the caller's.
 func TestHTTP10AnswerThatBreaksOff(t *testing.T) {
 	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "some")

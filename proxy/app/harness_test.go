@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// patience is how long a test waits for what should happen at once.
+// patience bounds the wait for an event that should happen at once.
 const patience = 20 * time.Second
 
 const (
@@ -45,19 +45,19 @@ const (
 	foreign = "another-projects-secret-value"  // cred_foreign, of another project
 	staging = "another-environments-secret-v"  // cred_staging, of another environment
 	narrow  = "narrowed-to-headers-and-a-path" // cred_narrow
-	unlist  = "known-but-not-on-the-list-xx"   // cred_unlisted
+	unlist  = "known-but-not-on-the-list-xx"   // cred_unlisted, of no endpoint
 )
 
-// setup is what a test says of its proxy.
+// setup configures a test's proxy.
 type setup struct {
 	environ   map[string]string
-	manifests func(w *world) string // beside the credentials; nil: standard
+	manifests func(w *world) string // in addition to the credentials; nil: standard
 	open      bool                  // loopback is allowed
 	handler   http.Handler          // of the target; nil: echo
 	configure func(*app.Config)
 }
 
-// world is a proxy that runs, with a target and a name server.
+// world is a running proxy with a target and a name server.
 type world struct {
 	t         testing.TB
 	base      string // the proxy's public URL
@@ -76,12 +76,12 @@ func standard(w *world) string {
 	return endpoint(w, "web", nil)
 }
 
-// passThrough is an endpoint without credentials. Its answers are not searched, and stream as they come.
+// passThrough returns an endpoint without credentials. Its answers are not searched.
 func passThrough(w *world) string {
 	return endpoint(w, "web", m{"credentials": nil})
 }
 
-// endpoint writes one for the target, as most tests want it.
+// endpoint returns the manifest of an endpoint for the target, with the settings that most tests need.
 func endpoint(w *world, name string, further m) string {
 	spec := m{
 		"project": project, "environment": "prod",
@@ -105,7 +105,7 @@ func endpoint(w *world, name string, further m) string {
 // run starts a world.
 func run(t testing.TB, s setup) *world {
 	t.Helper()
-	if s.configure == nil { // nothing else runs: what is left at the end is a leak
+	if s.configure == nil { // nothing else runs, so any goroutine left at the end is a leak
 		before := goleak.IgnoreCurrent()
 		t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	}
@@ -163,7 +163,7 @@ func run(t testing.TB, s setup) *world {
 		cancel()
 		err, running := <-ended
 		if !running {
-			return nil // it did not start, and the test has said so
+			return nil // the proxy did not start, and the test has failed
 		}
 		return err
 	})
@@ -192,17 +192,17 @@ func (w *world) write(name, text string) {
 	}
 }
 
-// url is a target on the test's host.
+// url returns a URL on the target's host.
 func (w *world) url(path string) string { return "https://api.lectern.test:" + w.target.port + path }
 
 // call is a request to the proxy.
 type call struct {
 	method  string // "" is GET
-	target  string // escaped and put into ?url=, when query is empty
+	target  string // the parameter url, unescaped; only used if query is empty
 	query   string
 	path    string // "" is /proxy
 	headers []string
-	without []string // of those that are sent by default
+	without []string // default headers to omit
 	body    string
 	chunked bool
 }
@@ -248,7 +248,7 @@ func (c call) from(origin string) call {
 	return c
 }
 
-// answer is what came back, read whole.
+// answer is an answer with its whole body.
 type answer struct {
 	*http.Response
 	body string
@@ -273,7 +273,7 @@ func read(t testing.TB, resp *http.Response) answer {
 	return answer{resp, string(b)}
 }
 
-// code is the error code of a refusal, "" of the target's answer.
+// code returns the error code of a refusal, "" for the target's answer.
 func (a answer) code() string {
 	if a.Header.Get("X-Proxy-Worker-Success") != "false" {
 		return ""
@@ -287,7 +287,7 @@ func (a answer) code() string {
 	return body.Error.Code
 }
 
-// seen is what the echoing target was sent.
+// seen is the request that the echoing target got.
 type seen struct {
 	Method, URI, Host, Body string
 	Proto                   string
@@ -296,7 +296,7 @@ type seen struct {
 	Encoding                []string
 }
 
-// echo answers with what it was sent, bent so that no secret is recognised in it: scrubbing is another test's.
+// echo answers with the request that it got, encoded so that the proxy recognises no secret in it.
 func echo(w http.ResponseWriter, r *http.Request) {
 	b, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -310,7 +310,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// seen unbends what the echoing target was sent.
+// seen decodes the answer of echo.
 func (a answer) seen(t testing.TB) seen {
 	t.Helper()
 	if a.StatusCode != http.StatusOK || a.Header.Get("X-Proxy-Worker-Success") != "true" {
@@ -327,7 +327,7 @@ func (a answer) seen(t testing.TB) seen {
 	return s
 }
 
-// dialled counts what was done towards any target: look-ups and connections.
+// dialled counts the lookups and connections to all targets.
 func (w *world) dialled() int64 {
 	return w.names.asked.Load() + w.target.accepted.Load() + w.plain.accepted.Load()
 }

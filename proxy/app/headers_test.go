@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// TestHeadersThatCommand has a target send headers that command the servers in front of us, as such and spelt with "_".
+// TestHeadersThatCommand lets a target send headers that control the servers in front of us, with "-" and with "_".
 func TestHeadersThatCommand(t *testing.T) {
 	commands := []string{
 		"X-Accel-Redirect", "X-Accel-Buffering", "X_accel_redirect", "X-Sendfile", "X-Sendfile-Temporary", "X_sendfile", "X-Lighttpd-Send-File",
@@ -61,7 +61,7 @@ func TestHeadersThatOverride(t *testing.T) {
 	}
 }
 
-// TestOwnKeyStays sends our own API key where a target would get it: beside a placeholder, and in a trailer.
+// TestOwnKeyStays sends our own API key next to a placeholder and in a trailer. The target must not get it.
 func TestOwnKeyStays(t *testing.T) {
 	w := run(t, setup{open: true})
 	s := w.do(call{target: w.url("/"), headers: []string{"X-Api-Key", "rk_ours", "X-Api-Key", "{{cred_main}}", "X-Api-Key", "rk_other"}}).seen(t)
@@ -79,7 +79,7 @@ func TestOwnKeyStays(t *testing.T) {
 	}
 }
 
-// TestTrailersThatAreHeaders has a target send as trailers what a receiver must not take from them.
+// TestTrailersThatAreHeaders lets a target send trailers that are only allowed as headers.
 func TestTrailersThatAreHeaders(t *testing.T) {
 	targets := newSpare(t, 1)
 	w := run(t, setup{open: true, manifests: func(w *world) string { return toSpare(w, "web", targets, nil) }})
@@ -99,7 +99,7 @@ func TestTrailersThatAreHeaders(t *testing.T) {
 	}
 }
 
-// toSpare is an endpoint whose targets are spare listeners.
+// toSpare returns an endpoint whose targets are spare listeners.
 func toSpare(w *world, name string, s *spare, further m) string {
 	var ports []json.Number
 	for _, port := range s.ports {
@@ -112,7 +112,7 @@ func toSpare(w *world, name string, s *spare, further m) string {
 	return endpoint(w, name, spec)
 }
 
-// TestDotSegmentsAndPlaceholders names a credential in a segment that a dot segment takes away.
+// TestDotSegmentsAndPlaceholders names a credential in a segment that a dot segment removes.
 func TestDotSegmentsAndPlaceholders(t *testing.T) {
 	w := run(t, setup{open: true})
 	for _, path := range []string{
@@ -131,8 +131,8 @@ func TestDotSegmentsAndPlaceholders(t *testing.T) {
 	}
 }
 
-// TestUnknownProjects asks for a project that there is and for one that there is not, from a page that another project
-// allows: it cannot tell them apart.
+// TestUnknownProjects calls an existing and an unknown project from a page that only a third project allows. The page
+// must not see a difference.
 func TestUnknownProjects(t *testing.T) {
 	w := run(t, setup{open: true, manifests: func(w *world) string {
 		return endpoint(w, "web", nil) + endpoint(w, "other", m{"project": "pr_other", "origins": []m{{"domain": "example.org"}}, "credentials": []string{"cred_foreign"}})
@@ -155,8 +155,8 @@ func TestUnknownProjects(t *testing.T) {
 	}
 }
 
-// TestAmbiguousAnswers has a target frame its answers so that readers disagree on them, and send more than it announced.
-// The next caller gets no part of it.
+// TestAmbiguousAnswers lets a target frame its answers ambiguously, and send more than it announced. The next caller must
+// not get any part of it.
 func TestAmbiguousAnswers(t *testing.T) {
 	const poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON"
 	targets := newSpare(t, 16)
@@ -164,8 +164,8 @@ func TestAmbiguousAnswers(t *testing.T) {
 	config := &tls.Config{Certificates: []tls.Certificate{w.authority.certificate(t, time.Now().Add(time.Hour), "*.lectern.test")}}
 	for _, tt := range []struct {
 		name, say, later string // later is sent while the connection is idle
-		want             string // of the first caller; "" is a refusal
-		kept             bool   // net/http goes on with the connection
+		want             string // the body for the first caller; "" is a refusal
+		kept             bool   // net/http keeps the connection
 	}{
 		{"two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 40\r\n\r\nok", poison, "", false},
 		{"a length twice", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok", "", "ok", true},
@@ -182,7 +182,7 @@ func TestAmbiguousAnswers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			idle, ended := make(chan struct{}), make(chan struct{})
 			var met atomic.Bool
-			// One request came already. Further ones on the connection get a proper answer.
+			// The target has read one request. It answers further ones on the connection properly.
 			port := rude(t, targets, config, func(c net.Conn) {
 				if met.Swap(true) {
 					_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfresh")
@@ -191,7 +191,7 @@ func TestAmbiguousAnswers(t *testing.T) {
 				defer close(ended)
 				_, _ = io.WriteString(c, tt.say)
 				<-idle
-				_, _ = io.WriteString(c, tt.later) // an error: the proxy has closed the connection
+				_, _ = io.WriteString(c, tt.later) // fails if the proxy has closed the connection
 				if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 					_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nkept")
 				}
@@ -205,7 +205,7 @@ func TestAmbiguousAnswers(t *testing.T) {
 			want := "kept"
 			if !tt.kept {
 				want = "fresh"
-				select { // else what was sent could be taken for the answer to what is asked next
+				select { // otherwise net/http could take the bytes for the answer to the next request
 				case <-ended:
 				case <-time.After(patience):
 					t.Fatal("the connection was not closed")

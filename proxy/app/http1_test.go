@@ -2,10 +2,10 @@ package app_test
 
 import "testing"
 
-// overHTTP1 is in the names of the tests whose targets speak no HTTP/2.
+// overHTTP1 is in the names of the tests whose targets only speak HTTP/1.1.
 const overHTTP1 = "TestTargetsOfHTTP1"
 
-// TestTargetsOfHTTP1 does with targets of HTTP/1.1 what the other tests do with those of HTTP/2.
+// TestTargetsOfHTTP1 repeats tests with targets that only speak HTTP/1.1.
 func TestTargetsOfHTTP1(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestSecondEncodingsAreScrubbed has a target write cred_other as programs write text into text, in its body and in a header.
+// TestSecondEncodingsAreScrubbed lets a target encode cred_other twice, in its body and in a header.
 func TestSecondEncodingsAreScrubbed(t *testing.T) {
 	inJSON := func(s string) string {
 		quoted, _ := json.Marshal(s)
@@ -37,7 +37,7 @@ func TestSecondEncodingsAreScrubbed(t *testing.T) {
 	for name, in := range echoes {
 		got := w.do(call{target: w.url("/" + url.PathEscape(name)), headers: []string{"X-K", "{{cred_other}}"}})
 		for place, text := range map[string]string{"body": got.body, "header": got.Header.Get("X-Echo")} {
-			// Of base64, the characters at the ends belong to the neighbours too.
+			// The base64 characters at both ends also encode neighbouring bytes.
 			if !strings.HasPrefix(text, "<[redacted]") || len(text) > len("<[redacted]==>") {
 				t.Errorf("%s, %s: %s came back as %s", name, place, in, text)
 			}
@@ -45,7 +45,7 @@ func TestSecondEncodingsAreScrubbed(t *testing.T) {
 	}
 }
 
-// TestForeignCharactersAreScrubbed has a target that takes headers for ISO 8859-1 and answers in UTF-8.
+// TestForeignCharactersAreScrubbed calls a target that takes headers for ISO 8859-1 and answers in UTF-8.
 func TestForeignCharactersAreScrubbed(t *testing.T) {
 	const value = "schlüssel-größe-€"
 	w := run(t, setup{
@@ -64,7 +64,7 @@ func TestForeignCharactersAreScrubbed(t *testing.T) {
 	}
 }
 
-// TestCutSecretsAreDropped has a target that ends its answer within a value.
+// TestCutSecretsAreDropped calls a target that ends its answer within a value.
 func TestCutSecretsAreDropped(t *testing.T) {
 	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := r.Header.Get("X-K")
@@ -79,8 +79,8 @@ func TestCutSecretsAreDropped(t *testing.T) {
 	}
 }
 
-// TestStreamsTellNothingOfASecret has a target that says a part of a value and waits. How much comes of an answer that
-// is under way depends on its length: an event comes whole, and the end of other text does not come.
+// TestStreamsTellNothingOfASecret calls a target that sends a part of a value and waits. How much of the answer passes
+// must only depend on its length: an event passes whole, and the end of other text does not pass.
 func TestStreamsTellNothingOfASecret(t *testing.T) {
 	for _, media := range []string{"text/event-stream; charset=utf-8", "application/x-ndjson", "text/plain"} {
 		guess := canary[:10]

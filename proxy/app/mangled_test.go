@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// A value after the beginning of an escape would lose a part of itself to it, and character sets other than ASCII's would
-// give it another form. Neither is sent: what a target answers then could not be searched.
+// TestMangledValues checks that the proxy refuses requests that would change a value. An incomplete escape would absorb
+// its first characters. A character set that does not extend ASCII would encode it differently. The proxy could not
+// find such a value in the answer.
 func TestMangledValues(t *testing.T) {
 	w := run(t, setup{open: true})
 	templated := func(contentType, body string) call {
@@ -41,7 +42,7 @@ func TestMangledValues(t *testing.T) {
 	}
 }
 
-// A target may take a name with "_" for the one with "-".
+// TestHeadersSpeltWithUnderscores sends header names with "_". A target may treat them like those with "-".
 func TestHeadersSpeltWithUnderscores(t *testing.T) {
 	w := run(t, setup{open: true})
 	got := w.do(call{target: w.url("/"), headers: []string{

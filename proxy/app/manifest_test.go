@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// object writes a manifest.
+// object returns a manifest.
 func object(kind, name string, spec any) string {
 	api := "lectern.dev/v1alpha1"
 	doc := map[string]any{"apiVersion": api, "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec}

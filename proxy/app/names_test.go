@@ -35,7 +35,7 @@ func newNames(t testing.TB) *names {
 	return n
 }
 
-// set has name resolve to addresses.
+// set makes name resolve to addresses.
 func (n *names) set(name string, addresses ...string) {
 	var list []netip.Addr
 	for _, a := range addresses {
@@ -44,7 +44,7 @@ func (n *names) set(name string, addresses ...string) {
 	n.setFunc(name, func(int) []netip.Addr { return list })
 }
 
-// setFunc has name resolve to what f says at its nth look-up, from 0.
+// setFunc makes name resolve to the result of f for the nth lookup, from 0.
 func (n *names) setFunc(name string, f func(times int) []netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestCredentialNamesItsHeaders has credentials that may stand in some headers alone.
+// TestCredentialNamesItsHeaders uses credentials that only some headers may hold.
 func TestCredentialNamesItsHeaders(t *testing.T) {
 	w := run(t, setup{open: true, manifests: func(w *world) string {
 		return endpoint(w, "web", m{"credentials": []string{"cred_main", "cred_bearer", "cred_both"}}) +

@@ -19,7 +19,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
-// reveals tells whether text shows the canary, in any spelling that this test can undo.
+// reveals reports whether text contains the canary, in any encoding that this test can decode.
 func reveals(text string) bool {
 	seen := text
 	if decoded, err := url.QueryUnescape(text); err == nil {
@@ -124,7 +124,7 @@ func TestEchoedSecretsAreScrubbed(t *testing.T) {
 			w.Header().Del("Link")
 			_, _ = io.WriteString(w, "body")
 		},
-		"encoding that can not be read": func(w http.ResponseWriter, _ *http.Request) {
+		"encoding that cannot be read": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "br")
 			_, _ = io.WriteString(w, canary)
 		},
@@ -145,7 +145,7 @@ func TestEchoedSecretsAreScrubbed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			resp, err := w.client.Do(w.request(call{target: w.url("/" + url.PathEscape(name)), headers: []string{"Authorization", "Bearer {{cred_main}}"}}))
 			if err != nil && name == "wrong encoding" {
-				return // the connection ended: nothing came back
+				return // the connection ended without an answer
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -168,7 +168,7 @@ func TestEchoedSecretsAreScrubbed(t *testing.T) {
 			}
 			switch name {
 			case "name of a header", "name of a header, in hex", "name of a trailer", "early hints", "wrong encoding":
-			case "encoding that can not be read", "two encodings":
+			case "encoding that cannot be read", "two encodings":
 				if (answer{resp, string(body)}).code() != "upstream_unreachable" {
 					t.Errorf("%d %s", resp.StatusCode, body)
 				}
@@ -206,7 +206,7 @@ func TestScrubbingCanBeOff(t *testing.T) {
 	}
 }
 
-// TestEndpointsWithoutCredentialsPassAnswers has a target answer with a value of the project that the endpoint may not use.
+// TestEndpointsWithoutCredentialsPassAnswers lets a target answer with a value that the endpoint may not use.
 func TestEndpointsWithoutCredentialsPassAnswers(t *testing.T) {
 	w := run(t, setup{open: true, manifests: passThrough, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "br")
@@ -217,9 +217,9 @@ func TestEndpointsWithoutCredentialsPassAnswers(t *testing.T) {
 	}
 }
 
-// TestCanaryIsNowhere looks for the values in all that the proxy says: log, metrics, profiles, health.
+// TestCanaryIsNowhere searches all output of the proxy for the values: log, metrics, traces, profiles, health.
 func TestCanaryIsNowhere(t *testing.T) {
-	spans := &logtest.Buffer{} // what a collector is sent
+	spans := &logtest.Buffer{} // the data for the collector
 	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(spans, r.Body)
 		w.Header().Set("Content-Type", "application/x-protobuf")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// notes is a target that keeps what it is sent, and gives it out to the next caller.
+// notes returns a target that stores a value, and returns it to the next caller.
 func notes() http.Handler {
 	var mu sync.Mutex
 	var kept string
@@ -31,13 +31,13 @@ func TestStoredSecretsAreScrubbed(t *testing.T) {
 	for _, write := range []call{
 		{method: "POST", target: w.url("/"), body: "{{cred_other}}", headers: []string{"X-Use-Body-Templating", "true", "Content-Type", "text/plain"}},
 		{method: "POST", target: w.url("/"), headers: []string{"X-Note", "{{cred_other}}"}},
-		{method: "POST", target: w.url("/narrow/"), headers: []string{"X-Note", "{{cred_narrow}}"}}, // which may not go to the path that is read
+		{method: "POST", target: w.url("/narrow/"), headers: []string{"X-Note", "{{cred_narrow}}"}}, // not allowed for the path of the later read
 	} {
 		if got := w.do(write); got.StatusCode != http.StatusOK {
 			t.Fatalf("%d %s", got.StatusCode, got.body)
 		}
 		for _, with := range []string{"Bearer {{cred_main}}", ""} {
-			// A part of an answer could begin within the value, and brotli cannot be searched.
+			// A range could begin within the value, and the proxy cannot decode brotli.
 			got := w.do(call{target: w.url("/"), headers: []string{"Authorization", with, "Range", "bytes=10-", "Accept-Encoding", "br, gzip;q=0.5"}})
 			if got.body != "note: [redacted]." || got.Header.Get("X-Note") != "[redacted]" {
 				t.Errorf("read with %q: %q, %q", with, got.body, got.Header.Get("X-Note"))

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// TestEventsArriveOneByOne sends each event only when the one before has arrived.
+// TestEventsArriveOneByOne sends each event only after the previous one has arrived.
 func TestEventsArriveOneByOne(t *testing.T) {
 	for _, with := range []string{"", "{{cred_main}}"} {
 		next := make(chan struct{})
@@ -78,7 +78,7 @@ func TestIdleStreamsAreKept(t *testing.T) {
 	if line, err := lines.ReadString('\n'); line != "first\n" || resp.ProtoMajor != 2 {
 		t.Fatalf("%q %v, HTTP/%d", line, err, resp.ProtoMajor)
 	}
-	<-time.After(200 * time.Millisecond) // the silence itself is what is tested
+	<-time.After(200 * time.Millisecond) // the test needs a silent stream
 	close(goOn)
 	if line, err := lines.ReadString('\n'); line != "second\n" {
 		t.Fatalf("%q %v", line, err)
@@ -132,7 +132,7 @@ func TestHTTP2BothWays(t *testing.T) {
 func TestContinueComesFromTheTarget(t *testing.T) {
 	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/refuse" {
-			w.WriteHeader(http.StatusForbidden) // without reading: nobody is told to go on
+			w.WriteHeader(http.StatusForbidden) // does not read the body, so net/http sends no 100 Continue
 			return
 		}
 		echo(w, r)
@@ -181,7 +181,7 @@ func TestEarlyAnswer(t *testing.T) {
 	defer func() { _ = feed.Close() }()
 	r := w.request(call{method: "POST", target: w.url("/")})
 	r.Body, r.ContentLength = body, -1
-	go func() { _, _ = feed.Write([]byte("begin")) }() // and never an end
+	go func() { _, _ = feed.Write([]byte("begin")) }() // and never ends the body
 	resp, err := w.client.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +251,7 @@ func TestCallerGoneCancelsTheTarget(t *testing.T) {
 	}
 }
 
-// TestBytesAreExact sends random bytes both ways, with lengths and without.
+// TestBytesAreExact sends random bytes in both directions, with and without a Content-Length.
 func TestBytesAreExact(t *testing.T) { exact(t, 16<<20) }
 
 func exact(t *testing.T, size int64) {
@@ -295,8 +295,8 @@ func exact(t *testing.T, size int64) {
 	check(w.request(call{target: w.url("/")}), fmt.Sprintf("0 %x", sha256.Sum256(nil)))
 }
 
-// TestLongBytesAreExact sends 1 GiB each way, and holds the process to 64 MiB: of both ends and the proxy
-// together.
+// TestLongBytesAreExact sends 1 GiB in each direction. The process, which contains both ends and the proxy, must stay
+// below 64 MiB.
 func TestLongBytesAreExact(t *testing.T) {
 	if os.Getenv("LECTERN_LONG") != "1" {
 		t.Skip("set LECTERN_LONG=1")

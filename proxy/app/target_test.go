@@ -48,7 +48,7 @@ func newAuthority(t testing.TB) *authority {
 	return &authority{key, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
 }
 
-// certificate makes one for names, that ends at end.
+// certificate returns a certificate for names that expires at end.
 func (a *authority) certificate(t testing.TB, end time.Time, names ...string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -67,7 +67,7 @@ func (a *authority) certificate(t testing.TB, end time.Time, names ...string) tl
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// target is a third party, on loopback, that counts who connects.
+// target is a third party on loopback that counts its connections.
 type target struct {
 	*httptest.Server
 	port     string
@@ -88,7 +88,7 @@ func (l counting) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// newTarget starts one with a certificate for *.lectern.test, that speaks HTTP/2 where second is set.
+// newTarget starts a target with a certificate for *.lectern.test, and with HTTP/2 if second is set.
 func newTarget(t testing.TB, a *authority, secure, second bool, h http.Handler) *target {
 	t.Helper()
 	s := &target{Server: httptest.NewUnstartedServer(h)}

@@ -1,6 +1,5 @@
-// Package explain owns the answer to "why is this refused, and by what": which rule of a policy lets a given
-// request through, or keeps it. It runs the proxy's own code up to the moment of sending, and so calls nobody
-// and says the same as the proxy.
+// Package explain reports which rule of a policy allows or refuses a given request. It runs the proxy's own code up to
+// the point of sending. So it gives the same decision as the proxy, and calls no target.
 package explain
 
 import (
@@ -15,13 +14,13 @@ import (
 	"github.com/lectern-dev/lectern/proxy/policy"
 )
 
-// Question is a request that somebody may send.
+// Question describes a request.
 type Question struct {
-	// Project and Environment are those of X-Project-ID and X-Environment.
+	// Project and Environment are the values of X-Project-ID and X-Environment.
 	Project, Environment string
 	// Origin is the Origin header; "" for none.
 	Origin string
-	// Keyed says that the request bears an API key that is good for the project, with the scope proxy:use.
+	// Keyed reports that the request has a valid API key for the project, with the scope proxy:use.
 	Keyed bool
 	// Method; "" is GET.
 	Method string
@@ -35,26 +34,26 @@ type Question struct {
 
 // Report is the answer.
 type Report struct {
-	// Allowed says that the request would be sent. Whether its address is a public one is only known when
-	// it is looked up.
+	// Allowed reports that the proxy would send the request. The check for public addresses comes later, after the
+	// name is resolved.
 	Allowed bool
-	// Code and Message are what the caller would be told otherwise.
+	// Code and Message are the error that the caller would get otherwise.
 	Code, Message string
-	// Why says more about a refusal than the caller is told.
+	// Why gives details of a refusal that the caller does not see.
 	Why string
-	// Preflight says that the request is one: granted when Allowed.
+	// Preflight reports that the request is a preflight that the proxy grants.
 	Preflight bool
-	// Endpoint is the one that allows the request, or that comes nearest to it; "" for none.
+	// Endpoint is the endpoint that allows the request, or that comes closest to it; "" for none.
 	Endpoint string
-	// Target is what destinations are matched against: the normalised scheme://host[:port]/path.
+	// Target is the normalised scheme://host[:port]/path that destinations are matched against.
 	Target string
-	// Credentials are the ids that would be used.
+	// Credentials are the ids that the request would use.
 	Credentials []string
-	// Verdicts is what each endpoint of the project and environment says, one line each, the best first.
+	// Verdicts are the verdicts of all endpoints of the project and environment, one line each, the best first.
 	Verdicts []string
 }
 
-// Ask answers a question by a policy. It calls nobody. The error is a question that is no HTTP request.
+// Ask answers a question by a policy. It calls no target. It fails if the question does not describe an HTTP request.
 func Ask(s *policy.Snapshot, q Question) (Report, error) {
 	if q.Method == "" {
 		q.Method = http.MethodGet
@@ -91,7 +90,7 @@ func Ask(s *policy.Snapshot, q Question) (Report, error) {
 	return report, nil
 }
 
-// String gives the report as lines for people.
+// String returns the report as lines of text.
 func (r Report) String() string {
 	var b strings.Builder
 	switch {

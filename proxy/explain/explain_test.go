@@ -50,7 +50,7 @@ func TestAsk(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.in.Project, tt.in.Environment = "p", "prod"
-			for range 2 { // asking changes nothing
+			for range 2 { // Ask changes no state
 				report, err := explain.Ask(s, tt.in)
 				if err != nil {
 					t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package hostname owns the canonical spelling of a host. Rules and targets are compared in it, so that different
-// spellings of one host cannot lead to different decisions.
+// Package hostname defines the canonical spelling of a host. The proxy compares rules and targets in this spelling, so
+// different spellings of one host cannot lead to different decisions.
 package hostname
 
 import (
@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// The faults of a host. Each continues a sentence about the URL that the host is part of, holds nothing of the URL,
-// and may be shown to the caller.
+// The errors of Normal. Each text continues a sentence about the URL of the host. It contains nothing of the URL, so
+// callers may see it.
 var (
 	ErrInvalid = errors.New("has a host that is no name and no address")
 	ErrMissing = errors.New("has no host")
@@ -21,10 +21,10 @@ var (
 	ErrIPv4    = errors.New("has an IP address in an unusual form")
 )
 
-// Normal returns the canonical spelling of a host, or why it is refused:
+// Normal returns the canonical spelling of a host, or one of the errors above:
 //
 //   - an IPv4 address in four decimal numbers
-//   - an IPv6 address, given in brackets, without them in the form of RFC 5952
+//   - an IPv6 address, which must be in brackets: without brackets, in the form of RFC 5952
 //   - a name in lower-case ASCII, mapped and checked by UTS #46, without a trailing dot
 func Normal(host string) (string, error) {
 	if inside, ok := strings.CutPrefix(host, "["); ok {
@@ -77,7 +77,7 @@ func Normal(host string) (string, error) {
 	return name, nil
 }
 
-// isPlainName reports whether IDNA would neither map nor check anything in a lower-case name.
+// isPlainName reports whether a lower-case name contains nothing that IDNA would map or check.
 func isPlainName(name string) bool {
 	for i := range len(name) {
 		if name[i] >= utf8.RuneSelf {

@@ -15,13 +15,13 @@ import (
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
-// Build makes a snapshot of objects, all or nothing. The error joins a [*Fault] for each thing that is wrong;
-// warnings are faults that do not keep the rest from working. The snapshot owns copies of the values.
+// Build returns a snapshot of all objects, or none. The error joins a [*Fault] for each mistake. Warnings are faults
+// that do not prevent the snapshot. The snapshot owns copies of the values.
 func Build(o Objects) (s *policy.Snapshot, warnings []*Fault, err error) {
 	s, faults, warnings := BuildEach(o)
 	var errs []error
 	for _, f := range faults {
-		if f.Cause != CredentialFaulty { // which follows from another
+		if f.Cause != CredentialFaulty { // the Credential has a fault of its own
 			errs = append(errs, f)
 		}
 	}
@@ -32,16 +32,16 @@ func Build(o Objects) (s *policy.Snapshot, warnings []*Fault, err error) {
 	return s, warnings, nil
 }
 
-// BuildEach makes a snapshot of those objects that nothing is wrong with: each is judged on its own, and what
-// is wrong with one keeps that one out of force and no other. It returns the faults in the order of the
-// objects, Projects, Secrets, Credentials and endpoints, and warnings, which keep nothing out.
+// BuildEach returns a snapshot of the valid objects. A fault of one object excludes that object and no other. It returns
+// the faults in the order of the objects (Projects, Secrets, Credentials, endpoints), and warnings, which exclude
+// nothing.
 //
-//   - Of objects that claim the same, the first stands: give the older ones first.
-//   - An endpoint that names a credential which is missing, faulty or not granted stays in force without it.
-//   - Where a Project of an object's project is among the objects, the object has to be in its namespace or in
-//     one that the Project allows. With [Objects.RequireProject] there has to be one.
-//   - A credential's id means the Credential of the endpoint's own namespace, or else the first one of another
-//     namespace that grants its use.
+//   - Of several objects that claim the same name or id, the first wins. So pass older objects first.
+//   - An endpoint stays in force without the credentials that are missing, faulty or not granted to it.
+//   - If a Project declares an object's project, the object must be in the Project's namespace or in one that the
+//     Project allows. With [Objects.RequireProject] a Project must declare it.
+//   - A credential's id means the Credential in the endpoint's own namespace. Without one, it means the first
+//     Credential of another namespace that grants its use.
 //
 // The snapshot owns copies of the values.
 func BuildEach(o Objects) (s *policy.Snapshot, faults, warnings []*Fault) {
@@ -65,7 +65,7 @@ func BuildEach(o Objects) (s *policy.Snapshot, faults, warnings []*Fault) {
 	}
 	s, err := policy.NewSnapshot(b.endpoints, b.credentials)
 	if err != nil {
-		panic(err) // names and ids were held to be unique above
+		panic(err) // cannot happen: the builder checked that names and ids are unique
 	}
 	return s, b.faults, b.warnings
 }
@@ -76,12 +76,13 @@ type credentialKey struct{ project, environment, id string }
 type claim struct {
 	namespace, name string
 	allowed         []string           // the other namespaces that may use it
-	inForce         *policy.Credential // nil: something is wrong with it
+	inForce         *policy.Credential // nil: the Credential has a fault
 }
 
+// builder collects the parts of a snapshot, object by object.
 type builder struct {
-	at func(field string) Place // of the object in hand
-	of ObjectKey
+	at func(field string) Position // of the current object
+	of ObjectKey                   // the current object
 
 	requireProject bool
 
@@ -96,8 +97,8 @@ type builder struct {
 	warnings    []*Fault
 }
 
-// begin takes an object in hand. It is false for one whose name is taken.
-func (b *builder) begin(kind string, m Metadata, at func(string) Place) bool {
+// begin makes an object the current one. It reports false if another object has the name.
+func (b *builder) begin(kind string, m Metadata, at func(string) Position) bool {
 	b.of, b.at = ObjectKey{kind, m.Namespace, m.Name}, at
 	if m.Name == "" || len(m.Name) > 253 || strings.Contains(m.Name, "/") {
 		b.fault(Invalid, "metadata.name", "is to have 1 to 253 characters, and no slash")
@@ -113,7 +114,7 @@ func (b *builder) begin(kind string, m Metadata, at func(string) Place) bool {
 func (b *builder) newFault(cause Cause, field, format string, args ...any) *Fault {
 	f := &Fault{Object: b.of.Kind + "/" + b.of.Name, Of: b.of, Cause: cause, Reason: field + ": " + fmt.Sprintf(format, args...)}
 	if b.at != nil {
-		f.Place = b.at(field)
+		f.Position = b.at(field)
 	}
 	return f
 }
@@ -132,9 +133,9 @@ func (b *builder) checkIdentifier(field, value string) {
 	}
 }
 
-func (b *builder) checkCount(field string, count, most int) {
-	if count > most {
-		b.fault(Invalid, field, "has %d; allowed: up to %d", count, most)
+func (b *builder) checkCount(field string, count, limit int) {
+	if count > limit {
+		b.fault(Invalid, field, "has %d; allowed: up to %d", count, limit)
 	}
 }
 
@@ -150,7 +151,7 @@ func (b *builder) project(o *Project) {
 	b.projects[o.Spec.ProjectID] = o
 }
 
-// checkGrant adds a fault when the object in hand may not be of the project that it names.
+// checkGrant adds a fault when the current object may not belong to the project that it names.
 func (b *builder) checkGrant(project string) {
 	switch p := b.projects[project]; {
 	case p == nil && b.requireProject:
@@ -161,8 +162,8 @@ func (b *builder) checkGrant(project string) {
 	}
 }
 
-// Granted reports whether an object of a namespace may refer to one of the namespace owner that allows those in
-// allowed, "*" being all.
+// Granted reports whether an object in namespace may refer to an object in owner that allows the namespaces in allowed.
+// "*" allows all.
 func Granted(namespace, owner string, allowed []string) bool {
 	return namespace == owner || slices.Contains(allowed, namespace) || slices.Contains(allowed, "*")
 }
@@ -188,7 +189,7 @@ func (b *builder) credential(o *Credential) {
 	}
 	b.headers(c, o)
 	c.Value = b.value(o)
-	if named && granted { // a Credential that may not be of the project claims none of its ids
+	if named && granted { // a Credential that may not belong to the project cannot claim its ids
 		b.claim(c, o, len(b.faults) == before)
 	}
 	if len(b.faults) > before {
@@ -198,7 +199,7 @@ func (b *builder) credential(o *Credential) {
 	b.credentials = append(b.credentials, c)
 }
 
-// headers takes the headers that a credential may stand in.
+// headers reads the headers that may hold a credential.
 func (b *builder) headers(c *policy.Credential, o *Credential) {
 	const field = "spec.headers"
 	b.checkCount(field, len(o.Spec.Headers), MaxHeaders)
@@ -217,7 +218,7 @@ func (b *builder) headers(c *policy.Credential, o *Credential) {
 	}
 }
 
-// claim enters the Credential in hand under its id, unless an earlier one of its namespace has that id.
+// claim registers the current Credential under its id, unless an earlier one of its namespace has that id.
 func (b *builder) claim(c *policy.Credential, o *Credential, faultless bool) {
 	key := credentialKey{c.Project, c.Environment, c.ID}
 	for _, earlier := range b.claims[key] {
@@ -263,12 +264,12 @@ func (b *builder) value(o *Credential) secret.Value {
 	return secret.Value{}
 }
 
-// destinations makes the rules of spec.destinations.
+// destinations returns the rules of spec.destinations.
 func (b *builder) destinations(specs []RuleSpec) []policy.Rule {
 	const field = "spec.destinations"
 	rules := b.rules(field, specs)
 	if len(rules) < len(specs) {
-		return rules // what is wrong with the others was said
+		return rules // rules added the faults of the others
 	}
 	for i, r := range rules {
 		if r.CrossesHost() {

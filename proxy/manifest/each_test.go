@@ -10,8 +10,8 @@ import (
 	"github.com/lectern-dev/lectern/proxy/policy"
 )
 
-// objects are those of two namespaces: a, which has the project, its credential and an endpoint, and b,
-// which has an endpoint that uses a's credential.
+// objects returns objects of two namespaces. Namespace a has the project, its credential and an endpoint. Namespace b
+// has an endpoint that uses a's credential.
 func objects() manifest.Objects {
 	in := func(namespace, name string) manifest.Metadata {
 		return manifest.Metadata{Namespace: namespace, Name: name}
@@ -33,7 +33,7 @@ func objects() manifest.Objects {
 	}
 }
 
-// What is wrong with one object keeps out that one, and no other.
+// TestBuildEach checks that a fault of one object excludes that object and no other.
 func TestBuildEach(t *testing.T) {
 	type fault struct {
 		Of    manifest.ObjectKey
@@ -48,7 +48,7 @@ func TestBuildEach(t *testing.T) {
 		name string
 		in   func(o *manifest.Objects)
 		want []fault
-		uses map[string][]string // what is in force: endpoints, and the credentials that each may use
+		uses map[string][]string // the endpoints in force, and the credentials that each may use
 	}{
 		{"all is well", func(*manifest.Objects) {}, nil, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
 		{"an endpoint's pattern", func(o *manifest.Objects) { o.Endpoints[0].Spec.Origins = []manifest.RuleSpec{{Pattern: "("}} },
@@ -98,7 +98,7 @@ func TestBuildEach(t *testing.T) {
 			older.Metadata.Name = "older"
 			o.Credentials = append([]manifest.Credential{older}, o.Credentials...)
 		}, []fault{{credential, manifest.Duplicate}}, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
-		{"who may not be of the project takes none of its ids", func(o *manifest.Objects) {
+		{"a credential outside the project claims none of its ids", func(o *manifest.Objects) {
 			older := o.Credentials[0]
 			older.Metadata.Namespace = "c"
 			o.Credentials = append([]manifest.Credential{older}, o.Credentials...)
@@ -152,7 +152,8 @@ func TestBuildEach(t *testing.T) {
 	}
 }
 
-// A credential's id means the one of the endpoint's own namespace, whatever others grant, and however old theirs is.
+// TestCredentialOfTheOwnNamespace checks that an endpoint uses the credential of its own namespace, even if another
+// namespace grants an older one.
 func TestCredentialOfTheOwnNamespace(t *testing.T) {
 	const own, foreign = "value-of-b-itself", "value-of-a-stranger"
 	credentialIn := func(namespace string, allowed ...string) manifest.Credential {
@@ -168,7 +169,7 @@ func TestCredentialOfTheOwnNamespace(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*manifest.Objects)
-		want   string // what b's endpoint sends; "" for nothing
+		want   string // the value that b's endpoint sends; "" for none
 	}{
 		{"both", func(*manifest.Objects) {}, own},
 		{"the own one is not in force", func(o *manifest.Objects) { o.Secrets = o.Secrets[:1] }, ""},
@@ -198,7 +199,8 @@ func TestCredentialOfTheOwnNamespace(t *testing.T) {
 	}
 }
 
-// What an endpoint is told of a credential that is not granted is what it is told of one that does not exist.
+// TestCredentialsOfOthersAreNotTold checks that the faults of a credential that is not granted, and of one that does not
+// exist, have the same text.
 func TestCredentialsOfOthersAreNotTold(t *testing.T) {
 	said := func(change func(*manifest.Objects)) (told []string) {
 		o := objects()

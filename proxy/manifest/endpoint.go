@@ -78,11 +78,11 @@ func (b *builder) endpoint(o *ProxyEndpoint) {
 	}
 }
 
-// uses lets the endpoint use those of its credentials that are in force and granted to it. What is wrong with
-// the others is a fault that keeps the endpoint from nothing else.
+// uses adds the credentials that are in force and granted to the endpoint. It adds a fault for each of the others, and
+// these faults do not exclude the endpoint.
 func (b *builder) uses(e *policy.Endpoint, o *ProxyEndpoint) {
 	anyHost := len(o.Spec.Credentials) > 0 && slices.ContainsFunc(e.Destinations, func(r policy.Rule) bool {
-		return r.AllowsAnyHost() && !r.CrossesHost() // which was said
+		return r.AllowsAnyHost() && !r.CrossesHost() // destinations added the fault of a rule that crosses the host
 	})
 	for i, id := range o.Spec.Credentials {
 		field := fmt.Sprintf("spec.credentials[%d]", i)
@@ -104,8 +104,8 @@ func (b *builder) uses(e *policy.Endpoint, o *ProxyEndpoint) {
 	}
 }
 
-// resolve returns the Credential that an id means to the endpoints of a namespace: the namespace's own, whether it
-// is in force or not, or else the first of another namespace that grants its use. It returns nil when there is none.
+// resolve returns the Credential that an id means for the endpoints of a namespace. That is the namespace's own, in
+// force or not, and otherwise the first of another namespace that grants its use. It returns nil when there is none.
 func (b *builder) resolve(namespace string, key credentialKey) *claim {
 	var granted *claim
 	for _, c := range b.claims[key] {
@@ -127,8 +127,8 @@ func (b *builder) limits(e *policy.Endpoint, l LimitsSpec) {
 		{"requestsPerSecond", int64(l.RequestsPerSecond)}, {"burst", int64(l.Burst)}, {"concurrent", int64(l.Concurrent)},
 		{"requestBytes", l.RequestBytes}, {"responseBytes", l.ResponseBytes},
 	} {
-		const most = 1 << 50
-		if n.value < 0 || n.value > most || !strings.HasSuffix(n.field, "Bytes") && n.value > 1_000_000 {
+		const largest = 1 << 50
+		if n.value < 0 || n.value > largest || !strings.HasSuffix(n.field, "Bytes") && n.value > 1_000_000 {
 			b.fault(Invalid, "spec.limits."+n.field, "is out of range: %d", n.value)
 		}
 	}

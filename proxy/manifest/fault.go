@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Cause is what kind of thing is wrong, for those who report on objects.
+// Cause is the kind of a fault, for programs that report it in an object's status.
 type Cause uint8
 
 // The causes.
 const (
 	// Invalid: a field's value is not allowed.
 	Invalid Cause = iota
-	// Duplicate: an object before this one claims the same.
+	// Duplicate: an earlier object has the same name or id.
 	Duplicate
 	// SecretMissing: there is no Secret of that name in the Credential's namespace.
 	SecretMissing
@@ -20,36 +20,37 @@ const (
 	SecretKeyMissing
 	// ValueInvalid: the value in the Secret is empty or too long.
 	ValueInvalid
-	// CredentialMissing: an endpoint names a credential that its project and environment do not have, or that
-	// belongs to another namespace and is not granted. The two are told alike, so that nobody can ask what others have.
+	// CredentialMissing: an endpoint names a credential that does not exist in its project and environment, or that
+	// another namespace does not grant. Both have one text, so that a namespace cannot probe for the credentials of
+	// others.
 	CredentialMissing
-	// CredentialFaulty: an endpoint names a credential that is not in force itself.
+	// CredentialFaulty: an endpoint names a credential that is not in force.
 	CredentialFaulty
 	// NotGranted: the object's project belongs to another namespace, which does not list this one in
 	// allowedNamespaces.
 	NotGranted
-	// NotDeclared: no Project declares the object's project, and one has to.
+	// NotDeclared: no Project declares the object's project, although one is required.
 	NotDeclared
 )
 
-// ObjectKey names an object.
+// ObjectKey identifies an object.
 type ObjectKey struct{ Kind, Namespace, Name string }
 
-// Fault is one thing that is wrong with manifests. It never holds a Secret's value.
+// Fault is one mistake in manifests. It never contains a Secret's value.
 type Fault struct {
-	Place  Place
-	Object string // kind/name
-	Reason string // begins with the field
-	// Of and Cause say the same for programs.
+	Position Position
+	Object   string // kind/name
+	Reason   string // begins with the field
+	// Of and Cause give the object and the kind of fault to programs.
 	Of    ObjectKey
 	Cause Cause
 }
 
-// Error gives file, line, object and reason.
+// Error returns file, line, object and reason.
 func (f *Fault) Error() string {
 	var b strings.Builder
-	if f.Place.File != "" {
-		fmt.Fprintf(&b, "%s:%d: ", f.Place.File, f.Place.Line)
+	if f.Position.File != "" {
+		fmt.Fprintf(&b, "%s:%d: ", f.Position.File, f.Position.Line)
 	}
 	if f.Object != "" {
 		b.WriteString(f.Object + ": ")

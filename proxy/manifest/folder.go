@@ -16,8 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/proxy/policy"
 )
 
-// Load reads the .yaml and .yml files of a folder, not those of folders within, into a snapshot. The error
-// joins a [*Fault] for each thing that is wrong with them.
+// Load reads the .yaml and .yml files of a folder into a snapshot. It does not read subfolders. The error joins a
+// [*Fault] for each mistake.
 func Load(folder string) (*policy.Snapshot, []*Fault, error) {
 	files, err := read(folder)
 	if err != nil {
@@ -27,7 +27,7 @@ func Load(folder string) (*policy.Snapshot, []*Fault, error) {
 	return build(files)
 }
 
-// file is one that was read.
+// file is the content of a manifest file.
 type file struct {
 	name string
 	text []byte
@@ -44,7 +44,7 @@ func read(folder string) ([]file, error) {
 		if ext := filepath.Ext(name); strings.HasPrefix(name, ".") || ext != ".yaml" && ext != ".yml" {
 			continue
 		}
-		// Stat, as mounted files are symbolic links.
+		// Kubernetes mounts files as symbolic links, which Stat follows.
 		path := filepath.Join(folder, name)
 		info, err := os.Stat(path)
 		if err != nil {
@@ -54,7 +54,7 @@ func read(folder string) ([]file, error) {
 			continue
 		}
 		if info.Size() > MaxFile {
-			return nil, &Fault{Place: Place{name, 1}, Reason: fmt.Sprintf("has %d bytes; allowed: up to %d", info.Size(), MaxFile)}
+			return nil, &Fault{Position: Position{name, 1}, Reason: fmt.Sprintf("has %d bytes; allowed: up to %d", info.Size(), MaxFile)}
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -87,15 +87,15 @@ type Folder struct {
 	log   *slog.Logger
 	every time.Duration
 
-	stats   string            // of the files when they were last read
-	settled time.Time         // when stats tells all: file times are no finer than that
-	seen    [sha256.Size]byte // of their content
-	loaded  atomic.Int64      // snapshots put in force
-	refused atomic.Int64      // changes that were refused
-	failing atomic.Pointer[string]
+	stats   string                 // names, sizes and times of the files when they were last read
+	settled time.Time              // from then on, equal stats mean equal files; see settle
+	seen    [sha256.Size]byte      // hash of the files' content
+	loaded  atomic.Int64           // snapshots put in force
+	refused atomic.Int64           // changes refused
+	failing atomic.Pointer[string] // why the current files are not in force; nil: they are
 }
 
-// NewFolder loads the folder at path into store. The error says what is wrong with it.
+// NewFolder loads the folder at path into store. The error lists the faults of its manifests.
 func NewFolder(path string, store *policy.Store, every time.Duration, log *slog.Logger) (*Folder, error) {
 	f := &Folder{path: path, store: store, log: log, every: every}
 	files, err := read(path)
@@ -107,7 +107,7 @@ func NewFolder(path string, store *policy.Store, every time.Duration, log *slog.
 	return f, f.apply(context.Background(), files)
 }
 
-// Run looks for changes until ctx ends. A change that is faulty is logged once, and what was in force stays.
+// Run polls for changes until ctx ends. It logs a faulty change once, and keeps the previous snapshot in force.
 func (f *Folder) Run(ctx context.Context) {
 	ticker := time.NewTicker(f.every)
 	defer ticker.Stop()
@@ -121,8 +121,8 @@ func (f *Folder) Run(ctx context.Context) {
 	}
 }
 
-// look applies the folder when it is another than before, and the same when read twice: a writer may be in
-// the middle of it.
+// look applies the folder when its content has changed and two reads of it are equal. A writer may be changing several
+// files.
 func (f *Folder) look(ctx context.Context) {
 	stats, err := stat(f.path)
 	if err != nil {
@@ -145,7 +145,7 @@ func (f *Folder) look(ctx context.Context) {
 	content := sum(files)
 	if content == f.seen {
 		if f.failingRead() {
-			f.failing.Store(nil) // the folder can be read again, and is as it was
+			f.failing.Store(nil) // the folder is readable again, and unchanged
 		}
 		return
 	}
@@ -161,10 +161,10 @@ func (f *Folder) look(ctx context.Context) {
 	}
 }
 
-// settle is how long after a change of file times another one may not show in them.
+// settle is the assumed resolution of file times: a second change within this time may leave them equal.
 const settle = 2 * time.Second
 
-// stat describes the folder's files without reading them.
+// stat returns names, sizes and times of the folder's files.
 func stat(folder string) (string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -179,13 +179,14 @@ func stat(folder string) (string, error) {
 	return b.String(), nil
 }
 
-// wipe overwrites what was read: Secrets are among it.
+// wipe overwrites the content of files, which may be Secrets.
 func wipe(files []file) {
 	for _, f := range files {
 		clear(f.text)
 	}
 }
 
+// failingRead reports whether the folder could not be read.
 func (f *Folder) failingRead() bool {
 	why := f.failing.Load()
 	return why != nil && strings.HasPrefix(*why, "read the folder")
@@ -208,17 +209,17 @@ func (f *Folder) apply(ctx context.Context, files []file) error {
 	return nil
 }
 
-// fail notes that the folder cannot be applied, and says so once for each reason.
+// fail records why the folder cannot be applied. It logs each reason once.
 func (f *Folder) fail(ctx context.Context, err error) {
 	why := err.Error()
 	if last := f.failing.Swap(&why); last != nil && *last == why {
 		return
 	}
 	f.refused.Add(1)
-	f.log.LogAttrs(ctx, slog.LevelError, "manifests refused; those before stay in force", slog.String("error", why))
+	f.log.LogAttrs(ctx, slog.LevelError, "manifests refused; the previous ones stay in force", slog.String("error", why))
 }
 
-// Healthy returns nil when what lies in the folder is in force, and otherwise why it is not.
+// Healthy returns nil when the folder's current files are in force, and otherwise the reason why they are not.
 func (f *Folder) Healthy() error {
 	if why := f.failing.Load(); why != nil {
 		return errors.New(*why)
@@ -226,7 +227,7 @@ func (f *Folder) Healthy() error {
 	return nil
 }
 
-// Loads returns how many times the folder was put in force, and how many changes were refused.
+// Loads returns how many versions of the folder the store has taken, and how many changes were refused.
 func (f *Folder) Loads() (applied, refused int64) { return f.loaded.Load(), f.refused.Load() }
 
 func sum(files []file) [sha256.Size]byte {

@@ -68,7 +68,7 @@ spec:
 func write(t *testing.T, folder string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
-		// By renaming, as those who care write files.
+		// Renames the file into the folder, so that no reader sees half of it.
 		if err := os.WriteFile(filepath.Join(folder, "."+name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +252,7 @@ func TestFolderFollowsChangesAndKeepsTheLastGoodState(t *testing.T) {
 	if name() != "renamed" || f.Healthy() == nil {
 		t.Errorf("a bad file took effect: %s, %v", name(), f.Healthy())
 	}
-	// A good change beside the bad file, whose fault is another by now, is refused with it.
+	// A good change is refused together with the bad file, which has another fault by now.
 	write(t, folder, map[string]string{"a.yaml": endpointYAML})
 	write(t, folder, map[string]string{"z.yaml": "\nkind: ["})
 	eventually(t, "another refusal", func() bool { return strings.Contains(out.String(), "z.yaml:2") })

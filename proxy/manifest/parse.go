@@ -13,11 +13,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxFile is the largest file that is read, in bytes.
+// MaxFile is the largest manifest file, in bytes.
 const MaxFile = 4 << 20
 
-// Parse reads the documents of one file into o. The error joins a [*Fault] for each thing that is wrong;
-// none holds anything of a Secret's values.
+// Parse reads the documents of one file into o. The error joins a [*Fault] for each mistake. No fault contains any part
+// of a Secret's values.
 func Parse(o *Objects, file string, text []byte) error {
 	var faults []error
 	for _, d := range split(text) {
@@ -28,7 +28,7 @@ func Parse(o *Objects, file string, text []byte) error {
 	return errors.Join(faults...)
 }
 
-// document is a part of a file, with empty lines in front so that lines count as in the file.
+// document is a part of a file. It begins with empty lines, so that its line numbers are those of the file.
 type document []byte
 
 // split cuts a file at its lines "---".
@@ -60,7 +60,7 @@ func split(text []byte) []document {
 	return documents
 }
 
-// kind is what every document says of itself.
+// kind holds the fields that every document has.
 type kind struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
@@ -75,7 +75,7 @@ func parseDocument(o *Objects, file string, d document) error {
 	if err := root.Decode(&k); err != nil {
 		return faultOf(file, "", err)
 	}
-	at := func(field string) Place { return Place{file, lineOf(&root, field)} }
+	at := func(field string) Position { return Position{file, lineOf(&root, field)} }
 	switch k.APIVersion + " " + k.Kind {
 	case APIVersion + " Project":
 		var doc struct {
@@ -113,13 +113,13 @@ func parseDocument(o *Objects, file string, d document) error {
 	case "v1 Secret":
 		return parseSecret(o, file, d, at)
 	default:
-		return &Fault{Place: at("kind"), Reason: fmt.Sprintf(
+		return &Fault{Position: at("kind"), Reason: fmt.Sprintf(
 			"apiVersion %q, kind %q; allowed: %s Project, Credential or ProxyEndpoint, v1 Secret", k.APIVersion, k.Kind, APIVersion)}
 	}
 	return nil
 }
 
-func parseSecret(o *Objects, file string, d document, at func(string) Place) error {
+func parseSecret(o *Objects, file string, d document, at func(string) Position) error {
 	var doc struct {
 		kind       `yaml:",inline"`
 		Metadata   Metadata          `yaml:"metadata"`
@@ -135,8 +135,8 @@ func parseSecret(o *Objects, file string, d document, at func(string) Place) err
 	for key, text := range doc.Data {
 		v, err := base64.StdEncoding.DecodeString(strings.Map(dropSpace, text))
 		if err != nil {
-			// The decoder's own words could show a part of the value.
-			return &Fault{Place: at("data"), Object: "Secret/" + doc.Metadata.Name, Reason: fmt.Sprintf("data: the value of %q is not base64", key)}
+			// The decoder's error could contain a part of the value.
+			return &Fault{Position: at("data"), Object: "Secret/" + doc.Metadata.Name, Reason: fmt.Sprintf("data: the value of %q is not base64", key)}
 		}
 		s.Data[key] = v
 	}
@@ -172,21 +172,21 @@ var (
 	yamlPrefixes = strings.NewReplacer("yaml: ", "", "unmarshal errors:", "", "\n", " ")
 )
 
-// faultOf makes a Fault of what the YAML reader says: its line and words, without what it quotes, which may
-// be a Secret's value.
+// faultOf turns an error of the YAML decoder into a Fault with its line and text. It removes quotations from the text,
+// because they may contain a Secret's value.
 func faultOf(file, object string, err error) error {
-	f := &Fault{Place: Place{File: file, Line: 1}, Object: object}
+	f := &Fault{Position: Position{File: file, Line: 1}, Object: object}
 	text := err.Error()
 	if list, ok := errors.AsType[*yaml.TypeError](err); ok && len(list.Errors) > 0 {
 		text = list.Errors[0]
 	}
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		f.Place.Line, _ = strconv.Atoi(m[1]) // digits, by the expression
+		f.Position.Line, _ = strconv.Atoi(m[1]) // the expression only matches digits
 		text = strings.Replace(text, m[0], "", 1)
 	}
 	text = strings.TrimSpace(yamlPrefixes.Replace(text))
 	if m := yamlField.FindStringSubmatch(text); m != nil && object == "Secret" {
-		f.Reason = "there is a field here that a Secret does not have" // it may be a value at the wrong place
+		f.Reason = "there is a field here that a Secret does not have" // its name may be a misplaced value
 		return f
 	} else if m != nil {
 		f.Reason = fmt.Sprintf("there is no field %q here", m[1])
@@ -198,7 +198,7 @@ func faultOf(file, object string, err error) error {
 
 var segment = regexp.MustCompile(`([^.\[\]]+)|\[(\d+)\]`)
 
-// lineOf returns the line of a field such as "spec.destinations[1].pattern", or of what is nearest to it.
+// lineOf returns the line of a field such as "spec.destinations[1].pattern", or of its closest existing parent.
 func lineOf(root *yaml.Node, field string) int {
 	at := root
 	if at.Kind == yaml.DocumentNode && len(at.Content) > 0 {

@@ -8,17 +8,18 @@ import (
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
-// Place is where in a request a value is put.
+// Place is a part of a request that can hold a credential's value, or a set of such parts. It is the field places of a
+// Credential.
 type Place uint8
 
-// The places.
+// The parts of a request.
 const (
 	InHeader Place = 1 << iota
 	InURL
 	InBody
 )
 
-// Anywhere is all places.
+// Anywhere is the set of all parts.
 const Anywhere = InHeader | InURL | InBody
 
 var placeNames = [...]string{"header", "url", "body"}
@@ -33,7 +34,7 @@ func ParsePlace(name string) (Place, error) {
 	return 0, fmt.Errorf("%q is not a place; allowed: header, url, body", name)
 }
 
-// String names the places, joined by commas.
+// String returns the names of the parts, separated by commas.
 func (p Place) String() string {
 	var names []string
 	for i, n := range placeNames {
@@ -47,19 +48,19 @@ func (p Place) String() string {
 // MaxValue is the longest value of a credential, in bytes.
 const MaxValue = secret.MaxBytes
 
-// MinScrubbed is the shortest value that can be searched for in answers, in bytes. A shorter one can be used
-// only by endpoints that do not scrub.
+// MinScrubbed is the shortest value that the proxy searches for in answers, in bytes. Only endpoints that do not scrub
+// can use a shorter one.
 const MinScrubbed = secret.MinSearchable
 
-// Credential is a secret value, and where it may go.
+// Credential is a secret value, and the requests that it may be used for.
 type Credential struct {
 	ID           string // "cred_…", see [ValidID]
 	Project      string
 	Environment  string
 	Value        secret.Value
-	Destinations []Rule // beside the endpoint's; none: the endpoint's alone
+	Destinations []Rule // restrict the endpoint's destinations further; none: no further restriction
 	Places       Place  // 0: anywhere
-	// Headers are those that the value may stand in, in canonical form. None: any.
+	// Headers may hold the value. Their names are in canonical form. None: any.
 	Headers []string
 }
 
@@ -79,8 +80,8 @@ func (c *Credential) allowsHeader(header string) bool {
 	return len(c.Headers) == 0 || slices.Contains(c.Headers, header)
 }
 
-// fitsHeader reports whether the value can stand in a header: no line breaks and no other control characters
-// but the tab (RFC 9110, section 5.5).
+// fitsHeader reports whether a header can hold the value: it has no control character except tabs (RFC 9110,
+// section 5.5).
 func (c *Credential) fitsHeader() bool {
 	for _, b := range c.Value.Reveal() {
 		if b < ' ' && b != '\t' || b == 0x7F {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Request is the part of a request that endpoints judge.
+// Request holds the properties of a request that decide whether an endpoint allows it.
 type Request struct {
 	Origin string // the Origin header's value; "" for none
-	Keyed  bool   // it bears a key that is good for the project, with the scope proxy:use
+	Keyed  bool   // the request has a valid key for the project, with the scope proxy:use
 	Method string
 	Scheme string // of the target
 	Port   uint16 // of the target
@@ -17,43 +17,43 @@ type Request struct {
 	Uses   []Use
 }
 
-// Use is a credential that a request wants in a place.
+// Use is a placeholder of a request: a credential and the part that holds it.
 type Use struct {
 	ID     string
 	Place  Place
 	Header string // the canonical name, with InHeader
 }
 
-// Fault is why an endpoint does not allow a request. A greater one is found later: the endpoint that gets
-// furthest is the one that its callers mean.
+// Fault is the reason why an endpoint does not allow a request. Checks with greater faults come later. So the endpoint
+// with the greatest fault is most likely the one that the caller means.
 type Fault uint8
 
-// The faults, in the order in which they are looked for.
+// The faults, in the order of the checks.
 const (
-	NoEndpoint     Fault = iota // the project has none in that environment
-	BadOrigin                   // not among the origins
-	NoKey                       // access needs a key
-	BadDestination              // not among the destinations
-	BadPort                     // not among the ports
-	BadMethod                   // not among the methods
-	PlainHTTP                   // http, with a credential
-	BadCredential               // unknown, not allowed, or not for this place or destination
-	None                        // it is allowed
+	NoEndpoint     Fault = iota // the project has no endpoint in the environment
+	BadOrigin                   // the origin is not allowed
+	NoKey                       // the endpoint requires a key
+	BadDestination              // the destination is not allowed
+	BadPort                     // the port is not allowed
+	BadMethod                   // the method is not allowed
+	PlainHTTP                   // the request has a credential and uses http
+	BadCredential               // unknown, not allowed, or not for this part of the request or this destination
+	None                        // the endpoint allows the request
 )
 
 // Verdict is the decision of one endpoint about a request.
 type Verdict struct {
 	Endpoint *Endpoint
 	Fault    Fault
-	// Use is the one that is refused, with BadCredential.
+	// Use is the refused use of a credential; only set with BadCredential.
 	Use Use
-	// Why explains a BadCredential to the authors of the manifests, in the log. Callers are not told.
+	// Why explains BadCredential to the authors of the manifests, in the log. Callers never see it.
 	Why string
-	// Credentials are those of the request, each once, with None.
+	// Credentials are the credentials of the request, each once; only set with None.
 	Credentials []*Credential
 }
 
-// Judge returns the verdict of each endpoint of the project and environment, the best first.
+// Judge returns the verdict of each endpoint of the project and environment, those with the greatest fault first.
 func (s *Scope) Judge(r *Request) []Verdict {
 	if s == nil {
 		return nil
@@ -66,8 +66,8 @@ func (s *Scope) Judge(r *Request) []Verdict {
 	return verdicts
 }
 
-// Decide returns the verdict of the first endpoint that allows the request, or of the one that gets
-// furthest.
+// Decide returns the verdict of the first endpoint that allows the request. If none does, it returns the first verdict
+// with the greatest fault.
 func (s *Scope) Decide(r *Request) Verdict {
 	best := Verdict{}
 	if s == nil {
@@ -106,11 +106,11 @@ func judge(e *Endpoint, r *Request) Verdict {
 	return v
 }
 
-// judgeUses completes the verdict on a request whose credentials are all that is left to judge.
+// judgeUses completes the verdict by the last check: the credentials.
 func judgeUses(v *Verdict, r *Request) {
 	for _, use := range r.Uses {
 		c := v.Endpoint.credential(use.ID)
-		allowedURL := slices.Contains(v.Credentials, c) // an earlier use was judged; patterns are slow
+		allowedURL := slices.Contains(v.Credentials, c) // an earlier use passed; patterns are slow
 		if why := v.Endpoint.refuseUse(c, use, r.URL, allowedURL); why != "" {
 			v.Fault, v.Use, v.Why, v.Credentials = BadCredential, use, why, nil
 			return
@@ -122,8 +122,8 @@ func judgeUses(v *Verdict, r *Request) {
 	v.Fault = None
 }
 
-// refuseUse returns why the credential c, nil for an unknown one, cannot be used for a request to url; "" when it can. With
-// allowedURL, its destinations are known to allow the URL.
+// refuseUse returns the reason why a request to url may not use the credential c, and "" if it may. A nil c is an unknown
+// credential. allowedURL reports that the credential's destinations are known to allow the URL.
 func (e *Endpoint) refuseUse(c *Credential, use Use, url string, allowedURL bool) string {
 	switch {
 	case c == nil:
@@ -131,24 +131,24 @@ func (e *Endpoint) refuseUse(c *Credential, use Use, url string, allowedURL bool
 	case !c.allowsPlace(use.Place), !allowedURL && !c.allowsURL(url):
 		return fmt.Sprintf("the credential does not allow this destination, or not in the %s", use.Place)
 	case use.Place == InHeader && !c.allowsHeader(use.Header):
-		return fmt.Sprintf("the credential may stand in the headers %s, and not in %s", strings.Join(c.Headers, ", "), use.Header)
+		return fmt.Sprintf("the credential is allowed in the headers %s, and not in %s", strings.Join(c.Headers, ", "), use.Header)
 	case use.Place == InHeader && !c.fitsHeader():
-		return "the value holds a line break or another control character, and cannot stand in a header"
+		return "the value contains a line break or another control character, which a header cannot hold"
 	case !e.KeepSecrets && c.Value.Len() < MinScrubbed:
 		return fmt.Sprintf("the value has fewer than %d bytes, and the endpoint scrubs answers", MinScrubbed)
 	}
 	return ""
 }
 
-// AllowsAfter reports whether a request that the verdict allows may still go to url, which is its target with
-// the credentials in it.
+// AllowsAfter reports whether a request that the verdict allows may still go to url, its target with the values
+// inserted.
 func (v *Verdict) AllowsAfter(url string) bool {
 	return v.Endpoint.AllowsURL(url) && !slices.ContainsFunc(v.Credentials, func(c *Credential) bool {
 		return !c.allowsURL(url)
 	})
 }
 
-// WantsKey reports whether any endpoint of the project and environment that allows the origin asks for a key.
+// WantsKey reports whether any endpoint of the project and environment allows the origin and requires a key.
 func (s *Scope) WantsKey(origin string) bool {
 	return s != nil && slices.ContainsFunc(s.Endpoints, func(e *Endpoint) bool {
 		return e.Access == ByKey && e.allowsOrigin(origin)

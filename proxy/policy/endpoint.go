@@ -12,7 +12,7 @@ type Access uint8
 
 // The kinds of access.
 const (
-	ByOrigin Access = iota // by the Origin header: what browsers enforce, and other clients can forge
+	ByOrigin Access = iota // by the Origin header, which browsers enforce and other clients can forge
 	ByKey                  // by an API key with the scope proxy:use
 )
 
@@ -33,13 +33,13 @@ type Endpoint struct {
 	Origins      []Rule
 	Destinations []Rule
 	Methods      []string      // none: all
-	Credentials  []*Credential // those that may be used; of an id at most one
-	Ports        []uint16      // none: 443, and 80 where AllowHTTP
-	AllowHTTP    bool          // lets credentials go over http
-	KeepSecrets  bool          // answers are not scrubbed
-	// PassUnreadable passes answers in encodings that cannot be searched, where answers are scrubbed.
+	Credentials  []*Credential // the credentials that requests may use; ids are unique
+	Ports        []uint16      // none: 443, and 80 with AllowHTTP
+	AllowHTTP    bool          // allows credentials over http
+	KeepSecrets  bool          // does not scrub answers
+	// PassUnreadable passes answers in encodings that the proxy cannot search. It has no effect with KeepSecrets.
 	PassUnreadable bool
-	// Roots are the authorities that the target's certificate is checked against. Nil: the system's.
+	// Roots are the certificate authorities that the endpoint trusts. Nil: the system's.
 	Roots *x509.CertPool
 	// RootsID identifies Roots: equal ids mean equal certificates.
 	RootsID string
@@ -51,14 +51,14 @@ type Endpoint struct {
 	derived Derived
 }
 
-// Derived is data that a caller computed from the values of an endpoint's credentials, such as a search for them.
+// Derived is data computed from the values of an endpoint's credentials, such as a search for them.
 type Derived interface {
 	// Zero overwrites the parts that contain values.
 	Zero()
 }
 
-// Derive returns the result of derive for the endpoint's credentials. The first call makes it, and the endpoint keeps it
-// for later calls. The Snapshot overwrites it together with the values.
+// Derive returns the result of derive for the endpoint's credentials. The first call computes it, and later calls return
+// the same. The Snapshot overwrites it together with the values.
 func (e *Endpoint) Derive(derive func([]*Credential) Derived) Derived {
 	e.once.Do(func() { e.derived = derive(e.Credentials) })
 	return e.derived
@@ -72,24 +72,24 @@ func (e *Endpoint) zero() {
 	}
 }
 
-// Limits bound what an endpoint's callers can ask for. 0 is no limit.
+// Limits bound the requests of an endpoint. 0 is no limit.
 type Limits struct {
 	PerSecond     int   // requests a second
-	Burst         int   // at once, after a time of none
-	Concurrent    int   // requests at a time
-	RequestBytes  int64 // of a request's body, as sent
-	ResponseBytes int64 // of an answer's body, as read from the target
+	Burst         int   // requests at once after an idle period
+	Concurrent    int   // requests in flight
+	RequestBytes  int64 // length of a request's body, as sent
+	ResponseBytes int64 // length of an answer's body, as read from the target
 }
 
-// Timeouts bound how long a request's phases may take. 0 is no limit.
+// Timeouts bound the phases of a request. 0 is no limit.
 type Timeouts struct {
-	Connect time.Duration // to a connection, and as long again for its TLS handshake
-	Headers time.Duration // from the end of the request to the beginning of the answer
+	Connect time.Duration // until the connection exists, and as long again for its TLS handshake
+	Headers time.Duration // from the end of the request to the headers of the answer
 	Idle    time.Duration // without a byte of either body
-	Total   time.Duration // all of it
+	Total   time.Duration // the whole request
 }
 
-// The defaults of what an endpoint does not say.
+// The defaults of an endpoint.
 const (
 	DefaultConnectTimeout = 10 * time.Second
 	DefaultHeadersTimeout = 60 * time.Second
@@ -97,13 +97,13 @@ const (
 	DefaultConcurrent     = 256
 )
 
-// Scrubs reports whether answers are searched for the values of the endpoint's credentials: unless the endpoint says
-// otherwise, when it has a credential that it may send.
+// Scrubs reports whether answers are searched for the values of the endpoint's credentials. They are if the endpoint has
+// a searchable credential and does not keep secrets.
 func (e *Endpoint) Scrubs() bool {
 	return !e.KeepSecrets && slices.ContainsFunc(e.Credentials, func(c *Credential) bool { return c.Value.Len() >= MinScrubbed })
 }
 
-// allowsOrigin reports whether a request of that origin, "" for none, may use the endpoint.
+// allowsOrigin reports whether a request with the origin may use the endpoint; "" is a request without Origin.
 func (e *Endpoint) allowsOrigin(origin string) bool {
 	if origin == "" {
 		return e.Access == ByKey
@@ -129,7 +129,7 @@ func anyURL(rules []Rule, url string) bool {
 	return slices.ContainsFunc(rules, func(r Rule) bool { return r.allowsURL(url) })
 }
 
-// credential returns the credential of that id that the endpoint may use, nil when there is none.
+// credential returns the endpoint's credential with the id, nil when there is none.
 func (e *Endpoint) credential(id string) *Credential {
 	i := slices.IndexFunc(e.Credentials, func(c *Credential) bool { return c.ID == id })
 	if i < 0 {

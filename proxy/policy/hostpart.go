@@ -2,12 +2,12 @@ package policy
 
 import "regexp/syntax"
 
-// unlistedHosts are hosts that nobody allows by name: the domain invalid never resolves (RFC 6761, section 6.4).
+// unlistedHosts are hosts that no rule lists: the domain invalid never resolves (RFC 6761, section 6.4).
 var unlistedHosts = [...]string{"qzxj.invalid", "www.qzxj.invalid"}
 
-// AllowsAnyHost reports whether the rule, read as a destination, allows hosts that it does not name: whether it
-// matches https or http URLs of a host that nobody would list. A domain names its hosts. A pattern does not when
-// its host part is open (`https://[^/]+/.*`), or when that part can match the slash after the host.
+// AllowsAnyHost reports whether the rule, as a destination, allows any host. It does if it matches https or http URLs of
+// a host that no rule would list. A domain never does. A pattern does if its host part is open (`https://[^/]+/.*`), or if
+// that part can match the slash after the host.
 func (r Rule) AllowsAnyHost() bool {
 	program := r.program()
 	if program == nil {
@@ -23,9 +23,9 @@ func (r Rule) AllowsAnyHost() bool {
 	return false
 }
 
-// CrossesHost reports whether the rule is a pattern whose part before the path can match a slash:
-// `https://.*\.example\.com/` also matches https://evil.example/x.example.com/. The slash after the host has to be
-// written as such, and what stands before it has to match none: `https://[^/]+\.example\.com/`.
+// CrossesHost reports whether the rule is a pattern whose part before the path can match a slash. For example
+// `https://.*\.example\.com/` also matches https://evil.example/x.example.com/. A safe pattern has a literal slash after
+// the host, and no part before it can match a slash: `https://[^/]+\.example\.com/`.
 func (r Rule) CrossesHost() bool {
 	program := r.program()
 	if program == nil {
@@ -34,8 +34,8 @@ func (r Rule) CrossesHost() bool {
 	return crosses(program, after(program, "https://")) || crosses(program, after(program, "http://"))
 }
 
-// crosses follows what a compiled pattern reads from a state on, up to the first slash, and reports whether anything
-// but a written slash can match that.
+// crosses follows a compiled pattern from a state to the first slash of a text. It reports whether anything but a literal
+// slash can match that slash.
 func crosses(program *syntax.Prog, state []uint32) bool {
 	seen := map[uint32]bool{}
 	for len(state) > 0 {
@@ -66,7 +66,7 @@ func (r Rule) program() *syntax.Prog {
 	}
 	parsed, err := syntax.Parse(r.pattern.String(), syntax.Perl)
 	if err != nil {
-		return nil // not reached: regexp compiled it with the same flags
+		return nil // cannot happen: regexp compiled it with the same flags
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
@@ -75,10 +75,10 @@ func (r Rule) program() *syntax.Prog {
 	return program
 }
 
-// atOpenEnd holds the conditions that may hold where any text may follow.
+// atOpenEnd holds the empty-width conditions that can be true at a position before any text.
 const atOpenEnd = syntax.EmptyEndText | syntax.EmptyEndLine | syntax.EmptyWordBoundary | syntax.EmptyNoWordBoundary
 
-// after returns the instructions that a pattern continues with after it has read start from the beginning of a text.
+// after returns the instructions with which a pattern continues after it has read start at the beginning of a text.
 func after(program *syntax.Prog, start string) []uint32 {
 	previous, state := rune(-1), []uint32{uint32(program.Start)}
 	for _, r := range start {
@@ -93,8 +93,8 @@ func after(program *syntax.Prog, start string) []uint32 {
 	return state
 }
 
-// reachable returns the instructions that read a character or end the match, and that from leads to without
-// reading anything, where the given conditions hold.
+// reachable returns the instructions that the instructions in from reach without reading a character, under the given
+// conditions. It returns those that read a character or end the match.
 func reachable(program *syntax.Prog, from []uint32, conditions syntax.EmptyOp) []uint32 {
 	var found []uint32
 	seen := make([]bool, len(program.Inst))

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// originIndex finds the endpoints of all projects that allow an origin. It looks domains up, and tries each pattern once,
-// however many endpoints have it.
+// originIndex finds the endpoints of all projects that allow an origin. It looks up domains in a map. It tries each
+// pattern once, no matter how many endpoints share it.
 type originIndex struct {
 	domains  map[string][]*Endpoint
 	patterns []originPattern
@@ -39,14 +39,14 @@ func newOriginIndex(endpoints []*Endpoint) originIndex {
 	return x
 }
 
-// endpoints returns the endpoints that allow the origin, none for "". One may come more than once.
+// endpoints returns the endpoints that allow the origin, none for "". It may return an endpoint more than once.
 func (x *originIndex) endpoints(origin string) iter.Seq[*Endpoint] {
 	return func(yield func(*Endpoint) bool) {
 		if !ValidOrigin(origin) {
 			return
 		}
 		host, secure := strings.CutPrefix(origin, "https://")
-		for secure && host != "" { // a host with a port is under no domain, and equal to none
+		for secure && host != "" { // a host with a port matches no domain
 			for _, e := range x.domains[host] {
 				if !yield(e) {
 					return

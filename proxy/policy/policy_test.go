@@ -73,7 +73,7 @@ func TestPatternsMatchWhole(t *testing.T) {
 	}
 }
 
-// A rule that can match a URL of a host that nobody named allows any host.
+// TestAllowsAnyHost checks which rules match URLs of hosts that they do not name.
 func TestAllowsAnyHost(t *testing.T) {
 	for _, tt := range []struct {
 		expression string
@@ -102,7 +102,7 @@ func TestAllowsAnyHost(t *testing.T) {
 	}
 }
 
-// The host part of a destination's pattern ends at a slash that is written, and matches none itself.
+// TestCrossesHost checks which patterns can match a slash before the path.
 func TestCrossesHost(t *testing.T) {
 	for _, tt := range []struct {
 		expression string
@@ -130,7 +130,7 @@ func TestCrossesHost(t *testing.T) {
 	}
 }
 
-// Origins are those that browsers write: other spellings of a host are none.
+// TestValidOrigin checks that only the spelling of browsers is a valid origin.
 func TestValidOrigin(t *testing.T) {
 	for _, good := range []string{
 		"https://example.com", "http://localhost:3000", "https://a-b.c_d.example:8443", "http://127.0.0.1:8080", "http://[::1]:3000", "https://[2001:db8::1]",
@@ -151,7 +151,7 @@ func TestValidOrigin(t *testing.T) {
 	}
 }
 
-// The index finds what a walk over all endpoints finds.
+// TestOriginIndex compares the index with a walk over all endpoints.
 func TestOriginIndex(t *testing.T) {
 	rules := []policy.Rule{
 		domain(t, "example.com"), domain(t, "app.example.com"), domain(t, "example.org"),
@@ -203,7 +203,7 @@ func TestOriginIndex(t *testing.T) {
 	}
 }
 
-// BenchmarkPreflight asks for a destination that no endpoint allows, of ten thousand that allow the origin or others.
+// BenchmarkPreflight asks for a destination that none of ten thousand endpoints allows. Some allow the origin.
 func BenchmarkPreflight(b *testing.B) {
 	rule := func(expression string) policy.Rule {
 		r, err := policy.Pattern(expression)

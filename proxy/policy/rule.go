@@ -1,8 +1,8 @@
-// Package policy owns endpoints, credentials and the decision about a request. It
-// is pure: it looks nothing up, and the same request gets the same decision from the same [Snapshot]. Other packages
-// read endpoints and credentials, such as package manifest from a folder.
+// Package policy defines endpoints and credentials, and decides whether a request is allowed. It does no I/O: the same
+// request gets the same decision from the same [Snapshot]. Other packages read endpoints and credentials, such as package
+// manifest from a folder.
 //
-// Rules allow. A request that no rule allows is refused.
+// Rules only allow. The policy refuses a request that no rule allows.
 package policy
 
 import (
@@ -20,18 +20,17 @@ import (
 // MaxPattern is the longest pattern, in bytes.
 const MaxPattern = 1024
 
-// Rule allows origins or destinations: those of a domain, or those that a pattern matches. The zero Rule
-// allows none.
+// Rule allows the origins or destinations of a domain, or those that a pattern matches. The zero Rule allows none.
 type Rule struct {
 	domain  string // lower-case ASCII
 	pattern *regexp.Regexp
-	prefix  string // every text that the pattern matches begins with it,
-	suffix  string // and ends with this
+	prefix  string // every match of the pattern begins with it
+	suffix  string // every match of the pattern ends with it
 	source  string
 }
 
-// Domain makes a Rule of a domain: it and all its subdomains, over https on its default port. A domain
-// under which anybody can have names ("com", "co.uk", "github.io") is refused, as is an address.
+// Domain returns a Rule for a domain and all its subdomains, over https on its default port. It refuses addresses, and
+// public suffixes under which anybody can register names ("com", "co.uk", "github.io").
 func Domain(name string) (Rule, error) {
 	domain, err := hostname.Normal(strings.TrimSuffix(name, "."))
 	switch {
@@ -46,13 +45,13 @@ func Domain(name string) (Rule, error) {
 	return Rule{domain: domain, source: "domain " + domain}, nil
 }
 
-// Pattern makes a Rule of an RE2 regular expression, which has to match the whole: the Origin's value, or a
-// destination's scheme://host[:port]/path.
+// Pattern returns a Rule for an RE2 regular expression. The expression must match the whole text: the value of Origin, or
+// the scheme://host[:port]/path of a destination.
 func Pattern(expression string) (Rule, error) {
 	if expression == "" || len(expression) > MaxPattern {
 		return Rule{}, fmt.Errorf("a pattern has 1 to %d bytes", MaxPattern)
 	}
-	// Compiled alone first, so that no ")" in it can end the group around it.
+	// Compiles the expression alone first, so that a ")" in it cannot end the group around it.
 	alone, err := regexp.Compile(expression)
 	if err != nil {
 		return Rule{}, fmt.Errorf("the pattern does not compile: %w", err)
@@ -65,10 +64,10 @@ func Pattern(expression string) (Rule, error) {
 	return Rule{pattern: re, prefix: prefix, suffix: literalSuffix(expression), source: "pattern " + expression}, nil
 }
 
-// String names the rule as it was written.
+// String returns the kind and source text of the rule.
 func (r Rule) String() string { return r.source }
 
-// allowsOrigin reports whether the rule allows an Origin's value that [ValidOrigin] has accepted.
+// allowsOrigin reports whether the rule allows an origin that [ValidOrigin] has accepted.
 func (r Rule) allowsOrigin(origin string) bool {
 	if r.pattern != nil {
 		return r.matches(origin)
@@ -90,7 +89,7 @@ func (r Rule) allowsURL(url string) bool {
 	return r.covers(host)
 }
 
-// literalSuffix returns text that every whole match of a pattern ends with, "" when it finds none.
+// literalSuffix returns a text with which every match of a pattern ends, "" when it finds none.
 func literalSuffix(expression string) string {
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
@@ -105,12 +104,12 @@ func literalSuffix(expression string) string {
 	return string(parsed.Rune)
 }
 
-// matches reports whether the rule's pattern matches all of text. Most texts are ruled out by how they begin or end.
+// matches reports whether the rule's pattern matches the whole text. The prefix and suffix exclude most texts cheaply.
 func (r Rule) matches(text string) bool {
 	return strings.HasPrefix(text, r.prefix) && strings.HasSuffix(text, r.suffix) && r.pattern.MatchString(text)
 }
 
-// covers reports whether host is the domain or under it. A host with a port is neither.
+// covers reports whether host is the domain or a subdomain. A host with a port is neither.
 func (r Rule) covers(host string) bool {
 	if r.domain == "" {
 		return false
@@ -119,9 +118,9 @@ func (r Rule) covers(host string) bool {
 	return ok && (under == "" || strings.HasSuffix(under, "."))
 }
 
-// ValidOrigin reports whether value is an origin as browsers write it (RFC 6454, section 6.2): a scheme, a host
-// and a port that is not the scheme's own, nothing else, no capitals. "null" is none: any page can make a browser
-// send it. A host with a trailing dot is refused, too.
+// ValidOrigin reports whether value is an origin as browsers write it (RFC 6454, section 6.2). That is a scheme and a
+// host in lower case, and a port unless it is the scheme's default. "null" is not valid, because any page can make a browser send
+// it. Neither is a host with a trailing dot.
 func ValidOrigin(value string) bool {
 	scheme, host, ok := strings.Cut(value, "://")
 	if !ok || scheme == "" || len(value) > 512 {

@@ -7,15 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// Snapshot is all endpoints and credentials at one moment. It does not change once it is made; [Store]
-// replaces it by another.
+// Snapshot holds all endpoints and credentials at one moment. It is immutable. A [Store] replaces it with a newer one.
 type Snapshot struct {
 	endpoints   []*Endpoint
 	credentials []*Credential
 	scopes      map[scopeKey]*Scope
 	origins     originIndex
 
-	holders atomic.Int64 // the store, and each request that uses it
+	holders atomic.Int64 // reference count: the store, and each request in flight
 }
 
 type scopeKey struct{ project, environment string }
@@ -25,8 +24,9 @@ type Scope struct {
 	Endpoints []*Endpoint // by name
 }
 
-// NewSnapshot makes a Snapshot. Names of endpoints are unique, and ids among the credentials of one endpoint. The
-// credentials are all that the endpoints use; the Snapshot overwrites their values when it is no longer needed.
+// NewSnapshot returns a Snapshot. It fails unless the names of endpoints are unique, and the ids of each endpoint's
+// credentials. credentials must include all that the endpoints use. The Snapshot overwrites their values when the last
+// holder releases it.
 func NewSnapshot(endpoints []*Endpoint, credentials []*Credential) (*Snapshot, error) {
 	s := &Snapshot{endpoints: slices.Clone(endpoints), credentials: credentials, scopes: map[scopeKey]*Scope{}}
 	s.holders.Store(1)
@@ -69,10 +69,10 @@ func (s *Snapshot) AllowsOrigin(origin string) bool {
 	return false
 }
 
-// AllowsPreflight reports whether any endpoint of any project allows the origin for that destination. (A
-// preflight carries no project: the request itself is judged in full.)
+// AllowsPreflight reports whether any endpoint of any project allows the origin for the destination. A preflight carries
+// no project. The request that follows it is checked in full.
 func (s *Snapshot) AllowsPreflight(origin, url, scheme string, port uint16) bool {
-	tried := map[string]bool{} // many endpoints have the same rules
+	tried := map[string]bool{} // many endpoints share the same rules
 	for e := range s.origins.endpoints(origin) {
 		if !e.allowsPort(scheme, port) {
 			continue
@@ -93,7 +93,7 @@ func (s *Snapshot) AllowsPreflight(origin, url, scheme string, port uint16) bool
 // Discard overwrites the values of a Snapshot that was never put in force.
 func (s *Snapshot) Discard() { s.release() }
 
-// release ends one hold on the snapshot. The last one overwrites the values.
+// release drops one reference. The last release overwrites the values.
 func (s *Snapshot) release() {
 	if s.holders.Add(-1) == 0 {
 		for _, e := range s.endpoints {
@@ -105,7 +105,7 @@ func (s *Snapshot) release() {
 	}
 }
 
-// hold keeps the values until release. It reports false when they are overwritten already.
+// hold adds a reference, which keeps the values until release. It reports false if they are already overwritten.
 func (s *Snapshot) hold() bool {
 	for {
 		n := s.holders.Load()
@@ -124,8 +124,8 @@ type Store struct {
 	watch   atomic.Pointer[func(*Snapshot)]
 }
 
-// Acquire returns the Snapshot in force, and a function that releases it, which the caller calls once. The credentials
-// keep their values until then.
+// Acquire returns the Snapshot in force, and a function that releases it. The caller must call the function once. The
+// credentials keep their values until then.
 func (s *Store) Acquire() (snapshot *Snapshot, release func()) {
 	for {
 		current := s.current.Load()
@@ -138,8 +138,7 @@ func (s *Store) Acquire() (snapshot *Snapshot, release func()) {
 	}
 }
 
-// Replace puts a Snapshot in force. The values of the one before are overwritten when the last request that
-// uses them is over.
+// Replace puts a Snapshot in force. The last request that uses the previous one overwrites its values when it ends.
 func (s *Store) Replace(next *Snapshot) {
 	previous := s.current.Swap(next)
 	if previous != nil {
@@ -150,5 +149,5 @@ func (s *Store) Replace(next *Snapshot) {
 	}
 }
 
-// OnReplace has f called with each Snapshot that is put in force from now on.
+// OnReplace registers f, which Replace calls with each new Snapshot. A later call replaces f.
 func (s *Store) OnReplace(f func(*Snapshot)) { s.watch.Store(&f) }

@@ -4,7 +4,7 @@ package secret
 const (
 	// MaxBytes is the longest value.
 	MaxBytes = 16 << 10
-	// MinSearchable is the shortest value that can be searched for in answers. A shorter one would be found everywhere.
+	// MinSearchable is the shortest value that the proxy searches for in answers. Ordinary text would match a shorter one.
 	MinSearchable = 8
 )
 
@@ -29,7 +29,7 @@ func IsID(text string) bool {
 	return true
 }
 
-// IsIDByte reports whether c may stand in an id after its prefix.
+// IsIDByte reports whether an id may contain c after its prefix.
 func IsIDByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }

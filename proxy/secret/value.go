@@ -1,6 +1,5 @@
-// Package secret owns the value of a credential while the process holds it, and the form of a credential's id. A
-// value prints, logs and marshals as "[redacted]", and can be overwritten when it is no longer needed. The package
-// refuses to give a value out as a string.
+// Package secret holds the values of credentials, and defines the form of their ids. A value prints, logs and marshals
+// as "[redacted]", and can be overwritten when it is no longer needed. The package never returns a value as a string.
 package secret
 
 import (
@@ -9,25 +8,24 @@ import (
 	"log/slog"
 )
 
-// Redacted is what stands in the place of a value.
+// Redacted replaces a value wherever it would be shown.
 const Redacted = "[redacted]"
 
-// Value is a credential's value. Copies share the bytes, so that overwriting one overwrites all. The zero
-// Value is empty.
+// Value is a credential's value. Copies share the bytes, so overwriting one copy overwrites all. The zero Value is
+// empty.
 type Value struct {
-	// A function and no pointer: under a verb that does not fit, fmt prints what an unexported field's
-	// pointer points to, past all methods.
+	// A function, not a pointer: under an unsuitable verb, fmt prints the target of an unexported pointer field and
+	// calls no method.
 	bytes func() []byte
 }
 
-// New returns a Value of b, which it owns from then on.
+// New returns a Value that takes ownership of b.
 func New(b []byte) Value { return Value{func() []byte { return b }} }
 
-// Len returns how many bytes the value has.
+// Len returns the length in bytes.
 func (v Value) Len() int { return len(v.Reveal()) }
 
-// Reveal returns the bytes themselves, for those who put them where they belong. They are not to be
-// changed or kept.
+// Reveal returns the bytes themselves. The caller must not change or keep them.
 func (v Value) Reveal() []byte {
 	if v.bytes == nil {
 		return nil
@@ -35,8 +33,8 @@ func (v Value) Reveal() []byte {
 	return v.bytes()
 }
 
-// Zero overwrites the bytes, in every copy of the Value. What was made of them elsewhere (a header that
-// was sent, text that the runtime has not collected) it cannot reach.
+// Zero overwrites the bytes in every copy of the Value. It cannot reach copies of the bytes elsewhere, such as a header
+// that was sent or text that the garbage collector has not freed.
 func (v Value) Zero() { clear(v.Reveal()) }
 
 // String returns "[redacted]", or "" for an empty value.
@@ -47,16 +45,16 @@ func (v Value) String() string {
 	return Redacted
 }
 
-// GoString is String in quotes: what %#v prints.
+// GoString returns String in quotes, for %#v.
 func (v Value) GoString() string { return `"` + v.String() + `"` }
 
-// Format prints String under every verb, so that no verb (%x, %q, %d) gets at the bytes.
+// Format prints String under every verb, so that no verb (%x, %q, %d) prints the bytes.
 func (v Value) Format(f fmt.State, verb rune) {
 	text := v.String()
 	if verb == 'q' || (verb == 'v' && f.Flag('#')) {
 		text = v.GoString()
 	}
-	_, _ = io.WriteString(f, text) // fmt has nowhere to report it either
+	_, _ = io.WriteString(f, text) // Format cannot report an error
 }
 
 // MarshalText returns String, for encoders of text.

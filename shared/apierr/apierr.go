@@ -1,11 +1,10 @@
-// Package apierr owns what clients are told when a request fails: a closed set of codes, the status
-// and the context fields of each, and the JSON that carries them. All services answer errors in this
-// one shape:
+// Package apierr owns the errors that clients get: a closed set of codes, with the status, the context fields and the
+// JSON of each. All services answer errors in this one shape:
 //
 //	{"error": {"code": "entry_not_found", "message": "…"}, "entryId": "…"}
 //
-// The text for the client and the cause for the log are two things. The cause never leaves the
-// process; what is not an *Error becomes [Internal] with a fixed text.
+// An error has a message for the client and a cause for the log. The cause never leaves the process. An error that is
+// not an *Error becomes [Internal] with a fixed text.
 package apierr
 
 import (
@@ -16,7 +15,7 @@ import (
 	"time"
 )
 
-// Error is a failed request as its client sees it, with the cause that only the log sees.
+// Error is a failed request as its client sees it, with a cause that only the log shows.
 type Error struct {
 	code       Code
 	message    string
@@ -32,8 +31,8 @@ type field struct {
 	value any
 }
 
-// New makes an error with a message for the client. It panics on a code that is not in the set, as
-// only a mistake in the program can bring one.
+// New returns an error with a message for the client. It panics if the code is not in the set, which only a mistake
+// in the program can cause.
 func New(code Code, message string) *Error {
 	if _, ok := specs[code]; !ok {
 		panic("apierr: unknown code " + string(code))
@@ -50,13 +49,13 @@ func (e *Error) Status() int { return specs[e.code].status }
 // Message returns the text for the client.
 func (e *Error) Message() string { return e.message }
 
-// RetryAfter returns how long the client should wait before it tries again; 0 says nothing.
+// RetryAfter returns how long the client should wait before it retries. It is 0 if that is not known.
 func (e *Error) RetryAfter() time.Duration { return e.retryAfter }
 
 // Allow returns the value of the Allow header of a [MethodNotAllowed].
 func (e *Error) Allow() string { return e.allow }
 
-// Error gives code, message and cause: the text for the log, not for the client.
+// Error returns code, message and cause: the text for the log, not for the client.
 func (e *Error) Error() string {
 	if e.cause != nil {
 		return fmt.Sprintf("%s: %s: %v", e.code, e.message, e.cause)
@@ -64,14 +63,14 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s", e.code, e.message)
 }
 
-// LogValue gives what Error does: a log's JSON would else show the client's body, without the cause.
+// LogValue returns the text of Error. Without it, a log in JSON would show the client's body, without the cause.
 func (e *Error) LogValue() slog.Value { return slog.StringValue(e.Error()) }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.cause }
 
-// With returns a copy whose context field name is value: a string, an integer or nil. MarshalJSON writes only the fields
-// that the code carries, so that a body never has more than the contract says.
+// With returns a copy whose context field name is value: a string, an integer or nil. MarshalJSON writes only the
+// fields of the code, so that a body never has more fields than the contract.
 func (e *Error) With(name string, value any) *Error {
 	c := *e
 	c.context = make([]field, 0, len(e.context)+1)
@@ -84,7 +83,7 @@ func (e *Error) With(name string, value any) *Error {
 	return &c
 }
 
-// Has reports whether the context field name was set, also if the code does not carry it.
+// Has reports whether the context field name was set, even if bodies of the code do not have it.
 func (e *Error) Has(name string) bool {
 	_, ok := e.field(name)
 	return ok
@@ -106,15 +105,15 @@ func (e *Error) Because(cause error) *Error {
 	return &c
 }
 
-// After returns a copy that asks the client to wait d before it tries again.
+// After returns a copy that asks the client to wait d before it retries.
 func (e *Error) After(d time.Duration) *Error {
 	c := *e
 	c.retryAfter = d
 	return &c
 }
 
-// MarshalJSON gives the body: the error, then the code's context fields in the contract's order,
-// null where one was not set.
+// MarshalJSON returns the body: the error, then the code's context fields in the contract's order. A field that was
+// not set is null.
 func (e *Error) MarshalJSON() ([]byte, error) {
 	quoted := func(v any) []byte {
 		b, err := json.Marshal(v)
@@ -138,8 +137,8 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// From returns err as an *Error: the one that it wraps, or an [Internal] that hides it. err becomes the cause of the
-// result if that has none.
+// From returns err as an *Error: the one that it wraps, or an [Internal] without its text. If the result has no cause
+// yet, err becomes its cause.
 func From(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		if e.cause == nil && error(e) != err {

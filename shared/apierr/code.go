@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Code names a kind of failure. Clients branch on it; the set is closed.
+// Code names a kind of failure. Clients branch on it. The set is closed.
 type Code string
 
 // The codes of all services, in the order of the contract's tables.
@@ -30,7 +30,7 @@ const (
 	Internal                      Code = "internal"
 	Unavailable                   Code = "unavailable"
 
-	// The credential proxy's own.
+	// The codes of the credential proxy.
 	InvalidTarget         Code = "invalid_target"
 	OriginNotAllowed      Code = "origin_not_allowed"
 	DestinationNotAllowed Code = "destination_not_allowed"
@@ -40,8 +40,8 @@ const (
 	UpstreamTimeout       Code = "upstream_timeout"
 )
 
-// spec describes a code. Its status is a number here and not a constant of net/http, so that stores, which return
-// these errors, import nothing of HTTP.
+// spec describes a code. Its status is a number and not a constant of net/http, so that stores, which return these
+// errors, import no HTTP.
 type spec struct {
 	status  int      // of the answer (RFC 9110, section 15)
 	context []string // names of the body's further fields, in order
@@ -88,10 +88,10 @@ func Codes() []Code {
 // Status returns the HTTP status of c, or 0 for a code outside the set.
 func (c Code) Status() int { return specs[c].status }
 
-// Context returns the names of the fields that a body of c carries beside error, in order.
+// Context returns the names of the fields that a body of c has after error, in order.
 func (c Code) Context() []string { return slices.Clone(specs[c].context) }
 
-// BadParameter returns the fault of the parameter name, which was given as given, with what is allowed instead.
+// BadParameter returns the fault of the parameter name. The message has the given value and the allowed ones.
 func BadParameter(name, given, allowed string) *Error {
 	const longest = 100
 	if len(given) > longest {
@@ -101,8 +101,8 @@ func BadParameter(name, given, allowed string) *Error {
 		With("parameter", name)
 }
 
-// NotAuthorized is the one answer to a key that is missing, malformed, unknown, expired, revoked or
-// of another project, so that nothing can be learned from it. The cause tells them apart in the log.
+// NotAuthorized is the one answer to a key that is missing, malformed, unknown, expired, revoked or of another
+// project. So the client learns nothing from it. The cause in the log tells them apart.
 func NotAuthorized() *Error {
 	return New(Unauthorized, "You are not authorized to access this project with the API key provided.")
 }
@@ -141,7 +141,7 @@ func NoRoute() *Error {
 	return New(RouteNotFound, "There is no such path.")
 }
 
-// BadMethod returns the fault of a method that the path does not have, with those that it has.
+// BadMethod returns the fault of a method that the path does not have. The message lists the methods that it has.
 func BadMethod(method string, allowed ...string) *Error {
 	allow := strings.Join(allowed, ", ")
 	e := New(MethodNotAllowed, fmt.Sprintf("Method %q is not allowed here; allowed: %s.", method, allow))
@@ -149,8 +149,8 @@ func BadMethod(method string, allowed ...string) *Error {
 	return e
 }
 
-// NotAvailable returns the fault that something the answer needs is out of reach for now. The client is asked to
-// come back after a second.
+// NotAvailable returns the fault that a part of the service cannot be reached for now. The client is asked to retry
+// after a second.
 func NotAvailable(cause error) *Error {
 	return New(Unavailable, "The service cannot answer right now. Try again shortly.").
 		After(time.Second).Because(cause)

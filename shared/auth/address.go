@@ -2,8 +2,8 @@ package auth
 
 import "net/netip"
 
-// Network returns what a client's address counts as: itself, or for IPv6 its /64, which is what one client is
-// given (RFC 6177).
+// Network returns the network that a client's address counts as: the address itself, or for IPv6 its /64. One IPv6
+// client usually has a whole /64 (RFC 6177).
 func Network(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {

@@ -38,7 +38,7 @@ func ParseAdminKeys(entries []config.Secret) (*AdminKeys, error) {
 		case !ok:
 			problem = "has no \"=\""
 		case !validAdminName(name):
-			problem = "has a name that is not allowed" // and is not shown: it may be a part of a key
+			problem = "has a name that is not allowed" // the message does not show it: it may be a part of a key
 		case !validAdminKey(key):
 			problem = fmt.Sprintf("has a key of %d bytes that is not allowed", len(key))
 		case seen[hash]:
@@ -73,8 +73,8 @@ func validAdminKey(key string) bool {
 	return key != "" && len(key) <= 512
 }
 
-// holder returns the name of the administrator that holds key, empty when nobody does. Its time depends on neither: all
-// hashes are compared, each in constant time.
+// holder returns the name of the administrator that holds key, or "" if no administrator does. It compares all
+// hashes, each in constant time, so its duration tells nothing about either.
 func (k *AdminKeys) holder(key string) string {
 	given := sha256.Sum256([]byte(key))
 	found := 0
@@ -89,14 +89,14 @@ func (k *AdminKeys) holder(key string) string {
 
 var errAdminKey = errors.New("the admin key is not one of those configured")
 
-// Act is what a handler tells the audit line of an act. It has no personal data. Both ids are public ones of API keys, or
-// empty.
+// Act holds the facts about an act that a handler knows, for the act's line in the audit log. It holds no personal
+// data. Both ids are public ids of API keys, or empty.
 type Act struct {
 	// KeyID is the key that the act minted, replaced or revoked.
 	KeyID string
 	// NewKeyID is the key that replaces it.
 	NewKeyID string
-	// Removed is how much the act removed, as far as it came: a struct of numbers with JSON names. Nil: the act removes
+	// Removed counts what the act removed, up to a failure: a struct of numbers with JSON names. Nil: the act removes
 	// nothing.
 	Removed any
 }
@@ -104,10 +104,11 @@ type Act struct {
 // AdminHandler serves a request of an administrator, or returns an error as [httpapi.HandlerFunc] does.
 type AdminHandler func(w http.ResponseWriter, r *http.Request, act *Act) error
 
-// Protect lets requests through to next whose [KeyHeader] is an admin key, exactly once. Others are answered
-// Unauthorized before anything of the body is read. After next, Protect logs the act in one audit line: actor, action,
-// project, key_id, new_key_id if the act replaced a key, removed if it removes data, and as outcome "done" or the code of
-// the error. LOG_LEVEL does not hide the line.
+// Protect passes requests to next that send exactly one [KeyHeader], with an admin key. It answers others
+// Unauthorized before it reads any of the body. After next, it logs the act in one line of the audit log.
+//
+// The line has actor, action, project and key_id. It has new_key_id if the act replaced a key, and removed if the act
+// removes data. Its outcome is "done" or the code of the error. LOG_LEVEL does not hide the line.
 func (k *AdminKeys) Protect(action string, next AdminHandler) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		key, err := keyOf(r.Header)
@@ -132,8 +133,8 @@ func audit(ctx context.Context, actor, action string, act *Act, err error) {
 		outcome = string(apierr.From(err).Code())
 	}
 	info := httpapi.InfoFrom(ctx)
-	project := info.ProjectID[:min(len(info.ProjectID), wire.MaxIdentifierBytes)] // one that is refused may be longer
-	// The record goes straight to the handler: a Logger would drop it where LOG_LEVEL is warn or error.
+	project := info.ProjectID[:min(len(info.ProjectID), wire.MaxIdentifierBytes)] // the project of a refused request may be longer
+	// The record goes directly to the handler: a Logger would drop it if LOG_LEVEL is warn or error.
 	line := slog.NewRecord(time.Now(), slog.LevelInfo, "audit", 0)
 	line.AddAttrs(slog.String("actor", actor), slog.String("action", action), slog.String("project", project), slog.String("outcome", outcome))
 	if act.KeyID != "" {

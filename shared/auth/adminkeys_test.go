@@ -56,7 +56,7 @@ func TestParseAdminKeys(t *testing.T) {
 	}
 }
 
-// The holder of a key is found among several, and a refused request reads no body.
+// Protect finds the holder of a key among several. It refuses a request before it reads the body.
 func TestAdminKeys(t *testing.T) {
 	keys, err := auth.ParseAdminKeys([]config.Secret{config.NewSecret("alice=one"), config.NewSecret("bob=two"), config.NewSecret("alice=three")})
 	if err != nil {

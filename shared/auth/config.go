@@ -10,30 +10,30 @@ import (
 	"github.com/lectern-dev/lectern/shared/redisdb"
 )
 
-// Config says where keys are kept, how long an answer about one is believed, and how often one may
-// ask.
+// Config says where keys are stored, how long a cached copy of a key is valid, and how often clients may send
+// requests.
 type Config struct {
-	// The database of the keys, by the role that reads them and notes their last use.
-	// Required by what verifies keys.
+	// The database of the keys, with the role that reads them and writes their last use. Required in every process
+	// that verifies keys.
 	DatabaseURL config.Secret `env:"AUTH_DATABASE_URL"`
 
-	// The same database by the role that mints, rotates, lists and revokes keys: for the region service and the operator.
-	// The command migrate reads the role's name and grants it its rights. Not set: this process administers no keys.
+	// The same database with the role that mints, rotates, lists and revokes keys: for the region service and the
+	// operator. The command migrate reads the role's name and grants it its rights. Not set: this process administers
+	// no keys.
 	AdminURL config.Secret `env:"AUTH_ADMIN_DATABASE_URL"`
 
-	// The same database by the role that owns it, for the command migrate alone. Not set: the keys' database is not
+	// The same database with the role that owns it, only for the command migrate. Not set: the keys' database is not
 	// migrated.
 	MigrateURL config.Secret `env:"AUTH_MIGRATE_DATABASE_URL"`
 
-	// Redis holds what processes share: keys that were read, the broadcast of their changes, and the
-	// rates. Without it each process asks Postgres, revocations take effect within CacheTTL at the
-	// latest, and no rate is kept.
+	// Redis holds what processes share: copies of keys, the broadcast of their changes, and the rates. Without Redis
+	// each process asks Postgres, a revocation takes up to CacheTTL, and no rate is limited.
 	Redis redisdb.Config
 
 	// How long after Postgres was read a copy of a key is used, in all caches together; from 100ms to 10m.
 	CacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"5s"`
 
-	// How many look-ups of keys one process may have in flight, from 1 to 10000. A further request whose key is
+	// How many look-ups of keys one process may have in flight, from 1 to 10000. A request above that whose key is
 	// not cached waits for half a second and is then answered 429.
 	MaxLookups int `env:"AUTH_MAX_LOOKUPS" envDefault:"64"`
 
@@ -44,24 +44,23 @@ type Config struct {
 	// Accepts imported keys, of any form.
 	ForeignKeys bool `env:"FOREIGN_KEYS"`
 
-	// How many requests a second one key may make, unless it has a rate of its own. 0: any number, for
-	// all keys.
+	// How many requests a second one key may make, unless it has a rate of its own. 0: any number, for all keys.
 	RateLimit int `env:"RATE_LIMIT" envDefault:"1000"`
 
 	// How many requests a key that was idle may make at once. Not set: twice RATE_LIMIT. A key with a rate
 	// of its own has a burst in the same proportion.
 	RateBurst int `env:"RATE_BURST"`
 
-	// How many requests a second one client address may make of operations that ask
-	// for no key; at once, twice as many. 0: any number.
+	// How many requests a second one client address may make of operations that need no key; at once, twice as many.
+	// 0: any number.
 	AnonRateLimit int `env:"ANON_RATE_LIMIT" envDefault:"200"`
 }
 
 // MaxCacheTTL is the longest AUTH_CACHE_TTL.
 const MaxCacheTTL = 10 * time.Minute
 
-// Validate reports every fault at once. Whether a URL is required depends on what is done with it, so
-// that is said when it is missing.
+// Validate reports every fault at once. It does not require the URLs: which of them are required depends on the
+// process.
 func (c Config) Validate() error {
 	var errs []error
 	if c.CacheTTL < 100*time.Millisecond || c.CacheTTL > MaxCacheTTL {
@@ -86,7 +85,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// KeyRate is the rate of a key that has none of its own.
+// KeyRate returns the rate of a key that has no rate of its own.
 func (c Config) KeyRate() ratelimit.Rate {
 	r := ratelimit.Rate{PerSecond: c.RateLimit, Burst: c.RateBurst}
 	if r.Burst == 0 {
@@ -95,7 +94,7 @@ func (c Config) KeyRate() ratelimit.Rate {
 	return r
 }
 
-// AnonymousRate is the rate of a client address.
+// AnonymousRate returns the rate of a client address that sends no key.
 func (c Config) AnonymousRate() ratelimit.Rate {
 	return ratelimit.Rate{PerSecond: c.AnonRateLimit, Burst: 2 * c.AnonRateLimit}
 }

@@ -16,7 +16,7 @@ func TestConfigValidate(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		in   map[string]string
-		want []string // variables at fault
+		want []string // faulty variables
 	}{
 		{"defaults", nil, nil},
 		{"with Redis", map[string]string{"REDIS_URL": "redis://h"}, nil},

@@ -27,7 +27,7 @@ type store struct {
 	mu      sync.Mutex
 	records map[string]auth.Record // by project and hash
 	fault   error
-	gate    chan struct{} // when set, look-ups wait for it to be closed, after they have read
+	gate    chan struct{} // if set, look-ups wait until it is closed, after they have read
 
 	asked   atomic.Int64
 	waiting atomic.Int64
@@ -109,7 +109,7 @@ func (b *bench) verify(t testing.TB) error {
 	return err
 }
 
-// eventually waits until is is true, and fails when it does not become so.
+// eventually waits until is returns true, and fails the test if it does not.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)

@@ -9,32 +9,33 @@ import (
 	"time"
 )
 
-// ErrNotLoaded is the error while the set of foreign keys is not read yet. A foreign key is an imported key, of any form.
+// ErrNotLoaded is the error while the set of foreign keys is not loaded yet. A foreign key is an imported key, of any
+// form.
 var ErrNotLoaded = errors.New("the foreign keys are not loaded yet")
 
 // ForeignSource lists the stored foreign keys.
 type ForeignSource interface {
-	// ForeignHashes calls add with the hash of each foreign key that was stored at since or later
-	// (all of them when since is zero), but for those that are revoked or have expired. It returns the
-	// moment, by the store's clock, until which that is complete.
+	// ForeignHashes calls add with the hash of each foreign key that was stored at since or later, or of all if since
+	// is zero. It leaves out revoked and expired keys. It returns the time, by the store's clock, up to which the
+	// result is complete.
 	ForeignHashes(ctx context.Context, since time.Time, add func(Hash)) (time.Time, error)
 }
 
 const (
-	// foreignEvery is how often new foreign keys are looked for.
+	// foreignEvery is the interval of looking for new foreign keys.
 	foreignEvery = 3 * time.Second
 
-	// foreignOverlap is how far back of the last time: a key is stored with the time at which its
+	// foreignOverlap is how far each look goes back before the last one: a key is stored with the time at which its
 	// transaction began.
 	foreignOverlap = 30 * time.Second
 
-	// foreignRenew is how often the set is read anew, so that it forgets revoked keys.
+	// foreignRenew is the interval at which the whole set is loaded again, so that it forgets revoked keys.
 	foreignRenew = 15 * time.Minute
 )
 
-// ForeignKeys knows which foreign keys are stored, by the first 64 bits of their hashes: 8 bytes a
-// key, and a random key passes with a chance of one in 2^64 for each that is stored. It answers
-// without asking anybody, so a flood of made-up keys reaches no store.
+// ForeignKeys knows which foreign keys are stored, by the first 64 bits of their hashes. It takes 8 bytes a key. A
+// random key passes with a chance of one in 2^64 for each stored key. It answers without a request, so a flood of
+// random keys reaches no store.
 type ForeignKeys struct {
 	source ForeignSource
 	log    *slog.Logger
@@ -46,14 +47,14 @@ type ForeignKeys struct {
 	set    map[uint64]struct{}
 }
 
-// NewForeignKeys makes a set that knows nothing until [ForeignKeys.Run] has loaded it.
+// NewForeignKeys returns a set that is empty until [ForeignKeys.Run] has loaded it.
 func NewForeignKeys(source ForeignSource, log *slog.Logger, now func() time.Time) *ForeignKeys {
 	return &ForeignKeys{source: source, log: log, now: now, wake: make(chan struct{}, 1)}
 }
 
 func prefix(h Hash) uint64 { return binary.BigEndian.Uint64(h[:8]) }
 
-// Has reports whether a foreign key of that hash may be stored. The error is [ErrNotLoaded] until the set is read.
+// Has reports whether a foreign key of that hash may be stored. The error is [ErrNotLoaded] until the set is loaded.
 func (k *ForeignKeys) Has(h Hash) (bool, error) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -64,7 +65,7 @@ func (k *ForeignKeys) Has(h Hash) (bool, error) {
 	return ok, nil
 }
 
-// Refresh has Run look for new keys now. It does not wait.
+// Refresh makes Run look for new keys now. It does not wait for the result.
 func (k *ForeignKeys) Refresh() {
 	select {
 	case k.wake <- struct{}{}:
@@ -72,8 +73,8 @@ func (k *ForeignKeys) Refresh() {
 	}
 }
 
-// Run keeps the set up to date until ctx ends. A failure is logged when it is the first; what was
-// known before stays.
+// Run keeps the set up to date until ctx ends. It logs the first failure of a series. A failure leaves the set as it
+// is.
 func (k *ForeignKeys) Run(ctx context.Context) {
 	ticker := time.NewTicker(foreignEvery)
 	defer ticker.Stop()
@@ -109,7 +110,7 @@ func (k *ForeignKeys) Run(ctx context.Context) {
 	}
 }
 
-// load adds what was stored at since or later, or takes the place of all when since is zero.
+// load adds the keys that were stored at since or later. If since is zero, it replaces the whole set.
 func (k *ForeignKeys) load(ctx context.Context, since time.Time) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 type foreignStore struct {
 	hashes []auth.Hash
 	err    error
-	calls  chan time.Time // what was asked for, one each
+	calls  chan time.Time // the argument of each call
 }
 
 func (f *foreignStore) ForeignHashes(ctx context.Context, since time.Time, add func(auth.Hash)) (time.Time, error) {
@@ -69,7 +69,7 @@ func TestForeignKeys(t *testing.T) {
 	}
 	eventually(t, "the keys are known", func() bool { return verify("my own key") == nil })
 
-	// A flood of made-up keys reaches no store.
+	// A flood of random keys reaches no store.
 	before := b.store.asked.Load()
 	for i := range 20_000 {
 		if err := verify("made up " + string(rune('a'+i%26)) + strings.Repeat("x", i%100)); !errors.Is(err, auth.ErrUnknown) {

@@ -11,10 +11,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/ratelimit"
 )
 
-// KeyHeader is the request header that carries an API key, and a shared key of a trusted service.
+// KeyHeader is the request header with an API key, or with the shared key of a trusted service.
 const KeyHeader = "X-Api-Key"
 
-// Guard protects operations: it checks the key, then its scope, then its rate, and answers with the first fault.
+// Guard protects operations. It checks the key, then its scope, then its rate, and answers with the first fault.
 type Guard struct {
 	verifier  *Verifier
 	limiter   *ratelimit.Limiter
@@ -22,15 +22,14 @@ type Guard struct {
 	anonymous ratelimit.Rate
 }
 
-// NewGuard makes a Guard. keyRate is the rate of a key that has none of its own, anonymous that of a
-// client address where no key is asked for.
+// NewGuard returns a Guard. keyRate is the rate of a key that has no rate of its own. anonymous is the rate of a
+// client address that sends no key.
 func NewGuard(v *Verifier, l *ratelimit.Limiter, keyRate, anonymous ratelimit.Rate) *Guard {
 	return &Guard{verifier: v, limiter: l, keyRate: keyRate, anonymous: anonymous}
 }
 
-// Protect lets requests with a key for the path's {projectId} through to next, when the key has scope
-// and is within its rate. Every answer to a valid key bears the rate's headers. The request's Info names
-// the key.
+// Protect passes requests to next if their key is one of the path's {projectId}, has the scope and is within its
+// rate. Every answer to a valid key has the headers of the rate. Protect writes the key's id to the request's Info.
 func (g *Guard) Protect(scope Scope, next httpapi.HandlerFunc) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		key, err := keyOf(r.Header)
@@ -41,7 +40,7 @@ func (g *Guard) Protect(scope Scope, next httpapi.HandlerFunc) httpapi.HandlerFu
 	}
 }
 
-// Optional does as [Guard.Protect] when a key is sent, and as [Guard.Anonymous] when none is.
+// Optional is [Guard.Protect] for requests with a key, and [Guard.Anonymous] for requests without one.
 func (g *Guard) Optional(scope Scope, next httpapi.HandlerFunc) httpapi.HandlerFunc {
 	anonymous := g.Anonymous(next)
 	return func(w http.ResponseWriter, r *http.Request) error {
@@ -56,8 +55,7 @@ func (g *Guard) Optional(scope Scope, next httpapi.HandlerFunc) httpapi.HandlerF
 	}
 }
 
-// Anonymous lets requests through to next while their client's address is within the rate of those
-// that bear no key.
+// Anonymous passes requests to next while their client's address is within the rate of requests without a key.
 func (g *Guard) Anonymous(next httpapi.HandlerFunc) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := g.CheckAddress(r.Context(), httpapi.InfoFrom(r.Context()).ClientAddress); err != nil {
@@ -80,10 +78,10 @@ func (g *Guard) pass(scope Scope, key string, next httpapi.HandlerFunc, w http.R
 	return next(w, r)
 }
 
-// Check reports whether key may be used for the project and scope now, and counts the request against its rate. It is
-// for callers that have project and key from elsewhere than the path and [KeyHeader]. The error is the apierr to
-// answer (Unauthorized, InsufficientScope, RateLimited or Unavailable), or the error of ctx. The Result is zero when
-// the key is not valid. Check writes the key's id and project to the request's Info.
+// Check reports whether key may be used for the project and scope now, and counts the request against its rate. It
+// serves callers whose project and key do not come from the path and [KeyHeader]. The error is the apierr to answer
+// (Unauthorized, InsufficientScope, RateLimited or Unavailable), or the error of ctx. The Result is zero if the key
+// is not valid. Check writes the key's id and project to the request's Info.
 func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (Principal, ratelimit.Result, error) {
 	p, err := g.verifier.Verify(ctx, projectID, key)
 	if err != nil {
@@ -105,11 +103,11 @@ func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (
 	return p, rate, nil
 }
 
-// CheckAddress counts a request without a key against the rate of its client's address. The error is
-// the apierr RateLimited.
+// CheckAddress counts a request without a key against the rate of its client's address. The error is the apierr
+// RateLimited.
 func (g *Guard) CheckAddress(ctx context.Context, address string) error {
 	if address == "" {
-		return nil // no server has set it
+		return nil // no server has set an address
 	}
 	if rate := g.limiter.Allow(ctx, "anonymous:"+Network(address), g.anonymous); !rate.Allowed {
 		return tooMany(rate.RetryAfter)
@@ -122,7 +120,7 @@ func tooMany(retryAfter time.Duration) error {
 		After(retryAfter)
 }
 
-// rateOf is the rate of p: its own, with a burst in the proportion of the default's, or the default.
+// rateOf returns the rate of p, with a burst in the same proportion as the default's, or the default rate.
 func (g *Guard) rateOf(p Principal) ratelimit.Rate {
 	if p.Rate == 0 || g.keyRate.PerSecond == 0 {
 		return g.keyRate
@@ -131,8 +129,7 @@ func (g *Guard) rateOf(p Principal) ratelimit.Rate {
 	return ratelimit.Rate{PerSecond: p.Rate, Burst: int(min(max(1, burst), ratelimit.Max))}
 }
 
-// keyOf returns the key that the headers carry. One sent twice is malformed, as there is no telling
-// which is meant.
+// keyOf returns the key in the headers. A header that is sent twice is malformed, as either value may be meant.
 func keyOf(h http.Header) (string, error) {
 	switch values := h[KeyHeader]; {
 	case len(values) == 0:

@@ -19,7 +19,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// api is a server of three operations behind a Guard with a real limiter.
+// api is a server of three operations that a Guard with a real limiter protects.
 type api struct {
 	*bench
 	router http.Handler
@@ -168,7 +168,7 @@ func TestProtectKeepsTheRate(t *testing.T) {
 			if b["projectId"] != "p" || b["error"].(map[string]any)["code"] != "rate_limited" {
 				t.Errorf("body %v", b)
 			}
-			// The scope is judged before the rate.
+			// The scope is checked before the rate.
 			if resp := a.get("/projects/p/proxy", tt.key); resp.StatusCode != 403 {
 				t.Errorf("without scope and over the rate: %d, want 403", resp.StatusCode)
 			}

@@ -13,9 +13,9 @@ import (
 //
 //	rk_ + 32 base62 characters of randomness (190 bits) + 6 base62 characters of checksum
 //
-// The checksum is the CRC-32 (IEEE 802.3) of the 35 characters before it, in base62, most significant
-// digit first, padded with zeros. The digits are 0-9, A-Z, a-z. It finds typing errors without a
-// look-up, and lets scanners of leaked secrets know a key when they see one; it is no protection.
+// The checksum is the CRC-32 (IEEE 802.3) of the 35 characters before it, in base62, most significant digit first,
+// padded with zeros. The digits are 0-9, A-Z, a-z. The checksum finds typing errors without a look-up, and scanners
+// of leaked secrets recognise a key by it. It is no protection.
 const (
 	keyPrefix    = "rk_"
 	keyRandom    = 32
@@ -25,13 +25,13 @@ const (
 	base62Digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// Hash is the SHA-256 of a key's whole text: what is stored in a key's place.
+// Hash is the SHA-256 of a key's whole text. Stores hold it instead of the key.
 type Hash [sha256.Size]byte
 
-// String gives h in hexadecimal.
+// String returns h in hexadecimal.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// HashKey returns the hash of a key's text, whatever its form.
+// HashKey returns the hash of a key's text, of any form.
 func HashKey(text string) Hash {
 	// A copy on the stack: a conversion of the string would allocate.
 	var buf [maxForeign]byte
@@ -42,7 +42,7 @@ func HashKey(text string) Hash {
 	return sha256.Sum256(buf[:n])
 }
 
-// Mint makes a new key from the system's randomness, and its hash.
+// Mint returns a new random key and its hash.
 func Mint() (config.Secret, Hash) {
 	b := make([]byte, 0, keyLength)
 	b = append(b, keyPrefix...)
@@ -52,8 +52,8 @@ func Mint() (config.Secret, Hash) {
 	return config.NewSecret(string(b)), sha256.Sum256(b)
 }
 
-// ParseKey returns the hash of a key of the form that [Mint] gives. Text of any other form, or with a
-// wrong checksum, is [ErrMalformed].
+// ParseKey returns the hash of a key of the form of [Mint]. It returns [ErrMalformed] for text of any other form or
+// with a wrong checksum.
 func ParseKey(text string) (Hash, error) {
 	if !hasKeyForm(text) || !checksumFits(text) {
 		return Hash{}, ErrMalformed
@@ -61,8 +61,8 @@ func ParseKey(text string) (Hash, error) {
 	return HashKey(text), nil
 }
 
-// ParseForeignKey returns the hash of an imported key: 1 to 512 printable ASCII
-// characters. Text of Mint's form with a wrong checksum is [ErrMalformed] here too.
+// ParseForeignKey returns the hash of an imported key: 1 to 512 printable ASCII characters. It also returns
+// [ErrMalformed] for text of Mint's form with a wrong checksum.
 func ParseForeignKey(text string) (Hash, error) {
 	if text == "" || len(text) > maxForeign || hasKeyForm(text) && !checksumFits(text) {
 		return Hash{}, ErrMalformed
@@ -75,11 +75,11 @@ func ParseForeignKey(text string) (Hash, error) {
 	return HashKey(text), nil
 }
 
-// IsForeign reports whether text is not of the form that [Mint] gives.
+// IsForeign reports whether text does not have the form of [Mint].
 func IsForeign(text string) bool { return !hasKeyForm(text) }
 
-// NewKeyID makes the public id of a key: "key_" and 20 random base62 characters (119 bits), so that no
-// two keys of any projects share one.
+// NewKeyID returns a new public id of a key: "key_" and 20 random base62 characters (119 bits). No two keys of any
+// projects have the same id.
 func NewKeyID() string {
 	return string(appendRandom62([]byte("key_"), 20))
 }
@@ -104,8 +104,7 @@ func checksumFits(text string) bool {
 	return string(sum[:]) == text[body:]
 }
 
-// checksum goes through the bytes by itself, as crc32's functions would have the string copied to the
-// heap for each request.
+// checksum loops over the bytes itself: crc32's functions would copy the string to the heap for each request.
 func checksum(text string) [keyChecksum]byte {
 	sum := ^uint32(0)
 	for i := range len(text) {
@@ -120,13 +119,12 @@ func checksum(text string) [keyChecksum]byte {
 	return out
 }
 
-// appendRandom62 appends n digits, each equally likely: bytes of the last, incomplete run of 62 are
-// thrown away.
+// appendRandom62 appends n digits, each equally likely. It drops random bytes above the last whole run of 62.
 func appendRandom62(b []byte, n int) []byte {
 	const whole = 256 / 62 * 62
 	var random [64]byte
 	for want := len(b) + n; len(b) < want; {
-		_, _ = rand.Read(random[:]) // never fails: it ends the program instead
+		_, _ = rand.Read(random[:]) // never fails: it would end the program
 		for _, r := range random {
 			if r < whole && len(b) < want {
 				b = append(b, base62Digits[r%62])

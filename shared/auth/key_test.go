@@ -13,12 +13,12 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-// A key that was written down when the form was fixed: keys that are out there must stay valid.
+// writtenDown is a key from when the form was fixed. Keys that users hold must stay valid.
 const writtenDown = "rk_0123456789ABCDEFGHIJKLMNOPQRSTUV"
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// withChecksum computes a key's checksum by other means than the package does.
+// withChecksum computes a key's checksum in another way than the package.
 func withChecksum(body string) string {
 	n := new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(body))))
 	var out []byte
@@ -117,8 +117,8 @@ func TestMintedKeysParse(t *testing.T) {
 			t.Fatalf("a minted key shows when printed: %s", shown)
 		}
 	}
-	// Each of 62 digits is expected n*32/62 = 1032 times, with a standard deviation of 32. A bias as
-	// of taking bytes modulo 62 would give eight of them 20 % more.
+	// Each of 62 digits is expected n*32/62 = 1032 times, with a standard deviation of 32. Bytes modulo 62 would give
+	// eight of them 20 % more.
 	for i := range digits {
 		if c := counts[digits[i]]; c < 1032-200 || c > 1032+200 {
 			t.Errorf("digit %c came %d times of %d", digits[i], c, n*32)
@@ -126,7 +126,7 @@ func TestMintedKeysParse(t *testing.T) {
 	}
 }
 
-// Every key but for one changed character, or two swapped, is refused without a look-up.
+// A key with one changed character, or two swapped ones, is refused without a look-up.
 func TestChecksumFindsTypingErrors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := "rk_" + rapid.StringMatching(`[0-9A-Za-z]{32}`).Draw(t, "random")

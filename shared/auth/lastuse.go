@@ -16,18 +16,18 @@ type Use struct {
 	At        time.Time
 }
 
-// UseWriter keeps when keys were last used.
+// UseWriter stores when keys were last used.
 type UseWriter interface {
-	// WriteUses notes each use, unless a later one is noted already. Uses are sorted by project and
-	// then key, one each.
+	// WriteUses stores each use, unless a later one is stored already. Uses are sorted by project and then key, one
+	// for each key.
 	WriteUses(ctx context.Context, uses []Use) error
 }
 
-// maxUses bounds how many keys' uses wait to be written; of further ones nothing is kept.
+// maxUses bounds how many keys' uses wait to be written. Uses of further keys are dropped.
 const maxUses = 100_000
 
-// LastUse collects when keys are used, and writes it from time to time. A failed write is logged, and tried again with
-// the next flush. Of more than maxUses keys, further uses are dropped.
+// LastUse collects when keys are used, and writes the uses from time to time. It logs a failed write, and retries it
+// with the next flush. It holds at most maxUses keys and drops the uses of others.
 type LastUse struct {
 	writer UseWriter
 	log    *slog.Logger
@@ -38,7 +38,7 @@ type LastUse struct {
 
 type useKey struct{ project, key string }
 
-// NewLastUse makes a LastUse that writes to w.
+// NewLastUse returns a LastUse that writes to w.
 func NewLastUse(w UseWriter, log *slog.Logger) *LastUse {
 	return &LastUse{writer: w, log: log, pending: map[useKey]time.Time{}}
 }
@@ -52,7 +52,7 @@ func (u *LastUse) note(projectID, keyID string, at time.Time) {
 	}
 }
 
-// Flush writes what was collected. What could not be written is kept for the next time.
+// Flush writes the collected uses. It keeps those that it could not write.
 func (u *LastUse) Flush(ctx context.Context) {
 	u.mu.Lock()
 	pending := u.pending

@@ -30,7 +30,7 @@ func (u *uses) latest() auth.Use {
 	return u.last
 }
 
-// A key that is read once in ten minutes and used every second has a last use that is exact to a minute.
+// A key is read once in ten minutes and used every second. Its last use is exact to a minute.
 func TestTheLastUseOfAKeyThatIsReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := &uses{}

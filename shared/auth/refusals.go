@@ -7,13 +7,13 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// refusalWindow is the time over which refused keys are counted.
+// refusalWindow is the length of the windows in which refused keys are counted.
 const refusalWindow = time.Second
 
-// refusalCounter counts the refused keys of each client address, so that random keys from one address do not reach the
-// stores without bound. It counts in this process alone, so that it also works without Redis.
+// refusalCounter counts the refused keys of each client address. It bounds how many random keys from one address
+// reach the stores. It counts in this process alone, so that it also works without Redis.
 type refusalCounter struct {
-	limit   int64 // in a window; 0: none
+	limit   int64 // in a window; 0: no limit
 	windows *otter.Cache[string, *atomic.Int64]
 }
 
@@ -27,7 +27,7 @@ func newRefusalCounter(limit int) *refusalCounter {
 	}
 }
 
-// over reports whether the address has used up its window. Look-ups in flight are not counted yet.
+// over reports whether the address has used up its window. It does not count look-ups in flight.
 func (c *refusalCounter) over(address string) bool {
 	if c.limit <= 0 || address == "" {
 		return false

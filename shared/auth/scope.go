@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Scope is one thing that a key may be used for.
+// Scope is one permission of a key.
 type Scope uint32
 
 // The scopes that a key can have.
@@ -21,12 +21,13 @@ const (
 // Scopes is a set of scopes.
 type Scopes uint32
 
-// DefaultScopes is what a key gets when nothing else is asked for: reading all, and not the proxy.
+// DefaultScopes are the scopes of a key that is minted without scopes: it reads everything and does not use the
+// proxy.
 const DefaultScopes = Scopes(EntriesRead | EmbeddablesRead | ExperimentsRead)
 
 var scopeNames = [...]string{"entries:read", "embeddables:read", "experiments:read", "proxy:use"}
 
-// ScopesOf makes a set.
+// ScopesOf returns the set of scopes.
 func ScopesOf(scopes ...Scope) Scopes {
 	var set Scopes
 	for _, s := range scopes {
@@ -52,13 +53,13 @@ func (set Scopes) Names() []string {
 // String lists the set's scopes, separated by spaces.
 func (set Scopes) String() string { return strings.Join(set.Names(), " ") }
 
-// String is the scope's name.
+// String returns the scope's name.
 func (s Scope) String() string { return Scopes(s).String() }
 
 // ScopeNames lists the names of all scopes, in the order of the constants.
 func ScopeNames() []string { return slices.Clone(scopeNames[:]) }
 
-// ScopeNamed returns the scope of exactly that name, and whether there is one.
+// ScopeNamed returns the scope of exactly that name, and reports whether it exists.
 func ScopeNamed(name string) (Scope, bool) {
 	i := slices.Index(scopeNames[:], name)
 	if i < 0 {
@@ -67,8 +68,8 @@ func ScopeNamed(name string) (Scope, bool) {
 	return 1 << i, true
 }
 
-// ParseScopes reads names of scopes, each possibly a list that is separated by spaces or commas. Its
-// error names the first that is unknown, and those that are known.
+// ParseScopes parses names of scopes. Each name may be a list, separated by spaces or commas. The error names the
+// first unknown scope, and the known ones.
 func ParseScopes(names ...string) (Scopes, error) {
 	set, unknown := KnownScopes(names...)
 	if len(unknown) > 0 {
@@ -77,8 +78,8 @@ func ParseScopes(names ...string) (Scopes, error) {
 	return set, nil
 }
 
-// KnownScopes reads names as [ParseScopes] does, and gives back apart those that this program does not
-// know: a newer one may have stored them, and they grant nothing here.
+// KnownScopes parses names as [ParseScopes] does, and returns the unknown ones separately. A newer version may have
+// stored them. They grant nothing here.
 func KnownScopes(names ...string) (known Scopes, unknown []string) {
 	for _, list := range names {
 		for _, name := range strings.FieldsFunc(list, func(r rune) bool { return r == ' ' || r == ',' }) {

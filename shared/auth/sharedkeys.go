@@ -11,13 +11,13 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// SharedKeys are the configured keys of trusted services: INTERNAL_API_KEYS or INGEST_API_KEYS. There
-// are several so that one can be replaced without a gap. No project's key is a shared key.
+// SharedKeys are the configured keys of trusted services: INTERNAL_API_KEYS or INGEST_API_KEYS. There may be several,
+// so that one can be replaced without a gap. A project's key is never a shared key.
 type SharedKeys struct {
 	hashes [][sha256.Size]byte
 }
 
-// NewSharedKeys makes a set of keys. Empty ones are left out; a set of none accepts nobody.
+// NewSharedKeys returns a set of keys. It leaves out empty ones. An empty set accepts no request.
 func NewSharedKeys(keys []config.Secret) *SharedKeys {
 	s := &SharedKeys{}
 	for _, k := range keys {
@@ -28,7 +28,7 @@ func NewSharedKeys(keys []config.Secret) *SharedKeys {
 	return s
 }
 
-// Accepts reports whether key is one of the set. The time depends on the length of key and the number of keys, not on
+// Accepts reports whether key is in the set. Its duration depends on the length of key and the number of keys, not on
 // how much of a key matches.
 func (s *SharedKeys) Accepts(key string) bool {
 	given := sha256.Sum256([]byte(key))

@@ -20,13 +20,13 @@ const (
 	// refusedFor is how long the process remembers that a key was refused.
 	refusedFor = time.Second
 
-	// deafFor is how long a copy lives that was made while [VerifierOptions.Deaf].
-	deafFor = 900 * time.Millisecond
+	// unsubscribedTTL is how long a copy is used that was made while [VerifierOptions.Unsubscribed] returned true.
+	unsubscribedTTL = 900 * time.Millisecond
 
-	// noteEvery is how often the use of a cached key is reported.
+	// noteEvery is the interval at which the use of a cached key is reported.
 	noteEvery = 30 * time.Second
 
-	// slotWait is how long a look-up waits for one of the [VerifierOptions.MaxLookups].
+	// slotWait is how long a look-up waits for one of [VerifierOptions.MaxLookups].
 	slotWait = 500 * time.Millisecond
 )
 
@@ -35,15 +35,15 @@ type VerifierOptions struct {
 	// TTL is how long after Postgres was read a copy is used. Required.
 	TTL time.Duration
 
-	// Deaf reports whether Redis is up but the process is not subscribed to the broadcasts, so that it would miss a
-	// change. Copies made meanwhile live for less than a second. While Redis is down it returns false: TTL bounds
-	// the copies then. Nil: never.
-	Deaf func() bool
+	// Unsubscribed reports whether Redis is up but the process is not subscribed to the broadcasts, so that it would
+	// miss a change. A copy that is made then lives for less than a second. While Redis is down, Unsubscribed returns
+	// false: then TTL bounds the copies. Nil: always false.
+	Unsubscribed func() bool
 
-	// Foreign lets keys of any form be tried when it knows their hash. Nil: they are refused.
+	// Foreign decides which keys of other forms are looked up. Nil: such keys are refused.
 	Foreign *ForeignKeys
 
-	// Uses records when keys are used. Nil: nothing does.
+	// Uses records when keys are used. Nil: uses are not recorded.
 	Uses *LastUse
 
 	// MaxLookups is how many look-ups may be in flight. Default: 64.
@@ -63,8 +63,8 @@ type VerifierOptions struct {
 	LoadLimit time.Duration
 }
 
-// Verifier decides whether a key is good for a project. It caches the answers of a Store, and has one look-up
-// in flight for each key.
+// Verifier decides whether a key is valid for a project. It caches the answers of a Store, and has at most one
+// look-up in flight for each key.
 type Verifier struct {
 	store Store
 	o     VerifierOptions
@@ -86,7 +86,7 @@ type subject struct {
 	hash    Hash
 }
 
-// keyCopy is the cached record of a key. Past its time it is looked up again.
+// keyCopy is the cached record of a key. After until the key is looked up again.
 type keyCopy struct {
 	principal Principal
 	expires   time.Time // when the key itself expires; zero: never
@@ -128,9 +128,9 @@ func NewVerifier(store Store, o VerifierOptions) *Verifier {
 	return v
 }
 
-// Verify returns the principal that key stands for in the project. The error is a [Refusal] when the key is not
-// accepted; the error of ctx when that ended first; and else an apierr: RateLimited when too many look-ups are in flight
-// or the client's address has tried too many refused keys, Unavailable when the store failed.
+// Verify returns the principal that key identifies in the project. The error is a [Refusal] if the key is not
+// accepted, or the error of ctx if ctx ended first. Otherwise it is an apierr. RateLimited: too many look-ups are in
+// flight, or the client's address has tried too many refused keys. Unavailable: the store failed.
 //
 // For a cached key it asks no store and allocates nothing.
 func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal, error) {
@@ -150,8 +150,8 @@ func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal
 		return Principal{}, r.why
 	}
 
-	// A key that this process has accepted before and still remembers is no random key, so refused keys from the same
-	// address do not hold it up.
+	// A cached key that has expired was accepted before, so it is no random key. Refused keys from the same address
+	// do not delay it.
 	address := Network(httpapi.InfoFrom(ctx).ClientAddress)
 	if !seen && v.refusals.over(address) {
 		return Principal{}, tooMany(refusalWindow)
@@ -166,7 +166,7 @@ func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal
 	return v.grant(c, v.o.Now())
 }
 
-// parse returns the hash of a key that may be looked up.
+// parse returns the hash of key, or a refusal if key cannot be a stored key.
 func (v *Verifier) parse(key string) (Hash, error) {
 	if key == "" {
 		return Hash{}, ErrMissing
@@ -199,7 +199,7 @@ func (v *Verifier) grant(c *keyCopy, now time.Time) (Principal, error) {
 	return c.principal, nil
 }
 
-// note reports a use, unless one was reported lately.
+// note reports a use, unless one was reported within noteEvery.
 func (c *keyCopy) note(uses *LastUse, now time.Time) {
 	last, since := c.noted.Load(), max(1, int64(now.Sub(c.loaded)))
 	if (last == 0 || since-last >= int64(noteEvery)) && c.noted.CompareAndSwap(last, since) {
@@ -207,8 +207,8 @@ func (c *keyCopy) note(uses *LastUse, now time.Time) {
 	}
 }
 
-// lookUp joins the look-up of the key that is in flight, or starts one. The look-up goes on when ctx is
-// cancelled, as other requests may wait for it.
+// lookUp joins the look-up of the key that is in flight, or starts one. The look-up continues when ctx is cancelled,
+// as other requests may wait for it.
 func (v *Verifier) lookUp(ctx context.Context, about subject) (*keyCopy, error) {
 	// The project may be a part of the request's memory.
 	about.project = strings.Clone(about.project)
@@ -229,20 +229,20 @@ func (v *Verifier) lookUp(ctx context.Context, about subject) (*keyCopy, error) 
 	}
 }
 
-// load asks the store and caches its answer. When the key changes meanwhile it asks again, as a waiting
-// request may have come after the change.
+// load asks the store and caches its answer. If the key changes in between, it asks again: a waiting request may have
+// come after the change.
 func (v *Verifier) load(ctx context.Context, about subject) (*keyCopy, error) {
 	waiting, cancel := context.WithTimeout(ctx, slotWait)
 	defer cancel()
 	if err := v.slots.Acquire(waiting, 1); err != nil {
-		if ctx.Err() != nil { // Close, rather than too many look-ups.
+		if ctx.Err() != nil { // Close, not too many look-ups
 			return nil, apierr.NotAvailable(ctx.Err())
 		}
 		return nil, tooMany(time.Second)
 	}
 	defer v.slots.Release(1)
 
-	// The look-up before this one may have ended after the request missed its copy.
+	// The look-up before this one may have ended after the request found no copy.
 	if c, ok := v.copies.GetIfPresent(about); ok && v.o.Now().Before(c.until) {
 		return c, nil
 	}
@@ -251,7 +251,7 @@ func (v *Verifier) load(ctx context.Context, about subject) (*keyCopy, error) {
 		began, asked := v.changes.now(), v.o.Now()
 		record, err := v.store.Lookup(ctx, about.project, about.hash)
 		c, err := v.cache(about, record, err, asked)
-		// Only now: a change that comes later drops what was just cached.
+		// Check only now: a change that comes later drops the copy that was just cached.
 		if !v.changes.since(began, about) {
 			return c, err
 		}
@@ -260,7 +260,7 @@ func (v *Verifier) load(ctx context.Context, about subject) (*keyCopy, error) {
 	return nil, apierr.NotAvailable(errors.New("the key changes faster than it can be read"))
 }
 
-// cache judges a store's answer and caches it, unless it is a fault.
+// cache caches a store's answer, unless it is a fault.
 func (v *Verifier) cache(about subject, r Record, err error, asked time.Time) (*keyCopy, error) {
 	why, refused := errors.AsType[Refusal](err)
 	switch {
@@ -286,7 +286,7 @@ func (v *Verifier) cache(about subject, r Record, err error, asked time.Time) (*
 		loaded:    asked,
 		until:     r.ReadAt.Add(v.o.TTL),
 	}
-	if soon := asked.Add(deafFor); v.o.Deaf != nil && v.o.Deaf() && soon.Before(c.until) {
+	if soon := asked.Add(unsubscribedTTL); v.o.Unsubscribed != nil && v.o.Unsubscribed() && soon.Before(c.until) {
 		c.until = soon
 	}
 	v.copies.Set(about, c)
@@ -299,14 +299,14 @@ func (v *Verifier) forget(about subject) {
 	v.refused.Invalidate(about)
 }
 
-// Changed drops what is cached of a key, and has a look-up in flight ask again.
+// Changed drops the cached copy of a key. A look-up in flight asks the store again.
 func (v *Verifier) Changed(projectID string, h Hash) {
 	about := subject{projectID, h}
 	v.changes.add(about)
 	v.forget(about)
 }
 
-// Drop drops all that is cached, and has all look-ups in flight ask again.
+// Drop drops all cached copies. All look-ups in flight ask the store again.
 func (v *Verifier) Drop() {
 	v.changes.addAll()
 	v.copies.InvalidateAll()
@@ -320,15 +320,15 @@ func (v *Verifier) Close() {
 	v.refusals.windows.StopAllGoroutines()
 }
 
-// changes remembers for a while which keys have changed. Without it a look-up that read the store before a change
-// would cache its answer after the change dropped the copy.
+// changes remembers for a while which keys have changed. Without it, a look-up that read the store before a change
+// could cache its answer after the change dropped the copy.
 type changes struct {
 	count *atomic.Uint64
 	all   *atomic.Uint64 // the count at the last change of all keys
 	keys  *otter.Cache[subject, uint64]
 }
 
-// changesKept is longer than any look-up takes.
+// changesKept is how long a change is remembered. It is longer than any look-up takes.
 const changesKept = time.Minute
 
 func newChanges(capacity int) changes {
@@ -345,7 +345,7 @@ func (c changes) add(about subject) { c.keys.Set(about, c.count.Add(1)) }
 func (c changes) addAll()           { c.all.Store(c.count.Add(1)) }
 func (c changes) now() uint64       { return c.count.Load() }
 
-// since reports whether the key has changed since now returned began.
+// since reports whether the key has changed since began, which now returned.
 func (c changes) since(began uint64, about subject) bool {
 	at, ok := c.keys.GetIfPresent(about)
 	return ok && at > began || c.all.Load() > began

@@ -77,7 +77,7 @@ func TestOneLookupForManyRequests(t *testing.T) {
 	gate := make(chan struct{})
 	b.store.set(nil, gate)
 
-	// The one that begins the look-up goes away; the others must not suffer.
+	// The request that started the look-up is cancelled; the others must still get their answer.
 	first, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() {
@@ -129,7 +129,7 @@ func TestUnknownIsRememberedForASecond(t *testing.T) {
 		t.Fatalf("a second after it was minted: %v", err)
 	}
 
-	// Announced, it is good at once.
+	// Once it is announced, it is valid at once.
 	other, h := auth.Mint()
 	if _, err := b.Verify(t.Context(), "p", other.Reveal()); !errors.Is(err, auth.ErrUnknown) {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestCopyServesUntilTTLWhileTheStoreFails(t *testing.T) {
 
 func TestReadingCountsOverAllLayers(t *testing.T) {
 	b := setup(t, auth.VerifierOptions{})
-	// What the store gives was read four seconds ago, by another process.
+	// Another process read the store's answer four seconds ago.
 	old := b.clock.now().Add(-4 * time.Second)
 	b.store.now = func() time.Time { return old }
 	if err := b.verify(t); err != nil {
@@ -183,9 +183,9 @@ func TestReadingCountsOverAllLayers(t *testing.T) {
 	}
 }
 
-// A process that would not hear of a change does not rely on its copies for a second.
+// A process that would miss a change uses its copies for less than a second.
 func TestRevocationIsSeenWithinASecondWithoutBroadcast(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{Deaf: func() bool { return true }})
+	b := setup(t, auth.VerifierOptions{Unsubscribed: func() bool { return true }})
 	if err := b.verify(t); err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestBroadcastIsSeenAtOnce(t *testing.T) {
 	}
 }
 
-// A copy that is known to be outdated never serves, also when no store can say what is true now.
+// A copy that is known to be outdated is never used, even if no store answers.
 func TestBroadcastWhileTheStoreFails(t *testing.T) {
 	b := setup(t, auth.VerifierOptions{})
 	if err := b.verify(t); err != nil {
@@ -248,7 +248,7 @@ func revokeDuringLoad(t *testing.T, change func(*bench)) {
 	go func() { result <- b.verify(t) }()
 	eventually(t, "the look-up has read", func() bool { return b.store.waiting.Load() == 1 })
 
-	// The load holds the key as it was. Now it is revoked.
+	// The store has returned the key as it was. Now the key is revoked.
 	b.store.put(auth.Record{ID: "key_1", ProjectID: "p", RevokedAt: b.clock.now()}, b.key)
 	b.store.set(nil, nil)
 	change(b)
@@ -280,7 +280,7 @@ func TestDropAsksAgain(t *testing.T) {
 	}
 }
 
-// At most MaxLookups look-ups are in flight. Others wait for a moment, and are then told to come again.
+// At most MaxLookups look-ups are in flight. Others wait for a moment, and are then told to retry.
 func TestLookupsInFlightAreBounded(t *testing.T) {
 	b := setup(t, auth.VerifierOptions{MaxLookups: 3})
 	if err := b.verify(t); err != nil {

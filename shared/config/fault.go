@@ -13,9 +13,9 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Faults is everything that is wrong with a configuration.
+// Faults holds all faults of a configuration.
 type Faults struct {
-	// All holds a [*Fault] for each variable that is wrong, and what else a Validate reported.
+	// All holds a [*Fault] for each wrong variable, and the other errors of Validate methods.
 	All []error
 }
 
@@ -30,26 +30,26 @@ func (f *Faults) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the faults to [errors.Is] and [errors.As].
+// Unwrap returns the faults, for [errors.Is] and [errors.As].
 func (f *Faults) Unwrap() []error { return f.All }
 
-// Fault is what is wrong with one variable.
+// Fault is the fault of one variable.
 type Fault struct {
 	Variable string // its name
-	Problem  string // what is wrong, as the rest of a sentence that begins with the name
+	Problem  string // the rest of a sentence that begins with the name
 }
 
-// Error gives the sentence.
+// Error returns the sentence.
 func (f *Fault) Error() string { return f.Variable + " " + f.Problem }
 
-// Invalid returns the fault of a variable that was given as given, with what is allowed instead. A [Secret] shows as
-// "[redacted]".
+// Invalid returns the fault of a variable with a value that is not allowed. It names the value and the allowed ones.
+// A [Secret] shows as "[redacted]".
 func Invalid(variable string, given any, allowed string) error {
 	return &Fault{Variable: variable, Problem: fmt.Sprintf("is %q; allowed: %s", fmt.Sprint(given), allowed)}
 }
 
-// allowed says what a variable of type t takes. The reason, which may be nil, speaks for types that
-// read themselves.
+// allowed returns what a variable of type t may hold. reason, which may be nil, is the text for types that parse
+// themselves.
 func allowed(t reflect.Type, reason error) string {
 	if t.Kind() == reflect.Slice {
 		return "a comma-separated list, each " + allowed(t.Elem(), reason)

@@ -10,20 +10,20 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Load fills dst, a pointer to a struct, from environ, or from the process's environment when environ
-// is nil. Fields name their variable in an env tag and may have an envDefault, as [env] reads them;
-// fields of struct type are filled in turn. Names are not prefixed: a name means the same wherever it
-// is used.
+// Load fills dst, a pointer to a struct, from environ, or from the process's environment if environ is nil. Fields
+// name their variable in an env tag and may have an envDefault, as [env] reads them. Load also fills fields of struct
+// type. Names have no prefix: a name means the same in every struct.
 //
-//   - A variable that is set to nothing counts as not set.
+//   - An empty variable counts as not set.
 //   - A list is separated by commas; spaces around its elements and empty elements are dropped.
-//   - A [Secret] or a list of them can also come from a file: NAME_FILE names it, and one line end (LF or CRLF) at
-//     the end of the file is dropped.
+//   - A [Secret] or a list of them can also come from a file: NAME_FILE is its path. One line end (LF or CRLF) at the
+//     end of the file is dropped.
 //
-// When all is read, Validate() error is called on dst and on each struct within that has it; it checks
-// that struct's own fields and reports with [Invalid] and [errors.Join].
+// Then Load calls Validate() error on dst and on each struct within it that has the method. Validate checks the
+// struct's own fields. It reports with [Invalid] and [errors.Join].
 //
-// The error is a [*Faults] with everything that is wrong. A dst of another type is a mistake in the program, and an
+// The error is a [*Faults] with all faults. If dst has another type, which is a mistake in the program, the error has
+// another type as well.
 // error of another type.
 func Load(dst any, environ map[string]string) error {
 	v := reflect.ValueOf(dst)
@@ -44,7 +44,7 @@ func Load(dst any, environ map[string]string) error {
 
 // Validator is a struct of settings that checks itself.
 type Validator interface {
-	// Validate reports what is wrong with the struct's own fields, all of it at once.
+	// Validate reports all faults of the struct's own fields at once.
 	Validate() error
 }
 
@@ -94,7 +94,7 @@ func (l *loader) set(v reflect.Value, field reflect.StructField, name, options s
 		return nil
 	}
 
-	// One field at a time, as env's errors name the field and not the variable.
+	// Set one field at a time, as env's errors name the field and not the variable.
 	one := reflect.New(reflect.StructOf([]reflect.StructField{{Name: "Field", Type: field.Type, Tag: field.Tag}}))
 	err := env.ParseWithOptions(one.Interface(), env.Options{Environment: map[string]string{name: text}})
 	if err != nil {
@@ -107,7 +107,7 @@ func (l *loader) set(v reflect.Value, field reflect.StructField, name, options s
 	return nil
 }
 
-// readFile returns what stands in the file that NAME_FILE names; nothing when it is not set.
+// readFile returns the content of the file that NAME_FILE names, or "" if NAME_FILE is not set.
 func (l *loader) readFile(name string) (string, error) {
 	variable := name + "_FILE"
 	path := l.environ[variable]
@@ -125,7 +125,7 @@ func (l *loader) readFile(name string) (string, error) {
 	return strings.TrimSuffix(text, "\r"), nil
 }
 
-// validate asks each struct within v, then v, what is wrong with it.
+// validate calls Validate of each struct within v, then of v.
 func (l *loader) validate(v reflect.Value) {
 	for i := range v.NumField() {
 		if field := v.Type().Field(i); field.Type.Kind() == reflect.Struct && v.Field(i).CanSet() && field.Tag.Get("env") == "" {
@@ -140,7 +140,7 @@ func (l *loader) validate(v reflect.Value) {
 }
 
 // add notes err, or each of the errors that it joins. It notes one [*Fault] for each variable, so that a value that
-// could not be read is not also out of range. Another error, which a Validate returned, it notes as it is.
+// could not be parsed is not also out of range. It notes other errors of a Validate unchanged.
 func (l *loader) add(err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {

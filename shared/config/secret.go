@@ -6,15 +6,15 @@ import (
 	"log/slog"
 )
 
-// redacted is what a secret shows of itself.
+// redacted is the text that a secret shows.
 const redacted = "[redacted]"
 
-// Secret is a value that must not be seen: a password, a key, a URL that holds one. The value never shows, however the
-// Secret is printed, logged or encoded. A Secret shows as "[redacted]", and an empty one as nothing, so that a reader
-// sees whether it was set. In an unexported field fmt prints the address of a function instead. Only [Secret.Reveal]
-// returns the value. The zero Secret is empty.
+// Secret is a value that must not be shown: a password, a key, a URL that contains one. The value never shows,
+// however the Secret is printed, logged or encoded. A Secret shows as "[redacted]", and an empty one as nothing, so
+// that a reader sees whether it was set. In an unexported field, fmt prints the address of a function instead. Only
+// [Secret.Reveal] returns the value. The zero Secret is empty.
 type Secret struct {
-	// A function and no string: fmt prints what an unexported field holds past all methods.
+	// This is a function and not a string, because fmt prints the values of unexported fields without their methods.
 	reveal func() string
 }
 
@@ -26,7 +26,7 @@ func NewSecret(value string) Secret {
 	return Secret{func() string { return value }}
 }
 
-// Reveal returns the value itself, for the one place that uses it.
+// Reveal returns the value, for the one place that uses it.
 func (s Secret) Reveal() string {
 	if s.reveal == nil {
 		return ""
@@ -48,13 +48,13 @@ func (s Secret) String() string {
 // GoString is String in quotes: what %#v prints.
 func (s Secret) GoString() string { return `"` + s.String() + `"` }
 
-// Format prints String under every verb, so that no verb (%x, %q, %d) gets at the value.
+// Format prints String under every verb, so that no verb (%x, %q, %d) shows the value.
 func (s Secret) Format(f fmt.State, verb rune) {
 	text := s.String()
 	if verb == 'q' || (verb == 'v' && f.Flag('#')) {
 		text = s.GoString()
 	}
-	_, _ = io.WriteString(f, text) // fmt has nowhere to report it either
+	_, _ = io.WriteString(f, text) // fmt cannot report it either
 }
 
 // MarshalText returns String, for encoders of text: JSON, YAML, XML, flags.
@@ -66,7 +66,7 @@ func (s Secret) MarshalJSON() ([]byte, error) { return []byte(s.GoString()), nil
 // LogValue returns String, for slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// UnmarshalText takes the value as it is, so that a Secret can be read from the environment.
+// UnmarshalText takes the text unchanged, so that a Secret can be read from the environment.
 func (s *Secret) UnmarshalText(text []byte) error {
 	*s = NewSecret(string(text))
 	return nil

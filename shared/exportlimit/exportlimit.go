@@ -1,10 +1,10 @@
-// Package exportlimit bounds what large lists ask of the database, so that a project that exports much leaves room
+// Package exportlimit bounds the load of large lists on the database. A project that exports much then leaves room
 // for small requests and for other projects' exports.
 //
-// A list that goes on after its first chunk is large. A project may read PROJECT_MAX_EXPORTS of them at once. One more
-// waits for PROJECT_EXPORT_WAIT, and gets 429 if none has ended by then. Each statement of a large list holds two
-// semaphores: one of its project and one of all projects. It first acquires its project's, so at most
-// PROJECT_MAX_READS statements of one project wait for the shared one. A project with many lists takes no more of it
+// A list that continues after its first chunk is large. A project may read PROJECT_MAX_EXPORTS of them at once. One
+// more waits for PROJECT_EXPORT_WAIT, and gets 429 if none has ended by then. Each statement of a large list holds
+// two semaphores: one of its project and one of all projects. It first acquires its project's, so at most
+// PROJECT_MAX_READS statements of one project wait for the shared one. A project with many lists uses no more of it
 // than one with few.
 //
 // It bounds one process and shares nothing with others.
@@ -34,7 +34,7 @@ type Options struct {
 	// replica. One more waits for PROJECT_EXPORT_WAIT, and is answered 429 if none has ended by then. 0: any number.
 	ProjectLists int `env:"PROJECT_MAX_EXPORTS" envDefault:"16"`
 
-	// How long a list waits that is over PROJECT_MAX_EXPORTS. 0: not at all.
+	// How long a list above PROJECT_MAX_EXPORTS waits. 0: not at all.
 	Wait time.Duration `env:"PROJECT_EXPORT_WAIT" envDefault:"2s"`
 
 	// How many of a project's large lists query the database at the same time; the others wait. 0 takes half of the
@@ -48,9 +48,10 @@ type Options struct {
 
 const (
 	most       = 100_000         // of each number in Options
-	retryAfter = 5 * time.Second // nobody knows when a list will end
+	retryAfter = 5 * time.Second // the end of a list cannot be predicted
 
-	// queue is how many lists of a project may wait for each that is read: a list that waits holds its first chunk.
+	// queue is how many lists of a project may wait for each one that is read. A list that waits holds its first
+	// chunk.
 	queue = 4
 )
 
@@ -92,7 +93,7 @@ type project struct {
 	reads    *semaphore.Weighted
 }
 
-// New makes a Limiter.
+// New returns a Limiter.
 func New(o Options) *Limiter {
 	cpus := runtime.GOMAXPROCS(0)
 	if o.ProjectReads <= 0 {
@@ -104,7 +105,7 @@ func New(o Options) *Limiter {
 	return &Limiter{o: o, reads: semaphore.NewWeighted(int64(o.Reads)), projects: map[string]*project{}}
 }
 
-// Enter admits a list of the project in the request's Info. A list over PROJECT_MAX_EXPORTS waits for
+// Enter admits a list of the project in the request's Info. A list above PROJECT_MAX_EXPORTS waits for
 // PROJECT_EXPORT_WAIT, and is then refused as [apierr.RateLimited].
 func (l *Limiter) Enter(ctx context.Context) (pagelist.Semaphore, error) {
 	p, full := l.join(httpapi.InfoFrom(ctx).ProjectID)

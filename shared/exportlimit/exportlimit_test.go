@@ -30,7 +30,7 @@ func enter(t *testing.T, s *Limiter, project string) pagelist.Semaphore {
 	return list
 }
 
-// checkIdle checks that nothing is held and nothing is remembered.
+// checkIdle checks that the limiter holds no semaphore and remembers no project.
 func checkIdle(t *testing.T, s *Limiter) {
 	t.Helper()
 	if lists, waiting := s.lists.Load(), s.waiting.Load(); lists != 0 || waiting != 0 || len(s.projects) != 0 {
@@ -147,7 +147,7 @@ func TestProjectsAlternate(t *testing.T) {
 	})
 }
 
-// A project has its share of all statements only, and leaves the rest to others.
+// A project gets only its share of all statements, and leaves the rest to others.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{ProjectReads: 2, Reads: 3})
@@ -187,7 +187,7 @@ func TestOneListTooMany(t *testing.T) {
 	}
 }
 
-// A list too many waits for a while, in the order of arrival.
+// A list above the bound waits for a while. Lists are admitted in the order of arrival.
 func TestWaitingToBeAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{ProjectLists: 1, Wait: time.Second})
@@ -243,7 +243,7 @@ func TestWaitingToBeAdmitted(t *testing.T) {
 	})
 }
 
-// A list whose client disconnects while it waits leaves its semaphores to others.
+// A list whose client disconnects while it waits releases its semaphores.
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{ProjectReads: 1, Reads: 1})
@@ -273,7 +273,7 @@ func TestGivingUp(t *testing.T) {
 	})
 }
 
-// A semaphore that is acquired at the moment when its client disconnects is not lost.
+// A semaphore is not lost if its client disconnects at the moment of the acquisition.
 func TestGivingUpAtTheLastMoment(t *testing.T) {
 	s := New(Options{ProjectReads: 1, Reads: 1})
 	for range 2000 {

@@ -57,7 +57,7 @@ func JSONText(v jsontext.Value) (string, bool) {
 	return string(s), err == nil
 }
 
-// faultOfJSON says why a body cannot be decoded, as the rest of a sentence that begins with "The body".
+// faultOfJSON returns why a body cannot be decoded, as the rest of a sentence that begins with "The body".
 func faultOfJSON(err error) string {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return "is not valid JSON (" + shortened(strings.TrimPrefix(syntax.Error(), "jsontext: ")) + ")"
@@ -68,7 +68,7 @@ func faultOfJSON(err error) string {
 	return "is not a JSON object"
 }
 
-// InvalidBody says why a body is refused, as the rest of a sentence that begins with "The body", and what is allowed.
+// InvalidBody returns the fault of a body. why is the rest of a sentence that begins with "The body".
 func InvalidBody(why, allowed string) error {
 	return apierr.New(apierr.InvalidBody, "The body "+why+"; allowed: "+allowed+".")
 }
@@ -82,7 +82,7 @@ func shortened(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// DecodeJSON decodes a JSON object into fields. It refuses unknown fields. allowed is for the message.
+// DecodeJSON decodes a JSON object into fields. It refuses unknown fields. allowed is a part of the error's message.
 func DecodeJSON(body []byte, fields any, allowed string) error {
 	if err := json.Unmarshal(body, fields, json.RejectUnknownMembers(true)); err != nil {
 		return InvalidBody(faultOfJSON(err), allowed)
@@ -102,7 +102,7 @@ func ReadOptional(w http.ResponseWriter, r *http.Request, fields any, allowed st
 	return DecodeJSON(body, fields, allowed)
 }
 
-// ReadJSON reads a JSON object into fields. A request without a body is refused.
+// ReadJSON reads a JSON object into fields. It refuses a request without a body.
 func ReadJSON(w http.ResponseWriter, r *http.Request, fields any, allowed string) error {
 	if err := CheckJSON(r.Header); err != nil {
 		return err
@@ -117,10 +117,10 @@ func ReadJSON(w http.ResponseWriter, r *http.Request, fields any, allowed string
 	return DecodeJSON(body, fields, allowed)
 }
 
-// Given reports whether a field was sent, and not as null.
+// Given reports whether a field was sent and is not null.
 func Given(v jsontext.Value) bool { return v != nil && v.Kind() != 'n' }
 
-// InvalidField says that a field of the body was given as shown, and what is allowed instead.
+// InvalidField returns the fault of a field of the body, with the given value and the allowed ones.
 func InvalidField(name, shown, allowed string) error {
 	return apierr.New(apierr.InvalidBody, fmt.Sprintf("%q was given as %s; allowed: %s.", name, shortened(shown), allowed))
 }
@@ -135,6 +135,6 @@ func WriteJSON(w http.ResponseWriter, v any) error {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)+1))
-	_, _ = w.Write(append(body, '\n')) // nothing can be reported to a client that disconnected
+	_, _ = w.Write(append(body, '\n')) // a client that disconnected gets no report
 	return nil
 }

@@ -21,8 +21,8 @@ type Binding struct {
 	Descending bool
 	Filters    []string // each in a canonical form
 
-	// Least and Most bound a record's sort key. Position refuses a key outside: the check is not secret, so a client
-	// can make a cursor with any key, and Postgres cannot take every time. A cursor does not depend on them.
+	// Least and Most bound a record's sort key. Position refuses a key outside. The check is not secret, so a client
+	// can make a cursor with any key, and Postgres does not accept every time. A cursor does not depend on them.
 	Least, Most int64
 }
 
@@ -35,7 +35,7 @@ const (
 	cursorHead    = 1 + 8
 )
 
-// Cursor returns the text that stands for p under b.
+// Cursor returns the cursor of p under b.
 func (b Binding) Cursor(p pagelist.Position) string {
 	raw := make([]byte, cursorHead, cursorHead+len(p.ID)+checkBytes)
 	raw[0] = cursorVersion
@@ -45,7 +45,7 @@ func (b Binding) Cursor(p pagelist.Position) string {
 	return base64.RawURLEncoding.EncodeToString(append(raw, check[:checkBytes]...))
 }
 
-// Position reads the parameter "cursor" of q, and returns start without one. It reports a fault to q for a text that
+// Position reads the parameter "cursor" of q. Without one it returns start. It reports a fault to q for a text that
 // [Binding.Cursor] did not make for the same binding.
 func (b Binding) Position(q *Query, start pagelist.Position) pagelist.Position {
 	const name = "cursor"

@@ -1,6 +1,6 @@
-// Package httpapi owns how an operation reads its request and writes its answer: handlers that
-// return errors, parameters that name what was wrong with them, cursors, and JSON or NDJSON lists
-// that stream. It knows nothing of what is served.
+// Package httpapi owns how an operation reads its request and writes its answer. It has handlers that return errors,
+// parameters whose errors name the fault, cursors, and lists in JSON or NDJSON that stream. It does not know the
+// records.
 package httpapi
 
 import (
@@ -21,12 +21,12 @@ import (
 // [WriteList], [WriteBody] or [WritePieces]. After the first byte of the body, an error ends the connection.
 type HandlerFunc func(w http.ResponseWriter, r *http.Request) error
 
-// ErrNotTaken is wrapped by the errors of [WriteList], [WriteBody] and [WritePieces] when a write failed: the client
-// disconnected, or did not take the answer in time.
+// ErrNotTaken is wrapped by the errors of [WriteList], [WriteBody] and [WritePieces] if a write failed. The client
+// disconnected, or did not read the answer in time.
 var ErrNotTaken = errors.New("the client did not take the answer")
 
-// ServeHTTP makes a HandlerFunc an http.Handler. It is the one adapter that turns errors into answers, and logs the
-// faults of the service.
+// ServeHTTP makes a HandlerFunc an http.Handler. Only here, errors become answers, and faults of the service are
+// logged.
 func (h HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h(w, r); err != nil {
 		WriteError(w, r, err)
@@ -34,8 +34,8 @@ func (h HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // WriteError answers r with err, and logs it if it is a fault of the service. If the client disconnected or the body
-// has begun, it panics with [http.ErrAbortHandler] instead of an answer: the server then ends the connection, so that
-// no client takes half an answer for a complete one.
+// has begun, it panics with [http.ErrAbortHandler] instead. The server then ends the connection, so that no client
+// mistakes half an answer for a complete one.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	info := InfoFrom(r.Context())
 	info.Err = err
@@ -59,7 +59,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		e = e.With("projectId", info.ProjectID)
 	}
 	h := w.Header()
-	// What the handler had prepared for a success does not describe this body.
+	// Headers that the handler set for a success do not describe this body.
 	for _, name := range []string{"Etag", "Link", "X-Next-Cursor", "Content-Length", "Last-Modified"} {
 		h.Del(name)
 	}
@@ -82,8 +82,8 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	_, _ = w.Write(body) // the client may have disconnected
 }
 
-// Methods serves by method and answers 405 with Allow to every other. GET serves HEAD too: the server
-// leaves the body out.
+// Methods serves by method and answers 405 with Allow to every other. GET also serves HEAD: the server leaves out the
+// body.
 func Methods(byMethod map[string]http.Handler) http.Handler {
 	handlers := make(map[string]http.Handler, len(byMethod)+1)
 	var allowed []string
@@ -107,9 +107,9 @@ func Methods(byMethod map[string]http.Handler) http.Handler {
 	})
 }
 
-// WriteBody answers 200 with a whole body of known size under an ETag made of it and of extra (the
-// next cursor, which is not in the body), or 304 when the client has it already. The tag is weak
-// (RFC 9110, section 8.8.1): compression changes the bytes and not what they say.
+// WriteBody answers 200 with a whole body of known size. Its ETag is made of the body and of extra (the next cursor,
+// which is not in the body). If the client has the body already, WriteBody answers 304. The tag is weak (RFC 9110,
+// section 8.8.1): compression changes the bytes and not their meaning.
 func WriteBody(w http.ResponseWriter, r *http.Request, contentType string, body []byte, extra string) error {
 	h := w.Header()
 	tag := etag(body, extra)
@@ -136,7 +136,7 @@ func write(w http.ResponseWriter, b []byte) error {
 	return nil
 }
 
-// noneMatch reports whether the client holds tag already (RFC 9110, section 13.1.2: weak comparison).
+// noneMatch reports whether the client has tag already (RFC 9110, section 13.1.2: weak comparison).
 func noneMatch(headers []string, tag string) bool {
 	for _, header := range headers {
 		for candidate := range strings.SplitSeq(header, ",") {

@@ -13,13 +13,13 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// A client that went away gets nothing; one whose request was found to end, as its body was not read on, is told
-// what became of it.
+// A client that disconnected gets no answer. A request that was only cancelled because its body was not read to the
+// end gets its error.
 func TestErrorOfACancelledRequest(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		err  error
-		want int // 0: the connection is ended
+		want int // 0: the connection ends
 	}{
 		{"the client left", fmt.Errorf("read: %w", context.Canceled), 0},
 		{"the database was cancelled, as a part of it hangs", apierr.NotAvailable(fmt.Errorf("store: %w", context.Canceled)), http.StatusServiceUnavailable},

@@ -5,32 +5,32 @@ import (
 	"log/slog"
 )
 
-// Info is what the layers around a request learn about it, for its access line, its trace and the
-// errors it is answered with. One goroutine at a time writes it: the one that serves the request.
+// Info holds what the layers around a request learn about it, for its access line, its trace and its errors. One
+// goroutine at a time writes it: the one that serves the request.
 type Info struct {
-	RequestID string // sane and unique; echoed as X-Request-Id
-	Route     string // the path's template; empty when no route matched
-	ProjectID string // from the path, or from the key where the path has none
-	KeyID     string // the public id of the API key that was accepted; never the key
-	Err       error  // what the request failed with; nil when it did not
+	RequestID string // unique; sent as X-Request-Id
+	Route     string // the path's template, or ""
+	ProjectID string // from the path or the key
+	KeyID     string // the accepted key's public id
+	Err       error  // nil if the request succeeded
 
 	// Recorded reports that the access line is for debugging only, because another line of the log has its content.
 	Recorded bool
 
-	// BaseURL gives the scheme and host under which the client reaches the API, without a path: what
-	// links begin with. Never nil.
+	// BaseURL returns the scheme and host under which the client reaches the API, without a path. Links begin with
+	// it. Never nil.
 	BaseURL func() string
 	// ClientAddress is the client's IP address, from a forwarded header only if a trusted proxy sent it.
 	ClientAddress string
 
-	// Park takes the request out of those that MAX_IN_FLIGHT bounds, until resume is called. A handler calls it
-	// while it waits for news and holds nothing else. Never nil.
+	// Park stops counting the request among those that MAX_IN_FLIGHT bounds, until resume is called. A handler calls
+	// it while it waits for news and holds nothing else. Never nil.
 	Park func() (resume func())
 
 	// Logger logs with the request's id. Never nil.
 	Logger *slog.Logger
 
-	variables map[string]string // of the path, escaped as they came; nil when no route matched
+	variables map[string]string // of the path, as they came, still escaped; nil if no route matched
 
 	started bool // the answer's body has begun: an error can only end the connection
 }

@@ -15,8 +15,8 @@ const (
 	typeNDJSON = "application/x-ndjson"
 )
 
-// ListFormat returns the format in which r asks for a list: NDJSON if its Accept lists that and does not prefer JSON,
-// else JSON.
+// ListFormat returns the format in which r asks for a list. It is NDJSON if its Accept lists that and does not prefer
+// JSON, or else JSON.
 func ListFormat(r *http.Request) pagelist.Format {
 	accepted := r.Header["Accept"]
 	ndjson, _ := Weight(accepted, typeNDJSON)
@@ -27,8 +27,8 @@ func ListFormat(r *http.Request) pagelist.Format {
 	return pagelist.JSON
 }
 
-// WriteList answers with a page of a list: its next cursor as Link and X-Next-Cursor, an ETag when it
-// is one chunk, its chunks as they are read otherwise. It closes list.
+// WriteList answers with a page of a list. It sends the next cursor as Link and X-Next-Cursor. It sends a list of one
+// chunk with an ETag, and longer ones chunk by chunk as they are read. It closes list.
 func WriteList(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list *pagelist.List) error {
 	defer list.Close()
 	cursor := ""
@@ -43,8 +43,8 @@ func WriteList(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list
 	return writePieces(w, r, listType(r), list.Chunks())
 }
 
-// WriteFeed answers with a page of a list that goes on as records are added. Every answer has the cursor of next, and a
-// Link if more records can be read now. There is no ETag. It closes list.
+// WriteFeed answers with a page of a list to which records are added at its end. Every answer has the cursor of next,
+// and a Link if more records can be read now. There is no ETag. It closes list.
 func WriteFeed(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list *pagelist.List, next pagelist.Position, more bool) error {
 	defer list.Close()
 	cursor := b.Cursor(next)
@@ -69,8 +69,8 @@ func listType(r *http.Request) string {
 	return typeJSON
 }
 
-// WritePieces answers 200 with a JSON body of unknown size, as its pieces come, or 304 when the client has it already.
-// version identifies the body: equal versions mean equal bodies.
+// WritePieces answers 200 with a JSON body of unknown size, piece by piece. If the client has the body already, it
+// answers 304. version identifies the body: equal versions mean equal bodies.
 func WritePieces(w http.ResponseWriter, r *http.Request, version []byte, pieces iter.Seq2[[]byte, error]) error {
 	tag := etag(version, "")
 	w.Header().Set("Etag", tag)
@@ -99,7 +99,7 @@ func writePieces(w http.ResponseWriter, r *http.Request, contentType string, pie
 	return nil
 }
 
-// etag returns the weak tag of a body, or of its version, and of extra, which is not in it.
+// etag returns the weak tag of a body, or of its version, and of extra, which is not a part of the body.
 func etag(body []byte, extra string) string {
 	var d xxhash.Digest
 	d.Reset()

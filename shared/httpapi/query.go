@@ -13,9 +13,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Query reads an operation's query parameters. Err returns the first fault: an unknown parameter, one given twice, or
-// a value that is not allowed. After a fault the values that the methods return mean nothing: check Err before you
-// use them.
+// Query reads an operation's query parameters. Err returns the first fault: an unknown parameter, a parameter that
+// was given twice, or a value that is not allowed. After a fault the values that the methods return mean nothing:
+// check Err before you use them.
 type Query struct {
 	values map[string]string
 	order  []string
@@ -79,7 +79,7 @@ func (q *Query) Has(name string) bool {
 	return ok && q.err == nil
 }
 
-// Text returns the parameter as it was given, empty when it was not.
+// Text returns the parameter as it was given, or "" if it was not.
 func (q *Query) Text(name string) string { return q.values[name] }
 
 // Int reads a decimal integer from least to most.
@@ -95,17 +95,17 @@ func (q *Query) Int(name string, otherwise, least, most int) int {
 	return n
 }
 
-// DefaultLimit is how many records a list gives when not asked for a number.
+// DefaultLimit is how many records a list returns if the request has no limit.
 const DefaultLimit = 10
 
-// Limit reads the parameter "limit": from 1 to most records, [DefaultLimit] when it was not given.
+// Limit reads the parameter "limit": from 1 to most records, or [DefaultLimit] if it was not given.
 func (q *Query) Limit(most int) int { return q.Int("limit", min(DefaultLimit, most), 1, most) }
 
-// OptionalLimit reads the parameter "limit" of a list that gives all of its records when it was not
-// given: from 1 to most records, [pagelist.All] otherwise.
+// OptionalLimit reads the parameter "limit" of a list that by default returns all records. It is from 1 to most, or
+// [pagelist.All] if it was not given.
 func (q *Query) OptionalLimit(most int) int { return q.Int("limit", pagelist.All, 1, most) }
 
-// Identifier reads an identifier, empty when it was not given. An identifier is valid UTF-8 without NUL, of 1 to
+// Identifier reads an identifier, or "" if it was not given. An identifier is valid UTF-8 without NUL, of 1 to
 // [wire.MaxIdentifierBytes] bytes.
 func (q *Query) Identifier(name string) string {
 	if q.Has(name) && !wire.ValidIdentifier(q.values[name]) {
@@ -140,7 +140,7 @@ func (q *Query) Enum(name, otherwise string, allowed ...string) string {
 	return q.values[name]
 }
 
-// Descending reads the parameter "direction": ASC or DESC in any case, DESC when it was not given.
+// Descending reads the parameter "direction": ASC or DESC in any case, DESC if it was not given.
 func (q *Query) Descending() bool {
 	const name = "direction"
 	switch {
@@ -165,7 +165,7 @@ func (q *Query) Time(name string, otherwise int64) int64 {
 	return t
 }
 
-// encodeWith gives the query again with the parameter name set to value, which needs no escaping.
+// encodeWith returns the query with the parameter name set to value, which needs no escaping.
 func (q *Query) encodeWith(name, value string) string {
 	var b strings.Builder
 	for _, n := range q.order {

@@ -15,11 +15,11 @@ import (
 )
 
 // Router finds the handler of a path by templates of gorilla/mux, in the order in which they were added. A variable
-// may hold percent-encoded slashes. A variable {name...} at the end takes the rest of the path, which may be empty.
-// Paths are neither cleaned nor redirected.
+// may contain percent-encoded slashes. A variable {name...} at the end matches the rest of the path, which may be
+// empty. Router neither cleans nor redirects paths.
 //
-// Match and ServeHTTP are separate, so that the layers around the handlers (trace, access log) know the route before
-// the handler runs, and also handle a request without a route.
+// Match and ServeHTTP are separate for the layers around the handlers (trace, access log). These know the route
+// before the handler runs, and also handle a request without a route.
 type Router struct {
 	mux     *mux.Router
 	connect http.Handler
@@ -59,8 +59,8 @@ func (rt *Router) Any(template string, h http.Handler) {
 // Connect serves CONNECT with h. Requests of CONNECT have no path (RFC 9110, section 9.3.6), so no template matches.
 func (rt *Router) Connect(h http.Handler) { rt.connect = h }
 
-// Match returns the handler of r's path, which answers 404 when there is none, and r with its path's
-// template as r.Pattern. The request's Info learns the template and the path's variables.
+// Match returns the handler of r's path, and r with the path's template as r.Pattern. Without a route the handler
+// answers 404. Match writes the template and the path's variables to the request's Info.
 func (rt *Router) Match(r *http.Request) (*http.Request, http.Handler) {
 	if r.Method == http.MethodConnect && rt.connect != nil {
 		return r, rt.connect
@@ -89,8 +89,8 @@ func noRoute(http.ResponseWriter, *http.Request) error { return apierr.NoRoute()
 // identifierForm says which identifiers are allowed.
 const identifierForm = "1 to 256 bytes of UTF-8 without NUL, percent-encoded"
 
-// PathIdentifier returns the path variable name, unescaped. An identifier is valid UTF-8 without NUL,
-// of 1 to [wire.MaxIdentifierBytes] bytes; any other is an InvalidParameter.
+// PathIdentifier returns the path variable name, unescaped. An identifier is valid UTF-8 without NUL, of 1 to
+// [wire.MaxIdentifierBytes] bytes. The error for any other is an InvalidParameter.
 func PathIdentifier(r *http.Request, name string) (string, error) {
 	raw := InfoFrom(r.Context()).variables[name]
 	id, err := url.PathUnescape(raw)
@@ -100,7 +100,7 @@ func PathIdentifier(r *http.Request, name string) (string, error) {
 	return id, nil
 }
 
-// PathInt returns the path variable name as an integer; a text that is none of 64 bits is an
+// PathInt returns the path variable name as an integer. The error for a text that is no 64-bit integer is an
 // InvalidParameter.
 func PathInt(r *http.Request, name string) (int64, error) {
 	raw := InfoFrom(r.Context()).variables[name]

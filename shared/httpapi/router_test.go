@@ -48,7 +48,7 @@ func TestTemplates(t *testing.T) {
 	type found struct{ Template, X, Y string }
 	for _, tc := range []struct {
 		in   string
-		want found // none: the path is not known
+		want found // zero: the path is unknown
 	}{
 		{"/", found{Template: "/"}},
 		{"/a", found{Template: "/a"}},

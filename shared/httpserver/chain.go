@@ -26,7 +26,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// chain is everything between a listener and a service's handlers. From the outside in: recovery, request id,
+// chain is everything between a listener and a service's handlers. From the outside in: recovery, request id, origin,
 // access line and metrics, route, trace, CORS, compression, headers, handler.
 //
 // The request's [exchange] wraps net/http's ResponseWriter. otelhttp's writer wraps the exchange if requests are
@@ -67,7 +67,9 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 		router:    router,
 		metrics:   m,
 		draining:  draining,
-		origin:    origin{publicURL: strings.TrimSuffix(o.Config.PublicURL, "/"), trusted: o.Config.TrustedProxies},
+		origin: origin{
+			publicURL: strings.TrimSuffix(o.Config.PublicURL, "/"), trusted: o.Config.TrustedProxies, edge: newEdgeKeys(o.Config.EdgeKeys),
+		},
 		headers: headers{
 			noSniff:         []string{"nosniff"},
 			policy:          []string{"default-src 'none'; frame-ancestors 'none'"},
@@ -97,11 +99,11 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 		return c, nil
 	}
 	c.maxInFlight = int64(o.Config.MaxInFlight)
+	c.closeAfterChunked = o.Plain == nil || o.CloseAfterChunked
 	if o.Plain != nil {
 		c.plain = o.Plain
 		return c, nil
 	}
-	c.closeAfterChunked = true
 	c.added = o.Headers
 	var err error
 	if c.compress, err = newCompression(); err != nil {
@@ -136,7 +138,8 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.log = requestLog{Handler: c.telemetry.Logger.Handler(), id: x.info.RequestID}
 	x.info.Logger = slog.New(&x.log)
 	x.info.BaseURL, x.info.Park = x.baseURL, x.park
-	x.info.ClientAddress = c.origin.clientAddress(r)
+	x.fromEdge = c.origin.edge.take(r.Header)
+	x.info.ClientAddress = c.origin.clientAddress(r, x.fromEdge)
 	w.Header()["X-Request-Id"] = []string{x.info.RequestID}
 
 	running := c.metrics.inFlight.Add(1)
@@ -250,7 +253,7 @@ func (x *exchange) end() {
 	if fault := recover(); fault != nil {
 		x.recovered(fault)
 	}
-	x.body.bound()
+	x.body.finish()
 	elapsed := time.Since(x.start)
 	x.chain.metrics.record(x, elapsed)
 	x.accessLine(elapsed)

@@ -25,8 +25,13 @@ type Config struct {
 	PublicURL string `env:"PUBLIC_URL"`
 
 	// CIDRs of the proxies in front, comma-separated. X-Forwarded-For, -Proto, -Host and Forwarded are believed
-	// from these alone. Not set: from nobody.
+	// from these, and from the edge by its key. Not set: from the edge alone.
 	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES"`
+
+	// Keys that the edge and the services share, comma-separated, each of 16 to 256 visible ASCII characters. The edge
+	// sends the first, and needs one. A service believes the forwarding headers of a request that has any of them. Not
+	// set: of no request.
+	EdgeKeys []config.Secret `env:"EDGE_KEYS"`
 
 	// Origins whose pages may read the API from a browser, comma-separated; * for all. Not set: none.
 	CORSAllowedOrigins []string `env:"CORS_ALLOWED_ORIGINS"`
@@ -47,7 +52,7 @@ type Config struct {
 	MaxHeaderBytes int `env:"MAX_HEADER_BYTES" envDefault:"32768"`
 
 	// How many requests the public address answers at once; more are answered 503 at once, so that those
-	// that are served are served in bounded time. 0: any number.
+	// that are served are served in bounded time. 0: any number. At the edge, requests that wait for changes count.
 	MaxInFlight int `env:"MAX_IN_FLIGHT" envDefault:"1024"`
 
 	// How long the server goes on as before once it is told to stop and has become not ready, so that
@@ -59,6 +64,9 @@ type Config struct {
 
 	// Serves Go's profiles under /debug/pprof/ on the internal address.
 	Pprof bool `env:"PPROF" envDefault:"false"`
+
+	// Public is the open listener of the documented paths. Nil: LISTEN_PUBLIC is opened.
+	Public net.Listener `env:"-"`
 
 	// Ready is called once both addresses are open, with what they have become (a port 0 is resolved).
 	// Nil: nobody is told.
@@ -84,6 +92,11 @@ func (c Config) Validate() error {
 	for _, origin := range c.CORSAllowedOrigins {
 		if origin != "*" && !isOrigin(origin, false) {
 			invalid("CORS_ALLOWED_ORIGINS", origin, "*, or origins such as https://app.example.com")
+		}
+	}
+	for _, key := range c.EdgeKeys {
+		if !isEdgeKey(key.Reveal()) {
+			invalid("EDGE_KEYS", key, "keys of 16 to 256 visible ASCII characters")
 		}
 	}
 	for _, d := range []struct {
@@ -120,8 +133,8 @@ func isOrigin(text string, withPath bool) bool {
 
 // warn logs settings that are allowed and probably not meant. With PUBLIC_URL, clients come through a proxy in front.
 func (c Config) warn(ctx context.Context, log *slog.Logger) {
-	if c.PublicURL != "" && len(c.TrustedProxies) == 0 {
+	if c.PublicURL != "" && len(c.TrustedProxies) == 0 && len(c.EdgeKeys) == 0 {
 		log.LogAttrs(ctx, slog.LevelWarn, "PUBLIC_URL is set and TRUSTED_PROXIES is not: behind a proxy all clients have its address, "+
-			"and share one anonymous rate; allowed: the CIDRs of the proxies in front")
+			"and share one anonymous rate; allowed: the CIDRs of the proxies in front; behind the edge, its EDGE_KEYS instead")
 	}
 }

@@ -38,6 +38,8 @@ type exchange struct {
 	bytes   int64
 	severed bool // nothing may follow: the answer is incomplete
 	aborted bool // the connection is to end without the rest of the answer
+
+	fromEdge bool // the request had a key of the edge
 }
 
 // errSevered is returned by writes after the handler gave up.
@@ -122,7 +124,12 @@ func (x *exchange) FlushError() error {
 		x.WriteHeader(http.StatusOK)
 	}
 	x.extend()
-	return x.control.Flush()
+	err := x.control.Flush()
+	if x.request.ProtoMajor != 1 {
+		// On HTTP/2 the deadline would end the stream also while the handler is silent.
+		_ = x.control.SetWriteDeadline(time.Time{}) // a closed stream needs none
+	}
+	return err
 }
 
 // Flush sends what is buffered, for callers that take no error.
@@ -158,7 +165,7 @@ func (x *exchange) abort() {
 }
 
 // baseURL is the request's Info.BaseURL.
-func (x *exchange) baseURL() string { return x.chain.origin.baseURL(x.request) }
+func (x *exchange) baseURL() string { return x.chain.origin.baseURL(x.request, x.fromEdge) }
 
 // park is the request's Info.Park.
 func (x *exchange) park() (resume func()) {
@@ -204,6 +211,8 @@ type patientBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 	stall   time.Duration
+	reading sync.Mutex // held by a Read
+	over    bool       // the handler has returned; guarded by reading
 
 	// Another goroutine than the handler's may read the body, or set a deadline.
 	mu    sync.Mutex
@@ -236,8 +245,30 @@ func (b *patientBody) setDeadline(t time.Time) error {
 	return b.control.SetReadDeadline(t)
 }
 
+// finish ends the handler's reads, and gives the client READ_TIMEOUT from now to send the rest of the body. If another
+// goroutine still reads, net/http would end that read and drop the deadline, and then wait for the rest without any. So
+// finish ends that read itself.
+func (b *patientBody) finish() {
+	if b == nil {
+		return
+	}
+	if !b.reading.TryLock() {
+		_ = b.control.SetReadDeadline(time.Unix(1, 0)) // a closed connection fails the read
+		b.reading.Lock()
+		_ = b.control.SetReadDeadline(time.Now().Add(b.stall))
+	}
+	b.over = true
+	b.reading.Unlock()
+	b.bound()
+}
+
 // Read reads within the limit.
 func (b *patientBody) Read(p []byte) (int, error) {
+	b.reading.Lock()
+	defer b.reading.Unlock()
+	if b.over {
+		return 0, http.ErrBodyReadAfterClose
+	}
 	b.bound()
 	n, err := b.ReadCloser.Read(p)
 	if err == nil {

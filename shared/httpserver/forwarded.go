@@ -6,10 +6,17 @@ import (
 	"strings"
 )
 
-// origin finds out the client's address and the URL that it used. It believes the headers of trusted proxies alone.
+// origin finds out the client's address and the URL that it used. It believes the forwarding headers of trusted proxies
+// and of the edge alone.
 type origin struct {
 	publicURL string // without a slash at its end; empty to take the request's
 	trusted   []netip.Prefix
+	edge      edgeKeys
+}
+
+// believes reports whether the forwarding headers of r are believed. fromEdge reports that r had a key of the edge.
+func (o *origin) believes(r *http.Request, fromEdge bool) bool {
+	return fromEdge || len(o.trusted) > 0 && o.trusts(peerAddress(r.RemoteAddr))
 }
 
 // trusts reports whether address is a trusted proxy's.
@@ -27,11 +34,11 @@ func (o *origin) trusts(address string) bool {
 	return false
 }
 
-// clientAddress returns the client's IP address: the peer's, or after trusted proxies the last one in
-// X-Forwarded-For that is none of them, since whatever stands before it may be made up.
-func (o *origin) clientAddress(r *http.Request) string {
+// clientAddress returns the client's IP address: the peer's, or after the edge or trusted proxies the last one in
+// X-Forwarded-For that is no trusted proxy, since whatever stands before it may be made up.
+func (o *origin) clientAddress(r *http.Request, fromEdge bool) string {
 	client := peerAddress(r.RemoteAddr)
-	if len(o.trusted) == 0 || !o.trusts(client) {
+	if !o.believes(r, fromEdge) {
 		return client
 	}
 	lines := r.Header["X-Forwarded-For"]
@@ -53,7 +60,7 @@ func (o *origin) clientAddress(r *http.Request) string {
 
 // baseURL returns the scheme and host that the client used, or PUBLIC_URL. It is empty when the client
 // named no host that could stand in a URL.
-func (o *origin) baseURL(r *http.Request) string {
+func (o *origin) baseURL(r *http.Request, fromEdge bool) string {
 	if o.publicURL != "" {
 		return o.publicURL
 	}
@@ -61,7 +68,7 @@ func (o *origin) baseURL(r *http.Request) string {
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	if len(o.trusted) > 0 && o.trusts(peerAddress(r.RemoteAddr)) {
+	if o.believes(r, fromEdge) {
 		proto, forwarded := forwardedFrom(r.Header)
 		if proto == "http" || proto == "https" {
 			scheme = proto

@@ -33,6 +33,9 @@ type Options struct {
 	// Plain, if not nil, leaves public answers as their handlers make them: without compression and CORS. The
 	// server adds only X-Request-Id and these headers, which a handler may replace or delete.
 	Plain http.Header
+	// CloseAfterChunked ends the connection after a public request with a chunked body, also with Plain. Without Plain
+	// that is always so.
+	CloseAfterChunked bool
 	// Headers are set in every public answer, in the place of the server's own of the same name. A handler may replace
 	// or delete them. Nil: none.
 	Headers http.Header
@@ -82,6 +85,7 @@ func New(o Options) (*Server, error) {
 	if s.public, err = s.newListener(o, "public", "LISTEN_PUBLIC", o.Config.ListenPublic, o.Public); err != nil {
 		return nil, err
 	}
+	s.public.Listener = o.Config.Public
 	if o.Stopping != nil {
 		s.public.server.RegisterOnShutdown(o.Stopping)
 	}
@@ -199,8 +203,11 @@ func (s *Server) closeOpen() error {
 	return errors.Join(errs...)
 }
 
-// open starts listening.
+// open starts listening, unless the listener is open.
 func (l *listener) open(ctx context.Context) error {
+	if l.Listener != nil {
+		return nil
+	}
 	config := net.ListenConfig{Control: limitUnsent}
 	config.SetMultipathTCP(false) // older kernels refuse TCP options for it
 	opened, err := config.Listen(ctx, "tcp", l.address)

@@ -383,6 +383,7 @@ func TestWarnsOfNoTrustedProxies(t *testing.T) {
 	}{
 		{"a public URL alone", map[string]string{"PUBLIC_URL": "https://api.example.com"}, true},
 		{"with proxies", map[string]string{"PUBLIC_URL": "https://api.example.com", "TRUSTED_PROXIES": "10.0.0.0/8"}, false},
+		{"behind the edge", map[string]string{"PUBLIC_URL": "https://api.example.com", "EDGE_KEYS": "edge-key-0123456789abcdef"}, false},
 		{"neither", nil, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -408,6 +409,35 @@ func TestHTTP2InTheClear(t *testing.T) {
 	defer func() { _ = resp.Body.Close() }()
 	if body, err := io.ReadAll(resp.Body); err != nil || resp.ProtoMajor != 2 || string(body) != `{"hello":"world"}` {
 		t.Errorf("%s: %s, %v", resp.Proto, body, err)
+	}
+}
+
+// On HTTP/2 as on HTTP/1, WRITE_TIMEOUT is for the client: a handler may be silent for longer.
+func TestSilentHandlerKeepsItsAnswer(t *testing.T) {
+	s := serve(t, setup{environ: map[string]string{"WRITE_TIMEOUT": "100ms"}, routes: func(rt *httpapi.Router) {
+		rt.Get("/x", func(w http.ResponseWriter, _ *http.Request) error {
+			for _, part := range []string{"one ", "two ", "three"} {
+				_, _ = io.WriteString(w, part)
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(250 * time.Millisecond)
+			}
+			return nil
+		})
+	}})
+	for _, version := range []int{1, 2} {
+		protocols := new(http.Protocols)
+		protocols.SetHTTP1(version == 1)
+		protocols.SetUnencryptedHTTP2(version == 2)
+		transport := &http.Transport{Protocols: protocols}
+		defer transport.CloseIdleConnections()
+		resp, err := (&http.Client{Transport: transport, Timeout: patience}).Get(s.public + "/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if body, err := io.ReadAll(resp.Body); err != nil || resp.ProtoMajor != version || string(body) != "one two three" {
+			t.Errorf("HTTP/%d: %s: %q, %v", version, resp.Proto, body, err)
+		}
 	}
 }
 

@@ -17,21 +17,21 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
-// mediaTypes are what NDJSON is sent as. It has no registered type; curl and browsers send others.
+// mediaTypes are the types that senders give to NDJSON. It has no registered type; curl and browsers send others.
 var mediaTypes = []string{
 	"application/x-ndjson", "application/ndjson", "application/jsonl", "application/json",
 	"text/plain", "application/octet-stream",
 }
 
-// zstdWindow is the largest window that a zstd stream may ask for, in bytes (RFC 8878, section 3.1.1.1.2
-// recommends decoders to support 8 MiB).
+// zstdWindow is the largest window that a zstd stream may ask for, in bytes. RFC 8878, section 3.1.1.1.2, recommends
+// that decoders support 8 MiB.
 const zstdWindow = 8 << 20
 
-// errStopped ends a reading that is of no use any more.
+// errStopped is the error of Read after stop.
 var errStopped = errors.New("ingest was stopped")
 
-// body is a request's body. Its reading can be stopped, and it keeps apart a fault of the connection from one of the
-// compression. The server bounds how long a sender may be silent (READ_TIMEOUT).
+// body is a request's body. Its reading can be stopped. It records faults of the connection, so that they are told
+// apart from faults of the compression. The server bounds how long a sender may be silent (READ_TIMEOUT).
 type body struct {
 	source  io.Reader
 	control *http.ResponseController
@@ -60,7 +60,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// stop ends a Read that waits, and each that follows, unless the body has ended.
+// stop makes a Read that waits fail, and each later Read, unless the body has ended.
 func (b *body) stop() {
 	b.mu.Lock()
 	b.stopped = true
@@ -68,14 +68,15 @@ func (b *body) stop() {
 	_ = b.control.SetReadDeadline(time.Unix(1, 0)) // a test's recorder has no deadlines
 }
 
-// connectionFault returns the fault that ended the connection in the middle of the body, nil if there was none.
+// connectionFault returns the fault that ended the connection in the middle of the body, or nil if there was none.
 func (b *body) connectionFault() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.broken
 }
 
-// checkType refuses a body that says it is something else.
+// checkType refuses a body whose Content-Type is not one of mediaTypes in UTF-8. A body without a Content-Type
+// passes.
 func checkType(r *http.Request) error {
 	header := r.Header.Get("Content-Type")
 	if header == "" {
@@ -90,7 +91,7 @@ func checkType(r *http.Request) error {
 	return nil
 }
 
-// decompress returns a reader of what b holds, and what gives its memory back.
+// decompress returns a reader of the decompressed body, and a function that frees the reader's memory.
 func decompress(r *http.Request, b *body) (io.Reader, func(), error) {
 	encoding := strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ", ")))
 	switch encoding {
@@ -99,7 +100,7 @@ func decompress(r *http.Request, b *body) (io.Reader, func(), error) {
 	case "gzip", "x-gzip":
 		z, err := gzip.NewReader(b)
 		if errors.Is(err, io.EOF) && b.connectionFault() == nil {
-			return strings.NewReader(""), func() {}, nil // an empty body says nothing wrong
+			return strings.NewReader(""), func() {}, nil // an empty body is not a fault
 		}
 		if err != nil {
 			return nil, nil, err

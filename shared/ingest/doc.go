@@ -1,14 +1,13 @@
-// Package ingest owns how data comes in: NDJSON of any length, one record a line, read strictly and
-// stored in batches of one project each. A bad line is rejected by its number and never loses a good
-// one; a million lines take no more memory than a thousand, as the next batch is read while one is
-// stored and then waits.
+// Package ingest owns how records come in: NDJSON of any length, one record a line. It reads strictly and stores in
+// batches of one project each. It rejects a bad line by its number and never loses a good one. A million lines take
+// no more memory than a thousand: it reads the next batch while it stores one, and then waits.
 //
-// What is stored may be sent again without harm (the Store of a [Kind] is idempotent), so a batch is
-// repeated when the database could not take it for a moment, and nothing is acknowledged before the
-// whole body was read.
+// A sender may send the same records again without harm, as the Store of a [Kind] is idempotent. So the package
+// repeats a batch when the database was unavailable for a moment. It acknowledges nothing before it has read the
+// whole body.
 //
-// It refuses to know any record: a [Kind] names its fields and what they may hold. How long a sender may be silent
-// is the server's to bound (READ_TIMEOUT of package httpserver).
+// The package knows no record: a [Kind] names the fields and their rules. The server bounds how long a sender may be
+// silent (READ_TIMEOUT of package httpserver).
 package ingest
 
 import (
@@ -21,25 +20,23 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Options say how bodies are read. All kinds of a service take the same.
+// Options says how bodies are read. All kinds of a service use the same Options.
 type Options struct {
-	// The longest line that is taken, in bytes after decompression and without its end; the default is
-	// 16 MiB. A longer one is skipped unread and rejected.
+	// The longest line that is accepted, in bytes after decompression and without its line end; the default is 16
+	// MiB. A longer line is skipped unread and rejected.
 	MaxRecordBytes int `env:"MAX_RECORD_BYTES" envDefault:"16777216"`
 
 	// How many lines are stored at a time.
 	BatchRecords int `env:"INGEST_BATCH_RECORDS" envDefault:"1000"`
 
-	// How many bytes of lines close a batch early. A request holds at most two batches, each of this size
-	// and one line more.
+	// A batch is stored early when its lines have this many bytes. A request holds at most two batches, each of this
+	// size and one line more.
 	BatchBytes int `env:"INGEST_BATCH_BYTES" envDefault:"4194304"`
 
-	// For how long a batch is tried again that the database cannot take; the request
-	// then fails with 503. 0 tries once.
+	// How long a batch is retried while the database is unavailable. The request then fails with 503. 0 tries once.
 	RetryTime time.Duration `env:"INGEST_RETRY_TIME" envDefault:"10s"`
 
-	// MeterProvider counts the lines (lectern.ingest.rows by resource and outcome); nil counts
-	// nothing.
+	// MeterProvider counts the lines (lectern.ingest.rows by resource and outcome). Nil counts nothing.
 	MeterProvider metric.MeterProvider `env:"-"`
 }
 
@@ -60,7 +57,7 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
-// withDefaults fills what is zero and may not be, so that a literal Options{} is a working one.
+// withDefaults sets the defaults of fields that must not be zero, so that a literal Options{} works.
 func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		value *int

@@ -5,43 +5,43 @@ import (
 	"strings"
 )
 
-// Code names why a line was rejected. Senders branch on it; the set is closed.
+// Code names why a line was rejected. Senders branch on it. The set is closed.
 type Code string
 
 // The codes of rejected lines.
 const (
-	InvalidJSON    Code = "invalid_json"     // not a JSON object, not UTF-8, or a name comes twice
-	MissingField   Code = "missing_field"    // a required field is not there
+	InvalidJSON    Code = "invalid_json"     // no JSON object, not UTF-8, or a repeated name
+	MissingField   Code = "missing_field"    // a required field is absent
 	UnknownField   Code = "unknown_field"    // a field that the record does not have
-	InvalidField   Code = "invalid_field"    // a field holds what it may not
+	InvalidField   Code = "invalid_field"    // a value breaks its rule
 	RecordTooLarge Code = "record_too_large" // longer than MAX_RECORD_BYTES
-	Conflict       Code = "conflict"         // contradicts what is stored and never changes
+	Conflict       Code = "conflict"         // differs from a stored value that never changes
 	Erased         Code = "erased"           // is about a record that was erased for good
 )
 
-// Fault is why one line is rejected.
+// Fault is the reason why one line is rejected.
 type Fault struct {
 	Code    Code
 	Message string // for the sender: the field, what was given, what is allowed
 }
 
-// Error gives code and message.
+// Error returns code and message.
 func (f *Fault) Error() string { return string(f.Code) + ": " + f.Message }
 
-// BadField says that the field name was given as given, and what is allowed instead.
+// BadField returns the Fault of a field whose value is not allowed. It names the value and what is allowed.
 func BadField(name, given, allowed string) *Fault {
 	return &Fault{InvalidField, fmt.Sprintf("Field %q was given as %s; allowed: %s.", name, cut(given), allowed)}
 }
 
-// Missing says that the field name is required.
+// Missing returns the Fault of a required field that is absent.
 func Missing(name string) *Fault {
 	return &Fault{MissingField, fmt.Sprintf("Field %q is missing.", name)}
 }
 
-// longestGiven is how many bytes of what was given are shown to the sender.
+// longestGiven is how many bytes of a given value a message shows to the sender.
 const longestGiven = 100
 
-// cut shortens what a sender gave, at a character's end.
+// cut shortens a given value at the end of a character.
 func cut(s string) string {
 	if len(s) <= longestGiven {
 		return strings.ToValidUTF8(s, "\uFFFD")

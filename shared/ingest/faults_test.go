@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// sqlError is what a database refuses a statement with.
+// sqlError is an error of a database that refuses a statement.
 type sqlError string
 
 func (e sqlError) Error() string    { return "refused" }
@@ -42,7 +42,7 @@ func notesBody(n int) string {
 }
 
 func TestABatchIsRepeatedWhileTheDatabaseIsAway(t *testing.T) {
-	s := shelf{before: func(call int, _ string, _ []note) error {
+	s := fakeStore{before: func(call int, _ string, _ []note) error {
 		if call == 2 || call == 3 {
 			return fmt.Errorf("store: %w", apierr.NotAvailable(errors.New("40001")))
 		}
@@ -66,7 +66,7 @@ func TestNothingIsAcknowledgedWhenABatchCanNotBeStored(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := shelf{before: func(call int, _ string, _ []note) error {
+			s := fakeStore{before: func(call int, _ string, _ []note) error {
 				if call > 1 {
 					return tt.in
 				}
@@ -82,7 +82,7 @@ func TestNothingIsAcknowledgedWhenABatchCanNotBeStored(t *testing.T) {
 
 func TestARecordThatTheDatabaseRefusesIsFound(t *testing.T) {
 	bad := map[string]bool{"n0": true, "n7": true, "n8": true, "n99": true}
-	s := shelf{before: func(_ int, _ string, records []note) error {
+	s := fakeStore{before: func(_ int, _ string, records []note) error {
 		for _, n := range records {
 			if bad[n.ID] {
 				return fmt.Errorf("store: %w", sqlError("22021"))
@@ -102,7 +102,7 @@ func TestARecordThatTheDatabaseRefusesIsFound(t *testing.T) {
 }
 
 func TestAPanicOfAStoreReachesTheServersOwnRecovery(t *testing.T) {
-	s := shelf{before: func(int, string, []note) error { panic("in the store") }}
+	s := fakeStore{before: func(int, string, []note) error { panic("in the store") }}
 	defer func() {
 		if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "in the store") {
 			t.Errorf("recovered %v", v)
@@ -112,9 +112,9 @@ func TestAPanicOfAStoreReachesTheServersOwnRecovery(t *testing.T) {
 	t.Error("the panic was swallowed")
 }
 
-// server serves a handler of notes as a service does, and returns the values that its requests panicked with, nil if
-// they did not.
-func server(t *testing.T, s *shelf, o ingest.Options, readTimeout time.Duration) (addr string, ended chan any) {
+// server serves a handler of notes as a service does. ended receives the values with which its requests panicked, or
+// nil.
+func server(t *testing.T, s *fakeStore, o ingest.Options, readTimeout time.Duration) (addr string, ended chan any) {
 	t.Helper()
 	ended = make(chan any, 10)
 	handler := ingest.Handler(kind(s), o)
@@ -175,7 +175,7 @@ func serve(t *testing.T, readTimeout time.Duration, handler http.HandlerFunc) st
 	}
 }
 
-// dial sends the head of a POST of length bytes and what of the body is given.
+// dial sends the head of a POST of length bytes, and body.
 func dial(t *testing.T, addr string, length int, body string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -191,7 +191,7 @@ func dial(t *testing.T, addr string, length int, body string) net.Conn {
 }
 
 func TestASilentSenderIsEnded(t *testing.T) {
-	var s shelf
+	var s fakeStore
 	addr, ended := server(t, &s, ingest.Options{}, 50*time.Millisecond)
 	conn := dial(t, addr, 10_000, notesBody(3))
 	answer, err := io.ReadAll(conn)
@@ -208,7 +208,7 @@ func TestASilentSenderIsEnded(t *testing.T) {
 }
 
 func TestABodyThatBreaksOff(t *testing.T) {
-	var s shelf
+	var s fakeStore
 	addr, ended := server(t, &s, ingest.Options{BatchRecords: 2}, time.Minute)
 	conn := dial(t, addr, 10_000, notesBody(3))
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
@@ -223,7 +223,7 @@ func TestABodyThatBreaksOff(t *testing.T) {
 }
 
 func TestASlowSenderThatGoesOnIsServed(t *testing.T) {
-	var s shelf
+	var s fakeStore
 	const silence = 400 * time.Millisecond
 	addr, _ := server(t, &s, ingest.Options{}, silence)
 	body := notesBody(8)
@@ -238,7 +238,7 @@ func TestASlowSenderThatGoesOnIsServed(t *testing.T) {
 			t.Fatalf("after %v: %v", time.Since(begin), err)
 		}
 		rest = rest[n:]
-		<-tick.C // the slowness is what is tried
+		<-tick.C // the test is about a slow body
 	}
 	if took := time.Since(begin); took < silence {
 		t.Fatalf("sent in %v, not slowly enough to tell", took)
@@ -255,8 +255,8 @@ func TestASlowSenderThatGoesOnIsServed(t *testing.T) {
 
 func TestALongStoreAfterTheBodyOutlivesTheReadTimeout(t *testing.T) {
 	const silence = 30 * time.Millisecond
-	s := shelf{before: func(int, string, []note) error {
-		time.Sleep(5 * silence) // as a slow database
+	s := fakeStore{before: func(int, string, []note) error {
+		time.Sleep(5 * silence) // like a slow database
 		return nil
 	}}
 	addr, _ := server(t, &s, ingest.Options{}, silence)
@@ -272,9 +272,9 @@ func TestALongStoreAfterTheBodyOutlivesTheReadTimeout(t *testing.T) {
 }
 
 func TestAFailedStoreDoesNotWaitForTheSender(t *testing.T) {
-	s := shelf{before: func(int, string, []note) error { return errors.New("broken") }}
+	s := fakeStore{before: func(int, string, []note) error { return errors.New("broken") }}
 	addr, _ := server(t, &s, ingest.Options{BatchRecords: 1}, time.Minute)
-	conn := dial(t, addr, 1<<20, notesBody(2)) // and then silence
+	conn := dial(t, addr, 1<<20, notesBody(2)) // and sends nothing more
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatalf("no answer while the sender is silent: %v", err)
@@ -284,7 +284,7 @@ func TestAFailedStoreDoesNotWaitForTheSender(t *testing.T) {
 	}
 }
 
-// endless gives the same lines again and again.
+// endless repeats the same lines.
 type endless struct {
 	line  string
 	rest  string
@@ -308,9 +308,9 @@ func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector has memory of its own")
 	}
-	// A store that is slower than the reader: what is not bounded piles up.
+	// The store is slower than the reader: memory that has no bound would grow.
 	var peak atomic.Uint64
-	k := kind(&shelf{})
+	k := kind(&fakeStore{})
 	calls := 0
 	k.Store = func(_ context.Context, _ string, records []note) (ingest.Result, error) {
 		if calls++; calls%20 == 0 {
@@ -335,9 +335,9 @@ func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
 	}
 }
 
-// A failed store ends the reading of its body, and not that of the requests after it.
+// A failed store ends the reading of its own body, and not that of later requests.
 func TestTheRequestAfterAFailedStoreIsServed(t *testing.T) {
-	s := shelf{before: func(call int, _ string, _ []note) error {
+	s := fakeStore{before: func(call int, _ string, _ []note) error {
 		if call%2 == 1 {
 			return apierr.NotAvailable(errors.New("08006"))
 		}
@@ -350,7 +350,7 @@ func TestTheRequestAfterAFailedStoreIsServed(t *testing.T) {
 		}
 		handler.ServeHTTP(w, r)
 		if w.Header().Get("Connection") == "" && s.calls%2 == 1 {
-			<-r.Context().Done() // what the server makes of the deadline, before it goes on
+			<-r.Context().Done() // wait until the server has seen the deadline
 		}
 	})
 	defer http.DefaultClient.CloseIdleConnections()

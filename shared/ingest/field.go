@@ -12,29 +12,30 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Field is one member of a record of type T: its name in JSON, what it may hold, and where it goes.
-// Fields are made by [Text], [NullText], [Int], [NullInt], [Time], [Texts] and [NullTexts]. Those with
-// Null in their name may be null or left out; the others are required.
+// Field is one member of a record of type T: its name in JSON, its rule, and where it is stored. Make fields with
+// [Text], [NullText], [Int], [NullInt], [Time], [Texts] and [NullTexts]. Fields with Null in their name may be null
+// or absent; the others are required.
 type Field[T any] struct {
 	name     string
 	nullable bool
 	// read puts v, which is not null, into the record.
 	read func(s *scratch, v value, record *T) *Fault
-	// clear makes the record's field null, as the record may have been used before. Nil when not
+	// clear makes the record's field null, as the record may have been used before. It is nil for fields that are not
 	// nullable.
 	clear func(record *T)
 }
 
-// value is a JSON value as it stands in its line, checked to be valid JSON.
+// value is the text of a JSON value in its line, checked to be valid JSON.
 type value struct {
 	raw  jsontext.Value
 	text string // the same bytes
 }
 
-// Rule is what a text may hold.
+// Rule says which texts a field may hold.
 type Rule struct {
-	allowed string // to say so, after "allowed: "
-	// ok judges a text that is given as a string and as bytes, so that neither need be made.
+	allowed string // the end of a message, after "allowed: "
+	// ok reports whether a text follows the rule. It gets the text as a string and as bytes, so that it converts
+	// neither.
 	ok func(s string, b []byte) bool
 }
 
@@ -43,7 +44,7 @@ func AnyText() Rule {
 	return Rule{"text without NUL (U+0000)", noNUL}
 }
 
-// Identifier is the rule of identifiers: that of the API's paths.
+// Identifier is the rule of identifiers, the same as for those in the API's paths.
 func Identifier() Rule {
 	return Rule{fmt.Sprintf("text of 1 to %d bytes without NUL (U+0000)", wire.MaxIdentifierBytes),
 		func(s string, _ []byte) bool { return wire.ValidIdentifier(s) }}
@@ -54,8 +55,8 @@ func OneOf(values ...string) Rule {
 	return Rule{strings.Join(values, ", "), func(s string, _ []byte) bool { return slices.Contains(values, s) }}
 }
 
-// JSONText is the rule of text that holds JSON (RFC 8259), nested at most 10,000 deep; names may come
-// twice in it. It is kept byte for byte.
+// JSONText is the rule of text that holds JSON (RFC 8259), nested at most 10,000 deep. An object may repeat a name.
+// The text is kept byte for byte.
 func JSONText() Rule {
 	return Rule{"JSON as text, nested at most 10000 deep", func(_ string, b []byte) bool { return validJSON(b, 0) }}
 }
@@ -72,7 +73,7 @@ func JSONArrayText() Rule {
 
 func noNUL(s string, _ []byte) bool { return strings.IndexByte(s, 0) < 0 }
 
-// validJSON reports whether b is JSON, of the kind that begins with first if that is not 0.
+// validJSON reports whether b is JSON. If first is not 0, b must also begin with it.
 func validJSON(b []byte, first byte) bool {
 	if first != 0 {
 		begin := bytes.TrimLeft(b, " \t\r\n")
@@ -80,8 +81,8 @@ func validJSON(b []byte, first byte) bool {
 			return false
 		}
 	}
-	// b is valid UTF-8; what "invalid UTF-8" allows beside is an escaped lone surrogate, which the
-	// grammar has nothing against.
+	// b is valid UTF-8. AllowInvalidUTF8 additionally allows escaped lone surrogates, which the grammar of JSON
+	// permits.
 	return jsontext.Value(b).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
@@ -96,7 +97,7 @@ func Text[T any](name string, rule Rule, at func(*T) *string) Field[T] {
 	}}
 }
 
-// NullText is a text under rule, nil when it is null or left out.
+// NullText is a text under rule. It is nil if the field is null or absent.
 func NullText[T any](name string, rule Rule, at func(*T) **string) Field[T] {
 	return Field[T]{name: name, nullable: true,
 		read: func(s *scratch, v value, record *T) *Fault {
@@ -110,7 +111,7 @@ func NullText[T any](name string, rule Rule, at func(*T) **string) Field[T] {
 	}
 }
 
-// Time is a required DateTime, taken as [wire.ParseTime] reads it: Unix microseconds.
+// Time is a required DateTime in Unix microseconds, read by [wire.ParseTime].
 func Time[T any](name string, at func(*T) *int64) Field[T] {
 	rule := Rule{"a date and time of RFC 3339 such as 2022-01-31T09:30:00Z, years 0001 to 9999", noNUL}
 	return Field[T]{name: name, read: func(s *scratch, v value, record *T) *Fault {
@@ -138,7 +139,7 @@ func Int[T any](name string, least, most int64, at func(*T) *int64) Field[T] {
 	}}
 }
 
-// NullInt is an integer from least to most, nil when it is null or left out.
+// NullInt is an integer from least to most. It is nil if the field is null or absent.
 func NullInt[T any](name string, least, most int64, at func(*T) **int64) Field[T] {
 	return Field[T]{name: name, nullable: true,
 		read: func(_ *scratch, v value, record *T) *Fault {
@@ -152,8 +153,8 @@ func NullInt[T any](name string, least, most int64, at func(*T) **int64) Field[T
 	}
 }
 
-// integer reads a number that is written as an integer: 1.0 and 1e3 are none, so that nothing is
-// rounded on its way (2^53 and beyond).
+// integer reads a number that is written as an integer. It refuses 1.0 and 1e3, so that no number is rounded (2^53
+// and beyond).
 func integer(name string, v value, least, most int64) (int64, *Fault) {
 	n, err := strconv.ParseInt(v.text, 10, 64)
 	if err != nil || n < least || n > most {
@@ -167,7 +168,7 @@ func Texts[T any](name string, rule Rule, at func(*T) *[]string) Field[T] {
 	return Field[T]{name: name, read: readTexts(name, rule, at)}
 }
 
-// NullTexts is an array of texts, each under rule; nil when it is null or left out, empty but not nil
+// NullTexts is an array of texts, each under rule. It is nil if the field is null or absent, and empty but not nil
 // for an empty array.
 func NullTexts[T any](name string, rule Rule, at func(*T) *[]string) Field[T] {
 	return Field[T]{name: name, nullable: true, read: readTexts(name, rule, at), clear: func(record *T) { *at(record) = nil }}

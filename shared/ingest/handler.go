@@ -16,10 +16,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// maxRejects is how many rejected lines an answer lists; they are counted all.
+// maxRejects is how many rejected lines an answer lists. It counts all of them.
 const maxRejects = 1000
 
-// Kind is a kind of record that comes in.
+// Kind describes one kind of record.
 type Kind[T any] struct {
 	// Resource names the records in metrics, as in the path: "entries".
 	Resource string
@@ -27,34 +27,32 @@ type Kind[T any] struct {
 	// Fields are all members that a record may have.
 	Fields []Field[T]
 
-	// Check judges a record as a whole, after its fields; nil judges nothing.
+	// Check checks a record as a whole, after its fields. Nil checks nothing.
 	Check func(record *T) *Fault
 
 	// Project returns the project that the record belongs to.
 	Project func(record *T) string
 
-	// Store stores records of one project, in the order in which they came, in one transaction. It is
-	// idempotent and is repeated when its error is [apierr.Unavailable]. With an error nothing was
-	// stored, or what was stored may be so again. The slice is used again when Store has returned;
-	// what the records point to is not.
+	// Store stores records of one project in one transaction, in the order in which they came. It is idempotent and
+	// is repeated when its error is [apierr.Unavailable]. If it returns an error, it has stored nothing, or only what
+	// may be stored again. The slice is reused after Store has returned; the memory that the records point to is not.
 	Store func(ctx context.Context, projectID string, records []T) (Result, error)
 }
 
-// Result is what became of the records given to a Store. Those that are neither stored nor rejected
-// existed already.
+// Result counts the outcomes of the records given to a Store. Records that are neither stored nor rejected existed
+// already.
 type Result struct {
 	Stored   int
 	Rejected []Rejected
 }
 
-// Rejected is a record that a Store did not take.
+// Rejected is a record that a Store rejected.
 type Rejected struct {
 	Index int // in the records given
 	Fault Fault
 }
 
-// Counted makes a Store of what stores records that are never rejected, and tells how many of them
-// changed what was stored.
+// Counted makes a Store of put, which never rejects a record and returns how many records changed the store.
 func Counted[T any](put func(ctx context.Context, projectID string, records []T) (stored int, err error)) func(context.Context, string, []T) (Result, error) {
 	return func(ctx context.Context, projectID string, records []T) (Result, error) {
 		stored, err := put(ctx, projectID, records)
@@ -69,7 +67,7 @@ type Reject struct {
 	Message string `json:"message"`
 }
 
-// Summary is the answer: exact counts, and the first 1,000 rejected lines in their order.
+// Summary is the answer: exact counts, and the first 1,000 rejected lines in order.
 type Summary struct {
 	Stored   int64    `json:"stored"`
 	Existing int64    `json:"existing"`
@@ -77,15 +75,15 @@ type Summary struct {
 	Rejects  []Reject `json:"rejects"`
 }
 
-// Handler takes in records of kind k as the body of a POST: NDJSON in UTF-8, plain, gzip or zstd. Blank
-// lines are passed over; LF and CRLF end a line; the last needs no end.
+// Handler stores records of kind k from the body of a POST: NDJSON in UTF-8, plain, gzip or zstd. It skips blank
+// lines. LF or CRLF ends a line; the last line needs no end.
 //
-// It answers 200 with a [Summary] when the body was read whole, also when no line was good; 415 for a
-// body of another type; 400 invalid_body for a broken compression; 503 when a batch could not be
-// stored. Batches before a failure may be stored: the sender sends all again. A connection that breaks
-// off or falls silent is ended without an answer.
+// It answers 200 with a [Summary] when it has read the whole body, even if no line was good. It answers 415 for a
+// body of another type, 400 invalid_body for a broken compression, and 503 if it could not store a batch. Batches
+// before a failure may be stored: the sender sends all again. If the connection breaks or falls silent, it ends
+// without an answer.
 //
-// It panics when k's fields are not a record's.
+// Handler panics if k's fields cannot be those of one record.
 func Handler[T any](k Kind[T], o Options) httpapi.HandlerFunc {
 	o = o.withDefaults()
 	shape := newShape(k.Fields)
@@ -119,13 +117,13 @@ func take[T any](r *http.Request, b *body, in *run[T]) (Summary, error) {
 // answerFault returns the error to answer, or ends the connection if the body broke off.
 func answerFault(w http.ResponseWriter, r *http.Request, b *body, err error) error {
 	if _, ok := errors.AsType[*storeError](err); ok {
-		// The deadline that ended the reading may have met the server's own read for the client's end,
-		// just after the body's. The next request on this connection would then begin cancelled.
+		// The deadline that ended the reading may also have ended the server's own read after the body, which waits
+		// for the client to disconnect. The next request on this connection would then begin cancelled.
 		w.Header().Set("Connection", "close")
 		return err
 	}
 	if broken := b.connectionFault(); broken != nil {
-		// The client is gone, or must not take half of its body for the whole.
+		// The client is gone, or must not believe that half of its body was the whole.
 		httpapi.InfoFrom(r.Context()).Err = broken
 		panic(http.ErrAbortHandler)
 	}
@@ -150,7 +148,7 @@ func answer(w http.ResponseWriter, s Summary) error {
 	return nil
 }
 
-// counter counts lines by what became of them.
+// counter counts lines by outcome.
 type counter struct {
 	rows                       metric.Int64Counter
 	stored, existing, rejected metric.MeasurementOption
@@ -167,7 +165,7 @@ func newCounter(p metric.MeterProvider, resource string) counter {
 	rows, err := p.Meter("github.com/lectern-dev/lectern/shared/ingest").Int64Counter("lectern.ingest.rows",
 		metric.WithDescription("Lines taken in, by resource and outcome: stored, existing or rejected."),
 		metric.WithUnit("{row}"))
-	if err != nil { // the instrument does nothing then, and ingest goes on
+	if err != nil { // ingest works without the metric
 		rows, _ = noop.NewMeterProvider().Meter("").Int64Counter("")
 	}
 	return counter{rows, outcome("stored"), outcome("existing"), outcome("rejected")}
@@ -184,5 +182,5 @@ func (c counter) add(ctx context.Context, stored, existing, rejected int) {
 	}
 }
 
-// isEnd reports whether a source ended as it should.
+// isEnd reports whether a source ended without a fault.
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }

@@ -20,7 +20,7 @@ import (
 )
 
 // post sends body to a handler of notes over a recorder.
-func post(t testing.TB, s *shelf, o ingest.Options, body string, headers ...string) (int, ingest.Summary, string) {
+func post(t testing.TB, s *fakeStore, o ingest.Options, body string, headers ...string) (int, ingest.Summary, string) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/internal/notes", strings.NewReader(body))
 	for i := 0; i < len(headers); i += 2 {
@@ -37,7 +37,7 @@ func post(t testing.TB, s *shelf, o ingest.Options, body string, headers ...stri
 	return w.Code, summary, w.Body.String()
 }
 
-func mustPost(t testing.TB, s *shelf, o ingest.Options, body string, headers ...string) ingest.Summary {
+func mustPost(t testing.TB, s *fakeStore, o ingest.Options, body string, headers ...string) ingest.Summary {
 	t.Helper()
 	code, summary, text := post(t, s, o, body, headers...)
 	if code != http.StatusOK {
@@ -56,8 +56,8 @@ func TestLinesOneByOne(t *testing.T) {
 	tests := []struct {
 		name string
 		in   string
-		want ingest.Code // "" when it is stored
-		says string      // in the message
+		want ingest.Code // "" if the line is stored
+		says string      // a part of the message
 	}{
 		{"good", with("id", `"n1"`), "", ""},
 		{"every field", strings.TrimSuffix(with("count", `-5`), "}") + `,"title":"a \"b\" \u00e9 😀","extra":"{\"a\":1}","others":["x"]}`, "", ""},
@@ -142,8 +142,8 @@ func TestLinesOneByOne(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			// Between two good lines, which must be stored whatever stands there.
-			var s shelf
+			// The line is between two good lines, which must be stored in any case.
+			var s fakeStore
 			got := mustPost(t, &s, ingest.Options{}, noteLine("pr_0", "before", "")+"\n"+tt.in+"\n"+noteLine("pr_0", "after", "")+"\n")
 			want := ingest.Summary{Stored: 3, Rejects: []ingest.Reject{}}
 			if tt.want != "" {
@@ -163,7 +163,7 @@ func TestLinesOneByOne(t *testing.T) {
 }
 
 func TestAllFieldsArriveAsSent(t *testing.T) {
-	var s shelf
+	var s fakeStore
 	data := `{ "a":1.50, "a":"é\u00e9\ud800", "big":9007199254740993 }`
 	quoted, _ := json.Marshal(data)
 	body := `{"id":"n/1","project_id":"pr_1","kind":"odd","at":"2022-01-01T01:00:00.1234567+01:00","size":9007199254740993,` +
@@ -208,7 +208,7 @@ func TestLineNumbersAndEnds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, batch := range []int{1, 2, 1000} {
-				var s shelf
+				var s fakeStore
 				got := mustPost(t, &s, ingest.Options{MaxRecordBytes: 2048, BatchRecords: batch}, tt.in)
 				var rejects []string
 				for _, r := range got.Rejects {
@@ -232,7 +232,7 @@ func TestLongestLine(t *testing.T) {
 		for _, mark := range []string{"", "\uFEFF"} {
 			for less, want := range []int64{1, 0} {
 				line := strings.TrimSuffix(line, "}") + strings.Repeat(" ", 2000) + "}"
-				var s shelf
+				var s fakeStore
 				got := mustPost(t, &s, ingest.Options{MaxRecordBytes: len(line) - less}, mark+line+end)
 				if got.Stored != want || got.Rejected != 1-want {
 					t.Errorf("end %q, mark %q, limit %d below the line: stored %d, rejected %d", end, mark, less, got.Stored, got.Rejected)
@@ -243,7 +243,7 @@ func TestLongestLine(t *testing.T) {
 }
 
 func TestProjectsAreStoredApartAndLinesKept(t *testing.T) {
-	var s shelf
+	var s fakeStore
 	mustPost(t, &s, ingest.Options{}, noteLine("pr_2", "old", "")+"\n"+noteLine("pr_1", "old", "")+"\n")
 	var b strings.Builder
 	for i := range 20 {
@@ -251,7 +251,7 @@ func TestProjectsAreStoredApartAndLinesKept(t *testing.T) {
 		switch i {
 		case 5, 6:
 			fmt.Fprintln(&b, "bad")
-		case 7, 11: // pr_1, pr_2: other content than what is stored
+		case 7, 11: // pr_1, pr_2: content that differs from the stored one
 			fmt.Fprintln(&b, strings.Replace(noteLine(project, "old", ""), `"{}"`, `"[]"`, 1))
 		case 10: // pr_1: the same content
 			fmt.Fprintln(&b, noteLine(project, "old", ""))
@@ -278,7 +278,7 @@ func TestProjectsAreStoredApartAndLinesKept(t *testing.T) {
 }
 
 func TestTheFirstThousandRejectsAreListedAndAllCounted(t *testing.T) {
-	var s shelf
+	var s fakeStore
 	got := mustPost(t, &s, ingest.Options{BatchRecords: 300}, strings.Repeat("bad\n"+noteLine("pr_1", "a", "")+"\n", 2500))
 	if got.Rejected != 2500 || got.Stored != 1 || got.Existing != 2499 || len(got.Rejects) != 1000 {
 		t.Fatalf("stored %d, existing %d, rejected %d, listed %d", got.Stored, got.Existing, got.Rejected, len(got.Rejects))
@@ -291,7 +291,7 @@ func TestTheFirstThousandRejectsAreListedAndAllCounted(t *testing.T) {
 }
 
 func TestNoRejectsIsAnEmptyArray(t *testing.T) {
-	_, _, body := post(t, &shelf{}, ingest.Options{}, "")
+	_, _, body := post(t, &fakeStore{}, ingest.Options{}, "")
 	if want := `{"stored":0,"existing":0,"rejected":0,"rejects":[]}` + "\n"; body != want {
 		t.Errorf("answer %q, want %q", body, want)
 	}
@@ -330,7 +330,7 @@ func TestCompression(t *testing.T) {
 			if encoding == "" {
 				headers = nil
 			}
-			var s shelf
+			var s fakeStore
 			got := mustPost(t, &s, ingest.Options{MaxRecordBytes: 4096}, zipped(t, encoding, text), headers...)
 			if got.Stored != 2 || got.Rejected != 1 || got.Rejects[0].Line != 2 || got.Rejects[0].Code != ingest.RecordTooLarge {
 				t.Errorf("answer %+v", got)
@@ -345,7 +345,7 @@ func TestCompression(t *testing.T) {
 		for name, body := range map[string]string{
 			"cut": whole[:len(whole)-3], "not compressed": "hello, this is plain", "damaged": whole[:len(whole)/2] + "\x00\xff" + whole[len(whole)/2+2:],
 		} {
-			code, _, answer := post(t, &shelf{}, ingest.Options{}, body, "Content-Encoding", encoding)
+			code, _, answer := post(t, &fakeStore{}, ingest.Options{}, body, "Content-Encoding", encoding)
 			if code != http.StatusBadRequest || !strings.Contains(answer, "invalid_body") {
 				t.Errorf("%s %s: %d %s, want 400 invalid_body", name, encoding, code, answer)
 			}
@@ -374,7 +374,7 @@ func TestMediaTypes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.header+" "+tt.in, func(t *testing.T) {
-			code, _, body := post(t, &shelf{}, ingest.Options{}, "", tt.header, tt.in)
+			code, _, body := post(t, &fakeStore{}, ingest.Options{}, "", tt.header, tt.in)
 			if code != tt.want {
 				t.Errorf("status %d, want %d: %s", code, tt.want, body)
 			}
@@ -388,7 +388,7 @@ func TestMediaTypes(t *testing.T) {
 func TestRowsAreCounted(t *testing.T) {
 	figures := sdkmetric.NewManualReader()
 	o := ingest.Options{MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(figures))}
-	mustPost(t, &shelf{}, o, noteLine("pr_1", "a", "")+"\nbad\n"+noteLine("pr_1", "a", "")+"\n"+noteLine("pr_1", "b", ""))
+	mustPost(t, &fakeStore{}, o, noteLine("pr_1", "a", "")+"\nbad\n"+noteLine("pr_1", "a", "")+"\n"+noteLine("pr_1", "b", ""))
 	var rm metricdata.ResourceMetrics
 	if err := figures.Collect(t.Context(), &rm); err != nil {
 		t.Fatal(err)

@@ -8,29 +8,29 @@ import (
 
 const (
 	firstBuffer = 64 << 10
-	// keptBuffer is the most that is kept when a long line made the buffer grow.
+	// keptBuffer is the largest buffer that is kept after a long line made it grow.
 	keptBuffer = 1 << 20
 )
 
-// byteOrderMark is U+FEFF in UTF-8: some programs begin their files with it.
+// byteOrderMark is U+FEFF in UTF-8. Some programs write it at the beginning of their files.
 var byteOrderMark = []byte("\uFEFF")
 
-// lines reads lines of bounded length. A longer one is passed over without being kept.
+// lines reads lines of bounded length. It skips a longer line and does not keep it.
 type lines struct {
 	source io.Reader
 	max    int // longest line in bytes, without its end
 
 	buffer []byte
-	begin  int   // of what was not given out
-	end    int   // of what was read
-	looked int   // bytes after begin that hold no end of line
-	number int64 // of the last line given out, from 1
-	over   error // what ended the source, after what is in the buffer
+	begin  int   // of the bytes not returned yet
+	end    int   // of the bytes read
+	looked int   // bytes after begin without a line end
+	number int64 // of the last line returned, from 1
+	over   error // the error that ended the source; the buffer is read first
 }
 
-// next returns the next line without its end (LF or CRLF). It is valid until the next call. One that
-// is too long comes as nil with tooLong. After the last line the error is [io.EOF]; another is the
-// source's, and the line that it broke off is not given out.
+// next returns the next line without its end (LF or CRLF). The line is valid until the next call. For a line that is
+// too long it returns nil and tooLong. After the last line the error is [io.EOF]. Another error is the source's: next
+// does not return the line that it broke off.
 func (l *lines) next() (line []byte, tooLong bool, err error) {
 	for {
 		rest := l.buffer[l.begin:l.end]
@@ -61,7 +61,7 @@ func (l *lines) markBytes() int {
 	return 0
 }
 
-// give counts a line and takes off what does not belong to it.
+// give counts a line, and removes the byte order mark and the CR.
 func (l *lines) give(line []byte) ([]byte, bool, error) {
 	l.looked = 0
 	if l.number == 0 {
@@ -75,8 +75,8 @@ func (l *lines) give(line []byte) ([]byte, bool, error) {
 	return line, false, nil
 }
 
-// skip passes over the rest of a line that is too long. The error is the source's; one at the line's
-// end shows with the next line.
+// skip skips the rest of a line that is too long. It returns the source's error. An error at the line's end is
+// returned with the next line.
 func (l *lines) skip() error {
 	l.number++
 	for {
@@ -98,7 +98,7 @@ func (l *lines) skip() error {
 	}
 }
 
-// fill makes room in the buffer, and reads more after the bytes that it holds.
+// fill makes room in the buffer and reads more.
 func (l *lines) fill() {
 	if l.begin > 0 {
 		l.end = copy(l.buffer, l.buffer[l.begin:l.end])

@@ -12,19 +12,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxFields is how many fields a record may have: those seen are kept in one word.
+// maxFields is how many fields a record may have. One word notes the fields that were seen.
 const maxFields = 64
 
-// shape is what all lines of a kind have in common.
+// shape holds what all lines of a kind have in common.
 type shape[T any] struct {
 	fields   []Field[T]
-	quoted   []string // names as they usually stand in JSON
+	quoted   []string // names as senders usually write them in JSON
 	byName   map[string]int
 	required uint64
 	names    string // all, for messages
 }
 
-// newShape panics when fields are not a record's: only a mistake in the program can bring that.
+// newShape panics if fields cannot be those of one record, which only a mistake in the program can cause.
 func newShape[T any](fields []Field[T]) *shape[T] {
 	if len(fields) == 0 || len(fields) > maxFields {
 		panic(fmt.Sprintf("ingest: a record of %d fields; allowed: 1 to %d", len(fields), maxFields))
@@ -46,7 +46,7 @@ func newShape[T any](fields []Field[T]) *shape[T] {
 	return s
 }
 
-// parser reads lines into records. It serves one goroutine.
+// parser reads lines into records. One goroutine uses it.
 type parser[T any] struct {
 	shape   *shape[T]
 	check   func(*T) *Fault // may be nil
@@ -61,11 +61,11 @@ func newParser[T any](s *shape[T], check func(*T) *Fault) *parser[T] {
 	return p
 }
 
-// parse reads one line into record, of which it sets every field. The record shares no memory with
-// the line. After a fault the record is of no use.
+// parse reads one line into record and sets every field. The record shares no memory with the line. After a fault the
+// record must not be used.
 func (p *parser[T]) parse(line []byte, record *T) *Fault {
 	p.input = *bytes.NewBuffer(line) // the decoder reads it in place
-	// Names that come twice are seen below, for less.
+	// The loop below finds names that come twice, for less.
 	p.decoder.Reset(&p.input, jsontext.AllowDuplicateNames(true))
 	if p.decoder.PeekKind() != '{' {
 		if _, err := p.decoder.ReadValue(); err != nil && !errors.Is(err, io.EOF) {
@@ -112,8 +112,7 @@ func (p *parser[T]) parse(line []byte, record *T) *Fault {
 	return p.finish(seen, record)
 }
 
-// field returns the index of the field that is named so; next is where it is if the sender keeps to
-// our order.
+// field returns the index of the field of that name. next is its index if the sender keeps to our order.
 func (p *parser[T]) field(name jsontext.Value, next int) (int, *Fault) {
 	if next < len(p.shape.quoted) && string(name) == p.shape.quoted[next] {
 		return next, nil
@@ -141,7 +140,7 @@ func (p *parser[T]) set(f *Field[T], v value, record *T) *Fault {
 	return nil
 }
 
-// finish looks at what was left out, and at the record as a whole.
+// finish checks that no required field is missing, clears the absent ones, and checks the record as a whole.
 func (p *parser[T]) finish(seen uint64, record *T) *Fault {
 	if missing := p.shape.required &^ seen; missing != 0 {
 		for i := range p.shape.fields {
@@ -170,7 +169,7 @@ func notJSON(err error) *Fault {
 	return &Fault{InvalidJSON, "The line is not valid JSON: " + cut(reason) + "."}
 }
 
-// scratch is memory that a parser uses again.
+// scratch is memory that a parser reuses.
 type scratch struct {
 	bytes []byte
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/ingest"
 )
 
-// note is a record with every sort of field.
+// note is a record with every type of field.
 type note struct {
 	Project string
 	ID      string
@@ -43,12 +43,12 @@ func fields() []ingest.Field[note] {
 	}
 }
 
-// noteLine gives a good line; extra members begin with a comma.
+// noteLine returns a good line. extra members begin with a comma.
 func noteLine(project, id, extra string) string {
 	return fmt.Sprintf(`{"id":%q,"project_id":%q,"kind":"plain","at":"2022-01-01T00:00:00Z","size":1,"data":"{}","tags":[]%s}`, id, project, extra)
 }
 
-// with gives a good line in which one member's value is another.
+// with returns a good line in which the named member has another value.
 func with(name, value string) string {
 	members := []struct{ name, value string }{
 		{"id", `"n1"`}, {"project_id", `"pr_1"`}, {"kind", `"plain"`}, {"at", `"2022-01-01T00:00:00Z"`},
@@ -68,15 +68,15 @@ func with(name, value string) string {
 	return "{" + b.String()[1:] + "}"
 }
 
-// shelf keeps notes by project and id, as a database would: sent twice they are stored once.
-type shelf struct {
+// fakeStore keeps notes by project and id, as a database would. A note that is sent twice is stored once.
+type fakeStore struct {
 	mu     sync.Mutex
 	notes  map[string]note
 	calls  int
 	before func(call int, project string, records []note) error // may be nil
 }
 
-func (s *shelf) store(_ context.Context, project string, records []note) (ingest.Result, error) {
+func (s *fakeStore) store(_ context.Context, project string, records []note) (ingest.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
@@ -109,7 +109,7 @@ func (s *shelf) store(_ context.Context, project string, records []note) (ingest
 	return result, nil
 }
 
-func (s *shelf) keys() []string {
+func (s *fakeStore) keys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var keys []string
@@ -120,7 +120,7 @@ func (s *shelf) keys() []string {
 	return keys
 }
 
-func kind(s *shelf) ingest.Kind[note] {
+func kind(s *fakeStore) ingest.Kind[note] {
 	return ingest.Kind[note]{
 		Resource: "notes",
 		Fields:   fields(),

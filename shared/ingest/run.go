@@ -13,8 +13,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
-// run takes in one body: this goroutine reads and parses a batch while another stores the one before.
-// There are two batches in all, and so the memory has a bound.
+// run stores the records of one body: this goroutine reads and parses a batch while another stores the one before.
+// There are only two batches, so the memory is bounded.
 type run[T any] struct {
 	kind        Kind[T]
 	options     Options
@@ -22,11 +22,11 @@ type run[T any] struct {
 	stopReading func() // ends a read that waits
 	count       counter
 
-	summary Summary // written by the storing goroutine only, until it has ended
+	summary Summary // written only by the storing goroutine, until it has ended
 	sorted  []T     // of the storing goroutine: records of one project
 }
 
-// batch is what is stored at a time.
+// batch is a number of lines that are stored together.
 type batch[T any] struct {
 	records []T
 	lines   []int64 // of the records
@@ -35,7 +35,7 @@ type batch[T any] struct {
 }
 
 func (b *batch[T]) reset() {
-	clear(b.records) // lets go of what the records point to
+	clear(b.records) // frees the memory that the records point to
 	b.records, b.lines, b.rejects, b.bytes = b.records[:0], b.lines[:0], b.rejects[:0], 0
 }
 
@@ -73,7 +73,7 @@ func (r *run[T]) all(ctx context.Context, l *lines) (Summary, error) {
 	}()
 	readErr := r.readAll(l, full, free, failed)
 	if readErr != nil {
-		cancel() // nothing of this will be acknowledged: the rest need not be stored
+		cancel() // nothing of this body will be acknowledged, so the rest need not be stored
 	}
 	close(full)
 	storeErr := <-stored
@@ -81,7 +81,7 @@ func (r *run[T]) all(ctx context.Context, l *lines) (Summary, error) {
 		panic(p)
 	}
 	if readErr != nil && !errors.Is(readErr, errStopped) && errors.Is(storeErr, context.Canceled) {
-		storeErr = nil // it was us
+		storeErr = nil // readErr caused the cancellation
 	}
 	if storeErr != nil {
 		return Summary{}, &storeError{storeErr}
@@ -115,7 +115,7 @@ func (r *run[T]) readAll(l *lines, full, free chan *batch[T], failed chan struct
 	}
 }
 
-// fill reads lines into b until it is full or they end.
+// fill reads lines into b until b is full or the lines end.
 func (r *run[T]) fill(b *batch[T], l *lines) error {
 	b.reset()
 	for len(b.records)+len(b.rejects) < r.options.BatchRecords && b.bytes < r.options.BatchBytes {
@@ -163,7 +163,7 @@ func (r *run[T]) storeAll(ctx context.Context, full, free chan *batch[T]) (err e
 	return nil
 }
 
-// storeBatch stores b, one project at a time, and counts what became of its lines.
+// storeBatch stores b, one project at a time, and counts the outcomes of its lines.
 func (r *run[T]) storeBatch(ctx context.Context, b *batch[T]) error {
 	stored, refused := 0, 0
 	err := r.byProject(b, func(project string, records []T, lines []int64) error {
@@ -208,20 +208,20 @@ func (r *run[T]) byProject(b *batch[T], store func(project string, records []T, 
 	if !mixed {
 		return store(first, b.records, b.lines)
 	}
-	places := make(map[string][]int)
+	indexes := make(map[string][]int)
 	var projects []string
 	for i := range b.records {
 		p := r.kind.Project(&b.records[i])
-		if places[p] == nil {
+		if indexes[p] == nil {
 			projects = append(projects, p)
 		}
-		places[p] = append(places[p], i)
+		indexes[p] = append(indexes[p], i)
 	}
 	defer func() { clear(r.sorted[:cap(r.sorted)]) }()
 	for _, p := range projects {
 		r.sorted = r.sorted[:0]
-		lines := make([]int64, 0, len(places[p]))
-		for _, i := range places[p] {
+		lines := make([]int64, 0, len(indexes[p]))
+		for _, i := range indexes[p] {
 			r.sorted = append(r.sorted, b.records[i])
 			lines = append(lines, b.lines[i])
 		}
@@ -232,8 +232,8 @@ func (r *run[T]) byProject(b *batch[T], store func(project string, records []T, 
 	return nil
 }
 
-// storeRecords stores records of one project. When the database refuses what one of them holds, which
-// the fields' rules should have seen, that one alone is rejected: it is found by halving.
+// storeRecords stores records of one project. If the database refuses the content of one record, which the rules of
+// the fields should have found, only that record is rejected. Halving finds it.
 func (r *run[T]) storeRecords(ctx context.Context, project string, records []T) (Result, error) {
 	result, err := r.storeWithRetry(ctx, project, records)
 	state, refused := refusedContent(err)
@@ -261,8 +261,8 @@ func (r *run[T]) storeRecords(ctx context.Context, project string, records []T) 
 	return low, nil
 }
 
-// refusedContent reports whether err is about the content of a record, by its SQLSTATE: data exceptions
-// (class 22), missing or checked values (23502, 23514), limits of the program (class 54).
+// refusedContent reports whether err is about the content of a record. It decides by SQLSTATE: data exceptions (class
+// 22), missing or refused values (23502, 23514), limits of the program (class 54).
 func refusedContent(err error) (state string, refused bool) {
 	var sql interface{ SQLState() string }
 	if _, known := errors.AsType[*apierr.Error](err); known || !errors.As(err, &sql) {

@@ -1,6 +1,6 @@
 // Package openapi owns the published description of the API, and the reference page that renders it.
-// lectern.yaml is the source; lectern.json says the same and is made from it. Tests hold the services,
-// the table of routes and the codes of errors against it.
+// lectern.yaml is the source; lectern.json has the same content and is made from it. Tests compare the services,
+// the table of routes and the codes of errors with it.
 package openapi
 
 import (
@@ -18,32 +18,32 @@ import (
 //go:embed lectern.yaml lectern.json reference/index.html reference/start.js reference/scalar-*.js.gz
 var files embed.FS
 
-// YAML returns the description as it is written (OpenAPI 3.0.3).
+// YAML returns the description in YAML (OpenAPI 3.0.3).
 func YAML() []byte { return read("lectern.yaml") }
 
 // JSON returns the description in JSON.
 func JSON() []byte { return read("lectern.json") }
 
-// Page returns the reference page, HTML in UTF-8. It stands beside "openapi.json", and loads assets from
-// "docs/" and nothing from elsewhere.
+// Page returns the reference page, HTML in UTF-8. It is served next to "openapi.json". It loads assets
+// only from "docs/".
 func Page() []byte { return read("reference/index.html") }
 
-// PagePolicy is the Content-Security-Policy that the page works under: its own scripts and requests to
-// its own host. Styles are made by script, so they are allowed within the page.
+// PagePolicy is the Content-Security-Policy of the page. It allows the page's own scripts and requests to its own
+// host. Scripts create styles, so styles within the page are allowed too.
 const PagePolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self' 'unsafe-inline'; " +
 	"img-src 'self' data:; font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Asset is a file that the page loads.
 type Asset struct {
 	ContentType string
-	// Gzipped is the content compressed by gzip; nil when it is kept as it is.
+	// Gzipped is the content compressed by gzip, or nil if it is stored uncompressed.
 	Gzipped []byte
 	plain   []byte
-	// Immutable reports that the name changes with the content, so that clients may cache it for ever.
+	// Immutable reports that the name changes with the content, so that clients may cache it forever.
 	Immutable bool
 }
 
-// FindAsset returns the asset of that name.
+// FindAsset returns the asset of that name, and reports whether it exists.
 func FindAsset(name string) (Asset, bool) {
 	if strings.Contains(name, "/") || path.Ext(name) != ".js" {
 		return Asset{}, false
@@ -58,7 +58,7 @@ func FindAsset(name string) (Asset, bool) {
 	return Asset{}, false
 }
 
-// Plain returns the content as it is.
+// Plain returns the uncompressed content.
 func (a Asset) Plain() ([]byte, error) {
 	if a.Gzipped == nil {
 		return a.plain, nil

@@ -5,17 +5,17 @@ import (
 	"math/bits"
 )
 
-// idSet remembers ids by a hash of each: 9 to 14 bytes an id, as nothing else of it is kept. A map[uint64]struct{} takes
-// 24 to 38 bytes an id, and twice as much while it grows.
+// idSet remembers ids by a hash of each, and keeps nothing else of them: 9 to 14 bytes an id. A map[uint64]struct{}
+// takes 24 to 38 bytes an id, and twice as much while it grows.
 //
-// Two of a million ids share a hash once in 40 million sets. The second of the two would be missing from the page: that
-// chance is accepted.
+// Two of a million ids have the same hash once in 40 million sets. The page would then lack the second of the two. We
+// accept that chance.
 type idSet struct {
 	seed  maphash.Seed
 	parts [1 << partBits]part
 }
 
-// partBits of a hash choose its part: when a part grows, only its old copy stands beside it.
+// partBits of a hash choose its part. Only the part that grows is in memory twice.
 const partBits = 7
 
 // part is a hash table with open addressing. 0 marks a free slot.

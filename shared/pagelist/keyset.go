@@ -5,9 +5,13 @@ import (
 	"strings"
 )
 
-// Statements read a list in one order. The parameters of each are: those of the list; the start of the range
-// (excluded) and its end (included), each with a value for each column of the key; one of its own; and those of
-// the filter.
+// Statements read a list in one order. Each takes its parameters in this order:
+//
+//   - the parameters of the list
+//   - the start of the range (excluded), with a value for each column of the key
+//   - the end of the range (included), likewise
+//   - one parameter of its own
+//   - the parameters of the filter
 type Statements struct {
 	// First reads the first chunk and also finds out whether the parent of the list exists. It returns no row
 	// without the parent, and one row without a record for an empty range. If First is empty, Chunk reads the
@@ -35,19 +39,19 @@ func (o Orders) In(descending bool) Statements {
 	return o.Ascending
 }
 
-// Keyset describes a list in SQL. Its methods make the statements that read the list. The golden file of each
-// store shows the result.
+// Keyset describes a list in SQL. Its methods build the statements that read the list. The golden file of each store
+// shows the result.
 type Keyset struct {
 	Table   string
 	Columns string // of a record, separated by commas
 	Key     string // the columns that order the list, separated by commas; an index leads to them
 
-	// Where selects the records. $1 and further are the parameters of the list; it names each exactly once. {range}
-	// stands for the range of keys. {1} and {2} are the parameters of the filter.
+	// Where selects the records. $1 and further are the parameters of the list; Where names each exactly once.
+	// {range} is replaced by the range of keys, {1} and {2} by the parameters of the filter.
 	Where string
 
-	// Parent selects the record that the list belongs to, by the parameters of the list. If it is empty, there is
-	// no statement First.
+	// Parent selects the record that the list belongs to, by the parameters of the list. If it is empty, there is no
+	// statement First.
 	Parent string
 }
 

@@ -5,8 +5,8 @@ import "context"
 // Limiter bounds how many lists of several chunks are read at once, and how many of them query the database at the
 // same time.
 type Limiter interface {
-	// Enter admits a list that goes on after its first chunk, and returns what bounds its queries. The error is the
-	// answer to the list's request.
+	// Enter admits a list that continues after its first chunk, and returns the semaphore of its queries. The error
+	// is the answer to the list's request.
 	Enter(ctx context.Context) (Semaphore, error)
 }
 
@@ -24,8 +24,8 @@ type Semaphore interface {
 
 type limiterKey struct{}
 
-// WithLimiter returns ctx with the limiter of the lists that are read in it. The server calls it for all public requests
-// (Options.Exports of package httpserver), so that no store passes a limiter on.
+// WithLimiter returns ctx with the limiter of the lists that are read in it. The server calls it for all public
+// requests (Options.Exports of package httpserver), so that no store has to pass a limiter on.
 func WithLimiter(ctx context.Context, l Limiter) context.Context {
 	return context.WithValue(ctx, limiterKey{}, l)
 }

@@ -39,8 +39,8 @@ func (s *counter) Release() { s.released++ }
 
 func (s *counter) Leave() { s.left++ }
 
-// stepped is a list of the numbers up to rows, which notes how many records each statement asks for: on the way to
-// a page's end, and of a chunk.
+// stepped is a list of the numbers up to rows. It notes how many records each statement asks for: those that look for
+// the page's end, and those that read a chunk.
 type stepped struct {
 	rows   int64
 	steps  []int
@@ -144,7 +144,7 @@ func TestLimiterErrors(t *testing.T) {
 	}
 }
 
-// The way to the end of a long page is gone in steps, and leads where one statement would.
+// The end of a long page is found in steps, and is the record that one statement would find.
 func TestSettlesInSteps(t *testing.T) {
 	const all = 2*settleRecords + 10_000
 	for _, tt := range []struct {

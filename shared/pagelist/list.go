@@ -1,18 +1,19 @@
-// Package pagelist reads an ordered list page by page and chunk by chunk. Records are read by the key of the last one,
-// never by offset, so that a page deep in a list costs as much as the first. Only the end of a page is found with
-// OFFSET: in the index alone, from the page's own start, in steps of settleRecords. The package owns the promises
-// that every list makes:
+// Package pagelist reads an ordered list page by page and chunk by chunk. It reads records by the key of the last
+// one, never by offset. So a page deep in a list costs as much as the first. It finds only the end of a page with
+// OFFSET: in the index alone, from the page's own start, in steps of settleRecords.
 //
-//   - The last key of a page is settled before its first byte, and the page ends at that key, so that
-//     the link to the next page is true whatever changes while the page is on its way.
-//   - No record comes twice in one page, also when it moves within the list meanwhile.
+// The package owns the promises of every list:
+//
+//   - The last key of a page is settled before its first byte, and the page ends at that key. So the link to the
+//     next page stays true, even if records change while the page is sent.
+//   - No record comes twice in one page, even if it moves within the list while the page is read.
 //   - Memory does not grow with the limit: a chunk is bounded in records and bytes. Only a page whose records can
 //     move grows, by 9 to 14 bytes for each record.
 //   - A chunk's database connection is returned before the chunk is handed out.
 //   - A page of more than one chunk acquires a semaphore for each statement after the first, if its context has
 //     a [Limiter]. The server puts it there (Options.Exports of package httpserver).
 //
-// A [Source] reads the records. [Query] is the one over Postgres, which turns rows into JSON without a struct for
+// A [Source] reads the records. [Query] is the source over Postgres, which turns rows into JSON without a struct for
 // each.
 package pagelist
 
@@ -23,9 +24,9 @@ import (
 	"sync"
 )
 
-// Position is a place in an ordered list: the sort key of a record, with its id to break ties.
-// Times are Unix microseconds. An empty ID compares less than every id, in both directions: a descending list after
-// {Key, ""} leaves out the records of Key.
+// Position is a position in an ordered list: the sort key of a record, with its id to break ties. Times are Unix
+// microseconds. An empty ID compares less than every id, in both directions: a descending list after {Key, ""} leaves
+// out the records of Key.
 type Position struct {
 	Key int64
 	ID  string
@@ -33,14 +34,14 @@ type Position struct {
 
 // Source reads one ordered list. It serves one page and may keep state between its chunks.
 type Source interface {
-	// Chunk gives sink the records after the position after, up to end (included), in order, at most limit. It
-	// stops early when the sink has enough. Chunk has returned its database connection when it returns; only
-	// then are the sink's bytes handed out.
+	// Chunk gives sink the records after the position after, up to end (included), in order, at most limit. It stops
+	// early when the sink has enough. It returns its database connection before it returns; only then are the sink's
+	// bytes handed out.
 	Chunk(ctx context.Context, sink *Sink, after, end Position, limit int) error
 
 	// Settle finds the position of the n-th record after the position after, up to end, or of the last record if
-	// there are fewer. more reports whether another record follows, found whether there is one at all. It reads
-	// no more than an index. An n of [All] asks for the last record.
+	// there are fewer. more reports whether another record follows, found whether there is one at all. It reads only
+	// an index. An n of [All] asks for the last record.
 	Settle(ctx context.Context, after, end Position, n int) (last Position, found, more bool, err error)
 }
 
@@ -50,23 +51,23 @@ const All = math.MaxInt
 // Page asks for a part of a list.
 type Page struct {
 	After, End Position // the records after After, up to and with End
-	Limit      int      // how many records at most; at least 1
+	Limit      int      // at most so many records; at least 1
 	Format     Format
 	Moves      bool // a record may move forward in the list's order while it is read
 }
 
-// Bounds of a chunk. The first is small, so that the first byte comes early; they grow to what keeps
+// Bounds of a chunk. The first chunk is small, so that the first byte comes early. Chunks grow to a size that keeps
 // Postgres and the network busy.
 const (
 	firstRecords = 500
 	mostRecords  = 5000
 	goalBytes    = 1 << 20 // a chunk aims at this many encoded bytes
-	mostBytes    = 4 << 20 // and stops after the record that brings it over this
+	mostBytes    = 4 << 20 // a chunk stops after the record with which it exceeds this
 
-	settleRecords = 50_000 // of an index, passed by one statement on the way to a page's end
+	settleRecords = 50_000 // the index entries that one statement passes to find a page's end
 )
 
-// List is a page being read. Its first chunk is in memory: what fits there needs no further reading.
+// List is a page that is being read. Its first chunk is in memory: a page that fits there needs no further reading.
 type List struct {
 	ctx   context.Context
 	src   Source
@@ -82,7 +83,7 @@ type List struct {
 // Open reads the first chunk of the page and settles where the page ends.
 func Open(ctx context.Context, src Source, page Page) (*List, error) {
 	l := &List{ctx: ctx, src: src, sink: newSink(page)}
-	// One record more than is wanted shows whether there is a next page.
+	// One record more than the page needs shows whether there is a next page.
 	ask := min(page.Limit, firstRecords-1) + 1
 	if err := src.Chunk(ctx, l.sink, page.After, page.End, ask); err != nil {
 		l.Close()
@@ -106,10 +107,10 @@ func Open(ctx context.Context, src Source, page Page) (*List, error) {
 	return l, nil
 }
 
-// settle finds the last key of a page that goes on after its first chunk.
+// settle finds the last key of a page that continues after its first chunk.
 //
-// The first chunk can hold the whole limit without a sign whether a record follows: settle then looks for one. It can
-// also end inside a record (see [Sink.Cut]): then a chunk follows, even if it is the page's last record.
+// The first chunk can hold the whole limit and not show whether a record follows: settle then looks for one. It can
+// also end inside a record (see [Sink.Cut]). Then another chunk follows, even if that record is the page's last.
 func (l *List) settle(page Page) error {
 	remaining := page.Limit
 	if remaining != All {
@@ -140,8 +141,8 @@ func (l *List) settle(page Page) error {
 	return nil
 }
 
-// seek finds the n-th record ahead, as [Source.Settle] does, in steps: one statement that passes a million rows of an
-// index would hold the semaphore for too long.
+// seek finds the n-th record ahead, as [Source.Settle] does. It goes in steps, as one statement that passes a million
+// rows of an index would hold the semaphore for too long.
 func (l *List) seek(n int) (last Position, found, more bool, err error) {
 	after := l.after
 	for {
@@ -167,17 +168,17 @@ func (l *List) seek(n int) (last Position, found, more bool, err error) {
 	}
 }
 
-// Next returns the position after which the next page begins, nil when there is none.
+// Next returns the position after which the next page begins, or nil if there is no next page.
 func (l *List) Next() *Position { return l.next }
 
-// Begun returns how many records the first chunk holds. 0: the page is empty.
+// Begun returns how many records the first chunk holds. It is 0 if the page is empty.
 func (l *List) Begun() int { return l.sink.taken }
 
-// Whole returns the body when it is one chunk.
+// Whole returns the body and true if the page is one chunk.
 func (l *List) Whole() ([]byte, bool) { return l.sink.buf, !l.more }
 
-// Chunks gives the body piece by piece; a piece is valid until the next one is asked for. The next
-// chunk is read while the caller writes the last. The first error ends the sequence.
+// Chunks yields the body piece by piece. A piece is valid until the next one is asked for. The next chunk is read
+// while the caller writes the last one. The first error ends the sequence.
 func (l *List) Chunks() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if !l.more {
@@ -249,7 +250,7 @@ func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
 	return false, nil
 }
 
-// grow gives the size of the next chunk in records of size bytes.
+// grow returns how many records the next chunk may have, when a record takes size bytes.
 func grow(limit, size int) int {
 	return max(1, min(limit*2, mostRecords, goalBytes/max(size, 1)))
 }

@@ -23,7 +23,7 @@ type table struct {
 	rows   map[string]int64
 	size   int    // bytes of padding in each record
 	before func() // called before each chunk
-	fail   error  // what the next chunk fails with
+	fail   error  // the error of the next chunk
 	chunks int
 	most   int // bytes of the greatest chunk
 }
@@ -78,7 +78,7 @@ func (f *table) Settle(_ context.Context, after, end Position, n int) (Position,
 
 var whole = Page{After: Position{Key: math.MinInt64}, End: Position{Key: math.MaxInt64}, Moves: true}
 
-// get reads a page and gives the ids in it.
+// get reads a page and returns the ids in it.
 func get(t interface{ Fatalf(string, ...any) }, f Source, page Page) (ids []string, next *Position) {
 	l, err := Open(context.Background(), f, page)
 	if err != nil {
@@ -147,8 +147,8 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// Whatever changes while pages are read: no record twice in a page, and one that did not change comes
-// exactly once in the walk.
+// While records change and pages are read, no page has a record twice. A record that did not change comes exactly
+// once in all pages.
 func TestWalkUnderChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 1000).Draw(t, "n")
@@ -238,7 +238,7 @@ func TestFaultInTheMiddle(t *testing.T) {
 	}
 }
 
-// A reader that leaves, or whose request ends, leaves no goroutine behind (TestMain looks).
+// A client that disconnects, or a request that is cancelled, leaves no goroutine running (TestMain looks).
 func TestLeave(t *testing.T) {
 	f := &table{rows: map[string]int64{}}
 	for i := range 20000 {
@@ -272,7 +272,8 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// A page without a limit gives its whole range, ends where that ended when it began, and has no next.
+// A page without a limit holds its whole range, up to the end that the range had at the beginning, and has no next
+// page.
 func TestAll(t *testing.T) {
 	for _, n := range []int{0, 1, firstRecords - 1, firstRecords, firstRecords + 1, 3 * mostRecords} {
 		src := &table{rows: map[string]int64{}}

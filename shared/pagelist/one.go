@@ -8,10 +8,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgdb"
 )
 
-// frameBytes is room in a record for what surrounds its values: names, escapes, times as text.
+// frameBytes is room in a record for the bytes around its values: names, escapes, times as text.
 const frameBytes = 512
 
-// One reads one record. It returns the first row of sql as appendRecord writes it, with a newline. Without a row
+// One reads one record. It returns the first row of sql as appendRecord writes it, with a newline. If there is no row
 // it returns the error missing.
 func One(ctx context.Context, pool pgdb.Querier, appendRecord func(dst []byte, row *pgdb.Raw) []byte, missing error, sql string, args ...any) ([]byte, error) {
 	var body []byte

@@ -31,7 +31,7 @@ type Query struct {
 	// Position reads a row of SQL.Nth and SQL.Last.
 	Position func(row *pgdb.Raw) Position
 
-	// Missing is the error when SQL.First returns no row.
+	// Missing is the error if SQL.First returns no row.
 	Missing error
 
 	found bool // First has returned a row
@@ -42,9 +42,9 @@ func (q *Query) Arguments(after, end Position, own ...any) []any {
 	return slices.Concat(q.List, q.Bound(after), q.Bound(end), own, q.Filter)
 }
 
-// Chunk reads records into sink. When the sink is full, it drops a short rest of the result and cancels a long
-// one. When a statement fails for the moment after some rows, the chunk ends there, and the next chunk continues
-// on another connection.
+// Chunk reads records into sink. When the sink is full, Chunk reads a short rest of the result to its end and cancels
+// a long one. If a statement fails after some rows with an error that a retry can overcome, the chunk ends there. The
+// next chunk continues on another connection.
 func (q *Query) Chunk(ctx context.Context, sink *Sink, after, end Position, limit int) error {
 	isFirst := q.SQL.First != "" && !q.found
 	sql := q.SQL.Chunk
@@ -95,8 +95,8 @@ func Retryable(err error) bool {
 	return err != nil && apierr.From(err).Code() == apierr.Unavailable
 }
 
-// isLong reports whether the rest of a result, of about that many rows of that many bytes, is cheaper to cancel
-// than to read. Cancelling costs the connection: pgx makes a new one.
+// isLong reports whether the rest of a result, of about that many rows of that many bytes, is cheaper to cancel than
+// to read. Cancelling costs the connection: pgx opens a new one.
 func isLong(rows, rowBytes int) bool { return rows*rowBytes > 8<<20 }
 
 // Settle finds the end of a page.

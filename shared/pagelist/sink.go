@@ -2,7 +2,7 @@ package pagelist
 
 import "sync"
 
-// Format is how a list is written.
+// Format is the format of a list.
 type Format byte
 
 const (
@@ -12,7 +12,7 @@ const (
 	NDJSON
 )
 
-// Verdict is what a Source does with the record that it has come to.
+// Verdict tells a Source what to do with the current record.
 type Verdict byte
 
 const (
@@ -32,12 +32,12 @@ type Sink struct {
 	limit  int // records in the page
 
 	taken    int  // records in the page so far
-	rows     int  // records that this chunk has come to, taken or skipped
+	rows     int  // records that this chunk has reached, taken or skipped
 	inRecord bool // a record has begun and not ended
 	more     bool // the chunk stopped, and the list may go on
 	pageFull bool // a record follows the page's last
 
-	hasPosition bool // key and id are those of the last record that the page has come to
+	hasPosition bool // key and id are those of the last record that the page has reached
 	key         int64
 	id          []byte
 	seen        *idSet // of the page, when a record may move forward within it; else nil
@@ -46,7 +46,7 @@ type Sink struct {
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 func release(b *[]byte) {
-	// A buffer that one huge record blew up is not kept for lists of small ones.
+	// Do not keep a buffer that one huge record has grown.
 	if cap(*b) <= 2*mostBytes {
 		*b = (*b)[:0]
 		buffers.Put(b)
@@ -73,7 +73,7 @@ func (s *Sink) begin() {
 	}
 }
 
-// detach hands the chunk's bytes over.
+// detach returns the chunk's bytes and leaves the sink without a buffer.
 func (s *Sink) detach() *[]byte {
 	b := s.buf
 	s.buf = nil
@@ -87,7 +87,7 @@ func (s *Sink) close() {
 	}
 }
 
-// Begin returns what to do with the record of that key and id, which follows all records before.
+// Begin returns what to do with the record of that key and id, which comes after all records before.
 func (s *Sink) Begin(key int64, id []byte) Verdict {
 	if s.taken == s.limit {
 		s.more, s.pageFull = true, true
@@ -128,11 +128,11 @@ func (s *Sink) Bytes() []byte { return s.buf }
 // SetBytes gives back the slice that Bytes returned, with more bytes appended.
 func (s *Sink) SetBytes(b []byte) { s.buf = b }
 
-// Full reports whether the chunk has reached its size in bytes. A Source whose records come in parts stops between two
-// of them.
+// Full reports whether the chunk has reached its size in bytes. A Source whose records come in parts stops between
+// two parts.
 func (s *Sink) Full() bool { return len(s.buf) >= mostBytes }
 
-// position returns the position of the last record that the page has come to, start if there is none.
+// position returns the position of the last record that the page has reached, or start if there is none.
 func (s *Sink) position(start Position) Position {
 	if !s.hasPosition {
 		return start

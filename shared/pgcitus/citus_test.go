@@ -42,7 +42,7 @@ func isUnavailable(err error) bool {
 	return err != nil && apierr.From(err).Code() == apierr.Unavailable
 }
 
-// shelves is a schema whose table is distributed.
+// shelves is a schema with a distributed table.
 func shelves() pgmigrate.Schema {
 	return pgmigrate.Schema{
 		Name: "shelves",
@@ -69,7 +69,7 @@ type broken struct {
 	db     pgtest.DB
 	proxy  *faulttest.Proxy
 	fine   []string // projects on other workers
-	struck []string // projects on that one
+	struck []string // projects on the second worker
 }
 
 func breakable(t *testing.T) *broken {
@@ -122,7 +122,7 @@ func distributed(t *testing.T, p *pgdb.Pool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the pool knows %d workers", pgcitus.Workers(p))
 		}
-		time.Sleep(10 * time.Millisecond) // between looks at a state that announces no change
+		time.Sleep(10 * time.Millisecond) // the state announces no change
 	}
 }
 
@@ -153,12 +153,12 @@ func read(ctx context.Context, p *pgdb.Pool, project string) error {
 	return p.QueryRow(ctx, []any{&body}, readShelf, project, "a")
 }
 
-// seen is what clients of some projects saw.
+// seen collects what clients of some projects saw.
 type seen struct {
 	mu     sync.Mutex
 	took   []time.Duration // of good answers
 	faults []time.Duration // of 503
-	why    error           // of the first of them
+	why    error           // of the first 503
 	other  []error
 }
 
@@ -178,7 +178,7 @@ func (s *seen) note(took time.Duration, err error) {
 	}
 }
 
-// since gives what was seen so far and forgets it, ascending.
+// since returns the observations so far in ascending order, and clears them.
 func (s *seen) since() (took, faults []time.Duration, other []error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,15 +189,15 @@ func (s *seen) since() (took, faults []time.Duration, other []error) {
 	return took, faults, other
 }
 
-// TestCitusWorkerFaults: a worker that is down, and one that does not answer, cost their own projects a 503
-// each time and nobody else anything, and are back by themselves.
+// TestCitusWorkerFaults: a worker that is down or does not answer costs its own projects a 503 each time. Other
+// projects are not affected. The worker's projects recover by themselves.
 func TestCitusWorkerFaults(t *testing.T) {
 	b := breakable(t)
 	var o operator
 	p := open(t, b.db.ReaderURL, o.watch(pgdb.Options{MaxConns: 8, StatementTimeout: 30 * time.Second}))
 	distributed(t, p)
 	o.sees(t, map[string]int64{"serving": 2})
-	// What nobody asks for the projects of that worker tells what the machine does meanwhile.
+	// This pool never asks for the projects of that worker, so it shows what the machine alone does.
 	apart := open(t, b.db.ReaderURL, pgdb.Options{MaxConns: 8, StatementTimeout: 30 * time.Second})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -211,7 +211,7 @@ func TestCitusWorkerFaults(t *testing.T) {
 					begin := time.Now()
 					err := read(context.Background(), p, projects[j%len(projects)])
 					s.note(time.Since(begin), err)
-					time.Sleep(5 * time.Millisecond) // a client's pause
+					time.Sleep(5 * time.Millisecond) // like a client's pause
 				}
 			})
 		}
@@ -224,8 +224,8 @@ func TestCitusWorkerFaults(t *testing.T) {
 	quiet, _, _ := fine.since()
 	struck.since()
 	control.since()
-	// tolerance is how many of n may be refused for the machine's sake: nobody, but on one so busy that nearly a
-	// second, which a request waits at most, passes for nothing.
+	// tolerance is how many of n requests may be refused because of the machine. That is none, except on a machine so
+	// busy that the control also waits long: a request waits at most a second.
 	tolerance := func(n int, calm []time.Duration) int {
 		if faulttest.Quantile(calm, 1) > 300*time.Millisecond {
 			return 1 + n/50
@@ -236,8 +236,8 @@ func TestCitusWorkerFaults(t *testing.T) {
 	for _, fault := range []struct {
 		name  string
 		begin func()
-		worst time.Duration // until a refusal
-		state string        // as an operator sees it
+		worst time.Duration // the longest time until a refusal
+		state string        // as the metrics show it
 	}{
 		{"down", b.proxy.Refuse, 2 * time.Second, "down"},
 		{"does not answer", b.proxy.Silence, 6 * time.Second, "hanging"},
@@ -253,7 +253,7 @@ func TestCitusWorkerFaults(t *testing.T) {
 				t.Errorf("others: %d good, %d refused (%v), wrong %v; apart the worst took %v", len(took), len(refused), fine.why, wrong, faulttest.Quantile(calm, 1))
 			}
 			t.Logf("others: p99 %v, quiet %v, worst %v", p99(took), p99(quiet), faulttest.Quantile(took, 1))
-			// What a busy machine does to everybody is no fault of the worker's.
+			// A delay that the control has too is no fault of the worker's.
 			if worst := faulttest.Quantile(took, 1); worst > max(time.Second, 3*faulttest.Quantile(quiet, 1), 3*faulttest.Quantile(calm, 1)) {
 				t.Errorf("others: the worst took %v, apart %v", worst, faulttest.Quantile(calm, 1))
 			}
@@ -272,13 +272,13 @@ func TestCitusWorkerFaults(t *testing.T) {
 					if time.Since(begin) > 10*time.Second {
 						t.Fatalf("%s is not back", project)
 					}
-					time.Sleep(5 * time.Millisecond) // as a client would
+					time.Sleep(5 * time.Millisecond) // like a client's pause
 				}
 			}
 			t.Logf("back after %v", time.Since(begin))
 			o.sees(t, map[string]int64{"serving": 2})
 			o.reads(t, b.proxy.Addr(), fault.state)
-			// What waited in the clients' queue comes first, and a busy machine takes its time for it.
+			// The requests that waited in the clients' queue come first. A busy machine takes its time for them.
 			for window := 1; ; window++ {
 				struck.since()
 				during(time.Second)
@@ -287,7 +287,7 @@ func TestCitusWorkerFaults(t *testing.T) {
 					t.Errorf("when it was over: %d good, %d refused (%v), wrong %v", len(good), len(refused), struck.why, wrong)
 				}
 				if len(refused) == 0 && len(good) > 0 || window == 20 {
-					t.Logf("nobody is refused after %d s", window)
+					t.Logf("no request is refused after %d s", window)
 					break
 				}
 			}
@@ -297,7 +297,7 @@ func TestCitusWorkerFaults(t *testing.T) {
 	}
 }
 
-// TestCitusDoubtfulCommit: what was acknowledged and cannot be seen counts as not acknowledged. Citus commits
+// TestCitusDoubtfulCommit: a write that was acknowledged but is not visible counts as not acknowledged. Citus commits
 // such a statement in two phases; the worker is lost between them.
 func TestCitusDoubtfulCommit(t *testing.T) {
 	b := breakable(t)
@@ -306,10 +306,10 @@ func TestCitusDoubtfulCommit(t *testing.T) {
 		_, err := p.Exec(context.Background(), twoPhases, b.struck[0], []string{id}, "late")
 		return err
 	}
-	p := open(t, b.db.IngestURL, pgdb.Options{MaxConns: 1}) // whose one session loses its connection, and makes it anew
+	p := open(t, b.db.IngestURL, pgdb.Options{MaxConns: 1}) // one session, which loses its connection and opens it again
 	distributed(t, p)
 	b.proxy.RefuseAt("COMMIT PREPARED")
-	// As Citus tells it to who does not listen to warnings.
+	// This connection does not listen to warnings, so it gets Citus' acknowledgement.
 	conn, err := pgx.Connect(t.Context(), b.db.IngestURL)
 	if err != nil {
 		t.Fatal(err)
@@ -346,8 +346,8 @@ func TestCitusDoubtfulCommit(t *testing.T) {
 	}
 }
 
-// TestCitusNodesAsReaders: any node may be read from, one that is out of reach is left out and taken back,
-// and a worker that is down makes no node unfit.
+// TestCitusNodesAsReaders: any node may be read from. A node that is out of reach is left out, and used again when it
+// is back. A worker that is down makes no node unfit.
 func TestCitusNodesAsReaders(t *testing.T) {
 	b := breakable(t)
 	node := faulttest.NewProxy(t, hostPort(t, b.server.OnWorker(b.db.ReaderURL, 1)))

@@ -1,14 +1,14 @@
-// Package pgcitus owns what a service needs to know of a Citus cluster: whether its database is one, which worker
-// has which projects, and how the workers do.
+// Package pgcitus owns what a service must know about a Citus cluster. It finds out whether its database is a
+// cluster, which worker has which projects, and the state of the workers.
 //
-// It bounds what a failing worker costs (a bulkhead for each worker). A worker that is down needs nothing: the
-// coordinator says so at once, and only for the worker's own projects. A worker that hangs would take every
-// connection of the pool, as each statement waits for it. So no worker may take more than its share of the pool.
-// One that does not answer is probed on a connection outside the pool; when the probe gets no answer either, the
-// worker's statements are cancelled and no more are admitted until it answers.
+// It bounds the cost of a failing worker (a bulkhead for each worker). A worker that is down needs no bound: the
+// coordinator reports it at once, and only for the worker's own projects. A worker that hangs would take every
+// connection of the pool, as each statement waits for it. So no worker may use more than its share of the pool. The
+// package probes a worker that does not answer on a connection outside the pool. If the probe gets no answer either,
+// the worker's statements are cancelled. No more are admitted until the worker answers.
 //
-// It refuses any configuration: all it knows is read from the database. On plain Postgres it asks, once a minute at
-// most and only with a new connection, whether that has changed, and does nothing else.
+// There is no configuration: the package reads everything from the database. On plain Postgres it only checks on new
+// connections, at most once a minute, whether the database has become a Citus cluster.
 package pgcitus
 
 import (
@@ -30,23 +30,23 @@ import (
 )
 
 const (
-	// detectInterval is the least time between two questions whether the database is a Citus cluster.
+	// detectInterval is the least time between two checks whether the database is a Citus cluster.
 	detectInterval = time.Minute
 
-	// placementInterval is how often the placement is read.
+	// placementInterval is the interval of reading the placement.
 	placementInterval = 5 * time.Second
 
-	// checkInterval is how often the workers' state is checked.
+	// checkInterval is the interval of checking the workers' state.
 	checkInterval = 200 * time.Millisecond
 
-	// probeTimeout is how long a worker may take to answer a probe before it counts as hanging.
+	// probeTimeout is how long a worker may take to answer a probe. After that it is treated as hanging.
 	probeTimeout = 1500 * time.Millisecond
 
-	// probeLimit is how long a late answer to a probe is waited for.
+	// probeLimit is how long the package waits for a late answer to a probe.
 	probeLimit = 5 * time.Second
 )
 
-// Attach makes the pool p find out whether its database is a Citus cluster, and gives it a gate if so. It is for
+// Attach makes the pool p check whether its database is a Citus cluster, and gives it a gate if so. Set it in
 // [pgdb.Options].
 func Attach(p *pgdb.Pool, o pgdb.Options, cfg *pgxpool.Config) {
 	cfg.ConnConfig.OnNotice = noteWarning
@@ -54,7 +54,7 @@ func Attach(p *pgdb.Pool, o pgdb.Options, cfg *pgxpool.Config) {
 	cfg.AfterConnect = d.detect
 }
 
-// detector asks new connections whether the database is a Citus cluster.
+// detector checks on new connections whether the database is a Citus cluster.
 type detector struct {
 	gate *gate
 
@@ -77,7 +77,7 @@ func (d *detector) detect(ctx context.Context, conn *pgx.Conn) error {
 		if conn.IsClosed() {
 			return err
 		}
-		return nil // the connection's user will meet the same fault
+		return nil // the connection's user will get the same fault
 	}
 	d.asked, d.found = time.Now(), is
 	if is {
@@ -86,7 +86,7 @@ func (d *detector) detect(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// selectExtension asks whether tables may be distributed here at all.
+// selectExtension selects whether tables may be distributed here at all.
 const selectExtension = `SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')`
 
 // gate is the [pgdb.Gate] of a Citus cluster.
@@ -125,7 +125,7 @@ func (g *gate) Close() {
 	}
 }
 
-// Enter admits a statement of a project, and waits if the project's worker has its share of connections in use.
+// Enter admits a statement of a project. It waits while the project's worker has its share of connections in use.
 func (g *gate) Enter(ctx context.Context, project string) (context.Context, pgdb.Leave, error) {
 	at := g.placement.Load()
 	if at == nil || project == "" {
@@ -151,7 +151,7 @@ func leaveUnplaced(conn *pgconn.PgConn, tag pgconn.CommandTag, err error) error 
 	return unconfirmed(conn, tag, err)
 }
 
-// outcomeOf returns what the end of a statement says of its worker.
+// outcomeOf returns what the end of a statement shows about its worker.
 func outcomeOf(err error) outcome {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
@@ -159,7 +159,7 @@ func outcomeOf(err error) outcome {
 		return outcomeSucceeded
 	case errors.Is(err, errUnconfirmed):
 		return outcomeUnreachable
-	case !ok, pg.Code == "57014": // a time-out says nothing of the worker
+	case !ok, pg.Code == "57014": // a time-out shows nothing about the worker
 		return outcomeUnknown
 	case workerLost(pg):
 		return outcomeUnreachable
@@ -204,7 +204,7 @@ func (g *gate) run(ctx context.Context) {
 	}
 }
 
-// readPlacement reads the placement, and keeps the old one when that fails.
+// readPlacement reads the placement. If that fails it keeps the old one, unless the database hashes differently.
 func (g *gate) readPlacement(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, placementInterval)
 	defer cancel()
@@ -216,13 +216,13 @@ func (g *gate) readPlacement(ctx context.Context) {
 	}
 }
 
-// probe reads a row of project from the worker on a connection outside the pool, whose own may all wait for the
-// worker. A worker without an answer after probeTimeout hangs. The probe waits longer for it: what hangs answers
-// the probe first when it recovers.
+// probe reads a row of project from the worker. It uses a connection outside the pool, as all of the pool's own may
+// wait for the worker. A worker without an answer after probeTimeout hangs. The probe waits longer than that: a
+// worker that recovers answers the probe first.
 func (g *gate) probe(ctx context.Context, at *placement, w *worker, project string) {
 	conn, err := g.connect(ctx)
 	if err != nil {
-		return // says nothing of the worker
+		return // this shows nothing about the worker
 	}
 	query, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
@@ -249,12 +249,12 @@ func (g *gate) probe(ctx context.Context, at *placement, w *worker, project stri
 	}
 }
 
-// connect makes a connection outside the pool.
+// connect opens a connection outside the pool.
 func (g *gate) connect(ctx context.Context) (*pgx.Conn, error) {
 	cfg := g.conn.Copy()
 	cfg.ConnectTimeout = probeTimeout
 	if g.options.StatementTimeout > 0 {
-		// A shorter one would end the probe with an answer of the coordinator.
+		// A shorter time-out would end the probe with an answer of the coordinator.
 		cfg.RuntimeParams["statement_timeout"] = fmt.Sprint(2 * probeLimit.Milliseconds())
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -262,7 +262,7 @@ func (g *gate) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, cfg)
 }
 
-// stateOf returns the state of a worker by the outcome of a probe; empty when the probe does not say.
+// stateOf returns the state of a worker by the outcome of a probe, or "" if the probe does not show it.
 func stateOf(err error) state {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
@@ -281,12 +281,12 @@ func stateOf(err error) state {
 }
 
 // errUnconfirmed is the cause of a 503 for a write that Citus acknowledged with a warning that it lost a worker. A
-// commit on several servers has two phases; when a worker dies between them, its rows are invisible until it is
-// back and the commit is completed. Such a write counts as failed: the client repeats it, and is answered when the
-// rows can be seen.
+// commit on several servers has two phases. If a worker dies between them, its rows are invisible until it is back
+// and the commit is completed. Such a write counts as failed: the client repeats it, and it is acknowledged when the
+// rows are visible.
 var errUnconfirmed = errors.New("written, but not yet visible on every worker")
 
-// warningKey is where a connection keeps the SQLSTATE of a warning during its statement.
+// warningKey is the key under which a connection keeps the SQLSTATE of a warning during its statement.
 const warningKey = "lectern citus warning"
 
 // noteWarning notes a warning that a server was lost.
@@ -296,7 +296,7 @@ func noteWarning(conn *pgconn.PgConn, n *pgconn.Notice) {
 	}
 }
 
-// unconfirmed returns errUnconfirmed for a write that succeeded with a warning, else err.
+// unconfirmed returns errUnconfirmed for a write that succeeded with a warning, or else err.
 func unconfirmed(conn *pgconn.PgConn, tag pgconn.CommandTag, err error) error {
 	if conn == nil {
 		return err
@@ -312,7 +312,7 @@ func unconfirmed(conn *pgconn.PgConn, tag pgconn.CommandTag, err error) error {
 	return fmt.Errorf("%w: %w (SQLSTATE %s)", pgdb.ErrShard, errUnconfirmed, code)
 }
 
-// logger returns the log of a worker of this pool.
+// logger returns the logger of this pool's workers.
 func (g *gate) logger() *slog.Logger {
 	return g.options.Log.With(slog.String("pool", g.options.Name))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
-// operator is who looks after a pool: by its log, and by how many of its parts do how.
+// operator is a pool's operator, who sees its log and how many of its workers are in each state.
 type operator struct {
 	log     logtest.Buffer
 	figures *sdkmetric.ManualReader
@@ -30,7 +30,7 @@ func (o *operator) watch(options pgdb.Options) pgdb.Options {
 	return options
 }
 
-// sees waits until so many parts are in these states, and none in others.
+// sees waits until so many workers are in these states, and none in others.
 func (o *operator) sees(t *testing.T, want map[string]int64) {
 	t.Helper()
 	var got map[string]int64
@@ -42,7 +42,7 @@ func (o *operator) sees(t *testing.T, want map[string]int64) {
 	t.Errorf("workers by state: %v, want %v", got, want)
 }
 
-// workers returns how many workers are in which state, by the metrics, without the states of none.
+// workers returns how many workers are in each state by the metrics. It leaves out states without workers.
 func workers(t *testing.T, figures *sdkmetric.ManualReader) map[string]int64 {
 	t.Helper()
 	var rm metricdata.ResourceMetrics
@@ -75,8 +75,8 @@ func workers(t *testing.T, figures *sdkmetric.ManualReader) map[string]int64 {
 	return states
 }
 
-// reads looks for what was said of the node: when it began to be in that state, and when it was over. On a busy
-// machine either may be more than once, and never twice in a row.
+// reads checks that the log reported the node's state, and then its end. On a busy machine it may report either more
+// than once, but never twice in a row.
 func (o *operator) reads(t *testing.T, node, state string) {
 	t.Helper()
 	messages := map[string]string{"down": "is out of reach", "hanging": "does not answer", "serving": "serves again"}
@@ -104,9 +104,9 @@ func (o *operator) reads(t *testing.T, node, state string) {
 		last, all = said, all+" "+said
 	}
 	if !strings.Contains(all, state) || last != "serving" {
-		t.Errorf("was told%s, want %s, and then serving", all, state)
+		t.Errorf("the log reports%s, want %s, and then serving", all, state)
 	}
-	t.Logf("was told%s", all)
+	t.Logf("the log reports%s", all)
 }
 
 // TestPlainPostgres: a pool of plain Postgres has no gate, no metric and no goroutine of this package.

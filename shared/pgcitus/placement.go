@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// placement maps projects to workers, as Citus' own tables do. It is read anew and never changed.
+// placement maps projects to workers, as Citus' own tables do. It is replaced as a whole and never changed.
 type placement struct {
 	table   string    // one of the distributed tables, for probes; quoted
 	ends    []int32   // last hash of each range, ascending
@@ -18,7 +18,7 @@ type placement struct {
 	workers []*worker // each once
 }
 
-// workerOf returns the worker that has a project, nil when it is not known.
+// workerOf returns the worker that has a project, or nil if it is not known.
 func (p *placement) workerOf(project string) *worker {
 	i, _ := slices.BinarySearch(p.ends, int32(hashText(project)))
 	if i == len(p.at) {
@@ -27,8 +27,8 @@ func (p *placement) workerOf(project string) *worker {
 	return p.at[i]
 }
 
-// hashProbes are hashed by the database and here, to check that both agree: lengths at which the algorithm does
-// different things.
+// hashProbes are hashed by the database and here, to check that both agree. The algorithm handles each of these
+// lengths differently.
 var hashProbes = []string{"", "pr_1", "twelve bytes", "a text that is longer than two of its blocks", "ä"}
 
 // selectPlacement selects the ranges of one distributed table. All tables of a service are distributed alike.
@@ -41,10 +41,10 @@ const selectPlacement = `
 	LEFT JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
 	ORDER BY 2`
 
-// errOtherHash says that the database has another hash function, as on another kind of machine.
+// errOtherHash means that the database has another hash function, for example on another kind of machine.
 var errOtherHash = errors.New("the database hashes text in another way")
 
-// loadPlacement reads the placement; nil when nothing is distributed. It keeps the workers in before.
+// loadPlacement reads the placement. It returns nil if no table is distributed. It reuses the workers of before.
 func (g *gate) loadPlacement(ctx context.Context, before *placement) (*placement, error) {
 	next := &placement{}
 	workers, nodes := map[int32]*worker{}, map[int32]string{}
@@ -90,9 +90,9 @@ func (g *gate) loadPlacement(ctx context.Context, before *placement) (*placement
 	return next, nil
 }
 
-// share returns how many of a pool's connections one of n workers may use: twice the fair share, as not all workers
-// are busy at once, and never more than half, so that a worker that hangs leaves the other half free. A single
-// worker may use all: there is no other to protect.
+// share returns how many of a pool's connections one of n workers may use. That is twice the fair share, as not all
+// workers are busy at once. It is never more than half, so that a worker that hangs leaves the other half free. A
+// single worker may use all: there is no other to protect.
 func share(conns, n int) int {
 	if n == 1 {
 		return conns
@@ -100,7 +100,7 @@ func share(conns, n int) int {
 	return max(1, min(conns/2, (2*conns+n-1)/n))
 }
 
-// hashText hashes as PostgreSQL's hashtext does with a deterministic collation (hash_bytes of
+// hashText returns the same hash as PostgreSQL's hashtext with a deterministic collation (hash_bytes of
 // src/common/hashfn.c, after Jenkins' lookup3) on little-endian machines.
 func hashText(s string) uint32 {
 	a := uint32(0x9e3779b9) + uint32(len(s)) + 3923095
@@ -139,7 +139,7 @@ func hashText(s string) uint32 {
 // mixHash is mix of lookup3.
 func mixHash(a, b, c uint32) (uint32, uint32, uint32) {
 	for _, turn := range [...]int{4, 6, 8, 16, 19, 4} {
-		// Each step is that of the one before with the three in turn.
+		// Each step is the one before with the three values rotated.
 		a -= c
 		a ^= bits.RotateLeft32(c, turn)
 		c += b

@@ -15,7 +15,7 @@ import (
 // errHangs is the cause of a 503 for a project whose worker does not answer.
 var errHangs = fmt.Errorf("%w: its worker does not answer", pgdb.ErrShard)
 
-// errBusy is the cause of a 503 when too many statements for the project's worker are in flight.
+// errBusy is the cause of a 503 if too many statements for the project's worker are in flight.
 var errBusy = fmt.Errorf("%w: its worker is busy", pgdb.ErrShard)
 
 // worker is a group of Citus nodes that answers or fails as one: a worker with its replicas. It bounds how many
@@ -29,12 +29,12 @@ type worker struct {
 	node       string // address, for the log
 	share      int    // statements in flight at most
 	statements map[*statement]struct{}
-	waiting    time.Time     // since when a statement has waited for the first answer; zero when none waits
+	waiting    time.Time     // since when a statement has waited for the first answer; zero if none waits
 	project    string        // one of the worker's projects, for probes
 	freed      chan struct{} // closed when a statement ends or the state changes
 	state      state
 	since      time.Time // of the state
-	doubted    bool      // a statement could not reach the worker, and no probe has looked since
+	needsProbe bool      // a statement could not reach the worker, and no probe has run since
 	probed     time.Time // end of the last probe
 	answered   time.Time // last answer of the worker, or of the coordinator about it
 	succeeded  time.Time // last success of a statement
@@ -53,7 +53,8 @@ const (
 	hanging state = "hanging"
 )
 
-// downProbeInterval is how often a worker that is down is probed. Its projects' statements find out as well.
+// downProbeInterval is the interval of probing a worker that is down. Statements of its projects also find out when
+// it is back.
 const downProbeInterval = time.Second
 
 // statement is a statement or transaction in flight on a worker.
@@ -61,10 +62,10 @@ type statement struct {
 	worker   *worker
 	cancel   context.CancelFunc
 	began    time.Time
-	canceled bool // because the worker hangs; under worker.mu
+	canceled bool // because the worker hangs; guarded by worker.mu
 }
 
-// outcome is what the end of a statement says of its worker.
+// outcome says what the end of a statement shows about its worker.
 type outcome int
 
 const (
@@ -85,8 +86,8 @@ func (w *worker) configure(share int, node string) {
 	w.share, w.node = share, node
 }
 
-// enter admits a statement, after a wait of at most timeout. It does not wait at all for a worker that has not
-// answered for as long. The returned context ends with the statement.
+// enter admits a statement, after a wait of at most timeout. It does not wait for a worker that has not answered for
+// that long. The returned context ends with the statement.
 func (w *worker) enter(ctx context.Context, project string, timeout time.Duration) (context.Context, *statement, error) {
 	var timer *time.Timer
 	for {
@@ -97,7 +98,7 @@ func (w *worker) enter(ctx context.Context, project string, timeout time.Duratio
 			return nil, nil, errHangs
 		}
 		if len(w.statements) < w.share {
-			if len(w.statements) == 0 { // earlier statements that were cancelled are no sign of silence
+			if len(w.statements) == 0 { // cancelled earlier statements are no sign of silence
 				w.waiting = now
 			}
 			s := &statement{worker: w, began: now}
@@ -126,7 +127,7 @@ func (w *worker) enter(ctx context.Context, project string, timeout time.Duratio
 	}
 }
 
-// silence returns for how long statements have waited without any answer. The caller holds w.mu.
+// silence returns how long statements have waited without any answer. The caller holds w.mu.
 func (w *worker) silence(now time.Time) time.Duration {
 	if w.waiting.IsZero() {
 		return 0
@@ -134,7 +135,7 @@ func (w *worker) silence(now time.Time) time.Duration {
 	return now.Sub(w.waiting)
 }
 
-// restart begins the measurement of silence anew. The caller holds w.mu.
+// restart starts the measurement of silence again. The caller holds w.mu.
 func (w *worker) restart(now time.Time) {
 	w.waiting = time.Time{}
 	if len(w.statements) > 0 {
@@ -142,7 +143,7 @@ func (w *worker) restart(now time.Time) {
 	}
 }
 
-// meaning returns what the error of a statement means.
+// meaning returns errHangs with the error of a statement if the gate cancelled it, or else the error.
 func (s *statement) meaning(err error) error {
 	s.worker.mu.Lock()
 	defer s.worker.mu.Unlock()
@@ -167,40 +168,40 @@ func (s *statement) leave(o outcome) {
 	switch o {
 	case outcomeSucceeded:
 		w.succeeded = now
-		// A statement that began before the worker went down does not say that it is back.
+		// A statement that began before the worker went down does not show that it is back.
 		if w.state == down && s.began.After(w.since) {
 			w.change(serving, now, nil)
 		}
 	case outcomeUnreachable:
-		w.doubted = w.doubted || w.state == serving
+		w.needsProbe = w.needsProbe || w.state == serving
 	}
 	w.wake()
 }
 
-// wake makes waiting callers of enter look again. The caller holds w.mu.
+// wake makes waiting callers of enter check again. The caller holds w.mu.
 func (w *worker) wake() {
 	close(w.freed)
 	w.freed = make(chan struct{})
 }
 
-// suspect reports whether the worker should be probed: it has been silent for so long, a statement could not reach
-// it, or it is known not to serve. It returns one of the worker's projects.
+// suspect reports whether the worker should be probed. It should if it has been silent for that long, if a statement
+// could not reach it, or if it is known not to serve. suspect also returns one of the worker's projects.
 func (w *worker) suspect(silence time.Duration) (project string, suspect bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	suspect = w.doubted || w.state == hanging || w.silence(now) >= silence ||
+	suspect = w.needsProbe || w.state == hanging || w.silence(now) >= silence ||
 		w.state == down && now.Sub(w.probed) >= downProbeInterval
 	return w.project, suspect
 }
 
-// set sets the state that a probe found, which began at that time, and why. It ignores a finding that an answer
-// since then contradicts. When the worker hangs, its statements are cancelled.
+// set sets the state that a probe found, which began at that time, and why. It ignores the result if a later answer
+// contradicts it. If the worker hangs, its statements are cancelled.
 func (w *worker) set(to state, began time.Time, why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	w.doubted, w.probed = false, now
+	w.needsProbe, w.probed = false, now
 	if to == hanging && w.answered.After(began) || to == down && w.succeeded.After(began) {
 		return
 	}
@@ -216,8 +217,7 @@ func (w *worker) set(to state, began time.Time, why error) {
 	w.wake()
 }
 
-// change changes the state, and logs it if it is another one. The caller holds w.mu, which keeps the log lines in
-// order; there are few.
+// change changes the state, and logs it if it is new. The caller holds w.mu, which keeps the few log lines in order.
 func (w *worker) change(to state, now time.Time, why error) {
 	if w.state == to {
 		return

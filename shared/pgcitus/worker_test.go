@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// told is what an operator reads in the log: of each line its level, and what it is of or how long it lasted.
-func told(t *testing.T, log *bytes.Buffer) []string {
+// logLines returns what an operator reads in the log: the level of each line, with its cause or duration.
+func logLines(t *testing.T, log *bytes.Buffer) []string {
 	t.Helper()
 	var lines []string
 	for text := range strings.Lines(log.String()) {
@@ -41,8 +41,8 @@ func loggedWorker(most int) (*worker, *bytes.Buffer) {
 	return w, &log
 }
 
-// TestWorkerState: a cell that is out of reach or hangs is told of once, and once when it serves again; and
-// what an answer belies is not believed.
+// TestWorkerState: a worker that is out of reach or hangs is logged once, and once more when it serves again. A
+// result that an answer contradicts is ignored.
 func TestWorkerState(t *testing.T) {
 	lost, silent := errors.New("no route"), errors.New("no sign of life")
 	const (
@@ -76,11 +76,11 @@ func TestWorkerState(t *testing.T) {
 			visit(t, w, outcomeUnknown)
 			suspected(t, w, false)
 		}, serving, nil},
-		{"one is told that it is out of reach", func(t *testing.T, w *worker) {
+		{"a statement cannot reach it", func(t *testing.T, w *worker) {
 			visit(t, w, outcomeUnreachable)
 			suspected(t, w, true)
 		}, serving, nil},
-		{"and it was for a moment", func(t *testing.T, w *worker) {
+		{"it was out of reach for a moment", func(t *testing.T, w *worker) {
 			visit(t, w, outcomeUnreachable)
 			w.set(serving, time.Now(), nil)
 			suspected(t, w, false)
@@ -91,9 +91,9 @@ func TestWorkerState(t *testing.T) {
 				w.set(down, time.Now(), lost)
 				visit(t, w, outcomeUnreachable)
 			}
-			suspected(t, w, false) // it was looked at just now
+			suspected(t, w, false) // it was probed just now
 		}, down, []string{isDown}},
-		{"it is down, and a visit finds it back", func(t *testing.T, w *worker) {
+		{"it is down, and a statement finds it back", func(t *testing.T, w *worker) {
 			w.set(down, time.Now(), lost)
 			visit(t, w, outcomeSucceeded)
 			visit(t, w, outcomeSucceeded)
@@ -136,14 +136,14 @@ func TestWorkerState(t *testing.T) {
 			if is := w.current(); is != tt.is {
 				t.Errorf("is %s, want %s", is, tt.is)
 			}
-			if diff := cmp.Diff(tt.want, told(t, log)); diff != "" {
+			if diff := cmp.Diff(tt.want, logLines(t, log)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-// TestWorkerHangs: who is under way in a cell that hangs is sent back, and who waits for a place in it too.
+// TestWorkerHangs: statements in flight on a worker that hangs are cancelled, and those that wait for it are refused.
 func TestWorkerHangs(t *testing.T) {
 	w, _ := loggedWorker(1)
 	ctx, v, err := w.enter(context.Background(), "pr_1", time.Minute)
@@ -157,13 +157,13 @@ func TestWorkerHangs(t *testing.T) {
 	}()
 	w.set(hanging, time.Now(), errors.New("no sign of life"))
 	if err := <-waits; !errors.Is(err, errHangs) {
-		t.Errorf("who waited: %v", err)
+		t.Errorf("the waiting statement: %v", err)
 	}
 	if ctx.Err() == nil {
-		t.Error("a visit goes on")
+		t.Error("the statement was not cancelled")
 	}
 	if err := v.meaning(ctx.Err()); !errors.Is(err, errHangs) {
-		t.Errorf("a visit that was ended: %v", err)
+		t.Errorf("the cancelled statement: %v", err)
 	}
 	v.leave(outcomeUnknown)
 	w.set(serving, time.Now(), nil)
@@ -195,8 +195,8 @@ func TestStateOf(t *testing.T) {
 	}
 }
 
-// Visitors who did not wait for their answer leave a cell that owes nothing: who comes next and finds it full
-// is not turned away unheard.
+// Statements that were cancelled leave a worker that has not been silent. A later caller that finds it full still
+// waits for its turn.
 func TestWorkerWhoseStatementsWereCancelled(t *testing.T) {
 	w := newWorker(1, slog.New(slog.DiscardHandler))
 	w.configure(1, "")
@@ -214,7 +214,7 @@ func TestWorkerWhoseStatementsWereCancelled(t *testing.T) {
 	time.AfterFunc(10*time.Millisecond, func() { first.leave(outcomeSucceeded) })
 	_, second, err := w.enter(ctx, "pr_1", time.Minute)
 	if err != nil {
-		t.Fatalf("the second visitor: %v", err)
+		t.Fatalf("the second statement: %v", err)
 	}
 	second.leave(outcomeSucceeded)
 }

@@ -1,10 +1,11 @@
-// Package pgdb owns how a service reaches one Postgres database as one role: a connection pool whose waits are
-// all bounded, and the meaning of the database's faults for clients.
+// Package pgdb owns the access of a service to one Postgres database with one role. It has a connection pool with
+// bounded waits, and decides what the database's faults mean for clients.
 //
-// A statement takes three steps, all in [Pool.Query]: wait for a connection, run the statement within its
-// time-out, return the connection. The pool is pgx's own, and so is the way a statement is cancelled: when its
-// context ends, pgx closes the connection and asks the server to cancel what still runs there.
+// A statement takes three steps, all in [Pool.Query]: wait for a connection, run the statement within its time-out,
+// return the connection. The pool is pgx's own, and so is the cancelling of statements. When a statement's context
+// ends, pgx closes the connection and asks the server to cancel the statement.
 //
-// It refuses to know any table, standbys (package pgreplica), migrations (package pgmigrate) and Citus (package
-// pgcitus, which attaches a [Gate] to the pool). It tells faults apart by SQLSTATE and type, never by their text.
+// The package knows no table, no standbys (package pgreplica) and no migrations (package pgmigrate). It also knows
+// nothing of Citus: package pgcitus attaches a [Gate] to the pool. It tells faults apart by SQLSTATE and type, never
+// by their text.
 package pgdb

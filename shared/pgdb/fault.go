@@ -14,13 +14,14 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
-// Fault returns what err, from this package or from pgx, means for a client.
+// Fault returns the meaning for a client of err, an error of this package or of pgx.
 //
-//   - nil stays nil; an [apierr.Error] passes as it is.
-//   - A cancellation by the caller stays one ([context.Canceled]).
-//   - A fault that a retry may overcome is [apierr.Unavailable]: the database is out of reach, starting, stopping,
-//     full, read-only after a failover or too slow; a deadlock or a serialisation failure.
-//   - The rest passes as it is and is answered as internal; [pgx.ErrNoRows] among it.
+//   - nil stays nil, and an [apierr.Error] stays as it is.
+//   - A cancellation by the caller stays [context.Canceled].
+//   - A fault that a retry may overcome becomes [apierr.Unavailable]: the database is out of reach, starting,
+//     stopping, full or too slow. It can also be read-only after a failover, or report a deadlock or a serialisation
+//     failure.
+//   - Any other error stays as it is, including [pgx.ErrNoRows]. It is answered as internal.
 func Fault(err error) error {
 	if err == nil {
 		return nil
@@ -28,7 +29,7 @@ func Fault(err error) error {
 	if _, ok := errors.AsType[*apierr.Error](err); ok {
 		return err
 	}
-	if errors.Is(err, context.Canceled) && !errors.Is(err, ErrShard) { // a gate cancels statements, too
+	if errors.Is(err, context.Canceled) && !errors.Is(err, ErrShard) { // a gate also cancels statements
 		return err
 	}
 	if transient(err) {
@@ -37,9 +38,9 @@ func Fault(err error) error {
 	return err
 }
 
-// transient reports whether the same statement may succeed when it is tried again later.
+// transient reports whether the same statement may succeed when it is retried later.
 func transient(err error) bool {
-	// Before the SQLSTATE: to clients, a refused log-in means that the database is out of reach.
+	// Check this before the SQLSTATE: for clients, a refused log-in means that the database is out of reach.
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
 	}
@@ -60,7 +61,7 @@ func transient(err error) bool {
 	return pgconn.Timeout(err) || pgconn.SafeToRetry(err)
 }
 
-// TransientState reports whether a SQLSTATE (PostgreSQL documentation, appendix A) stands for a transient fault.
+// TransientState reports whether a SQLSTATE (PostgreSQL documentation, appendix A) is the state of a transient fault.
 func TransientState(code string) bool {
 	if len(code) != 5 {
 		return false
@@ -76,8 +77,8 @@ func TransientState(code string) bool {
 		"26000", // invalid_sql_statement_name: a pooler or failover lost the prepared statement
 		"58000", // system_error
 		"58030", // io_error
-		// internal_error: Citus reports a worker lost in the middle of a write by no other. Not XX001 and
-		// XX002, corrupt data.
+		// internal_error: Citus has no other code for a worker lost in the middle of a write. XX001 and XX002,
+		// corrupt data, are not transient.
 		"XX000":
 		return true
 	}

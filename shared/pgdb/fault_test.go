@@ -18,14 +18,14 @@ import (
 
 func TestFault(t *testing.T) {
 	state := func(code string) error {
-		// The text says the opposite of the code on purpose.
+		// The text contradicts the code on purpose.
 		return fmt.Errorf("list: %w", &pgconn.PgError{Severity: "ERROR", Code: code, Message: "failure on connection"})
 	}
 	_, refused := pgx.Connect(t.Context(), "postgres://127.0.0.1:1/db?sslmode=disable&connect_timeout=5")
 	tests := []struct {
 		name string
 		in   error
-		want apierr.Code // what a client sees
+		want apierr.Code // the code for the client
 	}{
 		{"connection refused", refused, apierr.Unavailable},
 		{"connection_failure", state("08006"), apierr.Unavailable},

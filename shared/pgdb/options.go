@@ -18,37 +18,34 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Options configure a pool. Every pool of a process takes the same; the URL may configure its own connections
+// Options configure a pool. All pools of a process take the same Options. The URL may configure its own connections
 // further, as pgx reads it (sslmode, several hosts, target_session_attrs).
 type Options struct {
-	// The most connections that a pool opens. 0 takes 4 for each CPU that the process may
-	// use, at least 8. The pools of all replicas together must stay below the server's
-	// max_connections.
+	// The most connections that a pool opens. 0 takes 4 for each CPU that the process may use, at least 8. The pools
+	// of all replicas together must stay below the server's max_connections.
 	MaxConns int32 `env:"DATABASE_MAX_CONNS" envDefault:"0"`
 
-	// How long a request waits for a connection when all are taken; it is then answered 503.
+	// How long a request waits for a connection when all are in use; it is then answered 503.
 	AcquireTimeout time.Duration `env:"DATABASE_ACQUIRE_TIMEOUT" envDefault:"1s"`
 
-	// How long it may take to make a connection, name look-up and TLS included.
+	// How long it may take to open a connection, including name look-up and TLS.
 	ConnectTimeout time.Duration `env:"DATABASE_CONNECT_TIMEOUT" envDefault:"3s"`
 
-	// The longest that a statement or transaction runs. The server is told
-	// (statement_timeout) and ends a statement itself; a second later the service closes the connection, for a
-	// server that hangs. 0 sets no bound and leaves it to the role's own setting, as PgBouncer
-	// asks for.
+	// The longest time that a statement or transaction runs. The server gets it as statement_timeout and ends the
+	// statement. If the server hangs, the service closes the connection a second later. 0 sets no bound and leaves it
+	// to the role's own setting, as PgBouncer requires.
 	StatementTimeout time.Duration `env:"STATEMENT_TIMEOUT" envDefault:"30s"`
 
-	// The age at which a connection is replaced, give or take a tenth, so that
-	// load balancers and failovers can spread connections anew.
+	// The age at which a connection is replaced, plus or minus a tenth. New connections spread again after a
+	// failover or behind a load balancer.
 	MaxConnLifetime time.Duration `env:"DATABASE_MAX_CONN_LIFETIME" envDefault:"30m"`
 
 	// How long an idle connection is kept.
 	MaxConnIdleTime time.Duration `env:"DATABASE_MAX_CONN_IDLE_TIME" envDefault:"5m"`
 
-	// How statements are sent: cache_statement (prepared once for each connection),
-	// cache_describe (for PgBouncer below 1.21 in transaction mode), exec or simple_protocol (for
-	// proxies that keep no state; values come as text). describe_exec is not offered: through a
-	// pooler it can give wrong rows without an error.
+	// How statements are sent. cache_statement prepares each once for each connection. cache_describe is for
+	// PgBouncer below 1.21 in transaction mode. exec and simple_protocol are for proxies that keep no state; values
+	// come as text. describe_exec is not allowed: through a pooler it can return wrong rows without an error.
 	ExecMode string `env:"DATABASE_EXEC_MODE" envDefault:"cache_statement"`
 
 	// Name identifies the connections to the server and in metrics, for example "entries".

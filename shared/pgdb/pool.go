@@ -16,22 +16,22 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// ErrNoConnection is the cause of a 503 when no connection was free in time: all are in use, or a new one
-// cannot be made.
+// ErrNoConnection is the cause of a 503 when no connection was free in time: all are in use, or a new one cannot be
+// opened.
 var ErrNoConnection = errors.New("no database connection in time")
 
-// grace is how long after the server's own time-out the client gives a statement up.
+// grace is how long after the server's own time-out the client abandons a statement.
 const grace = time.Second
 
-// Querier runs statements and reads their rows: a [Pool], or a set of standbys, which takes only statements that read.
-// Its contract is that of [Pool.Query].
+// Querier runs statements and reads their rows: a [Pool], or a set of standbys, which accepts only reading
+// statements. Its contract is that of [Pool.Query].
 type Querier interface {
 	Query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args ...any) error
 }
 
-// Pinned returns a Querier for a read in several statements. If q spreads statements over several databases,
-// the result stays with the one that answers first, so that no part is read at a greater replication lag than the
-// parts before it. It serves one goroutine at a time.
+// Pinned returns a Querier for a read in several statements. If q spreads statements over several databases, the
+// result keeps using the database that answers first. So no part is read at a greater replication lag than the parts
+// before it. One goroutine uses it at a time.
 func Pinned(q Querier) Querier {
 	if several, ok := q.(interface{ Pinned() Querier }); ok {
 		return several.Pinned()
@@ -48,8 +48,8 @@ type Pool struct {
 	completed atomic.Int64
 }
 
-// Open makes a pool for the database at url. It connects on first use: a server that is down is no error here.
-// Options that are zero and may not be take their default. The caller closes the pool.
+// Open returns a pool for the database at url. It connects on first use: a server that is down is no error here. Zero
+// options that are not valid take their default. The caller closes the pool.
 func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
 	if url.IsZero() {
 		return nil, errors.New("open a database pool: no URL given")
@@ -72,7 +72,8 @@ func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
 	}
 	if o.MeterProvider != nil {
 		err := otelpgx.RecordStats(p.pool, otelpgx.WithStatsMeterProvider(o.MeterProvider),
-			// The default names host and port: one series for each address that the database ever had.
+			// The default name contains host and port, which would make one series for each address that the database
+			// ever had.
 			otelpgx.WithStatsAttributes(semconv.DBClientConnectionPoolName(o.Name)))
 		if err != nil {
 			p.pool.Close()
@@ -85,19 +86,19 @@ func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
 // errBadURL omits the URL: the unreadable part may be the password.
 var errBadURL = errors.New("the database URL cannot be read: want postgres://user:password@host:port/database?sslmode=…")
 
-// Close waits until all connections are returned, without limit, and closes them. Package shutdown bounds the wait.
+// Close waits without limit until all connections are returned, and closes them. Package shutdown bounds the wait.
 func (p *Pool) Close() {
 	p.pool.Close()
 	if gate := p.Gate(); gate != nil {
-		gate.Close() // after the last new connection, which may have brought it
+		gate.Close() // after the last new connection, which may have added the gate
 	}
 }
 
 // Reset closes all connections, those in use when they are returned.
 func (p *Pool) Reset() { p.pool.Reset() }
 
-// Completed returns how many statements and transactions have succeeded: the sign that a full pool makes
-// progress.
+// Completed returns how many statements and transactions have succeeded. A growing number shows that a full pool
+// makes progress.
 func (p *Pool) Completed() int64 { return p.completed.Load() }
 
 // lease is a connection in use by one statement or transaction.
@@ -108,11 +109,11 @@ type lease struct {
 	cancel  context.CancelFunc
 	leave   Leave // nil on plain Postgres
 	settled bool
-	hangs   bool // the gate found that the server of the project hangs
+	hangs   bool // the gate found that the project's server hangs
 }
 
-// acquire waits for a connection, at most for the acquire time-out. The caller calls settle with the outcome,
-// and release in any case.
+// acquire waits for a connection, at most for AcquireTimeout. The caller calls settle with the outcome, and release
+// in any case.
 func (p *Pool) acquire(ctx context.Context, project string) (*lease, error) {
 	l := &lease{pool: p, ctx: ctx, cancel: func() {}}
 	if gate := p.Gate(); gate != nil {
@@ -140,7 +141,7 @@ func (p *Pool) acquire(ctx context.Context, project string) (*lease, error) {
 	return l, nil
 }
 
-// settle notes the outcome of the statement, as the server or the network gave it, and returns its meaning.
+// settle records the outcome of the statement, as the server or the network returned it, and returns its meaning.
 func (l *lease) settle(tag pgconn.CommandTag, err error) error {
 	l.settled = true
 	if err == nil {
@@ -156,14 +157,14 @@ func (l *lease) settle(tag pgconn.CommandTag, err error) error {
 	return err
 }
 
-// release returns the connection to the pool, which drops one that is closed or in the middle of a result.
+// release returns the connection to the pool, which closes one that is broken or in the middle of a result.
 func (l *lease) release() {
 	if !l.settled { // the caller panicked
 		_ = l.settle(pgconn.CommandTag{}, errPanicked)
 	}
 	l.cancel()
 	if l.hangs && l.Conn.Conn().IsClosed() {
-		// pgx goes on closing it. Free the pool's slot now, and not when the hanging server has answered.
+		// pgx is still closing it. Free the pool's slot now, without waiting for the hanging server.
 		l.Hijack()
 		return
 	}
@@ -172,15 +173,14 @@ func (l *lease) release() {
 
 var errPanicked = errors.New("panicked")
 
-// Query runs sql and passes its rows to read, which loops over rows.Next. Values, and bytes of RawValues, are
-// valid until the next row. Query closes the rows and checks rows.Err.
+// Query runs sql and passes its rows to read, which loops over rows.Next. Values, and bytes of RawValues, are valid
+// until the next row. Query closes the rows and checks rows.Err.
 //
-// The first of args, if it is a string, is the project that the statement is about: the pool's [Gate] admits the
-// statement to the server that has the project. A statement about no single project begins its parameters with
-// another type.
+// The first of args, if it is a string, is the statement's project. The pool's [Gate] admits the statement to the
+// server that has the project. In a statement about no single project, the first parameter has another type.
 //
-// When the server no longer has the prepared statement or its result has changed, Query runs sql a second time
-// and calls read again; the first call saw no row.
+// If the server has lost the prepared statement, or its result has changed, Query runs sql again. It then calls read
+// a second time; the first call saw no row.
 func (p *Pool) Query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args ...any) error {
 	l, err := p.acquire(ctx, projectOf(args))
 	if err != nil {
@@ -205,7 +205,7 @@ func (p *Pool) Query(ctx context.Context, read func(rows pgx.Rows) error, sql st
 	return Fault(err)
 }
 
-// WatchedRows notes whether there was a row: a statement that fails after one must not be repeated.
+// WatchedRows notes whether there was a row: a statement that fails after a row must not be repeated.
 type WatchedRows struct {
 	pgx.Rows
 	Seen bool
@@ -219,7 +219,7 @@ func (r *WatchedRows) Next() bool {
 }
 
 // outdated reports whether a statement failed because it was planned for an earlier state of the database. pgx
-// prepares it anew after any error.
+// prepares it again after any error.
 func outdated(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -227,14 +227,14 @@ func outdated(err error) bool {
 	}
 	switch pg.Code {
 	case "26000", // a pooler or a failover lost the prepared statement
-		"0A000", // "cached plan must not change result type", among others: those fail again
-		"XX000": // "could not open relation with OID", when a table is replaced by a distributed one
+		"0A000", // "cached plan must not change result type", and others
+		"XX000": // "could not open relation with OID": a table was distributed
 		return true
 	}
 	return false
 }
 
-// QueryRow runs sql and scans its first row into dest; [pgx.ErrNoRows] when there is none.
+// QueryRow runs sql and scans its first row into dest. It returns [pgx.ErrNoRows] if there is no row.
 func (p *Pool) QueryRow(ctx context.Context, dest []any, sql string, args ...any) error {
 	return p.Query(ctx, func(rows pgx.Rows) error {
 		if !rows.Next() {
@@ -255,9 +255,9 @@ func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comman
 	return tag, Fault(l.settle(tag, err))
 }
 
-// InProjectTx runs do in a transaction (read committed) about one project; an empty projectID stands for none. It
-// commits when do returns nil, and rolls back otherwise, also when do panics. [apierr.Unavailable] may mean that the
-// answer to the commit was lost: do should be idempotent.
+// InProjectTx runs do in a transaction (read committed) about one project, or about no single project if projectID is
+// empty. It commits if do returns nil. Otherwise it rolls back, even if do panics. [apierr.Unavailable] may mean that
+// the answer to the commit was lost: do should be idempotent.
 func (p *Pool) InProjectTx(ctx context.Context, projectID string, do func(ctx context.Context, tx pgx.Tx) error) error {
 	l, err := p.acquire(ctx, projectID)
 	if err != nil {
@@ -268,14 +268,14 @@ func (p *Pool) InProjectTx(ctx context.Context, projectID string, do func(ctx co
 	return Fault(l.settle(pgconn.CommandTag{}, err))
 }
 
-// Ping asks the server for an empty answer.
+// Ping sends an empty statement to the server.
 func (p *Pool) Ping(ctx context.Context) error {
 	_, err := p.Exec(ctx, "-- ping")
 	return err
 }
 
-// Health returns nil if the database can be used: a check for readiness. A full pool that makes progress is healthy:
-// taking the process out of service would only move its load.
+// Health returns nil if the database can be used. It is the check for readiness. A full pool that makes progress is
+// healthy: taking the process out of service would only move its load.
 func (p *Pool) Health(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.options.AcquireTimeout+p.options.ConnectTimeout)
 	defer cancel()

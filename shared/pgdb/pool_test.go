@@ -65,7 +65,7 @@ func TestQuery(t *testing.T) {
 		}
 		return nil
 	}
-	// With one connection, each of these also shows that the one before gave it back.
+	// With one connection, each of these also shows that the one before returned it.
 	if err := p.Query(ctx, read, `SELECT body FROM notes WHERE id > $1 ORDER BY id`, 2); err != nil || strings.Join(got, " ") != "b3 b4 b5" {
 		t.Errorf("rows %v, %v", got, err)
 	}
@@ -204,7 +204,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not in time: %s", what)
 		}
-		time.Sleep(5 * time.Millisecond) // between tries
+		time.Sleep(5 * time.Millisecond) // between attempts
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// Raw reads a row's columns as they came on the wire, without copying. Numbers and times come in the
-// binary format, or as text when the connection's mode of execution is exec or simple_protocol: Raw
-// takes both. A value is valid until the next row.
+// Raw reads a row's columns as they came on the wire, without copying. Numbers and times come in the binary format,
+// or as text if the connection's mode of execution is exec or simple_protocol. Raw reads both. A value is valid until
+// the next row.
 type Raw struct {
 	values  [][]byte
 	columns []pgconn.FieldDescription
@@ -26,7 +26,7 @@ func NewRaw(rows pgx.Rows) Raw { return Raw{columns: rows.FieldDescriptions()} }
 
 func (r *Raw) binary(column int) bool { return r.columns[column].Format == pgtype.BinaryFormatCode }
 
-// Next takes the columns of the current row of rows.
+// Next reads the columns of the current row of rows.
 func (r *Raw) Next(rows pgx.Rows) { r.values = rows.RawValues() }
 
 // From returns the row's columns from the given one on.
@@ -46,10 +46,10 @@ func (r *Raw) Size() int {
 // Null reports whether the column is null.
 func (r *Raw) Null(column int) bool { return r.values[column] == nil }
 
-// Text returns a text column, nil when it is null.
+// Text returns a text column, or nil if it is null.
 func (r *Raw) Text(column int) []byte { return r.values[column] }
 
-// Int returns an int8 column, 0 when it is null.
+// Int returns an int8 column, or 0 if it is null.
 func (r *Raw) Int(column int) int64 {
 	v := r.values[column]
 	switch {
@@ -62,7 +62,7 @@ func (r *Raw) Int(column int) int64 {
 	return n
 }
 
-// AppendInt appends an int8 column as a JSON number, null when it is null.
+// AppendInt appends an int8 column as a JSON number, or null if it is null.
 func (r *Raw) AppendInt(dst []byte, column int) []byte {
 	if r.Null(column) {
 		return append(dst, "null"...)
@@ -70,7 +70,7 @@ func (r *Raw) AppendInt(dst []byte, column int) []byte {
 	return strconv.AppendInt(dst, r.Int(column), 10)
 }
 
-// AppendHex appends a bytea column in hexadecimal, nothing when it is null.
+// AppendHex appends a bytea column in hexadecimal, or nothing if it is null.
 func (r *Raw) AppendHex(dst []byte, column int) []byte {
 	v := r.values[column]
 	if r.binary(column) {
@@ -82,7 +82,7 @@ func (r *Raw) AppendHex(dst []byte, column int) []byte {
 // postgresEpoch is the zero of timestamptz, 2000-01-01 UTC, in Unix microseconds.
 const postgresEpoch = 946684800_000000
 
-// Micros returns a timestamptz column in Unix microseconds, 0 when it is null.
+// Micros returns a timestamptz column in Unix microseconds, or 0 if it is null.
 func (r *Raw) Micros(column int) int64 {
 	v := r.values[column]
 	switch {
@@ -93,7 +93,7 @@ func (r *Raw) Micros(column int) int64 {
 	}
 	t, err := time.Parse("2006-01-02 15:04:05.999999-07", string(v))
 	if err != nil {
-		return 0 // only with a TimeZone other than UTC, which connections set
+		return 0 // only with a TimeZone other than UTC, which connections never have
 	}
 	return t.UnixMicro()
 }

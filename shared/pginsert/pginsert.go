@@ -1,5 +1,5 @@
-// Package pginsert stores batches of records in Postgres. A service brings its INSERT statements; the package
-// gives them their parameters and counts the rows that were stored. It knows nothing of where records come from.
+// Package pginsert stores batches of records in Postgres. A service supplies its INSERT statements. The package sets
+// their parameters and counts the rows that were stored. It does not know where records come from.
 package pginsert
 
 import (
@@ -20,9 +20,10 @@ import (
 // Put stores records of one project. It holds the same INSERT in two forms, and each returns a row for each record
 // that it stored (RETURNING). The row count of the statement itself would be wrong on distributed tables.
 //
-// One Postgres takes Arrays, which it parses and plans once for any number of records. Citus takes Values, which it
-// can route whole to the node of the project; it would run Arrays in a two-phase commit. There, Arrays takes two to
-// nine times as long as Values for up to ten records. For a thousand records Values takes 1.5 times as long as Arrays.
+// Postgres alone gets Arrays, which it parses and plans once for any number of records. Citus gets Values, which it
+// can route whole to the node of the project; it would run Arrays in a two-phase commit. On Citus, Arrays takes two
+// to nine times as long as Values for up to ten records. For a thousand records Values takes 1.5 times as long as
+// Arrays.
 type Put struct {
 	// Arrays has the project as $1, and then an array for each column.
 	Arrays string
@@ -30,8 +31,8 @@ type Put struct {
 	// Values is the statement for one record: VALUES ($1, $2, …), with the project as $1 and then the columns.
 	Values string
 
-	// Key is the number of leading columns, texts or int8, that order the rows of Values. With the order of the
-	// key, two writers of the same records wait for each other but do not deadlock. Arrays has its own ORDER BY. 0 keeps
+	// Key is the number of leading columns, texts or int8, that order the rows of Values. In the order of the key,
+	// two writers of the same records wait for each other but do not deadlock. Arrays has its own ORDER BY. 0 keeps
 	// the given order.
 	Key int
 }
@@ -42,8 +43,8 @@ const (
 	maxParameters = 65535
 )
 
-// Stored stores records in one transaction and returns how many rows the statements returned. Each column is a
-// slice with a value for each record.
+// Stored stores records in one transaction and returns how many rows the statements returned. Each column is a slice
+// with one value for each record.
 func (p Put) Stored(ctx context.Context, pool *pgdb.Pool, projectID string, columns ...any) (n int, err error) {
 	statements := p.statements(pool, projectID, columns)
 	if len(statements) == 1 {

@@ -1,8 +1,8 @@
-// Package pgmigrate owns how a service's schema gets into its database: numbered SQL migrations, and grants to the
-// roles that read and write, which may do no more than they need.
+// Package pgmigrate owns the schema of a service in its database. It runs numbered SQL migrations, and grants the
+// roles that read and write the privileges that they need.
 //
-// It refuses to go back: a migration works beside the code of the version before, and is never undone. It must
-// reach the server itself, not through PgBouncer in transaction mode.
+// It never goes back: a migration works with the code of the version before, and is never undone. The package must
+// connect to the server itself, not through PgBouncer in transaction mode.
 package pgmigrate
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// Role is a role of a service in its database, besides the owner, which migrates.
+// Role is a role of a service in its database. The owner, which migrates, is not one of them.
 type Role string
 
 // The roles. A schema grants those that its service has.
@@ -41,21 +41,21 @@ const (
 // themselves: through poolers and by hand.
 const RoleStatementTimeout = time.Minute
 
-// lockTimeout is how long Migrate waits for another migration, because an index on large tables takes long, and how long
-// it tries to change a table that is in use.
+// lockTimeout is how long Migrate waits for another migration, because building an index on large tables takes long.
+// It is also how long Migrate tries to change a table that is in use.
 const lockTimeout = 30 * time.Minute
 
-// lockPause is the shortest time between two attempts to get the lock; the longest is twice that.
+// lockPause is the shortest time between two attempts to get the lock. The longest is twice that.
 const lockPause = 50 * time.Millisecond
 
 // lockNotAvailable is the SQLSTATE of a statement that ended by lock_timeout. A migration that sets a lock_timeout
-// waits in short attempts: statements of others queue after its own.
+// waits in short attempts, as the statements of others queue after its own.
 const lockNotAvailable = "55P03"
 
 // retryPause is the time between two attempts of a migration. Statements that queued after the last attempt run in it.
 const retryPause = time.Second
 
-// Schema describes a service's tables and who may use them.
+// Schema describes a service's tables and the roles that may use them.
 type Schema struct {
 	// Name is the service's name in lower case. It names the table that records the migrations and the lock. Several
 	// schemas may share a database.
@@ -71,9 +71,9 @@ type Schema struct {
 // Table returns the name of the table that records the migrations. A database without it was never migrated.
 func (s Schema) Table() string { return s.Name + "_migrations" }
 
-// Migrate runs the pending migrations of s in the database at ownerURL and grants the roles their privileges;
-// roles names the login role of each. A role that is missing, empty or the owner itself gets nothing. Migrate may
-// run at every start, in several processes at once, and beside code of the version before.
+// Migrate runs the pending migrations of s in the database at ownerURL and grants the roles their privileges. roles
+// names the login role of each. A role that is missing, empty or the owner itself gets no privileges. Migrate may run
+// at every start, in several processes at once, and while code of the version before runs.
 func Migrate(ctx context.Context, ownerURL string, s Schema, roles map[Role]string, log *slog.Logger) error {
 	cfg, err := pgx.ParseConfig(ownerURL)
 	if err != nil {
@@ -120,7 +120,7 @@ func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Log
 	}
 }
 
-// grant grants the roles their privileges in one transaction, one process at a time: two grants at once on the
+// grant grants the roles their privileges in one transaction, and one process at a time: two concurrent grants on the
 // same table fail.
 func grant(ctx context.Context, cfg *pgx.ConnConfig, s Schema, roles map[Role]string) error {
 	conn, err := pgx.ConnectConfig(ctx, cfg)
@@ -176,8 +176,8 @@ func limitRole(ctx context.Context, tx pgx.Tx, login string) error {
 	return err
 }
 
-// sessionLock is the key of the advisory lock that a migration holds. (goose's own locker asks once a second at
-// most often: of a hundred replicas that start at once, the last would wait for minutes.)
+// sessionLock is the key of the advisory lock that a migration holds. goose's own locker asks at most once a second:
+// of a hundred replicas that start at once, the last would wait for minutes.
 type sessionLock int64
 
 var _ lock.SessionLocker = sessionLock(0)
@@ -187,8 +187,8 @@ func (l sessionLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	for {
-		// Try again and again, do not block: CREATE INDEX CONCURRENTLY waits for every transaction, also
-		// for one that waits for this lock, and both would wait for ever.
+		// Poll the lock, do not block on it. CREATE INDEX CONCURRENTLY waits for every transaction. A transaction
+		// that waits for this lock would wait for the index, and neither would end.
 		var locked bool
 		err := conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock($1)`, int64(l)).Scan(&locked)
 		if err != nil || locked {
@@ -217,7 +217,7 @@ func lockID(what string) int64 {
 	return int64(h.Sum64())
 }
 
-// UserOf returns the login role of url, empty when url is empty or cannot be parsed.
+// UserOf returns the login role of url, or "" if url is empty or cannot be parsed.
 func UserOf(url string) string {
 	if url == "" {
 		return ""

@@ -44,7 +44,7 @@ func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
 func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {
 	empty := pgmigrate.Schema{Name: "notes", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 	db := pgtest.Database(t, empty)
-	// As a version of the code with more migrations comes upon this database.
+	// A version of the code with more migrations uses this database.
 	full := notes()
 	full.Migrations.(fstest.MapFS)["0003_notes.sql"] = full.Migrations.(fstest.MapFS)["0001_notes.sql"]
 	full.Migrations.(fstest.MapFS)["0004_body.sql"] = full.Migrations.(fstest.MapFS)["0002_body.sql"]
@@ -66,7 +66,7 @@ func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {
 	if err := pgmigrate.Migrate(t.Context(), db.OwnerURL, full, roles, log); err != nil {
 		t.Errorf("a second time: %v", err)
 	}
-	// The version before still starts beside it.
+	// The version before can still start.
 	if err := pgmigrate.Migrate(t.Context(), db.OwnerURL, empty, roles, log); err != nil {
 		t.Errorf("by the version before: %v", err)
 	}

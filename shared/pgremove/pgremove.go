@@ -1,4 +1,5 @@
-// Package pgremove removes all that a service holds of a project, in short transactions. A service brings its statements.
+// Package pgremove removes everything that a service holds about a project, in short transactions. A service supplies
+// its statements.
 package pgremove
 
 import (
@@ -10,17 +11,17 @@ import (
 )
 
 const (
-	// RowsAtOnce is how many rows one statement removes. It goes on to the end of the last row's key.
+	// RowsAtOnce is how many rows one statement removes. It continues to the end of the last row's key.
 	RowsAtOnce = 500
 
 	// mostStatements is how many statements one request runs.
 	mostStatements = 20
 )
 
-// Project runs each statement until it removes nothing more, in order, each time in a transaction of its own. A statement
-// takes the project as $1 and [RowsAtOnce] as $2, and returns a row for each row that it removes (RETURNING). Project
-// returns how many rows each statement removed, also with an error. After 20 statements it stops, and reports that there
-// may be more.
+// Project runs the statements in order. It repeats each, in a transaction of its own, until it removes nothing more.
+// A statement takes the project as $1 and [RowsAtOnce] as $2, and returns a row for each row that it removes
+// (RETURNING). Project returns how many rows each statement removed, even with an error. After 20 statements it
+// stops, and reports that there may be more.
 func Project(ctx context.Context, pool *pgdb.Pool, projectID string, statements ...string) (removed []int, more bool, err error) {
 	removed = make([]int, len(statements))
 	left := mostStatements

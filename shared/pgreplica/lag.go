@@ -19,9 +19,9 @@ import (
 // checkTimeout bounds the check of one database.
 const checkTimeout = 2 * time.Second
 
-// selectPosition selects a database's position in the primary's log in bytes; the age of the last transaction that
-// it replayed in seconds, 0 when it has replayed all that it received; and the identifier of the log's system. Any
-// role may run it.
+// selectPosition selects three values. The first is a database's position in the primary's log, in bytes. The second
+// is the age in seconds of the last transaction that it replayed, or 0 if it has replayed all that it received. The
+// third is the identifier of the log's system. Any role may run the statement.
 const selectPosition = `
 	SELECT pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, '0/0')::int8,
 	       coalesce(CASE WHEN pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn()
@@ -31,7 +31,7 @@ const selectPosition = `
 // position is a database's position in the log.
 type position struct {
 	lsn    int64
-	lag    time.Duration // by the database's own clock and account
+	lag    time.Duration // as the database itself reports it
 	system int64         // identifier of the log's system
 }
 
@@ -58,7 +58,7 @@ type mark struct {
 }
 
 // add records that the primary was at lsn. A position before the last one belongs to another primary, after a
-// failover: the history starts anew.
+// failover. Then the history starts again.
 func (h *history) add(lsn int64, at time.Time) {
 	if n := len(h.marks); n > 0 {
 		last := h.marks[n-1]
@@ -114,7 +114,7 @@ func (r *Reads) watch(ctx context.Context) {
 	}
 }
 
-// check asks all databases for their position at once, and takes standbys into use or leaves them out.
+// check asks all databases for their position at once. It takes standbys into use or leaves them out.
 func (r *Reads) check(ctx context.Context) {
 	var asking sync.WaitGroup
 	var head position
@@ -141,10 +141,10 @@ func (r *Reads) check(ctx context.Context) {
 	}
 }
 
-// errUnmeasured is the fault of a standby that answers and has no position.
+// errUnmeasured is the fault of a standby that answers but has no position.
 var errUnmeasured = errors.New("lag cannot be measured here")
 
-// probe asks a standby for its position, or, if lag is not measured, whether it answers.
+// probe asks a standby for its position. If lag is not measured, it only checks that the standby answers.
 func probe(ctx context.Context, p *pgdb.Pool, measured bool) (position, error) {
 	if !measured {
 		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -167,7 +167,7 @@ func probe(ctx context.Context, p *pgdb.Pool, measured bool) (position, error) {
 // errBusy is the fault of a standby whose connections are all in use and make progress.
 var errBusy = errors.New("all connections are busy")
 
-// judge takes a standby into use or leaves it out, by the outcome of its check.
+// judge takes a standby into use or leaves it out, depending on the outcome of its check.
 func (r *Reads) judge(ctx context.Context, s *standby, where position, err error, now time.Time) {
 	before := s.state.Load()
 	switch {

@@ -1,7 +1,7 @@
-// Package pgreplica owns reads from standbys: which of them are fit, by whether they answer and by their lag, and
-// the way back to the primary when none is.
+// Package pgreplica owns reads from standbys. It chooses standbys that answer and whose lag is small enough, and
+// reads from the primary if there are none.
 //
-// It refuses to write, and to find the primary: that is for the primary's URL (target_session_attrs). A standby
+// It never writes, and it does not find the primary: the primary's URL does that (target_session_attrs). A standby
 // may lag, so a caller that must see its own writes reads from the primary's pool.
 package pgreplica
 
@@ -26,16 +26,15 @@ import (
 
 // Options configure Reads.
 type Options struct {
-	// Standbys are the databases that replicate the primary, one host each; or other nodes of the primary's
-	// Citus cluster, which have no lag of their own.
+	// Standbys are the databases that replicate the primary, one host each. They may also be other nodes of the
+	// primary's Citus cluster, which have no lag of their own.
 	Standbys []config.Secret
 
-	// MaxLag is the greatest lag of a standby that is read from. A change counts from the moment when the primary
-	// had it, so an idle primary causes no lag. 0: lag is not measured.
+	// MaxLag is the greatest lag of a standby that is read from. Lag counts from the time when the primary had a
+	// change, so an idle primary causes no lag. 0: lag is not measured.
 	MaxLag time.Duration
 
-	// CheckInterval is the time between two checks of a standby. Default: 1s, or a quarter of MaxLag when that
-	// is less.
+	// CheckInterval is the time between two checks of a standby. Default: 1s, or a quarter of MaxLag if that is less.
 	CheckInterval time.Duration
 
 	// Pool configures each standby's pool.
@@ -48,9 +47,9 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Reads spreads reading statements over standbys, and sends them to the primary when no standby is fit. A standby
-// is left out while it does not answer or lags too far. A statement that fails on a standby before its first row
-// is repeated elsewhere, so that clients see neither the death of a standby nor its conflicts with replication.
+// Reads spreads reading statements over standbys, and sends them to the primary if no standby is fit. It leaves a
+// standby out while it does not answer or lags too far. It repeats a statement elsewhere that failed on a standby
+// before its first row. So clients see neither the death of a standby nor its conflicts with replication.
 //
 // It measures:
 //
@@ -73,8 +72,8 @@ type Reads struct {
 
 var _ pgdb.Querier = (*Reads)(nil)
 
-// Open makes Reads over primary, which the caller closes after them, and the standbys in o. It waits for none of
-// them: a standby is used after its first successful check.
+// Open returns Reads over primary and the standbys in o. The caller closes primary after Reads. Open waits for no
+// database: a standby is used after its first successful check.
 func Open(ctx context.Context, primary *pgdb.Pool, o Options) (_ *Reads, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -128,7 +127,7 @@ func (r *Reads) Close() {
 		s.pool.Close()
 	}
 	if r.meters != nil {
-		_ = r.meters.Unregister() // fails on nothing that was registered
+		_ = r.meters.Unregister() // cannot fail: it was registered
 	}
 }
 
@@ -152,8 +151,8 @@ func (r *Reads) Standbys() (all, serving int) {
 	return len(r.standbys), serving
 }
 
-// Query runs sql on a standby, or on the primary when none is fit. Otherwise it is [pgdb.Pool.Query]; read is
-// called again, with the rows of another database, after a call that saw no row.
+// Query runs sql on a standby, or on the primary if no standby is fit. Otherwise it is [pgdb.Pool.Query]. After a
+// call of read that saw no row, it may call read again, with the rows of another database.
 func (r *Reads) Query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args ...any) error {
 	if len(r.standbys) == 0 {
 		return r.primary.Query(ctx, read, sql, args...)
@@ -162,7 +161,7 @@ func (r *Reads) Query(ctx context.Context, read func(rows pgx.Rows) error, sql s
 	return err
 }
 
-// choose returns a standby that is fit, round robin; nil when there is none.
+// choose returns the next fit standby, round robin, or nil if there is none.
 func (r *Reads) choose() *standby {
 	n := uint32(len(r.standbys))
 	next := r.next.Add(1)
@@ -174,7 +173,7 @@ func (r *Reads) choose() *standby {
 	return nil
 }
 
-// query runs sql on s, and elsewhere when s fails before its first row. It returns the standby that answered, nil
+// query runs sql on s, and elsewhere if s fails before its first row. It returns the standby that answered, or nil
 // for the primary.
 func (r *Reads) query(ctx context.Context, s *standby, read func(rows pgx.Rows) error, sql string, args []any) (*standby, error) {
 	for range r.standbys {
@@ -197,8 +196,8 @@ func (r *Reads) queryPrimary(ctx context.Context, read func(rows pgx.Rows) error
 	return r.primary.Query(ctx, read, sql, args...)
 }
 
-// Pinned returns a Querier that stays with the database that answers first, as [pgdb.Pinned] says. When that is a
-// standby and it fails, the primary takes over: another standby could lack what the first one has shown.
+// Pinned returns a Querier that keeps using the database that answers first, as [pgdb.Pinned] describes. If that is a
+// standby and it fails, the primary replaces it: another standby might lack rows that the first one has shown.
 func (r *Reads) Pinned() pgdb.Querier {
 	if len(r.standbys) == 0 {
 		return r
@@ -206,14 +205,14 @@ func (r *Reads) Pinned() pgdb.Querier {
 	return &pinned{reads: r}
 }
 
-// pinned reads from one database for as long as that one is fit.
+// pinned reads from one database as long as that one is fit.
 type pinned struct {
 	reads *Reads
 	known bool
 	at    *standby // nil: the primary
 }
 
-// Query does what [Reads.Query] does.
+// Query does the same as [Reads.Query].
 func (p *pinned) Query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args ...any) (err error) {
 	if p.known && p.at != nil {
 		again, err := p.at.query(ctx, p.reads, read, sql, args)
@@ -237,17 +236,17 @@ type standby struct {
 	reads      atomic.Int64
 	lag        atomic.Int64 // at the last check
 	state      atomic.Pointer[state]
-	unmeasured bool // its lag cannot be measured; used by the checks alone
+	unmeasured bool // its lag cannot be measured; only the checks use this
 }
 
-// state is a period in which a standby is used, or is left out.
+// state is a period in which a standby is used or left out.
 type state struct {
 	up     bool
-	ctx    context.Context // ends with the period and cancels the statements on the standby; nil when not up
+	ctx    context.Context // ends with the period and cancels the standby's statements; nil if not up
 	cancel context.CancelFunc
 }
 
-// retry is where a failed statement may be repeated.
+// retry says where a failed statement may be repeated.
 type retry int
 
 const (
@@ -256,14 +255,14 @@ const (
 	retryOnPrimary
 )
 
-// query runs a statement on the standby. It offers a retry only when read saw no row.
+// query runs a statement on the standby. It offers a retry only if read saw no row.
 func (s *standby) query(ctx context.Context, r *Reads, read func(rows pgx.Rows) error, sql string, args []any) (retry, error) {
 	state := s.state.Load()
 	if !state.up {
 		return retryElsewhere, nil
 	}
 	s.reads.Add(1)
-	// A standby that hangs would hold the statement until its time-out, long after the checks have noticed.
+	// A standby that hangs would hold the statement until its time-out, long after the checks have noticed it.
 	bounded, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(state.ctx, cancel)()
@@ -277,11 +276,11 @@ func (s *standby) query(ctx context.Context, r *Reads, read func(rows pgx.Rows) 
 	switch {
 	case err == nil, ctx.Err() != nil, readErr != nil && errors.Is(err, readErr):
 		return noRetry, err
-	case errors.Is(err, pgdb.ErrShard): // other nodes of a Citus cluster do not reach the shard either
+	case errors.Is(err, pgdb.ErrShard): // other nodes of a Citus cluster cannot reach the shard either
 		return noRetry, err
 	case bounded.Err() != nil: // the checks found that the standby fails
 		err = apierr.NotAvailable(err)
-	case errors.Is(err, pgdb.ErrNoConnection): // full, or out of reach: the checks will find out
+	case errors.Is(err, pgdb.ErrNoConnection): // full or out of reach: the next check decides
 	case lost(err):
 		r.leaveOut(ctx, s, state, err)
 	}
@@ -295,7 +294,7 @@ func (s *standby) query(ctx context.Context, r *Reads, read func(rows pgx.Rows) 
 	return retryElsewhere, err
 }
 
-// lost reports whether err says that the database failed, and not the statement.
+// lost reports whether err means that the database failed, and not the statement.
 func lost(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true

@@ -59,7 +59,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not in time: %s", what)
 		}
-		time.Sleep(5 * time.Millisecond) // between tries
+		time.Sleep(5 * time.Millisecond) // between attempts
 	}
 }
 
@@ -77,7 +77,7 @@ type replicated struct {
 
 const maxLag = 600 * time.Millisecond
 
-// replicate makes a primary with n standbys.
+// replicate returns a primary with n standbys.
 func replicate(t *testing.T, n int) *replicated {
 	t.Helper()
 	r := &replicated{primary: pgtest.PrivatePrimary(t, nil), meter: sdkmetric.NewManualReader()}
@@ -113,7 +113,7 @@ func (r *replicated) await(t *testing.T, n int) {
 	})
 }
 
-// by asks q n times and tells how often each server answered, by its port.
+// by queries q n times and returns how often each server answered, by its port.
 func by(t *testing.T, q pgdb.Querier, n int) map[string]int {
 	t.Helper()
 	ports := map[string]int{}
@@ -196,7 +196,7 @@ func TestReadsGoToStandbys(t *testing.T) {
 	}
 }
 
-// A standby that replays nothing for a time lags only when there is something to replay.
+// A standby that replays nothing for a time lags only if there is something to replay.
 func TestLaggingStandby(t *testing.T) {
 	r := replicate(t, 1)
 	begin := time.Now()
@@ -222,7 +222,7 @@ func TestLaggingStandby(t *testing.T) {
 		t.Errorf("answered by port: %v", got)
 	}
 
-	// What only the primary has yet, a new table here, is asked of the primary.
+	// The primary answers a query for a table that only the primary has yet.
 	as(t, r.standbys[0], r.db, `SELECT pg_wal_replay_pause()`)
 	as(t, r.primary, r.db, `CREATE TABLE fresh AS SELECT 1 AS n; GRANT SELECT ON fresh TO notes_reader`)
 	rows := 0
@@ -238,7 +238,7 @@ func TestLaggingStandby(t *testing.T) {
 	as(t, r.standbys[0], r.db, `SELECT pg_wal_replay_resume()`)
 }
 
-// Reads that are under way while a standby dies, hangs or comes back all succeed.
+// Reads in flight while a standby dies, hangs or comes back all succeed.
 func TestStandbyFaults(t *testing.T) {
 	r := replicate(t, 1)
 	s := r.standbys[0]
@@ -288,7 +288,7 @@ func TestStandbyFaults(t *testing.T) {
 			reading.Wait()
 			t.Logf("the slowest reads took %v", slowest)
 			for _, took := range slowest {
-				if took > 10*time.Second { // hanging, the standby is found out by the checks, within 2 s
+				if took > 10*time.Second { // the checks find that the standby hangs within 2 s
 					t.Errorf("a read took %v", took)
 				}
 			}
@@ -296,7 +296,7 @@ func TestStandbyFaults(t *testing.T) {
 	}
 }
 
-// A statement that replication cancels is asked of the primary.
+// The primary answers a statement that replication cancels on the standby.
 func TestConflictWithReplication(t *testing.T) {
 	r := replicate(t, 1)
 	r.insert(t, 1, 1000)
@@ -336,7 +336,7 @@ func TestConflictWithReplication(t *testing.T) {
 	}
 }
 
-// The primary dies: reads go on. A standby is promoted: writes find it without a new pool.
+// The primary dies: reads continue. A standby is promoted: writes find it without a new pool.
 func TestFailover(t *testing.T) {
 	r := replicate(t, 1)
 	r.insert(t, 1, 10)
@@ -414,7 +414,7 @@ func TestReadsWithoutStandbys(t *testing.T) {
 	}
 }
 
-// The reader's own error is its caller's, and no reason to ask another.
+// An error of read belongs to its caller, and is no reason to ask another database.
 func TestReadersOwnError(t *testing.T) {
 	r := replicate(t, 1)
 	calls := 0

@@ -22,8 +22,8 @@ type bucket struct {
 	reset     time.Time // when the whole burst is available again
 }
 
-// take uses a token of the lease, and asks Redis for a new lease when there is none. Requests that arrive
-// meanwhile wait for the lock, and the next lease has a token for each of them.
+// take uses a token of the lease. If there is none, it asks Redis for a new lease. Requests that arrive in the
+// meantime wait for the lock, and the next lease has a token for each of them.
 func (b *bucket) take(ctx context.Context, l *Limiter, rate Rate) Result {
 	b.waiting.Add(1)
 	defer b.waiting.Add(-1)
@@ -66,9 +66,9 @@ func (b *bucket) lease(ctx context.Context, l *Limiter, rate Rate) bool {
 	return true
 }
 
-// allowed is the result for a request that got a token. Tokens have been earned back since Redis was asked.
+// allowed returns the result for a request that got a token. Since Redis was asked, the rate has earned more tokens.
 func (b *bucket) allowed(rate Rate, now time.Time) Result {
-	full := max(b.reset.Sub(now), time.Second/time.Duration(rate.PerSecond)) // the token of this request is used, too
+	full := max(b.reset.Sub(now), time.Second/time.Duration(rate.PerSecond)) // the token of this request is used as well
 	left := rate.Burst - int((int64(full/time.Microsecond)*int64(rate.PerSecond)+999_999)/1_000_000)
 	return Result{Rate: rate, Allowed: true, Remaining: min(max(b.remaining, left)+b.tokens, rate.Burst-1), ResetAfter: full}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The headers' names as net/http keeps them; on the wire, case says nothing.
+// The headers' names as net/http stores them. On the wire, case does not matter.
 const (
 	limitHeader  = "Ratelimit"
 	policyHeader = "Ratelimit-Policy"

@@ -4,13 +4,13 @@
 // annex A). Redis holds one value for each limited key, and one script changes it, on the clock of Redis. The
 // script counts in millionths of a token, so all its numbers are integers and no rate is rounded.
 //
-// A process leases tokens: with the token for the current request it takes those that the rate earns in a tenth of a second,
-// and uses them for half a second without asking Redis. Leased tokens count as used. Unused ones go back with
-// the next question. Tokens beyond the current requests come only from the first half of the burst, so leases never
+// A process leases tokens. With the token for the current request it takes those that the rate earns in a tenth of a
+// second. It uses them for half a second without asking Redis. Leased tokens count as used. The next request to Redis
+// returns unused ones. Tokens beyond the current requests come only from the first half of the burst. So leases never
 // take the last tokens from a process that needs them.
 //
-// So all processes together allow at most the burst, plus what the rate earns, plus the tokens of leases that
-// began before: a tenth of a second's worth for each process.
+// Thus all processes together allow at most the burst, plus what the rate earns, plus the tokens of earlier leases.
+// Those are a tenth of a second's worth for each process.
 //
 // Without Redis, and while it is down, every request is allowed and the failure is logged.
 package ratelimit
@@ -29,26 +29,26 @@ import (
 // Max is the highest rate and burst.
 const Max = 1_000_000_000
 
-// Rate is how often something is allowed.
+// Rate says how often something is allowed.
 type Rate struct {
 	PerSecond int // 0: any number, and nothing is counted
-	Burst     int // at once, after a time of none; at least 1
+	Burst     int // at once, after an idle time; at least 1
 }
 
-// Result reports whether a request is allowed, and how many more are.
+// Result reports whether a request is allowed, and how many more would be.
 type Result struct {
-	// Rate is the one that was applied; its zero value when none was.
+	// Rate is the rate that was applied, or the zero value if none was.
 	Rate Rate
 
 	Allowed    bool
-	Remaining  int           // requests that would be allowed now, at least: other processes may have returned tokens
-	ResetAfter time.Duration // until the whole burst is there again, when nothing more is asked
-	RetryAfter time.Duration // until one request is allowed; 0 when this one was
+	Remaining  int           // requests that would be allowed now, at least
+	ResetAfter time.Duration // until the whole burst is available
+	RetryAfter time.Duration // until one request is allowed; 0 if this one was
 }
 
-// Options configures a Limiter. The zero value is fit for use.
+// Options configures a Limiter. The zero value is valid.
 type Options struct {
-	// Log reports when rates cannot be kept and when they are kept again, once each. Default: nothing is logged.
+	// Log reports once when rates cannot be kept, and once when they are kept again. Default: nothing is logged.
 	Log *slog.Logger
 
 	// Now is the process's clock, for leases only. Default: time.Now.
@@ -63,11 +63,11 @@ const (
 	// leaseTime is how long leased tokens may be used.
 	leaseTime = 500 * time.Millisecond
 
-	// steady is how long no question may fail before the log says that rates are kept again: of a cluster, a
-	// part may be down.
+	// steady is how long no request to Redis may fail before the log reports that rates are kept again. In a cluster,
+	// only a part may be down.
 	steady = time.Second
 
-	// maxBuckets bounds the keys of which a process holds leases. The least used are forgotten with their tokens.
+	// maxBuckets bounds the keys of which a process holds leases. It forgets the least used ones with their tokens.
 	maxBuckets = 100_000
 )
 
@@ -80,10 +80,10 @@ type Limiter struct {
 
 	refused atomic.Int64
 	failing atomic.Bool
-	failed  atomic.Int64 // when Redis last could not say, in Unix nanoseconds
+	failed  atomic.Int64 // when Redis last failed, in Unix nanoseconds
 }
 
-// New returns a Limiter that keeps rates in client, or allows everything when client is nil.
+// New returns a Limiter that keeps rates in client. It allows everything if client is nil.
 func New(client redis.Scripter, o Options) *Limiter {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -119,22 +119,22 @@ func (l *Limiter) Allow(ctx context.Context, key string, rate Rate) Result {
 	return r
 }
 
-// Refused returns how many requests were not allowed so far.
+// Refused returns how many requests were refused so far.
 func (l *Limiter) Refused() int64 { return l.refused.Load() }
 
-// unlimited is the result when no rate can be kept.
+// unlimited is the result if no rate can be kept.
 func unlimited(rate Rate) Result { return Result{Rate: rate, Allowed: true, Remaining: rate.Burst} }
 
-// grant is the script's answer.
+// grant is the answer of the script.
 type grant struct {
 	tokens     int           // leased: at most need and ahead together
 	remaining  int           // still in Redis
-	retryAfter time.Duration // until the next token, when tokens is 0
+	retryAfter time.Duration // until the next token, if tokens is 0
 	resetAfter time.Duration
 }
 
-// ask returns unused tokens to Redis, and takes up to need tokens and then up to ahead further ones. It goes on
-// when ctx is cancelled, as other requests wait for the answer; the client bounds its time.
+// ask returns unused tokens to Redis. Then it takes up to need tokens and up to ahead further ones. It continues when
+// ctx is cancelled, as other requests wait for the answer; the client bounds its time.
 func (l *Limiter) ask(ctx context.Context, name string, rate Rate, need, ahead, unused int) (grant, bool) {
 	n, err := l.script.Run(context.WithoutCancel(ctx), l.redis, []string{name}, rate.PerSecond, rate.Burst, need, ahead, unused).Int64Slice()
 	if err != nil || len(n) != 4 {
@@ -160,8 +160,8 @@ func (l *Limiter) ask(ctx context.Context, name string, rate Rate, need, ahead, 
 // microsecond. ARGV: rate, burst, need, ahead, unused. The script returns the tokens taken, the tokens that
 // remain, and the microseconds until the next token and until the whole burst.
 //
-// Unused tokens are returned first, as if they had never been taken. Tokens ahead come out of the first half
-// of the burst only.
+// The script returns unused tokens first, as if they had never been taken. It takes tokens ahead only from the first
+// half of the burst.
 const takeScript = `
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]

@@ -36,7 +36,7 @@ func TestSequentialClientGetsItsBurstExactly(t *testing.T) {
 	for _, burst := range []int{1, 2, 7, 100, 2000} {
 		l := ratelimit.New(server.Client(), ratelimit.Options{})
 		key := "burst" + string(rune('a'+burst%26))
-		// At one a second next to nothing is earned back while the burst is spent.
+		// At one a second, almost nothing is earned back while the burst is spent.
 		rate := ratelimit.Rate{PerSecond: 1, Burst: burst}
 		start := time.Now()
 		allowed := 0
@@ -65,8 +65,8 @@ func TestSequentialClientGetsItsBurstExactly(t *testing.T) {
 	}
 }
 
-// Limiters in parallel, as so many processes, together never give more than the burst and what the
-// rate gives in the time that it took.
+// Limiters in parallel represent processes. Together they never allow more than the burst and what the rate earns in
+// the elapsed time.
 func TestNeverAboveTheRateOverManyProcesses(t *testing.T) {
 	server := redistest.Start(t)
 	rate := ratelimit.Rate{PerSecond: 2000, Burst: 500}
@@ -87,7 +87,7 @@ func TestNeverAboveTheRateOverManyProcesses(t *testing.T) {
 					if r := l.Allow(t.Context(), "key", rate); r.Allowed {
 						allowed.Add(1)
 					} else {
-						time.Sleep(r.RetryAfter) // as a client does that heeds Retry-After
+						time.Sleep(r.RetryAfter) // like a client that follows Retry-After
 					}
 				}
 			})
@@ -98,7 +98,7 @@ func TestNeverAboveTheRateOverManyProcesses(t *testing.T) {
 	most := int64(rate.Burst) + int64(took.Seconds()*float64(rate.PerSecond)) + 1
 	if n := allowed.Load(); n > most {
 		t.Errorf("%d allowed in %v, at most %d may be", n, took, most)
-	} else if n < most/2 { // a busy machine hands out less; one token a question would be a tenth
+	} else if n < most/2 { // a busy machine allows less; with one token per request to Redis it would be a tenth
 		t.Errorf("%d allowed in %v of %d: much stricter than the rate", n, took, most)
 	}
 }
@@ -133,7 +133,7 @@ func TestRefusedFloodSparesRoundTrips(t *testing.T) {
 	}
 }
 
-// A lease ends: then another process may use what the rate gives, and no more.
+// When a lease ends, another process may use what the rate earns, and no more.
 func TestLeasesEnd(t *testing.T) {
 	server := redistest.Start(t)
 	now := time.Now()
@@ -159,7 +159,7 @@ func TestLeasesEnd(t *testing.T) {
 	}
 }
 
-// What many processes take ahead of a key that each of them sees once leaves enough for all of them.
+// Many processes use a key that each of them sees once. The tokens that they take ahead leave enough for all of them.
 func TestManyProcessesDoNotStarveEachOther(t *testing.T) {
 	server := redistest.Start(t)
 	rate := ratelimit.Rate{PerSecond: 1, Burst: 2000}
@@ -174,7 +174,7 @@ func TestManyProcessesDoNotStarveEachOther(t *testing.T) {
 	}
 }
 
-// Tokens that were taken at another rate are not handed out.
+// A process does not use tokens that it leased at another rate.
 func TestAnotherRate(t *testing.T) {
 	server := redistest.Start(t)
 	var limiters []*ratelimit.Limiter
@@ -197,13 +197,13 @@ func TestAnotherRate(t *testing.T) {
 			}
 		}
 	}
-	if allowed > lower.Burst+2 { // and what a slow machine lets it earn
+	if allowed > lower.Burst+2 { // and what the rate earns on a slow machine
 		t.Errorf("%d allowed, of a burst of %d", allowed, lower.Burst)
 	}
 }
 
-// model is the algorithm in the words of the standard, on exact integers: a bucket that leaks. A request takes one
-// token, and then a lease: a tenth of a second's tokens, out of the first half of the burst.
+// model is the algorithm as the standard describes it, on exact integers: a leaky bucket. A request takes one token,
+// and then a lease: a tenth of a second's tokens, from the first half of the burst.
 type model struct {
 	rate  ratelimit.Rate
 	level int64 // millionths of a token
@@ -226,8 +226,8 @@ func (m *model) allow(now int64) bool {
 	return true
 }
 
-// The script decides as the model does, for any rate and any sequence of requests. Redis' own clock
-// moves, so the moments at which it decided are read back from what it stores.
+// The script decides as the model does, for any rate and any sequence of requests. Redis' own clock moves, so the
+// test reads the times of the decisions from the stored value.
 func TestScriptAgainstModel(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client()
@@ -249,7 +249,7 @@ func TestScriptAgainstModel(t *testing.T) {
 			after := client.Time(t.Context()).Val().UnixMicro()
 			if r.Allowed {
 				debt, at, ok := parse(client.Get(t.Context(), name).Val())
-				if !ok { // earned back and forgotten in the short time since
+				if !ok { // earned back and forgotten since then
 					m.level, m.at = 0, after
 					continue
 				}
@@ -264,7 +264,7 @@ func TestScriptAgainstModel(t *testing.T) {
 				}
 				continue
 			}
-			// Somewhere between before and after it was refused; the model refuses at the start of it.
+			// It was refused at some time between before and after; the model refuses at the beginning.
 			if early := *m; early.allow(before) {
 				rt.Fatalf("refused where the model allows: %+v", r)
 			}
@@ -318,7 +318,7 @@ func TestOpenWithoutRedis(t *testing.T) {
 	}
 }
 
-// Down or hanging, Redis makes the limiter open, and holds requests up once and not each.
+// While Redis is down or hangs, the limiter allows all requests. Only the first of them is delayed.
 func TestOpenWhileRedisIsDown(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -380,7 +380,7 @@ func TestOpenWhileRedisIsDown(t *testing.T) {
 	}
 }
 
-// Redis that answers with errors (its memory is full) is as good as none.
+// A Redis that answers with errors (its memory is full) is treated as down.
 func TestOpenWhileRedisIsFull(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory", "1", "--maxmemory-policy", "noeviction")
 	l := ratelimit.New(server.Client(), ratelimit.Options{})

@@ -11,15 +11,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// breaker stands before one node (or before a whole cluster). While it is open, commands end at once
-// with ErrDown; one goroutine probes until the node answers.
+// breaker guards one node, or a whole cluster. While it is open, commands end at once with ErrDown. One goroutine
+// probes until the node answers.
 type breaker struct {
 	client *Client
 	node   string
 	probe  func(context.Context) error
 	open   atomic.Bool
 
-	// clusterBreaker marks the breaker before a whole cluster. It counts only failures before a node was reached, because
+	// clusterBreaker marks the breaker of a whole cluster. It counts only failures before a node was reached, because
 	// each node has a breaker of its own.
 	clusterBreaker bool
 }
@@ -48,14 +48,14 @@ type (
 	nodeReachedKey struct{} // *atomic.Bool: a node of the cluster took the command
 )
 
-// DialHook leaves dialling as it is.
+// DialHook does not change dialling.
 func (b *breaker) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return next(ctx, network, addr)
 	}
 }
 
-// ProcessHook bounds a command in time, and opens the breaker if the command fails.
+// ProcessHook bounds the duration of a command, and opens the breaker if the command fails.
 func (b *breaker) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := b.run(ctx, func(ctx context.Context) error { return next(ctx, cmd) })
@@ -167,8 +167,8 @@ func (b *breaker) await(since time.Time) {
 	}
 }
 
-// needed reports whether commands go to the breaker's node, by what the cluster says now. A node is not needed when
-// another one took its place.
+// needed reports whether the cluster now sends commands to the breaker's node. It does not if another node has
+// replaced it.
 func (b *breaker) needed(ctx context.Context) bool {
 	cluster, ok := b.client.UniversalClient.(*redis.ClusterClient)
 	if !ok || b.clusterBreaker {

@@ -15,21 +15,20 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Options configures a client. The zero value is fit for use.
+// Options configures a client. The zero value is valid.
 type Options struct {
-	// Log hears when Redis goes down and when it is back, once each. Default: nothing is logged.
+	// Log reports once when Redis goes down, and once when it is back. Default: nothing is logged.
 	Log *slog.Logger
 
-	// Tracer makes a span of each command, without its arguments. Default: no spans.
+	// Tracer records a span for each command, without its arguments. Default: no spans.
 	Tracer trace.TracerProvider
 
-	// Rest is how long Redis is left alone between a failure and the first probe, and between probes.
-	// Default: 500 ms.
+	// Rest is the pause between a failure and the first probe, and between probes. Default: 500 ms.
 	Rest time.Duration
 }
 
-// Client is a Redis client that leaves Redis alone while it fails. Commands then end with [ErrDown]. In a
-// cluster each node is left alone by itself.
+// Client is a Redis client that sends no commands while Redis fails. Commands then end with [ErrDown]. In a cluster
+// it does so for each node separately.
 type Client struct {
 	redis.UniversalClient
 
@@ -46,8 +45,8 @@ type Client struct {
 	down   map[*breaker]bool // the open ones, and whether commands need their node
 }
 
-// Open makes a client of the Redis that cfg names. It does not wait for Redis: a client of one that is
-// down is a client that is down. The caller closes it.
+// Open returns a client of the Redis that cfg names. It does not wait for Redis: while Redis is down, commands end
+// with ErrDown. The caller closes the client.
 func Open(cfg Config, o Options) (*Client, error) {
 	if !cfg.Enabled() {
 		return nil, fault("is not set")
@@ -65,7 +64,7 @@ func Open(cfg Config, o Options) (*Client, error) {
 	c := &Client{log: o.Log, probeInterval: o.Rest, commandTimeout: t.commandTimeout(), down: map[*breaker]bool{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 
-	// go-redis writes a line to standard error for each connection that it cannot make.
+	// go-redis writes a line to standard error for each connection that it cannot open.
 	redis.SetLogger(quiet{})
 
 	var instrumentErr error
@@ -104,8 +103,8 @@ func Open(cfg Config, o Options) (*Client, error) {
 	return c, nil
 }
 
-// instrumentTracing adds a span to each command of node. Arguments stay out: names of keys are
-// pseudonyms, values are credentials' properties, and neither is a tracing system's business.
+// instrumentTracing adds a span to each command of node. It leaves out arguments: names of keys are pseudonyms and
+// values are properties of credentials. Neither belongs into a tracing system.
 func instrumentTracing(node *redis.Client, tracer trace.TracerProvider) error {
 	switch tracer.(type) {
 	case nil, noop.TracerProvider, *noop.TracerProvider:
@@ -122,7 +121,7 @@ func instrumentTracing(node *redis.Client, tracer trace.TracerProvider) error {
 	)
 }
 
-// Up reports whether Redis, or every master of a cluster, answered when last asked.
+// Up reports whether Redis, or every master of a cluster, answered the last time.
 func (c *Client) Up() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +133,7 @@ func (c *Client) Up() bool {
 	return true
 }
 
-// Close ends the probes and closes the connections.
+// Close stops the probes and closes the connections.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	closed := c.closed

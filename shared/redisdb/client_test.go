@@ -98,7 +98,7 @@ func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
 	}
 }
 
-// A node that became a replica is left alone until it takes writes again.
+// A node that became a replica gets no commands until it accepts writes again.
 func TestReadOnlyReplicaIsLeftAlone(t *testing.T) {
 	server := redistest.Start(t)
 	c := open(t, server, nil)

@@ -28,7 +28,7 @@ func openURL(t *testing.T, url config.Secret, log *logtest.Buffer) *redisdb.Clie
 	return c
 }
 
-// keysOf gives a key in a slot of each third of the slots.
+// keysOf returns a key in a slot of each third of the slots.
 func keysOf() [3]string {
 	var keys [3]string
 	for i := 0; slices.Contains(keys[:], ""); i++ {
@@ -38,7 +38,7 @@ func keysOf() [3]string {
 	return keys
 }
 
-// slotOf is the slot of a key without braces (Redis Cluster specification, "Key distribution model").
+// slotOf returns the slot of a key without braces (Redis Cluster specification, "Key distribution model").
 func slotOf(key string) int {
 	crc := uint16(0)
 	for _, c := range []byte(key) {
@@ -54,8 +54,8 @@ func slotOf(key string) int {
 	return int(crc) % 16384
 }
 
-// While a master is away, the slots of the others are served as ever and its own fail fast; when its replica
-// has taken its place, that is found out at once, and the dead node is missed by nobody.
+// While a master is down, the slots of the others are served as before, and its own fail fast. As soon as its replica
+// has replaced it, the client uses the replica and does not need the dead node.
 func TestClusterGoesOnWithoutAMaster(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -122,8 +122,8 @@ func publishes(ctx context.Context, c *redisdb.Client) (int64, error) {
 	return c.Publish(ctx, "channel", "hello").Result()
 }
 
-// Whoever is subscribed at one node hears what is published at any, and a subscription that broke is made
-// again at a node that lives.
+// A subscriber at one node receives messages that are published at any node. A broken subscription is made again at a
+// node that is up.
 func TestClusterPassesMessagesOn(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	c := openURL(t, cluster.URL, &logtest.Buffer{})
@@ -147,7 +147,7 @@ func TestClusterPassesMessagesOn(t *testing.T) {
 		eventually(t, "a message is heard", func() bool { return hears(ps) })
 		_ = ps.Close()
 	}
-	// Nobody takes its place, as its replica dies with it.
+	// No node replaces it, as its replica is killed too.
 	i := slices.Index(cluster.Nodes, cluster.AwaitMaster(slotOf("channel")))
 	cluster.Nodes[i].Kill()
 	cluster.Nodes[i+1].Kill()
@@ -160,7 +160,7 @@ func TestClusterPassesMessagesOn(t *testing.T) {
 	}
 }
 
-// A cluster that serves nobody is left alone as a node that fails is.
+// A cluster that is down gets no commands, like a single node that fails.
 func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	c := openURL(t, cluster.URL, &logtest.Buffer{})
@@ -168,7 +168,7 @@ func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 	if err := c.Set(t.Context(), keys[0], "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	// A slot that nobody serves takes a whole cluster down.
+	// A slot without a node takes a whole cluster down.
 	node := cluster.AwaitMaster(slotOf(keys[2]))
 	if err := node.Client().Do(t.Context(), "CLUSTER", "DELSLOTS", slotOf(keys[2])).Err(); err != nil {
 		t.Fatal(err)

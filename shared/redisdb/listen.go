@@ -9,28 +9,28 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Listener is told what [Listen] receives. Its functions are called one at a time.
+// Listener handles the events of [Listen]. Its functions are called one at a time.
 type Listener struct {
-	// Received takes a message.
+	// Received handles a message.
 	Received func(message string)
-	// Subscribed reports that messages are received from now on (true), or that they are not (false). Either way,
-	// messages may have been missed until now. Nil: not called.
+	// Subscribed reports whether messages are received from now on. In both cases, messages may have been missed
+	// before. Nil: not called.
 	Subscribed func(is bool)
-	// Broken takes the first error of a subscription that cannot be made. Mended is called once it is made again.
+	// Broken gets the first error of a subscription that cannot be made. Mended is called once it is made again.
 	Broken func(err error)
 	Mended func()
 }
 
 const (
-	// testAfter is how long nothing need be received before the connection is tested.
+	// testAfter is how long the connection may be silent before it is tested.
 	testAfter = time.Second
 
 	// reconnect is the pause before a broken subscription is made again.
 	reconnect = 250 * time.Millisecond
 )
 
-// Listen receives the messages of a channel until ctx is cancelled. When the subscription breaks it makes a new one. A
-// dead connection is noticed within two seconds.
+// Listen receives the messages of a channel until ctx is cancelled. If the subscription breaks, it makes a new one.
+// It notices a dead connection within two seconds.
 func Listen(ctx context.Context, client redis.UniversalClient, channel string, l Listener) {
 	if l.Subscribed == nil {
 		l.Subscribed = func(bool) {}

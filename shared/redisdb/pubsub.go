@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Publish sends message to all subscribers of channel. In a cluster, plain PUBLISH reaches every node from any node, so
-// Publish tries one node after the other. The driver would only try the master of the channel's slot, and fail with it.
-// Sharded PUBLISH would be lost with its shard.
+// Publish sends message to all subscribers of channel. In a cluster, plain PUBLISH reaches every node from any node,
+// so Publish tries one node after the other. The driver would only try the master of the channel's slot, and fail
+// with it. Sharded PUBLISH would fail with its shard.
 func (c *Client) Publish(ctx context.Context, channel string, message any) *redis.IntCmd {
 	cluster, ok := c.UniversalClient.(*redis.ClusterClient)
 	if !ok {
@@ -27,8 +27,8 @@ func (c *Client) Publish(ctx context.Context, channel string, message any) *redi
 	return cmd
 }
 
-// Subscribe receives the messages of channels. In a cluster it subscribes at any node that answers. When that node
-// fails, the caller subscribes again, and so at another node.
+// Subscribe receives the messages of channels. In a cluster it subscribes at any node that answers. If that node
+// fails, the caller calls Subscribe again, which uses another node.
 func (c *Client) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
 	if cluster, ok := c.UniversalClient.(*redis.ClusterClient); ok {
 		if nodes := c.nodes(ctx, cluster); len(nodes) > 0 {
@@ -38,7 +38,7 @@ func (c *Client) Subscribe(ctx context.Context, channels ...string) *redis.PubSu
 	return c.UniversalClient.Subscribe(ctx, channels...)
 }
 
-// nodes lists masters and replicas of a cluster in random order. Those that answered when last asked come first.
+// nodes lists masters and replicas of a cluster in random order. Nodes that answered the last time come first.
 func (c *Client) nodes(ctx context.Context, cluster *redis.ClusterClient) []*redis.Client {
 	ctx, cancel := context.WithTimeout(ctx, 4*c.commandTimeout)
 	defer cancel()
@@ -46,7 +46,7 @@ func (c *Client) nodes(ctx context.Context, cluster *redis.ClusterClient) []*red
 		mu    sync.Mutex
 		nodes []*redis.Client
 	)
-	// The error is that no node could be asked for the others. The list is empty then.
+	// ForEachShard fails if no node lists the others. The list is empty then.
 	_ = cluster.ForEachShard(ctx, func(_ context.Context, node *redis.Client) error {
 		mu.Lock()
 		defer mu.Unlock()

@@ -1,10 +1,9 @@
-// Package redisdb owns the connection to Redis: which kind of Redis a URL means, time limits that suit
-// a cache, and what happens when Redis does not answer.
+// Package redisdb owns the connection to Redis. It decides which kind of Redis a URL means, sets time limits that
+// suit a cache, and handles a Redis that does not answer.
 //
-// Nothing here is the record of anything: every user of Redis has another place to go, or goes
-// without. So a Redis that fails is left alone for a moment: commands end at once with [ErrDown],
-// while one probe in the background finds out when it is back. A dead or hanging Redis costs each
-// process one time limit, not one each request.
+// Redis is never the only store of anything: every user of it has another source or works without it. So the package
+// stops using a Redis that fails for a moment. Commands end at once with [ErrDown], and one probe in the background
+// finds out when Redis is back. A dead or hanging Redis costs each process one time limit, not one for each request.
 package redisdb
 
 import (
@@ -13,29 +12,29 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// ErrDown is the error of a command that was not sent, as Redis failed a moment ago.
-var ErrDown = errors.New("redis is out of reach and left alone for a moment")
+// ErrDown is the error of a command that was not sent because Redis failed a moment ago.
+var ErrDown = errors.New("redis failed a moment ago and is not used until it answers a probe")
 
 // Config says which Redis is used.
 type Config struct {
-	// The Redis that processes share, by the form of its URL: redis://user:password@host:6379/0 (one node;
-	// rediss:// with TLS), unix:///path/to/redis.sock?db=0,
-	// redis+sentinel://host:26379/0?master_name=m&addr=host2:26379 (the master that the Sentinels name; user
-	// and password are theirs, the master's are the options username and password), or
-	// redis+cluster://host:6379?addr=host2:6379 (host and each addr are seeds). rediss+sentinel:// and
-	// rediss+cluster:// are the same with TLS; without the suffix a master_name means Sentinel, and an addr
-	// without one Cluster. The query takes go-redis' options in snake case (pool_size, read_timeout,
+	// The Redis that processes share. The form of the URL says which kind it is. redis://user:password@host:6379/0 is
+	// one node; rediss:// is the same with TLS, and unix:///path/to/redis.sock?db=0 a socket.
+	// redis+sentinel://host:26379/0?master_name=m&addr=host2:26379 is the master that the Sentinels name. Its user
+	// and password are those of the Sentinels; the master's are the options username and password.
+	// redis+cluster://host:6379?addr=host2:6379 is a cluster; host and each addr are seeds. rediss+sentinel:// and
+	// rediss+cluster:// are the same with TLS. Without the suffix, a master_name means Sentinel, and an addr without
+	// a master_name means Cluster. The query takes go-redis' options in snake case (pool_size, read_timeout,
 	// skip_verify, …). Not set: there is no Redis.
 	URL config.Secret `env:"REDIS_URL"`
 
-	// Refuses a REDIS_URL without TLS. Production sets it, as Redis is inside the trust boundary.
+	// Refuses a REDIS_URL without TLS. Set it in production, as Redis is inside the trust boundary.
 	RequireTLS bool `env:"REDIS_REQUIRE_TLS"`
 }
 
 // Enabled reports whether there is a Redis.
 func (c Config) Enabled() bool { return !c.URL.IsZero() }
 
-// Validate reports a URL that cannot be read, or lacks the TLS that is required, without showing it.
+// Validate reports a URL that cannot be parsed or lacks the required TLS. It does not show the URL.
 func (c Config) Validate() error {
 	if !c.Enabled() {
 		return nil

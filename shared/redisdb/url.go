@@ -12,24 +12,24 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// How long one step of a command may take, unless the URL says otherwise.
+// stepLimit is how long one step of a command may take, unless the URL sets another limit.
 const stepLimit = 200 * time.Millisecond
 
-// sentinelDial is how long making a connection may take where a Sentinel is asked first who the master is: one
-// that hangs is asked four times, then the others. No command waits for that; those to come find the connection.
+// sentinelDial is how long opening a connection may take when a Sentinel is asked first for the master. The driver
+// asks a hanging Sentinel four times, then the others. No command waits for that; later commands find the connection.
 const sentinelDial = 2 * time.Second
 
-// backoff is the longest pause before a step is tried again, unless the URL says otherwise.
+// backoff is the longest pause before a step is retried, unless the URL sets another.
 const backoff = 20 * time.Millisecond
 
-// target is what a URL means: exactly one of the three is set.
+// target is the meaning of a URL. Exactly one of the three is set.
 type target struct {
 	node     *redis.Options
 	sentinel *redis.FailoverOptions
 	cluster  *redis.ClusterOptions
 }
 
-// parse reads a URL. Its errors never quote the URL, which holds a password.
+// parse parses a URL. Its errors never quote the URL, which holds a password.
 func parse(text string) (target, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -84,7 +84,7 @@ func fault(problem string) error {
 	return &config.Fault{Variable: "REDIS_URL", Problem: problem}
 }
 
-// tune sets what the URL left open to what suits a cache in front of a request.
+// tune sets the options that the URL left open to values that suit a cache.
 func (t target) tune() {
 	off := func() *maintnotifications.Config {
 		return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -114,8 +114,7 @@ func (t target) tune() {
 		defaultTimeouts(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout)
 		retries(&o.MaxRetries, &o.DialerRetries)
 		requireTLS12(o.TLSConfig)
-		// All commands here are of one key: asking the cluster how to spread others is a round trip
-		// for nothing.
+		// All commands here use one key. Asking the cluster how to spread others would be a wasted round trip.
 		o.DisableRoutingPolicies = true
 		if o.MaxRetryBackoff == 0 {
 			o.MaxRetryBackoff = backoff
@@ -123,7 +122,7 @@ func (t target) tune() {
 	}
 }
 
-// defaultTimeouts fills the time limits that the URL left open.
+// defaultTimeouts sets the time limits that the URL left open.
 func defaultTimeouts(limits ...*time.Duration) {
 	for _, limit := range limits {
 		if *limit == 0 {
@@ -132,8 +131,8 @@ func defaultTimeouts(limits ...*time.Duration) {
 	}
 }
 
-// retries fills the counts that the URL left open. One retry covers a pooled connection that Redis
-// closed in the meantime; more would only add to what a dead Redis costs.
+// retries sets the counts that the URL left open. One retry covers a pooled connection that Redis closed in the
+// meantime. More would only add to the cost of a dead Redis.
 func retries(commands, dials *int) {
 	if *commands == 0 {
 		*commands = 1
@@ -143,7 +142,7 @@ func retries(commands, dials *int) {
 	}
 }
 
-// requireTLS12 sets the least TLS version where the parser left it open.
+// requireTLS12 sets the least TLS version if the parser left it open.
 func requireTLS12(c *tls.Config) {
 	if c != nil && c.MinVersion == 0 {
 		c.MinVersion = tls.VersionTLS12

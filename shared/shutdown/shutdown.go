@@ -1,5 +1,5 @@
-// Package shutdown stops the parts of a process in the reverse order of their start. It decides nothing
-// about when a process stops.
+// Package shutdown stops the parts of a process in the reverse order of their start. It does not decide when a
+// process stops.
 package shutdown
 
 import (
@@ -23,8 +23,8 @@ func (s *Stack) AddFunc(stop func()) {
 	s.Add(func(ctx context.Context) error { return Within(ctx, stop) })
 }
 
-// Within calls stop and waits until it returns or ctx ends. The error is that of ctx; stop then goes on in the
-// background, until the process ends.
+// Within calls stop and waits until it returns or ctx ends. The error is that of ctx. stop then continues in the
+// background until the process ends.
 func Within(ctx context.Context, stop func()) error {
 	done := make(chan struct{})
 	go func() {
@@ -58,9 +58,8 @@ func (s *Stack) Go(run func(context.Context)) {
 	})
 }
 
-// Stop stops all parts, the last one first, and empties the stack. A part that fails does not keep the
-// others running; the error joins all errors. timeout bounds the whole stop: a part that takes longer is left to
-// itself, and is an error.
+// Stop stops all parts, the last one first, and empties the stack. If a part fails, the others are still stopped; the
+// error joins all errors. timeout bounds the whole stop. A part that takes longer is abandoned, which is an error.
 func (s *Stack) Stop(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

@@ -10,9 +10,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Config is what a service's telemetry reads. The OTEL_ names mean what OpenTelemetry's specification
-// says ("Environment Variable Specification"); those that are not here (headers, certificates,
-// time-outs, batch sizes, resource attributes) are read by its SDK from the process's environment.
+// Config holds the settings of a service's telemetry. The OTEL_ names have the meaning of OpenTelemetry's
+// specification ("Environment Variable Specification"). Its SDK reads the others (headers, certificates, time-outs,
+// batch sizes, resource attributes) from the process's environment.
 type Config struct {
 	// The least severe lines that are logged: debug, info, warn or error.
 	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"info"`
@@ -26,20 +26,20 @@ type Config struct {
 	// The OTLP endpoint of all signals, a URL such as http://collector:4318. Traces go to /v1/traces below it.
 	OTLPEndpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT"`
 
-	// The OTLP endpoint of traces, a whole URL; wins over the one of all signals.
+	// The OTLP endpoint of traces, a whole URL. It replaces the one of all signals.
 	OTLPTracesEndpoint string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"`
 
 	// How OTLP travels: http/protobuf or grpc.
 	OTLPProtocol string `env:"OTEL_EXPORTER_OTLP_PROTOCOL" envDefault:"http/protobuf"`
 
-	// Which traces are kept: always_on, always_off, traceidratio, or one of these with parentbased_ before it,
-	// which keeps what the caller keeps.
+	// Which traces are recorded: always_on, always_off, traceidratio, or one of these with the prefix parentbased_,
+	// which follows the caller's decision.
 	Sampler string `env:"OTEL_TRACES_SAMPLER" envDefault:"parentbased_always_on"`
 
-	// The part of traces that traceidratio keeps, 0 to 1. Not set: 1.
+	// The part of traces that traceidratio records, 0 to 1. Not set: 1.
 	SamplerArgument string `env:"OTEL_TRACES_SAMPLER_ARG"`
 
-	// Turns traces off, whatever the others say.
+	// Turns traces off, even if other settings turn them on.
 	Disabled bool `env:"OTEL_SDK_DISABLED" envDefault:"false"`
 }
 
@@ -66,7 +66,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// tracing reports whether spans are made at all.
+// tracing reports whether spans are recorded at all.
 func (c Config) tracing() bool {
 	if c.Disabled || c.TracesExporter == "none" {
 		return false

@@ -8,12 +8,13 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// discreetExporter drops what the instrumentations note of a request's URL: a client may have put a key
-// there by mistake, and a proxied URL holds what is no business of ours. The route's template is
-// enough. It drops, too, what they believe of a forwarded header from anybody.
+// discreetExporter removes the attributes that instrumentations record about a request's URL. A client may have put a
+// key there by mistake, and a proxied URL belongs to the caller. The route's template is enough. It also removes
+// client addresses, which the instrumentations take from forwarding headers of any client.
 type discreetExporter struct{ sdktrace.SpanExporter }
 
-// indiscreet are OpenTelemetry's names (semantic conventions, attributes of HTTP).
+// indiscreet reports whether an attribute must be removed. The names are OpenTelemetry's (semantic conventions,
+// attributes of HTTP).
 func indiscreet(a attribute.KeyValue) bool {
 	switch a.Key {
 	case "url.path", "url.query", "url.full", "http.url", "http.target", "client.address":
@@ -40,5 +41,5 @@ type discreetSpan struct {
 	attributes []attribute.KeyValue
 }
 
-// Attributes returns those that are left.
+// Attributes returns the attributes that are left.
 func (s discreetSpan) Attributes() []attribute.KeyValue { return s.attributes }

@@ -13,7 +13,7 @@ import (
 // LogDelay is how long a line below warn may wait before it is written.
 const LogDelay = 100 * time.Millisecond
 
-// newLogger returns the log that is written to out.
+// newLogger returns the log that writes to out.
 func newLogger(out *lineBuffer, c Config) *slog.Logger {
 	options := &slog.HandlerOptions{Level: c.LogLevel}
 	var h slog.Handler = slog.NewJSONHandler(out, options)
@@ -23,7 +23,7 @@ func newLogger(out *lineBuffer, c Config) *slog.Logger {
 	return slog.New(&handler{Handler: h, out: out})
 }
 
-// handler adds the span to each line and writes out what waits when a line must not.
+// handler adds the span to each line. It writes waiting lines at once if a line must not wait.
 type handler struct {
 	slog.Handler
 	out *lineBuffer
@@ -49,13 +49,13 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &handler{Handler: h.Handler.WithAttrs(attrs), out: h.out}
 }
 
-// WithGroup returns a handler that puts what follows into a group.
+// WithGroup returns a handler that puts further attributes into a group.
 func (h *handler) WithGroup(name string) slog.Handler {
 	return &handler{Handler: h.Handler.WithGroup(name), out: h.out}
 }
 
-// lineBuffer gathers lines and writes many with one system call, because each request logs an access line. No line
-// waits longer than [LogDelay]. Lines of warn and above are written at once, with the lines before them. A slow writer
+// lineBuffer collects lines and writes many with one system call, because each request logs an access line. No line
+// waits longer than [LogDelay]. It writes lines of warn and above at once, with the lines before them. A slow writer
 // slows the goroutines that log. Lines are lost only if the write fails or the process is killed.
 type lineBuffer struct {
 	mu      sync.Mutex
@@ -65,7 +65,7 @@ type lineBuffer struct {
 	closed  bool
 }
 
-// lineBufferBytes is when the buffer is written without waiting.
+// lineBufferBytes is the size at which the buffer is written without waiting.
 const lineBufferBytes = 64 << 10
 
 func newLineBuffer(out io.Writer) *lineBuffer { return &lineBuffer{out: out} }
@@ -91,7 +91,7 @@ func (b *lineBuffer) flush() error {
 	return b.writeOut()
 }
 
-// close writes what waits; from then on nothing does.
+// close writes the waiting lines. After that no line waits.
 func (b *lineBuffer) close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// newMeterProvider returns a provider whose instruments registry shows, beside those of the process and
-// of the Go runtime. (The Go runtime's come from OpenTelemetry's instrumentation; Prometheus' own
-// collector would give them a second time under other names.)
+// newMeterProvider returns a provider whose instruments are shown by registry, with the metrics of the process and of
+// the Go runtime. OpenTelemetry's instrumentation provides those of the runtime. Prometheus' own collector would show
+// them again under other names.
 func newMeterProvider(registry *prometheus.Registry, res *resource.Resource) (*sdkmetric.MeterProvider, error) {
 	if err := registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})); err != nil {
 		return nil, err

@@ -1,6 +1,5 @@
-// Package telemetry owns how a service is seen from outside: its log, its traces and its metrics. It
-// starts and stops them, and hands them out. It sets none of OpenTelemetry's globals, as several
-// services may run in one process.
+// Package telemetry owns a service's log, traces and metrics. It starts them, stops them and returns them. It sets
+// none of OpenTelemetry's globals, as several services may run in one process.
 package telemetry
 
 import (
@@ -25,28 +24,28 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Options says whose telemetry is started.
+// Options configures the telemetry of a service.
 type Options struct {
 	// Service is the service's name: the log's "service", the resource's service.name. Required.
 	Service string
-	// Version is the service's version. Empty: the one that the build noted.
+	// Version is the service's version. Empty: the version in the binary's build information.
 	Version string
-	// Config is how.
+	// Config holds the settings.
 	Config Config
-	// LogOutput takes the log. Nil: the process's standard error.
+	// LogOutput receives the log. Nil: the process's standard error.
 	LogOutput io.Writer
-	// SpanExporter takes the spans instead of what Config says, and turns tracing on. Usually nil.
+	// SpanExporter receives the spans instead of the exporter in Config, and turns tracing on. Usually nil.
 	SpanExporter sdktrace.SpanExporter
 }
 
 // Telemetry is a service's log, traces and metrics. All fields are set.
 type Telemetry struct {
-	// Logger is the log. Lines below warn may wait up to [LogDelay] before they are written; Shutdown
-	// writes what waits. A context with a span adds trace_id and span_id.
+	// Logger is the log. Lines below warn may wait up to [LogDelay] before they are written. Shutdown writes the
+	// waiting lines. A context with a span adds trace_id and span_id.
 	Logger *slog.Logger
-	// TracerProvider makes spans; one that does nothing when tracing is off.
+	// TracerProvider records spans. It does nothing if tracing is off.
 	TracerProvider trace.TracerProvider
-	// MeterProvider makes the instruments that MetricsHandler shows.
+	// MeterProvider creates the instruments that MetricsHandler shows.
 	MeterProvider metric.MeterProvider
 	// Propagator reads and writes the W3C Trace Context headers.
 	Propagator propagation.TextMapPropagator
@@ -57,8 +56,8 @@ type Telemetry struct {
 	stop     []func(context.Context) error
 }
 
-// Start starts telemetry. It dials nothing: an endpoint that is out of reach costs traces and a line in
-// the log, never the service.
+// Start starts telemetry. It opens no connection: an endpoint that is out of reach costs traces and a line in the
+// log, and never the service.
 func Start(ctx context.Context, o Options) (*Telemetry, error) {
 	if o.LogOutput == nil {
 		o.LogOutput = os.Stderr
@@ -122,8 +121,8 @@ func (t *Telemetry) startMetrics(res *resource.Resource, b build) error {
 // Tracing reports whether spans are exported. If not, instrumentation can be left out.
 func (t *Telemetry) Tracing() bool { return t.tracing }
 
-// MetricsHandler serves the metrics in Prometheus' text formats, and those of others beside them, whose names
-// are to be others.
+// MetricsHandler serves the metrics in Prometheus' text formats, together with those of others. The names of the
+// others must differ.
 func (t *Telemetry) MetricsHandler(others ...prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(append(prometheus.Gatherers{t.registry}, others...), promhttp.HandlerOpts{
 		EnableOpenMetrics:   true,
@@ -131,8 +130,8 @@ func (t *Telemetry) MetricsHandler(others ...prometheus.Gatherer) http.Handler {
 	})
 }
 
-// Shutdown sends the spans that wait, within ctx, stops the metrics and writes the log's last lines.
-// What is logged afterwards is written at once.
+// Shutdown sends the waiting spans, within ctx, stops the metrics and writes the log's last lines. Later lines are
+// written at once.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	var errs []error
 	for _, stop := range t.stop {
@@ -142,7 +141,7 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	return errors.Join(append(errs, t.log.close())...)
 }
 
-// build is what the binary knows of itself.
+// build is the version and revision in the binary's build information.
 type build struct{ version, revision string }
 
 func buildOf(version string) build {

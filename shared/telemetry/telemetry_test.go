@@ -29,11 +29,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = 20 * time.Second
 
-// start starts telemetry as environ says, for the length of the test.
+// start starts telemetry with the settings in environ, until the test ends.
 func start(t *testing.T, environ map[string]string, out io.Writer, spans sdktrace.SpanExporter) *telemetry.Telemetry {
 	t.Helper()
 	for name, value := range environ {
-		t.Setenv(name, value) // OpenTelemetry's SDK reads the process's
+		t.Setenv(name, value) // OpenTelemetry's SDK reads the process's environment
 	}
 	var c telemetry.Config
 	if err := config.Load(&c, environ); err != nil {
@@ -273,7 +273,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// Several services run in one process: none may find another's telemetry, or leave its own to others.
+// Several services run in one process: none may use another's telemetry, or leave its own to others.
 func TestNothingIsGlobal(t *testing.T) {
 	tracers, meters, propagator := otel.GetTracerProvider(), otel.GetMeterProvider(), otel.GetTextMapPropagator()
 	a := start(t, map[string]string{"OTEL_TRACES_EXPORTER": "otlp"}, io.Discard, nil)
@@ -297,7 +297,7 @@ func TestConfigValidate(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		in   map[string]string
-		want string // variable at fault; empty: none
+		want string // faulty variable; empty: none
 	}{
 		{"defaults", nil, ""},
 		{"all", map[string]string{

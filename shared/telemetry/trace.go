@@ -10,7 +10,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// spanExporter returns where spans go, nil for nowhere.
+// spanExporter returns the exporter of spans, or nil if tracing is off.
 func spanExporter(ctx context.Context, o Options) (sdktrace.SpanExporter, error) {
 	switch {
 	case o.SpanExporter != nil:
@@ -25,11 +25,11 @@ func spanExporter(ctx context.Context, o Options) (sdktrace.SpanExporter, error)
 	return exporter, nil
 }
 
-// reportEvery is how often a failing export is logged.
+// reportEvery is the interval at which a failing export is logged.
 const reportEvery = time.Minute
 
-// reportingExporter logs what an exporter fails with. The SDK would hand it to OpenTelemetry's global
-// error handler, which writes plain text past the log, once a batch.
+// reportingExporter logs the errors of an exporter. The SDK would pass each to OpenTelemetry's global error handler,
+// which writes plain text to standard error, not to the log.
 type reportingExporter struct {
 	sdktrace.SpanExporter
 	log *slog.Logger
@@ -39,7 +39,7 @@ type reportingExporter struct {
 	lost     int // spans since the last report
 }
 
-// ExportSpans exports, and logs a failure instead of returning it.
+// ExportSpans exports the spans, and logs a failure instead of returning it.
 func (e *reportingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	if err == nil {

@@ -47,8 +47,8 @@ func plain(s []byte) int {
 	for ; len(s)-n >= 8; n += 8 {
 		w := binary.LittleEndian.Uint64(s[n:])
 		quote, slash := w^(ones*'"'), w^(ones*'\\')
-		// The lowest set high bit marks the first byte that is < 0x20, '"' or '\\'; a borrow can only
-		// set bits above it.
+		// The lowest set high bit marks the first byte that is < 0x20, '"' or '\\'. A borrow can only set bits above
+		// it.
 		if hit := ((w-ones*0x20)&^w | (quote-ones)&^quote | (slash-ones)&^slash) & highs; hit != 0 {
 			return n + bits.TrailingZeros64(hit)/8
 		}

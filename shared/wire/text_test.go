@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A JSON reader that is not ours gets back what was written.
+// checkText checks that the standard JSON reader gets back what was written.
 func checkText(t interface {
 	Helper()
 	Fatalf(string, ...any)

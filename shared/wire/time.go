@@ -97,8 +97,8 @@ func digits[T string | []byte](s T) (int, bool) {
 	return n, true
 }
 
-// AppendTime appends Unix microseconds as a quoted DateTime of the API: RFC 3339 in UTC with Z, up to six
-// digits of a second, without trailing zeros. The time must lie between [MinTime] and [MaxTime].
+// AppendTime appends Unix microseconds as a quoted DateTime of the API: RFC 3339 in UTC with Z. The fraction of the
+// second has up to six digits, without trailing zeros. The time must be between [MinTime] and [MaxTime].
 func AppendTime(dst []byte, micros int64) []byte {
 	t := Time(micros)
 	y, month, d := t.Date()

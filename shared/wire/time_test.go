@@ -72,7 +72,7 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-// What AppendTime writes is what the standard library writes, and is read back as the same moment.
+// AppendTime writes what the standard library writes, and ParseTime reads the same moment back.
 func TestTimeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		micros := rapid.Int64Range(MinTime, MaxTime).Draw(t, "micros")

@@ -34,19 +34,19 @@ type Shape struct {
 	Bytes float64
 }
 
-// Model is what a read costs. All is in µs of one processor of the machine that was measured.
+// Model holds the costs of a read. All is in µs of one processor of the machine that was measured.
 type Model struct {
-	// Request, ServiceRow and KB are what the service takes for a request, for each row, and for each 1,000 bytes
-	// of its answer.
+	// Request, ServiceRow and KB are the service's time for a request, for each row, and for each 1,000 bytes of its
+	// answer.
 	Request, ServiceRow, KB float64
-	// Point and Statement are what Postgres takes to find one row by its key and to begin a list, Row for each
-	// row of a list, Lookup for each look-up within a statement.
+	// Point and Statement are Postgres' time to find one row by its key, and to begin a list. Row is its time for each row
+	// of a list, and Lookup for each lookup within a statement.
 	Point, Statement, Row, Lookup float64
-	// IndexRow is what Postgres takes for each row of an index that is passed.
+	// IndexRow is Postgres' time for each row of an index that it passes over.
 	IndexRow float64
-	// RedisRequest is what Redis takes for a request.
+	// RedisRequest is Redis' time for a request.
 	RedisRequest float64
-	// Ingest is what an entry takes on its way in.
+	// Ingest is the measured cost of ingesting an entry.
 	Ingest Measured
 	// Entry and Event are bytes on disk of a record with its part of the indexes.
 	Entry, Event float64

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Demand is what is asked of an installation, at its peak.
+// Demand is the peak load of an installation.
 type Demand struct {
 	// Projects that there are. What they cost is their keys.
 	Projects float64
@@ -27,7 +27,7 @@ type Demand struct {
 	Copies float64
 }
 
-// Machine is what an installation is made of.
+// Machine describes one machine of an installation.
 type Machine struct {
 	Cores, MemoryGiB, DiskGiB float64
 	// Speed is that of a core beside one of the machine that was measured.
@@ -36,7 +36,7 @@ type Machine struct {
 	Use, Fill float64
 }
 
-// Need is what a demand asks for.
+// Need holds the resources that a demand requires.
 type Need struct {
 	// ServiceCores, PostgresCores and RedisCores are cores of the machine, at its Use.
 	ServiceCores, PostgresCores, RedisCores float64
@@ -69,7 +69,7 @@ const (
 	idleMiB, listMiB = 45, 5
 	// listsAtOnce is how many long lists a replica is planned with.
 	listsAtOnce = 16
-	// keyMiB is what a key takes in process.
+	// keyMiB is the memory of a key in a process.
 	keyMiB = 300.0 / mib
 	// questionsPerSecond is how often each process asks which keys have changed: every 300 ms.
 	questionsPerSecond = 1 / 0.3

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Points is what was measured.
+// Points holds the measured values.
 type Points struct {
 	// Operations by name: get_one, list_10, …, export, and ingest, which is of one record.
 	Operations map[string]Measured

@@ -69,7 +69,7 @@ func (s *SQL) Run(ctx context.Context, databaseURL string, connections int, d ti
 	return Rate{PerSecond: perSecond}, nil
 }
 
-// rate reads what pgbench says of d behind a warm-up, or of all where there is none.
+// rate reads what pgbench reports for d after a warm-up, or for the whole run without one.
 func rate(said string, warmUp, d time.Duration) (perSecond float64, ok bool) {
 	if warmUp == 0 {
 		m := tps.FindStringSubmatch(said)

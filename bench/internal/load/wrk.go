@@ -22,7 +22,7 @@ type Request struct {
 	Body string // JSON in one line, to POST; empty: a GET
 }
 
-// Rate is what a round of load came to.
+// Rate is the result of a round of load.
 type Rate struct {
 	PerSecond float64
 	Count     int64         // of requests; 0 where the tool does not tell

@@ -77,7 +77,7 @@ func (r Result) judged() float64 {
 	return r.Value
 }
 
-// Met tells whether the floor is reached; true where none is asked for.
+// Met reports whether the floor is reached; true if there is none.
 func (r Result) Met() bool {
 	switch {
 	case r.Floor == Floor{}:

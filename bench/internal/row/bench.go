@@ -92,6 +92,7 @@ func (b *Bench) Groups() []Group {
 	return append(groups,
 		Group{[]string{"region"}, b.region},
 		Group{[]string{"region_client"}, b.regionClient},
+		Group{[]string{"edge_rps", "edge_added_p50"}, b.edge},
 		Group{[]string{"templating"}, b.templating},
 		Group{[]string{"scrubbing"}, b.scrubbing},
 		Group{[]string{"proxy_rps", "proxy_added_p50"}, b.proxyRate},

@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/stage"
 )
 
-// answer is what a GET came to.
+// answer is the result of a GET.
 type answer struct {
 	rows   int // lines of the body
 	bytes  int64

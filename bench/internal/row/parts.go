@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// parts is processor time by who used it.
+// parts is processor time by program.
 type parts [5]time.Duration
 
 // partNames names those of parts; keys are those of the keys' Postgres.
@@ -33,7 +33,7 @@ func (p parts) less(q parts) parts {
 	return p
 }
 
-// share is what requests used together.
+// share is the total use of requests.
 type share struct {
 	parts
 	requests int64

@@ -14,7 +14,7 @@ import (
 // Drain is a process that exports a project several times at once until it is stopped.
 type Drain struct{ *Process }
 
-// Drained is what came while a Drain ran, once every list had begun.
+// Drained counts the received rows and the refused requests of a Drain, from the time when every list had begun.
 type Drained struct {
 	Rows, Refused int64
 	Seconds       float64
@@ -36,7 +36,7 @@ func (s *Stage) StartDrain(ctx context.Context, url, key string, lists int) (*Dr
 	return &Drain{p}, nil
 }
 
-// Flowing tells whether every list has begun.
+// Flowing reports whether every list has begun.
 func (d *Drain) Flowing() bool {
 	said, err := os.ReadFile(d.output)
 	return err == nil && strings.HasPrefix(string(said), "flowing\n")

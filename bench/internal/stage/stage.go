@@ -27,7 +27,7 @@ const (
 	InternalKey = "benchmark-internal-key-0123456789"
 )
 
-// Stage is what runs for the benchmarks.
+// Stage holds the programs that run for the benchmarks.
 type Stage struct {
 	// Root is the folder of the source.
 	Root string

@@ -90,7 +90,7 @@ func childrenTime(of []int) (all time.Duration, err error) {
 	return all, nil
 }
 
-// statFields gives what stands behind a process's name in /proc/…/stat. The name, in parentheses, may hold
+// statFields returns the fields after the name of a process in /proc/…/stat. The name, in parentheses, may hold
 // anything.
 func statFields(stat []byte) []string {
 	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))

@@ -2,6 +2,13 @@
 {{- define "lectern.deployment" -}}
 {{- $v := .root.Values -}}
 {{- $image := include "lectern.image" (dict "root" .root "image" .c.image) -}}
+{{- if eq .name "edge" -}}
+{{- /* What a service has time to end must not be cut on its way. */ -}}
+{{- range $name := splitList " " (include "lectern.services" .root) -}}
+{{- $c := mergeOverwrite (deepCopy $v.defaults) (deepCopy (index $v $name)) -}}
+{{- $_ := set $.c.drain "timeoutSeconds" (max (int $.c.drain.timeoutSeconds) (int $c.drain.timeoutSeconds)) -}}
+{{- end -}}
+{{- end -}}
 {{- $grace := int .c.terminationGracePeriodSeconds -}}
 {{- if not $grace }}{{ $grace = add .c.drain.preStopSeconds .c.drain.delaySeconds .c.drain.timeoutSeconds 12 }}{{ end -}}
 apiVersion: apps/v1
@@ -27,39 +34,17 @@ spec:
       annotations:
         {{- toYaml (mergeOverwrite (dict "kubectl.kubernetes.io/default-container" .name) (deepCopy $v.commonAnnotations) .c.podAnnotations) | nindent 8 }}
     spec:
-      # Service links would inject ENTRIES_PORT and its like.
-      enableServiceLinks: false
+      {{- include "lectern.pod" . | nindent 6 }}
       serviceAccountName: {{ include "lectern.serviceAccount" . }}
       automountServiceAccountToken: {{ include "lectern.asksAPIServer" . | eq "true" }}
       terminationGracePeriodSeconds: {{ $grace }}
-      securityContext:
-        {{- toYaml .c.podSecurityContext | nindent 8 }}
-      {{- with $v.image.pullSecrets }}
-      imagePullSecrets:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with .c.priorityClassName }}
-      priorityClassName: {{ . }}
-      {{- end }}
-      {{- with .c.nodeSelector }}
-      nodeSelector:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with .c.tolerations }}
-      tolerations:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with .c.affinity }}
-      affinity:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
       {{- with .c.topologySpreadConstraints }}
       topologySpreadConstraints:
         {{- range . }}
         - {{ toYaml (merge (dict "labelSelector" (dict "matchLabels" (include "lectern.selector" $ | fromYaml)) "matchLabelKeys" (list "pod-template-hash")) .) | nindent 10 | trim }}
         {{- end }}
       {{- end }}
-      {{- $migrates := and (not (has .name (list "proxy" "console"))) .c.migrate.enabled }}
+      {{- $migrates := and (not (has .name (list "proxy" "console" "edge"))) .c.migrate.enabled }}
       {{- $waits := and $v.dev.enabled (not .c.database.existingSecret) $migrates }}
       {{- if or $migrates .c.extraInitContainers }}
       initContainers:
@@ -84,7 +69,7 @@ spec:
           resources:
             {{- include "lectern.resources" .c.resources | nindent 12 }}
           securityContext:
-            {{- toYaml .c.securityContext | nindent 12 }}
+            {{- include "lectern.withoutNulls" .c.securityContext | nindent 12 }}
           {{- with .c.extraVolumeMounts }}
           volumeMounts:
             {{- toYaml . | nindent 12 }}
@@ -122,7 +107,7 @@ spec:
           resources:
             {{- include "lectern.resources" .c.resources | nindent 12 }}
           securityContext:
-            {{- toYaml .c.securityContext | nindent 12 }}
+            {{- include "lectern.withoutNulls" .c.securityContext | nindent 12 }}
           {{- $manifests := and (eq .name "proxy") $v.proxy.manifests.existingSecret }}
           {{- if or $manifests .c.extraVolumeMounts }}
           volumeMounts:

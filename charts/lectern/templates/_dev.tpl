@@ -2,11 +2,55 @@
 {{- define "lectern.dev.waitForPostgres" -}}
 image: {{ include "lectern.image" (dict "root" .root "image" .root.Values.dev.postgres.image) }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-command: [sh, -c, "for second in $(seq 300); do pg_isready -q -h {{ include "lectern.fullname" .root }}-dev-postgres && exit 0; sleep 1; done; exit 1"]
+command: [sh, -c, "for second in $(seq 300); do pg_isready -q -U postgres -h {{ include "lectern.fullname" .root }}-dev-postgres && exit 0; sleep 1; done; exit 1"]
 resources:
   {{- include "lectern.resources" .c.resources | nindent 2 }}
 securityContext:
-  {{- toYaml .c.securityContext | nindent 2 }}
+  {{- include "lectern.withoutNulls" .c.securityContext | nindent 2 }}
+{{- end }}
+
+{{/* Whether the development Postgres has a claim: gives "true", or nothing. With auto the first
+     installation decides: it has one where the cluster has a default class. */}}
+{{- define "lectern.dev.hasClaim" -}}
+{{- $s := .Values.dev.postgres.storage -}}
+{{- if or (eq $s.type "claim") (and (eq $s.type "auto") $s.storageClass) -}}
+true
+{{- else if eq $s.type "auto" -}}
+{{- $name := printf "%s-dev-postgres" (include "lectern.fullname" .) -}}
+{{- $has := lookup "v1" "PersistentVolumeClaim" .Release.Namespace $name -}}
+{{- if not (lookup "apps/v1" "Deployment" .Release.Namespace $name) -}}
+{{- range (lookup "storage.k8s.io/v1" "StorageClass" "" "").items -}}
+{{- if eq (get (.metadata.annotations | default dict) "storageclass.kubernetes.io/is-default-class") "true" }}{{ $has = . }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- if $has }}true{{ end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Where the data of the development Postgres lie, as a volume source. */}}
+{{- define "lectern.dev.data" -}}
+{{- if include "lectern.dev.hasClaim" . -}}
+persistentVolumeClaim: {claimName: {{ include "lectern.fullname" . }}-dev-postgres}
+{{- else -}}
+emptyDir: {}
+{{- end -}}
+{{- end }}
+
+{{/* The claim of the development Postgres, if it has one. */}}
+{{- define "lectern.dev.claim" -}}
+{{- if include "lectern.dev.hasClaim" . -}}
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  {{- include "lectern.metadata" (dict "root" . "name" "dev-postgres" "object" (printf "%s-dev-postgres" (include "lectern.fullname" .))) | nindent 2 }}
+spec:
+  accessModes: [ReadWriteOnce]
+  {{- with .Values.dev.postgres.storage.storageClass }}
+  storageClassName: {{ . }}
+  {{- end }}
+  resources:
+    requests: {storage: {{ .Values.dev.postgres.storage.size }}}
+{{- end -}}
 {{- end }}
 
 {{- define "lectern.dev.postgres" -}}
@@ -49,8 +93,18 @@ volumeMounts:
 {{/* One server of a development cluster: dict root, name, port, secondPort, server (its values), container, volumes. */}}
 {{- define "lectern.dev.server" -}}
 {{- $object := printf "%s-%s" (include "lectern.fullname" .root) .name -}}
-{{- $user := dict "runAsUser" 999 "runAsGroup" 999 "fsGroup" 999 -}}
-{{- if eq .name "dev-collector" }}{{ $user = dict "runAsUser" 65532 "runAsGroup" 65532 "fsGroup" 65532 }}{{ end }}
+{{- /* Postgres' and Redis' images have a user of their own. Where the platform assigns users, it does so here too. */}}
+{{- $pod := deepCopy .root.Values.defaults -}}
+{{- if ne .name "dev-collector" -}}
+{{- range list "runAsUser" "runAsGroup" "fsGroup" }}{{ if get $pod.podSecurityContext . }}{{ $_ := set $pod.podSecurityContext . 999 }}{{ end }}{{ end -}}
+{{- end -}}
+{{- /* An upgrade of the chart does not replace the pod, which may hold data: without labels of versions, unless it has them. */}}
+{{- $labels := include "lectern.labels" . | fromYaml -}}
+{{- $running := lookup "apps/v1" "Deployment" .root.Release.Namespace $object | dig "spec" "template" "metadata" "labels" dict -}}
+{{- range $label := list "helm.sh/chart" "app.kubernetes.io/version" -}}
+{{- $_ := unset $labels $label -}}
+{{- with get $running $label }}{{ $_ := set $labels $label . }}{{ end -}}
+{{- end }}
 ---
 apiVersion: apps/v1
 kind: Deployment
@@ -65,16 +119,10 @@ spec:
   template:
     metadata:
       labels:
-        {{- include "lectern.labels" . | nindent 8 }}
+        {{- toYaml $labels | nindent 8 }}
     spec:
-      enableServiceLinks: false
+      {{- include "lectern.pod" (dict "root" .root "c" $pod) | nindent 6 }}
       automountServiceAccountToken: false
-      securityContext:
-        {{- toYaml (mergeOverwrite (deepCopy .root.Values.defaults.podSecurityContext) $user) | nindent 8 }}
-      {{- with .root.Values.image.pullSecrets }}
-      imagePullSecrets:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
       containers:
         - name: server
           image: {{ include "lectern.image" (dict "root" .root "image" .server.image) }}
@@ -88,7 +136,7 @@ spec:
           resources:
             {{- toYaml .server.resources | nindent 12 }}
           securityContext:
-            {{- toYaml .root.Values.defaults.securityContext | nindent 12 }}
+            {{- include "lectern.withoutNulls" .root.Values.defaults.securityContext | nindent 12 }}
       volumes:
         {{- toYaml .volumes | nindent 8 }}
 ---

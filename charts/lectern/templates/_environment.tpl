@@ -58,7 +58,16 @@
 {{- $_ := set $env "DRAIN_DELAY" (printf "%ds" (int .c.drain.delaySeconds)) -}}
 {{- $_ := set $env "DRAIN_TIMEOUT" (printf "%ds" (int .c.drain.timeoutSeconds)) -}}
 {{- with $v.publicUrl }}{{ $_ := set $env "PUBLIC_URL" . }}{{ end -}}
-{{- with $v.trustedProxies }}{{ $_ := set $env "TRUSTED_PROXIES" (join "," .) }}{{ end -}}
+{{- if and $v.trustedProxies (not (include "lectern.behindEdge" .)) }}{{ $_ := set $env "TRUSTED_PROXIES" (join "," $v.trustedProxies) }}{{ end -}}
+{{- end -}}
+{{- if eq .name "edge" -}}
+{{- $services := list -}}
+{{- range $name := splitList " " (include "lectern.services" .root) -}}
+{{- $c := mergeOverwrite (deepCopy $v.defaults) (deepCopy (index $v $name)) -}}
+{{- if $c.enabled }}{{ $services = append $services (printf "%s=%s-%s:%d" $name (include "lectern.fullname" $.root) $name (int $c.service.port)) }}{{ end -}}
+{{- end -}}
+{{- $_ := set $env "EDGE_SERVICES" (join "," $services) -}}
+{{- with $v.routing.exclude }}{{ $_ := set $env "EDGE_EXCLUDE" (join "," .) }}{{ end -}}
 {{- end -}}
 {{- if and (eq .name "proxy") $v.proxy.manifests.existingSecret -}}
 {{- $_ := set $env "PROXY_MANIFESTS" "/etc/lectern/manifests" -}}
@@ -95,7 +104,7 @@
 {{- $auth := include "lectern.secret.auth" .root -}}
 {{- $keys := include "lectern.secret.keys" .root -}}
 {{- $v := .root.Values -}}
-{{- $isService := not (has .name (list "proxy" "console" "operator")) -}}
+{{- $isService := not (has .name (list "proxy" "console" "edge" "operator")) -}}
 {{- include "lectern.goEnvironment" . }}
 {{- range $name, $value := include "lectern.plainEnvironment" . | fromYaml }}
 - name: {{ $name }}
@@ -109,6 +118,9 @@
 {{ include "lectern.fromSecret" (dict "name" "REMOVE_DATABASE_URL" "secret" $database "key" .c.database.keys.remove "optional" true) }}
 {{ include "lectern.fromSecret" (dict "name" "INGEST_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.ingest "optional" true) }}
 {{ include "lectern.fromSecret" (dict "name" "ADMIN_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.admin "optional" true) }}
+{{- end }}
+{{- if and (include "lectern.edge" .root) (ne .name "operator") }}
+{{ include "lectern.fromSecret" (dict "name" "EDGE_KEYS" "secret" $keys "key" $v.apiKeys.keys.edge) }}
 {{- end }}
 {{- if eq .name "region" }}
 {{ include "lectern.fromSecret" (dict "name" "INTERNAL_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.internal "optional" true) }}

@@ -2,6 +2,7 @@
 {{- define "lectern.monitor" -}}
 {{- with .root.Values.metrics.serviceMonitor -}}
 {{- if .enabled }}
+{{- include "lectern.needsMonitoring" (dict "root" $.root "value" "metrics.serviceMonitor") }}
 ---
 apiVersion: monitoring.coreos.com/v1
 kind: ServiceMonitor
@@ -18,6 +19,7 @@ spec:
 {{- end }}
 {{- with .root.Values.metrics.podMonitor }}
 {{- if .enabled }}
+{{- include "lectern.needsMonitoring" (dict "root" $.root "value" "metrics.podMonitor") }}
 ---
 apiVersion: monitoring.coreos.com/v1
 kind: PodMonitor
@@ -47,4 +49,11 @@ relabelings:
 metricRelabelings:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- end }}
+
+{{/* Refuses a value that needs the custom resources of Prometheus' operator where the cluster has none: dict root, value. */}}
+{{- define "lectern.needsMonitoring" -}}
+{{- if not (.root.Capabilities.APIVersions.Has "monitoring.coreos.com/v1") -}}
+{{- fail (printf "%s.enabled is true, and the cluster has no monitoring.coreos.com/v1; allowed: true once the custom resources of Prometheus' operator are installed, or where helm template is told --api-versions monitoring.coreos.com/v1" .value) -}}
+{{- end -}}
 {{- end }}

@@ -1,6 +1,30 @@
 {{/* The components, in the order in which they are written. */}}
 {{- define "lectern.components" -}}
-entries embeddables experiments region proxy console operator
+entries embeddables experiments region proxy console {{ if include "lectern.edge" . }}edge {{ end }}operator
+{{- end }}
+
+{{/* The components that the edge routes to, and that know its key. */}}
+{{- define "lectern.services" -}}
+entries embeddables experiments region proxy console
+{{- end }}
+
+{{/* Whether the edge is installed: in mode edge, and in mode gateway where edge.enabled itself asks for it. Gives "true",
+     or nothing. */}}
+{{- define "lectern.edge" -}}
+{{- $c := mergeOverwrite (deepCopy .Values.defaults) (deepCopy .Values.edge) -}}
+{{- if and $c.enabled (or (eq .Values.routing.mode "edge") (hasKey .Values.edge "enabled")) -}}
+true
+{{- end -}}
+{{- end }}
+
+{{/* Whether a component is reached through the edge alone: dict root, name. Gives "true", or nothing. */}}
+{{- define "lectern.behindEdge" -}}
+{{- $v := .root.Values -}}
+{{- if and (eq $v.routing.mode "edge") (include "lectern.edge" .root) (has .name (splitList " " (include "lectern.services" .root))) -}}
+{{- if not (and (eq .name "proxy") $v.routing.proxy.hosts) -}}
+true
+{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{/* What all names of objects begin with; short enough for the longest ending. */}}
@@ -44,10 +68,17 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{/* A full image reference: dict root, image. */}}
+{{/* A full image reference: dict root, image. A repository that names its registry stands as it is; another one is below
+     image.registry, without which nobody knows whose it would be. */}}
 {{- define "lectern.image" -}}
 {{- $repository := required "an image has no repository" .image.repository -}}
-{{- with .root.Values.image.registry }}{{ $repository = printf "%s/%s" (trimSuffix "/" .) $repository }}{{ end -}}
+{{- if not (regexMatch "^(localhost|[^/]*[.:][^/]*)/" $repository) -}}
+{{- $registry := .root.Values.image.registry -}}
+{{- if not $registry -}}
+{{- fail (printf "the image %q names no registry, and image.registry is empty; allowed: image.registry, such as registry.example.com/me, or a repository with its registry for each component, as scripts/images prints them" $repository) -}}
+{{- end -}}
+{{- $repository = printf "%s/%s" (trimSuffix "/" $registry) $repository -}}
+{{- end -}}
 {{- if .image.digest -}}
 {{- printf "%s@%s" $repository .image.digest -}}
 {{- else -}}
@@ -85,7 +116,7 @@ http://{{ include "lectern.fullname" . }}-dev-collector:{{ ternary 4317 4318 (eq
 
 {{/* Whether a component uses Postgres and Redis: gives "true", or nothing. */}}
 {{- define "lectern.usesStores" -}}
-{{- if ne .name "console" -}}
+{{- if not (has .name (list "console" "edge")) -}}
 true
 {{- end -}}
 {{- end }}

@@ -31,7 +31,7 @@
 {{- $p := $v.networkPolicy -}}
 {{- if $p.enabled -}}
 {{- $peer := dict -}}
-{{- range list "test" "operator" "region" "retention" }}
+{{- range list "test" "operator" "region" "retention" "edge" }}
 {{- $_ := set $peer . (list (dict "podSelector" (dict "matchLabels" (include "lectern.selector" (dict "root" $.root "name" .) | fromYaml)))) }}
 {{- end -}}
 apiVersion: networking.k8s.io/v1
@@ -41,8 +41,11 @@ metadata:
 {{- $internal := $p.internalFrom -}}
 {{- if eq .name "region" }}{{ $internal = concat $internal $peer.operator }}{{ end }}
 {{- if and (eq .name "entries") $v.retention.enabled }}{{ $internal = concat $internal $peer.retention }}{{ end }}
+{{- $services := splitList " " (include "lectern.services" .root) -}}
 {{- $public := $peer.test -}}
 {{- if eq .name "entries" }}{{ $public = concat $public (include "lectern.sync.peers" .root | fromJsonArray) }}{{ end }}
+{{- if and (include "lectern.edge" .root) (has .name $services) }}{{ $public = concat $public $peer.edge }}{{ end }}
+{{- if not (include "lectern.behindEdge" .) }}{{ $public = concat $p.publicFrom $public }}{{ end }}
 spec:
   podSelector:
     matchLabels:
@@ -51,9 +54,9 @@ spec:
   ingress:
     {{- if ne .name "operator" }}
     - ports: [{protocol: TCP, port: http}]
-      {{- with $p.publicFrom }}
+      {{- if $p.publicFrom }}
       from:
-        {{- toYaml (concat . $public) | nindent 8 }}
+        {{- toYaml $public | nindent 8 }}
       {{- end }}
     {{- end }}
     - ports: [{protocol: TCP, port: internal}]
@@ -93,6 +96,15 @@ spec:
     - ports: [{protocol: TCP, port: internal}]
       to:
         {{- toYaml $peer.region | nindent 8 }}
+    {{- end }}
+    {{- if eq .name "edge" }}
+    - ports: [{protocol: TCP, port: http}]
+      to:
+        {{- range $services }}
+        - podSelector:
+            matchLabels:
+              {{- include "lectern.selector" (dict "root" $.root "name" .) | nindent 14 }}
+        {{- end }}
     {{- end }}
     {{- if eq .name "proxy" }}
     # Third parties, on the ports that endpoints name.

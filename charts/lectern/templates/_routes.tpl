@@ -1,79 +1,90 @@
-{{/* The paths of one component that are routed, as a YAML list: dict root, name. */}}
-{{- define "lectern.paths" -}}
-{{- $exclude := .root.Values.routes.exclude -}}
-{{- $paths := list -}}
+{{/* Fails where values of routing contradict each other. */}}
+{{- define "lectern.routing.check" -}}
+{{- $r := .Values.routing -}}
+{{- with .Values.routes -}}
+{{- fail (printf "routes was given (%s); allowed: routing, which takes the same values. With routing.mode=gateway they mean what they meant; by default the edge routes (docs/install.md, upgrade notes)" (keys . | sortAlpha | join ", ")) -}}
+{{- end -}}
+{{- $enabled := list -}}
+{{- range list "gateway" "ingress" "traefik" "nginx" }}{{ if (index $r .).enabled }}{{ $enabled = append $enabled (printf "routing.%s.enabled" .) }}{{ end }}{{ end -}}
+{{- if and (eq $r.mode "gateway") $r.ingress.enabled -}}
+{{- fail "routing.mode is gateway and routing.ingress.enabled is true; allowed: routing.mode edge with it, as a plain Ingress knows no regular expressions, or routing.gateway, routing.traefik or routing.nginx" -}}
+{{- end -}}
+{{- if and (eq $r.mode "edge") $enabled (not (include "lectern.edge" .)) -}}
+{{- fail (printf "routing.mode is edge and %s is true, but edge.enabled (or defaults.enabled) is false; allowed: edge.enabled true, or routing.mode gateway" (join ", " $enabled)) -}}
+{{- end -}}
+{{- end }}
+
+{{/* The patterns of one component's paths that are routed, as a YAML list: dict root, name. None in mode edge. */}}
+{{- define "lectern.patterns" -}}
+{{- $r := .root.Values.routing -}}
+{{- $patterns := list -}}
 {{- range (.root.Files.Get "files/routes.yaml" | fromYaml).routes -}}
-{{- if and (eq .service $.name) (not (has .operation $exclude)) -}}
-{{- $paths = append $paths .pattern -}}
+{{- if and (eq $r.mode "gateway") (eq .service $.name) (not (has .operation $r.exclude)) -}}
+{{- $patterns = append $patterns .pattern -}}
 {{- end -}}
 {{- end -}}
-{{- toYaml (dict "paths" $paths) -}}
+{{- toYaml (dict "patterns" $patterns) -}}
+{{- end }}
+
+{{/* The ways to one component, as a YAML list of object (the end of a name), hosts, patterns; where there are no patterns,
+     all paths are routed: dict root, name. */}}
+{{- define "lectern.ways" -}}
+{{- $r := .root.Values.routing -}}
+{{- $ways := list -}}
+{{- $patterns := (include "lectern.patterns" . | fromYaml).patterns -}}
+{{- if or $patterns (and (eq $r.mode "edge") (eq .name "edge")) -}}
+{{- $ways = append $ways (dict "object" "" "hosts" $r.hosts "patterns" $patterns) -}}
+{{- end -}}
+{{- if and (eq .name "proxy") $r.proxy.hosts -}}
+{{- $ways = append $ways (dict "object" "-host" "hosts" $r.proxy.hosts "patterns" list) -}}
+{{- end -}}
+{{- toYaml (dict "ways" $ways) -}}
 {{- end }}
 
 {{/* HTTPRoutes of one component: dict root, name, c. */}}
 {{- define "lectern.httpRoutes" -}}
-{{- $r := .root.Values.routes -}}
-{{- $g := $r.gateway -}}
-{{- if not $g.parentRefs }}{{ fail "routes.gateway.parentRefs is empty; allowed: the gateways to hang routes on, such as [{name: traefik, namespace: traefik}]" }}{{ end -}}
-{{- $object := printf "%s-%s" (include "lectern.fullname" .root) .name -}}
-{{- $paths := (include "lectern.paths" . | fromYaml).paths -}}
-{{- if $paths }}
+{{- $g := .root.Values.routing.gateway -}}
+{{- if not $g.parentRefs }}{{ fail "routing.gateway.parentRefs is empty; allowed: the gateways to hang routes on, such as [{name: traefik, namespace: traefik}]" }}{{ end -}}
+{{- $component := printf "%s-%s" (include "lectern.fullname" .root) .name -}}
+{{- range (include "lectern.ways" . | fromYaml).ways }}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata:
-  {{- include "lectern.metadata" (dict "root" .root "name" .name "object" $object "labels" $g.labels "annotations" $g.annotations) | nindent 2 }}
+  {{- include "lectern.metadata" (dict "root" $.root "name" $.name "object" (print $component .object) "labels" $g.labels "annotations" $g.annotations) | nindent 2 }}
 spec:
   parentRefs:
     {{- toYaml $g.parentRefs | nindent 4 }}
-  {{- with $r.hosts }}
+  {{- with .hosts }}
   hostnames:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   rules:
     - matches:
-        {{- range $paths }}
+        {{- range .patterns }}
         - path: {type: RegularExpression, value: {{ . | quote }}}
-        {{- end }}
-      {{- include "lectern.httpRoute.rest" . | nindent 6 }}
-{{- end }}
-{{- if and (eq .name "proxy") $r.proxy.hosts }}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata:
-  {{- include "lectern.metadata" (dict "root" .root "name" .name "object" (printf "%s-host" $object) "labels" $g.labels "annotations" $g.annotations) | nindent 2 }}
-spec:
-  parentRefs:
-    {{- toYaml $g.parentRefs | nindent 4 }}
-  hostnames:
-    {{- toYaml $r.proxy.hosts | nindent 4 }}
-  rules:
-    - matches:
+        {{- else }}
         - path: {type: PathPrefix, value: /}
-      {{- include "lectern.httpRoute.rest" . | nindent 6 }}
-{{- end }}
-{{- end }}
-
-{{- define "lectern.httpRoute.rest" -}}
-backendRefs:
-  - name: {{ include "lectern.fullname" .root }}-{{ .name }}
-    port: {{ .c.service.port }}
-{{- with .root.Values.routes.gateway.timeouts }}
-timeouts:
-  {{- toYaml . | nindent 2 }}
+        {{- end }}
+      backendRefs:
+        - name: {{ $component }}
+          port: {{ $.c.service.port }}
+      {{- with $g.timeouts }}
+      timeouts:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
 {{- end }}
 {{- end }}
 
 {{/* Annotations of an Ingress of one flavour: dict root, flavour, regexp (whether its paths are patterns). */}}
 {{- define "lectern.ingress.annotations" -}}
 {{- $own := dict -}}
-{{- $values := index .root.Values.routes .flavour -}}
+{{- $values := index .root.Values.routing .flavour -}}
 {{- if eq .flavour "traefik" -}}
 {{- if .regexp }}{{ $_ := set $own "traefik.ingress.kubernetes.io/router.pathmatcher" "PathRegexp" }}{{ end -}}
 {{- with $values.entryPoints }}{{ $_ := set $own "traefik.ingress.kubernetes.io/router.entrypoints" . }}{{ end -}}
 {{- with $values.tls }}{{ $_ := set $own "traefik.ingress.kubernetes.io/router.tls" "true" }}{{ end -}}
-{{- else -}}
+{{- else if eq .flavour "nginx" -}}
 {{- /* Answers and bodies are streams: passed on as they come, whatever their size, for as long as they take. */ -}}
 {{- range $name, $value := dict "use-regex" (toString .regexp) "proxy-buffering" "off" "proxy-request-buffering" "off" "proxy-body-size" "0" "proxy-read-timeout" "3600" "proxy-send-timeout" "3600" -}}
 {{- $_ := set $own (printf "nginx.ingress.kubernetes.io/%s" $name) $value -}}
@@ -94,16 +105,21 @@ timeouts:
 {{- end -}}
 {{- end }}
 
-{{/* One Ingress: dict root, name, c, flavour, object, hosts, paths, pathType. */}}
-{{- define "lectern.ingress" -}}
-{{- $values := index .root.Values.routes .flavour -}}
+{{/* Ingresses of one component in one flavour: dict root, name, c, flavour. */}}
+{{- define "lectern.ingresses" -}}
+{{- $values := index .root.Values.routing .flavour -}}
+{{- $component := printf "%s-%s" (include "lectern.fullname" .root) .name -}}
+{{- range $way := (include "lectern.ways" . | fromYaml).ways }}
+---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata:
-  {{- include "lectern.metadata" (dict "root" .root "name" .name "object" .object "labels" $values.labels
-    "annotations" (include "lectern.ingress.annotations" (dict "root" .root "flavour" .flavour "regexp" (eq .pathType "ImplementationSpecific")) | fromYaml)) | nindent 2 }}
+  {{- include "lectern.metadata" (dict "root" $.root "name" $.name "object" (printf "%s-%s%s" $component $.flavour .object) "labels" $values.labels
+    "annotations" (include "lectern.ingress.annotations" (dict "root" $.root "flavour" $.flavour "regexp" (not (empty .patterns))) | fromYaml)) | nindent 2 }}
 spec:
-  ingressClassName: {{ $values.className }}
+  {{- with $values.className }}
+  ingressClassName: {{ . }}
+  {{- end }}
   {{- with $values.tls }}
   tls:
     {{- toYaml . | nindent 4 }}
@@ -113,30 +129,14 @@ spec:
     - {{ if . }}host: {{ . | quote }}
       {{ end }}http:
         paths:
-          {{- range $.paths }}
-          - path: {{ . | quote }}
-            pathType: {{ $.pathType }}
+          {{- range $way.patterns | default (list "/") }}
+          - path: {{ if $way.patterns }}{{ include "lectern.ingress.path" (dict "flavour" $.flavour "pattern" .) | quote }}{{ else }}/{{ end }}
+            pathType: {{ ternary "ImplementationSpecific" "Prefix" (not (empty $way.patterns)) }}
             backend:
               service:
-                name: {{ include "lectern.fullname" $.root }}-{{ $.name }}
+                name: {{ $component }}
                 port: {name: http}
           {{- end }}
     {{- end }}
-{{- end }}
-
-{{/* Ingresses of one component in one flavour: dict root, name, c, flavour. */}}
-{{- define "lectern.ingresses" -}}
-{{- $r := .root.Values.routes -}}
-{{- $object := printf "%s-%s-%s" (include "lectern.fullname" .root) .name .flavour -}}
-{{- $patterns := (include "lectern.paths" . | fromYaml).paths -}}
-{{- if $patterns }}
-{{- $paths := list -}}
-{{- range $patterns }}{{ $paths = append $paths (include "lectern.ingress.path" (dict "flavour" $.flavour "pattern" .)) }}{{ end }}
----
-{{ include "lectern.ingress" (merge (dict "object" $object "hosts" $r.hosts "paths" $paths "pathType" "ImplementationSpecific") .) }}
-{{- end }}
-{{- if and (eq .name "proxy") $r.proxy.hosts }}
----
-{{ include "lectern.ingress" (merge (dict "object" (printf "%s-host" $object) "hosts" $r.proxy.hosts "paths" (list "/") "pathType" "Prefix") .) }}
 {{- end }}
 {{- end }}

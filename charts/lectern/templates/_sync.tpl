@@ -46,30 +46,9 @@ spec:
         {{- toYaml . | nindent 8 }}
       {{- end }}
     spec:
-      enableServiceLinks: false
+      {{- include "lectern.pod" (dict "root" .root "c" $d) | nindent 6 }}
       serviceAccountName: {{ include "lectern.serviceAccount" . }}
       automountServiceAccountToken: false
-      securityContext:
-        {{- toYaml $d.podSecurityContext | nindent 8 }}
-      {{- with $v.image.pullSecrets }}
-      imagePullSecrets:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $d.priorityClassName }}
-      priorityClassName: {{ . }}
-      {{- end }}
-      {{- with $d.nodeSelector }}
-      nodeSelector:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $d.tolerations }}
-      tolerations:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $d.affinity }}
-      affinity:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
       containers:
         - name: sync
           image: {{ include "lectern.image" (dict "root" .root "image" $v.cli.image) }}
@@ -118,7 +97,7 @@ spec:
           resources:
             {{- include "lectern.resources" .c.resources | nindent 12 }}
           securityContext:
-            {{- toYaml $d.securityContext | nindent 12 }}
+            {{- include "lectern.withoutNulls" $d.securityContext | nindent 12 }}
           {{- with .c.extraVolumeMounts }}
           volumeMounts:
             {{- toYaml . | nindent 12 }}

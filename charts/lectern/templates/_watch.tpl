@@ -50,7 +50,7 @@
 {{- end }}
 
 {{/* A role and its binding to a component's account: dict root, name, c, namespace (empty: the whole cluster), object (the
-     end of its name), rules. */}}
+     end of its name), rules, annotations. */}}
 {{- define "lectern.roleAndBinding" -}}
 {{- $kind := ternary "Role" "ClusterRole" (ne .namespace "") -}}
 {{- $name := printf "%s-%s%s" (include "lectern.fullname" .root) .name .object }}
@@ -65,7 +65,7 @@ metadata:
   {{- end }}
   labels:
     {{- include "lectern.labels" (dict "root" $.root "name" $.name) | nindent 4 }}
-  {{- with $.root.Values.commonAnnotations }}
+  {{- with mergeOverwrite (deepCopy $.root.Values.commonAnnotations) ($.annotations | default dict) }}
   annotations:
     {{- toYaml . | nindent 4 }}
   {{- end }}

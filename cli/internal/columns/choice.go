@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Choice says which keys become columns. The zero value is none.
+// Choice selects the keys that become columns. The zero value selects none.
 type Choice struct {
 	// All makes a column of every key.
 	All bool
@@ -20,7 +20,7 @@ func (c Choice) Set() *Set { return c.Restore(c.Listed) }
 // Restore returns a set that had these columns when it was stored.
 func (c Choice) Restore(list []Column) *Set { return NewSet(list, !c.All) }
 
-// String names the choice. A copy stores it, and is continued only with the same one.
+// String identifies the choice. A copy stores it, and only continues with the same choice.
 func (c Choice) String() string {
 	switch {
 	case c.All:
@@ -28,6 +28,6 @@ func (c Choice) String() string {
 	case len(c.Listed) == 0:
 		return "none"
 	}
-	list, _ := json.Marshal(c.Listed) // texts alone: it never fails
+	list, _ := json.Marshal(c.Listed) // never fails: it only contains strings
 	return fmt.Sprintf("a list with the digest %.8x", sha256.Sum256(list))
 }

@@ -17,13 +17,13 @@ type Type string
 
 // The types of columns.
 const (
-	// Text holds strings as they are, and all other values as their JSON.
+	// Text holds strings unchanged, and all other values as JSON.
 	Text Type = "text"
-	// Double holds numbers that a float64 holds exactly or as its shortest form, as in 0.1.
+	// Double holds numbers that equal a float64, or its shortest decimal form such as 0.1.
 	Double Type = "double"
 	// Boolean holds true and false.
 	Boolean Type = "boolean"
-	// Timestamp holds strings that are times of RFC 3339, of the years 1 to 9999, with at most microseconds.
+	// Timestamp holds strings in the format of RFC 3339, with years from 1 to 9999 and a precision of at most microseconds.
 	Timestamp Type = "timestamp"
 )
 
@@ -31,19 +31,19 @@ const (
 type Column struct {
 	// Key is the key in entry_data.
 	Key string `json:"key"`
-	// Name is the column's name. It differs from Key where that is no name, or is taken.
+	// Name is the column's name. It differs from Key if Key is not a valid name, or is taken.
 	Name string `json:"name"`
 	Type Type   `json:"type"`
 }
 
 const (
-	// Most is how many columns a Set has at most. Postgres allows 1,600 in a view.
+	// Most bounds the columns of a Set. Postgres allows 1,600 in a view.
 	Most = 1000
 
 	// longestName is the longest name in Postgres, in bytes.
 	longestName = 63
 
-	// prefix begins the names of columns whose key is no name, or is taken.
+	// prefix begins the names of columns whose key is not a valid name, or is taken.
 	prefix = "data_"
 )
 
@@ -58,11 +58,11 @@ type Set struct {
 	columns []Column
 	closed  bool // no key is added
 	byKey   map[string]int
-	taken   map[string]bool // names in lower case, because DuckDB does not tell cases apart
-	full    bool            // there was no room for a key
+	taken   map[string]bool // names in lower case, because DuckDB ignores case
+	full    bool            // a key got no column because of Most
 }
 
-// NewSet returns a set with these columns. A closed one adds no key.
+// NewSet returns a set with these columns. A closed set never adds a column.
 func NewSet(columns []Column, closed bool) *Set {
 	s := &Set{columns: slices.Clone(columns), closed: closed, byKey: map[string]int{}, taken: map[string]bool{}}
 	for _, name := range fixed {
@@ -75,7 +75,7 @@ func NewSet(columns []Column, closed bool) *Set {
 	return s
 }
 
-// Columns returns the columns, in the order in which their keys came. The caller does not change them.
+// Columns returns the columns, in the order in which their keys were first seen. The caller must not change them.
 func (s *Set) Columns() []Column { return s.columns }
 
 // Clone returns a copy of the set.
@@ -85,7 +85,7 @@ func (s *Set) Clone() *Set {
 	return c
 }
 
-// Widened returns the index of the first column that is text, and was not in the columns that the set had before; -1 if
+// Widened returns the index of the first column that has become text since the set had the columns before, and -1 for
 // none.
 func (s *Set) Widened(before []Column) int {
 	for i, c := range before {
@@ -99,8 +99,8 @@ func (s *Set) Widened(before []Column) int {
 // Full reports whether a key has no column because the set has [Most].
 func (s *Set) Full() bool { return s.full }
 
-// Observe makes the columns fit data, the text of an entry_data. It reports whether that added a column or made one
-// text. Data that is no JSON object has no columns.
+// Observe adapts the columns to data, the text of an entry_data. It reports whether that added a column or changed one to
+// text. Data that is not a JSON object has no columns.
 func (s *Set) Observe(data string) (changed bool) {
 	if s.closed && len(s.columns) == 0 {
 		return false
@@ -136,7 +136,7 @@ func (s *Set) add(key string, t Type) bool {
 	return true
 }
 
-// nameFor returns a name that no column has: the key if it can be, else one with a prefix and perhaps a number.
+// nameFor returns an unused column name: the key if possible, and otherwise one with a prefix and perhaps a number.
 func (s *Set) nameFor(key string) string {
 	if key != "" && len(key) <= longestName && !s.taken[strings.ToLower(key)] {
 		return key
@@ -150,7 +150,7 @@ func (s *Set) nameFor(key string) string {
 	return name
 }
 
-// cut returns the first n bytes of s, or fewer so that no character is cut.
+// cut returns at most the first n bytes of s, without cutting a character.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -161,8 +161,8 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// Values sets values to those of data, in the order of the columns: nil for none and for JSON's null, else a string,
-// a float64, a bool or a [time.Time], by the column's type. The set must have observed data.
+// Values sets values to those of data, in the order of the columns. A value is nil if it is missing or null in JSON. It is
+// otherwise a string, a float64, a bool or a [time.Time], by the column's type. The set must have observed data.
 func (s *Set) Values(data string, values []any) {
 	clear(values)
 	eachMember(data, func(key string, v gjson.Result) {

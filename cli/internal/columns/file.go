@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// Parse reads the columns that a user names, as JSON:
+// Parse reads a user's list of columns as JSON:
 //
 //	[{"key": "email"}, {"key": "age", "name": "age_in_years", "type": "double"}]
 //
-// Without a name, a column has that of an automatic one; without a type, it is text.
+// A column without a name gets an automatic one. A column without a type is text.
 func Parse(data []byte) ([]Column, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -37,7 +37,7 @@ func Parse(data []byte) ([]Column, error) {
 			return nil, err
 		}
 	}
-	for i, c := range s.columns { // after all names that were given
+	for i, c := range s.columns { // automatic names come after the given ones
 		if c.Name == "" {
 			s.columns[i].Name = s.nameFor(c.Key)
 			s.taken[strings.ToLower(s.columns[i].Name)] = true

@@ -10,8 +10,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// eachMember calls do for the members of the JSON object that data is the text of; for other data it does nothing. If
-// a key comes more than once, the last one counts.
+// eachMember calls do for each member of the JSON object in data. It does nothing for other data. If a key occurs more
+// than once, the last one counts.
 func eachMember(data string, do func(key string, v gjson.Result)) {
 	if !valid(data) {
 		return
@@ -24,8 +24,8 @@ func eachMember(data string, do func(key string, v gjson.Result)) {
 	}
 }
 
-// valid reports whether data is JSON. The parser of gjson recurses, so data that may be nested deeply goes to
-// encoding/json, which limits that.
+// valid reports whether data is JSON. The parser of gjson recurses, so data that may be deeply nested goes to
+// encoding/json, which limits the depth.
 func valid(data string) bool {
 	const nested = 10_000
 	if strings.Count(data, "[")+strings.Count(data, "{") > nested {
@@ -67,7 +67,7 @@ func valueOf(v gjson.Result, t Type) any {
 		at, _ := asTime(v.Str)
 		return at
 	case v.Type == gjson.String:
-		return v.Str // halves of surrogate pairs are U+FFFD
+		return v.Str // gjson replaces unpaired surrogates by U+FFFD
 	}
 	return v.Raw
 }
@@ -106,10 +106,10 @@ func decimalOf(number string) (d decimal) {
 }
 
 // timeForm matches the times of RFC 3339 that Postgres and Parquet hold exactly: with at most microseconds, and with
-// offsets that Postgres takes.
+// offsets that Postgres accepts.
 var timeForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6}0*)?(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])$`)
 
-// asTime returns the time that a string of RFC 3339 gives, if it is of the years 1 to 9999 and has at most
+// asTime parses a time of RFC 3339. It reports false unless the year is from 1 to 9999 and the precision at most
 // microseconds.
 func asTime(text string) (time.Time, bool) {
 	if len(text) < len("2006-01-02T15:04:05Z") || text[10] != 'T' || !timeForm.MatchString(text) {

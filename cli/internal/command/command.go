@@ -205,6 +205,7 @@ func (versionCommand) Run(s *Session) error {
 	return err
 }
 
+// version returns the version of the module, the revision unless the version names it, and the version of Go.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -215,8 +216,10 @@ func version() string {
 		v = "(devel)"
 	}
 	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" && v == "(devel)" {
-			v += " " + setting.Value[:min(12, len(setting.Value))]
+		if setting.Key == "vcs.revision" {
+			if revision := setting.Value[:min(12, len(setting.Value))]; !strings.Contains(v, revision) {
+				v += " " + revision
+			}
 		}
 	}
 	return v + " " + info.GoVersion

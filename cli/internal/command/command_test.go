@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -263,63 +262,6 @@ func TestInterruptedExportSaysSo(t *testing.T) {
 	close(proceed)
 	if said := process.stderr.String(); process.code != exitInterrupted || !strings.Contains(said, "10 entries are settled") || !strings.Contains(said, "lectern: interrupted") {
 		t.Errorf("exit code %d: %s", process.code, said)
-	}
-}
-
-func TestCompletion(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		in   []string
-		want []string
-	}{
-		{"commands", []string{""}, []string{"up", "console", "get", "export", "changes", "sync", "import", "erase", "purge", "region", "keys", "proxy", "check", "demo", "migrate-to-citus", "completion", "version"}},
-		{"begun", []string{"ke"}, []string{"keys"}},
-		{"below", []string{"keys", ""}, []string{"mint", "list", "rotate", "revoke"}},
-		{"get what", []string{"get", "e"}, []string{"entries", "entry", "events", "embeddables", "embeddable", "experiments", "experiment"}},
-		{"import what", []string{"import", "embeddable"}, []string{"embeddables", "embeddable-versions"}},
-		{"statuses", []string{"export", "experiments", "--status", ""}, []string{"completed", "discarded", "draft", "paused", "running", "winner_picked"}},
-		{"flags", []string{"export", "entries", "--up"}, []string{"--updated-after", "--updated-before"}},
-		{"choices of a flag", []string{"export", "entries", "--format", ""}, []string{"csv", "ndjson", "parquet"}},
-		{"files of a flag", []string{"export", "entries", "--out", ""}, []string{filesLine}},
-		{"files", []string{"import", "entries", "--quiet", ""}, []string{filesLine}},
-		{"choices of an argument", []string{"completion", ""}, []string{"bash", "zsh"}},
-		{"nothing for free text", []string{"get", "entry", "--project", ""}, nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := lectern(t, "", nil, append([]string{completeWord}, tt.in...)...)
-			var got []string
-			for line := range strings.Lines(r.out) {
-				word, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-				got = append(got, word)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestBashCompletes(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("no bash on this machine")
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := t.TempDir()
-	if err := os.Symlink(exe, filepath.Join(folder, "lectern")); err != nil {
-		t.Fatal(err)
-	}
-	script := `eval "$(lectern completion bash)"
-COMP_WORDS=(lectern keys ro); COMP_CWORD=2; _lectern; echo "${COMPREPLY[@]}"
-COMP_WORDS=(lectern import entries --format c); COMP_CWORD=4; _lectern; echo "${COMPREPLY[@]}"`
-	cmd := exec.Command(bash, "-c", script)
-	cmd.Env = append(os.Environ(), asLectern+"=1", "PATH="+folder+":"+os.Getenv("PATH"))
-	got, err := cmd.CombinedOutput()
-	if err != nil || string(got) != "rotate\ncsv\n" {
-		t.Errorf("%q, %v", got, err)
 	}
 }
 

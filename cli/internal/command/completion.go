@@ -8,6 +8,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
+// Completion is our own. The packages for kong (kong-completion, kongplete) offer words without their help, which zsh
+// and fish show. They also write the program's path into the script, and offer no files in fish.
+
 // completeWord is the first argument by which a shell asks what may come next.
 const completeWord = "__complete"
 
@@ -15,7 +18,7 @@ const completeWord = "__complete"
 const filesLine = ":files"
 
 type completionCommand struct {
-	Shell string `arg:"" enum:"bash,zsh" help:"bash or zsh."`
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
 // Help tells how the script is loaded.
@@ -23,15 +26,13 @@ func (completionCommand) Help() string {
 	return `Examples:
 
 	source <(lectern completion bash)       # for this shell; put it into ~/.bashrc for all
-	lectern completion zsh > "${fpath[1]}/_lectern"`
+	lectern completion zsh > "${fpath[1]}/_lectern"
+	lectern completion fish > ~/.config/fish/completions/lectern.fish`
 }
 
 // Run prints the script.
 func (c *completionCommand) Run(s *Session) error {
-	script := bashScript
-	if c.Shell == "zsh" {
-		script = zshScript
-	}
+	script := map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}[c.Shell]
 	_, err := fmt.Fprint(s.Out, script)
 	return err
 }
@@ -42,6 +43,7 @@ _lectern() {
   COMPREPLY=()
   while IFS= read -r line; do
     if [[ $line == ":files" ]]; then
+      [[ $current != "=" ]] || current=
       compopt -o filenames 2>/dev/null
       while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$current")
     else
@@ -64,14 +66,24 @@ _lectern() {
       candidates+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
     fi
   done < <("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)
-  [[ -n $files ]] && _files
   (( ${#candidates} )) && _describe 'lectern' candidates
+  [[ -n $files ]] && { compset -P '--*='; _files }
 }
 if [[ $funcstack[1] == _lectern ]]; then _lectern "$@"; else compdef _lectern lectern; fi
 `
 
-// complete prints what may stand where the last of words stands: one candidate a line, behind a tab
-// what it is.
+const fishScript = `# fish completion of lectern
+function __lectern_complete
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    $words[1] __complete $words[2..-1] "$current" 2>/dev/null
+end
+complete -c lectern -f -a '(__lectern_complete | string match -v :files)'
+complete -c lectern -F -n '__lectern_complete | string match -q :files'
+`
+
+// complete prints what may stand where the last of words stands: one candidate a line, after a tab its help. A
+// flag's value may be a word of its own or follow "=", which bash makes a word of its own.
 func complete(s *Session, words []string) int {
 	var c commands
 	parser, err := newParser(s, &c)
@@ -82,11 +94,20 @@ func complete(s *Session, words []string) int {
 		words = []string{""}
 	}
 	last := words[len(words)-1]
-	node, flag, arguments := follow(parser.Model.Node, words[:len(words)-1])
+	before := slices.DeleteFunc(words[:len(words)-1], func(word string) bool { return word == "=" })
+	if last == "=" {
+		last = ""
+	}
+	node, flag, arguments := follow(parser.Model.Node, before)
+	start := ""
+	if name, value, given := strings.Cut(last, "="); given && strings.HasPrefix(last, "--") {
+		start, last = name+"=", value
+		flag = findFlag(node, strings.TrimPrefix(name, "--"))
+	}
 	offer := func(word, about string) {
 		if strings.HasPrefix(word, last) {
 			about, _, _ = strings.Cut(about, "\n")
-			fmt.Fprintf(s.Out, "%s\t%s\n", word, about)
+			fmt.Fprintf(s.Out, "%s%s\t%s\n", start, word, about)
 		}
 	}
 	switch {

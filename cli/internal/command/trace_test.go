@@ -117,7 +117,7 @@ func testOneTrace(t *testing.T, environ map[string]string, received *spans) {
 		`"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-12-01T00:00:00Z","entry_data":` + string(data) + `}`
 	// A key of the right form that nobody has is asked for in Redis and in Postgres.
 	nobodys, _ := auth.Mint()
-	for _, step := range []struct {
+	steps := []struct {
 		method, url, key, body string
 		want                   int
 	}{
@@ -128,7 +128,8 @@ func testOneTrace(t *testing.T, environ map[string]string, received *spans) {
 		{"GET", project + "/entries?limit=2&api_key=" + key, key, "", 400},
 		{"GET", project + "/entries/" + key, key, "", 404},
 		{"GET", project + "/entries-page-views?cursor=" + key, key, "", 400},
-	} {
+	}
+	for _, step := range steps {
 		if got := send(step.method, step.url, step.key, step.body); got != step.want {
 			t.Errorf("%s %s: %d, want %d", step.method, step.url, got, step.want)
 		}
@@ -155,7 +156,9 @@ func testOneTrace(t *testing.T, environ map[string]string, received *spans) {
 		return true
 	})
 	names, _ := received.of(trace)
-	t.Logf("spans: %q", names)
+	if got := len(names["edge"]); got != len(steps) {
+		t.Errorf("%d spans of the edges, want one for each of %d requests: %q", got, len(steps), names["edge"])
+	}
 }
 
 // readMetrics returns the metrics of all services of the folder's run.

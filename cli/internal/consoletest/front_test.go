@@ -15,7 +15,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// front stands between a browser and the run. It is an origin of its own, so that no test finds what another has stored.
+// front is a proxy between a browser and the run. Each has its own origin, so that tests do not share browser storage.
 type front struct {
 	*httptest.Server
 	run http.Handler
@@ -25,11 +25,11 @@ type front struct {
 	requests []*http.Request
 }
 
-// fault is what the front does instead of passing a request on.
+// fault makes the front answer requests itself instead of passing them on.
 type fault struct {
 	// part is a part of the path of the requests that are meant; "" means all of the API. A script must be named.
 	part string
-	// left is how often it happens; negative means always.
+	// left is how often the fault still occurs; negative means always.
 	left  int
 	serve func(w http.ResponseWriter, r *http.Request, run http.Handler)
 }

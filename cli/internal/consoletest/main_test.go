@@ -1,9 +1,9 @@
-// Package consoletest tests the web console as its visitors meet it: in a real Chromium, before a whole local run of the
-// platform. Between the browser and the run stands a front that notes every request and can make any of them fail.
+// Package consoletest tests the web console in a real Chromium, with a whole local run of the platform. A front between
+// the browser and the run records every request, and can make any of them fail.
 //
-// The browser is asked for what visitors and assistive technology perceive: texts, roles, focus, addresses. Each test
-// also fails on what none of them may see: errors in the browser's console, violations of the Content-Security-Policy,
-// requests that the API's description does not have, requests to elsewhere, and the API key where it does not belong.
+// The tests check the texts, roles, focus and addresses that visitors and assistive technology perceive. Each test also
+// fails on errors in the browser's console, on violations of the Content-Security-Policy, and on a leaked API key. It
+// fails on requests to other hosts too, and on requests that the API description does not have.
 package consoletest
 
 import (
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// world is what all tests share: a local run with the demo project, and a browser.
+// world is shared by all tests: a local run with the demo project, and a browser.
 type world struct {
 	local.Demo
 	folder  string

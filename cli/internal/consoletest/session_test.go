@@ -33,7 +33,7 @@ func TestSignInByLink(t *testing.T) {
 	b.shows("Entries a day")
 	only := map[string][]string{"session": {"lectern.session"}, "local": {}, "cookies": {}, "databases": {}, "caches": {}}
 	if diff := cmp.Diff(only, b.stored()); diff != "" {
-		t.Errorf("what the browser keeps: %s", diff)
+		t.Errorf("the browser keeps: %s", diff)
 	}
 	if got := eval[int](b, `history.length`); got != 2 { // the empty window, and the console
 		t.Errorf("the history has %d addresses", got)
@@ -47,7 +47,7 @@ func TestSignInByLink(t *testing.T) {
 	b.until("signed out", `document.querySelector("form input[name=key]") && !document.querySelector("nav")`)
 	nothing := map[string][]string{"session": {}, "local": {}, "cookies": {}, "databases": {}, "caches": {}}
 	if diff := cmp.Diff(nothing, b.stored()); diff != "" {
-		t.Errorf("what the browser keeps after the sign-out: %s", diff)
+		t.Errorf("the browser keeps after the sign-out: %s", diff)
 	}
 	if got := b.address(); got != "/console/" {
 		t.Errorf("the address is %s", got)

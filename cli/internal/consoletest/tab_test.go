@@ -174,7 +174,7 @@ func (b *tab) checkSecrecy() {
 	for _, key := range b.keys {
 		for place, text := range places {
 			if strings.Contains(text, key) {
-				b.Errorf("the key stands in %s", place)
+				b.Errorf("the key is in %s", place)
 			}
 		}
 	}
@@ -253,7 +253,7 @@ func (b *tab) texts(selector string) []string {
 	return eval[[]string](b, `[...document.querySelectorAll(`+quote(selector)+`)].map(e => e.innerText)`)
 }
 
-// number returns the number that stands in an element, without its commas.
+// number returns the number in an element, without its commas.
 func (b *tab) number(selector string) int {
 	b.Helper()
 	text := b.text(selector)
@@ -264,7 +264,7 @@ func (b *tab) number(selector string) int {
 	return n
 }
 
-// shows waits until a text stands on the page.
+// shows waits until the page contains a text.
 func (b *tab) shows(text string) {
 	b.Helper()
 	b.until(text, `document.body.innerText.includes(`+quote(text)+`)`)
@@ -337,7 +337,7 @@ func (b *tab) choose(label, value string) {
 	eval[bool](b, `(() => { const s = `+found+`; s.value = `+quote(value)+`; s.dispatchEvent(new Event("change", { bubbles: true })); return true; })()`)
 }
 
-// address returns what stands after the origin in the address.
+// address returns the part of the address after the origin.
 func (b *tab) address() string {
 	b.Helper()
 	return eval[string](b, `location.href.slice(location.origin.length)`)

@@ -32,7 +32,7 @@ func TestReader(t *testing.T) {
 		{"quotes", `"say ""hi""","",x` + "\n", []row{{1, `"say ""hi""","",x` + "\n", []string{`say "hi"`, "", "x"}, ""}}},
 		{"blank lines", "a\n\n\nb\n\n", []row{{1, "a\n", []string{"a"}, ""}, {4, "\n\nb\n", []string{"b"}, ""}, {6, "\n", nil, ""}}},
 		{"a bare quote costs its line alone", "5\" pipe,x\nb,c\n", []row{{1, "5\" pipe,x\n", nil, errBareQuote.Error()}, {2, "b,c\n", []string{"b", "c"}, ""}}},
-		{"text behind a quote costs its line alone", "\"a\"b,x\nb,c\n", []row{{1, "\"a\"b,x\n", nil, errAfter.Error()}, {2, "b,c\n", []string{"b", "c"}, ""}}},
+		{"text after a quote invalidates its line alone", "\"a\"b,x\nb,c\n", []row{{1, "\"a\"b,x\n", nil, errAfter.Error()}, {2, "b,c\n", []string{"b", "c"}, ""}}},
 		{"open quote", "a\n\"b\nc", []row{{1, "a\n", []string{"a"}, ""}, {2, "\"b\nc", nil, errOpenQuote.Error()}}},
 		{"invalid UTF-8", "a\xff\nb\n", []row{{1, "a\xff\n", nil, errUTF8.Error()}, {2, "b\n", []string{"b"}, ""}}},
 	} {

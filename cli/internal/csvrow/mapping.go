@@ -10,30 +10,29 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Options say how a file's columns become fields. Columns are named by their header, or by "#3" for
-// the third one.
+// Options map a file's columns to fields. Users name a column by its header, or the third column by "#3".
 type Options struct {
-	// Set gives fields by FIELD=TEMPLATE, where {COLUMN} in the template stands for the row's cell, {{
-	// and }} for braces, and all else for itself. Columns that are named there leave the rest.
+	// Set defines fields by FIELD=TEMPLATE. In the template, {COLUMN} means the row's cell, and {{ and }} mean braces.
+	// Columns that a template names are not part of the rest.
 	Set []string
 	// Keep lists columns that stay in the rest although a template names them.
 	Keep []string
-	// Skip lists columns that go nowhere.
+	// Skip lists columns to drop.
 	Skip []string
-	// Text lists columns of the rest that are strings whatever their cells look like.
+	// Text lists columns of the rest whose values are always strings.
 	Text []string
-	// Fallback gives fields that neither Set nor a column of the field's name gives.
+	// Fallback defines fields that neither Set nor a column of the same name defines.
 	Fallback map[string]string
 }
 
-// Mapping makes records of rows.
+// Mapping turns rows into records.
 type Mapping struct {
 	fields  []source
 	rest    []restColumn
 	columns int
 }
 
-// source is where a field's value comes from.
+// source is the source of a field's value.
 type source struct {
 	Field
 	parts []part
@@ -54,7 +53,7 @@ type restColumn struct {
 	text  bool
 }
 
-// NewMapping reads a file's header. Its error names everything that the header or o lacks.
+// NewMapping maps the columns of a file's header. Its error lists everything that is missing in the header or in o.
 func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 	m := &Mapping{columns: len(header)}
 	h := columns(header)
@@ -65,7 +64,7 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	taken := make([]bool, len(header)) // has a place outside the rest
+	taken := make([]bool, len(header)) // the column is not part of the rest
 	for _, parts := range templates {
 		for _, p := range parts {
 			if p.column >= 0 {
@@ -119,7 +118,7 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 			s.rest = true
 		case f.Nullable:
 			s.none = true
-		case f.Default != "": // that one's lack is said already
+		case f.Default != "": // the loop reports the default field itself if that is missing
 		default:
 			faults = append(faults, fmt.Errorf("nothing gives %s: add --set %s=VALUE, or --set %s='{COLUMN}'", f.Name, f.Name, f.Name))
 		}
@@ -166,7 +165,7 @@ func (h columns) list() string {
 	return strings.Join(names, ", ")
 }
 
-// called is a column's name in a sentence, named the one that flags take.
+// called returns a column's name for messages. named returns the name that flags accept.
 func (h columns) called(i int) string {
 	if h[i] == "" {
 		return fmt.Sprintf("#%d (no name)", i+1)

@@ -1,7 +1,6 @@
-// Package csvrow turns the rows of CSV files into the records that the ingest endpoint takes. It keeps
-// what was written: numbers to the digit, text to the byte, line ends within quotes included. It reads
-// RFC 4180 with any one-byte delimiter, and does not guess at what is malformed: such a row is
-// reported with its lines, and the next one is read.
+// Package csvrow turns the rows of CSV files into the records that the ingest endpoint accepts. It keeps every digit of
+// numbers and every byte of text, including line breaks within quotes. It reads RFC 4180 with any one-byte delimiter. It
+// reports a malformed row with its lines, and continues with the next one.
 package csvrow
 
 import (
@@ -13,18 +12,18 @@ import (
 	"unicode/utf8"
 )
 
-// MaxRowBytes is how long a row may be.
+// MaxRowBytes is the length of the longest row, in bytes.
 const MaxRowBytes = 16 << 20
 
 // Row is one record of the file.
 type Row struct {
 	// Line is the number of its first line, from 1.
 	Line int
-	// Raw is the row as it stands in the file, with its line end. It is valid until the next row is read.
+	// Raw is the row's text in the file, with its line break. It is valid until the next call of Next.
 	Raw []byte
 	// Cells are its fields, unquoted.
 	Cells []string
-	// Fault says what is wrong with the row; Cells are not set then.
+	// Fault is the reason why the row is malformed. Cells are not set then.
 	Fault error
 }
 
@@ -36,20 +35,20 @@ type Reader struct {
 	raw       []byte
 }
 
-// NewReader reads rows from r whose first line has the number line.
+// NewReader returns a Reader of r, whose first line has the number line.
 func NewReader(r io.Reader, delimiter byte, line int) *Reader {
 	return &Reader{in: bufio.NewReaderSize(r, 64<<10), delimiter: delimiter, line: line}
 }
 
-// Line returns the number of the line that comes next.
+// Line returns the number of the next line.
 func (r *Reader) Line() int { return r.line }
 
-// Next returns the next row, io.EOF after the last. Lines that hold nothing are part of the Raw of
-// the row behind them; at the end of the file they come as a row without cells and without fault.
+// Next returns the next row, and io.EOF after the last. Blank lines are part of the Raw of the row after them. At the end
+// of the file, they are a row without cells and without a fault.
 func (r *Reader) Next() (Row, error) {
 	r.raw = r.raw[:0]
 	row := Row{Line: r.line}
-	start := 0 // where the row begins behind blank lines
+	start := 0 // the beginning of the row after blank lines
 	for state := atStart; ; {
 		chunk, err := r.in.ReadSlice('\n')
 		r.raw = append(r.raw, chunk...)
@@ -90,17 +89,17 @@ func (r *Reader) Next() (Row, error) {
 	}
 }
 
-// Where in a row a byte stands.
+// position is the position of a byte in a row, relative to fields and quotes.
 type position int
 
 const (
 	atStart  position = iota // of a field
-	unquoted                 // within a field that has no quotes, or behind its closing one
+	unquoted                 // within a field without quotes, or after its closing quote
 	quoted                   // within quotes
-	closing                  // behind a quote within quotes: its end, or the first of two
+	closing                  // after a quote within quotes, which ends the field or is the first of two
 )
 
-// scan follows p from state on, to know whether a line's end ends the row.
+// scan returns the state after p. The state determines whether a line break ends the row.
 func scan(state position, p []byte, delimiter byte) position {
 	for _, c := range p {
 		switch {
@@ -122,7 +121,7 @@ func scan(state position, p []byte, delimiter byte) position {
 var (
 	errBareQuote = errors.New("a quote within a field that does not begin with one")
 	errOpenQuote = errors.New("a quoted field that is not closed")
-	errAfter     = errors.New("text behind a closing quote")
+	errAfter     = errors.New("text after a closing quote")
 	errUTF8      = errors.New("not valid UTF-8")
 )
 
@@ -173,8 +172,8 @@ func split(row []byte, delimiter byte) ([]string, error) {
 	}
 }
 
-// Skip passes n bytes on to w, to where an earlier reader of the same file stopped; the next line has
-// the number line.
+// Skip copies n bytes to w, up to the position where an earlier reader of the same file stopped. The next line has the
+// number line.
 func (r *Reader) Skip(w io.Writer, n int64, line int) error {
 	r.line = line
 	_, err := io.CopyN(w, r.in, n)

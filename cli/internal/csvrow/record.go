@@ -7,8 +7,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Append appends the row's record, one line of JSON without its end. The error says why the row gives
-// none.
+// Append appends the row's record, one line of JSON without a line break. The error is the reason why the row has no valid
+// record.
 func (m *Mapping) Append(dst []byte, cells []string) ([]byte, error) {
 	if len(cells) != m.columns {
 		return nil, fmt.Errorf("the row has %d cells and the header %d", len(cells), m.columns)
@@ -84,8 +84,8 @@ func (m *Mapping) appendRest(dst []byte, cells []string) []byte {
 	return append(dst, '}')
 }
 
-// isNumber tells whether s is an integer or a decimal as JSON writes it (RFC 8259, section 6), without
-// exponent: what reads "1e5" in a table is as likely a code as a number, and "007" is one.
+// isNumber reports whether s is an integer or a decimal in the syntax of JSON (RFC 8259, section 6) without an exponent. In
+// a table, "1e5" may be a code, and "007" is one.
 func isNumber(s string) bool {
 	digits := func() int {
 		n := 0

@@ -4,8 +4,8 @@ package csvrow
 type Shape struct {
 	Resource string
 	Fields   []Field
-	// Rest names the field that takes the columns that no other field takes, as one JSON object in a
-	// string. Empty: there is none, and such columns are refused.
+	// Rest names the field for the columns that no other field uses, as a string of one JSON object. Empty: there is no
+	// such field, and unused columns are an error.
 	Rest string
 }
 
@@ -14,10 +14,9 @@ type Field struct {
 	Name string
 	// Integer fields are written as JSON numbers, all others as strings.
 	Integer bool
-	// Nullable fields become null where the cell is empty, and may lack a source. In any other, an empty
-	// cell rejects the row.
+	// Nullable fields are null if the cell is empty or there is no source. In other fields, an empty cell rejects the row.
 	Nullable bool
-	// Default names the field that it is taken from when nothing else gives it.
+	// Default names the field whose value is used if nothing else defines this one.
 	Default string
 }
 

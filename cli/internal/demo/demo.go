@@ -1,6 +1,5 @@
-// Package demo makes the data of the demo project: what 90 days of three multi-page flows would have
-// left behind. It is made of arithmetic on a seeded generator alone, so that every run on every
-// machine gives the same bytes. It does no I/O and calls no clock.
+// Package demo generates the data of the demo project: 90 days of three multi-page flows. It only uses a seeded generator,
+// no I/O and no clock. So every run on every machine generates the same bytes.
 package demo
 
 import (
@@ -10,20 +9,20 @@ import (
 	"time"
 )
 
-// What the demo project holds.
+// The size of the demo project.
 const (
 	ProjectID  = "pr_demo"
 	EntryCount = 10_000
 	EventCount = 80_000
 
-	// Days is over how many days, up to End, the entries are spread.
+	// Days is the number of days before End with entries.
 	Days = 90
 )
 
-// End returns the moment before which everything in the demo project happened.
+// End returns the time before which everything in the demo project happened.
 func End() time.Time { return time.Date(2026, time.October, 1, 0, 0, 0, 0, time.UTC) }
 
-// Entry is an entry as the ingest endpoint takes it.
+// Entry is an entry for the ingest endpoint.
 type Entry struct {
 	EntryID      string    `json:"entry_id"`
 	GroupID      string    `json:"group_id"`
@@ -35,7 +34,7 @@ type Entry struct {
 	Data         string    `json:"entry_data"`
 }
 
-// Event is an event as the ingest endpoint takes it; nil is null.
+// Event is an event for the ingest endpoint; nil is null.
 type Event struct {
 	EventID          string    `json:"event_id"`
 	EntryID          string    `json:"entry_id"`

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The data of the demo is part of the documentation: examples name its ids.
+// These ids are part of the documentation, whose examples use them.
 const (
 	goldenEntries = "98292586eff796f6360914d0a2c4b6b41764a00059208aa57830ded1b0b7f223"
 	goldenEvents  = "9a9e04a1477905793eb814ea4dae0089467825ee64a9c4ee5d42c1820e599b62"
@@ -67,7 +67,7 @@ func decode[T any](t *testing.T, text string) []T {
 	return all
 }
 
-// believable checks what must hold whatever the flows are.
+// believable checks the properties that any flows must have.
 func believable(t *testing.T, entries []Entry, events []Event) {
 	if len(entries) != EntryCount || len(events) != EventCount {
 		t.Fatalf("%d entries and %d events, want %d and %d", len(entries), len(events), EntryCount, EventCount)
@@ -119,8 +119,8 @@ func believable(t *testing.T, entries []Entry, events []Event) {
 	}
 }
 
-// versionsMatch: the versions are exactly those that the events name, each was saved before the first of
-// its events, and each definition shows the pages that the events visit.
+// versionsMatch checks that the versions are exactly those that the events name. Each must be saved before the first of
+// its events, and its definition must contain the pages that the events visit.
 func versionsMatch(t *testing.T, events []Event) {
 	type key struct {
 		id     string

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Embeddable is an embeddable as the ingest endpoint takes it.
+// Embeddable is an embeddable for the ingest endpoint.
 type Embeddable struct {
 	EmbeddableID string `json:"embeddable_id"`
 	Title        string `json:"title"`
@@ -14,7 +14,7 @@ type Embeddable struct {
 	Definition   string `json:"json_string_prod"`
 }
 
-// Version is a version of an embeddable as the ingest endpoint takes it.
+// Version is a version of an embeddable for the ingest endpoint.
 type Version struct {
 	EmbeddableID string    `json:"embeddable_id"`
 	ProjectID    string    `json:"project_id"`
@@ -23,8 +23,7 @@ type Version struct {
 	Definition   string    `json:"json_string"`
 }
 
-// Embeddables returns the flows that the entries came in by, each with the definition of its latest
-// version.
+// Embeddables returns the flows of the entries, each with the definition of its latest version.
 func Embeddables() []Embeddable {
 	var all []Embeddable
 	for _, f := range flows() {
@@ -33,13 +32,13 @@ func Embeddables() []Embeddable {
 	return all
 }
 
-// Versions returns all versions of all embeddables: those that the events name.
+// Versions returns all versions of all embeddables. The events name all of them.
 func Versions() []Version {
 	var all []Version
 	for _, f := range flows() {
 		for i, r := range f.releases {
 			number := i + 1
-			// Saved in the afternoon before it went live at midnight.
+			// A version is saved in the afternoon before it goes live at midnight.
 			savedAt := r.live().Add(-8*time.Hour - time.Duration(number*37)*time.Minute)
 			all = append(all, Version{f.id, ProjectID, number, savedAt, f.definition(number)})
 		}
@@ -53,14 +52,14 @@ func WriteEmbeddables(w io.Writer) error { return writeEach(w, Embeddables()) }
 // WriteVersions writes all versions as NDJSON, embeddable by embeddable.
 func WriteVersions(w io.Writer) error { return writeEach(w, Versions()) }
 
-// definition returns the flow as a version of it was saved, as JSON.
+// definition returns the definition of a version of the flow, as JSON.
 func (f flow) definition(number int) string {
 	r := f.releases[number-1]
 	pages := make([]pairs, len(f.pages))
 	for i := range f.pages {
 		pages[i] = f.page(r, i)
 	}
-	b, _ := plain(pairs{ // made of strings, numbers, booleans and lists of them: always marshals
+	b, _ := plain(pairs{ // never fails: it only contains strings, numbers, booleans and lists of them
 		{"flow_id", f.id},
 		{"version", number},
 		{"note", r.note},
@@ -71,7 +70,7 @@ func (f flow) definition(number int) string {
 	return string(b)
 }
 
-// page returns the page at index as r shows it.
+// page returns the definition of the page at index in the release r.
 func (f flow) page(r release, index int) pairs {
 	p := f.pages[index]
 	components := []pairs{}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Experiment is an experiment as the ingest endpoint takes it; nil is null.
+// Experiment is an experiment for the ingest endpoint; nil is null.
 type Experiment struct {
 	ProjectID            string    `json:"project_id"`
 	ID                   string    `json:"id"`
@@ -30,7 +30,7 @@ type Experiment struct {
 // WriteExperiments writes all experiments as NDJSON.
 func WriteExperiments(w io.Writer) error { return writeEach(w, Experiments()) }
 
-// Experiments returns the project's experiments, the oldest first: each status is there.
+// Experiments returns the project's experiments, the oldest first. Every status occurs.
 func Experiments() []Experiment {
 	const solar, loan, skin = "emb_solar7kq2", "emb_loan3xw9d", "emb_skin5mh8t"
 	return []Experiment{
@@ -98,7 +98,7 @@ func Experiments() []Experiment {
 			e.FlowIDs = []string{solar, loan}
 			e.Variants = text(pairs{{"control", variant("As it is", 4, 50)}, {"variant_a", variant("One for all ☀️", 4, 50)}})
 		}),
-		// Just begun: what is not yet known is null.
+		// A new experiment, whose unknown fields are null.
 		experiment("exp_untitled7bf", skin, 89, 89, func(e *Experiment) {
 			e.Status = new("draft")
 			e.FlowIDs = nil
@@ -106,8 +106,8 @@ func Experiments() []Experiment {
 	}
 }
 
-// experiment returns one that was created and last updated on days counted from the first, with nothing
-// but what every one has; fill adds the rest.
+// experiment returns an experiment with the fields that every one has. created and updated are days counted from the
+// first. fill sets further fields.
 func experiment(id, flowID string, created, updated int, fill func(*Experiment)) Experiment {
 	first := End().AddDate(0, 0, -Days)
 	e := Experiment{
@@ -119,13 +119,13 @@ func experiment(id, flowID string, created, updated int, fill func(*Experiment))
 	return e
 }
 
-// variant is the settings of one variant.
+// variant returns the settings of one variant.
 func variant(name string, version, weight int) pairs {
 	return pairs{{"name", name}, {"version_number", version}, {"weight", weight}}
 }
 
 // text returns v as stringified JSON.
 func text(v any) *string {
-	b, _ := plain(v) // made of strings, numbers and lists of them: always marshals
+	b, _ := plain(v) // never fails: it only contains strings, numbers and lists of them
 	return new(string(b))
 }

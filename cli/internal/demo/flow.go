@@ -12,41 +12,40 @@ type flow struct {
 	title    string
 	groupID  string
 	url      string
-	share    int       // of 100 entries, how many are of this flow
+	share    int       // percentage of the entries
 	releases []release // the one at index i is version i+1
 	pages    []page
 }
 
-// release is a version of a flow that went live, and what it looked like. The pages and their questions
-// are the same in all versions.
+// release is a version of a flow with its look. All versions have the same pages and questions.
 type release struct {
 	day      int // from the first of the project's days
 	note     string
 	headline string
 	accent   string // a colour
-	progress bool   // shows how far the visitor is
-	button   string // what leads on
+	progress bool   // shows the visitor's progress
+	button   string // text of the button to the next page
 }
 
-// page is one page of a flow, and what it asks.
+// page is one page of a flow with its questions.
 type page struct {
 	id, key   string
 	title     string
 	questions []question
 }
 
-// question is one answer that a page leaves in the entry's data.
+// question is one question of a page. Its answer is a field of the entry's data.
 type question struct {
 	name  string
 	label string
-	// input is how the page asks, as the flow's definition says it.
+	// input describes the input element, in the form of the flow's definition.
 	input  pairs
 	answer func(v *visitor) any
-	// optional is out of 100 how often it stays unanswered, which is null.
+	// optional is the percentage of visitors that give no answer, which is null.
 	optional int
 }
 
-// customEvent is something that a page reports beside that it was viewed.
+// customEvent is an event that a page reports in addition to its view.
 type customEvent struct {
 	page  string // the key of its page
 	name  string
@@ -61,23 +60,23 @@ type pair struct {
 	value any
 }
 
-// visitor is who fills in one entry, and the generator that decides for them.
+// visitor is the person of one entry, with the generator of their choices.
 type visitor struct {
 	rng         *rand.Rand
 	first, last string
 	contactID   string
 }
 
-// pick returns one of choices, each as likely as the others.
+// pick returns one of choices, all with the same probability.
 func pick[T any](v *visitor, choices ...T) T { return choices[v.rng.IntN(len(choices))] }
 
-// between returns a number from low to high, the middle likelier than the ends.
+// between returns a number from low to high. Numbers in the middle are more likely.
 func (v *visitor) between(low, high int) int {
 	width := high - low + 1
 	return low + (v.rng.IntN(width)+v.rng.IntN(width))/2
 }
 
-// choose makes a question of one choice.
+// choose returns a question with one choice.
 func choose(name, label string, choices ...string) question {
 	return question{
 		name: name, label: label, input: pairs{{"type", "single_choice"}, {"options", choices}},
@@ -85,7 +84,7 @@ func choose(name, label string, choices ...string) question {
 	}
 }
 
-// chooseSeveral makes a question of any number of choices.
+// chooseSeveral returns a question with any number of choices.
 func chooseSeveral(name, label string, choices ...string) question {
 	return question{
 		name: name, label: label, input: pairs{{"type", "multiple_choice"}, {"options", choices}},
@@ -93,7 +92,7 @@ func chooseSeveral(name, label string, choices ...string) question {
 	}
 }
 
-// number makes a question of a whole number, a multiple of step.
+// number returns a question for a whole number, a multiple of step.
 func number(name, label string, low, high, step int) question {
 	return question{
 		name: name, label: label, input: numberInput(low, high, step),
@@ -105,7 +104,7 @@ func numberInput(low, high, step int) pairs {
 	return pairs{{"type", "number"}, {"min", low}, {"max", high}, {"step", step}}
 }
 
-// agree makes a question of yes and no; yes is out of 100 how often the answer is yes.
+// agree returns a question for yes or no. yes is the percentage of answers that are yes.
 func agree(name, label string, yes int) question {
 	return question{
 		name: name, label: label, input: pairs{{"type", "checkbox"}},
@@ -113,12 +112,12 @@ func agree(name, label string, yes int) question {
 	}
 }
 
-// write makes a question of free text; kind is the type of its input.
+// write returns a question for free text. kind is the type of its input.
 func write(name, label, kind string, answer func(v *visitor) any) question {
 	return question{name: name, label: label, input: pairs{{"type", kind}}, answer: answer}
 }
 
-// unanswered lets a question stay unanswered so often out of 100.
+// unanswered sets the percentage of visitors that give no answer.
 func (q question) unanswered(often int) question {
 	q.optional = often
 	return q
@@ -159,5 +158,5 @@ func (f flow) version(t time.Time) int {
 	return n
 }
 
-// live returns when the release went live.
+// live returns the time at which the release went live.
 func (r release) live() time.Time { return End().AddDate(0, 0, r.day-Days) }

@@ -85,7 +85,7 @@ func flows() []flow {
 					number("minutes_a_day", "Minutes a day", 2, 25, 1),
 					{name: "budget", label: "€ a month", input: pairs{{"type", "number"}, {"min", 8}, {"max", 90}, {"step", decimal{1}}},
 						answer: func(v *visitor) any {
-							// A price is a decimal with two places.
+							// A price has two decimal places.
 							return decimal{v.between(800, 9000)}
 						}}}},
 				{id: "pg_sk05", key: "result", title: "Made for you"},

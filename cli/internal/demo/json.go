@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// decimal is an amount in hundredths, written with two places.
+// decimal is an amount in hundredths, written with two decimal places.
 type decimal struct{ hundredths int }
 
 // MarshalJSON writes the amount without going through floating point.
@@ -34,7 +34,7 @@ func (p pairs) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// plain marshals v without the escapes that only HTML needs.
+// plain marshals v without escapes for HTML.
 func plain(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

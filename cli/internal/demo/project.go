@@ -2,7 +2,7 @@ package demo
 
 import "io"
 
-// Project is a project as the ingest endpoint takes it.
+// Project is a project for the ingest endpoint.
 type Project struct {
 	ID     string  `json:"id"`
 	Title  string  `json:"title"`

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// seed fixes the whole data set.
+// seed determines all data.
 const seed = 20261001
 
 // Fewest and most events that one entry has.
@@ -16,14 +16,14 @@ const (
 	most   = 24
 )
 
-// visits makes all entries, oldest first, and the events of each.
+// visits generates all entries, the oldest first, and the events of each.
 func visits(each func(Entry, []Event) error) error {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	all, custom := flows(), customEvents()
 	counts := eventCounts(rng)
 	starts := startTimes(rng)
 	for i := range EntryCount {
-		// A generator of its own keeps one entry as it is when another one's flow is changed.
+		// Each entry has its own generator, so that a change of one flow leaves the entries of others unchanged.
 		own := rand.New(rand.NewPCG(seed, uint64(i)+2))
 		if err := each(visit(own, all, custom, i, starts[i], counts[i])); err != nil {
 			return err
@@ -32,12 +32,12 @@ func visits(each func(Entry, []Event) error) error {
 	return nil
 }
 
-// eventCounts says how many events each entry has, so that all together are EventCount.
+// eventCounts returns the number of events of each entry. Their sum is EventCount.
 func eventCounts(rng *rand.Rand) []int {
 	counts := make([]int, EntryCount)
 	sum := 0
 	for i := range counts {
-		// Many leave on the first pages, most of the others go to the end.
+		// Many visitors leave on the first pages, and most of the others reach the end.
 		if n := rng.IntN(100); n < 24 {
 			counts[i] = fewest + rng.IntN(4)
 		} else {
@@ -59,8 +59,8 @@ func eventCounts(rng *rand.Rand) []int {
 	return counts
 }
 
-// startTimes spreads the entries over the days, more by day than by night and more on weekdays, in
-// ascending order.
+// startTimes returns the start times of the entries in ascending order, with more by day than by night and more on
+// weekdays.
 func startTimes(rng *rand.Rand) []time.Time {
 	first := End().AddDate(0, 0, -Days)
 	weights := make([]int, Days*24)
@@ -90,7 +90,7 @@ func startTimes(rng *rand.Rand) []time.Time {
 		perHour[h]++
 	}
 	for h, n := range perHour {
-		// Evenly within the hour but for some seconds, which keeps the order without sorting.
+		// Spreads them evenly within the hour except for some seconds, so that they need no sorting.
 		for i := range n {
 			slot := time.Hour / time.Duration(n)
 			within := slot*time.Duration(i) + time.Duration(rng.Int64N(int64(slot)))
@@ -100,7 +100,7 @@ func startTimes(rng *rand.Rand) []time.Time {
 	return starts
 }
 
-// visit makes the i-th entry: it starts at start and has exactly count events.
+// visit generates the i-th entry, which begins at start and has exactly count events.
 func visit(rng *rand.Rand, all []flow, custom []customEvent, i int, start time.Time, count int) (Entry, []Event) {
 	v := newVisitor(rng)
 	f := flowOf(rng, all)
@@ -110,7 +110,7 @@ func visit(rng *rand.Rand, all []flow, custom []customEvent, i int, start time.T
 	}
 	url := f.url + pick(v, "", "", "?utm_source=newsletter", "?utm_source=search&utm_campaign=autumn")
 	version := f.version(start)
-	// A visit leaves time for itself before the end of the data.
+	// A visit ends before the end of the data.
 	left := End().Add(-time.Second).Sub(start)
 	pause := min(90*time.Second, left/time.Duration(count+1))
 
@@ -135,7 +135,7 @@ func visit(rng *rand.Rand, all []flow, custom []customEvent, i int, start time.T
 	add(viewed)
 	for len(events) < count {
 		if c, ok := customOn(f.pages[here].key, custom); ok && rng.IntN(100) < 55 {
-			props, _ := plain(c.props(v)) // made of strings, numbers and booleans: always marshals
+			props, _ := plain(c.props(v)) // never fails: it only contains strings, numbers and booleans
 			add(func(e *Event) {
 				e.EventType = "custom_event:triggered"
 				e.CustomEventName, e.CustomEventProps = new(c.name), new(string(props))
@@ -157,7 +157,7 @@ func visit(rng *rand.Rand, all []flow, custom []customEvent, i int, start time.T
 	return entry, events
 }
 
-// answers gives what the visitor left on the pages before the furthest, and on it when they finished.
+// answers returns the visitor's answers on the pages before the furthest one, and on that too if the visit is finished.
 func answers(v *visitor, f flow, furthest, here int) string {
 	data := pairs{}
 	for i, p := range f.pages {
@@ -172,7 +172,7 @@ func answers(v *visitor, f flow, furthest, here int) string {
 			data = append(data, pair{q.name, answer})
 		}
 	}
-	b, _ := plain(data) // made of strings, numbers, booleans and lists of strings: always marshals
+	b, _ := plain(data) // never fails: it only contains strings, numbers, booleans and lists of strings
 	return string(b)
 }
 
@@ -196,7 +196,7 @@ func customOn(key string, custom []customEvent) (customEvent, bool) {
 	return customEvent{}, false
 }
 
-// newVisitor takes one of 7,000 contacts, so that some come more than once.
+// newVisitor returns one of 7,000 contacts, so that some visit more than once.
 func newVisitor(rng *rand.Rand) *visitor {
 	n := rng.IntN(7000)
 	own := rand.New(rand.NewPCG(seed, 1<<40+uint64(n))) // the same contact always has the same name
@@ -209,7 +209,7 @@ func newVisitor(rng *rand.Rand) *visitor {
 	return v
 }
 
-// suffix returns three characters that make ids look like ids.
+// suffix returns three characters for the end of an id.
 func suffix(rng *rand.Rand) string {
 	const alphabet = "23456789abcdefghjkmnpqrstvwxyz"
 	b := make([]byte, 3)

@@ -8,9 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// bringBack makes a table one of the coordinator's own again, with rows, constraints, indexes, owner,
-// rights and the next numbers of its identity columns. (Citus' undistribute_table takes no table with an
-// identity column.)
+// bringBack turns a distributed table into a local table of the coordinator. It keeps rows, constraints, indexes, owner,
+// grants, and the next numbers of identity columns. Citus' undistribute_table refuses tables with identity columns.
 func bringBack(ctx context.Context, tx pgx.Tx, t table) error {
 	var schema, name, owner string
 	var columns, identities, indexes, grants []string

@@ -31,11 +31,11 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// TestCitusInPlace moves a database to a cluster and back, and there again, while a service reads from it:
-// no request fails, and every answer is what it was before.
+// TestCitusInPlace moves a database to a cluster, back, and to the cluster again, while a service reads from it. No
+// request may fail, and every answer must be unchanged.
 func TestCitusInPlace(t *testing.T) { inPlace(t, pgtest.NeedCitus(t), 20_000) }
 
-// TestLongCitusInPlace is that with a million entries, on a cluster of its own.
+// TestLongCitusInPlace is TestCitusInPlace with a million entries, on its own cluster.
 func TestLongCitusInPlace(t *testing.T) {
 	if os.Getenv("LECTERN_LONG") == "" {
 		t.Skip("long: run by make test-long")
@@ -43,7 +43,7 @@ func TestLongCitusInPlace(t *testing.T) {
 	inPlace(t, pgtest.NewCluster(t, 2).Instance, 1_000_000)
 }
 
-// The keys' database goes to a cluster and back while keys are looked up.
+// TestCitusKeysInPlace moves the database of keys to a cluster and back while a service looks up keys.
 func TestCitusKeysInPlace(t *testing.T) {
 	server := pgtest.NeedCitus(t)
 	db := server.PlainDatabase(t, pgkeys.Schema())
@@ -87,7 +87,7 @@ func TestCitusKeysInPlace(t *testing.T) {
 }
 
 func inPlace(t *testing.T, server *pgtest.Instance, n int) {
-	// The service itself makes the tables, as it did when there was one machine.
+	// The service itself creates the tables, as on one machine.
 	empty := pgmigrate.Schema{Name: "entries", Migrations: fs.FS(fstest.MapFS{
 		"0001_nothing.sql": {Data: []byte("-- +goose Up\nDROP TABLE IF EXISTS nothing;\n")},
 	})}
@@ -140,12 +140,12 @@ func inPlace(t *testing.T, server *pgtest.Instance, n int) {
 	defer cancel()
 	prepare := func() ([]distribute.Table, error) { return nil, d.Prepare(ctx) }
 	step("prepare", prepare)
-	step("prepare", prepare) // again does no harm
+	step("prepare", prepare) // repeating it does no harm
 	step("distribute", func() ([]distribute.Table, error) { return d.Distribute(ctx) })
 	if got := shards(t, server.Superuser(b.DB)); got < 2*2 {
 		t.Errorf("%d shards", got)
 	}
-	if n < 100_000 { // everybody waits while a table is brought back
+	if n < 100_000 { // all requests wait while a table is brought back
 		step("undo", func() ([]distribute.Table, error) { return d.Undo(ctx) })
 		step("prepare", prepare)
 		step("distribute", func() ([]distribute.Table, error) { return d.Distribute(ctx) })
@@ -159,7 +159,7 @@ func inPlace(t *testing.T, server *pgtest.Instance, n int) {
 	if report.Refused+report.Broken > 0 {
 		t.Errorf("requests failed: %v", report)
 	}
-	// And what comes in now is stored.
+	// New records are stored.
 	in := s.MustIngest(t, "entries", map[string]any{
 		"entry_id": "en_new", "group_id": "gr_1", "project_id": project, "embeddable_id": "emb_1", "contact_id": "co_1",
 		"created_at": "2023-01-01T00:00:00Z", "updated_at": "2023-01-01T00:00:00Z", "entry_data": "{}",

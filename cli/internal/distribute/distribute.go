@@ -1,14 +1,14 @@
-// Package distribute turns a database of one Postgres into one whose tables are distributed over the
-// machines of a Citus cluster, in place, while it is read from. It knows no service: every table whose
-// primary key begins with project_id is distributed by it, all of a database alike.
+// Package distribute distributes the tables of a Postgres database over the machines of a Citus cluster, in place and
+// while services read from it. It is independent of the services: it distributes every table whose primary key begins
+// with project_id by that column, with the same colocation.
 //
-// Four steps, of which the last alone cannot be undone:
+// There are four steps. Only the last cannot be undone:
 //
-//   - [Database.Prepare] makes the machines known to each other. No table changes.
-//   - [Database.Distribute] copies the tables out, compares, and switches over in one transaction. Reads go
-//     on; writes wait.
-//   - [Database.Undo] brings all of it back to one machine, what was written meanwhile with it.
-//   - [Database.Finish] gives the room back that the tables took on the first machine.
+//   - [Database.Prepare] registers the machines with each other. No table changes.
+//   - [Database.Distribute] copies the tables, compares the copies, and switches over in one transaction. Reads continue;
+//     writes wait.
+//   - [Database.Undo] moves all tables back to one machine, with the rows that were written in the meantime.
+//   - [Database.Finish] frees the space that the tables took on the first machine.
 package distribute
 
 import (
@@ -27,34 +27,34 @@ import (
 
 // Database is a database of a service, on the Postgres that becomes the coordinator.
 type Database struct {
-	// URL is where a superuser reaches it. With the same credentials the workers are reached.
+	// URL is the connection string of a superuser. The same credentials are used for the workers.
 	URL config.Secret
 
-	// Coordinator is where the workers reach the coordinator, host:port.
+	// Coordinator is the address of the coordinator for the workers, host:port.
 	Coordinator string
 
-	// Workers are where the coordinator, and this program, reach them, host:port each.
+	// Workers are the addresses of the workers for the coordinator and this program, host:port each.
 	Workers []string
 
-	// Say is told what is done, in words.
+	// Say receives a message for each step.
 	Say func(format string, args ...any)
 }
 
-// Table is a table that was distributed, or brought back.
+// Table is a table that was distributed or moved back.
 type Table struct {
-	Name string // qualified and quoted as need be
+	Name string // qualified, and quoted if necessary
 	Rows int64
 }
 
-// errNoCitus says what to do first.
+// errNoCitus tells the operator how to install Citus.
 var errNoCitus = errors.New("the server has no Citus: install it on all machines, set shared_preload_libraries = 'citus' and wal_level = logical, and restart")
 
-// connect runs do with a connection to a database of a node; node "" is the coordinator as the URL has it,
-// and name "" the URL's database.
+// connect runs do with a connection to a database of a node. The node "" is the host of the URL, and the name "" is the
+// database of the URL.
 func (d *Database) connect(ctx context.Context, node, name string, do func(*pgx.Conn) error) error {
 	cfg, err := pgx.ParseConfig(d.URL.Reveal())
 	if err != nil {
-		return errors.New("the database URL cannot be read") // err may show the password
+		return errors.New("the database URL cannot be read") // err may contain the password
 	}
 	if node != "" {
 		u, err := url.Parse(d.URL.Reveal())
@@ -63,7 +63,7 @@ func (d *Database) connect(ctx context.Context, node, name string, do func(*pgx.
 		}
 		u.Host = node
 		q := u.Query()
-		q.Del("host") // a socket's folder
+		q.Del("host") // the folder of a socket
 		q.Del("port")
 		u.RawQuery = q.Encode()
 		if cfg, err = pgx.ParseConfig(u.String()); err != nil {
@@ -83,10 +83,10 @@ func (d *Database) connect(ctx context.Context, node, name string, do func(*pgx.
 	return do(conn)
 }
 
-// facts are what the coordinator knows of the database.
+// facts holds properties of the database on the coordinator.
 type facts struct {
 	name, owner string
-	citus       bool // the extension is there
+	citus       bool // the extension is installed
 }
 
 func look(ctx context.Context, conn *pgx.Conn) (f facts, err error) {
@@ -101,8 +101,8 @@ func look(ctx context.Context, conn *pgx.Conn) (f facts, err error) {
 	return f, err
 }
 
-// Prepare makes the roles and the database on every worker, Citus in it, and the nodes known to each
-// other. It may be repeated.
+// Prepare creates the roles, the database and the extension on every worker, and registers the nodes with each other.
+// Repeating it does no harm.
 func (d *Database) Prepare(ctx context.Context) error {
 	if len(d.Workers) == 0 {
 		return errors.New("no worker is named")
@@ -132,7 +132,7 @@ func (d *Database) Prepare(ctx context.Context) error {
 		if _, err := conn.Exec(ctx, `SELECT citus_set_coordinator_host($1, $2)`, host, port); err != nil {
 			return fmt.Errorf("register the coordinator: %w", err)
 		}
-		// Or roles' settings for other databases would be set there, too, where these are not.
+		// Otherwise Citus would copy the roles' settings for other databases, which do not exist on the workers.
 		if _, err := conn.Exec(ctx, `SET citus.enable_alter_role_set_propagation = off`); err != nil {
 			return err
 		}
@@ -174,11 +174,11 @@ func (d *Database) prepareWorker(ctx context.Context, worker string, f facts, ro
 	})
 }
 
-// role is one that owns something in the database or may do something there.
+// role is a role that owns an object in the database or has a grant there.
 type role struct {
 	name     string
 	login    bool
-	verifier *string // of its password, as the server keeps it
+	verifier *string // the stored verifier of its password
 }
 
 func rolesOf(ctx context.Context, conn *pgx.Conn) ([]role, error) {
@@ -202,7 +202,7 @@ func rolesOf(ctx context.Context, conn *pgx.Conn) ([]role, error) {
 	})
 }
 
-// ensure makes the role if it is not there.
+// ensure creates the role if it is missing.
 func (r role) ensure(ctx context.Context, conn *pgx.Conn) error {
 	var there bool
 	err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, r.name).Scan(&there)

@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Distribute copies every table of projects to the workers and switches over, in one transaction that is
-// undone when anything is other than it was: rows and a checksum of all of them are compared before
-// it is committed. Writes wait meanwhile. Tables that are distributed already are left as they are.
+// Distribute copies every table of projects to the workers and switches over, in one transaction. Before the commit, it
+// compares the number of rows and a checksum of each table, and rolls back on a difference. Writes wait meanwhile. Tables
+// that are already distributed stay unchanged.
 func (d *Database) Distribute(ctx context.Context) ([]Table, error) {
 	return d.change(ctx, false, func(ctx context.Context, tx pgx.Tx, list []table) error {
 		with := "none"
@@ -28,9 +28,9 @@ func (d *Database) Distribute(ctx context.Context) ([]Table, error) {
 	})
 }
 
-// Undo brings every distributed table back to the coordinator in one transaction, what was written since
-// with it, and compares as [Database.Distribute] does. Then the nodes forget each other. Who
-// reads or writes waits for the transaction. The databases on the workers stay, without tables.
+// Undo moves every distributed table back to the coordinator in one transaction, including later rows, and compares them
+// like [Database.Distribute]. Reads and writes wait for the transaction. Then it removes the nodes from each other. The
+// databases on the workers stay, without tables.
 func (d *Database) Undo(ctx context.Context) ([]Table, error) {
 	done, err := d.change(ctx, true, func(ctx context.Context, tx pgx.Tx, list []table) error {
 		for _, t := range list {
@@ -58,8 +58,8 @@ func (d *Database) Undo(ctx context.Context) ([]Table, error) {
 	return done, err
 }
 
-// Finish gives the room back that the tables took on the coordinator before they were distributed. There is
-// no way back after it but [Database.Undo]'s, which copies all of it again.
+// Finish frees the space that the tables took on the coordinator before they were distributed. After it, [Database.Undo]
+// has to copy all rows back.
 func (d *Database) Finish(ctx context.Context) error {
 	return d.connect(ctx, "", "", func(conn *pgx.Conn) error {
 		list, err := tablesOf(ctx, conn, true)
@@ -75,11 +75,11 @@ func (d *Database) Finish(ctx context.Context) error {
 	})
 }
 
-// errChanged undoes a change after which not all is as it was.
+// errChanged rolls back a change that altered rows.
 var errChanged = errors.New("rows or their checksum are not what they were; nothing was changed")
 
-// change does something with the tables that are distributed, or are not, and commits when their rows are
-// still what they were.
+// change runs do with the tables that are distributed, or with those that are not, and commits if their rows are
+// unchanged.
 func (d *Database) change(ctx context.Context, distributed bool, do func(context.Context, pgx.Tx, []table) error) (done []Table, err error) {
 	err = d.connect(ctx, "", "", func(conn *pgx.Conn) error {
 		f, err := look(ctx, conn)
@@ -97,7 +97,7 @@ func (d *Database) change(ctx context.Context, distributed bool, do func(context
 			if err != nil || len(list) == 0 {
 				return err
 			}
-			// Who writes has done so, or waits; who reads goes on.
+			// After this lock, all earlier writes are committed, later writes wait, and reads continue.
 			if _, err := tx.Exec(ctx, "LOCK TABLE "+names(list)+" IN EXCLUSIVE MODE"); err != nil {
 				return err
 			}
@@ -128,8 +128,8 @@ func (d *Database) change(ctx context.Context, distributed bool, do func(context
 
 // table is a table of projects.
 type table struct {
-	name    string   // as regclass gives it
-	columns []string // expressions that make text of each column, alike on every machine
+	name    string   // in the form of regclass
+	columns []string // expressions that convert each column to the same text on every machine
 }
 
 func names(list []table) string {
@@ -146,7 +146,7 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// tablesOf lists the tables whose primary key begins with project_id and that are distributed, or are not.
+// tablesOf lists the tables whose primary key begins with project_id: the distributed ones, or the others.
 func tablesOf(ctx context.Context, q querier, distributed bool) ([]table, error) {
 	rows, err := q.Query(ctx, `
 		SELECT c.oid::regclass::text,
@@ -172,13 +172,13 @@ func tablesOf(ctx context.Context, q querier, distributed bool) ([]table, error)
 	})
 }
 
-// sum is what a table holds.
+// sum is the number of rows of a table and the sum of their hashes.
 type sum struct {
 	rows     int64
 	checksum string
 }
 
-// sums counts the rows of tables and adds up a hash of each, so that their order does not matter.
+// sums counts the rows of each table and adds up their hashes, so that the order of rows does not matter.
 func sums(ctx context.Context, q querier, list []table) ([]sum, error) {
 	all := make([]sum, len(list))
 	for i, t := range list {

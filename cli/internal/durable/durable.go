@@ -1,5 +1,5 @@
-// Package durable owns files that are there whole or not at all, whatever is killed when, and the locks
-// that keep two processes from the same one.
+// Package durable writes files atomically: after a crash at any time, a file is complete or missing. It also locks files
+// against other processes.
 package durable
 
 import (
@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// WriteFile puts data in place of path by a rename, on disk when it returns.
+// WriteFile replaces the file at path with data by a rename. The data is on disk when it returns.
 func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -38,7 +38,7 @@ func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
 	return Rename(f.Name(), path)
 }
 
-// Rename renames from to to within one folder, on disk when it returns.
+// Rename renames from to to within one folder. The new name is on disk when it returns.
 func Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
@@ -54,8 +54,8 @@ func Rename(from, to string) error {
 // ErrLocked is in the chain of [Lock]'s error when another process holds the lock.
 var ErrLocked = errors.New("another process holds it")
 
-// Lock takes the file at path for this process, making it if missing, until it is closed or the process
-// ends. The file stays.
+// Lock locks the file at path for this process, until the file is closed or the process ends. It creates the file if it is
+// missing, and leaves it there.
 func Lock(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -73,7 +73,7 @@ func Lock(path string) (*os.File, error) {
 	}
 }
 
-// lock locks f. It is not held, without an error, when path has meanwhile become another file.
+// lock locks f. It reports false, without an error, if path is another file by now.
 func lock(f *os.File, path string) (bool, error) {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

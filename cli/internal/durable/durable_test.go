@@ -40,7 +40,7 @@ func TestLockIsForOne(t *testing.T) {
 	if _, err := Lock(path); !errors.Is(err, ErrLocked) {
 		t.Errorf("a second lock: %v, want ErrLocked", err)
 	}
-	// Who renames the file away frees the name, not the file.
+	// A rename of the file frees the name. The file itself stays locked.
 	if err := os.Rename(path, path+".done"); err != nil {
 		t.Fatal(err)
 	}

@@ -89,8 +89,8 @@ func readParquet(t *testing.T, b []byte) (names []string, rows []map[string]any)
 	return names, rows
 }
 
-// Flattened exports have the columns of the plain one, and then those of the keys of all entries, also where a type
-// widens in the last one.
+// TestFlattenedEntries checks that a flattened export has the columns of the plain one, followed by those of the keys of
+// all entries. It includes a type that the last entry widens.
 func TestFlattenedEntries(t *testing.T) {
 	data := []string{
 		`{"n":1.50,"wide":1.50,"ok":true,"at":"2024-01-02T03:04:05.5+02:00","contact_id":"x","N":2}`,

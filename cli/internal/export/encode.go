@@ -26,7 +26,7 @@ type encoder interface {
 	append(dst, line []byte) ([]byte, error)
 }
 
-// Kind is what is exported.
+// Kind is the kind of records of an export.
 type Kind string
 
 // The kinds.

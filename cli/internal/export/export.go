@@ -1,9 +1,9 @@
-// Package export writes lists of the API to files or streams. It walks the list by its cursors, page by
-// page; a file grows as FILE.part, with FILE.part.json beside it that says which query it is of and up
-// to where it is settled. A run that was cut, by whatever means, goes on behind the last settled page,
-// and the file is the one that an uncut run would have written of the same data. Parquet, and CSV with
-// columns of entry_data, are made of the whole list: the part is NDJSON then, and is converted when it is
-// whole. [Follow] writes the change feed, which has no end, to a stream.
+// Package export writes lists of the API to files or streams. It follows the cursors of the list, page by page. It writes
+// a file as FILE.part, and records its query and the length of its settled pages in FILE.part.json.
+//
+// An interrupted run continues after the last settled page. It results in the same file as an uninterrupted run over the
+// same data. Parquet, and CSV with columns of entry_data, need the whole list. So their part is NDJSON, which is converted
+// when it is complete. [Follow] writes the endless change feed to a stream.
 package export
 
 import (
@@ -58,16 +58,16 @@ type Options struct {
 	Converted func(records int)
 }
 
-// Result is what was exported.
+// Result counts the exported records and bytes.
 type Result struct {
 	// Records counts records of the list, Bytes those of the file.
 	Records int
 	Bytes   int64
-	// Resumed tells that an earlier run's part was continued.
+	// Resumed reports that the run continued the part of an earlier run.
 	Resumed bool
 }
 
-// Run exports. On an error the part stands, and the same call goes on from there.
+// Run exports. After an error the part stays, and the same call continues it.
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	convert, err := newConversion(&o)
 	if err != nil {
@@ -124,7 +124,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	}
 }
 
-// page writes the page behind at and returns where it ends.
+// page writes the page after at, and returns the mark after it.
 func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark, error) {
 	limit := o.PageSize
 	if o.Query.Limit > 0 {
@@ -206,7 +206,7 @@ func eachLine(r io.Reader, yield func([]byte) error) error {
 	}
 }
 
-// mark is a place in an export up to which it is settled.
+// mark is the position up to which an export is settled.
 type mark struct {
 	Cursor  string `json:"cursor"`
 	Records int    `json:"records"`
@@ -222,9 +222,9 @@ type sink interface {
 	rewind() (io.Writer, error)
 	// settle makes what was written stay, whatever comes.
 	settle(mark) error
-	// finish puts the whole export in place. If convert is set, the export is what it makes of what the sink took.
+	// finish publishes the complete export. If convert is set, it converts the settled records first.
 	finish(convert func(records io.ReadSeeker, to io.Writer) error) error
-	// close gives up what the sink holds. What is settled stays.
+	// close releases the sink's resources. Settled pages stay.
 	close() error
 }
 
@@ -292,7 +292,7 @@ func newSpool(stream io.Writer) (*spool, error) {
 	return &spool{f, stream}, err
 }
 
-// nameless returns a temporary file without a name, so that nothing is left behind.
+// nameless returns a temporary file without a name, which disappears with the process.
 func nameless() (*os.File, error) {
 	f, err := os.CreateTemp("", "lectern-export-*")
 	if err != nil {

@@ -95,7 +95,7 @@ func TestCutAndResumedEqualsUncut(t *testing.T) {
 				if _, err := os.Stat(path); !os.IsNotExist(err) {
 					t.Fatalf("cut at page %d: half an export stands as a whole one", cut)
 				}
-				// What was written behind the last settled page must not stay.
+				// Bytes after the last settled page must not stay.
 				f, err := os.OpenFile(path+".part", os.O_APPEND|os.O_WRONLY, 0)
 				if err != nil {
 					t.Fatal(err)

@@ -45,13 +45,13 @@ type Followed struct {
 // follower is a feed that is written.
 type follower struct {
 	FollowOptions
-	at    place
+	at    position
 	spool *spool
 	file  *os.File // the stream, if it is a regular file
 }
 
-// place is the content of a cursor file.
-type place struct {
+// position is the content of a cursor file.
+type position struct {
 	Feed
 	Cursor string `json:"cursor"`
 	// Size is how long the output was with everything before the cursor, if it is a regular file.
@@ -62,7 +62,7 @@ type place struct {
 // at whatever moment, repeats its last page and leaves nothing out. If the output then ends within a line, the next
 // run ends that line first.
 func Follow(ctx context.Context, o FollowOptions) (done Followed, err error) {
-	f := &follower{FollowOptions: o, at: place{Feed: o.Feed}}
+	f := &follower{FollowOptions: o, at: position{Feed: o.Feed}}
 	if o.CursorFile != "" {
 		lock, err := durable.Lock(o.CursorFile + ".lock")
 		if errors.Is(err, durable.ErrLocked) {
@@ -96,7 +96,7 @@ func Follow(ctx context.Context, o FollowOptions) (done Followed, err error) {
 	}
 }
 
-// readCursor reads the place where an earlier run ended.
+// readCursor reads the position at which an earlier run ended.
 func (f *follower) readCursor() error {
 	b, err := os.ReadFile(f.CursorFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +105,7 @@ func (f *follower) readCursor() error {
 	if err != nil {
 		return err
 	}
-	var found place
+	var found position
 	if err := json.Unmarshal(b, &found); err != nil || found.Cursor == "" {
 		return fmt.Errorf("%s is no cursor file: name another one", f.CursorFile)
 	}
@@ -184,8 +184,8 @@ func (f *follower) page(ctx context.Context, done *Followed) (current bool, err 
 	return current, f.keep(next)
 }
 
-// keep notes where the output is, after it is on disk.
-func (f *follower) keep(next place) error {
+// keep writes the cursor file, after the output is on disk.
+func (f *follower) keep(next position) error {
 	if f.file != nil {
 		if err := f.file.Sync(); err != nil {
 			return err

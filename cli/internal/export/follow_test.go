@@ -45,7 +45,7 @@ func contentOf(t *testing.T, path string) string {
 	return string(b)
 }
 
-// What a kill can leave between two writes, and what the next run makes of it.
+// TestFollowAfterAKill checks that the next run repairs the states that a kill can leave between two writes.
 func TestFollowAfterAKill(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -21,7 +21,7 @@ type part struct {
 	query Query
 }
 
-// progress is what FILE.part.json holds.
+// progress is the content of FILE.part.json.
 type progress struct {
 	Query Query `json:"query"`
 	mark

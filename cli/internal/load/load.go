@@ -53,7 +53,7 @@ type Options struct {
 	Rejected func(file string, line int, code, message string)
 }
 
-// Summary is what became of the records.
+// Summary counts the results of the records.
 type Summary struct {
 	Stored   int `json:"stored"`
 	Existing int `json:"existing"`
@@ -134,7 +134,7 @@ func (l *loader) begin() error {
 	if err != nil {
 		return err
 	}
-	// Rejects behind the last acknowledged batch will come again.
+	// Rejects after the last acknowledged batch will occur again.
 	if err := f.Truncate(l.state.RejectsBytes); err != nil {
 		return errors.Join(err, f.Close())
 	}

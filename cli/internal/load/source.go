@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/csvrow"
 )
 
-// Format is how records stand in a file.
+// Format is the format of the records in a file.
 type Format string
 
 // The formats. Auto looks at the file's first byte: an object's brace is NDJSON, anything else CSV.
@@ -191,8 +191,8 @@ type rejection struct {
 	Base64 []byte `json:"record_base64,omitempty"`
 }
 
-// rejectionOf describes a rejected line as it stood in the file. A line that was too long to hold has
-// neither text nor bytes.
+// rejectionOf describes a rejected line with its text in the file. A line that was too long to hold has neither text nor
+// bytes.
 func rejectionOf(file string, line int, raw []byte, code, message string) rejection {
 	r := rejection{File: file, Line: line, Code: code, Message: message}
 	if raw == nil {

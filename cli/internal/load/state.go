@@ -15,8 +15,8 @@ type state struct {
 	// Target and Files say which import this is.
 	Target string   `json:"target"`
 	Files  []string `json:"files"`
-	// File is the index of the file that was being read, Offset and Line where the next read begins and
-	// SHA256 that of its bytes up to there.
+	// File is the index of the current file. Offset and Line are the position of the next read, and SHA256 is the hash of
+	// the bytes before it.
 	File   int    `json:"file"`
 	Offset int64  `json:"offset"`
 	Line   int    `json:"line"`
@@ -28,7 +28,7 @@ type state struct {
 	Summary
 }
 
-// errOtherImport is what a state of another import is refused with.
+// errOtherImport refuses the state of another import.
 var errOtherImport = errors.New("is of another import")
 
 // readState returns the state at path, and whether there is one.

@@ -1,17 +1,20 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
-	"github.com/lectern-dev/lectern/cli/internal/edge"
+	edge "github.com/lectern-dev/lectern/services/edge/app"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/routes"
-	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
 // startEdges serves the public and the internal paths of the services.
@@ -20,22 +23,52 @@ func (r *run) startEdges(ctx context.Context, public, internal net.Listener, add
 	if err != nil {
 		return err
 	}
-	var cfg telemetry.Config
+	var outside, inside []string
+	for name, a := range addresses {
+		outside = append(outside, string(name)+"="+a.public)
+		inside = append(inside, string(name)+"="+a.internal)
+	}
+	own := maps.Clone(environ)
+	own["DRAIN_TIMEOUT"] = finishWithin.String()
+	own["EDGE_SERVICES"] = strings.Join(inside, ",")
+	own["EDGE_ANSWER_TIMEOUT"] = "0s" // a purge may take any time
+	if err := r.startEdge(ctx, "internal edge", internal, routes.Internal(), own, out); err != nil {
+		return err
+	}
+	own["EDGE_SERVICES"] = strings.Join(outside, ",")
+	delete(own, "EDGE_ANSWER_TIMEOUT")
+	return r.startEdge(ctx, "edge", public, routes.Outside(), own, out)
+}
+
+// startEdge serves the paths of a table on l, and returns when it does.
+func (r *run) startEdge(ctx context.Context, name string, l net.Listener, table routes.Table, environ map[string]string, log io.Writer) error {
+	var cfg edge.Config
 	if err := config.Load(&cfg, environ); err != nil {
 		return err
 	}
-	tel, err := telemetry.Start(ctx, telemetry.Options{Service: "edge", Config: cfg, LogOutput: out})
-	if err != nil {
+	cfg.Routes, cfg.LogOutput = table, log
+	ready := make(chan struct{})
+	cfg.HTTP.Public, cfg.HTTP.Ready = l, func(net.Addr, net.Addr) { close(ready) }
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		// Requests that do not end in time are cut. That is no fault of a run that was told to stop.
+		if err := edge.Run(running, cfg); running.Err() == nil {
+			r.fail(fmt.Errorf("%s: %w", name, cmp.Or(err, errors.New("it ended"))))
+		}
+	}()
+	r.parts.Add(func(context.Context) error {
+		stop()
+		<-ended
+		return nil
+	})
+	select {
+	case <-ready:
+		return nil
+	case err := <-r.failed:
 		return err
 	}
-	r.parts.Add(tel.Shutdown)
-	outside, inside := map[routes.Service]string{}, map[routes.Service]string{}
-	for name, a := range addresses {
-		outside[name], inside[name] = a.public, a.internal
-	}
-	r.serve("internal edge", internal, edge.New(edge.Options{Name: "edge", Routes: routes.Internal(), Addresses: inside, Telemetry: tel}))
-	r.serve("edge", public, edge.New(edge.Options{Name: "edge", Routes: routes.Outside(), Addresses: outside, Telemetry: tel}))
-	return nil
 }
 
 // finishWithin is how long running requests may take when the run stops.

@@ -218,7 +218,7 @@ func (r *run) environ(auth database, redisURL string) map[string]string {
 	for name, value := range r.Environ {
 		name, isFile := strings.CutSuffix(name, "_FILE")
 		decided := strings.HasSuffix(name, "DATABASE_URL") || strings.HasSuffix(name, "_API_KEYS") ||
-			strings.HasPrefix(name, "LISTEN_") || name == "TRUSTED_PROXIES" || name == "REDIS_URL" || name == "MIGRATE_ON_START" || name == "PROXY_MANIFESTS"
+			strings.HasPrefix(name, "LISTEN_") || strings.HasPrefix(name, "EDGE_") || name == "TRUSTED_PROXIES" || name == "REDIS_URL" || name == "MIGRATE_ON_START" || name == "PROXY_MANIFESTS"
 		if decided {
 			continue
 		}
@@ -240,7 +240,7 @@ func (r *run) environ(auth database, redisURL string) map[string]string {
 		"ADMIN_API_KEYS":            "local=" + r.state.AdminKey,
 		"LISTEN_PUBLIC":             "127.0.0.1:0",
 		"LISTEN_INTERNAL":           "127.0.0.1:0",
-		"TRUSTED_PROXIES":           "127.0.0.1/32",
+		"EDGE_KEYS":                 rand.Text(),
 		"DRAIN_DELAY":               "0s",
 		"DRAIN_TIMEOUT":             "5s",
 	} {

@@ -58,7 +58,7 @@ func (l *lake) mustSync(t *testing.T) replicate.Progress {
 	return p
 }
 
-// manifest is what a reader of a copy needs of manifest.json.
+// manifest has the fields of manifest.json that a reader of a copy needs.
 type manifest struct {
 	Cursor          string
 	ColumnList      []columns.Column `json:"column_list"`
@@ -214,7 +214,7 @@ func TestFilesKilled(t *testing.T) {
 		}
 	}
 	t.Logf("%d runs were cut", cut)
-	// What a process leaves that is killed between its files and the manifest, and within a file.
+	// These files remain of a process that is killed before it writes the manifest, or within a file.
 	for _, name := range []string{"entries/00000000000000000001-0123456789abcdef.parquet", "events/.00000000000000000001-0123456789abcdef.parquet.123"} {
 		if err := os.WriteFile(filepath.Join(l.path, name), []byte("cut"), 0o600); err != nil {
 			t.Fatal(err)

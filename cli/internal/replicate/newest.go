@@ -6,7 +6,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Newest is what a batch leaves: the last state of each record. A destination that keeps one row a record applies the
+// Newest is the result of a batch: the last state of each record. A destination with one row for each record applies the
 // removals first, to rows with smaller numbers, and then the entries and events.
 type Newest struct {
 	Removals, Entries, Events []client.Change

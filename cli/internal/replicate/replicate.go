@@ -1,7 +1,6 @@
 // Package replicate keeps a copy of a project's entries and events in step with the project's change feed. It reads
-// the feed page by page, gathers changes into batches, and hands each batch to a [Destination], which commits the
-// batch together with the position after it. So a copy is exact, whatever is killed: the next run goes on from the
-// position that the destination holds.
+// the feed page by page and gathers changes into batches. A [Destination] commits each batch together with the position
+// after it. So a copy is exact even if a process is killed: the next run continues from the destination's position.
 package replicate
 
 import (

@@ -1,6 +1,6 @@
-// Package thirdparty is somebody else's API for trying out the credential proxy: it answers every request
-// with what it received. Beside the headers it gives the SHA-256 of each, which tells that a credential arrived
-// even where the proxy has taken it out of the answer. It keeps nothing and logs nothing.
+// Package thirdparty is an API for trying out the credential proxy. It answers every request with the request that it
+// received, and with the SHA-256 of each header. The hash proves that a credential arrived, although the proxy removes the
+// credential from the answer. It stores nothing and logs nothing.
 package thirdparty
 
 import (
@@ -41,7 +41,7 @@ func answer(w http.ResponseWriter, r *http.Request) {
 	body := beginning{}
 	n, err := io.Copy(io.MultiWriter(sum, &body), r.Body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // whoever sent half a body is gone
+		panic(http.ErrAbortHandler) // the client disconnected within its body
 	}
 	got := Received{
 		Method: r.Method, Target: r.RequestURI, Host: r.Host, Headers: map[string]string{}, SHA256: map[string]string{},

@@ -33,10 +33,9 @@ const defaultWaitSeconds = 30;
 /**
  * Client reads one deployment of the API.
  *
- * Requests that the server wants repeated later (429, 503), that a gateway failed (502, 504) or whose connection broke
- * are sent again within the bounds of Retry. When a page of a list breaks in its middle, the client asks for that page
- * again and leaves out the records that it handed out already in the same wording. So a record that does not change
- * comes exactly once.
+ * The client retries a request if the server asks for that (429, 503), a gateway fails (502, 504), or the connection
+ * breaks. Retry bounds the attempts. If a page of a list breaks off, the client requests that page again. It skips the
+ * records that it has already returned with the same content. So it returns an unchanged record exactly once.
  */
 export class Client {
   readonly #transport: Transport;
@@ -66,17 +65,17 @@ export class Client {
   }
 
   /**
-   * changes follows the project's change feed, page by page: apply a page, then keep its nextCursor. It goes on until
-   * the signal aborts, the consumer stops, or an error ends it; with a wait of 0, until the reader is current. A page
-   * comes whole or not at all.
+   * changes follows the project's change feed, page by page. Apply each page, then store its nextCursor. The iteration
+   * ends when the signal aborts, the consumer stops, or an error occurs. With a wait of 0, it also ends when the reader
+   * is current. It returns only complete pages.
    */
   changes(projectId: string, query: ChangeQuery = {}, options: RequestOptions = {}): AsyncIterable<ChangePage> {
     return this.#follow(path("projects", projectId, "entries-changes"), query, options);
   }
 
   /**
-   * changesCursor returns the cursor after the project's newest change. It reads no changes: a reader that follows the
-   * feed from there gets what happens from now on. limit is how many changes one request passes over. Default: 1,000,000.
+   * changesCursor returns the cursor after the project's newest change, without reading the changes. A reader that
+   * follows the feed from there gets all later changes. limit is how many changes one request skips. Default: 1,000,000.
    */
   async changesCursor(projectId: string, query: Pick<ChangeQuery, "types" | "limit"> = {}, { signal }: RequestOptions = {}): Promise<string> {
     const { limit = greatestPageSize, types = [] } = query;
@@ -150,8 +149,8 @@ export class Client {
     const { limit = Infinity, pageSize = defaultPageSize, cursor: start, ...filters } = query;
     checkPageSize("pageSize", pageSize);
     if (!(limit >= 0)) throw new RangeError(`limit ${limit}: want 0 or more`);
-    // The texts of the records that the current page has given, and of those that a page gave before it broke, by how
-    // often. The latter outlive their page, since its second answer may end earlier in the list.
+    // given holds the texts of the records that the current page has returned. repeated holds those that a page returned
+    // before it broke, with their counts. It outlives its page, because the second answer may end earlier in the list.
     let given: string[] = [];
     const repeated = new Map<string, number>();
     let left = limit;
@@ -187,7 +186,7 @@ export class Client {
         } catch (error) {
           for (const line of given) repeated.set(line, (repeated.get(line) ?? 0) + 1);
           given = [];
-          // Attempts are counted from the last one that brought a record.
+          // An attempt that returned a record resets the count.
           if (progress) failed = this.#transport.retries(signal);
           await failed(error);
         }
@@ -234,7 +233,7 @@ export class Client {
   }
 }
 
-/** bodyOf returns the body of an answer. Only an answer without content has none. */
+/** bodyOf returns the body of an answer. It throws for an answer without a body. */
 function bodyOf({ body }: { body: ReadableStream<Uint8Array> | null }): ReadableStream<Uint8Array> {
   if (!body) throw new Error("the server answered without a body");
   return body;
@@ -244,7 +243,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The engine's own message would quote the record.
+    // The message of the JavaScript engine would quote the record.
     throw new Error("the server answered a record that is not JSON");
   }
 }
@@ -255,11 +254,11 @@ function checkPageSize(name: string, size: number): void {
   }
 }
 
-/** path joins escaped segments, so that an identifier may hold slashes. */
+/** path joins escaped segments, so that an identifier may contain slashes. */
 function path(...segments: string[]): string {
   return segments
     .map((segment) => {
-      // fetch resolves these segments, also when they are escaped: the request would go to another path.
+      // fetch resolves these segments even if they are escaped, so the request would go to another path.
       if (segment === "" || segment === "." || segment === "..") {
         throw new TypeError(`identifier "${segment}": it cannot be part of a path`);
       }
@@ -270,7 +269,7 @@ function path(...segments: string[]): string {
 
 type Parameter = string | number | boolean | Date | undefined;
 
-/** search returns the parameters that are set, as the query of an address. */
+/** search returns the query string of the parameters that are set. */
 function search(parameters: Record<string, Parameter>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {

@@ -1,15 +1,15 @@
 import type { ErrorCode } from "./types.js";
 
-/** APIError says that the server refused a request. */
+/** APIError reports that the server refused a request. */
 export class APIError extends Error {
   override readonly name = "APIError";
   /** status is the HTTP status. It is 0 for a redirect in a browser, which hides the status. */
   readonly status: number;
-  /** code names the kind of failure. It is empty when the body was not the API's, as from a gateway in between. */
+  /** code is the error code. It is empty if the body is not from the API but from a gateway, for example. */
   readonly code: ErrorCode | "";
-  /** requestId is the answer's X-Request-Id, by which the operator finds the request. */
+  /** requestId is the answer's X-Request-Id. The operator finds the request by it. */
   readonly requestId: string;
-  /** retryAfterMs is how long the server asked to wait, in milliseconds, if it did. */
+  /** retryAfterMs is the wait that the server asked for, in milliseconds. It is not set if the server asked for none. */
   declare readonly retryAfterMs?: number;
   /** context holds the body's other fields, such as projectId, entryId and parameter. */
   readonly context: Record<string, unknown>;
@@ -33,12 +33,12 @@ export class APIError extends Error {
   }
 }
 
-/** IncompleteError says that an answer was cut off: it must not be taken for the whole. */
+/** IncompleteError reports a truncated answer. The caller must not treat it as complete. */
 export class IncompleteError extends Error {
   override readonly name = "IncompleteError";
 }
 
-/** ConnectionError says that there was no answer at all. */
+/** ConnectionError reports that no answer arrived. */
 export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
 }

@@ -1,13 +1,13 @@
 import { IncompleteError } from "./errors.js";
 
 /**
- * lines yields the lines of a body, all that one chunk completes at a time. It throws an IncompleteError when reading
- * fails, or when the body ends within a line.
+ * lines yields the lines of a body, in groups of those that one chunk completes. It throws an IncompleteError if reading
+ * fails, or if the body ends within a line.
  */
 export async function* lines(body: ReadableStream<Uint8Array>): AsyncGenerator<string[], void, undefined> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
-  // What came of a line that has not ended. Its pieces are joined once, so that a long line takes linear time.
+  // The pieces of an unfinished line. They are joined once, so that a long line takes linear time.
   let pieces: string[] = [];
   try {
     for (;;) {
@@ -34,7 +34,7 @@ export async function* lines(body: ReadableStream<Uint8Array>): AsyncGenerator<s
       throw new IncompleteError("the answer was cut off: it ends within a record");
     }
   } finally {
-    // Closes the connection of an answer that is not read to its end; does nothing after the end.
+    // Closes the connection unless the answer was read to its end.
     reader.cancel().catch(() => {});
   }
 }

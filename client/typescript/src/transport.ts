@@ -1,7 +1,7 @@
 import { APIError, ConnectionError, IncompleteError } from "./errors.js";
 import type { ErrorCode } from "./types.js";
 
-/** ClientOptions says which deployment a client reads, and how. */
+/** ClientOptions configures a client. */
 export interface ClientOptions {
   /** baseURL is an absolute http or https URL, which may have a path. */
   baseURL: string;
@@ -9,33 +9,33 @@ export interface ClientOptions {
   apiKey?: string | undefined;
   /** fetch sends the requests. Default: the global fetch. */
   fetch?: typeof fetch | undefined;
-  /** retry bounds how often and how long a request is tried again. */
+  /** retry bounds the number of attempts of a request and the waits between them. */
   retry?: Partial<Retry> | undefined;
 }
 
-/** Retry bounds how often and how long a request is tried again. */
+/** Retry bounds the number of attempts of a request and the waits between them. */
 export interface Retry {
-  /** attempts is how often a request is sent at most, the first time included. Default: 8. It may be Infinity. */
+  /** attempts bounds the number of attempts, including the first. Default: 8. It may be Infinity. */
   attempts: number;
   /**
-   * baseMs is the wait before the second attempt, where the server names none, in milliseconds. Default: 200. It
-   * doubles with each further attempt up to longestMs; the real wait is a random part of it, at least half.
+   * baseMs is the wait before the second attempt in milliseconds, if the server asks for none. Default: 200. It doubles
+   * with each further attempt up to longestMs. The real wait is random, between half of that and all of it.
    */
   baseMs: number;
-  /** longestMs bounds one wait, in milliseconds. Default: 120,000. When the server asks for a longer one, the request fails at once. */
+  /** longestMs bounds one wait in milliseconds. Default: 120,000. If the server asks for a longer one, the request fails at once. */
   longestMs: number;
-  /** onRetry is told before each wait what failed and how long the wait is. */
+  /** onRetry is called before each wait with the error and the length of the wait. */
   onRetry?: ((error: Error, waitMs: number) => void) | undefined;
 }
 
 /** RequestOptions are the options of one call. */
 export interface RequestOptions {
-  /** signal ends the call with its reason. */
+  /** signal aborts the call, which then throws the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
 const longestErrorBody = 64 << 10;
-// A longer timer of a browser or of Node fires at once.
+// In browsers and Node, a longer timer fires at once.
 const longestTimerMs = 2 ** 31 - 1;
 
 /** Transport sends requests to one deployment. */
@@ -48,13 +48,13 @@ export class Transport {
   constructor(options: ClientOptions) {
     this.#base = checkBase(options.baseURL);
     this.#apiKey = options.apiKey ?? "";
-    // Headers would name the value in its error.
+    // The error of the Headers constructor would quote the key.
     if (!/^[\x21-\x7e]*$/.test(this.#apiKey)) throw new TypeError("apiKey: want printable ASCII without spaces");
     this.#fetch = options.fetch ?? globalThis.fetch.bind(globalThis);
     this.#retry = { attempts: 8, baseMs: 200, longestMs: 120_000, ...options.retry };
   }
 
-  /** send sends a GET once, or another method. It returns a successful answer and throws any other. */
+  /** send sends a request once, without retries. It returns a successful answer, and throws an error for any other. */
   async send(target: string, accept: string, signal: AbortSignal | undefined, method = "GET"): Promise<Response> {
     const headers: Record<string, string> = { Accept: accept };
     if (this.#apiKey !== "") headers["X-Api-Key"] = this.#apiKey;
@@ -65,7 +65,7 @@ export class Transport {
         method,
         headers,
         signal: signal ?? null,
-        // A redirect would carry the key to another host.
+        // A redirect would send the key to another host.
         redirect: "manual",
         credentials: "omit",
         cache: "no-store",
@@ -85,8 +85,8 @@ export class Transport {
   }
 
   /**
-   * retries returns a function that is called with each error of a request. It waits for as long as is due before the
-   * next attempt, or throws: the signal's reason, or the error when there is no further attempt.
+   * retries returns a function to call with each error of a request. The function waits until the next attempt. It throws
+   * the error if there is no further attempt, or the signal's reason if the signal aborts.
    */
   retries(signal: AbortSignal | undefined): (error: unknown) => Promise<void> {
     let attempt = 0;
@@ -100,7 +100,7 @@ export class Transport {
     };
   }
 
-  /** #wait returns how long to wait before the next attempt; undefined if there is none. */
+  /** #wait returns the wait before the next attempt in milliseconds, undefined if there is no further attempt. */
   #wait(error: unknown, attempt: number): number | undefined {
     const { attempts, baseMs, longestMs } = this.#retry;
     if (attempt >= attempts) return undefined;
@@ -109,7 +109,7 @@ export class Transport {
       if (![429, 502, 503, 504].includes(error.status)) return undefined;
       const asked = error.retryAfterMs ?? 0;
       if (asked > longestMs) return undefined;
-      // Clients that were sent away together must not come back together.
+      // Clients that failed at the same time must not retry at the same time.
       if (asked > 0) return asked + Math.random() * Math.min(backoff, asked);
     } else if (error instanceof ConnectionError) {
       if (isLasting(error)) return undefined;
@@ -130,7 +130,7 @@ export class Transport {
         return new APIError(error.message, { status, code: error.code, requestId, retryAfterMs, context });
       }
     } catch {
-      // The body is not the API's: the status says what there is to say.
+      // The body is not from the API, so the status is all there is to report.
     }
     let message = `the server answered ${`${status} ${response.statusText}`.trim()}`;
     if (response.type === "opaqueredirect" || (status >= 300 && status < 400)) {
@@ -140,13 +140,13 @@ export class Transport {
     return new APIError(this.#redact(message), { status, requestId, retryAfterMs });
   }
 
-  /** #redact takes the key out of a text that others wrote. */
+  /** #redact removes the key from a text of another program. */
   #redact(text: string): string {
     return this.#apiKey === "" ? text : text.replaceAll(this.#apiKey, "[redacted]");
   }
 }
 
-/** sleep waits for that many milliseconds. It throws the signal's reason when the signal aborts. */
+/** sleep waits for ms milliseconds. It throws the signal's reason if the signal aborts. */
 export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
@@ -162,7 +162,7 @@ export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void
   });
 }
 
-/** retryAfter reads the header of that name (RFC 9110, section 10.2.3), seconds or a date, as milliseconds. */
+/** retryAfter parses the value of Retry-After (RFC 9110, section 10.2.3), seconds or a date, and returns milliseconds. */
 export function retryAfter(header: string | null): number | undefined {
   if (header === null || header.trim() === "") return undefined;
   const ms = /^\s*\d+\s*$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
@@ -186,19 +186,19 @@ function checkBase(baseURL: string): string {
   return (url.origin + url.pathname).replace(/\/+$/, "");
 }
 
-/** isLasting reports whether another attempt meets the same error. Only Node says so: the name is unknown, or the certificate wrong. */
+/** isLasting reports whether another attempt would fail too: the name is unknown, or the certificate is invalid. Only Node tells. */
 function isLasting(error: ConnectionError): boolean {
   const code = codeOf((error.cause as Error | undefined)?.cause);
   return code === "ENOTFOUND" || /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_INVALID_URL/.test(code);
 }
 
-/** codeOf returns the code that Node gives to errors of the network. */
+/** codeOf returns Node's code of a network error. */
 function codeOf(error: unknown): string {
   const code = (error as { code?: unknown } | undefined)?.code;
   return typeof code === "string" ? code : "";
 }
 
-/** readStart reads the start of a body as text; what there is of it, if it breaks off. */
+/** readStart returns the beginning of a body as text. If the body breaks off, it returns the part that arrived. */
 async function readStart(response: Response): Promise<string> {
   if (!response.body) return "";
   const reader = response.body.getReader();
@@ -211,7 +211,7 @@ async function readStart(response: Response): Promise<string> {
       text += decoder.decode(value, { stream: true });
     }
   } catch {
-    // A broken body of an error is no error of its own.
+    // The answer is an error already, so its broken body is not reported.
   }
   reader.cancel().catch(() => {});
   return text;

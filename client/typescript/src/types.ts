@@ -20,19 +20,19 @@ export type StatusChange = Schemas["ExperimentStatusChange"];
 export type Project = Schemas["Project"];
 export type ErrorCode = Schemas["ErrorCode"];
 
-/** Paging says how a list is read. */
+/** Paging controls the iteration over a list. */
 export interface Paging {
-  /** limit is the greatest number of records in all. Default: all that there are. */
+  /** limit bounds the number of records. Default: no limit. */
   limit?: number | undefined;
   /** pageSize is how many records one request asks for, 1 to 1,000,000. Default: 1,000. The text of one page is kept in memory. */
   pageSize?: number | undefined;
-  /** cursor starts where an earlier page of the same query ended. */
+  /** cursor continues after an earlier page of the same query. */
   cursor?: string | undefined;
 }
 
 type ParametersOf<Operation extends keyof operations> = NonNullable<operations[Operation]["parameters"]["query"]>;
 
-/** Filters are the parameters of an operation, as the API names them. A time may also be a Date. */
+/** Filters are the parameters of an operation, by their names in the API. A time may also be a Date. */
 type Filters<Operation extends keyof operations> = {
   [Name in Exclude<keyof ParametersOf<Operation>, keyof Paging>]?:
     | ParametersOf<Operation>[Name]
@@ -44,7 +44,7 @@ type Filters<Operation extends keyof operations> = {
 export interface EntryQuery extends Paging, Filters<"listEntries"> {}
 /** EventQuery selects events of one entry. */
 export interface EventQuery extends Paging, Filters<"listEntryEvents"> {}
-/** PageViewQuery selects the entries whose page views are read. */
+/** PageViewQuery selects entries for a list of page views. */
 export interface PageViewQuery extends Paging, Filters<"listEntriesPageViews"> {}
 /** EmbeddableQuery selects embeddables. */
 export interface EmbeddableQuery extends Paging, Filters<"listEmbeddables"> {}
@@ -60,24 +60,24 @@ export type ChangeType = Change["change"];
 export interface ChangeQuery {
   /** cursor is the nextCursor of an earlier page of the same project and types. Default: the beginning. */
   cursor?: string | undefined;
-  /** limit is the greatest number of changes in one page, 1 to 1,000,000. Default: 1,000. */
+  /** limit bounds the number of changes in one page, 1 to 1,000,000. Default: 1,000. */
   limit?: number | undefined;
-  /** types are the types to read. Default: all. A cursor is good for the same types only. */
+  /** types are the types to read. Default: all. A cursor is only valid for the same types. */
   types?: readonly ChangeType[] | undefined;
   /**
-   * wait is for how many seconds an empty answer waits for a change, at most 60. Default: 30. With 0, the feed ends
-   * after the first page that is current.
+   * wait is how many seconds the server waits for a change before it answers with an empty page, at most 60. Default: 30.
+   * With 0, the feed ends after the first page that is current.
    */
   wait?: number | undefined;
 }
 
 /** ChangePage is one page of a change feed. */
 export interface ChangePage {
-  /** changes may be empty, also when the reader is not current. */
+  /** changes may be empty even if the reader is not current. */
   changes: Change[];
   /** nextCursor continues after this page. It never expires. */
   nextCursor: string;
-  /** current reports that the reader has all changes that there are. */
+  /** current reports that the reader has all existing changes. */
   current: boolean;
   /** lastSeq is the number of the project's newest change; 0 for none. */
   lastSeq: number;

@@ -1,4 +1,4 @@
-// Runs in a page: reads as a program in a browser does, and sends what it got to the test.
+// Runs in a page: reads like a program in a browser, and sends the results to the test.
 import { Client } from "/dist/index.js";
 
 const retries = [];

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import http from "node:http";
 
-/** serve starts a server that answers by handle and is closed after the test t. It notes the address of each request. */
+/** serve starts a server that answers with handle and closes after the test t. It records the URL of each request. */
 export async function serve(t, handle) {
   const requests = [];
   const server = http.createServer((request, response) => {
@@ -17,16 +17,16 @@ export async function serve(t, handle) {
   return { url: `http://127.0.0.1:${server.address().port}`, requests };
 }
 
-/** entry is a record with what a test tells apart. */
+/** entry returns a record with the fields that the tests compare. */
 export const entry = (n, data = "") => ({ entry_id: `en_${n}`, entry_data: data });
 
-/** entries are those of the numbers from first to before end. */
+/** entries returns the entries with the numbers from first to end - 1. */
 export const entries = (first, end) => Array.from({ length: end - first }, (_, i) => entry(first + i));
 
-/** text is a page as the server sends it. */
+/** text returns a page as the server sends it. */
 export const text = (records) => records.map((record) => `${JSON.stringify(record)}\n`).join("");
 
-/** page answers with records, whole. */
+/** page answers with a complete page of records. */
 export function page(response, records, headers = {}) {
   response.writeHead(200, { "Content-Type": "application/x-ndjson", ...headers });
   response.end(text(records));
@@ -38,7 +38,7 @@ export function cut(response, bytes, headers = {}) {
   response.write(bytes, () => setTimeout(() => response.destroy(), 20));
 }
 
-/** refuse answers with an error as the API words it. */
+/** refuse answers with an error in the format of the API. */
 export function refuse(response, status, code, headers = {}, context = {}) {
   response.writeHead(status, { "Content-Type": "application/json", "X-Request-Id": "req_1", ...headers });
   response.end(JSON.stringify({ error: { code, message: `It is ${code}.` }, ...context }));

@@ -41,8 +41,8 @@ test("a page that breaks in its middle neither loses nor doubles a record", asyn
 });
 
 test("a page that changed before it came again gives unchanged records once, and changed ones as they are now", async (t) => {
-  // The first answer breaks after 998 of 1,000 records. Then 3 new ones push others to the next page; one has changed;
-  // two records have the same text.
+  // The first answer breaks after 998 of 1,000 records. Then 3 new records push others to the next page, and one record
+  // has changed. Two records have the same text.
   const twin = entry("twin");
   const first = [twin, twin, ...entries(2, 1000)];
   const changed = entry(5, "changed");

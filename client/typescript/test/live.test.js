@@ -44,7 +44,7 @@ describe("a local run", { timeout: 120_000 }, () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** curl returns the records of an address as another program reads them. */
+  /** curl returns the records of a URL, read by another program. */
   async function curl(address) {
     const { stdout } = await run("curl", ["-sf", "-H", `X-Api-Key: ${key}`, "-H", "Accept: application/x-ndjson", url + address], { maxBuffer: 1 << 30 });
     return stdout.trimEnd().split("\n").map((line) => JSON.parse(line));

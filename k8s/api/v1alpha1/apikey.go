@@ -4,16 +4,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Scope is one thing that an API key may be used for.
+// Scope is a permission of an API key.
 //
 // +kubebuilder:validation:Enum="entries:read";"embeddables:read";"experiments:read";"proxy:use"
 type Scope string
 
-// APIKeySpec is what is wanted of an API key.
+// APIKeySpec is the desired state of an API key.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.secret) && has(self.secret.name)) == (has(oldSelf.secret) && has(oldSelf.secret.name)) && (!(has(self.secret) && has(self.secret.name)) || self.secret.name == oldSelf.secret.name)",message="secret.name is immutable: make another APIKey for another Secret"
 type APIKeySpec struct {
-	// project is the id of the project that the key is for. It never changes.
+	// project is the id of the key's project. It is immutable.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -22,8 +22,8 @@ type APIKeySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="project is immutable: make another APIKey for another project"
 	Project string `json:"project"`
 
-	// scopes are what the key may be used for: entries:read, embeddables:read, experiments:read, proxy:use. Not
-	// set: reading all, and not the proxy. Other scopes hold for the keys that are there, within a second.
+	// scopes are the permissions of the key: entries:read, embeddables:read, experiments:read, proxy:use. Not set: all
+	// except proxy:use. A change also applies to the existing keys of this object, within a second.
 	//
 	// +optional
 	// +listType=set
@@ -32,32 +32,32 @@ type APIKeySpec struct {
 	// +kubebuilder:validation:MaxItems=4
 	Scopes []Scope `json:"scopes,omitempty"`
 
-	// expiresAt is the moment from which no key of this object works. Not set: never.
+	// expiresAt is the time from which no key of this object is valid. Not set: never.
 	//
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 
-	// rate is how many requests a second the key may make, up to a million. Not set: the services' default (RATE_LIMIT).
+	// rate limits the key's requests a second, up to a million. Not set: the services' default (RATE_LIMIT).
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	Rate int32 `json:"rate,omitempty"`
 
-	// rotation replaces the key by schedule. Not set: it is replaced only when that is asked for, by the
-	// annotation lectern.dev/rotate, or when its Secret is deleted or edited.
+	// rotation replaces the key on a schedule. Not set: the operator replaces it only if the annotation
+	// lectern.dev/rotate asks for that, or if its Secret is deleted or edited.
 	//
 	// +optional
 	Rotation *APIKeyRotation `json:"rotation,omitempty"`
 
-	// secret says where the key is put.
+	// secret is the Secret that receives the key.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	Secret APIKeySecret `json:"secret,omitzero"`
 
-	// url is the address of the API that is put beside the key. Not set: the operator's PUBLIC_URL, and nothing
-	// when that is not set either.
+	// url is the address of the API, which the Secret holds beside the key. Not set: the operator's PUBLIC_URL, or no
+	// address if that is not set either.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
@@ -65,11 +65,11 @@ type APIKeySpec struct {
 	URL string `json:"url,omitempty"`
 }
 
-// APIKeyRotation says how often a key is replaced.
+// APIKeyRotation is the schedule by which a key is replaced.
 //
 // +kubebuilder:validation:XValidation:rule="!self.every.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') || !self.overlap.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') || duration(self.overlap) < duration(self.every)",message="overlap is shorter than every"
 type APIKeyRotation struct {
-	// every is how long a key is the one in the Secret, from 1m to 87600h (ten years): "720h".
+	// every is how long a key stays in the Secret until it is replaced, from 1m to 87600h (ten years), such as "720h".
 	//
 	// +required
 	// +kubebuilder:validation:Type=string
@@ -77,8 +77,8 @@ type APIKeyRotation struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('87600h')",message="every is a duration from 1m to 87600h in h, m, s or ms, such as 720h for 30 days",messageExpression="'every is ' + self + '; allowed: a duration from 1m to 87600h in h, m, s or ms, such as 720h for 30 days'"
 	Every metav1.Duration `json:"every"`
 
-	// overlap is how long the key before it goes on working once it is replaced, from 0s to just under every.
-	// It is the time that consumers have to read the Secret again.
+	// overlap is how long the previous key stays valid after its replacement, from 0s to just under every. Consumers
+	// must read the Secret again within this time.
 	//
 	// +optional
 	// +kubebuilder:default="1h"
@@ -88,10 +88,10 @@ type APIKeyRotation struct {
 	Overlap metav1.Duration `json:"overlap,omitempty"`
 }
 
-// APIKeySecret says which Secret a key is put into.
+// APIKeySecret is the Secret that receives a key.
 type APIKeySecret struct {
-	// name is the Secret's name, in the APIKey's namespace. Not set: the APIKey's own name. It never changes. A
-	// Secret of that name that somebody else made is left as it is.
+	// name is the Secret's name, in the APIKey's namespace. Not set: the APIKey's own name. It is immutable. The
+	// operator does not change an existing Secret of that name that it did not create.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -99,18 +99,18 @@ type APIKeySecret struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name,omitempty"`
 
-	// keys are the names under which the Secret holds its values.
+	// keys are the keys of the Secret's data.
 	//
 	// +optional
 	// +kubebuilder:default={apiKey: "api-key", projectId: "project-id", url: "url"}
 	Keys APIKeySecretKeys `json:"keys,omitzero"`
 }
 
-// APIKeySecretKeys name the values in the Secret of an APIKey.
+// APIKeySecretKeys are the keys of the data in the Secret of an APIKey.
 //
 // +kubebuilder:validation:XValidation:rule="self.apiKey != self.projectId && self.apiKey != self.url && self.projectId != self.url",message="apiKey, projectId and url are three different names"
 type APIKeySecretKeys struct {
-	// apiKey holds the key.
+	// apiKey is the key of the API key.
 	//
 	// +optional
 	// +kubebuilder:default=api-key
@@ -119,7 +119,7 @@ type APIKeySecretKeys struct {
 	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
 	APIKey string `json:"apiKey,omitempty"`
 
-	// projectId holds the project's id.
+	// projectId is the key of the project's id.
 	//
 	// +optional
 	// +kubebuilder:default=project-id
@@ -128,7 +128,7 @@ type APIKeySecretKeys struct {
 	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
 	ProjectID string `json:"projectId,omitempty"`
 
-	// url holds the address of the API, where there is one.
+	// url is the key of the API's address, if there is an address.
 	//
 	// +optional
 	// +kubebuilder:default=url
@@ -138,20 +138,19 @@ type APIKeySecretKeys struct {
 	URL string `json:"url,omitempty"`
 }
 
-// APIKeyStatus is what is so of an API key. The key itself stands in its Secret and nowhere else.
+// APIKeyStatus is the observed state of an API key. Only the Secret contains the key itself.
 type APIKeyStatus struct {
-	// observedGeneration is the metadata.generation that this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// keyId names the key that the Secret holds: as it stands in logs and in lectern keys list. It is not the
-	// key.
+	// keyId is the id of the key in the Secret, as in logs and in lectern keys list. It is not the key itself.
 	//
 	// +optional
 	KeyID string `json:"keyId,omitempty"`
 
-	// previousKeyIds name the keys before it that still work, until their overlap is over.
+	// previousKeyIds are the ids of the previous keys that are still valid, until their overlap ends.
 	//
 	// +optional
 	// +listType=atomic
@@ -162,33 +161,33 @@ type APIKeyStatus struct {
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 
-	// issuedAt is when the key was made.
+	// issuedAt is the time at which the key was made.
 	//
 	// +optional
 	IssuedAt *metav1.Time `json:"issuedAt,omitempty"`
 
-	// expiresAt is when the key ceases to work. Not set: never.
+	// expiresAt is the time at which the key expires. Not set: never.
 	//
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 
-	// nextRotationAt is when the key will be replaced by schedule. Not set: it will not.
+	// nextRotationAt is the time of the next scheduled replacement. Not set: none is scheduled.
 	//
 	// +optional
 	NextRotationAt *metav1.Time `json:"nextRotationAt,omitempty"`
 
-	// lastUsedAt is when the key was used last, refreshed a few times a day. Not set: never, as far as is known.
+	// lastUsedAt is the time of the last use of the key, refreshed a few times a day. Not set: no use is known.
 	//
 	// +optional
 	LastUsedAt *metav1.Time `json:"lastUsedAt,omitempty"`
 
-	// rotateHandled is the value of the annotation lectern.dev/rotate that was handled last.
+	// rotateHandled is the last value of the annotation lectern.dev/rotate that the operator handled.
 	//
 	// +optional
 	RotateHandled string `json:"rotateHandled,omitempty"`
 
-	// conditions are what is known of the object: Ready, with a reason of Issued, Pending, SecretNotOwned,
-	// SecretRefused, DatabaseUnavailable, Expired, NotDeclared, NotGranted, Invalid or Deleting.
+	// conditions are the object's conditions: Ready, with a reason of Issued, Pending, SecretNotOwned, SecretRefused,
+	// DatabaseUnavailable, Expired, NotDeclared, NotGranted, Invalid or Deleting.
 	//
 	// +optional
 	// +listType=map
@@ -196,21 +195,21 @@ type APIKeyStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// APIKey is a key for reading one project's data. The operator makes the key, keeps it in a Secret, replaces it
-// by schedule, and revokes it when the object goes.
+// APIKey is a key for reading one project's data. The operator makes the key, stores it in a Secret, replaces it on
+// schedule, and revokes it when the object is deleted.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=apikeys,singular=apikey,shortName=lkey,categories=lectern
 // +kubebuilder:selectablefield:JSONPath=`.spec.project`
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the Secret holds a key that works"
-// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.project`,description="The id of the project that the key is for"
-// +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.status.expiresAt`,description="When the key ceases to work"
-// +kubebuilder:printcolumn:name="Next rotation",type=string,JSONPath=`.status.nextRotationAt`,description="When the key will be replaced"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the Secret holds a valid key"
+// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.project`,description="The id of the key's project"
+// +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.status.expiresAt`,description="When the key expires"
+// +kubebuilder:printcolumn:name="Next rotation",type=string,JSONPath=`.status.nextRotationAt`,description="When the operator will replace the key"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is ready, or is not"
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the object is ready or not"
 // +kubebuilder:printcolumn:name="Secret",type=string,priority=1,JSONPath=`.status.secretName`,description="The Secret that holds the key"
-// +kubebuilder:printcolumn:name="Key ID",type=string,priority=1,JSONPath=`.status.keyId`,description="Names the key in logs and lists"
+// +kubebuilder:printcolumn:name="Key ID",type=string,priority=1,JSONPath=`.status.keyId`,description="The id of the key in logs and lists"
 // +kubebuilder:printcolumn:name="Last used",type=string,priority=1,JSONPath=`.status.lastUsedAt`,description="When the key was used last"
 type APIKey struct {
 	metav1.TypeMeta `json:",inline"`
@@ -220,12 +219,12 @@ type APIKey struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	//
 	// +required
 	Spec APIKeySpec `json:"spec"`
 
-	// status is what is so, written by the operator.
+	// status is the observed state, written by the operator.
 	//
 	// +optional
 	Status APIKeyStatus `json:"status,omitzero"`

@@ -9,18 +9,18 @@ import (
 // +kubebuilder:validation:Enum=header;url;body
 type CredentialPlace string
 
-// The places.
+// The parts of a request.
 const (
 	InHeader CredentialPlace = "header"
 	InURL    CredentialPlace = "url"
 	InBody   CredentialPlace = "body"
 )
 
-// CredentialSpec is a value that requests through the credential proxy may use, and where it may go.
+// CredentialSpec is the desired state of a credential: a value, and the requests that it may be used for.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.headers) || size(self.headers) == 0 || !has(self.places) || size(self.places) == 0 || 'header' in self.places",message="headers has no meaning, because places has no header"
 type CredentialSpec struct {
-	// project is the id of the project whose endpoints may use the credential. It never changes.
+	// project is the id of the project whose endpoints may use the credential. It is immutable.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -38,21 +38,22 @@ type CredentialSpec struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="environment has 1 to 256 bytes of UTF-8"
 	Environment string `json:"environment"`
 
-	// id is what placeholders name, {{ cred_stripe }}: cred_ and 1 to 64 letters, digits, _ or -. It is unique among
-	// the namespace's Credentials of the same project and environment; of two with the same id the older one counts.
-	// An endpoint uses the Credential of its own namespace, or else one of another namespace that is granted to it.
+	// id is the id in placeholders such as {{ cred_stripe }}: cred_ and 1 to 64 letters, digits, _ or -. It must be
+	// unique among the namespace's Credentials of the same project and environment. Of two with the same id, the older
+	// one is in force. An endpoint uses the Credential of its own namespace. If there is none, it uses one of another
+	// namespace that is granted to it.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=69
 	// +kubebuilder:validation:XValidation:rule="self.matches('^cred_[A-Za-z0-9_-]{1,64}$')",message="id is cred_ and 1 to 64 letters, digits, _ or -"
 	ID string `json:"id"`
 
-	// valueFrom says where the value is.
+	// valueFrom refers to the value.
 	//
 	// +required
 	ValueFrom CredentialValueSource `json:"valueFrom"`
 
-	// destinations narrow where the value may go, beside what the endpoint allows. None: they do not.
+	// destinations restrict the targets further than the endpoint does. None: no further restriction.
 	//
 	// +optional
 	// +listType=atomic
@@ -60,15 +61,15 @@ type CredentialSpec struct {
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.pattern) || self.pattern.contains(r'\\Q') || !self.pattern.matches(r'^((\\\\[^/]|\\[[^\\]]*\\]|[^/\\\\\\[])*://)?(\\\\[^/]|\\[[^\\]]*\\]|[^/\\\\\\[])*[.]')",message="the host in a pattern has to match no slash, or the pattern allows other hosts too: write it without . for any character, such as https://[^/]+\\.example\\.com/.*"
 	Destinations []Rule `json:"destinations,omitempty"`
 
-	// places narrow what part of a request may hold the value: header, url, body. None: any.
+	// places restrict the parts of a request that may hold the value: header, url, body. None: any.
 	//
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=3
 	Places []CredentialPlace `json:"places,omitempty"`
 
-	// headers narrow which headers of a request may hold the value, such as Authorization. None: any. With headers
-	// and no places, no other part of a request may hold it.
+	// headers restrict the headers that may hold the value, such as Authorization. None: any. With headers and without
+	// places, no other part of a request may hold it.
 	//
 	// +optional
 	// +listType=atomic
@@ -78,8 +79,7 @@ type CredentialSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[!#$%&'*+.^_|~0-9A-Za-z-]+$`
 	Headers []string `json:"headers,omitempty"`
 
-	// allowedNamespaces are the namespaces, beside this object's own, whose ProxyEndpoints may use the
-	// credential; "*" for all.
+	// allowedNamespaces are further namespaces whose ProxyEndpoints may use the credential; "*" for all.
 	//
 	// +optional
 	// +listType=set
@@ -89,7 +89,7 @@ type CredentialSpec struct {
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
 }
 
-// CredentialValueSource says where a credential's value is.
+// CredentialValueSource refers to a credential's value.
 type CredentialValueSource struct {
 	// secretKeyRef names a key of a Secret in the same namespace.
 	//
@@ -107,7 +107,8 @@ type SecretKeyRef struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name"`
 
-	// key is the key within it. Its value has 1 to 16384 bytes; where answers are scrubbed, at least 8.
+	// key is a key of the Secret's data. Its value has 1 to 16384 bytes. If the endpoint scrubs answers, it needs at least
+	// 8 bytes.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -116,15 +117,15 @@ type SecretKeyRef struct {
 	Key string `json:"key"`
 }
 
-// CredentialStatus is what is so of a credential. Its value is never shown.
+// CredentialStatus is the observed state of a credential. It never contains the value.
 type CredentialStatus struct {
-	// observedGeneration is the metadata.generation that this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are what is known of the object: Ready, with a reason of Valid, Invalid, SecretNotFound,
-	// SecretKeyNotFound, SecretValueInvalid, Conflict, NotDeclared or NotGranted.
+	// conditions are the object's conditions: Ready, with a reason of Valid, Invalid, SecretNotFound, SecretKeyNotFound,
+	// SecretValueInvalid, Conflict, NotDeclared or NotGranted.
 	//
 	// +optional
 	// +listType=map
@@ -132,8 +133,8 @@ type CredentialStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Credential is a value that the credential proxy puts into requests to third parties, and where it may go.
-// The value stands in a Secret.
+// Credential is a value that the credential proxy inserts into requests to third parties, and the requests that may use
+// it. A Secret holds the value.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -141,12 +142,12 @@ type CredentialStatus struct {
 // +kubebuilder:selectablefield:JSONPath=`.spec.project`
 // +kubebuilder:selectablefield:JSONPath=`.spec.environment`
 // +kubebuilder:selectablefield:JSONPath=`.spec.id`
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether it can be used"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether endpoints can use the credential"
 // +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.project`,description="The id of the project whose endpoints may use it"
 // +kubebuilder:printcolumn:name="Environment",type=string,JSONPath=`.spec.environment`,description="The environment whose endpoints may use it"
-// +kubebuilder:printcolumn:name="ID",type=string,JSONPath=`.spec.id`,description="What placeholders name"
+// +kubebuilder:printcolumn:name="ID",type=string,JSONPath=`.spec.id`,description="The id in placeholders"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is ready, or is not"
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the object is ready or not"
 // +kubebuilder:printcolumn:name="Secret",type=string,priority=1,JSONPath=`.spec.valueFrom.secretKeyRef.name`,description="The Secret that holds the value"
 type Credential struct {
 	metav1.TypeMeta `json:",inline"`
@@ -156,12 +157,12 @@ type Credential struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	//
 	// +required
 	Spec CredentialSpec `json:"spec"`
 
-	// status is what is so, written by the operator.
+	// status is the observed state, written by the operator.
 	//
 	// +optional
 	Status CredentialStatus `json:"status,omitzero"`

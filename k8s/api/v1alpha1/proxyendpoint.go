@@ -4,24 +4,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Access is how callers of an endpoint are told from others.
+// Access is how an endpoint authenticates its callers.
 //
 // +kubebuilder:validation:Enum=origin;key
 type Access string
 
-// The ways.
+// The kinds of access.
 const (
-	// AccessByOrigin goes by the header Origin, which browsers enforce and other clients can forge.
+	// AccessByOrigin checks the header Origin, which browsers enforce and other clients can forge.
 	AccessByOrigin Access = "origin"
-	// AccessByKey asks for an API key with the scope proxy:use.
+	// AccessByKey requires an API key with the scope proxy:use.
 	AccessByKey Access = "key"
 )
 
-// ProxyEndpointSpec says who may send what where through the credential proxy.
+// ProxyEndpointSpec is the desired state of an endpoint: its callers, and the requests that they may send.
 //
 // +kubebuilder:validation:XValidation:rule="self.access != 'origin' || (has(self.origins) && size(self.origins) > 0)",message="origins has at least one rule with access: origin; access: key may go without"
 type ProxyEndpointSpec struct {
-	// project is the id that requests name in X-Project-ID. It never changes.
+	// project must match X-Project-ID of a request. It is immutable.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -30,7 +30,7 @@ type ProxyEndpointSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="project is immutable: make another ProxyEndpoint for another project"
 	Project string `json:"project"`
 
-	// environment is what requests name in X-Environment, such as prod.
+	// environment must match X-Environment of a request, such as prod.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -39,22 +39,22 @@ type ProxyEndpointSpec struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="environment has 1 to 256 bytes of UTF-8"
 	Environment string `json:"environment"`
 
-	// access is origin (what browsers enforce, and any other client can forge) or key (an API key with the scope
-	// proxy:use, in X-Proxy-Api-Key).
+	// access is origin or key. origin checks the header Origin, which browsers enforce and other clients can forge. key
+	// requires an API key with the scope proxy:use in X-Proxy-Api-Key.
 	//
 	// +optional
 	// +kubebuilder:default=origin
 	Access Access `json:"access,omitempty"`
 
-	// origins are allowed: at least one with access: origin. With access: key, requests without Origin are
-	// allowed whatever stands here.
+	// origins are the allowed origins. At least one is required with access: origin. With access: key, requests without
+	// Origin are always allowed.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Origins []Rule `json:"origins,omitempty"`
 
-	// destinations are allowed: at least one.
+	// destinations are the allowed destinations. At least one is required.
 	//
 	// +required
 	// +listType=atomic
@@ -63,7 +63,7 @@ type ProxyEndpointSpec struct {
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.pattern) || self.pattern.contains(r'\\Q') || !self.pattern.matches(r'^((\\\\[^/]|\\[[^\\]]*\\]|[^/\\\\\\[])*://)?(\\\\[^/]|\\[[^\\]]*\\]|[^/\\\\\\[])*[.]')",message="the host in a pattern has to match no slash, or the pattern allows other hosts too: write it without . for any character, such as https://[^/]+\\.example\\.com/.*"
 	Destinations []Rule `json:"destinations"`
 
-	// methods are allowed. None: all.
+	// methods are the allowed methods. None: all.
 	//
 	// +optional
 	// +listType=set
@@ -74,8 +74,8 @@ type ProxyEndpointSpec struct {
 	// +kubebuilder:validation:items:XValidation:rule="self != 'CONNECT'",message="methods are such as GET or POST; CONNECT is never allowed"
 	Methods []string `json:"methods,omitempty"`
 
-	// credentials are the ids of the Credentials, of the same project and environment, that may be used. A
-	// Credential of another namespace has to list this one in its allowedNamespaces.
+	// credentials are the ids of the Credentials that requests may use. They must have the same project and environment.
+	// A Credential of another namespace must list this namespace in its allowedNamespaces.
 	//
 	// +optional
 	// +listType=set
@@ -84,7 +84,7 @@ type ProxyEndpointSpec struct {
 	// +kubebuilder:validation:items:XValidation:rule="self.matches('^cred_[A-Za-z0-9_-]{1,64}$')",message="credentials are ids: cred_ and 1 to 64 letters, digits, _ or -"
 	Credentials []string `json:"credentials,omitempty"`
 
-	// ports are allowed. None: 443, and 80 with allowHTTP.
+	// ports are the allowed ports. None: 443, and 80 with allowHTTP.
 	//
 	// +optional
 	// +listType=set
@@ -93,67 +93,66 @@ type ProxyEndpointSpec struct {
 	// +kubebuilder:validation:items:Maximum=65535
 	Ports []int32 `json:"ports,omitempty"`
 
-	// allowHTTP lets credentials go over http, where they can be read on the way.
+	// allowHTTP allows credentials over http, where the network can read them.
 	//
 	// +optional
 	AllowHTTP bool `json:"allowHTTP,omitempty"`
 
-	// scrub says how answers are searched for the endpoint's credentials.
+	// scrub configures the search of answers for the endpoint's credentials.
 	//
 	// +optional
 	Scrub Scrub `json:"scrub,omitzero"`
 
-	// caBundle holds, as PEM, the only authorities that the targets' certificates may come from. Not set: the
-	// system's.
+	// caBundle holds, as PEM, the only certificate authorities that the endpoint trusts. Not set: the system's.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.contains('-----BEGIN CERTIFICATE-----')",message="caBundle holds at least one certificate in PEM"
 	CABundle string `json:"caBundle,omitempty"`
 
-	// limits bound what callers can ask for.
+	// limits bound the endpoint's requests.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	Limits Limits `json:"limits,omitzero"`
 
-	// timeouts bound how long that may take.
+	// timeouts bound the duration of a request.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	Timeouts Timeouts `json:"timeouts,omitzero"`
 }
 
-// Scrub says how answers are searched for the endpoint's credentials.
+// Scrub configures the search of answers for the endpoint's credentials.
 type Scrub struct {
-	// disabled passes answers unsearched.
+	// disabled passes answers on without a search.
 	//
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 
-	// passUnreadable passes answers in encodings that can not be searched, instead of refusing them.
+	// passUnreadable passes answers in encodings that cannot be searched, instead of refusing them.
 	//
 	// +optional
 	PassUnreadable bool `json:"passUnreadable,omitempty"`
 }
 
-// Limits bound what an endpoint's callers can ask for.
+// Limits bound the requests of an endpoint.
 type Limits struct {
-	// requestsPerSecond is for all callers together. 0: any number.
+	// requestsPerSecond is the rate of all callers together. 0: any number.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	RequestsPerSecond int32 `json:"requestsPerSecond,omitempty"`
 
-	// burst is how many may come at once after a time of none. 0: twice requestsPerSecond.
+	// burst is how many requests may arrive at once after an idle period. 0: twice requestsPerSecond.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Burst int32 `json:"burst,omitempty"`
 
-	// concurrent is how many may run at a time in one process of the proxy. 0: 256.
+	// concurrent is how many requests may be in flight in one process of the proxy. 0: 256.
 	//
 	// +optional
 	// +kubebuilder:default=256
@@ -168,7 +167,7 @@ type Limits struct {
 	// +kubebuilder:validation:Maximum=1125899906842624
 	RequestBytes int64 `json:"requestBytes,omitempty"`
 
-	// responseBytes bounds an answer's body, in bytes; a longer one is cut off. 0: any size.
+	// responseBytes bounds an answer's body, in bytes. The proxy cuts off a longer one. 0: any size.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -176,9 +175,9 @@ type Limits struct {
 	ResponseBytes int64 `json:"responseBytes,omitempty"`
 }
 
-// Timeouts bound how long the phases of a request may take.
+// Timeouts bound the phases of a request.
 type Timeouts struct {
-	// connect is for the connection to the target, with TLS; up to 1m. 0s: 10s.
+	// connect bounds the connection to the target, and the TLS handshake separately; up to 1m. 0s: 10s.
 	//
 	// +optional
 	// +kubebuilder:default="10s"
@@ -187,7 +186,7 @@ type Timeouts struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('1m')",message="connect is a duration from 0s to 1m in h, m, s, ms, us or ns, such as 10s",messageExpression="'connect is ' + self + '; allowed: a duration from 0s to 1m in h, m, s, ms, us or ns, such as 10s'"
 	Connect *metav1.Duration `json:"connect,omitempty"`
 
-	// headers is from the end of the request to the beginning of the answer; up to 1h. 0s: 60s.
+	// headers bounds the time from the end of the request to the headers of the answer; up to 1h. 0s: 60s.
 	//
 	// +optional
 	// +kubebuilder:default="60s"
@@ -196,7 +195,7 @@ type Timeouts struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('1h')",message="headers is a duration from 0s to 1h in h, m, s, ms, us or ns, such as 60s",messageExpression="'headers is ' + self + '; allowed: a duration from 0s to 1h in h, m, s, ms, us or ns, such as 60s'"
 	Headers *metav1.Duration `json:"headers,omitempty"`
 
-	// idle is how long no byte of either body may come; up to 24h. 0s: 5m.
+	// idle bounds the time without a byte of either body; up to 24h. 0s: 5m.
 	//
 	// +optional
 	// +kubebuilder:default="5m"
@@ -205,8 +204,8 @@ type Timeouts struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('24h')",message="idle is a duration from 0s to 24h in h, m, s, ms, us or ns, such as 5m",messageExpression="'idle is ' + self + '; allowed: a duration from 0s to 24h in h, m, s, ms, us or ns, such as 5m'"
 	Idle *metav1.Duration `json:"idle,omitempty"`
 
-	// total is for all of it, also for a stream; up to 168h. Not set, or 0s: as long as the proxy allows (its
-	// PROXY_TOTAL_TIMEOUT), and any time for a stream.
+	// total bounds the whole request, including a stream; up to 168h. Not set, or 0s: the proxy's PROXY_TOTAL_TIMEOUT,
+	// and any time for a stream.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -215,14 +214,14 @@ type Timeouts struct {
 	Total *metav1.Duration `json:"total,omitempty"`
 }
 
-// ProxyEndpointStatus is what is so of an endpoint.
+// ProxyEndpointStatus is the observed state of an endpoint.
 type ProxyEndpointStatus struct {
-	// observedGeneration is the metadata.generation that this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are what is known of the object: Ready, with a reason of Valid, Invalid, CredentialNotFound,
+	// conditions are the object's conditions: Ready, with a reason of Valid, Invalid, CredentialNotFound,
 	// CredentialNotReady, NotDeclared or NotGranted.
 	//
 	// +optional
@@ -231,21 +230,21 @@ type ProxyEndpointStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ProxyEndpoint says who may send what where through the credential proxy, for one project and environment.
-// All that a request wants has to be allowed by one and the same ProxyEndpoint.
+// ProxyEndpoint allows requests through the credential proxy, for one project and environment: their callers, targets,
+// methods and credentials. One ProxyEndpoint alone must allow everything about a request.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=lpe,categories=lectern
 // +kubebuilder:selectablefield:JSONPath=`.spec.project`
 // +kubebuilder:selectablefield:JSONPath=`.spec.environment`
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether it is in force as it stands"
-// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.project`,description="What requests name in X-Project-ID"
-// +kubebuilder:printcolumn:name="Environment",type=string,JSONPath=`.spec.environment`,description="What requests name in X-Environment"
-// +kubebuilder:printcolumn:name="Access",type=string,JSONPath=`.spec.access`,description="How callers are told from others"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether this version of the object is in force"
+// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.project`,description="X-Project-ID of requests"
+// +kubebuilder:printcolumn:name="Environment",type=string,JSONPath=`.spec.environment`,description="X-Environment of requests"
+// +kubebuilder:printcolumn:name="Access",type=string,JSONPath=`.spec.access`,description="How callers are authenticated"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is ready, or is not"
-// +kubebuilder:printcolumn:name="Credentials",type=string,priority=1,JSONPath=`.spec.credentials`,description="The ids that may be used"
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the object is ready or not"
+// +kubebuilder:printcolumn:name="Credentials",type=string,priority=1,JSONPath=`.spec.credentials`,description="The ids of credentials that requests may use"
 type ProxyEndpoint struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -254,12 +253,12 @@ type ProxyEndpoint struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	//
 	// +required
 	Spec ProxyEndpointSpec `json:"spec"`
 
-	// status is what is so, written by the operator.
+	// status is the observed state, written by the operator.
 	//
 	// +optional
 	Status ProxyEndpointStatus `json:"status,omitzero"`

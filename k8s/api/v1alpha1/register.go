@@ -12,7 +12,7 @@ const Group = "lectern.dev"
 // SchemeGroupVersion is group and version of the kinds of this package.
 var SchemeGroupVersion = schema.GroupVersion{Group: Group, Version: "v1alpha1"}
 
-// AddToScheme makes the kinds of this package known to a scheme.
+// AddToScheme registers the kinds of this package with a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	builder := runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 		s.AddKnownTypes(SchemeGroupVersion,

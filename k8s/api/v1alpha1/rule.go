@@ -1,11 +1,11 @@
 package v1alpha1
 
-// Rule allows a domain, or what a pattern matches whole. Exactly one of the two is set.
+// Rule allows a domain, or all texts that a pattern matches as a whole. Exactly one of the two is set.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.domain) != has(self.pattern)",message="exactly one of domain and pattern is to be set"
 type Rule struct {
-	// domain allows a domain and all its subdomains, over https on its default port: example.com. One under
-	// which anybody can have a name, such as com or github.io, is not allowed, nor is an address.
+	// domain allows a domain such as example.com and all its subdomains, over https on its default port. Addresses are
+	// not allowed, nor are public suffixes such as com or github.io, under which anybody can register a name.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -13,8 +13,8 @@ type Rule struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\s/:@*?#\\\\[\\\\]]') && self.contains('.')",message="domain is a name such as example.com, without scheme, port, path or wildcard"
 	Domain string `json:"domain,omitempty"`
 
-	// pattern is a regular expression (RE2) of up to 1024 bytes, which has to match the whole: of an origin the
-	// value of the header Origin, of a destination scheme://host[:port]/path, without the query.
+	// pattern is a regular expression (RE2) of up to 1024 bytes. It must match the whole value of the header Origin, or
+	// the whole scheme://host[:port]/path of a destination, without the query.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1

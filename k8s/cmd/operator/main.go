@@ -1,5 +1,5 @@
 // Command operator keeps Lectern in step with the objects of lectern.dev in a Kubernetes cluster, configured by
-// the environment. Its command retention is the retention job.
+// the environment. Its command retention is the retention job; its command uninstall removes its finalizers and Lease.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/operator"
 	"github.com/lectern-dev/lectern/k8s/retention"
+	"github.com/lectern-dev/lectern/k8s/uninstall"
 	"github.com/lectern-dev/lectern/shared/service"
 )
 
@@ -21,6 +22,7 @@ func main() {
 		service.NewCommand("serve", serve),
 		service.NewCommand("migrate", operator.Migrate),
 		service.NewCommand("retention", retain),
+		service.NewCommand("uninstall", uninstallRelease),
 	))
 }
 
@@ -34,6 +36,12 @@ func serve(ctx context.Context, cfg operator.Config) error {
 func retain(ctx context.Context, cfg retention.Config) error {
 	cfg.OnLogger = logLibraries
 	return retention.Run(ctx, cfg)
+}
+
+// uninstallRelease removes finalizers and the Lease after the operator has been uninstalled.
+func uninstallRelease(ctx context.Context, cfg uninstall.Config) error {
+	cfg.OnLogger = logLibraries
+	return uninstall.Run(ctx, cfg)
 }
 
 // logLibraries has Kubernetes' libraries log to log.

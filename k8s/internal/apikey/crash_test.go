@@ -15,7 +15,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-// outcome is what is left of an object's life: what an unbroken run and a broken one are compared by.
+// outcome is the final state of an object: what an unbroken run and a broken one are compared by.
 type outcome struct {
 	There     bool // the object
 	Ready     string
@@ -83,7 +83,7 @@ func (b *bench) lost(k *v1alpha1.APIKey) int {
 	return n
 }
 
-// walks are what the crash walk goes through. Each begins with an object at rest, unless it is new.
+// walks are the sequences of the crash walk. Each begins with an object at rest, unless it is new.
 var walks = []struct {
 	name string
 	new  bool

@@ -16,7 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// harm is what happens at one external effect.
+// harm is the failure at one external effect.
 type harm string
 
 const (

@@ -233,7 +233,7 @@ func (b *bench) held(k *v1alpha1.APIKey) string {
 	return string(s.Data["api-key"])
 }
 
-// works tells whether a key is accepted now.
+// works reports whether a key is accepted now.
 func (b *bench) works(key string) bool {
 	b.t.Helper()
 	r, ok := b.row(auth.HashKey(key))

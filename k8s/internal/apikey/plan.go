@@ -9,7 +9,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 )
 
-// state is what a run knows of one object.
+// state holds the data of a run about one object.
 type state struct {
 	deleting bool
 	held     bool // by the finalizer
@@ -21,7 +21,7 @@ type state struct {
 	stuck    bool           // a key cannot be minted or not be put into the Secret: what needs none is still done
 }
 
-// want is what the object asks for.
+// want is the desired state of the object.
 type want struct {
 	project string
 	terms   pgkeys.Terms
@@ -31,7 +31,7 @@ type want struct {
 	overlap time.Duration
 }
 
-// secret is what is known of the object's Secret.
+// secret is the observed state of the object's Secret.
 type secret struct {
 	exists bool
 	ours   bool
@@ -72,7 +72,7 @@ const (
 	objectGone    cause = "object_gone"    // the sweep found no object
 )
 
-// step is what is to be done next.
+// step is the next step.
 type step struct {
 	do    effect
 	key   pgkeys.Owned // of deliver, amend, end and revoke
@@ -201,7 +201,7 @@ func settledAt(s state, current *pgkeys.Owned, settle time.Duration) time.Time {
 	return at
 }
 
-// due tells whether a new key is to be minted, and why.
+// due reports whether a new key must be minted, and returns the cause.
 func (s *state) due(current *pgkeys.Owned, now time.Time) (cause, bool) {
 	switch {
 	case current == nil && s.last == 0:

@@ -140,7 +140,7 @@ func (r *run) postpone(ctx context.Context, now time.Time, err error) (reconcile
 		return reconcile.Result{}, err
 	}
 	if over := r.overdue(now); over < 0 {
-		r.Log.WarnContext(ctx, "can not revoke yet", slog.String("namespace", r.object.Namespace), slog.String("name", r.object.Name),
+		r.Log.WarnContext(ctx, "cannot revoke yet", slog.String("namespace", r.object.Namespace), slog.String("name", r.object.Name),
 			slog.Duration("left", -over), slog.Any("error", err))
 		verdict := frame.Verdict{Reason: v1alpha1.ReasonDeleting, Message: "Its keys are still to be revoked. " + f.message}
 		status := r.object.Status

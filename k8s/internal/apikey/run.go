@@ -42,7 +42,7 @@ func (f *fault) Unwrap() error { return f.err }
 
 // keysFault judges an error of the keys' database.
 func keysFault(err error) error {
-	return &fault{v1alpha1.ReasonDatabaseUnavailable, "The database of the keys can not be used now. It is tried again.", err}
+	return &fault{v1alpha1.ReasonDatabaseUnavailable, "The database of the keys cannot be used now. The operator retries.", err}
 }
 
 // secretFault judges an error of writing the Secret. What a webhook said of the Secret is not repeated.
@@ -51,7 +51,7 @@ func secretFault(err error) error {
 	if why == "" {
 		why = "no answer"
 	}
-	return &fault{v1alpha1.ReasonSecretRefused, "The Secret can not be written (" + why + "). It is tried again.", err}
+	return &fault{v1alpha1.ReasonSecretRefused, "The Secret cannot be written (" + why + "). The operator retries.", err}
 }
 
 // errAgain asks for another look: what was read is not so any more.

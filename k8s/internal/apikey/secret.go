@@ -29,7 +29,7 @@ import (
 // show it; it is not the key.
 const annotationKeyID = v1alpha1.Group + "/key-id"
 
-// contents is what a Secret is to hold.
+// contents is the desired content of a Secret.
 type contents struct {
 	key, project, url                   config.Secret // url may be empty: then there is none
 	keyName, projectName, urlName, name string
@@ -45,7 +45,7 @@ func (r *reconciler) contentsOf(object *v1alpha1.APIKey) contents {
 	}
 }
 
-// data is what stands in the Secret, by name.
+// data is the Secret's data, by name.
 func (c contents) data() map[string][]byte {
 	data := map[string][]byte{c.keyName: []byte(c.key.Reveal()), c.projectName: []byte(c.project.Reveal())}
 	if !c.url.IsZero() {

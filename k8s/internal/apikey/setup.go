@@ -38,7 +38,7 @@ type Keys interface {
 	Revoke(ctx context.Context, projectID, keyID string) (auth.Record, error)
 }
 
-// Options is what the controller is given.
+// Options configures the controller.
 type Options struct {
 	frame.Common
 
@@ -183,7 +183,7 @@ func (r *reconciler) ofProject(ctx context.Context, project client.Object) []rec
 func (r *reconciler) find(ctx context.Context, by ...client.ListOption) []reconcile.Request {
 	var objects v1alpha1.APIKeyList
 	if err := r.Client.List(ctx, &objects, by...); err != nil {
-		r.Log.ErrorContext(ctx, "can not tell which APIKeys a change is about", "error", err)
+		r.Log.ErrorContext(ctx, "cannot tell which APIKeys a change is about", "error", err)
 		return nil
 	}
 	var requests []reconcile.Request

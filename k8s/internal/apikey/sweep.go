@@ -71,7 +71,7 @@ func (s *sweeper) Start(ctx context.Context) error {
 	}
 }
 
-// held is what the database has for one object.
+// held is the database's data about one object.
 type held struct {
 	ids       map[string]bool
 	used      time.Time
@@ -134,7 +134,7 @@ func (s *sweeper) once(ctx context.Context) error {
 	return s.revokeOrphans(ctx, orphans)
 }
 
-// watches tells whether the object is in a namespace that this operator looks after.
+// watches reports whether the object is in a namespace that this operator looks after.
 func (s *sweeper) watches(o auth.Owner) bool {
 	namespace, _, ok := strings.Cut(strings.TrimPrefix(o.Name, ownerPrefix), "/")
 	return len(s.Namespaces) == 0 || ok && slices.Contains(s.Namespaces, namespace)
@@ -161,7 +161,7 @@ func (s *sweeper) objects(ctx context.Context) ([]v1alpha1.APIKey, error) {
 	return all, nil
 }
 
-// worthALook tells whether the database has something of the object that its status has not. o is nil where it
+// worthALook reports whether the database has something of the object that its status has not. o is nil where it
 // has no keys that work.
 func worthALook(object *v1alpha1.APIKey, o *held, useEvery time.Duration) bool {
 	status := object.Status

@@ -31,7 +31,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/policy"
 )
 
-// Options is what the controller is given.
+// Options configures the controller.
 type Options struct {
 	frame.Common
 
@@ -68,7 +68,7 @@ func Claimants(ctx context.Context, r client.Reader, project, environment, id st
 // The metadata of Secrets is watched, and the one that a Credential names is read.
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 //
-// What was decided is told by events.
+// The controller reports its decisions by events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller to mgr, whose Projects are indexed by [grant.Index].
@@ -157,7 +157,7 @@ func decide(object *v1alpha1.Credential, seen manifest.Objects) frame.Verdict {
 	well := fmt.Sprintf("Its value is the key %q of the Secret %q.", ref.Key, ref.Name)
 	for i := range seen.Secrets {
 		if n := len(seen.Secrets[i].Data[ref.Key]); n > 0 && n < policy.MinScrubbed {
-			well += fmt.Sprintf(" The value has fewer than %d bytes: endpoints that scrub answers can not use it.", policy.MinScrubbed)
+			well += fmt.Sprintf(" The value has fewer than %d bytes: endpoints that scrub answers cannot use it.", policy.MinScrubbed)
 		}
 	}
 	return judge.Verdict(judge.Of(faults, self), judge.Of(warnings, self), well)

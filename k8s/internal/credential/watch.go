@@ -35,7 +35,7 @@ func (r *reconciler) ofSecret(ctx context.Context, object client.Object) []recon
 func (r *reconciler) find(ctx context.Context, o ...client.ListOption) []reconcile.Request {
 	var list v1alpha1.CredentialList
 	if err := r.client.List(ctx, &list, append(o, client.UnsafeDisableDeepCopy)...); err != nil {
-		r.Log.ErrorContext(ctx, "can not tell which Credentials a change is about", "error", err)
+		r.Log.ErrorContext(ctx, "cannot tell which Credentials a change is about", "error", err)
 		return nil
 	}
 	var requests []reconcile.Request

@@ -17,7 +17,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 )
 
-// Verdict is what a controller has found of an object: its condition Ready.
+// Verdict is a controller's decision about an object: its condition Ready.
 type Verdict struct {
 	// Ready says that what the object asks for is so.
 	Ready bool

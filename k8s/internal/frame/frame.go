@@ -34,7 +34,7 @@ const FieldOwner = client.FieldOwner("lectern-operator")
 // Reporter is whom events come from.
 const Reporter = "lectern-operator"
 
-// Common is what every controller is given. All fields are set.
+// Common holds the dependencies of every controller. All fields are set.
 type Common struct {
 	// Log hears of decisions, one line each, and of faults.
 	Log *slog.Logger

@@ -37,7 +37,7 @@ type Region interface {
 	Delete(ctx context.Context, id string) error
 }
 
-// Options is what the controller is given.
+// Options configures the controller.
 type Options struct {
 	frame.Common
 
@@ -56,7 +56,7 @@ type Options struct {
 // +kubebuilder:rbac:groups=lectern.dev,resources=projects,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=lectern.dev,resources=projects/status,verbs=patch
 //
-// What was decided is told by events.
+// The controller reports its decisions by events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller to mgr, whose Projects are indexed by [grant.Index]. It measures:
@@ -181,7 +181,7 @@ func (r *reconciler) end(ctx context.Context, object *v1alpha1.Project, counts b
 func (r *reconciler) rivals(ctx context.Context, object client.Object) []reconcile.Request {
 	projects, err := grant.Projects(ctx, r.client, object.(*v1alpha1.Project).Spec.ProjectID)
 	if err != nil {
-		r.Log.ErrorContext(ctx, "can not tell which Projects a change is about", "error", err)
+		r.Log.ErrorContext(ctx, "cannot tell which Projects a change is about", "error", err)
 		return nil
 	}
 	var requests []reconcile.Request

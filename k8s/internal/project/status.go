@@ -87,12 +87,12 @@ func verdictOfFault(fault error) frame.Verdict {
 	if rejected, ok := stderrors.AsType[*regionclient.Rejected](fault); ok {
 		return frame.Verdict{Reason: v1alpha1.ReasonRegionRefused, Message: "The region service does not take the project: " + rejected.Message}
 	}
-	message := "The region service can not be reached. It is tried again."
+	message := "The region service cannot be reached. The operator retries."
 	if refused, ok := stderrors.AsType[*regionclient.Error](fault); ok {
-		message = fmt.Sprintf("The region service answered with status %d. It is tried again.", refused.Status)
+		message = fmt.Sprintf("The region service answered with status %d. The operator retries.", refused.Status)
 	}
 	if stderrors.Is(fault, regionclient.ErrUnauthorized) {
-		message = "The region service does not accept the operator's key (INGEST_API_KEYS). It is tried again."
+		message = "The region service does not accept the operator's key (INGEST_API_KEYS). The operator retries."
 	}
 	return frame.Verdict{Reason: v1alpha1.ReasonRegionUnavailable, Message: message}
 }

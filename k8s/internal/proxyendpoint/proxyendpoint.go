@@ -30,7 +30,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/policy"
 )
 
-// Options is what the controller is given.
+// Options configures the controller.
 type Options struct {
 	frame.Common
 
@@ -48,7 +48,7 @@ const (
 // +kubebuilder:rbac:groups=lectern.dev,resources=proxyendpoints;credentials;projects,verbs=get;list;watch
 // +kubebuilder:rbac:groups=lectern.dev,resources=proxyendpoints/status,verbs=patch
 //
-// What was decided is told by events.
+// The controller reports its decisions by events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller to mgr, whose Projects are indexed by [grant.Index] and whose Credentials by
@@ -230,7 +230,7 @@ func (r *reconciler) ofProject(ctx context.Context, object client.Object) []reco
 func (r *reconciler) find(ctx context.Context, by client.MatchingFields) []reconcile.Request {
 	var list v1alpha1.ProxyEndpointList
 	if err := r.client.List(ctx, &list, by, client.UnsafeDisableDeepCopy); err != nil {
-		r.Log.ErrorContext(ctx, "can not tell which ProxyEndpoints a change is about", "error", err)
+		r.Log.ErrorContext(ctx, "cannot tell which ProxyEndpoints a change is about", "error", err)
 		return nil
 	}
 	var requests []reconcile.Request

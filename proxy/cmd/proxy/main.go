@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	// net/http writes there what a target sends on an idle connection, which may be anything.
+	// net/http logs the bytes that a target sends on an idle connection, which may contain a credential.
 	log.SetOutput(io.Discard)
 	os.Exit(service.Main("proxy", os.Args[1:], os.Stderr,
 		service.NewCommand("serve", app.Run),

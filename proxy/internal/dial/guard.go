@@ -1,6 +1,5 @@
-// Package dial owns the connections to targets: which addresses may be connected to, and how. The check is
-// made on the address that the system is about to connect to, after the name was looked up and with no
-// second look-up behind it, so that no answer of a name server can get around it.
+// Package dial makes the connections to targets, and decides which addresses are allowed. It checks the resolved
+// address directly before the connection. No further lookup follows, so no DNS answer can bypass the check.
 package dial
 
 import (
@@ -14,34 +13,33 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrForbidden is wrapped by the fault of a connection to an address that may not be connected to.
+// ErrForbidden is wrapped by the error of a connection to a forbidden address.
 var ErrForbidden = errors.New("the address is not a public one")
 
-// Guard tells which addresses may be connected to: those of the Internet, and ranges that are allowed by
-// name. Private, loopback, link-local, multicast, documentation and metadata addresses are not among the
-// first, nor what hides them: IPv4-mapped and -compatible IPv6, NAT64, 6to4, Teredo, ISATAP. Ranges that are denied by
-// name may not be connected to in any case.
+// Guard decides which addresses the proxy may connect to: public addresses, and ranges that the operator allows.
+// Private, loopback, link-local, multicast, documentation and metadata addresses are not public. Neither are IPv6
+// addresses that embed one: IPv4-mapped, IPv4-compatible, NAT64, 6to4, Teredo, ISATAP. Denied ranges are always
+// forbidden.
 type Guard struct {
 	public          *ssrf.Guardian
 	allowed, denied []netip.Prefix
 }
 
-// NewGuard makes a Guard. Denied ranges win over allowed ones. An IPv4 range also stands for its addresses in their
-// IPv4-mapped form and in that of NAT64 (64:ff9b::/96). In other IPv6 forms, the IPv6 address has to be a public or an
-// allowed one itself.
+// NewGuard returns a Guard. Denied ranges override allowed ones. An IPv4 range also covers the IPv4-mapped and the NAT64
+// (64:ff9b::/96) form of its addresses. In other embeddings, the IPv6 address itself must be public or allowed too.
 func NewGuard(allowed, denied []netip.Prefix) *Guard {
 	return &Guard{
 		public: ssrf.New(
-			ssrf.WithAnyPort(), // ports are the endpoint's matter
+			ssrf.WithAnyPort(), // the endpoint restricts ports
 			ssrf.WithDeniedV4Prefixes(
-				netip.MustParsePrefix("168.63.129.16/32"), // the metadata and name server of a large cloud, on a public address
+				netip.MustParsePrefix("168.63.129.16/32"), // Azure's metadata and DNS server, which has a public address
 			),
 		),
 		allowed: normal(allowed), denied: normal(denied),
 	}
 }
 
-// normal returns prefixes without mapped ones, and masked.
+// normal returns the prefixes masked, with IPv4-mapped ones as IPv4.
 func normal(prefixes []netip.Prefix) []netip.Prefix {
 	var to []netip.Prefix
 	for _, p := range prefixes {
@@ -53,7 +51,7 @@ func normal(prefixes []netip.Prefix) []netip.Prefix {
 	return to
 }
 
-// Control is a net.Dialer's ControlContext.
+// Control checks an address for a net.Dialer, as its ControlContext.
 func (g *Guard) Control(_ context.Context, network, address string, _ syscall.RawConn) error {
 	if network != "tcp4" && network != "tcp6" {
 		return fmt.Errorf("%w: %s", ErrForbidden, network)
@@ -65,17 +63,17 @@ func (g *Guard) Control(_ context.Context, network, address string, _ syscall.Ra
 	return g.Check(to.Addr())
 }
 
-// Check returns nil when the address may be connected to, and otherwise an error that wraps [ErrForbidden].
+// Check returns nil for an allowed address, and otherwise an error that wraps [ErrForbidden].
 func (g *Guard) Check(ip netip.Addr) error {
 	if ip.Zone() != "" {
 		return fmt.Errorf("%w: it has a zone", ErrForbidden)
 	}
 	ip = ip.Unmap()
 	if isIn(g.denied, ip) {
-		return fmt.Errorf("%w: it is denied by name", ErrForbidden)
+		return fmt.Errorf("%w: it is in a denied range", ErrForbidden)
 	}
 	for _, inside := range embedded(ip) {
-		// The address inside is where packets end, so it has to be good too.
+		// Packets arrive at the embedded address, so it must be allowed too.
 		if err := g.Check(inside); err != nil {
 			return err
 		}
@@ -116,10 +114,10 @@ func embedded(ip netip.Addr) []netip.Addr {
 	case nat64.Contains(ip):
 		return []netip.Addr{last}
 	case localNAT64.Contains(ip):
-		// The network chooses the prefix's length, and with it where the address stands (RFC 6052, section 2.2).
+		// The network chooses the prefix length, which determines the position of the address (RFC 6052, section 2.2).
 		inside := []netip.Addr{last}
 		for _, other := range []netip.Addr{v4(6, 7, 9, 10), v4(7, 9, 10, 11), v4(9, 10, 11, 12)} {
-			if other.As4()[0] != 0 { // else the prefix is a longer one: 0.0.0.0/8 is nobody's
+			if other.As4()[0] != 0 { // otherwise the prefix is longer: no host has an address in 0.0.0.0/8
 				inside = append(inside, other)
 			}
 		}

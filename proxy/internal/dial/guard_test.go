@@ -53,7 +53,7 @@ func TestGuardByName(t *testing.T) {
 		{"metadata by name", "168.63.129.16/32", "", "168.63.129.16", true},
 		{"not masked", "10.1.2.3/16", "", "10.1.9.9", true},
 
-		// An allowed IPv4 range allows no IPv6 address that only holds such an address.
+		// An allowed IPv4 range does not allow an IPv6 address that only embeds an address of the range.
 		{"ISATAP in a private network", "10.1.0.0/16", "", "fd00::5efe:a01:203", false},
 		{"ISATAP on link-local", "10.1.0.0/16", "", "fe80::200:5efe:a01:203", false},
 		{"Teredo", "10.1.0.0/16", "", "2001:0:4136:e378:8000:63bf:f5fe:fdfc", false},

@@ -30,15 +30,15 @@ type Pool struct {
 	transports map[Key]*http.Transport
 }
 
-// Key identifies a transport: the endpoint and the settings that its transport is made of. An endpoint whose settings
-// change gets another transport.
+// Key identifies a transport: the endpoint and the settings of its transport. An endpoint whose settings change gets
+// another transport.
 type Key struct {
 	Endpoint string
-	// Roots identifies the authorities that the endpoint trusts.
+	// Roots identifies the certificate authorities that the endpoint trusts.
 	Roots string
-	// Connect bounds connecting, and after it the TLS handshake. 0: one minute.
+	// Connect bounds the TCP connection, and the TLS handshake after it separately. 0: one minute.
 	Connect time.Duration
-	// Headers bounds the time from the end of a request to the beginning of its answer. 0: no limit.
+	// Headers bounds the time from the end of a request to the headers of its answer. 0: no limit.
 	Headers time.Duration
 }
 
@@ -82,13 +82,13 @@ func (p *Pool) newTransport(key Key, roots *x509.CertPool) *http.Transport {
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	return &http.Transport{
-		Proxy:                  nil, // the environment must not decide where credentials go
+		Proxy:                  nil, // HTTPS_PROXY must not redirect requests with credentials
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 		TLSHandshakeTimeout:    key.Connect,
 		ResponseHeaderTimeout:  key.Headers,
 		Protocols:              protocols,
-		DisableCompression:     true, // the caller and the target agree on an encoding
+		DisableCompression:     true, // the caller and the target negotiate the encoding
 		MaxIdleConns:           1024,
 		MaxIdleConnsPerHost:    64,
 		IdleConnTimeout:        p.o.IdleTimeout,
@@ -100,7 +100,7 @@ func (p *Pool) newTransport(key Key, roots *x509.CertPool) *http.Transport {
 	}
 }
 
-// Keep drops the transports of all endpoints but these. Their running requests go on.
+// Keep removes all transports except those with the given keys. Requests in flight on a removed transport continue.
 func (p *Pool) Keep(keys map[Key]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,5 +112,5 @@ func (p *Pool) Keep(keys map[Key]bool) {
 	}
 }
 
-// Close closes the connections that no request uses.
+// Close removes all transports and closes their idle connections.
 func (p *Pool) Close() { p.Keep(nil) }

@@ -20,7 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
 )
 
-// patience is how long a test waits for what should happen at once.
+// patience bounds the wait for an event that should happen at once.
 const patience = 20 * time.Second
 
 // target is a third party on loopback.
@@ -29,7 +29,7 @@ type target struct {
 	accepted atomic.Int64
 }
 
-// counting counts what a listener accepts.
+// counting counts the connections that a listener accepts.
 type counting struct {
 	net.Listener
 	n *atomic.Int64
@@ -44,7 +44,7 @@ func (c counting) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// newTarget starts one at an address, over TLS, that speaks HTTP/2 where second is set.
+// newTarget starts a target at an address, over TLS, with HTTP/2 if second is set.
 func newTarget(t *testing.T, address string, second bool) *target {
 	t.Helper()
 	s := &target{Server: httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +67,7 @@ func newTarget(t *testing.T, address string, second bool) *target {
 	return s
 }
 
-// to returns a transport to targets.
+// to returns a transport that trusts the targets' certificates.
 func to(t *testing.T, targets ...*target) *http.Transport {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -79,7 +79,7 @@ func to(t *testing.T, targets ...*target) *http.Transport {
 	return pool.Transport(dial.Key{Endpoint: "e"}, roots)
 }
 
-// held is a request with a held body.
+// held returns a request whose body is in memory.
 func held(t *testing.T, address, body string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodPost, address, nil)
@@ -92,7 +92,7 @@ func held(t *testing.T, address, body string) *http.Request {
 	return r
 }
 
-// streamed is a request with a body that comes by and by.
+// streamed returns a request whose body streams.
 func streamed(t *testing.T, address, body string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodPost, address, struct{ io.Reader }{strings.NewReader(body)})
@@ -128,15 +128,15 @@ func expect(t *testing.T, tr *http.Transport, r *http.Request, want string) {
 	}
 }
 
-// leakless fails a test that leaves goroutines behind.
-func leakless(t *testing.T) {
+// checkLeaks fails a test that leaks goroutines.
+func checkLeaks(t *testing.T) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 }
 
 func TestTargetOfHTTP2(t *testing.T) {
-	leakless(t)
+	checkLeaks(t)
 	for _, first := range []func(*testing.T, string) *http.Request{
 		get,
 		func(t *testing.T, u string) *http.Request { return held(t, u, "body") },
@@ -160,7 +160,7 @@ func TestTargetOfHTTP2(t *testing.T) {
 }
 
 func TestTargetOfHTTP1(t *testing.T) {
-	leakless(t)
+	checkLeaks(t)
 	s := newTarget(t, "127.0.0.1:0", false)
 	tr := to(t, s)
 	for range 3 {
@@ -174,7 +174,7 @@ func TestTargetOfHTTP1(t *testing.T) {
 }
 
 func TestTargetOfAnAddressThatIsForbidden(t *testing.T) {
-	leakless(t)
+	checkLeaks(t)
 	s := newTarget(t, "127.0.0.1:0", false)
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
@@ -192,7 +192,7 @@ func TestTargetOfAnAddressThatIsForbidden(t *testing.T) {
 }
 
 func TestTargetThatNobodyVouchesFor(t *testing.T) {
-	leakless(t)
+	checkLeaks(t)
 	s := newTarget(t, "127.0.0.1:0", false)
 	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, nil)})
 	defer pool.Close()
@@ -204,9 +204,9 @@ func TestTargetThatNobodyVouchesFor(t *testing.T) {
 	}
 }
 
-// TestKeptByEndpoint has two endpoints use a target: no connection is of both, and none outlives its endpoint.
+// TestKeptByEndpoint lets two endpoints use one target: they share no connection, and none outlives its endpoint.
 func TestKeptByEndpoint(t *testing.T) {
-	leakless(t)
+	checkLeaks(t)
 	s := newTarget(t, "127.0.0.1:0", false)
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
@@ -228,9 +228,9 @@ func TestKeptByEndpoint(t *testing.T) {
 	}
 }
 
-// TestConnectingIsGivenUp has a target that never shakes hands, and a caller who leaves.
+// TestConnectingIsGivenUp calls a target that never completes the TLS handshake, with a context that expires.
 func TestConnectingIsGivenUp(t *testing.T) {
-	leakless(t)
+	checkLeaks(t)
 	deaf, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -22,15 +22,15 @@ const maxFields = 1000
 type answer struct {
 	search        *search // nil: nothing is searched for
 	endpoint      *policy.Endpoint
-	allowedOrigin string // whose pages may read the answer; "" for none
+	allowedOrigin string // pages of this origin may read the answer; "" for none
 	idle          *idleTimer
 	total         *time.Timer // bounds the request's time unless the answer is a stream; nil: no such bound
 	span          *span
 	record        *record
 }
 
-// judge checks an answer, and makes the changes that the contract names and no others. It is a ReverseProxy's
-// ModifyResponse, which has removed the headers of the connection to the target.
+// judge checks an answer, and makes exactly the changes that the contract names. It is the ModifyResponse of a
+// ReverseProxy, which removes hop-by-hop headers before.
 func (a *answer) judge(res *http.Response) error {
 	a.idle.enter(receiving)
 	a.span.answered(res)
@@ -54,7 +54,7 @@ func (a *answer) judge(res *http.Response) error {
 func checkHead(res *http.Response) error {
 	switch {
 	case res.StatusCode < 200 || res.StatusCode > 999:
-		return errStatus // also a switch of protocols, which was not asked for
+		return errStatus // includes 101: the proxy never asks for another protocol
 	case fields(res.Header) > maxFields:
 		return errFields
 	}
@@ -65,14 +65,14 @@ func checkHead(res *http.Response) error {
 func dropHeaders(res *http.Response) {
 	droppedFromAnswers.remove(res.Header)
 	droppedFromAnswers.removeTrailers(res.Trailer)
-	if len(res.Trailer) > 0 && res.Request.ProtoMajor == 1 { // of the caller: the request is a copy of its own
+	if len(res.Trailer) > 0 && res.Request.ProtoMajor == 1 { // the caller's protocol: Request is a copy of its request
 		// HTTP/2 has trailers after a body of known length; HTTP/1.1 has them after chunks only.
 		dropLength(res)
 	}
 }
 
-// scrub takes the credentials out of the headers, and returns the body without them. It does nothing when the
-// endpoint's answers are not searched.
+// scrub removes the credentials from the headers, and returns the body without them. It does nothing if the endpoint's
+// answers are not searched.
 func (a *answer) scrub(res *http.Response) (body io.ReadCloser, err error) {
 	if a.search == nil {
 		return res.Body, nil
@@ -93,7 +93,7 @@ func (a *answer) addHeaders(h http.Header) {
 	}
 }
 
-// judgeTrailers does with trailers what judge does with headers.
+// judgeTrailers handles trailers as judge handles headers.
 func (a *answer) judgeTrailers(res *http.Response) {
 	droppedFromAnswers.removeTrailers(res.Trailer)
 	if a.search != nil {
@@ -101,8 +101,7 @@ func (a *answer) judgeTrailers(res *http.Response) {
 	}
 }
 
-// scrubBody returns the body of an answer, decoded and without the credentials. It is an error when the body cannot be
-// searched.
+// scrubBody returns the body of an answer, decoded and without the credentials. It fails if the body cannot be searched.
 func (a *answer) scrubBody(res *http.Response) (io.ReadCloser, error) {
 	if !hasBody(res) {
 		if res.Request.Method == http.MethodHead {
@@ -267,8 +266,8 @@ func (s *search) header(h http.Header) (found int) {
 	return found
 }
 
-// inName reports whether a header's name holds a credential, written as it is or in a way that keeps its meaning when
-// the case of letters changes, as that of names does on the way.
+// inName reports whether a header's name holds a credential. It ignores the case of letters, because HTTP changes that
+// of names. It also finds the encodings of a credential that do not depend on case.
 func (s *search) inName(name string) bool {
 	if _, hit := s.matcher.String(name); hit {
 		return true

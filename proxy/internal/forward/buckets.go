@@ -8,7 +8,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/ratelimit"
 )
 
-// buckets keeps rates in this process alone, by the generic cell rate algorithm: for a proxy without Redis.
+// buckets limits rates in this process alone, by the generic cell rate algorithm, for a proxy without Redis.
 type buckets struct {
 	now func() time.Time
 
@@ -20,7 +20,7 @@ func newBuckets(now func() time.Time) *buckets {
 	return &buckets{now: now, due: map[string]time.Time{}}
 }
 
-// Allow asks for one request of key at the rate.
+// Allow takes one request of key from its bucket, which refills at the rate.
 func (b *buckets) Allow(_ context.Context, key string, rate ratelimit.Rate) ratelimit.Result {
 	if rate.PerSecond <= 0 {
 		return ratelimit.Result{Allowed: true}

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// decidedBy names the headers of a request that the proxy decides by.
+// decidedBy names the request headers that affect the proxy's decision.
 var decidedBy = []string{"Origin", "X-Project-ID", "X-Environment", "X-Proxy-Api-Key"}
 
-// keepPrivate makes caches that several clients share store no answer that a credential was used for: the request
-// looks the same in every project. It also names the headers that the answer depends on.
+// keepPrivate prevents shared caches from storing an answer to a request with a credential, because the request looks
+// the same in every project. It also adds the headers that affect the answer to Vary.
 func keepPrivate(h http.Header) {
 	kept := []string{"private"}
 	for _, line := range h["Cache-Control"] {
@@ -42,7 +42,7 @@ func commandsSomeCaches(name string) bool {
 	return strings.HasSuffix(name, "-Cache-Control") || name == "Surrogate-Control" || name == "Edge-Control"
 }
 
-// splitList splits a list at its commas, but for those in quotes (RFC 9110, section 5.6.1).
+// splitList splits a list at its commas, except those in quotes (RFC 9110, section 5.6.1).
 func splitList(line string) (items []string) {
 	quoted, escaped := false, false
 	split := func(c rune) bool {

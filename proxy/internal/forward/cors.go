@@ -11,10 +11,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
-// preflightSeconds is how long a browser may remember a preflight. Each request is still decided in full.
+// preflightSeconds is how long a browser may cache a preflight. The proxy still checks each request in full.
 const preflightSeconds = "600"
 
-// answerPreflight tells a browser whether it may send a request.
+// answerPreflight answers the preflight of a browser.
 func (h *Handler) answerPreflight(w http.ResponseWriter, r *http.Request, snapshot *policy.Snapshot, in incoming, rec *record) error {
 	if err := h.checkAddress(r.Context()); err != nil {
 		return err
@@ -27,8 +27,8 @@ func (h *Handler) answerPreflight(w http.ResponseWriter, r *http.Request, snapsh
 	return nil
 }
 
-// grant writes the headers that grant a preflight, or returns why it is refused. A preflight carries no project, so
-// any endpoint that allows the origin for the destination grants it.
+// grant writes the headers that grant a preflight, or returns the refusal. A preflight carries no project, so any
+// endpoint that allows the origin for the destination grants it.
 func grant(h http.Header, r *http.Request, snapshot *policy.Snapshot, in incoming) error {
 	if !snapshot.AllowsOrigin(in.origin) {
 		return apierr.New(apierr.OriginNotAllowed, fmt.Sprintf("The origin %s is not allowed by any endpoint.", in.origin))
@@ -56,9 +56,9 @@ func grant(h http.Header, r *http.Request, snapshot *policy.Snapshot, in incomin
 	return nil
 }
 
-// corsOrigin returns the origin whose page may read the answer, "" for none. The origin must be allowed by an endpoint of
-// the project and environment. One that is not known answers like one that does not allow the origin, so that a page
-// cannot learn which exist. Where the request names none, any endpoint will do.
+// corsOrigin returns the origin whose pages may read the answer, "" for none. An endpoint of the project and environment
+// must allow the origin. If the request names no project, any endpoint is enough. An unknown project gives the same
+// result as one that does not allow the origin, so that a page cannot learn which projects exist.
 func corsOrigin(snapshot *policy.Snapshot, in incoming) string {
 	allowed := false
 	if in.project == "" {

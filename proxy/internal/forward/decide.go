@@ -12,17 +12,17 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
-// decision is the policy's verdict on a request, with the question that it answers.
+// decision is the policy's verdict on a request.
 type decision struct {
 	request policy.Request
 	verdict policy.Verdict
-	header  http.Header // that goes on to the target, without values yet
-	body    *heldBody   // that values are put into; nil: the body streams
+	header  http.Header // for the target, with placeholders
+	body    *heldBody   // with placeholders; nil: the body streams
 }
 
-// decide asks the policy about a request with all of its credentials. A body that values are put into is held for
-// that, as its placeholders can lead to another endpoint; its memory counts against the client, and against the endpoint
-// that the rest of the request leads to. The decision is set also when it is a refusal.
+// decide asks the policy about a request with all of its credentials. It reads a body with placeholders into memory,
+// because these can lead to another endpoint. The memory counts against the client, and against the endpoint that the
+// rest of the request leads to. decide also returns the decision with a refusal.
 func decide(r *http.Request, in incoming, scope *policy.Scope, keyed bool, bodies *heldBodies, client string) (decision, error) {
 	header, uses, err := headerToSend(r.Header)
 	if err != nil {
@@ -39,7 +39,7 @@ func decide(r *http.Request, in incoming, scope *policy.Scope, keyed bool, bodie
 	if err := refusal(&d.verdict, &d.request, in.project); err != nil {
 		return d, err
 	}
-	length := r.ContentLength // -1: not known
+	length := r.ContentLength // -1: unknown
 	if wantsTemplating(r) && length != 0 {
 		if err := d.holdBody(r, bodies, client); err != nil {
 			return d, err
@@ -71,8 +71,8 @@ func (d *decision) holdBody(r *http.Request, bodies *heldBodies, client string) 
 	return nil
 }
 
-// distinct returns each credential and place once, in an order that does not depend on that of the headers: which of
-// several faults is reported must not change from one try to the next.
+// distinct returns each use once. The order does not depend on that of the headers: a repeated request must get the same
+// one of several faults.
 func distinct(uses []policy.Use) []policy.Use {
 	slices.SortFunc(uses, func(a, b policy.Use) int {
 		return cmp.Or(cmp.Compare(a.Place, b.Place), strings.Compare(a.ID, b.ID), strings.Compare(a.Header, b.Header))
@@ -80,8 +80,8 @@ func distinct(uses []policy.Use) []policy.Use {
 	return slices.Compact(uses)
 }
 
-// refusal returns the error that tells the caller what to change, nil for a request that is allowed. All credentials that
-// may not be used have one text, so that callers cannot learn which exist.
+// refusal returns the error that tells the caller what to change, nil for an allowed request. Every refused credential
+// gets the same text, so that callers cannot learn which credentials exist.
 func refusal(v *policy.Verdict, r *policy.Request, project string) error {
 	why := fault(v.String())
 	switch v.Fault {

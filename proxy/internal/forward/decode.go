@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/stream"
 )
 
-// readable reports whether a body of that Content-Encoding can be searched.
+// readable reports whether the proxy can decode the Content-Encoding, and so search the body.
 func readable(coding string) bool {
 	switch coding {
 	case "", "identity", "gzip", "x-gzip", "zstd":
@@ -21,7 +21,7 @@ func readable(coding string) bool {
 	return false
 }
 
-// scrubbedBody is a body that is decoded and searched as it is read.
+// scrubbedBody decodes and searches a body while it is read.
 type scrubbedBody struct {
 	*stream.Reader
 	body   io.Closer
@@ -49,13 +49,14 @@ func (b *scrubbedBody) Close() error {
 	return err
 }
 
-// maxWindow bounds what a zstd body may make its reader remember, in bytes. RFC 9659 allows as much on the web.
+// maxWindow bounds the window of a zstd body, in bytes. RFC 9659 requires decoders on the web to support this size.
 const maxWindow = 8 << 20
 
-// errDecode replaces a decoder's error, which may quote what it read.
+// errDecode replaces a decoder's error, which may quote its input.
 const errDecode fault = "the answer could not be decoded"
 
-// decoding reads a body that may be compressed. It begins with the first read, as a body may take long to come.
+// decoding reads a body that may be compressed. It creates the decoder at the first read, because a body may take long
+// to arrive.
 type decoding struct {
 	source io.Reader
 	coding string

@@ -9,29 +9,29 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
-// Explanation is what the proxy would do with a request.
+// Explanation is the proxy's decision about a request, with its reasons.
 type Explanation struct {
 	// Refusal is the answer that the caller would get; nil when the request would be sent.
 	Refusal *apierr.Error
-	// Why says more about a refusal than the caller is told.
+	// Why gives details of a refusal that the caller does not see.
 	Why string
 	// Preflight reports that the request is a preflight that would be granted.
 	Preflight bool
-	// Endpoint is the one that allows the request, or that comes nearest to it; "" for none.
+	// Endpoint is the endpoint that allows the request, or that comes closest to it; "" for none.
 	Endpoint string
 	// Target is the normalised scheme://host[:port]/path, with its placeholders; "" when the target cannot be read.
 	Target string
-	// Credentials are the ids that would be used.
+	// Credentials are the ids that the request would use.
 	Credentials []string
-	// Verdicts is what each endpoint of the project and environment says, the best first.
+	// Verdicts are the verdicts of all endpoints of the project and environment, the best first.
 	Verdicts []policy.Verdict
 }
 
-// DefaultMaxTemplatedBody is the default of the largest body that values are put into, in bytes.
+// DefaultMaxTemplatedBody is the default bound of a body with placeholders, in bytes.
 const DefaultMaxTemplatedBody = 10 << 20
 
-// Explain takes a request through the steps of a Handler up to the moment of sending. It looks up nothing and dials
-// nothing. Keyed reports that the request has a valid key.
+// Explain takes a request through the steps of a Handler up to the point of sending. It resolves no name and dials no
+// target. keyed reports that the request has a valid key.
 func Explain(s *policy.Snapshot, r *http.Request, keyed bool) Explanation {
 	in, err := parse(r)
 	rec := record{incoming: in}

@@ -16,8 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
-// fault is the reason of a failure, in the proxy's own words. The errors of Go's libraries may quote what a target sent, and
-// so a credential. The audit record shows the fault of a refusal.
+// fault is the reason of a failure, in the proxy's own words. The errors of Go's libraries may quote bytes from the
+// target, and so a credential. The audit record shows the fault of a refusal.
 type fault string
 
 // Error is the reason.
@@ -25,13 +25,13 @@ func (f fault) Error() string { return string(f) }
 
 const (
 	errNoKeys     fault = "API keys cannot be checked: no store of keys is configured"
-	errMemory     fault = "all memory for bodies with values to be put in is taken"
+	errMemory     fault = "the memory for bodies with placeholders is exhausted"
 	errTooLarge   fault = "the body is over its limit"
 	errUnreadable fault = "the answer's encoding cannot be searched for credentials"
 	errLong       fault = "the answer is over the endpoint's limit"
 	errFields     fault = "the answer has too many headers"
-	errInterim    fault = "too many interim answers came"
-	errStatus     fault = "the answer's status is not one of an answer"
+	errInterim    fault = "the target sent too many interim answers"
+	errStatus     fault = "the answer's status is not a final status"
 
 	errIdle  fault = "nothing was sent or received for too long"
 	errTotal fault = "the request took too long in all"
@@ -41,13 +41,13 @@ func tooLarge(maxBytes int64) error {
 	return apierr.New(apierr.PayloadTooLarge, fmt.Sprintf("The body is larger than the %d bytes that are allowed here.", maxBytes))
 }
 
-// tooSlow returns the refusal for a body that values are put into and that took longer than timeout to come.
+// tooSlow returns the refusal for a body with placeholders that took longer than timeout to arrive.
 func tooSlow(timeout time.Duration) error {
 	return apierr.New(apierr.InvalidBody, fmt.Sprintf("The request's body did not come within %s, the time for a body that values are put into.", timeout)).
-		Because(fault("the caller's body came too slowly"))
+		Because(fault("the caller's body arrived too slowly"))
 }
 
-// danglingFault returns the refusal for a placeholder after the beginning of an escape.
+// danglingFault returns the refusal for a placeholder after an incomplete escape.
 func danglingFault(where, escape string) error {
 	return apierr.BadParameter(where, escape+"{{ … }}", "a placeholder that does not follow the beginning of an escape, which would take a part of the value")
 }
@@ -60,7 +60,7 @@ func tooMany(why string, after time.Duration) error {
 // chunks.
 func bodyFault(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return context.Canceled // the caller stalled, and gets no answer
+		return context.Canceled // the caller stalled, so it gets no answer
 	}
 	return apierr.New(apierr.InvalidBody, "The request's body ended before it was complete.").Because(fault("the caller's body could not be read"))
 }

@@ -4,12 +4,12 @@
 //	admit   counts it against the client address  leave
 //	decide  asks the policy, with all credentials decision
 //	enter   counts it against the endpoint        leave
-//	build   puts the credentials in               outgoing
+//	build   inserts the credentials               outgoing
 //	send    calls the target                      the target's answer
-//	judge   takes the credentials out again
+//	judge   removes the credentials again
 //
-// Every refusal happens before a connection is made, except one: addresses are only known while connecting, so the
-// guard of package dial judges them there.
+// Every refusal happens before the proxy connects, except one: the address is only known while connecting, so the guard
+// of package dial checks it there.
 //
 // The package stores nothing, follows no redirect, and keeps credential values out of errors, logs and traces.
 package forward
@@ -39,7 +39,7 @@ type Keys interface {
 	CheckAddress(ctx context.Context, address string) error
 }
 
-// Rates keeps the rates of endpoints.
+// Rates limits the rates of endpoints.
 type Rates interface {
 	Allow(ctx context.Context, key string, rate ratelimit.Rate) ratelimit.Result
 }
@@ -50,26 +50,26 @@ type Options struct {
 	Store *policy.Store
 	// Pool makes the connections. Required.
 	Pool *dial.Pool
-	// Keys checks API keys. Nil: no key can be checked, and endpoints that ask for one answer 503.
+	// Keys checks API keys. Nil: no key can be checked, and endpoints that require one answer 503.
 	Keys Keys
-	// Rates keeps the rates of endpoints. Nil: kept in process.
+	// Rates limits the rates of endpoints. Nil: in this process alone.
 	Rates Rates
 	// Tracer makes a span of each call to a target. Required.
 	Tracer trace.TracerProvider
-	// Meter takes the metrics. Required.
+	// Meter makes the metrics. Required.
 	Meter metric.MeterProvider
-	// MaxTemplatedBody bounds a body that values are put into, before and after, in bytes. Required.
+	// MaxTemplatedBody bounds a body with placeholders, in bytes, before and after their replacement. Required.
 	MaxTemplatedBody int64
-	// TemplatedMemory bounds all such bodies together, in bytes. Half of it may be taken for one endpoint, and a quarter
-	// for one client address without a key. Required.
+	// TemplatedMemory bounds all such bodies together, in bytes. One endpoint may take half of it, and one client address
+	// without a key a quarter. Required.
 	TemplatedMemory int64
-	// TemplatedReadTimeout bounds the time in which such a body is read. Required.
+	// TemplatedReadTimeout bounds the time to read such a body. Required.
 	TemplatedReadTimeout time.Duration
 	// ClientConcurrent bounds the requests without a key that one client address may have in flight. 0: no bound.
 	ClientConcurrent int
-	// TotalTimeout bounds the time of a request that is no stream where its endpoint sets no total time. 0: no bound.
+	// TotalTimeout bounds a request that is not a stream, unless its endpoint sets a total time. 0: no bound.
 	TotalTimeout time.Duration
-	// Stall is how long a caller on HTTP/2 may take no byte of an answer. On HTTP/1 the server keeps that limit.
+	// Stall bounds how long an HTTP/2 caller may accept no byte of an answer. On HTTP/1 the server enforces this limit.
 	// Required.
 	Stall time.Duration
 	// Now is the clock of rates and records. Nil: time.Now.
@@ -115,20 +115,20 @@ func (h *Handler) forget(s *policy.Snapshot) {
 	h.o.Pool.Keep(keep)
 }
 
-// ServeHTTP takes one request to its target, or refuses it.
+// ServeHTTP forwards a request to its target, or refuses it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := &record{began: h.o.Now()}
 	h.metrics.inFlight.Add(1)
 	snapshot, release := h.o.Store.Acquire()
 	defer release()
-	defer func() { h.finish(r, rec) }() // also when the answer is aborted
+	defer func() { h.finish(r, rec) }() // even if the answer is aborted
 	if err := h.serve(w, r, snapshot, rec); err != nil {
 		refuse(w, r, snapshot, rec, err)
 	}
 	rec.complete = true
 }
 
-// serve answers the request, or returns why it is refused.
+// serve answers the request, or returns the refusal.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, snapshot *policy.Snapshot, rec *record) error {
 	in, err := parse(r)
 	rec.incoming = in
@@ -172,8 +172,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, snapshot *policy
 	return h.send(w, r, out, d.verdict, in.origin, rec)
 }
 
-// checkKey checks the API key where an endpoint may ask for one, and else the rate of the caller's address. It
-// reports whether the request has a good key.
+// checkKey checks the API key if an endpoint may require one, and otherwise the rate of the caller's address. It reports
+// whether the request has a valid key.
 func (h *Handler) checkKey(w http.ResponseWriter, r *http.Request, in incoming, scope *policy.Scope) (keyed bool, err error) {
 	ctx, keys := r.Context(), h.o.Keys
 	sent := r.Header[KeyHeader]
@@ -199,7 +199,8 @@ func (h *Handler) checkAddress(ctx context.Context) error {
 	return h.o.Keys.CheckAddress(ctx, httpapi.InfoFrom(ctx).ClientAddress)
 }
 
-// Refuse answers a request that is not served with err, as the contract asks of the proxy's own answers.
+// Refuse answers a request with err, in the form of the proxy's own answers. The server calls it for requests that it
+// does not serve.
 func (h *Handler) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	snapshot, release := h.o.Store.Acquire()
 	defer release()

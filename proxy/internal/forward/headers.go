@@ -57,26 +57,29 @@ func (l headerList) remove(h http.Header) {
 	maps.DeleteFunc(h, func(name string, _ []string) bool { return l.has(name) })
 }
 
-// removeTrailers deletes the trailers that the list names, and those that no trailer may be: a receiver that merges
-// trailers into the headers would take them for headers (RFC 9110, section 6.5.1).
+// removeTrailers deletes the trailers that the list names, and the fields that must not be trailers. A receiver that
+// merges trailers into the headers would obey them (RFC 9110, section 6.5.1).
 func (l headerList) removeTrailers(h http.Header) {
 	maps.DeleteFunc(h, func(name string, _ []string) bool {
 		return l.has(name) || neverTrailers.has(name) || commandsSomeCaches(name) || !httpguts.ValidTrailerHeader(dashed(name))
 	})
 }
 
-// neverTrailers lists headers that [httpguts.ValidTrailerHeader] allows as trailers, and that control how a receiver treats an
-// answer (RFC 7231, section 7.1) or that the proxy sets itself.
+// neverTrailers lists headers that must not be trailers although [httpguts.ValidTrailerHeader] allows them. They control
+// how a receiver treats an answer (RFC 7231, section 7.1), or the proxy sets them itself.
 var neverTrailers = newHeaderList([]string{
 	"Age", "Date", "Expires", "Location", "Retry-After", "Vary", "Warning", "Content-Security-Policy", "X-Content-Type-Options",
 }, nil)
 
-// apiKeyHeader bears a key for our own API, unless its value is a placeholder.
+// apiKeyHeader holds a key for our own API, unless its value contains a placeholder.
 const apiKeyHeader = "X-Api-Key"
 
-// droppedFromRequests lists the headers of a request that do not go on to the target: those for the proxy, those with which the
-// browser speaks to our host, those of the connection (RFC 9110, section 7.6.1), those of other proxies, those by which
-// targets believe another client address, URL or method, and those of traces.
+// droppedFromRequests lists the request headers that the proxy does not pass on:
+//
+//   - headers for the proxy, and cookies of our host
+//   - hop-by-hop headers (RFC 9110, section 7.6.1), and those of other proxies
+//   - headers by which a target believes another client address, URL or method
+//   - headers of traces
 var droppedFromRequests = newHeaderList([]string{
 	TemplatingHeader, ProjectHeader, EnvironmentHeader, KeyHeader, "Cookie", "Cookie2",
 	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info",
@@ -93,16 +96,16 @@ var droppedFromRequests = newHeaderList([]string{
 	"Traceparent", "Tracestate", "Baggage", "B3", "Uber-Trace-Id", "X-Cloud-Trace-Context", "X-Amzn-Trace-Id",
 }, []string{"X-Forwarded-", "X-Envoy-", "X-B3-"})
 
-// droppedFromAnswers lists the headers of an answer that would speak for our host, or that command the servers and caches in
-// front of it.
+// droppedFromAnswers lists the response headers that would speak for our host, or control the servers and caches in front
+// of it.
 var droppedFromAnswers = newHeaderList([]string{
 	"Set-Cookie", "Set-Cookie2", "Clear-Site-Data", "Strict-Transport-Security", "Alt-Svc", "Report-To", "Reporting-Endpoints", "Nel",
 	"Public-Key-Pins", "Public-Key-Pins-Report-Only", "Expect-Ct", "Service-Worker-Allowed", "Origin-Agent-Cluster", "Accept-Ch", "Critical-Ch",
 	"Sec-Session-Registration", "Set-Login", SuccessHeader,
 }, []string{"Access-Control-", "X-Accel-", "X-Sendfile", "X-Lighttpd-", "X-Litespeed-", "X-Reproxy-", "X-Envoy-"})
 
-// droppedWithUnderscore lists headers that the proxy reads or writes itself. It drops their spelling with "_" from requests,
-// because a target may take that for the header.
+// droppedWithUnderscore lists headers that the proxy reads or writes itself. It drops their spelling with "_" from
+// requests, because a target may treat that as the header.
 var droppedWithUnderscore = newHeaderList([]string{
 	"Accept-Encoding", "Content-Encoding", "Content-Length", "Content-Type", "If-Range",
 }, nil)
@@ -139,7 +142,7 @@ func headerToSend(sent http.Header) (http.Header, []policy.Use, error) {
 	return header, uses, nil
 }
 
-// trailersToSend returns the names of a request's trailers that go on to the target. Values are put into none, so an
+// trailersToSend returns the names of a request's trailers that go on to the target. Trailers have no placeholders, so an
 // API key among them is ours.
 func trailersToSend(sent http.Header) http.Header {
 	trailer := make(http.Header, len(sent))

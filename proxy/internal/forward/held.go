@@ -13,11 +13,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
-// heldBodies bounds the memory of the bodies that values are put into, and the time in which they are read.
+// heldBodies bounds the memory of the bodies with placeholders, and the time to read each.
 type heldBodies struct {
-	maxBytes int64         // of one body
-	memory   int64         // bytes that all bodies together may take
-	timeout  time.Duration // for reading one body
+	maxBytes int64         // length of one body
+	memory   int64         // bytes of all bodies together
+	timeout  time.Duration // to read one body
 	taken    *usage
 }
 
@@ -25,8 +25,8 @@ func newHeldBodies(maxBytes, memory int64, timeout time.Duration) *heldBodies {
 	return &heldBodies{maxBytes: maxBytes, memory: memory, timeout: timeout, taken: newUsage()}
 }
 
-// shares returns the bounds that a body counts against. One endpoint may take half of the memory, and one client a quarter, so that
-// neither keeps it from all others.
+// shares returns the bounds that a body counts against. One endpoint may take half of the memory and one client a
+// quarter, so that neither starves the others.
 func (b *heldBodies) shares(endpoint, client string) []share {
 	shares := []share{{holder{kind: ofAll}, b.memory}, {holder{ofEndpoint, endpoint}, b.memory / 2}}
 	if client != "" {
@@ -44,8 +44,8 @@ type heldBody struct {
 	survey template.Survey
 }
 
-// hold reads the body of a request into memory, which counts against the endpoint and, unless it is "", the client. The
-// caller releases it.
+// hold reads the body of a request into memory. The memory counts against the endpoint, and against the client unless
+// that is "". The caller must release it.
 func (b *heldBodies) hold(r *http.Request, endpoint, client string) (*heldBody, error) {
 	syntax, err := bodySyntax(r.Header)
 	if err != nil {
@@ -106,7 +106,7 @@ func (h *heldBody) read(body io.Reader) error {
 	}
 }
 
-// grow doubles the room for the text, up to one byte more than the largest body. It takes the memory before it
+// grow doubles the capacity for the text, up to one byte more than the largest body. It counts the memory before it
 // allocates.
 func (h *heldBody) grow() error {
 	const least = 64 << 10
@@ -134,7 +134,7 @@ func (h *heldBody) length() int64 {
 	return int64(len(h.text))
 }
 
-// release gives the memory back. It does nothing for nil.
+// release returns the memory. It does nothing for nil.
 func (h *heldBody) release() {
 	if h == nil {
 		return
@@ -143,14 +143,14 @@ func (h *heldBody) release() {
 	h.text = nil
 }
 
-// filledBody is a held body with values in the place of its placeholders.
+// filledBody is a held body whose placeholders are replaced with values.
 type filledBody struct {
 	text   []byte
 	values *template.Body
 	length int64
 }
 
-// fill returns the body with values put in.
+// fill returns the body with values inserted.
 func (h *heldBody) fill(values map[string][]byte) *filledBody {
 	b := template.NewBody(h.syntax, values)
 	return &filledBody{text: h.text, values: b, length: h.survey.Size(b)}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// phase is how far a request has come, as far as bytes of a body are due.
+// phase is a phase of a request. In some phases, bytes of a body are due.
 type phase uint8
 
 const (
@@ -24,7 +24,7 @@ type idleTimer struct {
 	phase phase
 }
 
-// newIdleTimer returns a timer in the phase connecting. A limit of 0 is none.
+// newIdleTimer returns a timer in the phase connecting. A limit of 0 is no limit.
 func newIdleTimer(limit time.Duration, expired func()) *idleTimer {
 	t := &idleTimer{limit: limit}
 	if limit > 0 {
@@ -34,7 +34,7 @@ func newIdleTimer(limit time.Duration, expired func()) *idleTimer {
 	return t
 }
 
-// enter begins a phase. The last one does not end: the request may be written to its end after the answer began.
+// enter begins a phase. The phase receiving is final: the end of the request may be written after the answer began.
 func (t *idleTimer) enter(p phase) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +49,7 @@ func (t *idleTimer) enter(p phase) {
 	}
 }
 
-// moved notes that bytes of a body moved.
+// moved restarts the timer because bytes of a body moved.
 func (t *idleTimer) moved() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// incoming is a request as the caller sends it, beside its headers and body.
+// incoming holds the parts of the caller's request that the proxy parses.
 type incoming struct {
 	origin               string // of the page; "" when none was sent
 	preflight            bool   // a browser asks whether it may send a request
@@ -63,7 +63,7 @@ func readScope(h http.Header) (project, environment string, err error) {
 	return project, environment, nil
 }
 
-// readIdentifier returns the value of a header that must be sent once. The name is the header's as people write it.
+// readIdentifier returns the value of a header that must be sent exactly once. name is its spelling for messages.
 func readIdentifier(h http.Header, key, name string) (string, error) {
 	sent := h[key]
 	if len(sent) != 1 || !wire.ValidIdentifier(sent[0]) {
@@ -114,7 +114,7 @@ func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && len(r.Header["Origin"]) > 0 && len(r.Header["Access-Control-Request-Method"]) > 0
 }
 
-// wantsTemplating reports whether values are to be put into the body.
+// wantsTemplating reports whether the caller asks the proxy to replace the placeholders of the body.
 func wantsTemplating(r *http.Request) bool {
 	sent := r.Header[TemplatingHeader]
 	return len(sent) == 1 && sent[0] == "true" &&

@@ -9,8 +9,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/ratelimit"
 )
 
-// enter counts the request against the limits of the endpoint that was decided on. The caller calls leave at the end of
-// the request.
+// enter counts the request against the limits of its endpoint. The caller must call leave at the end of the request.
 func (h *Handler) enter(ctx context.Context, e *policy.Endpoint) (leave func(), err error) {
 	if e.Limits.PerSecond > 0 {
 		rate := h.o.Rates.Allow(ctx, "proxy:"+e.Name, ratelimit.Rate{PerSecond: e.Limits.PerSecond, Burst: e.Limits.Burst})
@@ -21,8 +20,8 @@ func (h *Handler) enter(ctx context.Context, e *policy.Endpoint) (leave func(), 
 	return h.takeSlot(holder{ofEndpoint, e.Name}, e.Limits.Concurrent, "too many requests to this endpoint run at a time")
 }
 
-// admit counts a request without a key against the bound of its client, from before its body is read. The caller calls
-// leave at the end of the request. The client is its address as auth.Network groups it; "" has no bound.
+// admit counts a request without a key against the bound of its client, before its body is read. The caller must call
+// leave at the end of the request. client is the address as auth.Network groups it; "" has no bound.
 func (h *Handler) admit(client string) (leave func(), err error) {
 	if client == "" {
 		return func() {}, nil
@@ -30,8 +29,8 @@ func (h *Handler) admit(client string) (leave func(), err error) {
 	return h.takeSlot(holder{ofClient, client}, h.o.ClientConcurrent, "too many requests of this client address run at a time")
 }
 
-// takeSlot takes one of a holder's slots, and returns the function that gives it back. When all are taken, the refusal gives
-// full as the reason. A limit of 0 is none.
+// takeSlot takes one of a holder's slots, and returns the function that returns it. If all are taken, it refuses with the
+// reason full. A limit of 0 is no limit.
 func (h *Handler) takeSlot(of holder, limit int, full string) (leave func(), err error) {
 	if limit == 0 {
 		return func() {}, nil
@@ -43,7 +42,7 @@ func (h *Handler) takeSlot(of holder, limit int, full string) (leave func(), err
 	return func() { h.running.give(1, slot) }, nil
 }
 
-// usage counts how much of a resource, in slots or bytes, each holder has taken. Holders of nothing are forgotten.
+// usage counts how much of a resource, in slots or bytes, each holder has taken. It forgets holders of nothing.
 type usage struct {
 	mu   sync.Mutex
 	held map[holder]int64
@@ -71,8 +70,8 @@ type share struct {
 
 func newUsage() *usage { return &usage{held: map[holder]int64{}} }
 
-// take adds n to each share's holder, or to none of them when one would hold more than its share: then it returns that
-// holder's kind, and false.
+// take adds n to the holder of each share. If that would exceed a share, it adds nothing, and returns that holder's kind
+// and false.
 func (u *usage) take(n int64, shares ...share) (full holderKind, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -87,7 +86,7 @@ func (u *usage) take(n int64, shares ...share) (full holderKind, ok bool) {
 	return 0, true
 }
 
-// give takes n from each share's holder.
+// give subtracts n from the holder of each share.
 func (u *usage) give(n int64, shares ...share) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -26,8 +26,8 @@ const (
 	decisionPreflight apierr.Code = "preflight"
 )
 
-// record is what the audit log and the metrics say about a request: the caller, the decision and the outcome. It holds
-// no value, path or query for them.
+// record holds the data of a request for the audit log and the metrics: the caller, the decision and the outcome. These
+// never contain a value, a path or a query.
 type record struct {
 	began    time.Time
 	incoming incoming
@@ -41,7 +41,7 @@ type record struct {
 	complete bool // the caller got the whole answer
 }
 
-// endpoint returns the name of the endpoint that allows the request, or that comes nearest to it; "" for none.
+// endpoint returns the name of the endpoint that allows the request, or that comes closest to it; "" for none.
 func (rec *record) endpoint() string {
 	if rec.verdict.Endpoint == nil || rec.verdict.Fault <= policy.NoKey {
 		return ""
@@ -58,7 +58,7 @@ func (rec *record) credentials() []string {
 	return ids
 }
 
-// destination returns host:port of the target; "" when it could not be read.
+// destination returns host:port of the target, "" if it is invalid.
 func (rec *record) destination() string {
 	if rec.incoming.target == nil {
 		return ""
@@ -76,7 +76,7 @@ func (h *Handler) finish(r *http.Request, rec *record) {
 	rec.audit(r.Context(), elapsed)
 }
 
-// audit writes the audit record of a request that took so long.
+// audit writes the audit record of a request that took the given time.
 func (rec *record) audit(ctx context.Context, elapsed time.Duration) {
 	info := httpapi.InfoFrom(ctx)
 	// A Logger would look up its caller for every request, so the record goes straight to the handler.
@@ -109,7 +109,7 @@ func (rec *record) audit(ctx context.Context, elapsed time.Duration) {
 	if !rec.complete {
 		line.AddAttrs(slog.Bool("cut", true))
 	}
-	_ = out.Handle(ctx, line) // the log cannot report that it fails
+	_ = out.Handle(ctx, line) // there is nowhere to report a failure of the log
 	info.Recorded = true
 }
 
@@ -118,7 +118,7 @@ type metrics struct {
 	duration metric.Float64Histogram
 	scrubbed metric.Int64Counter
 	inFlight atomic.Int64
-	kinds    sync.Map // of outcome to []metric.RecordOption, made once
+	kinds    sync.Map // from outcome to []metric.RecordOption, made once
 }
 
 // outcome holds the attributes of a request's metrics. Both come from small sets.
@@ -139,7 +139,7 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	m.duration, errs[0] = meter.Float64Histogram("lectern.proxy.request.duration", metric.WithUnit("s"),
 		metric.WithDescription("Duration of proxied requests, by decision and class of status, to the end of the body."))
 	m.scrubbed, errs[1] = meter.Int64Counter("lectern.proxy.scrubbed", metric.WithUnit("{occurrence}"),
-		metric.WithDescription("Credentials that came back in answers and were taken out."))
+		metric.WithDescription("Credentials that the proxy removed from answers."))
 	active, err := meter.Int64ObservableUpDownCounter("lectern.proxy.active_requests", metric.WithUnit("{request}"),
 		metric.WithDescription("Requests that are being proxied."))
 	errs[2] = err
@@ -171,7 +171,7 @@ func (m *metrics) add(rec *record, elapsed time.Duration) {
 	}
 }
 
-// span is the trace's part of a call to a target. The request to the target carries no trace context.
+// span is the trace span of a call to a target. The request to the target carries no trace context.
 type span struct{ trace.Span }
 
 func (h *Handler) startSpan(ctx context.Context, to *target.Target, rec *record) (context.Context, *span) {
@@ -184,7 +184,7 @@ func (h *Handler) startSpan(ctx context.Context, to *target.Target, rec *record)
 	return ctx, &span{s}
 }
 
-// answered notes the answer's status.
+// answered records the answer's status.
 func (s *span) answered(res *http.Response) {
 	if s.IsRecording() {
 		s.SetAttributes(attribute.Int("http.response.status_code", res.StatusCode))

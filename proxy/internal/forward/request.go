@@ -13,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 )
 
-// outgoing is a request as the target gets it, values included.
+// outgoing is the request for the target, with values.
 type outgoing struct {
 	target *target.Target
 	final  target.Final
@@ -21,10 +21,10 @@ type outgoing struct {
 	body   *filledBody // nil: the caller's body streams
 }
 
-// maxInHeaders bounds the values that are put into headers, in bytes of all of them together.
+// maxInHeaders bounds the total length of the values in headers, in bytes.
 const maxInHeaders = 64 << 10
 
-// build puts the values into a request that was decided on. The target with the values in it is decided on once more.
+// build inserts the values into an allowed request. The policy then checks the target with its values again.
 func build(t *target.Target, d decision, maxBody int64) (outgoing, error) {
 	values := make(map[string][]byte, len(d.verdict.Credentials))
 	for _, c := range d.verdict.Credentials {
@@ -53,7 +53,7 @@ func build(t *target.Target, d decision, maxBody int64) (outgoing, error) {
 	return out, nil
 }
 
-// fillHeaders puts values into headers. The lists of values in sent are the caller's, and are not changed.
+// fillHeaders inserts values into headers. It does not change the value lists in sent, which belong to the caller.
 func fillHeaders(sent http.Header, values map[string][]byte) error {
 	if len(values) == 0 {
 		return nil
@@ -67,7 +67,7 @@ func fillHeaders(sent http.Header, values map[string][]byte) error {
 	return nil
 }
 
-// inHeaders returns how many bytes of values the headers will hold.
+// inHeaders returns the total length of the values that the headers will hold, in bytes.
 func inHeaders(h http.Header, values map[string][]byte) (n int) {
 	for _, sent := range h {
 		for _, v := range sent {
@@ -77,7 +77,7 @@ func inHeaders(h http.Header, values map[string][]byte) (n int) {
 	return n
 }
 
-// fillLines returns the lines of a header with values put in. It does not change sent.
+// fillLines returns the lines of a header with values inserted. It does not change sent.
 func fillLines(sent []string, values map[string][]byte) []string {
 	filled := slices.Clone(sent)
 	for i, v := range sent {
@@ -86,15 +86,15 @@ func fillLines(sent []string, values map[string][]byte) []string {
 	return filled
 }
 
-// askSearchable makes the headers of a request ask for an answer that can be searched: whole, because a part can begin in
-// the middle of a secret, and in an encoding that the proxy reads.
+// askSearchable changes the headers of a request to ask for a searchable answer. It must be whole, because a range can
+// begin in the middle of a secret, and in an encoding that the proxy decodes.
 func askSearchable(h http.Header) {
 	delete(h, "Range")
 	delete(h, "If-Range")
 	h["Accept-Encoding"] = []string{searchable(h["Accept-Encoding"])}
 }
 
-// searchable returns the part of an Accept-Encoding that asks for encodings in which an answer can be searched.
+// searchable returns the encodings of an Accept-Encoding that the proxy can decode, or "identity".
 func searchable(sent []string) string {
 	var kept []string
 	for _, line := range sent {
@@ -116,8 +116,8 @@ func deniedAfter(t *target.Target, why fault) error {
 	return apierr.New(apierr.DestinationNotAllowed, "With its credentials in it, the target on "+t.Authority()+" is not allowed any more. The destinations have to allow the path with the value in it.").Because(why)
 }
 
-// write makes r, a copy of the caller's request, the one that goes out: to the host and port that were decided on, with
-// the path and query that were matched. A streaming body stays as it is.
+// write turns r, a copy of the caller's request, into the request for the target. It sets the host and port that the
+// policy allowed, and the path and query that it matched. A streaming body stays unchanged.
 func (o *outgoing) write(r *http.Request) {
 	path, err := url.PathUnescape(o.final.Path)
 	if err != nil {

@@ -78,8 +78,8 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 	return upstreamFault(ctx, failed)
 }
 
-// newTotalTimer returns a timer that calls expired after the default time of a request, nil when the endpoint sets a time
-// of its own or the request is a stream.
+// newTotalTimer returns a timer that calls expired after the default time of a request. It returns nil if the endpoint
+// sets its own total time, if there is no default, or if the request is a stream.
 func (h *Handler) newTotalTimer(out outgoing, r *http.Request, timeouts policy.Timeouts, expired func()) *time.Timer {
 	streams := out.body == nil && r.ContentLength < 0
 	if timeouts.Total > 0 || h.o.TotalTimeout <= 0 || streams {
@@ -88,11 +88,11 @@ func (h *Handler) newTotalTimer(out outgoing, r *http.Request, timeouts policy.T
 	return time.AfterFunc(h.o.TotalTimeout, expired)
 }
 
-// silent drops what ReverseProxy logs: its text may quote what a target sent, and so a credential.
+// silent drops the log of ReverseProxy, which may quote bytes from a target, and so a credential.
 var silent = log.New(io.Discard, "", 0)
 
-// closeAfter ends an HTTP/1 connection after an answer that comes before the end of the request's body. With full duplex,
-// net/http would take what follows a malformed body for the next request.
+// closeAfter ends an HTTP/1 connection after an answer that precedes the end of the request's body. With full duplex,
+// net/http would take the bytes after a malformed body for the next request.
 func closeAfter(h http.Header, r *http.Request) {
 	if r.ProtoMajor == 1 {
 		h["Connection"] = []string{"close"}
@@ -117,7 +117,7 @@ func followPhases(idle *idleTimer) *httptrace.ClientTrace {
 	}
 }
 
-// buffers is an httputil.BufferPool. It overwrites what a buffer held.
+// buffers is an httputil.BufferPool that overwrites used buffers.
 type buffers struct{ pool sync.Pool }
 
 func newBuffers() *buffers {

@@ -44,7 +44,7 @@ func (w *writer) WriteHeader(status int) {
 	for name := range h {
 		switch name {
 		case "X-Request-Id", "Ratelimit", "RateLimit", "Ratelimit-Policy", "RateLimit-Policy":
-			// Ours, where the target has none of its own.
+			// Keeps our header if the target does not send it.
 			if len(w.header[http.CanonicalHeaderKey(name)]) == 0 {
 				continue
 			}
@@ -70,8 +70,8 @@ func (w *writer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// FlushError sends what is buffered. Afterwards an HTTP/2 caller has no deadline, as one would end the stream while the
-// target is silent.
+// FlushError sends the buffered part of the answer. Afterwards an HTTP/2 caller has no deadline, because a deadline would
+// end the stream while the target is silent.
 func (w *writer) FlushError() error {
 	err := w.controller.Flush()
 	if w.request.ProtoMajor != 1 {
@@ -80,7 +80,7 @@ func (w *writer) FlushError() error {
 	return err
 }
 
-// extend gives an HTTP/2 caller its time to take the next part. On HTTP/1 the server does.
+// extend resets the deadline by which an HTTP/2 caller must accept the next part. On HTTP/1 the server does that.
 func (w *writer) extend() {
 	if w.request.ProtoMajor != 1 {
 		_ = w.controller.SetWriteDeadline(time.Now().Add(w.stall)) // Write reports a closed stream

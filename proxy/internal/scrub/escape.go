@@ -6,29 +6,29 @@ import (
 	"unicode/utf8"
 )
 
-// layers is how many escapes may lie over each other: of a JSON string in JSON in a form, there are three.
+// layers bounds nested escapes. A JSON string in JSON in a form has three.
 const layers = 4
 
-// none is the character after the end of a text.
+// none marks the end of a text, and a character that does not exist.
 const none rune = -1
 
 // text is a stretch of an answer.
 type text struct {
 	bytes []byte
-	cut   bool // a character or an escape was wanted that goes on after the end
+	cut   bool // a read needed bytes after the end
 }
 
-// ways is how many ways there may be to read a character.
+// ways bounds the readings of a character.
 const ways = 2*layers + 1
 
 // reading is one way to read a character of a text.
 type reading struct {
-	char rune // a byte or a code point: those below 256 are not told apart, as programs mistake them for each other
+	char rune // a byte or a code point: below 256 the two are equal here, because programs confuse them
 	end  int  // where the next character begins
 }
 
-// readings appends to dst the ways to read the character at at: as it stands, with its escape undone, with what that
-// gives undone as well, and so on.
+// readings appends to dst the ways to read the character at index at. These are the unchanged character, one escape
+// decoded, two nested escapes decoded, and so on.
 func (t *text) readings(dst []reading, at int) []reading {
 	if at >= len(t.bytes) {
 		t.cut = true
@@ -42,7 +42,7 @@ func (t *text) readings(dst []reading, at int) []reading {
 		}
 		undone, ok := t.undo(r, depth)
 		for shallower := depth - 1; ok && r.char == '\\' && undone.char < ' ' && shallower >= 0; shallower-- {
-			// In \%6E the backslash may stand before an n, for a line break, or before a percent sign.
+			// In \%6E the backslash may escape an n, which is a line break, or a percent sign.
 			dst = append(dst, undone)
 			undone, ok = t.undo(r, shallower)
 		}
@@ -54,7 +54,7 @@ func (t *text) readings(dst []reading, at int) []reading {
 	return dst
 }
 
-// read returns the character at at after up to depth layers of escapes are undone.
+// read returns the character at index at with up to depth layers of escapes decoded.
 func (t *text) read(at, depth int) reading {
 	if at >= len(t.bytes) {
 		t.cut = true
@@ -74,8 +74,8 @@ func (t *text) read(at, depth int) reading {
 
 func beginsEscape(c rune) bool { return c == '%' || c == '\\' || c == '&' }
 
-// undo undoes the escape that begins with the character first. The characters after it are read with depth layers
-// undone. It reports false where no escape stands.
+// undo decodes the escape that begins with the character first. It reads the characters after it with depth layers
+// decoded. It reports false when first begins no escape.
 func (t *text) undo(first reading, depth int) (reading, bool) {
 	switch first.char {
 	case '%':
@@ -86,7 +86,7 @@ func (t *text) undo(first reading, depth int) (reading, bool) {
 	return t.entity(first.end, depth)
 }
 
-// hex reads a number of exactly so many hexadecimal digits.
+// hex reads a number of exactly the given number of hexadecimal digits.
 func (t *text) hex(at, depth, digits int) (reading, bool) {
 	var v rune
 	for range digits {
@@ -100,9 +100,9 @@ func (t *text) hex(at, depth, digits int) (reading, bool) {
 	return reading{v, at}, true
 }
 
-// backslash reads what follows a backslash in JSON, in JavaScript and in other languages: \uXXXX, \xXX, a letter for a
-// control character, or any character that is neither letter nor digit, which stands for itself. Where that is an
-// escape of its own, undoing it first can leave a letter, as in \%61: then it is left for the next layer.
+// backslash reads the rest of a backslash escape of JSON, JavaScript and other languages. That is \uXXXX, \xXX, or a
+// letter for a control character. Any other character that is neither letter nor digit means itself. That character
+// may begin an escape itself, which decodes to a letter, as in \%61. Then it is left for the next layer.
 func (t *text) backslash(at, depth int) (reading, bool) {
 	for ; depth >= 0; depth-- {
 		if r, ok := t.afterBackslash(t.read(at, depth), depth); ok {
@@ -124,7 +124,7 @@ func (t *text) afterBackslash(r reading, depth int) (reading, bool) {
 	return r, r.char != none
 }
 
-// unicode reads what follows \u: a code point, or half of one, after which another \u gives the other half.
+// unicode reads the rest of a \u escape: a code point, or a surrogate and the second \u escape of the pair.
 func (t *text) unicode(at, depth int) (reading, bool) {
 	high, ok := t.hex(at, depth, 4)
 	if !ok || !utf16.IsSurrogate(high.char) {
@@ -140,7 +140,7 @@ func (t *text) unicode(at, depth int) (reading, bool) {
 	return low, ok && low.char != utf8.RuneError
 }
 
-// control returns the control character that a backslash and c stand for, none for no such.
+// control returns the control character that a backslash and c mean, none if there is no such character.
 func control(c rune) rune {
 	switch c {
 	case 'b':
@@ -157,13 +157,13 @@ func control(c rune) rune {
 	return none
 }
 
-// The longest references to characters in HTML.
+// Bounds of character references in HTML.
 const (
 	maxName   = 31 // letters and digits between "&" and ";"
 	maxDigits = 10
 )
 
-// entity reads what follows the "&" of a reference to a character in HTML and XML: a name or a number.
+// entity reads a character reference of HTML and XML after the "&": a name or a number.
 func (t *text) entity(at, depth int) (reading, bool) {
 	r := t.read(at, depth)
 	if r.char == '#' {
@@ -184,7 +184,7 @@ func (t *text) entity(at, depth int) (reading, bool) {
 	return reading{char, r.end}, size == len(meant)
 }
 
-// numeric reads what follows "&#".
+// numeric reads a character reference after "&#".
 func (t *text) numeric(at, depth int) (reading, bool) {
 	base := rune(10)
 	r := t.read(at, depth)
@@ -205,7 +205,7 @@ func (t *text) numeric(at, depth int) (reading, bool) {
 	}
 }
 
-// digit returns the value of a digit of that base, -1 for what is none.
+// digit returns the value of a digit of the base, or -1 if c is not such a digit.
 func digit(c, base rune) rune {
 	switch {
 	case '0' <= c && c <= '9':

@@ -16,7 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/scrub"
 )
 
-// escapes are what programs write text with.
+// escapes lists the escapes that programs use.
 var escapes = map[string]func(string) string{
 	"percent":          func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") },
 	"form":             url.QueryEscape,
@@ -54,7 +54,7 @@ func eachRune(write func(rune) string) func(string) string {
 	}
 }
 
-// eachOther writes what is neither letter nor digit, of ASCII.
+// eachOther applies write to each ASCII character that is neither letter nor digit.
 func eachOther(write func(rune) string) func(string) string {
 	alphanumeric := regexp.MustCompile(`^[\x80-\x{10ffff}A-Za-z0-9]$`)
 	return eachRune(func(r rune) string {
@@ -90,12 +90,12 @@ func named(r rune) string {
 	return string(r)
 }
 
-// latin1 is UTF-8 that was taken for ISO 8859-1 and written as UTF-8 again.
+// latin1 takes UTF-8 for ISO 8859-1 and encodes it as UTF-8 again.
 func latin1(s string) string {
 	return eachByte(func(c byte) string { return string(rune(c)) })(s)
 }
 
-// composed draws up to as many escapes over each other as are undone, and what they make of a value.
+// composed draws up to as many nested escapes as the search decodes, and applies them to a value.
 func composed(t *rapid.T, value string) string {
 	names := slices.Sorted(maps.Keys(escapes))
 	text := value
@@ -118,25 +118,25 @@ func drawValue(t *rapid.T) string {
 	return rapid.StringOfN(rapid.OneOf(letters, letters, letters, others, foreign), 9, 40, -1).Draw(t, "value")
 }
 
-// TestFindsComposedEscapes finds a value under any escapes over each other, however the text comes.
+// TestFindsComposedEscapes finds a value under any nested escapes and in any chunks.
 func TestFindsComposedEscapes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := drawValue(t)
 		in := "before<" + composed(t, value) + ">after"
 		got, err := drive(scrub.NewStream(scrub.NewMatcher([]byte(value))), []byte(in), func(most int) int { return rapid.IntRange(1, most).Draw(t, "n") })
-		clean := strings.ReplaceAll(string(got), `\[`, `[`) // a backslash may stay in front, and tells nothing
+		clean := strings.ReplaceAll(string(got), `\[`, `[`) // a backslash may stay in front, and reveals nothing
 		if err != nil || clean != "before<[redacted]>after" {
 			t.Fatalf("%q in %q: %q, %v", value, in, got, err)
 		}
 	})
 }
 
-// TestLeavesOtherValues leaves a value that differs in one character, under the same escapes.
+// TestLeavesOtherValues does not replace a value that differs in one character, under the same escapes.
 func TestLeavesOtherValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := drawValue(t)
 		runes := []rune(value)
-		// Not the first or last one: an escape may end or begin with the character that the value has there, as %71 in 1.
+		// Not the first or last character: an escape may end or begin with the value's character, as %71 ends in 1.
 		at := rapid.IntRange(1, len(runes)-2).Draw(t, "at")
 		runes[at] = rapid.RuneFrom([]rune("mnopqMNOPQ")).Draw(t, "other")
 		in := "before<" + composed(t, string(runes)) + ">after"
@@ -147,7 +147,7 @@ func TestLeavesOtherValues(t *testing.T) {
 	})
 }
 
-// TestLeavesOrdinaryText leaves what targets answer every day.
+// TestLeavesOrdinaryText does not replace anything in ordinary answers.
 func TestLeavesOrdinaryText(t *testing.T) {
 	m := scrub.NewMatcher([]byte("sk_live_51Hx0Qw9aBcDeFgH"), []byte(`p%q\r"s/t&amp`), []byte("correct horse battery staple"))
 	word := rapid.SampledFrom([]string{

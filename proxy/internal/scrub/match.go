@@ -2,8 +2,8 @@ package scrub
 
 import "unicode/utf8"
 
-// match returns where a secret that begins at the beginning of t ends, 0 when none begins there. Last says that the answer ends
-// with t; then the beginning of a secret counts too, where it is long enough to tell much of it.
+// match returns the end of the longest secret that begins at index 0 of t, and 0 for none. last reports that the answer
+// ends with t. Then a prefix of a secret counts too, if it is long enough to reveal much of the secret.
 func (m *Matcher) match(t *text, last bool) (end int) {
 	var buffer [ways]reading
 	foreign := false
@@ -24,9 +24,9 @@ func (m *Matcher) match(t *text, last bool) (end int) {
 	return end
 }
 
-// match returns where p ends in t, if its byte i begins at at; 0 when it does not stand there. Most text can be read
-// in one way. Where there are several (a secret with a percent sign in it), all are followed at once, so the work
-// grows with the length of what is matched and no faster.
+// match returns the end of p in t if its byte i begins at index at, and 0 if p does not match there. Most text has one
+// reading. Where it has several (a secret with a percent sign in it), match follows all of them in parallel. So the work
+// is linear in the length of the match.
 func (p *pattern) match(t *text, i, at int, last bool) (end int) {
 	var first, second [8]int
 	here, next := append(first[:0], at), second[:0]
@@ -55,9 +55,9 @@ func (p *pattern) match(t *text, i, at int, last bool) (end int) {
 	return end
 }
 
-// step appends to ends where the character at i of p can end, if it begins at at.
+// step appends to ends the positions at which the character at i of p can end, if it begins at index at.
 func (p *pattern) step(t *text, ends []int, i int, char rune, size, at int) []int {
-	if char < utf8.RuneSelf && at < len(t.bytes) && !beginsEscape(rune(t.bytes[at])) { // as most are
+	if char < utf8.RuneSelf && at < len(t.bytes) && !beginsEscape(rune(t.bytes[at])) { // the common case
 		if p.accepts(p.text[i], rune(t.bytes[at])) {
 			ends = add(ends, at+1)
 		}
@@ -75,8 +75,8 @@ func (p *pattern) step(t *text, ends []int, i int, char rune, size, at int) []in
 	return stepBytes(t, ends, p.text[i:i+size], at)
 }
 
-// stepBytes appends to ends where a character that is not ASCII can end, read byte by byte. A program that takes UTF-8 for
-// ISO 8859-1 writes each byte as a character of its own, and that again in UTF-8: C3 BC becomes C3 83 C2 BC.
+// stepBytes appends to ends the positions at which a non-ASCII character can end, read byte by byte. A program that takes
+// UTF-8 for ISO 8859-1 encodes each byte as a character, again in UTF-8: C3 BC becomes C3 83 C2 BC.
 func stepBytes(t *text, ends []int, char []byte, at int) []int {
 	var first, second [8]int
 	here, next := append(first[:0], at), second[:0]
@@ -107,18 +107,18 @@ func stepBytes(t *text, ends []int, char []byte, at int) []int {
 	return ends
 }
 
-// add adds a place once.
-func add(places []int, at int) []int {
-	for _, p := range places {
+// add appends a position unless it is already present.
+func add(positions []int, at int) []int {
+	for _, p := range positions {
 		if p == at {
-			return places
+			return positions
 		}
 	}
-	return append(places, at)
+	return append(positions, at)
 }
 
-// skipFold returns where the text goes on after a line break at at and the indentation of the next line. Both may be
-// escaped.
+// skipFold returns the position after a line break at index at and the indentation of the next line. Both may be
+// escaped. It returns at if there is no line break.
 func (t *text) skipFold(at int) int {
 	next := t.skip(t.skip(at, isLineBreak), isLineBreak) // CR LF are two
 	if next == at {
@@ -135,7 +135,7 @@ func (t *text) skipFold(at int) int {
 
 func isBlank(c rune) bool { return c == ' ' || c == '\t' }
 
-// skip returns where the text goes on after the character at at, if that can be read as one of a class, and else at.
+// skip returns the position after the character at index at if one of its readings is in the class, and at otherwise.
 func (t *text) skip(at int, class func(rune) bool) int {
 	if at >= len(t.bytes) {
 		return at
@@ -153,12 +153,12 @@ func (t *text) skip(at int, class func(rune) bool) int {
 	return next
 }
 
-// endsPadded reports whether nothing follows one of the places but the end of base64 text: a character that is not
-// the pattern's, because its bits are cut, and padding.
-func (p *pattern) endsPadded(t *text, places []int) bool {
-	const most = len("x==")
-	for _, at := range places {
-		if p.kind == inBase && len(t.bytes)-at <= most {
+// endsPadded reports whether only the end of base64 text follows one of the positions. That is padding, and before it
+// one character whose last bits are not the pattern's.
+func (p *pattern) endsPadded(t *text, positions []int) bool {
+	const longest = len("x==")
+	for _, at := range positions {
+		if p.kind == inBase && len(t.bytes)-at <= longest {
 			return true
 		}
 	}

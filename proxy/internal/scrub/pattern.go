@@ -13,26 +13,26 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// kind is how a secret is written in a pattern.
+// kind is the encoding of a secret in a pattern.
 type kind uint8
 
 const (
 	plain   kind = iota
-	inBase       // base64 of either alphabet, which may be folded into lines, indented or not
+	inBase       // base64 of either alphabet, which may be folded into indented lines
 	inHexes      // hexadecimal digits of either case
 )
 
-// pattern is one way in which a secret may be written, before anything escapes that.
+// pattern is one encoding of a secret, before any escapes.
 type pattern struct {
 	text []byte
 	kind kind
-	// least is how many bytes of text are too much to pass when an answer ends within it.
+	// least is the length of the shortest prefix of text, in bytes, that must not pass at the end of an answer.
 	least int
 }
 
-// patternsOf returns the ways in which a value may be written: as it is, in base64 and hexadecimal digits, those of its
-// form in ISO 8859-1, and base64 of what the proxy writes into URLs, forms and JSON. Of a value of several lines it returns those of each line as well,
-// because programs indent lines and change their ends.
+// patternsOf returns the encodings of a value: plain, base64 and hexadecimal. The last two also encode its ISO 8859-1
+// form, and base64 its forms in URLs, forms and JSON. For a value of several lines it adds those of each line, because
+// programs indent lines and change line breaks.
 func patternsOf(value []byte) []*pattern {
 	patterns := spellings(value)
 	lines := bytes.FieldsFunc(value, isLineBreak)
@@ -49,11 +49,11 @@ func patternsOf(value []byte) []*pattern {
 
 func isLineBreak(c rune) bool { return c == '\r' || c == '\n' }
 
-// isArmor reports whether a line says that a key begins or ends, which is no secret (RFC 7468, section 2).
+// isArmor reports whether a line marks the beginning or end of a PEM block, which is not secret (RFC 7468, section 2).
 func isArmor(line []byte) bool { return bytes.HasPrefix(line, []byte("-----")) }
 
-// linesSuffice reports whether a value is found also where its lines are searched one by one: what is not, in lines
-// that are too short, is too little to matter.
+// linesSuffice reports whether a search of single lines finds enough of a value. The lines that are too short to search
+// for must together be shorter than any searchable secret.
 func linesSuffice(value []byte) bool {
 	short := 0
 	for _, line := range bytes.FieldsFunc(value, isLineBreak) {
@@ -64,7 +64,7 @@ func linesSuffice(value []byte) bool {
 	return short < secret.MinSearchable
 }
 
-// spellings returns the ways in which a value without line breaks may be written, and some of others.
+// spellings returns the encodings of a value as a whole. patternsOf adds those of its lines.
 func spellings(value []byte) []*pattern {
 	n := len(value)
 	patterns := []*pattern{
@@ -76,7 +76,7 @@ func spellings(value []byte) []*pattern {
 		patterns = append(patterns, hexPattern(latin1))
 		written = append(written, latin1)
 	}
-	// With room for the longest result, so that no copy stays behind that Zero does not know.
+	// The capacity fits the longest result, so that append leaves no copy that Zero cannot reach.
 	for _, w := range [][]byte{
 		template.AppendURL(make([]byte, 0, 3*n), value), template.AppendForm(make([]byte, 0, 3*n), value), wire.AppendTextPart(make([]byte, 0, 6*n), value),
 	} {
@@ -97,10 +97,10 @@ func spellings(value []byte) []*pattern {
 	return patterns
 }
 
-// inLatin1 returns the form of a value in ISO 8859-1, nil where that is the value itself, does not exist, or is too short
-// to be searched for.
+// inLatin1 returns a value in ISO 8859-1. It returns nil if that form equals the value, does not exist, or is too short
+// to search for.
 func inLatin1(value []byte) []byte {
-	latin1 := make([]byte, len(value)) // so that no copy stays behind that Zero does not know
+	latin1 := make([]byte, len(value)) // the encoder leaves no copy that Zero cannot reach
 	n, _, err := charmap.ISO8859_1.NewEncoder().Transform(latin1, value, true)
 	if err != nil || n == len(value) || n < secret.MinSearchable {
 		clear(latin1)
@@ -115,9 +115,9 @@ func hexPattern(value []byte) *pattern {
 
 const base64Alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-// base64Pattern returns the characters of base64 text that value alone determines where shift bytes stand before it in
-// its group of three. The characters at both ends, which it shares with its neighbours, are left out: they tell at most
-// four bits of it each.
+// base64Pattern returns the base64 characters that value alone determines if shift bytes precede it in its group of
+// three. It omits the characters at both ends that also encode neighbouring bytes. Each reveals at most four bits of the
+// value.
 func base64Pattern(value []byte, shift int) *pattern {
 	from := (shift*8 + 5) / 6          // the first character that lies wholly in value
 	to := (shift*8 + len(value)*8) / 6 // and the one after the last
@@ -132,11 +132,11 @@ func base64Pattern(value []byte, shift int) *pattern {
 	return p
 }
 
-// alternative returns another byte that may stand for c, c itself where there is none.
+// alternative returns another byte that may represent c, and c itself if there is none.
 func (p *pattern) alternative(c byte) byte {
 	switch {
 	case p.kind == plain && c == ' ':
-		return '+' // as forms have it
+		return '+' // form-encoded
 	case p.kind == inBase && c == '+':
 		return '-'
 	case p.kind == inBase && c == '/':
@@ -147,12 +147,12 @@ func (p *pattern) alternative(c byte) byte {
 	return c
 }
 
-// accepts reports whether an ASCII character of the pattern is read as char.
+// accepts reports whether char represents the ASCII character c of the pattern.
 func (p *pattern) accepts(c byte, char rune) bool {
 	return char == rune(c) || char == rune(p.alternative(c))
 }
 
-// character returns the character at i and its length in bytes. A byte that is not UTF-8 is a character of its own.
+// character returns the character at i and its length in bytes. A byte that is not valid UTF-8 counts as a character.
 func (p *pattern) character(i int) (char rune, size int) {
 	if c := p.text[i]; c < utf8.RuneSelf {
 		return rune(c), 1

@@ -1,21 +1,21 @@
-// Package scrub owns the search for secrets in what a target answers. A secret is found
+// Package scrub finds and replaces secrets in the answers of targets. It finds a secret
 //
-//   - as it is, in base64 of either alphabet at any alignment, also folded into indented lines, and in hexadecimal
+//   - unchanged, in base64 of either alphabet at any alignment, also folded into indented lines, and in hexadecimal
 //     digits;
 //   - in base64 of its form in a URL, a form or JSON;
 //   - in base64 or hexadecimal digits of its form in ISO 8859-1;
-//   - with any of its characters escaped: percent-encoded, by a backslash as in JSON and JavaScript, as a reference
-//     of HTML or XML, or several of these over each other;
-//   - with characters that are not ASCII in UTF-8, in ISO 8859-1, and as UTF-8 that was taken for ISO 8859-1.
+//   - with any of its characters percent-encoded, escaped by a backslash (JSON, JavaScript), as a character reference
+//     (HTML, XML), or by several of these nested;
+//   - with non-ASCII characters in UTF-8, in ISO 8859-1, and as UTF-8 that a program took for ISO 8859-1.
 //
-// Each stretch of text that is part of a secret is replaced by "[redacted]", however the text is cut into chunks. At
-// the end of a text the beginning of a secret is replaced too.
+// It replaces each stretch of text that is part of a secret with "[redacted]". The chunks in which the text arrives do
+// not change the result. At the end of a text it also replaces the beginning of a secret.
 //
-// How much of a text is held back depends on its length and its line ends alone. Were it to depend on whether the text
-// may become a secret, a client whose text is echoed could learn a secret character by character.
+// The amount of text that it holds back depends only on the length and the line breaks. If it depended on whether the
+// text may become a secret, a client whose text the target echoes could learn a secret character by character.
 //
-// The package refuses to guess at what a target may have done to a secret beyond that: hashed, reversed, encrypted or
-// compressed ones pass, and those whose escaped form is more than [maxGrowth] times as long.
+// The package does not find a secret that a target hashed, reversed, encrypted or compressed. Nor does it find one whose
+// escaped form is more than [maxGrowth] times as long as the secret.
 package scrub
 
 import (
@@ -27,21 +27,21 @@ import (
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
-// maxGrowth is how many times as long as a secret the text may be in which it is found.
+// maxGrowth bounds the length of the escaped form of a secret, as a multiple of the secret's length.
 const maxGrowth = 12
 
-// Matcher finds secrets. It does not change once it is made, and may be used from many goroutines.
+// Matcher finds secrets. It is immutable until Zero, and safe for concurrent use.
 type Matcher struct {
 	patterns []*pattern
 	starts   [utf8.RuneSelf][]*pattern // by their first character
-	foreign  []*pattern                // those whose first character is not ASCII
-	pairs    [1024]uint64              // pairs of bytes that a secret can begin with, as bits
-	window   int                       // bytes of text that tell whether a secret begins at the first of them
-	byLine   bool                      // secrets are also found where each line is searched alone
+	foreign  []*pattern                // the patterns whose first character is not ASCII
+	pairs    [1024]uint64              // a bitmap of the byte pairs that a secret can begin with
+	window   int                       // how many bytes decide whether a secret begins at the first of them
+	byLine   bool                      // a search of single lines finds the secrets too
 }
 
-// NewMatcher returns a Matcher of secrets, each of [secret.MinSearchable] to [secret.MaxBytes] bytes. The longer
-// a secret is, the more text a stream holds back.
+// NewMatcher returns a Matcher of secrets, each of [secret.MinSearchable] to [secret.MaxBytes] bytes. A stream holds back
+// more text for longer secrets.
 func NewMatcher(secrets ...[]byte) *Matcher {
 	m := &Matcher{byLine: true}
 	for _, s := range secrets {
@@ -55,7 +55,7 @@ func NewMatcher(secrets ...[]byte) *Matcher {
 	return m
 }
 
-// Zero overwrites what was made of the secrets. Nothing is found any more.
+// Zero overwrites the patterns. The Matcher finds nothing afterwards.
 func (m *Matcher) Zero() {
 	for _, p := range m.patterns {
 		clear(p.text)
@@ -65,7 +65,7 @@ func (m *Matcher) Zero() {
 	clear(m.pairs[:])
 }
 
-// enter notes how p begins.
+// enter adds p to the indexes of first characters and byte pairs.
 func (m *Matcher) enter(p *pattern) {
 	c := p.text[0]
 	if c >= utf8.RuneSelf {
@@ -95,7 +95,7 @@ func (m *Matcher) enter(p *pattern) {
 	}
 }
 
-// canFollow reports whether the text can go on with c after the first character of p.
+// canFollow reports whether c can follow the first character of p in a text.
 func (p *pattern) canFollow(c byte) bool {
 	second := p.text[1]
 	switch {
@@ -107,7 +107,7 @@ func (p *pattern) canFollow(c byte) bool {
 	return p.accepts(second, rune(c)) || p.kind == inBase && isLineBreak(rune(c))
 }
 
-// admitEscapes notes the pairs with which an escaped c can begin.
+// admitEscapes admits the pairs that an escaped c can begin with.
 func (m *Matcher) admitEscapes(c byte) {
 	m.admitPercents(c, '%', '\\', '&')
 	for _, second := range []byte(`ux%\&`) {
@@ -129,7 +129,7 @@ func (m *Matcher) admitEscapes(c byte) {
 	}
 }
 
-// admitPercents notes the pairs with which percent-encoded bytes begin.
+// admitPercents admits the pairs that percent-encoded bytes begin with.
 func (m *Matcher) admitPercents(bytes ...byte) {
 	const upper, lower = "0123456789ABCDEF", "0123456789abcdef"
 	for _, c := range bytes {
@@ -146,9 +146,8 @@ func (m *Matcher) admit(first, second byte) {
 	m.pairs[i>>6] |= 1 << (i & 63)
 }
 
-// next returns the first place in text from at on where a secret may begin, or len(text). Text is looked at by pairs
-// alone: a table of single bytes before that would be mistaken too often for the processor to foresee. At the last
-// byte no secret begins.
+// next returns the first position from at on at which a secret may begin, or len(text). It tests pairs of bytes only: a
+// test of single bytes first would cost too many mispredicted branches. No secret begins at the last byte.
 func (m *Matcher) next(text []byte, at int) int {
 	if at >= len(text) {
 		return len(text)
@@ -174,7 +173,7 @@ func (m *Matcher) next(text []byte, at int) int {
 	return len(text)
 }
 
-// String returns text without the secrets, and whether there were any.
+// String returns text without the secrets, and reports whether there were any.
 func (m *Matcher) String(text string) (string, bool) {
 	clean, found := m.Bytes([]byte(text))
 	if found == 0 {
@@ -183,15 +182,15 @@ func (m *Matcher) String(text string) (string, bool) {
 	return string(clean), true
 }
 
-// Bytes returns a whole text without the secrets, and how many stretches were replaced: text itself when none
-// was.
+// Bytes returns a whole text without the secrets, and how many stretches it replaced. It returns text itself when that
+// is 0.
 func (m *Matcher) Bytes(text []byte) (clean []byte, found int) {
 	s := NewStream(m)
 	for at := m.next(text, 0); at < len(text); at = m.next(text, at+1) {
 		if s.match(text, at, true) > 0 {
 			clean, _, err := transform.Bytes(s, text)
 			if err != nil {
-				return []byte(secret.Redacted), 1 // cannot be: at its end a text is not too short
+				return []byte(secret.Redacted), 1 // cannot happen: Transform needs no more input at the end of a text
 			}
 			return clean, s.Found()
 		}
@@ -199,13 +198,13 @@ func (m *Matcher) Bytes(text []byte) (clean []byte, found int) {
 	return text, 0
 }
 
-// Stream replaces the secrets in one text as it streams by. It is a transform.Transformer and holds back as many bytes
-// as the longest form of a secret has.
+// Stream is a transform.Transformer that replaces the secrets in one text. It holds back as many bytes as the longest
+// form of a secret has.
 type Stream struct {
 	m       *Matcher
 	byLine  bool
-	covered int    // bytes to come that belong to a secret
-	pending string // of "[redacted]", not yet given out
+	covered int    // how many of the next bytes belong to a secret
+	pending string // the part of "[redacted]" that is not yet written
 	found   int
 }
 
@@ -214,17 +213,17 @@ var _ transform.Transformer = (*Stream)(nil)
 // NewStream returns a Stream that searches with m.
 func NewStream(m *Matcher) *Stream { return &Stream{m: m} }
 
-// NewLineStream returns a Stream that gives out each line as soon as it has ended, and searches each line alone. It
-// does so only where m's secrets allow it; else it is like that of [NewStream].
+// NewLineStream returns a Stream that searches each line alone, and writes a line as soon as it is complete. If a search
+// of single lines could miss one of m's secrets, it returns a Stream like that of [NewStream].
 func NewLineStream(m *Matcher) *Stream { return &Stream{m: m, byLine: m.byLine} }
 
 // Reset begins a new text.
 func (s *Stream) Reset() { s.covered, s.pending, s.found = 0, "", 0 }
 
-// Found returns how many stretches were replaced so far.
+// Found returns how many stretches the Stream has replaced so far.
 func (s *Stream) Found() int { return s.found }
 
-// Transform does what transform.Transformer says. Secrets that overlap are replaced as one stretch.
+// Transform implements transform.Transformer. It replaces overlapping secrets as one stretch.
 func (s *Stream) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error) {
 	ready := s.ready(src, atEOF)
 	for {
@@ -274,7 +273,7 @@ func (s *Stream) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err err
 	}
 }
 
-// ready returns how many bytes of src can be judged. The others have too few bytes after them.
+// ready returns how many bytes of src can be decided. The others have too few bytes after them.
 func (s *Stream) ready(src []byte, atEOF bool) int {
 	if atEOF {
 		return len(src)
@@ -289,7 +288,7 @@ func (s *Stream) ready(src []byte, atEOF bool) int {
 // match returns the length of the longest secret that begins in src at at, 0 for none.
 func (s *Stream) match(src []byte, at int, atEOF bool) int {
 	t := text{bytes: src[at:min(at+s.m.window, len(src))]}
-	last := atEOF && len(t.bytes) < s.m.window // elsewhere the same, be the end of the text known yet or not
+	last := atEOF && len(t.bytes) < s.m.window // a full window gives the same result whether or not the end is known
 	if s.byLine {
 		if end := bytes.IndexByte(t.bytes, '\n'); end >= 0 {
 			t.bytes, last = t.bytes[:end], false

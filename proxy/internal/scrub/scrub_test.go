@@ -21,7 +21,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
-// forms are the texts that the contract wants a secret found in.
+// forms returns the forms of a secret that the contract requires the search to find.
 func forms(secret string) map[string]string {
 	quoted, _ := json.Marshal(secret)
 	f := map[string]string{
@@ -54,7 +54,7 @@ func forms(secret string) map[string]string {
 	return f
 }
 
-// canaries are secrets of many kinds; none is a part of another.
+// canaries are secrets of many kinds. None contains another.
 var canaries = []string{
 	"sk_live_51Hx0Qw9aBcDeFgH", "p%25ercent%%41%", `qu"ote\back/slash` + "\t", "sp ace + plus&=?", "ünïcödé-€-𝄞-key",
 	"\xff\xfe\x00\x01binary\x80\x81\x82", "aaaaaaaa", "abababababab", "12345678",
@@ -66,7 +66,7 @@ func TestFindsEveryForm(t *testing.T) {
 		m := scrub.NewMatcher([]byte(canary))
 		for name, form := range forms(canary) {
 			if name == "all escaped as in JSON" && strings.Contains(form, "fffd") || name == "in JSON" && strings.Contains(form, "ufffd") {
-				continue // JSON cannot carry it
+				continue // JSON cannot represent it
 			}
 			if name == "slashes escaped" && strings.Contains(form, "ufffd") {
 				continue
@@ -99,7 +99,7 @@ func TestFindsInsideBase64(t *testing.T) {
 							t.Errorf("%q after %d bytes, %s, %s: not found in %q", canary, shift, name, how, form)
 							continue
 						}
-						// What is left decodes to nothing that shows more than the bits shared with neighbours.
+						// The rest decodes to at most the bits that the secret shares with its neighbours.
 						left := strings.NewReplacer("\r\n", "", "\n  ", "", `\r\n\t `, "", `\n`, "", `\/`, "/", "%3D", "=").Replace(got)
 						if n := len(left) - len("[redacted]"); n > shift*4/3+tail*4/3+8 {
 							t.Errorf("%q after %d bytes, %s, %s: %q is left", canary, shift, name, how, got)
@@ -111,7 +111,7 @@ func TestFindsInsideBase64(t *testing.T) {
 	}
 }
 
-// fold breaks text into lines of 7, which falls into every secret.
+// fold breaks text into lines of 7 characters, which is shorter than every secret.
 func fold(text, end string) string {
 	var b strings.Builder
 	for len(text) > 7 {
@@ -154,8 +154,8 @@ func TestOverlapsAreOneStretch(t *testing.T) {
 	}
 }
 
-// model searches the whole text at every place for every text that a secret may stand as, made up
-// beforehand, and so shares nothing with what it is compared to.
+// model searches every position of the whole text for every precomputed form of a secret. It shares no code with the
+// search that it is compared to.
 func model(texts []string, in string) string {
 	covered := make([]bool, len(in)+1)
 	begins := make([]bool, len(in)+1)
@@ -190,7 +190,7 @@ func model(texts []string, in string) string {
 	return out.String()
 }
 
-// spellings are all texts that a secret of few ASCII letters may stand as, up to the case of hex digits.
+// spellings returns all forms of a secret of few ASCII letters, except for the case of hex digits.
 func spellings(secret string) []string {
 	all := []string{""}
 	for _, c := range []byte(secret) {
@@ -210,7 +210,7 @@ func spellings(secret string) []string {
 }
 
 func TestStreamEqualsModel(t *testing.T) {
-	// Few letters, so that beginnings and overlaps are frequent. Letters that stand for hex digits too.
+	// Few letters, so that prefixes and overlaps are frequent. All are hex digits too.
 	secrets := []string{"abab6261", "b6abab62"}
 	var texts []string
 	for _, s := range secrets {
@@ -218,7 +218,7 @@ func TestStreamEqualsModel(t *testing.T) {
 	}
 	m := scrub.NewMatcher([]byte(secrets[0]), []byte(secrets[1]))
 	piece := rapid.OneOf(
-		// No part of an escape: it could make a whole one with the next piece, which the model does not know.
+		// No incomplete escapes: together with the next piece they could form an escape that the model does not know.
 		rapid.SampledFrom([]string{"a", "b", "6", "2", "1", "%61", "%62", "%36", `\u0061`, `\u0062`, "ab", "abab", "6261", "abab626", "b6abab62", "abab6261", "x"}),
 		rapid.SampledFrom(texts),
 	)
@@ -239,7 +239,7 @@ func TestStreamEqualsModel(t *testing.T) {
 	})
 }
 
-// TestStreamHoldsNoChunking compares odd secrets under random chunkings with the text searched at once.
+// TestStreamHoldsNoChunking searches for odd secrets in random chunks, and compares with a search of the whole text.
 func TestStreamHoldsNoChunking(t *testing.T) {
 	var secrets [][]byte
 	var pieces []string
@@ -265,14 +265,14 @@ func TestStreamHoldsNoChunking(t *testing.T) {
 			t.Fatalf("%q:\n got %q (%v)\nwant %q", in, got, err, want)
 		}
 		for _, c := range canaries {
-			if bytes.Contains(got, []byte(c)) && !strings.Contains(c, "\n") { // its lines are not left
+			if bytes.Contains(got, []byte(c)) && !strings.Contains(c, "\n") { // of several lines, each line is replaced
 				t.Fatalf("%q is left in %q", c, got)
 			}
 		}
 	})
 }
 
-// chunks gives text in pieces of n.
+// chunks is a reader that returns text in pieces of n bytes.
 type chunks struct {
 	text []byte
 	n    int
@@ -287,7 +287,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// drive feeds text to a transformer in the pieces that next chooses, into room that next chooses.
+// drive feeds text to a transformer. next chooses the size of each input piece and of each output buffer.
 func drive(t transform.Transformer, text []byte, next func(most int) int) ([]byte, error) {
 	var out []byte
 	held, fed := 0, 0
@@ -351,7 +351,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// touches tells whether text put together with "[redacted]" may look like the secret.
+// touches reports whether text next to "[redacted]" may look like the secret.
 func touches(secret string) bool {
 	return strings.ContainsAny(secret, "[]") || strings.Contains("[redacted]", secret[:1]) || strings.Contains("[redacted]", secret[len(secret)-1:])
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/template"
 )
 
-// odd is a value that most programs escape.
+// odd is a value with characters that most programs escape.
 const odd = `second/secret+with=odd&chars?"\'<x>`
 
-// TestFindsSecondEncodings finds a value that was written twice over.
+// TestFindsSecondEncodings finds a value that was encoded twice.
 func TestFindsSecondEncodings(t *testing.T) {
 	m := scrub.NewMatcher([]byte(odd))
 	percent := string(template.AppendURL(nil, []byte(odd)))
@@ -53,7 +53,7 @@ func TestFindsSecondEncodings(t *testing.T) {
 	}
 }
 
-// TestFindsForeignCharacters finds a value outside ASCII in the character sets that it may come back in.
+// TestFindsForeignCharacters finds a non-ASCII value in each character set of an answer.
 func TestFindsForeignCharacters(t *testing.T) {
 	for _, value := range []string{"schlüssel-größe", "ünïcödé-key", "€uro-ключ-𝄞"} {
 		m := scrub.NewMatcher([]byte(value))
@@ -88,7 +88,7 @@ func TestFindsForeignCharacters(t *testing.T) {
 	}
 }
 
-// inLatin1 is a text in ISO 8859-1, as far as it can be.
+// inLatin1 returns a text in ISO 8859-1, as far as that can represent it.
 func inLatin1(s string) string {
 	return eachRune(func(r rune) string {
 		if r < 256 {
@@ -98,7 +98,7 @@ func inLatin1(s string) string {
 	})(s)
 }
 
-// TestFindsLinesOfAKey finds a value of several lines when lines are indented, numbered, or end in another way.
+// TestFindsLinesOfAKey finds a value of several lines whose lines are indented or numbered, or have other line breaks.
 func TestFindsLinesOfAKey(t *testing.T) {
 	const key = "-----BEGIN KEY-----\nMIIEpAIBAAKCAQEAx7\nq9Zf0yTtLw3uYvB2nQ\n-----END KEY-----\n"
 	m := scrub.NewMatcher([]byte(key))
@@ -112,8 +112,8 @@ func TestFindsLinesOfAKey(t *testing.T) {
 	}
 }
 
-// TestHoldsBackByLength gives a stream texts of the same length that come near to a secret, or do not. What it lets go
-// has the same length each time, and so tells nothing of the secret.
+// TestHoldsBackByLength gives a stream pairs of texts of the same length, one with a part of a secret. The output must
+// have the same length each time, so that it reveals nothing of the secret.
 func TestHoldsBackByLength(t *testing.T) {
 	const value = "sk_live_51Hx0Qw9aBcDeFgH"
 	m := scrub.NewMatcher([]byte(value))
@@ -131,13 +131,13 @@ func TestHoldsBackByLength(t *testing.T) {
 			near := text + write(value[:n])
 			far := strings.Repeat(".", len(near))
 			if got, want := passed(scrub.NewStream(m), near), passed(scrub.NewStream(m), far); got != want || want == 0 {
-				t.Errorf("%s: of %d bytes that end in %d characters of the value, %d are let go; of others %d", name, len(near), n, got, want)
+				t.Errorf("%s: of %d bytes that end in %d characters of the value, %d are written; of others %d", name, len(near), n, got, want)
 			}
 		}
 	}
 }
 
-// TestGivesOutLines lets go whole lines at once, and of the last one what its length allows.
+// TestGivesOutLines writes whole lines at once, and of the last line as much as its length allows.
 func TestGivesOutLines(t *testing.T) {
 	const value = "sk_live_51Hx0Qw9aBcDeFgH"
 	for _, tt := range []struct{ name, value, in, want string }{
@@ -158,7 +158,7 @@ func TestGivesOutLines(t *testing.T) {
 	}
 }
 
-// TestDropsABeginningAtTheEnd replaces at least eight characters of a secret with which a text ends.
+// TestDropsABeginningAtTheEnd replaces eight or more first characters of a secret at the end of a text.
 func TestDropsABeginningAtTheEnd(t *testing.T) {
 	const value = "sk_live/51Hx0Qw9aBcDeFgH"
 	m := scrub.NewMatcher([]byte(value))

@@ -1,6 +1,6 @@
-// Package stream owns the reading of a body through a transformer: with chunks as large as its reader
-// asks for, nothing held back that the transformer has let go, and memory bounded by what the
-// transformer may look ahead. (transform.Reader holds 4 KiB and fails on what needs more.)
+// Package stream reads a body through a transformer. It returns output as soon as the transformer produces it, and its
+// memory is bounded by the transformer's look-ahead. transform.Reader has a buffer of 4 KiB and fails on a transformer
+// that needs more.
 package stream
 
 import (
@@ -13,14 +13,14 @@ import (
 
 const (
 	chunk = 32 << 10
-	// most is the longest stretch that a transformer may want to see at once.
-	most = 4 << 20
+	// maxBuffer bounds the input that a transformer may need at once, in bytes.
+	maxBuffer = 4 << 20
 )
 
-// errStuck is the fault of a transformer that makes no progress.
+// errStuck reports a transformer that makes no progress.
 var errStuck = errors.New("stream: the transformer makes no progress")
 
-// buffers spares an allocation a body.
+// buffers saves an allocation for each body.
 var buffers = sync.Pool{New: func() any { return new([chunk]byte) }}
 
 // Reader reads source through a transformer.
@@ -31,21 +31,21 @@ type Reader struct {
 	mu     sync.Mutex // an http.Transport may close a request's body while it is read
 	pooled *[chunk]byte
 	buf    []byte
-	r, w   int   // what is read and not transformed
-	ended  error // of source
-	want   bool  // the transformer has to see more input
+	r, w   int   // buf[r:w] is input that is not yet transformed
+	ended  error // the error that source returned
+	want   bool  // the transformer needs more input
 	full   bool  // the transformer has more output
 	spare  []byte
-	held   []byte // of spare, not yet given out
+	held   []byte // the part of spare that Read has not returned yet
 }
 
-// NewReader returns a Reader. The caller closes it, which does not close source.
+// NewReader returns a Reader. The caller must close it. Close does not close source.
 func NewReader(source io.Reader, t transform.Transformer) *Reader {
 	pooled := buffers.Get().(*[chunk]byte)
 	return &Reader{source: source, t: t, pooled: pooled, buf: pooled[:]}
 }
 
-// Read gives what the transformer has let go; it waits for source only when that is nothing.
+// Read returns the transformer's output. It reads from source only when there is no output.
 func (r *Reader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -75,7 +75,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	}
 }
 
-// transform lets the transformer write to p, or aside when p is too small for anything.
+// transform lets the transformer write to p, or to a spare buffer when p is too small for any output.
 func (r *Reader) transform(p []byte) (int, error) {
 	eof := errors.Is(r.ended, io.EOF)
 	nDst, nSrc, err := r.t.Transform(p, r.buf[r.r:r.w], eof)
@@ -100,14 +100,14 @@ func (r *Reader) transform(p []byte) (int, error) {
 	return nDst, err
 }
 
-// fill reads once, into room behind what is left.
+// fill reads from source once and appends to the input that is left.
 func (r *Reader) fill() error {
 	if r.r > 0 {
 		copy(r.buf, r.buf[r.r:r.w])
 		r.r, r.w = 0, r.w-r.r
 	}
 	if r.w == len(r.buf) {
-		if len(r.buf) >= most {
+		if len(r.buf) >= maxBuffer {
 			return errStuck
 		}
 		r.buf = append(r.buf, make([]byte, len(r.buf))...)
@@ -121,7 +121,7 @@ func (r *Reader) fill() error {
 	return nil
 }
 
-// Close overwrites what was buffered and gives the memory back.
+// Close overwrites the buffers and releases them.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
-// TestHoldsWhatATransformerMustSee hides the longest secret there may be, in its longest spelling, behind
-// more text than a buffer holds.
+// TestHoldsWhatATransformerMustSee hides a secret of the greatest length, in its longest spelling, after more text than
+// a buffer holds.
 func TestHoldsWhatATransformerMustSee(t *testing.T) {
 	letters := make([]byte, secret.MaxBytes)
 	for i := range letters {
@@ -60,7 +60,7 @@ func TestReaderPassesWhatItHasBeforeItFails(t *testing.T) {
 	}
 }
 
-// large gives out ten bytes for each.
+// large writes ten bytes for each byte that it reads.
 type large struct{ transform.NopResetter }
 
 func (large) Transform(dst, src []byte, _ bool) (nDst, nSrc int, err error) {
@@ -82,7 +82,7 @@ func TestReaderNeedsNoRoom(t *testing.T) {
 	}
 }
 
-// stuck never gets on.
+// stuck never makes progress.
 type stuck struct{ transform.NopResetter }
 
 func (stuck) Transform(_, _ []byte, _ bool) (int, int, error) { return 0, 0, transform.ErrShortSrc }

@@ -7,9 +7,9 @@ import (
 
 const hexDigits = "0123456789ABCDEF"
 
-// normalPath returns the one spelling of a path (RFC 3986, section 6.2.2): what may not stand there and
-// what is not ASCII percent-encoded, what need not be encoded decoded, hex digits upper-case, dot segments
-// taken out. It refuses paths that some servers would take for another one.
+// normalPath returns the normal form of a path (RFC 3986, section 6.2.2). It percent-encodes characters that are not
+// ASCII or not allowed in a path, and decodes unreserved ones. It writes hex digits in upper case, and removes dot
+// segments. It refuses paths that some servers would take for another path.
 func normalPath(path string) (string, error) {
 	if path == "" {
 		return "/", nil
@@ -50,7 +50,7 @@ func normalPath(path string) (string, error) {
 	return text, nil
 }
 
-// appendQuery returns a query as it was sent, with what would end the request line percent-encoded.
+// appendQuery returns a query unchanged except that it percent-encodes spaces, control characters and non-ASCII bytes.
 func appendQuery(dst []byte, query string) string {
 	plain := true
 	for i := range len(query) {
@@ -70,8 +70,8 @@ func appendQuery(dst []byte, query string) string {
 	return string(dst)
 }
 
-// removeDots takes dot segments out of a path that begins with a slash (RFC 3986, section 5.2.4). False: they take a
-// hole away, so that the path would hold other credentials than it names.
+// removeDots removes the dot segments of a path that begins with a slash (RFC 3986, section 5.2.4). It reports false if
+// that would remove a placeholder, because the path would then hold fewer credentials than it names.
 func removeDots(path string) (string, bool) {
 	if !strings.Contains(path, "/.") {
 		return path, true
@@ -100,8 +100,8 @@ func removeDots(path string) (string, bool) {
 	return "/" + strings.Join(kept, "/"), true
 }
 
-// hidesDots reports whether a server that decodes a path first, even several times, that takes backslashes
-// for slashes, or that cuts parameters off its segments, would find dot segments in it.
+// hidesDots reports whether a server may find dot segments in a path. Some servers decode the path first, even several
+// times, take backslashes for slashes, or ignore the parameters of segments.
 func hidesDots(path string) bool {
 	for range 4 {
 		for segment := range strings.FieldsFuncSeq(path, isSlash) {
@@ -117,17 +117,17 @@ func hidesDots(path string) bool {
 		}
 		path = decoded
 	}
-	return true // encoded more often than anybody means it
+	return true // no client encodes a path this often on purpose
 }
 
-// isSlash reports whether a server may take a character of a decoded path for a slash: a backslash, a wide slash, or a
-// byte that is no UTF-8, of which an overlong slash consists.
+// isSlash reports whether a server may treat a character of a decoded path as a slash. That is a backslash, a full-width
+// slash, or a byte that is not valid UTF-8, because overlong encodings of a slash consist of those.
 func isSlash(r rune) bool { return r == '/' || r == '\\' || r == '／' || r == utf8.RuneError }
 
 // isIgnored reports whether a server may ignore a character at the end of a segment: a space or a control character.
 func isIgnored(r rune) bool { return r <= ' ' || r == 0x7F }
 
-// decode takes one layer of percent-encoding off.
+// decode removes one layer of percent-encoding.
 func decode(text string) string {
 	if !strings.Contains(text, "%") {
 		return text
@@ -148,7 +148,7 @@ func isUnreserved(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
 }
 
-// isPathByte reports whether c may stand in a path as it is (RFC 3986, section 3.3).
+// isPathByte reports whether a path may contain c unencoded (RFC 3986, section 3.3).
 func isPathByte(c byte) bool {
 	return isUnreserved(c) || strings.IndexByte("/!$&'()*+,;=:@", c) >= 0
 }

@@ -1,10 +1,9 @@
-// Package target owns the reading of a target URL: what a caller sent becomes a scheme, a host, a port and
-// a path about which there is one opinion only, or is refused. What is decided on is what is dialled and
-// sent: nothing after this package parses a URL again.
+// Package target parses the target URL of a caller into a scheme, a host, a port and a path. It refuses a URL that has
+// more than one meaning. No later code parses the URL again, so the policy decides on the same target that the proxy
+// dials and sends.
 //
-// It refuses what different readers of URLs are known to understand differently: user info, backslashes,
-// control characters, percent-encoding in the host, IPv4 addresses in other forms than four decimal
-// numbers, IPv6 zones, and dot segments that are hidden by encoding.
+// It refuses the constructs that URL parsers read differently: user info, backslashes, control characters, and encoded
+// dot segments. In the host it refuses percent-encoding, IPv6 zones, and IPv4 addresses that are not four decimal numbers.
 package target
 
 import (
@@ -17,10 +16,10 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/template"
 )
 
-// MaxBytes is the longest target, before values are put in.
+// MaxBytes is the longest target in bytes, before values are inserted.
 const MaxBytes = 16 << 10
 
-// maxFinal is the longest request target, with values in it.
+// maxFinal is the longest path and query together in bytes, with values inserted.
 const maxFinal = 64 << 10
 
 // Target is a normalised http or https URL that may hold placeholders in its path and query.
@@ -30,28 +29,29 @@ type Target struct {
 	Port   uint16
 
 	address, authority string // see the methods
-	path, query        mold
+	path, query        templated
 	hasQuery           bool
 }
 
-// mold is text with holes where placeholders stood.
-type mold struct {
-	text  string   // normalised, each hole a NUL byte
+// templated is text whose placeholders are cut out.
+type templated struct {
+	text  string   // normalised, with a hole for each placeholder
 	holes []string // the placeholders as sent
 	ids   []string
 }
 
+// hole marks the position of a placeholder in text.
 const hole = '\x00'
 
-// fault is why a text is no target.
+// fault is the reason why a text is not a valid target.
 type fault string
 
-// Error is the reason, fit for the caller: it holds nothing of the URL.
+// Error returns the reason. It contains nothing of the URL, so callers may see it.
 func (f fault) Error() string { return string(f) }
 
 func refuse(format string, args ...any) error { return fault(fmt.Sprintf(format, args...)) }
 
-// Parse reads a target. Its error is fit for the caller.
+// Parse reads a target. Callers may see its error.
 func Parse(raw string) (*Target, error) {
 	switch {
 	case raw == "":
@@ -85,9 +85,9 @@ func Parse(raw string) (*Target, error) {
 	if escape := template.Dangling([]byte(query)); escape != "" {
 		return nil, refuse("has %q before a placeholder, which would take a part of the value; write %%25 for a percent sign", escape)
 	}
-	t.query = newMold(query)
+	t.query = newTemplated(query)
 	t.query.text = appendQuery(nil, t.query.text)
-	t.path = newMold(path)
+	t.path = newTemplated(path)
 	var err error
 	if t.path.text, err = normalPath(t.path.text); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (t *Target) readAuthority(authority string) error {
 	return nil
 }
 
-// DefaultPort returns the port of an http or https URL that names none.
+// DefaultPort returns the port of an http or https URL without a port.
 func DefaultPort(scheme string) uint16 {
 	if scheme == "http" {
 		return 80
@@ -147,10 +147,10 @@ func DefaultPort(scheme string) uint16 {
 // Address returns host:port, to dial.
 func (t *Target) Address() string { return t.address }
 
-// Authority returns the host, with the port where it is not the scheme's: the Host header.
+// Authority returns the value of the Host header: the host, and the port unless it is the scheme's default.
 func (t *Target) Authority() string { return t.authority }
 
-// spell makes the address and the authority.
+// spell sets the address and the authority.
 func (t *Target) spell() {
 	host := t.Host
 	if strings.Contains(host, ":") {
@@ -165,13 +165,13 @@ func (t *Target) spell() {
 // Origin returns scheme://host[:port].
 func (t *Target) Origin() string { return t.Scheme + "://" + t.Authority() }
 
-// AsSent returns scheme://host[:port]/path, placeholders as they were sent, without the query: what
-// destinations are matched against.
+// AsSent returns scheme://host[:port]/path with the placeholders as sent and without the query. The policy matches
+// destinations against it.
 func (t *Target) AsSent() string {
 	return t.Origin() + t.path.fill(func(dst []byte, i int) []byte { return append(dst, t.path.holes[i]...) })
 }
 
-// IDs returns the ids of the placeholders in path and query, in order, repeated ones too.
+// IDs returns the ids of the placeholders in path and query, in order and with repetitions.
 func (t *Target) IDs() []string {
 	if len(t.query.ids) == 0 {
 		return t.path.ids
@@ -179,20 +179,20 @@ func (t *Target) IDs() []string {
 	return append(t.path.ids[:len(t.path.ids):len(t.path.ids)], t.query.ids...)
 }
 
-// Final is a target with values in the place of its placeholders.
+// Final is a target whose placeholders are replaced with values.
 type Final struct {
-	// Match is scheme://host[:port]/path: what destinations are matched against once more.
+	// Match is scheme://host[:port]/path. The policy matches destinations against it a second time.
 	Match string
-	// Path and Query are what is sent; Query without "?".
+	// Path and Query are sent to the target. Query does not contain the "?".
 	Path, Query string
-	// HasQuery tells "/?" from "/".
+	// HasQuery distinguishes "/?" from "/".
 	HasQuery bool
 }
 
-// Finish puts values in, percent-encoded. It is an error when they make the path another one than it
-// looked like, or the URL too long.
+// Finish replaces the placeholders with percent-encoded values. It fails when the values create dot segments in the
+// path, or make the URL too long.
 func (t *Target) Finish(value func(id string) []byte) (Final, error) {
-	written := map[string][]byte{} // each value once, however often it stands there
+	written := map[string][]byte{} // encodes each value once
 	for _, id := range t.IDs() {
 		if _, ok := written[id]; !ok {
 			written[id] = template.AppendURL(nil, value(id))
@@ -211,9 +211,9 @@ func (t *Target) Finish(value func(id string) []byte) (Final, error) {
 	return f, nil
 }
 
-// newMold cuts the placeholders out of text.
-func newMold(text string) mold {
-	m := mold{text: text}
+// newTemplated cuts the placeholders out of text.
+func newTemplated(text string) templated {
+	m := templated{text: text}
 	rest := []byte(text)
 	var out []byte
 	for {
@@ -232,8 +232,8 @@ func newMold(text string) mold {
 	return m
 }
 
-// size returns how long the text is with values, by id, in its holes.
-func (m *mold) size(values map[string][]byte) int {
+// size returns the length of the text with values, by id, in its holes.
+func (m *templated) size(values map[string][]byte) int {
 	n := len(m.text) - len(m.ids)
 	for _, id := range m.ids {
 		n += len(values[id])
@@ -241,8 +241,8 @@ func (m *mold) size(values map[string][]byte) int {
 	return n
 }
 
-// fill returns the text with what put appends for each hole.
-func (m *mold) fill(put func(dst []byte, i int) []byte) string {
+// fill returns the text with each hole replaced by the bytes that put appends for it.
+func (m *templated) fill(put func(dst []byte, i int) []byte) string {
 	if len(m.holes) == 0 {
 		return m.text
 	}

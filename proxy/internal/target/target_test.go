@@ -202,7 +202,8 @@ func TestFinish(t *testing.T) {
 	}
 }
 
-// TestFinishBuildsNothingTooLong puts a long value into a thousand holes: that is refused by its size alone.
+// TestFinishBuildsNothingTooLong inserts a long value for a thousand placeholders. Finish refuses that before it builds
+// the text.
 func TestFinishBuildsNothingTooLong(t *testing.T) {
 	parsed, err := target.Parse("https://example.com/" + strings.Repeat("{{cred_a}}", 500) + "?" + strings.Repeat("{{cred_a}}", 500))
 	if err != nil {
@@ -254,7 +255,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Go's own reader has to see the same host and path, or what is sent is not what was decided on.
+		// net/url must see the same host and path. Otherwise the proxy sends another target than it decided on.
 		u, err := url.Parse(final.Match)
 		if err != nil || u.Hostname() != got.Host || u.Scheme != got.Scheme || u.EscapedPath() != final.Path || u.User != nil {
 			t.Fatalf("%q: read as host %q and path %q, by others as %+v (%v)", raw, got.Host, final.Path, u, err)

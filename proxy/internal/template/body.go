@@ -11,21 +11,21 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Syntax is what a body is written in, as far as escaping goes.
+// Syntax says how values must be escaped in a body.
 type Syntax uint8
 
 // The syntaxes.
 const (
-	Text Syntax = iota // values are put in as they are: text, XML
-	JSON               // escaped inside strings, as they are elsewhere
-	Form               // form-encoded
+	Text Syntax = iota // text and XML: values are inserted unchanged
+	JSON               // values are escaped inside strings and unchanged elsewhere
+	Form               // values are form-encoded
 )
 
-// SyntaxOf returns what a body of the media type is written in. False: values cannot be put into it. That includes
-// character sets in which ASCII stands for something else: the target would answer with text that no search finds.
+// SyntaxOf returns the syntax of a body of the media type. It reports false when values cannot be inserted into such a
+// body. That includes character sets that change the meaning of ASCII bytes: no search would find values in the answer.
 func SyntaxOf(contentType string) (Syntax, bool) {
 	media, parameters, err := mime.ParseMediaType(contentType)
-	if err != nil { // also a parameter that cannot be read: it may be the character set
+	if err != nil { // the unreadable parameter may be the character set
 		return 0, false
 	}
 	switch strings.ToLower(parameters["charset"]) {
@@ -44,24 +44,24 @@ func SyntaxOf(contentType string) (Syntax, bool) {
 	return 0, false
 }
 
-// Body puts values into a body as it streams by. It is a transform.Transformer, gives the same result
-// however its input is cut into chunks, and holds back no more than the beginning of a placeholder.
+// Body is a transform.Transformer that replaces the placeholders of a body with values. Its result does not depend on
+// how the input is cut into chunks. It holds back at most the beginning of a placeholder.
 type Body struct {
 	syntax Syntax
 	values map[string]written
 
-	pending   []byte // of a value, not yet given out
+	pending   []byte // the part of a value that is not yet written
 	inString  bool   // JSON: the text so far ends inside a string
-	backslash bool   // JSON: and in that with a backslash that escapes what comes next
+	backslash bool   // JSON: the string so far ends in a backslash that escapes the next character
 }
 
-// written is a value as it is put in.
+// written is a value as it appears outside and inside a JSON string. Only JSON uses inString.
 type written struct{ plain, inString []byte }
 
 var _ transform.Transformer = (*Body)(nil)
 
-// NewBody returns a Body that knows values by their ids. Placeholders of other ids are an error of
-// Transform: they are to be found beforehand, by [Survey].
+// NewBody returns a Body that replaces placeholders by the values with their ids. Transform fails on any other id, so
+// callers find the ids first with [Examine].
 func NewBody(syntax Syntax, values map[string][]byte) *Body {
 	b := &Body{syntax: syntax, values: make(map[string]written, len(values))}
 	for id, v := range values {
@@ -80,7 +80,7 @@ func NewBody(syntax Syntax, values map[string][]byte) *Body {
 // Reset begins a new body.
 func (b *Body) Reset() { b.pending, b.inString, b.backslash = nil, false, false }
 
-// Transform does what transform.Transformer says.
+// Transform implements transform.Transformer.
 func (b *Body) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error) {
 	for {
 		if len(b.pending) > 0 {
@@ -118,8 +118,8 @@ func (b *Body) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error
 	}
 }
 
-// next returns how much of b is text before the first placeholder, and that placeholder. More says that
-// what follows the text may become one.
+// next returns the length of the text before the first placeholder of b, and the placeholder's id and length. more
+// reports that the bytes after the text may become a placeholder.
 func next(b []byte, atEOF bool) (id []byte, length, text int, more bool) {
 	for at := 0; ; at++ {
 		i := bytes.IndexByte(b[at:], '{')
@@ -140,7 +140,7 @@ func next(b []byte, atEOF bool) (id []byte, length, text int, more bool) {
 	}
 }
 
-// pass notes what text means for what comes after it.
+// pass updates the JSON state for text that has been copied.
 func (b *Body) pass(text []byte) {
 	if b.syntax != JSON {
 		return
@@ -169,20 +169,20 @@ func (b *Body) pass(text []byte) {
 	}
 }
 
-// MaxIDs bounds the different ids that a body may name. It is the most credentials that an endpoint may have.
+// MaxIDs bounds the different ids that a body may name. No endpoint can have more credentials.
 const MaxIDs = 256
 
-// Survey is what is known of a body before values are put into it. One with more than MaxIDs ids is not complete.
+// Survey lists the placeholders of a body before values are inserted. It is incomplete when it has more than MaxIDs ids.
 type Survey struct {
-	IDs  []string        // of its placeholders, each once, in order; at most MaxIDs+1
+	IDs  []string        // of the placeholders, each once, in order; at most MaxIDs+1
 	uses map[string]*use // by id
 	size int64
 }
 
-// use is how often an id stands where, and how many bytes its placeholders are.
+// use counts the placeholders of an id outside and inside JSON strings, and their bytes.
 type use struct{ plain, inString, bytes int64 }
 
-// Examine finds the placeholders of a whole body. It stops when it has found more than MaxIDs ids.
+// Examine finds the placeholders of a whole body. It stops after MaxIDs+1 different ids.
 func Examine(syntax Syntax, body []byte) Survey {
 	s := Survey{uses: map[string]*use{}, size: int64(len(body))}
 	at := Body{syntax: syntax}
@@ -211,7 +211,7 @@ func Examine(syntax Syntax, body []byte) Survey {
 	return s
 }
 
-// Size returns how many bytes the body has once b has put the values in.
+// Size returns the body's length in bytes after b has inserted the values.
 func (s Survey) Size(b *Body) int64 {
 	size := s.size
 	for id, u := range s.uses {

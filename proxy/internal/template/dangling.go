@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Dangling returns the end of the text before a placeholder if it is the beginning of an escape, which a part of the
-// value would complete: "%2" in a URL, "\" or "\u00" in JSON, "&#x" in XML. A target that undoes the escape would show
-// the rest of the value in a form that no search finds. It returns "" if no placeholder stands so.
+// Dangling returns an incomplete escape that directly precedes a placeholder: "%2" in a URL, "\" or "\u00" in JSON,
+// "&#x" in XML. The beginning of the value would complete the escape. A target that decodes it would return the rest
+// of the value in a form that no search finds. Dangling returns "" when there is none.
 func Dangling(text []byte) string {
 	for at := 0; ; {
 		from, to, _, ok := Find(text[at:])
@@ -24,10 +24,10 @@ func Dangling(text []byte) string {
 	}
 }
 
-// longestEscape is the length of the longest beginning of an escape that is looked for, in bytes.
+// longestEscape is the length in bytes of the longest incomplete escape that Dangling recognises.
 const longestEscape = 16
 
-// openEscape returns the beginning of an escape at the end of text, "" for none.
+// openEscape returns the incomplete escape at the end of text, "" for none.
 func openEscape(text string) string {
 	digits := len(text) - len(strings.TrimRight(text, "0123456789abcdefABCDEF"))
 	head := text[:len(text)-digits]

@@ -2,8 +2,8 @@ package template
 
 const hex = "0123456789ABCDEF"
 
-// AppendURL appends value percent-encoded, all of it but RFC 3986's unreserved characters, so that it can
-// end no part of a URL and begin none.
+// AppendURL appends value and percent-encodes every byte except the unreserved characters of RFC 3986, section 2.3.
+// So the value cannot end one part of a URL and begin another.
 func AppendURL(dst, value []byte) []byte {
 	for _, c := range value {
 		if isUnreserved(c) {
@@ -15,7 +15,7 @@ func AppendURL(dst, value []byte) []byte {
 	return dst
 }
 
-// AppendForm appends value as application/x-www-form-urlencoded has it (WHATWG URL, section 5.2).
+// AppendForm appends value encoded as application/x-www-form-urlencoded (WHATWG URL, section 5.2).
 func AppendForm(dst, value []byte) []byte {
 	for _, c := range value {
 		switch {

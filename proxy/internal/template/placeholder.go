@@ -1,12 +1,11 @@
-// Package template owns placeholders: how they are found in text, and how a credential's value is written
-// where one stood. A value is escaped for the place that it lands in and never looked at again, so a
-// placeholder inside a value stays text.
+// Package template finds placeholders in text and replaces them with the values of credentials. It escapes each value
+// for its context and does not scan the result, so a placeholder inside a value stays text.
 //
 // A placeholder is
 //
 //	\{\{ {0,16}(cred_[A-Za-z0-9_-]{1,64}) {0,16}\}\}
 //
-// Other text in double braces is left as it is.
+// Other text in double braces stays unchanged.
 package template
 
 import (
@@ -19,8 +18,8 @@ import (
 // maxSpaces bounds the spaces on either side of an id.
 const maxSpaces = 16
 
-// scan reports whether b begins with a placeholder: its id and length. More says that b ends before that
-// can be told.
+// scan returns the id and length of the placeholder that b begins with, and a length of 0 for none. more reports that
+// b ends too early to decide.
 func scan(b []byte) (id []byte, length int, more bool) {
 	i := 0
 	for ; i < 2; i++ {
@@ -67,7 +66,7 @@ func scan(b []byte) (id []byte, length int, more bool) {
 	return b[from:to], i, false
 }
 
-// spaces skips at most maxSpaces of them from i on. More says that b ends there.
+// spaces skips up to maxSpaces spaces from i on, and returns the next index. It reports true when b ends there.
 func spaces(b []byte, i int) (int, bool) {
 	for n := 0; n < maxSpaces && i < len(b) && b[i] == ' '; n++ {
 		i++
@@ -75,8 +74,7 @@ func spaces(b []byte, i int) (int, bool) {
 	return i, i == len(b)
 }
 
-// Find returns the first placeholder in b: where it begins and ends, and its id. ok is false when there
-// is none.
+// Find returns the range and the id of the first placeholder in b. ok is false when there is none.
 func Find(b []byte) (from, to int, id []byte, ok bool) {
 	for at := 0; ; {
 		i := bytes.Index(b[at:], []byte("{{"))
@@ -113,7 +111,7 @@ func Each(text string, yield func(id string)) {
 	}
 }
 
-// Replace returns text with each placeholder replaced by what value appends for its id.
+// Replace returns text with each placeholder replaced by the bytes that value appends for its id.
 func Replace(text string, value func(dst []byte, id string) []byte) string {
 	if !strings.Contains(text, "{{") {
 		return text

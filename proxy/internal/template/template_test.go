@@ -17,7 +17,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// grammar is the contract's, word for word.
+// grammar is copied from the contract.
 var grammar = regexp.MustCompile(`\{\{ {0,16}(cred_[A-Za-z0-9_-]{1,64}) {0,16}\}\}`)
 
 var values = map[string][]byte{
@@ -67,7 +67,7 @@ func model(syntax template.Syntax, body []byte) []byte {
 	return out
 }
 
-// drive feeds body to a transformer in the pieces that next chooses, into room that next chooses.
+// drive feeds body to a transformer. next chooses the size of each input piece and of each output buffer.
 func drive(t transform.Transformer, body []byte, next func(most int) int) ([]byte, error) {
 	var out []byte
 	held, fed := 0, 0
@@ -245,7 +245,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// TestExamineManyIDs looks at no more of a body than it takes to refuse it.
+// TestExamineManyIDs checks that Examine stops as soon as the body has too many ids.
 func TestExamineManyIDs(t *testing.T) {
 	var body []byte
 	for i := range 10_000 {

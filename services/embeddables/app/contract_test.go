@@ -52,7 +52,7 @@ func TestWithoutLimitAllCome(t *testing.T) {
 			t.Errorf("Content-Type %q", a.Header.Get("Content-Type"))
 		}
 	}
-	// By pages they are the same, and a cursor without limit gives the rest.
+	// Page by page the list is the same, and a cursor without a limit returns the rest.
 	all, _ := s.List(t, key, "/projects/pr_1/embeddables")
 	if diff := cmp.Diff(all, s.Walk(t, key, "/projects/pr_1/embeddables?limit=1000", nil)); diff != "" {
 		t.Error(diff)
@@ -215,7 +215,7 @@ func TestRepresentation(t *testing.T) {
 	s.CheckPaging(t, key, "/projects/pr_1/embeddables?limit=1", "/projects/pr_1/embeddables/emb_2/versions?limit=1",
 		"/projects/pr_1/embeddables/emb_2/versions?limit=2&direction=asc")
 
-	// A long document's tag is that of its content.
+	// The tag of a long document depends on its content.
 	tag := func() string { return s.Get(t, key, "/projects/pr_1/embeddables/emb_long").Header.Get("ETag") }
 	before := tag()
 	s.MustIngest(t, "embeddables", servicetest.With(newEmbeddable(project, "emb_long"), "json_string_prod", long(5<<20-1)))
@@ -224,7 +224,7 @@ func TestRepresentation(t *testing.T) {
 	}
 }
 
-// TestRoutes holds the service's paths to the table of all.
+// TestRoutes compares the service's paths with the table of all routes.
 func TestRoutes(t *testing.T) {
 	s, _ := demo(t, nil)
 	variables := strings.NewReplacer("{projectId}", "pr_1", "{embeddableId}", "emb_2", "{versionNumber}", "2")

@@ -36,8 +36,8 @@ func TestFaultsOfPostgres(t *testing.T) {
 	servicetest.CheckPostgresFaults(t, server, reads(s), "embeddable-versions", string(line))
 }
 
-// TestFaultInTheMiddle: a list or a long definition that breaks after its first byte cannot be taken
-// for whole.
+// TestFaultInTheMiddle: a client cannot mistake a list or a long definition that breaks after its first byte for a
+// complete one.
 func TestFaultInTheMiddle(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -49,7 +49,7 @@ func TestFaultInTheMiddle(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("X-Api-Key", key)
-		req.Header.Set("Accept-Encoding", "identity") // compressed, all of it may have left before what follows
+		req.Header.Set("Accept-Encoding", "identity") // a compressed body may be sent completely before the fault
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +57,7 @@ func TestFaultInTheMiddle(t *testing.T) {
 		if _, err := io.ReadFull(resp.Body, make([]byte, 1000)); err != nil {
 			t.Fatal(err)
 		}
-		s.Exec(t, `ALTER TABLE `+table+` RENAME TO gone`) // everything from here on fails
+		s.Exec(t, `ALTER TABLE `+table+` RENAME TO gone`) // from now on every statement fails
 		_, err = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 		s.Exec(t, `ALTER TABLE gone RENAME TO `+table)
@@ -67,7 +67,7 @@ func TestFaultInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestIncompleteDefinition: one of which a part is missing is never given out as whole.
+// TestIncompleteDefinition: a definition with a missing part is never returned as complete.
 func TestIncompleteDefinition(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)

@@ -18,7 +18,7 @@ const project = "pr_1"
 
 type object = servicetest.Object
 
-// start runs the service over databases of t's own.
+// start runs the service over the test's own databases.
 func start(t *testing.T, environ map[string]string) *servicetest.Service {
 	t.Helper()
 	return startOn(t, servicetest.NewBacking(t, store.Schema()), environ)
@@ -29,7 +29,7 @@ func startOn(t *testing.T, b *servicetest.Backing, environ map[string]string) *s
 	return servicetest.Start(t, b, Run, func(c *Config) *service.Config { return &c.Config }, environ)
 }
 
-// newEmbeddable is a well-formed embeddable of a project.
+// newEmbeddable returns a valid embeddable of a project.
 func newEmbeddable(project, id string) object {
 	return object{
 		"embeddable_id": id, "title": "Title of " + id, "group_id": "gr_1", "project_id": project,
@@ -37,7 +37,7 @@ func newEmbeddable(project, id string) object {
 	}
 }
 
-// newVersion is a well-formed version of an embeddable.
+// newVersion returns a valid version of an embeddable.
 func newVersion(project, id string, number int) object {
 	return object{
 		"embeddable_id": id, "project_id": project, "version_number": number,
@@ -46,7 +46,7 @@ func newVersion(project, id string, number int) object {
 	}
 }
 
-// listed is how a version is listed.
+// listed returns a version as a list shows it.
 func listed(version object) object {
 	return object{
 		"embeddable_id": version["embeddable_id"], "version_number": float64(version["version_number"].(int)), "saved_at": version["saved_at"],

@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// long is a definition of n bytes, with characters of all lengths at every place.
+// long returns a definition of n bytes, with characters of all lengths at every position.
 func long(n int) string {
 	const begin, pattern, end = `{"é":"`, "aé€\U0001F600 \\\"x", `"}`
 	rest := n - len(begin) - len(end)
@@ -30,7 +30,7 @@ func definitionOf(t *testing.T, s *servicetest.Service, key, path, field string)
 	return text
 }
 
-// TestDefinitionsOfAnyLength come back byte for byte, around each length at which they are cut.
+// TestDefinitionsOfAnyLength: definitions come back byte for byte, around each length at which they are split.
 func TestDefinitionsOfAnyLength(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -42,7 +42,7 @@ func TestDefinitionsOfAnyLength(t *testing.T) {
 		}
 		e := servicetest.With(newEmbeddable(project, "emb_1"), "json_string_prod", want)
 		v := servicetest.With(newVersion(project, "emb_1", i), "json_string", want)
-		for range 2 { // sent again, nothing is doubled
+		for range 2 { // the second time, nothing is stored twice
 			s.MustIngest(t, "embeddables", e)
 			s.MustIngest(t, "embeddable-versions", v)
 		}
@@ -55,7 +55,7 @@ func TestDefinitionsOfAnyLength(t *testing.T) {
 	}
 }
 
-// TestOneContentIsStoredOnce in a project, whoever names it.
+// TestOneContentIsStoredOnce: a project stores each content once, even if several records have it.
 func TestOneContentIsStoredOnce(t *testing.T) {
 	s := start(t, nil)
 	content := long(600 << 10)
@@ -76,7 +76,7 @@ func TestIngestRules(t *testing.T) {
 		name             string
 		send             []any
 		stored, existing int
-		want             string // the title that is there then
+		want             string // the title that is stored then
 	}{
 		{"new", []any{e("1")}, 1, 0, "1"},
 		{"the same", []any{e("1")}, 0, 1, "1"},
@@ -125,11 +125,11 @@ func TestIngestRules(t *testing.T) {
 			t.Errorf("version %d is %q", number, got)
 		}
 	}
-	// What was refused left nothing behind: this would divide by zero.
+	// A refused record stored nothing. Otherwise this would divide by zero.
 	s.Exec(t, `SELECT 1 / (count(*) = 0)::int FROM definitions WHERE content = '"other"'`)
 }
 
-// TestVersionsBeforeTheirEmbeddable are kept, and show once it is there.
+// TestVersionsBeforeTheirEmbeddable: versions may arrive before their embeddable, and are visible once it is stored.
 func TestVersionsBeforeTheirEmbeddable(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -148,8 +148,8 @@ func TestVersionsBeforeTheirEmbeddable(t *testing.T) {
 	}
 }
 
-// TestHostileRecords sends records that are hard to keep between two good ones: each is stored byte for
-// byte and given back so, or rejected by its line, and the good ones are stored.
+// TestHostileRecords sends records that are hard to store between two good ones. Each is stored and returned byte for
+// byte, or rejected by its line. The good ones are stored.
 func TestHostileRecords(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -163,8 +163,8 @@ func TestHostileRecords(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for _, tt := range []struct {
 		name, resource, line string
-		code                 string // of the reject; empty when it is stored
-		want                 string // what the definition is given back as
+		code                 string // of the reject; empty if it is stored
+		want                 string // the definition that is returned
 	}{
 		{"escapes within", "embeddables", e(quote(`{"a":"\u0000 \ud800 \" \\ \n"}`)), "", `{"a":"\u0000 \ud800 \" \\ \n"}`},
 		{"duplicate names and white space", "embeddables", e(quote(" {\"a\":1,\n\t\"a\":2} ")), "", " {\"a\":1,\n\t\"a\":2} "},
@@ -202,7 +202,7 @@ func TestHostileRecords(t *testing.T) {
 				var o struct {
 					Number json.Number `json:"version_number"`
 				}
-				_ = json.Unmarshal([]byte(tt.line), &o) // one that is rejected need not have any
+				_ = json.Unmarshal([]byte(tt.line), &o) // a rejected record may have none
 				path, field = "x/versions/"+o.Number.String(), "json_string"
 			}
 			in := s.Ingest(t, tt.resource, before, tt.line, "", after)
@@ -222,7 +222,8 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// TestConcurrentIngest of the same records in many orders ends, with each of them stored once.
+// TestConcurrentIngest: the same records are sent in many orders at once. All requests succeed, and each record is
+// stored once.
 func TestConcurrentIngest(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)

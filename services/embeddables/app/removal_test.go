@@ -17,7 +17,7 @@ func TestRemoveProject(t *testing.T) {
 	if a := s.Get(t, key, "/projects/"+project+"/embeddables"); a.Status != 200 || string(a.Body) != "[]\n" && string(a.Body) != "[]" {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
-	// Later records are stored whole.
+	// Later records are stored completely.
 	s.MustIngest(t, "embeddables", newEmbeddable(project, "emb_1"))
 	if a := s.Get(t, key, fmt.Sprintf("/projects/%s/embeddables/emb_1", project)); a.Status != 200 {
 		t.Errorf("an embeddable that came later: %d %s", a.Status, a.Body)

@@ -14,8 +14,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// TestWalkOfEmbeddables holds order and walks against a naive model, while embeddables come and go: each
-// that stays comes exactly once.
+// TestWalkOfEmbeddables compares order and walks with a naive model, while embeddables are added and removed. Each
+// one that stays comes exactly once.
 func TestWalkOfEmbeddables(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -64,7 +64,7 @@ func TestWalkOfEmbeddables(t *testing.T) {
 	})
 }
 
-// TestWalkOfVersions by every limit and both directions.
+// TestWalkOfVersions walks by every limit and in both directions.
 func TestWalkOfVersions(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -88,7 +88,7 @@ func TestWalkOfVersions(t *testing.T) {
 			}
 		}
 	}
-	// Past one chunk.
+	// More than one chunk.
 	s.Exec(t, `INSERT INTO versions SELECT 'pr_1', 'emb_1', 1000000 + i, '2022-01-01Z', sha256('{}') FROM generate_series(1, 12000) i`)
 	for _, query := range []string{"limit=11000", "limit=11000&direction=asc", "limit=1000000"} {
 		a := s.Get(t, key, "/projects/pr_1/embeddables/emb_1/versions?"+query)
@@ -102,14 +102,13 @@ func TestWalkOfVersions(t *testing.T) {
 	}
 }
 
-// TestTenancy sends random requests with random keys: no answer has a byte of a project that the key is
-// not for.
+// TestTenancy sends random requests with random keys. No answer contains data of a project that the key is not for.
 func TestTenancy(t *testing.T) {
 	s := start(t, nil)
 	const projects = 4
 	marker := func(p int) string { return fmt.Sprintf("secret-of-%d-", p) }
 	name := func(p int) string { return fmt.Sprintf("pr_%d", p) }
-	var keys []string // index: project
+	var keys []string // by project
 	for p := range projects {
 		for e := range 6 {
 			id := fmt.Sprintf("emb_%d", e) // the same in every project

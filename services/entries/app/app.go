@@ -1,4 +1,4 @@
-// Package app is the entries service, put together: its configuration and its life.
+// Package app is the entries service as a whole: its configuration, wiring and lifetime.
 package app
 
 import (
@@ -13,17 +13,16 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/watch"
 )
 
-// Config is what the service is told.
+// Config is the configuration of the service.
 type Config struct {
 	service.Config
 	API api.Config
 }
 
-// Run serves until ctx ends, and then stops without losing a request.
+// Run serves until ctx ends, and then shuts down without losing a request.
 func Run(ctx context.Context, cfg Config) error { return service.Run(ctx, cfg.Config, definition(cfg)) }
 
-// Migrate brings the service's database, and the keys' when it is told of it, to what this version
-// needs.
+// Migrate migrates the service's database, and the keys' database if one is configured.
 func Migrate(ctx context.Context, cfg Config) error {
 	return service.Migrate(ctx, cfg.Config, definition(cfg))
 }
@@ -64,7 +63,7 @@ func newRoutes(cfg Config, p *service.Parts) (public, internal *httpapi.Router) 
 	return public, internal
 }
 
-// hintsOf returns hints over the service's Redis, if it has one.
+// hintsOf returns hints over the service's Redis. Without a Redis they send nothing.
 func hintsOf(p *service.Parts) *hints {
 	if p.Keys.Redis == nil {
 		return newHints(nil)

@@ -12,7 +12,7 @@ import (
 // backfillPause is the time between two attempts while the database fails.
 const backfillPause = 5 * time.Second
 
-// backfill gives numbers to rows from before the change feed. All replicas may do it at once.
+// backfill numbers rows from before the change feed. All replicas may do so at once.
 type backfill struct {
 	writer *store.Writer
 	log    *slog.Logger

@@ -15,11 +15,11 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// canary stands for what identifies a person.
+// canary is a value in the place of what identifies a person.
 const canary = "canary-4711"
 
-// places returns where the database shows the canary: columns of all tables with the planner's statistics of them, and
-// indexes. On Citus, where the workers have them, it looks into no statistics and no index.
+// places returns where the database contains the canary: columns of all tables with the planner's statistics of them,
+// and indexes. On Citus, where the workers have them, it checks no statistics and no index.
 func places(t *testing.T, db pgtest.DB) (found []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -69,8 +69,8 @@ func places(t *testing.T, db pgtest.DB) (found []string) {
 		  AND position(encode(convert_to($1, 'UTF8'), 'hex') IN replace(item.data, ' ', '')) > 0`, canary)...)
 }
 
-// TestErasureLeavesNothing: what identifies a person is in no table, index, statistic, answer or log after the erasure, also
-// when the source sends it again, and a follower drops its copy.
+// TestErasureLeavesNothing: after the erasure, no table, index, statistic, answer or log contains what identifies the
+// person. This also holds when the source sends it again. A follower drops its copy.
 func TestErasureLeavesNothing(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	s := startOn(t, b, map[string]string{"LOG_LEVEL": "debug"})

@@ -21,7 +21,7 @@ func changesOf(t testing.TB, s *servicetest.Service, key, path string) ([]object
 	return getList(t, s, key, path)
 }
 
-// kinds lists changes in short: the type, and the id of the entry or the event.
+// kinds lists changes briefly: the type, and the id of the entry or the event.
 func kinds(changes []object) string {
 	var out []string
 	for _, c := range changes {
@@ -150,11 +150,11 @@ func TestChangesAreWaitedFor(t *testing.T) {
 	}
 }
 
-// A request may wait for longer than a client may take to send or to receive.
+// A request may wait longer than a client may take to send or to receive.
 func TestWaitingOutlastsTimeouts(t *testing.T) {
 	s := start(t, map[string]string{"READ_HEADER_TIMEOUT": "1s", "READ_TIMEOUT": "1s", "WRITE_TIMEOUT": "1s", "IDLE_TIMEOUT": "1s", "STATEMENT_TIMEOUT": "1s"})
 	key := s.Keys.Key(project)
-	_, before := changesOf(t, s, key, feed) // on the connection that the next one uses again
+	_, before := changesOf(t, s, key, feed) // on the connection that the next request uses
 	began := time.Now()
 	_, a := changesOf(t, s, key, feed+"?wait=3&cursor="+before.Header.Get("X-Next-Cursor"))
 	if took := time.Since(began); a.Status != http.StatusOK || took < 3*time.Second {

@@ -16,14 +16,14 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// seen is what clients saw of a fleet at the same time.
+// seen holds the reports of a fleet's clients over the same time.
 type seen struct {
 	others, own map[string]faulttest.Report
-	control     faulttest.Report // others, of a process that has nothing to do with the second worker
-	writes      faulttest.Report // of others: how many were acknowledged and how many refused
+	control     faulttest.Report // others, by a process that does not use the second worker
+	writes      faulttest.Report // of others: how many writes were acknowledged and refused
 }
 
-// all is the report of all loads of one side.
+// all merges the reports of all loads of one side.
 func all(reports map[string]faulttest.Report) faulttest.Report {
 	return faulttest.Merge(slices.Collect(maps.Values(reports))...)
 }
@@ -31,8 +31,8 @@ func all(reports map[string]faulttest.Report) faulttest.Report {
 // ownClients is how many clients read each project of the worker that fails.
 const ownClients = 3
 
-// run has everything read and written for so long, and during is called meanwhile, if there is any. What was
-// acknowledged is read again at the end, when all is well.
+// run reads and writes everything for d, and calls during in that time if it is set. At the end, without a fault, it
+// reads the acknowledged records again.
 func (f *fleet) run(t *testing.T, d time.Duration, during func()) (s seen) {
 	t.Helper()
 	stopOthers := f.load(t, f.fine, 1, 30*time.Millisecond)
@@ -73,7 +73,7 @@ func (f *fleet) run(t *testing.T, d time.Duration, during func()) (s seen) {
 	return s
 }
 
-// TestFleetAsksForEverything: no operation is left out of the load.
+// TestFleetAsksForEverything: the load leaves out no operation.
 func TestFleetAsksForEverything(t *testing.T) {
 	s := &side{write: "pr_1", fresh: []string{"pr_2"}}
 	asked := map[string]bool{}
@@ -95,19 +95,19 @@ func TestFleetAsksForEverything(t *testing.T) {
 	}
 	for _, route := range append(routes.Public(), routes.Internal()...) {
 		asksNoDatabase := route.Service == routes.Proxy || strings.HasPrefix(route.Operation, "getDescription") || strings.HasPrefix(route.Operation, "getReference")
-		if !asked[route.Operation] && !asksNoDatabase && route.Auth != routes.AdminKey { // people administer keys, not clients
+		if !asked[route.Operation] && !asksNoDatabase && route.Auth != routes.AdminKey { // administrators use keys, clients do not
 			t.Errorf("%s is not asked for", route.Operation)
 		}
 	}
 }
 
-// slow is what a busy machine does to anybody at times. Who waits for a worker waits for a time-out, of a second
-// or more.
+// slow is the delay that a busy machine may cause at times. A request that waits for a worker waits for a time-out of
+// a second or more.
 const slow = 500 * time.Millisecond
 
-// tolerance is how many of those who asked may be refused for the machine's sake: nobody, but on one so busy that a
-// second, which a request waits at most, passes for nothing, as a time or a process without any fault tells. A worker
-// that takes others along refuses most of them.
+// tolerance is how many of the requests may be refused because of the machine. That is none, except on a machine so
+// busy that some requests wait for a second, which the control or a calm time shows. A worker that affects others
+// makes most of them fail.
 func tolerance(r faulttest.Report, calm ...seen) int {
 	for _, s := range calm {
 		if faulttest.Quantile(all(s.others).Latencies, 0.99) > slow || faulttest.Quantile(s.control.Latencies, 0.99) > slow {
@@ -117,10 +117,12 @@ func tolerance(r faulttest.Report, calm ...seen) int {
 	return 0
 }
 
-// TestLongCitusWorkerFaults: a worker is killed, and one is stopped, under all operations of all services and all
-// that they take in, with more clients of its projects than a service has connections. Projects elsewhere see no error
-// and are served as fast as before; its own see 503 alone, and are back by themselves; what was acknowledged is
-// there, for the very next read; and operators see it, in the figures and in the log.
+// TestLongCitusWorkerFaults: a worker is killed, and one is stopped, while all operations of all services are in use.
+// More clients use its projects than a service has connections.
+//
+// Projects elsewhere see no error and get answers as fast as before. The worker's own projects see only 503, and
+// recover by themselves. Acknowledged records can be read by the next request. Operators see the fault in the metrics
+// and in the log.
 func TestLongCitusWorkerFaults(t *testing.T) {
 	f := startFleet(t)
 	f.run(t, 3*time.Second, nil) // warms
@@ -171,18 +173,18 @@ func TestLongCitusWorkerFaults(t *testing.T) {
 	}
 }
 
-// patience is how long what comes by itself may take on a busy machine.
+// patience is how long a recovery may take on a busy machine.
 const patience = 40 * time.Second
 
-// await waits until a service has so many workers in each state.
+// await waits until a service has that many workers in each state.
 func (f *fleet) await(t *testing.T, service routes.Service, want map[string]string) {
 	t.Helper()
 	servicetest.Eventually(t, patience, fmt.Sprintf("%s has workers %v", service, want), func() bool {
-		return maps.Equal(f.cells(t, service), want)
+		return maps.Equal(f.workersByState(t, service), want)
 	})
 }
 
-// serve tells whether everything is answered of a side.
+// serve reports whether all requests of a side succeed.
 func (f *fleet) serve(t *testing.T, s *side) bool {
 	t.Helper()
 	for _, project := range s.read {
@@ -200,7 +202,7 @@ func (f *fleet) serve(t *testing.T, s *side) bool {
 	return true
 }
 
-// judge holds what was seen of a fault against a time without.
+// judge compares what was seen during a fault with a time without one.
 func (f *fleet) judge(t *testing.T, s, quiet seen) {
 	t.Helper()
 	p99 := func(r faulttest.Report) time.Duration { return faulttest.Quantile(r.Latencies, 0.99) }
@@ -211,7 +213,7 @@ func (f *fleet) judge(t *testing.T, s, quiet seen) {
 		if others.Refused > tolerance(others, quiet, seen{control: s.control}) || others.Broken > 0 {
 			t.Errorf("others noticed: %s: %v", name, others)
 		}
-		// What a process remembers is answered all the same. Answers that had begun when the worker failed are cut.
+		// Cached data is still served. Answers that had begun when the worker failed break off.
 		begun := ownClients * len(f.struck.read)
 		if own.Refused == 0 && name != lookUps || own.Broken > begun || own.Statuses[http.StatusOK]+own.Statuses[http.StatusServiceUnavailable] != own.Good+own.Refused {
 			t.Errorf("its own: %s: %v", name, own)
@@ -224,7 +226,7 @@ func (f *fleet) judge(t *testing.T, s, quiet seen) {
 	t.Logf("others: %v", others)
 	t.Logf("others' p99 %v: %.2f times that of a quiet time (%v); beside it entries %v and a process that has nothing to do with it %v (quiet: %v)",
 		p99(others), float64(p99(others))/float64(p99(was)), p99(was), p99(s.others["entries"]), p99(s.control), p99(quiet.control))
-	// The machine may be busier than it was, for everybody.
+	// The machine may be busier than before, for all requests.
 	if limit := max(slow, 3*max(p99(was), p99(s.control))/2); p99(others) > limit {
 		t.Errorf("others wait: p99 %v, quiet %v, elsewhere at the same time %v", p99(others), p99(was), p99(s.control))
 	}
@@ -235,7 +237,7 @@ func (f *fleet) judge(t *testing.T, s, quiet seen) {
 	}
 }
 
-// wait is how long a fault lasts.
+// wait waits while a fault lasts.
 func wait(d time.Duration) {
 	timer := time.NewTimer(d)
 	<-timer.C

@@ -24,29 +24,29 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// fleet is every service as a process of its own, each with a database of its own on one Citus cluster of two
-// workers, where the keys are too.
+// fleet runs every service as a process of its own, each with a database of its own. The databases, and that of the
+// keys, are on one Citus cluster of two workers.
 type fleet struct {
 	cluster *pgtest.Cluster
 	redis   *redistest.Server
 	keys    *authtest.Keys
 	of      map[routes.Service]*servicetest.Process
-	control *servicetest.Process // entries once more; nobody asks it for a project of the second worker
+	control *servicetest.Process // entries again; it gets no request for a project of the second worker
 	fine    *side                // of the first worker
 	struck  *side                // of the second
 }
 
-// side are projects that have all that is theirs on one worker.
+// side is a set of projects whose data is all on one worker.
 type side struct {
-	read  []string // are asked for
-	write string   // takes records in
-	fresh []string // are not known yet
-	next  int      // record to take in
+	read  []string // are read
+	write string   // gets records
+	fresh []string // have no data yet
+	next  int      // the number of the next record
 	key   map[string]string
 }
 
-// poolConns is how many connections each pool of a service has: fewer than there are clients of projects on the
-// worker that fails, so that they could take them all.
+// poolConns is how many connections each pool of a service has. The failing worker's projects have more clients than
+// that, so that they could take all connections.
 const poolConns = 4
 
 func startFleet(t *testing.T) *fleet {
@@ -67,7 +67,7 @@ func startFleet(t *testing.T) *fleet {
 	} {
 		name := string(service)
 		b := &servicetest.Backing{Redis: f.redis, Keys: f.keys, DB: f.cluster.Database(t, pgmigrate.Schema{
-			// The service makes its tables itself.
+			// The service creates its tables itself.
 			Name: name, Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nDROP TABLE IF EXISTS nothing;\n")}},
 		})}
 		(&servicetest.Service{Backing: b}).Exec(t, "DROP TABLE "+name+"_migrations")
@@ -79,7 +79,7 @@ func startFleet(t *testing.T) *fleet {
 		}
 		t.Cleanup(func() {
 			if t.Failed() {
-				t.Logf("what %s says of its database:\n%s", name, f.told(service))
+				t.Logf("what %s says of its database:\n%s", name, f.workerLog(service))
 			}
 		})
 	}
@@ -93,8 +93,8 @@ func startFleet(t *testing.T) *fleet {
 	return f
 }
 
-// told gives what a service has logged of parts of its databases, 20 lines at most.
-func (f *fleet) told(service routes.Service) string {
+// workerLog returns what a service has logged about its databases' workers, at most 20 lines.
+func (f *fleet) workerLog(service routes.Service) string {
 	var lines []string
 	for line := range strings.Lines(f.of[service].Log()) {
 		if strings.Contains(line, "a Citus worker") && len(lines) < 20 {
@@ -104,14 +104,14 @@ func (f *fleet) told(service routes.Service) string {
 	return strings.Join(lines, "")
 }
 
-// divide finds projects that have everything on one worker, by a table of each database, by its URL.
+// divide finds projects whose data is all on one worker, by a table of each database, by its URL.
 func (f *fleet) divide(t *testing.T, tables map[string]string) {
 	t.Helper()
 	var all []string
 	for i := range 2000 {
 		all = append(all, fmt.Sprintf("pr_%d", i))
 	}
-	on := map[string]map[string]int{} // worker, project: in how many databases
+	on := map[string]map[string]int{} // worker, project: the number of databases
 	for url, table := range tables {
 		conn, err := pgx.Connect(t.Context(), url)
 		if err != nil {
@@ -152,7 +152,7 @@ func (f *fleet) divide(t *testing.T, tables map[string]string) {
 	f.fine, f.struck = sideOf(1), sideOf(2)
 }
 
-// fill has the services take in something of all that a project may have.
+// fill stores some records of every kind for a project.
 func (f *fleet) fill(t *testing.T, project string) {
 	t.Helper()
 	var entries, events, embeddables, versions, experiments []any
@@ -195,7 +195,7 @@ func newProject(id string) object {
 	return object{"id": id, "title": "Title of " + id, "region": "Europe/Berlin"}
 }
 
-// request is something to ask for over and over.
+// request is a request that the load repeats.
 type request struct {
 	name    string // of its report
 	service routes.Service
@@ -205,7 +205,7 @@ type request struct {
 	key     string
 }
 
-// requests are every operation that reads, of one project.
+// requests returns every reading operation for one project.
 func (s *side) requests(project string) []request {
 	under := func(paths ...string) []string {
 		for i := range paths {
@@ -228,7 +228,7 @@ func (s *side) requests(project string) []request {
 // lookUps names the look-ups of regions, which are answered from memory while the database is away.
 const lookUps = "look-ups"
 
-// load asks for all that the projects of a side have, from so many clients each, with a pause between.
+// load reads all data of a side's projects, with that many clients for each and a pause between requests.
 func (f *fleet) load(t *testing.T, s *side, clients int, pause time.Duration) (stop func() map[string]faulttest.Report) {
 	t.Helper()
 	loads := map[string][]*faulttest.Load{}
@@ -252,7 +252,7 @@ func (f *fleet) load(t *testing.T, s *side, clients int, pause time.Duration) (s
 	}
 }
 
-// record is one that is taken in, and where it is to be read and what is said there.
+// record is a record to store, with the path where it can be read and a part of the answer.
 type record struct {
 	service    routes.Service
 	resource   string
@@ -260,7 +260,7 @@ type record struct {
 	path, says string
 }
 
-// record gives the next record of a side: each resource in turn.
+// record returns the next record of a side: each resource in turn.
 func (s *side) record() record {
 	n, p := s.next, s.write
 	s.next++
@@ -286,8 +286,8 @@ func (s *side) record() record {
 	return record{routes.Region, "projects", newProject(id), "/projects/" + id, `"Title of ` + id + `"`}
 }
 
-// write has records of a side taken in until ctx ends, each read as soon as it is acknowledged, and gives those
-// that were, and how often one or the other was 503.
+// write stores records of a side until ctx ends, and reads each as soon as it is acknowledged. It returns the
+// acknowledged records, and how many requests got 503.
 func (f *fleet) write(ctx context.Context, t *testing.T, s *side) (acknowledged []record, refused int) {
 	pause := time.NewTicker(20 * time.Millisecond)
 	defer pause.Stop()
@@ -316,7 +316,7 @@ func (f *fleet) write(ctx context.Context, t *testing.T, s *side) (acknowledged 
 	return acknowledged, refused
 }
 
-// find reads a record that was acknowledged, and fails t unless it is there. It is false for a 503.
+// find reads an acknowledged record, and fails t if it is missing. It returns false for a 503.
 func (f *fleet) find(t *testing.T, s *side, r record) bool {
 	a := f.of[r.service].Get(t, s.key[s.write], r.path)
 	if a.Status == http.StatusServiceUnavailable {
@@ -330,8 +330,8 @@ func (f *fleet) find(t *testing.T, s *side, r record) bool {
 
 var cellsOf = regexp.MustCompile(`(?m)^lectern_citus_workers\{[^}]*db_client_connection_pool_name="([^"]+)"[^}]*state="([a-z]+)"[^}]*\} (\d+)$`)
 
-// cells gives how many workers of the pool that reads are in which state, as an operator sees it.
-func (f *fleet) cells(t *testing.T, service routes.Service) map[string]string {
+// workersByState returns how many workers of the reading pool are in each state, by the metrics.
+func (f *fleet) workersByState(t *testing.T, service routes.Service) map[string]string {
 	t.Helper()
 	a := f.of[service].DoInternal(t, servicetest.Request{Path: "/metrics"})
 	states := map[string]string{}

@@ -56,7 +56,7 @@ func startSharded(t *testing.T) *sharded {
 	return s
 }
 
-// admin runs a query of one value as the superuser.
+// admin runs a query for one value as the superuser.
 func (s *sharded) admin(t *testing.T, into any, sql string, args ...any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -71,7 +71,7 @@ func (s *sharded) admin(t *testing.T, into any, sql string, args ...any) {
 	}
 }
 
-// worker gives where a project is.
+// worker returns the address of a project's worker.
 func (s *sharded) worker(t *testing.T, project string) (addr string) {
 	t.Helper()
 	s.admin(t, &addr, `
@@ -80,7 +80,7 @@ func (s *sharded) worker(t *testing.T, project string) (addr string) {
 	return addr
 }
 
-// load asks for all that a project has, from two clients each.
+// load reads all data of each project, with two clients for each.
 func (s *sharded) load(t *testing.T, projects []string) (stop func() faulttest.Report) {
 	t.Helper()
 	var loads []*faulttest.Load
@@ -100,8 +100,8 @@ func (s *sharded) load(t *testing.T, projects []string) (stop func() faulttest.R
 	}
 }
 
-// TestLongCitusRebalance: a third worker is added, shards are moved to it, and a large project is moved to a
-// worker of its own, all under load: no request fails, and walks by cursor give every row exactly once.
+// TestLongCitusRebalance: a third worker is added, shards are moved to it, and a large project is moved to a worker
+// of its own. Under load no request fails, and walks by cursor return every row exactly once.
 func TestLongCitusRebalance(t *testing.T) {
 	s := startSharded(t)
 	const large = "pr_large"

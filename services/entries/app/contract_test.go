@@ -23,8 +23,7 @@ import (
 
 const project = "pr_1"
 
-// demo starts the service with three entries: the first with three events, two of them page views, the
-// last with none.
+// demo starts the service with three entries. The first has three events, two of them page views. The last has none.
 func demo(t *testing.T, environ map[string]string) (*servicetest.Service, string) {
 	t.Helper()
 	s := start(t, environ)
@@ -128,7 +127,7 @@ func TestGetEntry(t *testing.T) {
 	for _, id := range odd {
 		s.MustIngest(t, "entries", newEntry(project, id, at(9)))
 		a := s.Get(t, key, "/projects/pr_1/entries/"+url.PathEscape(id))
-		if id == "." || id == ".." { // url.PathEscape leaves them; clients of Go's kind clean such paths
+		if id == "." || id == ".." { // url.PathEscape leaves these, and Go's HTTP client cleans such paths
 			a = s.Get(t, key, "/projects/pr_1/entries/"+strings.ReplaceAll(id, ".", "%2E"))
 		}
 		var got object
@@ -151,7 +150,7 @@ func TestGetEntryEvents(t *testing.T) {
 		}
 	}
 	got, _ := getList(t, s, key, "/projects/pr_1/entries/en_1/events?direction=asc")
-	number := func(o object) object { // as encoding/json reads numbers
+	number := func(o object) object { // as encoding/json decodes numbers
 		b, _ := json.Marshal(o)
 		var c object
 		_ = json.Unmarshal(b, &c)
@@ -243,7 +242,7 @@ func TestErrors(t *testing.T) {
 		name, method, path, key string
 		status                  int
 		code                    string
-		rest                    object // the body beside error; nil: not looked at
+		rest                    object // the fields after error; nil: not checked
 	}{
 		{"no key", "", list, "", 401, "unauthorized", object{"projectId": "pr_1"}},
 		{"malformed key", "", list, "nonsense", 401, "unauthorized", object{"projectId": "pr_1"}},
@@ -324,7 +323,7 @@ func TestErrors(t *testing.T) {
 			if tt.status == 405 && a.Header.Get("Allow") != "GET, HEAD" {
 				t.Errorf("Allow %q", a.Header.Get("Allow"))
 			}
-			// A HEAD says the same without a body.
+			// A HEAD has the same header without a body.
 			if tt.method == "" {
 				h := s.Do(t, servicetest.Request{Method: "HEAD", Path: tt.path, Key: tt.key})
 				if h.Status != tt.status || len(h.Body) != 0 || h.Header.Get("Content-Length") != fmt.Sprint(len(a.Body)) {
@@ -333,7 +332,7 @@ func TestErrors(t *testing.T) {
 			}
 		})
 	}
-	// All refusals of keys are one answer.
+	// All refusals of keys have the same answer.
 	var got object
 	a := s.Get(t, revoked, list)
 	if a.JSON(t, &got); cmp.Diff(unauthorized, got) != "" {
@@ -387,7 +386,7 @@ func TestPagingHeaders(t *testing.T) {
 		if err != nil || u.Query().Get("cursor") != a.Header.Get("X-Next-Cursor") || u.Query().Get("cursor") == "" {
 			t.Errorf("Link %q and X-Next-Cursor %q differ", m[1], a.Header.Get("X-Next-Cursor"))
 		}
-		// Followed as it is, it gives what the cursor gives.
+		// The link returns the same page as the cursor.
 		byLink, _ := getList(t, s, key, strings.TrimPrefix(m[1], s.URL))
 		byCursor, _ := getList(t, s, key, path+"&cursor="+a.Header.Get("X-Next-Cursor"))
 		if diff := cmp.Diff(byCursor, byLink); diff != "" || len(byLink) == 0 {
@@ -477,7 +476,7 @@ func TestETag(t *testing.T) {
 			t.Errorf("%s: another tag: %d", path, b.Status)
 		}
 	}
-	// The next cursor is part of what the tag stands for: a page that becomes one with a next page changes.
+	// The tag covers the next cursor: a page that gets a next page gets a new tag.
 	before := s.Get(t, key, "/projects/pr_1/entries?direction=asc&limit=3").Header.Get("ETag")
 	s.MustIngest(t, "entries", newEntry(project, "en_4", at(4)))
 	if after := s.Get(t, key, "/projects/pr_1/entries?direction=asc&limit=3").Header.Get("ETag"); after == before {

@@ -6,9 +6,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// The service has the routes, parameters and values that are described, and no others.
+// The service has exactly the routes, parameters and values of its description.
 func TestDescriptionHolds(t *testing.T) {
 	s := start(t, nil)
-	s.MustIngest(t, "entries", newEntry("pr_demo", "en_1", at(1))) // or the feed would wait for a change
+	s.MustIngest(t, "entries", newEntry("pr_demo", "en_1", at(1))) // without an entry the feed would wait for a change
 	s.CheckDescription(t, routes.Entries, s.Keys.Key("pr_demo"))
 }

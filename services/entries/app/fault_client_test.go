@@ -16,8 +16,8 @@ func dialOnce(url string) (net.Conn, error) {
 	return net.DialTimeout("tcp", strings.TrimPrefix(url, "http://"), time.Second)
 }
 
-// TestLongHostileClients: clients that hold connections without using them well are cut off in their time, and
-// nobody else notices.
+// TestLongHostileClients: clients that hold connections without using them are disconnected in time, and other
+// clients are not affected.
 func TestLongHostileClients(t *testing.T) {
 	long(t)
 	p, key := process(t, map[string]string{"READ_HEADER_TIMEOUT": "1s", "IDLE_TIMEOUT": "2s", "WRITE_TIMEOUT": "1s", "READ_TIMEOUT": "1s"})
@@ -26,8 +26,8 @@ func TestLongHostileClients(t *testing.T) {
 		name  string
 		conns int
 		begin func(*faulttest.Raw)
-		drip  string // what they say every 50 ms
-		reads bool   // they read slowly, rather than speak
+		drip  string // sent every 50 ms
+		reads bool   // they read slowly instead of sending
 	}{
 		{"slowloris", 200, func(c *faulttest.Raw) { c.Say(get) }, "X-A: b\r\n", false},
 		{"slow request line", 200, func(c *faulttest.Raw) { c.Say("G") }, "E", false},
@@ -56,8 +56,8 @@ func TestLongHostileClients(t *testing.T) {
 					ending.Go(func() { endure(t, c, tt.drip) })
 				}
 			}
-			if tt.reads { // they see it once they have read what was on its way
-				servicetest.Eventually(t, 20*time.Second, "their answers are given up", func() bool {
+			if tt.reads { // they see the end after they have read what was sent already
+				servicetest.Eventually(t, 20*time.Second, "their answers are ended", func() bool {
 					return strings.Count(p.Log(), `"aborted":true`) >= aborted+tt.conns
 				})
 			} else {
@@ -79,7 +79,7 @@ func TestLongHostileClients(t *testing.T) {
 	}
 }
 
-// endure says drip every 50 ms until the service ends the connection, which it must within 20 s.
+// endure sends drip every 50 ms until the service ends the connection, which it must do within 20 s.
 func endure(t *testing.T, c *faulttest.Raw, drip string) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -107,7 +107,8 @@ func endure(t *testing.T, c *faulttest.Raw, drip string) {
 	}
 }
 
-// TestMalformedBodies: no part of a malformed body is taken for a request. Ingest reads its body, the others do not.
+// TestMalformedBodies: no part of a malformed body is treated as a request. Ingest reads its body, the other
+// operations do not.
 func TestMalformedBodies(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -122,8 +123,8 @@ func TestMalformedBodies(t *testing.T) {
 	}
 }
 
-// TestOddRequests: what is no proper request is refused, what is one gets its answer, and after neither is
-// anything on the connection taken for another request than it is.
+// TestOddRequests: an improper request is refused, a proper one gets its answer. Nothing on the connection after it
+// is treated as another request.
 func TestOddRequests(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -132,7 +133,7 @@ func TestOddRequests(t *testing.T) {
 	auth := "X-Api-Key: " + key + "\r\n"
 	good := line + "Host: x\r\n" + auth
 	last := good + "Connection: close\r\n"
-	// What is smuggled would be answered 404 route_not_found.
+	// A smuggled request would be answered 404 route_not_found.
 	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
 	for _, tt := range []struct {
 		name, say string

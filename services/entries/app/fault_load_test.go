@@ -16,8 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// underLoad are the reads that clients make while something breaks: every operation, and a list of several
-// chunks.
+// underLoad are the paths that clients read during a fault: every operation, and a list of several chunks.
 var underLoad = []string{
 	"/projects/pr_1/entries",
 	"/projects/pr_1/entries/en_0000007",
@@ -27,7 +26,7 @@ var underLoad = []string{
 	"/projects/pr_1/entries-page-views?limit=1500&include_urls=true",
 }
 
-// quick makes faults short: what waits in production for a while waits here for less.
+// quick shortens time-outs, so that faults in tests are short.
 func quick(environ map[string]string) map[string]string {
 	all := map[string]string{
 		"DATABASE_ACQUIRE_TIMEOUT": "300ms", "DATABASE_CONNECT_TIMEOUT": "500ms", "STATEMENT_TIMEOUT": "1s",
@@ -39,7 +38,7 @@ func quick(environ map[string]string) map[string]string {
 	return all
 }
 
-// breakable is a service whose Postgres and Redis stand behind proxies, on servers that may be mistreated.
+// breakable is a service whose Postgres and Redis are behind proxies, on servers that tests may break.
 type breakable struct {
 	*servicetest.Service
 	server   *pgtest.Instance
@@ -48,7 +47,7 @@ type breakable struct {
 	key      string
 }
 
-// startBreakable runs one with 4,000 entries.
+// startBreakable runs a breakable service with 4,000 entries.
 func startBreakable(t *testing.T, environ map[string]string) *breakable {
 	t.Helper()
 	b, server := servicetest.NewBreakable(t, store.Schema())
@@ -83,13 +82,13 @@ func proxied(t *testing.T, server *pgtest.Instance, of string) (*faulttest.Proxy
 	return p, strings.Replace(direct, hostOf(t, direct), p.Addr(), 1)
 }
 
-// load asks the service for everything until it is stopped.
+// load reads everything from the service until it is stopped.
 func (f *breakable) load(t *testing.T) *faulttest.Load {
 	t.Helper()
 	return faulttest.Start(t, f.URL, faulttest.LoadOptions{Key: f.key, Paths: underLoad})
 }
 
-// admin runs sql as the superuser of the server that f stands on, in the service's database.
+// admin runs sql as the superuser of f's server, in the service's database.
 func (f *breakable) admin(t *testing.T, sql string) {
 	t.Helper()
 	superuser(t, f.server, f.DB.Name, sql)
@@ -116,8 +115,7 @@ func superuser(t *testing.T, server *pgtest.Instance, db, sql string) {
 	}
 }
 
-// checkKeys tells whether keys are told apart: one that the process has not seen yet is good, and one that
-// was never minted is not. A 401 for a good one would be a fault taken for a refusal.
+// checkKeys checks that a key that the process has not seen yet is accepted, and one that was never minted is not. A 401 for a good key would present a fault as a refusal.
 func (f *breakable) checkKeys(t *testing.T, when string) {
 	t.Helper()
 	if a := f.Get(t, f.Keys.Key(project), underLoad[1]); a.Status != 200 {
@@ -128,7 +126,7 @@ func (f *breakable) checkKeys(t *testing.T, when string) {
 	}
 }
 
-// checkHealth asks for the sign of life, which no fault of another may end.
+// checkHealth checks /healthz, which no fault of another system may break.
 func checkHealth(t *testing.T, s *servicetest.Service, when string) {
 	t.Helper()
 	begin := time.Now()

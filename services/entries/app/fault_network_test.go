@@ -21,7 +21,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// export asks for a long list and hands it over as it comes.
+// export requests a long list and returns its response as it streams.
 func export(t *testing.T, s *servicetest.Service, key, path string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequest("GET", s.URL+path, nil)
@@ -41,8 +41,8 @@ func export(t *testing.T, s *servicetest.Service, key, path string) *http.Respon
 	return resp
 }
 
-// TestListCutAtTheDatabase: the connection that a chunk comes by is reset in the middle of it. The list goes
-// on behind the record that it had come to, on another connection, and is whole.
+// TestListCutAtTheDatabase: the connection that delivers a chunk is reset in the middle. The list continues after its
+// last record, on another connection, and is complete.
 func TestListCutAtTheDatabase(t *testing.T) {
 	f := startBreakable(t, nil)
 	cuts := 0
@@ -69,7 +69,7 @@ func TestListCutAtTheDatabase(t *testing.T) {
 	}
 }
 
-// TestListCutForGood: when the database does not come back, the client sees that the transfer broke.
+// TestListCutForGood: if the database does not come back, the client sees that the transfer broke.
 func TestListCutForGood(t *testing.T) {
 	f := startBreakable(t, nil)
 	fill(t, f.Service, "pr_2", 40_000)
@@ -94,8 +94,8 @@ func TestListCutForGood(t *testing.T) {
 	}
 }
 
-// TestClientCutOff: the client's own connection is reset in the middle. The statement ends, and nobody else
-// notices.
+// TestClientCutOff: the client's own connection is reset in the middle. The statement ends, and other clients are not
+// affected.
 func TestClientCutOff(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -118,8 +118,8 @@ func TestClientCutOff(t *testing.T) {
 	}
 }
 
-// TestDiskFull: what comes in while the database's disk is full is answered 503 and may be sent again when
-// there is room; what was acknowledged is there, and reads go on.
+// TestDiskFull: records that arrive while the database's disk is full are answered 503, and can be sent again when
+// there is space. Acknowledged records are kept, and reads continue.
 func TestDiskFull(t *testing.T) {
 	disk, grow := faulttest.SmallDisk(t, 40<<20)
 	b, server := servicetest.NewBreakable(t, store.Schema())
@@ -127,7 +127,7 @@ func TestDiskFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Postgres takes a folder of its own below, not the root of a mount.
+	// Postgres needs a folder of its own, not the root of a mount.
 	place := disk + "/tables"
 	if err := errors.Join(os.Mkdir(place, 0o700),
 		os.Chown(place, int(owner.Sys().(*syscall.Stat_t).Uid), int(owner.Sys().(*syscall.Stat_t).Gid))); err != nil {
@@ -184,8 +184,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestWalkBetweenPrimaryAndStandby: while a walk follows cursors, its reads move between the primary and a
-// standby that lags, dies and comes back. No record that both hold is left out or comes twice.
+// TestWalkBetweenPrimaryAndStandby: a walk follows cursors while its reads move between the primary and a standby
+// that lags, dies and comes back. No record that both have is left out or comes twice.
 func TestWalkBetweenPrimaryAndStandby(t *testing.T) {
 	primary := pgtest.PrivatePrimary(t, nil)
 	b, _ := servicetest.NewBreakable(t, store.Schema()) // for its keys and Redis
@@ -207,7 +207,7 @@ func TestWalkBetweenPrimaryAndStandby(t *testing.T) {
 		page, extra := 0, 0
 		all := walk(t, s, key, "/projects/pr_1/entries?limit=200&direction="+direction, func() {
 			page++
-			// Both ends of the list grow on the primary meanwhile.
+			// Both ends of the list grow on the primary during the walk.
 			extra++
 			s.MustIngest(t, "entries", newEntry(project, fmt.Sprintf("new_%s_%d", direction, extra), time.Date(2021, 1, 1, 0, 0, extra, 0, time.UTC)),
 				newEntry(project, fmt.Sprintf("newer_%s_%d", direction, extra), time.Date(2023, 1, 1, 0, 0, extra, 0, time.UTC)))
@@ -243,7 +243,7 @@ func TestWalkBetweenPrimaryAndStandby(t *testing.T) {
 			t.Errorf("%s: %d pages", direction, page)
 		}
 	}
-	// In a list of several chunks, too.
+	// The same holds in a list of several chunks.
 	resp := export(t, s, key, "/projects/pr_1/entries?limit=100000&direction=ASC&updated_before=2022-12-31&updated_after=2021-12-31")
 	if _, err := io.ReadFull(resp.Body, make([]byte, 1000)); err != nil {
 		t.Fatal(err)

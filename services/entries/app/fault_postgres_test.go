@@ -19,8 +19,8 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// TestPostgresFaultsUnderLoad: clients see right answers or 503 with Retry-After, and right answers soon
-// after the fault is over.
+// TestPostgresFaultsUnderLoad: clients see right answers or 503 with Retry-After, and right answers soon after the
+// fault.
 func TestPostgresFaultsUnderLoad(t *testing.T) {
 	f := startBreakable(t, nil)
 	sql := func(statements ...string) func(*testing.T) error {
@@ -35,8 +35,8 @@ func TestPostgresFaultsUnderLoad(t *testing.T) {
 	for _, fault := range []struct {
 		name       string
 		begin, end func(*testing.T) error
-		refuses    bool // clients may see 503 while it lasts
-		serves     bool // and see good answers while it lasts
+		refuses    bool // clients may see 503 during the fault
+		serves     bool // and see good answers during the fault
 	}{
 		{"killed", func(*testing.T) error { return f.server.Kill() }, func(t *testing.T) error { return f.server.Restart(t.Context()) }, true, false},
 		{"stopped", func(*testing.T) error { return f.server.Pause() }, func(*testing.T) error { return f.server.Resume() }, true, false},
@@ -67,7 +67,7 @@ func TestPostgresFaultsUnderLoad(t *testing.T) {
 			report := load.Stop()
 			report.Check(t, fault.name)
 			t.Logf("50 good answers in a row %v after the end", took)
-			// Only a list that was on its way when all broke down may end in its middle.
+			// Only a list that was being sent when the fault began may break off.
 			if most := 4; report.Broken > most || fault.serves && !fault.refuses && report.Broken > 0 {
 				t.Errorf("%d answers were broken off", report.Broken)
 			}
@@ -82,8 +82,8 @@ func TestPostgresFaultsUnderLoad(t *testing.T) {
 	}
 }
 
-// TestFailoverUnderLoad: the primary dies and its synchronous standby is promoted. The service finds the
-// new primary without a restart, reads go on meanwhile, and nothing that was acknowledged is lost.
+// TestFailoverUnderLoad: the primary dies and its synchronous standby is promoted. The service finds the new primary
+// without a restart. Reads continue in the meantime, and nothing that was acknowledged is lost.
 func TestFailoverUnderLoad(t *testing.T) {
 	primary := pgtest.PrivatePrimary(t, nil)
 	redis := redistest.Start(t)
@@ -111,7 +111,7 @@ func TestFailoverUnderLoad(t *testing.T) {
 	})
 	load := faulttest.Start(t, s.URL, faulttest.LoadOptions{Key: key, Paths: underLoad, Clients: 2})
 
-	// A follower of what the sender below stores, through the standby and both primaries.
+	// A follower copies what the sender below stores, through the standby and both primaries.
 	copied := newFollower(b.Keys.Key("pr_2"), "pr_2")
 	following, followed := context.WithCancel(t.Context())
 	copying := make(chan struct{})
@@ -124,7 +124,7 @@ func TestFailoverUnderLoad(t *testing.T) {
 		}
 	}()
 
-	// A sender that goes on to the next entry once one was acknowledged.
+	// A sender continues with the next entry when one is acknowledged.
 	var acknowledged atomic.Int64
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -8,10 +8,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// TestLongRedisFaultsUnderLoad: whatever happens to Redis, no client sees anything of it but a moment's delay.
+// TestLongRedisFaultsUnderLoad: during faults of Redis, clients see only a short delay.
 func TestLongRedisFaultsUnderLoad(t *testing.T) {
 	long(t)
-	// Postgres is well here, and is given the time that it needs on a busy machine.
+	// Postgres has no fault here, and gets enough time on a busy machine.
 	f := startBreakable(t, map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "10s", "DATABASE_CONNECT_TIMEOUT": "10s", "STATEMENT_TIMEOUT": "30s"})
 	command := func(args ...any) func(*testing.T) {
 		return func(t *testing.T) {

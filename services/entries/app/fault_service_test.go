@@ -25,8 +25,8 @@ func process(t *testing.T, environ map[string]string) (*servicetest.Process, str
 // TestTerminateUnderLoad asks a service under load to stop. During the drain delay the service serves as before.
 // It also finishes a long list to a slow reader, and ends with code 0.
 //
-// The load ends within the delay, as clients in a cluster do when they are led elsewhere. The delay is long, so that
-// a busy machine makes enough requests in it.
+// The load ends within the delay, like that of clients in a cluster, which are routed to other pods. The delay is
+// long, so that a busy machine makes enough requests in it.
 func TestTerminateUnderLoad(t *testing.T) {
 	p, key := process(t, map[string]string{"DRAIN_DELAY": "5s", "DRAIN_TIMEOUT": "60s"})
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad})
@@ -61,7 +61,7 @@ func TestTerminateUnderLoad(t *testing.T) {
 	}
 }
 
-// answers reports whether anybody accepts connections.
+// answers reports whether a connection is accepted.
 func answers(url string) bool {
 	c, err := dialOnce(url)
 	if err != nil {
@@ -71,8 +71,8 @@ func answers(url string) bool {
 	return true
 }
 
-// TestOutOfFiles: with no more files to open, those who are connected are served, and all are when there
-// are some again.
+// TestOutOfFiles: when no more files can be opened, connected clients are served. All clients are served when files
+// are available again.
 func TestOutOfFiles(t *testing.T) {
 	p, key := process(t, map[string]string{"READ_HEADER_TIMEOUT": "60s"})
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad, Clients: 2})
@@ -101,8 +101,8 @@ func TestOutOfFiles(t *testing.T) {
 	}
 }
 
-// TestLongMemoryLimit: sixteen clients export everything at once and read slowly, with the memory limit near
-// what the service needs. It stays within bounds, serves others meanwhile, and every export is whole.
+// TestLongMemoryLimit: sixteen clients export everything at once and read slowly, with the memory limit close to what
+// the service needs. Its memory stays bounded, it serves other clients, and every export is complete.
 func TestLongMemoryLimit(t *testing.T) {
 	long(t)
 	p, key := process(t, map[string]string{"GOMEMLIMIT": "80MiB", "PROJECT_MAX_EXPORTS": "32"})
@@ -141,12 +141,12 @@ func TestLongMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestLongOverload: ten times as many clients as can be served. What is served is served in bounded time, the
-// rest is refused quickly, the sign of life is given, and when they leave all is as before.
+// TestLongOverload: there are ten times as many clients as can be served. Admitted requests are served in bounded
+// time, the others are refused quickly, and /healthz answers. After the overload the service works as before.
 func TestLongOverload(t *testing.T) {
 	long(t)
 	const slots = 16
-	// What is let in is to be served, also where the machine stands still for a second.
+	// Admitted requests must succeed, even if the machine stops for a second.
 	p, key := process(t, map[string]string{"MAX_IN_FLIGHT": fmt.Sprint(slots), "DATABASE_MAX_CONNS": "4", "DATABASE_ACQUIRE_TIMEOUT": "10s"})
 	paths := underLoad[:4]
 	before := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: paths, Clients: slots, Pause: -1})
@@ -156,7 +156,7 @@ func TestLongOverload(t *testing.T) {
 	if calm.Refused > 0 {
 		t.Errorf("%d refused within the limit", calm.Refused)
 	}
-	// Of the clients' slowest, the machine's noise is no business of the service.
+	// The service cannot help the machine's noise, which the slowest requests of a calm time show.
 	bound := max(10*faulttest.Quantile(calm.Latencies, 0.99), 500*time.Millisecond)
 
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: paths, Clients: 10 * slots, Pause: -1})

@@ -38,8 +38,8 @@ func eventually(t *testing.T, bound time.Duration, what string, ok func() bool) 
 	return time.Since(begin)
 }
 
-// TestRevocation: a second process, which has the key in its memory, sees a revocation within a second
-// while Redis is up, and within the TTL while it is down.
+// TestRevocation: a second process has cached the key. It sees a revocation within a second while Redis is up, and
+// within the TTL while Redis is down.
 func TestRevocation(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	first, second := startOn(t, b, nil), startOn(t, b, nil)
@@ -76,7 +76,7 @@ func TestRevocation(t *testing.T) {
 		t.Logf("the announcement: %v", err)
 	}
 	t.Logf("without Redis: %v", eventually(t, 5*time.Second, "revoked with Redis down", refused(key)))
-	// And it does not come back with Redis, which is empty now.
+	// The key stays revoked when Redis comes back empty.
 	b.Redis.Restart()
 	for range 50 {
 		if !refused(key)() {
@@ -85,7 +85,7 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-// TestFaultsOfRedis: nothing but the rate limit is lost.
+// TestFaultsOfRedis: only the rate limit is lost.
 func TestFaultsOfRedis(t *testing.T) {
 	s, key := demo(t, nil)
 	const path = "/projects/pr_1/entries"
@@ -94,7 +94,7 @@ func TestFaultsOfRedis(t *testing.T) {
 		"hangs":  {s.Redis.Pause, s.Redis.Resume},
 	} {
 		fault.begin()
-		for _, k := range []string{key, s.Keys.Key(project)} { // known to the process, and not
+		for _, k := range []string{key, s.Keys.Key(project)} { // one that the process has cached, and one that it has not
 			for range 20 {
 				if a := s.Get(t, k, path); a.Status != 200 {
 					t.Fatalf("Redis %s: %d %s", name, a.Status, a.Body)
@@ -108,7 +108,7 @@ func TestFaultsOfRedis(t *testing.T) {
 	}
 }
 
-// TestFaultsOfPostgres: 503 with Retry-After, never 401 nor 500, and recovery alone.
+// TestFaultsOfPostgres: clients see 503 with Retry-After, never 401 or 500, and the service recovers by itself.
 func TestFaultsOfPostgres(t *testing.T) {
 	server := pgtest.Private(t, map[string]string{"synchronous_commit": "on"})
 	redis := redistest.Start(t)
@@ -184,7 +184,7 @@ func TestFaultsOfPostgres(t *testing.T) {
 	}
 }
 
-// TestFaultInTheMiddle: a list that breaks after its first byte cannot be taken for whole.
+// TestFaultInTheMiddle: a client cannot mistake a list that breaks after its first byte for a complete one.
 func TestFaultInTheMiddle(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -205,7 +205,7 @@ func TestFaultInTheMiddle(t *testing.T) {
 			if _, err := io.ReadFull(resp.Body, make([]byte, 1000)); err != nil {
 				t.Fatal(err)
 			}
-			// Every chunk from here on fails.
+			// From now on every chunk fails.
 			exec(t, s, `ALTER TABLE entries RENAME TO gone`)
 			_, err = io.Copy(io.Discard, resp.Body)
 			resp.Body.Close()
@@ -220,7 +220,7 @@ func TestFaultInTheMiddle(t *testing.T) {
 // queries counts the connections of the service's reader that are in a statement or transaction.
 func queries(t *testing.T, s *servicetest.Service) (n int) {
 	t.Helper()
-	// Others' activity is the superuser's to see.
+	// Only the superuser sees the activity of other roles.
 	conn, err := pgx.Connect(t.Context(), pgtest.Server(t).AdminURL())
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func queries(t *testing.T, s *servicetest.Service) (n int) {
 	return n
 }
 
-// TestSlowReader: readers that stall hold no database connection, and are cut off after WRITE_TIMEOUT.
+// TestSlowReader: clients that stop reading hold no database connection, and are disconnected after WRITE_TIMEOUT.
 func TestSlowReader(t *testing.T) {
 	s := start(t, map[string]string{"DATABASE_MAX_CONNS": "2", "WRITE_TIMEOUT": "2s"})
 	key := s.Keys.Key(project)
@@ -264,12 +264,12 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// TestClientLeaves: the statement of a client that went away is ended.
+// TestClientLeaves: if a client disconnects, its statement is cancelled.
 func TestClientLeaves(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	fill(t, s, project, 10)
-	// A statement that takes long: it waits for a lock.
+	// A statement that takes long, because it waits for a lock.
 	conn, err := pgx.Connect(t.Context(), s.DB.OwnerURL)
 	if err != nil {
 		t.Fatal(err)
@@ -294,7 +294,7 @@ func TestClientLeaves(t *testing.T) {
 	eventually(t, 10*time.Second, "the statement is ended", func() bool { return queries(t, s) == 0 })
 }
 
-// TestFullPool: who finds all connections taken is told so in bounded time.
+// TestFullPool: a request that finds all connections in use gets 503 in bounded time.
 func TestFullPool(t *testing.T) {
 	s := start(t, map[string]string{"DATABASE_MAX_CONNS": "1", "DATABASE_ACQUIRE_TIMEOUT": "200ms"})
 	key := s.Keys.Key(project)

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFilterByHostileIDs filters by ids that are alike, or that mean something in SQL or in a URL. Each finds its own
-// entries and no others, page by page.
+// TestFilterByHostileIDs filters by ids that are alike, or that have a meaning in SQL or in a URL. Each finds exactly
+// its own entries, page by page.
 func TestFilterByHostileIDs(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -45,7 +45,7 @@ func TestFilterByHostileIDs(t *testing.T) {
 	}
 }
 
-// TestCursorsFromBeforeTheFilters continues lists without filters with cursors that an earlier version gave out.
+// TestCursorsFromBeforeTheFilters continues lists without filters with cursors that an earlier version returned.
 func TestCursorsFromBeforeTheFilters(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)

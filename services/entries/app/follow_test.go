@@ -23,7 +23,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// follower keeps a copy of a project by its change feed, as docs/api.md says.
+// follower keeps a copy of a project by its change feed, as docs/api.md describes.
 type follower struct {
 	key, project string
 
@@ -37,8 +37,8 @@ func newFollower(key, project string) *follower {
 	return &follower{key: key, project: project, entries: map[string]string{}, events: map[string]bool{}}
 }
 
-// step reads one page and applies it, whole or not at all. It reports whether the copy was current. The error says
-// that the page could not be read; the next step repeats it.
+// step reads one page and applies it as a whole or not at all. It reports whether the copy was current. If the page
+// cannot be read it returns an error, and the next step repeats it.
 func (f *follower) step(t testing.TB, base string, limit, wait int) (current bool, _ error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -103,7 +103,7 @@ func (f *follower) apply(t testing.TB, line []byte) {
 	}
 }
 
-// finish reads until the copy is current. Nothing may be written meanwhile.
+// finish reads until the copy is current. No record may change during that time.
 func (f *follower) finish(t testing.TB, base string) {
 	t.Helper()
 	servicetest.Eventually(t, time.Minute, "the copy is current", func() bool {
@@ -112,7 +112,7 @@ func (f *follower) finish(t testing.TB, base string) {
 	})
 }
 
-// source reads what a copy of a project must hold from the tables.
+// source reads from the tables what a copy of a project must hold.
 func source(t testing.TB, ownerURL, project string) *follower {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), ownerURL)
@@ -144,14 +144,15 @@ func source(t testing.TB, ownerURL, project string) *follower {
 // equals compares a copy with its source.
 func (f *follower) equals(t testing.TB, source *follower) {
 	t.Helper()
-	if !maps.Equal(f.entries, source.entries) || !maps.Equal(f.events, source.events) { // quicker than a Diff that is empty
+	if !maps.Equal(f.entries, source.entries) || !maps.Equal(f.events, source.events) { // faster than an empty Diff
 		diff := gocmp.Diff([]any{source.entries, source.events}, []any{f.entries, f.events})
 		t.Errorf("the copy differs (-source +copy):\n%.2000s", diff)
 	}
 }
 
 // TestLongFollowersOfAKilledService: 16 senders write to one project and 4 followers copy it, while the service is
-// killed three times. Nothing is lost, out of order or twice. LECTERN_FOLLOW sets how long they write, as 2m.
+// killed three times. Nothing is lost, out of order or twice. LECTERN_FOLLOW sets how long they write, for example
+// 2m.
 func TestLongFollowersOfAKilledService(t *testing.T) {
 	long(t)
 	writing := 24 * time.Second
@@ -243,7 +244,7 @@ func batch(sender, n int) (resource, body string) {
 		} else {
 			record = with(pageView(project, id, 1, at(n)), "event_id", fmt.Sprintf("ev_%d_%d_%d", sender, n, i))
 		}
-		_ = w.Encode(record) // of strings: always encodes
+		_ = w.Encode(record) // the fields are strings, so it always encodes
 	}
 	return resource, lines.String()
 }

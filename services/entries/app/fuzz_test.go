@@ -14,8 +14,8 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// FuzzRequest says anything to the whole service, with a good key: it answers with no fault of its own, in
-// JSON, and is there for the next.
+// FuzzRequest sends arbitrary requests to the whole service, with a good key. The service answers in JSON and without
+// a fault of its own, and serves the next request.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []struct{ method, target, headers, body string }{
 		{"GET", "/projects/pr_1/entries", "", ""},
@@ -53,14 +53,14 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// check holds one answer to what every answer is.
+// check checks one answer against the rules for every answer.
 func check(t *testing.T, status int, header http.Header, body string) {
 	t.Helper()
 	switch {
-	case status == http.StatusNotImplemented || status == http.StatusHTTPVersionNotSupported: // of the HTTP server
+	case status == http.StatusNotImplemented || status == http.StatusHTTPVersionNotSupported: // answered by net/http
 	case status >= 500:
 		t.Fatalf("%d %s", status, body)
-	case header.Get("X-Request-Id") == "" || body == "": // refused before it was a request, or HEAD
+	case header.Get("X-Request-Id") == "" || body == "": // refused by net/http, or a HEAD
 	case header.Get("Content-Encoding") != "":
 	case strings.Contains(header.Get("Content-Type"), "ndjson"):
 		for dec := json.NewDecoder(strings.NewReader(body)); ; {

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// start runs the service over databases of t's own.
+// start runs the service over the test's own databases.
 func start(t *testing.T, environ map[string]string) *servicetest.Service {
 	t.Helper()
 	return startOn(t, servicetest.NewBacking(t, store.Schema()), environ)
@@ -30,16 +30,16 @@ func startOn(t *testing.T, b *servicetest.Backing, environ map[string]string) *s
 	return servicetest.Start(t, b, Run, common, environ)
 }
 
-// common is the part of a configuration that all services have.
+// common returns the part of a configuration that all services have.
 func common(c *Config) *service.Config { return &c.Config }
 
-// at is a moment n seconds into 2022.
+// at returns the time n seconds into 2022.
 func at(n int) time.Time { return time.Date(2022, 1, 1, 0, 0, n, 0, time.UTC) }
 
-// object is a record as JSON has it.
+// object is a decoded JSON record.
 type object = map[string]any
 
-// newEntry is a well-formed entry of a project.
+// newEntry returns a valid entry of a project.
 func newEntry(project, id string, updated time.Time) object {
 	return object{
 		"entry_id": id, "group_id": "gr_1", "project_id": project, "embeddable_id": "emb_1", "contact_id": "co_1",
@@ -48,7 +48,7 @@ func newEntry(project, id string, updated time.Time) object {
 	}
 }
 
-// pageView is a well-formed page view of an entry.
+// pageView returns a valid page view of an entry.
 func pageView(project, id string, page int, when time.Time) object {
 	return object{
 		"entry_id": id, "contact_id": "co_1", "project_id": project, "group_id": "gr_1", "embeddable_id": "emb_1",
@@ -59,7 +59,7 @@ func pageView(project, id string, page int, when time.Time) object {
 	}
 }
 
-// with gives a copy of o with name set to value, or without it when value is absent.
+// with returns a copy of o with name set to value, or without name if value is absent.
 func with(o object, name string, value any) object {
 	c := object{}
 	for k, v := range o {
@@ -110,7 +110,7 @@ func fill(t testing.TB, s *servicetest.Service, project string, n int) {
 	exec(t, s, `ANALYZE`)
 }
 
-// ids gives what field says in each object of a list.
+// ids returns the given field of each object of a list.
 func ids(list []object, field string) []string {
 	out := make([]string, len(list))
 	for i, o := range list {
@@ -119,7 +119,7 @@ func ids(list []object, field string) []string {
 	return out
 }
 
-// getList asks for a list that must be answered 200.
+// getList requests a list that must be answered 200.
 func getList(t testing.TB, s *servicetest.Service, key, path string) ([]object, servicetest.Answer) {
 	t.Helper()
 	a := s.Get(t, key, path)
@@ -131,7 +131,7 @@ func getList(t testing.TB, s *servicetest.Service, key, path string) ([]object, 
 	return list, a
 }
 
-// walk follows cursors from path to the end and gives all records.
+// walk follows cursors from path to the end and returns all records.
 func walk(t testing.TB, s *servicetest.Service, key, path string, between func()) []object {
 	t.Helper()
 	var all []object

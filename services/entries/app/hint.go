@@ -12,20 +12,19 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/watch"
 )
 
-// channel is where the ids of projects with new changes are published in Redis.
+// channel is the Redis channel with the ids of projects that have new changes.
 const channel = "lectern:entries:changes"
 
 const (
-	// queued is how many hints wait to be published. Further ones are dropped: a reader then learns of the change
-	// with the next look.
+	// queued is how many hints wait to be published. More are dropped: then the next look finds the change.
 	queued = 1024
 
 	// publishTimeout bounds the publishing of one hint.
 	publishTimeout = time.Second
 )
 
-// hints tells all processes through Redis which projects have new changes. A hint that is lost costs its readers up
-// to a second.
+// hints announces through Redis to all processes which projects have new changes. A lost hint delays readers by up to
+// a second.
 type hints struct {
 	redis redis.UniversalClient // nil: nothing is sent
 	queue chan string
@@ -36,7 +35,7 @@ func newHints(client redis.UniversalClient) *hints {
 	return &hints{redis: client, queue: make(chan string, queued)}
 }
 
-// send tells all processes of a change in a project. It does not wait.
+// send announces a change in a project. It does not wait.
 func (h *hints) send(projectID string) {
 	if h.redis == nil {
 		return
@@ -62,7 +61,7 @@ func (h *hints) run(ctx context.Context) {
 func (h *hints) publish(ctx context.Context, projectID string) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	_ = h.redis.Publish(ctx, channel, projectID).Err() // the next look finds the change
+	_ = h.redis.Publish(ctx, channel, projectID).Err() // without the hint, the next look finds the change
 }
 
 // listen passes the hints of all processes to w until ctx ends.

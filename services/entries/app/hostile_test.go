@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// TestHostileRecords sends records that are hard to keep between two good ones: each is stored byte for
-// byte and given back so, or rejected by its line, and the good ones are stored.
+// TestHostileRecords sends records that are hard to store between two good ones. Each is stored and returned byte for
+// byte, or rejected by its line. The good ones are stored.
 func TestHostileRecords(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	quote := func(text string) string { b, _ := json.Marshal(text); return string(b) }
-	// line is an entry as text, its entry_data a JSON token as it stands.
+	// line returns an entry as text, with data as the JSON token of entry_data.
 	line := func(id, data string) string {
 		return fmt.Sprintf(`{"entry_id":%s,"group_id":"g","project_id":"pr_1","embeddable_id":"e","contact_id":"c","created_at":"2022-01-01T00:00:00Z","updated_at":"2022-01-01T00:00:01Z","entry_data":%s}`, quote(id), data)
 	}
@@ -25,9 +25,9 @@ func TestHostileRecords(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	tests := []struct {
 		name, line string
-		code       string // of the reject; empty when it is stored
-		data       string // what entry_data is given back as, when stored
-		updated    string // what updated_at is given back as
+		code       string // of the reject; empty if it is stored
+		data       string // the entry_data that is returned, if it is stored
+		updated    string // the updated_at that is returned
 	}{
 		{name: "escapes within", line: line("x", quote(`{"a":"\u0000 \ud800 \" \\ \n"}`)), data: `{"a":"\u0000 \ud800 \" \\ \n"}`},
 		{name: "duplicate names within", line: line("x", quote(`{"a":1,"a":2}`)), data: `{"a":1,"a":2}`},
@@ -121,7 +121,7 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// TestRules of what may overwrite what.
+// TestIngestRules checks which records may overwrite others.
 func TestIngestRules(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -174,7 +174,7 @@ func TestIngestRules(t *testing.T) {
 			t.Errorf("%s: %+v; want %d stored, %d existing, %d rejected", step.name, in, step.stored, step.existing, step.rejected)
 		}
 	}
-	// Events may come before their entry, and show once it is there.
+	// Events may arrive before their entry, and are visible once the entry is stored.
 	s.MustIngest(t, "events", pageView(project, "en_later", 1, at(1)))
 	if a := s.Get(t, key, "/projects/pr_1/entries/en_later/events"); a.Status != 404 {
 		t.Errorf("events without their entry: %d", a.Status)

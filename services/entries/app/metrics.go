@@ -9,7 +9,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/watch"
 )
 
-// measureFeed shows how the change feed does.
+// measureFeed registers the metrics of the change feed.
 func measureFeed(provider metric.MeterProvider, waiting *watch.Watch, numbering *backfill) error {
 	meter := provider.Meter("github.com/lectern-dev/lectern/services/entries")
 	var errs [3]error

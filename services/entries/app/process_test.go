@@ -18,7 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// lines is NDJSON of n entries, made as it is read.
+// lines returns a reader that generates NDJSON of n entries.
 func lines(project string, n int) io.Reader {
 	r, w := io.Pipe()
 	go func() {
@@ -38,7 +38,7 @@ func lines(project string, n int) io.Reader {
 	return r
 }
 
-// post sends lines and returns the answer, or an error when the service is killed meanwhile.
+// post sends lines and returns the answer, or an error if the service is killed in the meantime.
 func post(s *servicetest.Process, body io.Reader) (string, error) {
 	req, err := http.NewRequest("POST", s.InternalURL+"/internal/entries", body)
 	if err != nil {
@@ -67,10 +67,10 @@ func count(t *testing.T, b *servicetest.Backing) (n, distinct int) {
 	return n, distinct
 }
 
-// writing counts the statements of the service's ingest that are at work.
+// writing counts the running statements of the ingest role.
 func writing(t *testing.T, b *servicetest.Backing) (n int) {
 	t.Helper()
-	// Others' activity is the superuser's to see.
+	// Only the superuser sees the activity of other roles.
 	conn, err := pgx.Connect(t.Context(), pgtest.Server(t).AdminURL())
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func writing(t *testing.T, b *servicetest.Backing) (n int) {
 	return n
 }
 
-// killed kills the service in the middle of an ingest of n lines and sends all again.
+// killed kills the service in the middle of an ingest of n lines and sends all lines again.
 func killed(t *testing.T, b *servicetest.Backing, binary string, n int) *servicetest.Process {
 	t.Helper()
 	first := servicetest.StartProcess(t, b, binary, nil)
@@ -104,7 +104,7 @@ func killed(t *testing.T, b *servicetest.Backing, binary string, n int) *service
 	if err := <-answered; err == nil {
 		t.Fatal("a killed ingest was acknowledged")
 	}
-	// Its last statement may still be at work.
+	// Its last statement may still run.
 	servicetest.Eventually(t, time.Minute, "nothing is written any more", func() bool { return writing(t, b) == 0 })
 	half, _ := count(t, b)
 	second := servicetest.StartProcess(t, b, binary, nil)
@@ -122,12 +122,13 @@ func killed(t *testing.T, b *servicetest.Backing, binary string, n int) *service
 	return second
 }
 
-// TestKilledIngest: killed in the middle and sent again, nothing is lost and nothing double.
+// TestKilledIngest: the service is killed in the middle of an ingest, and the sender sends again. Nothing is lost and
+// nothing is stored twice.
 func TestKilledIngest(t *testing.T) {
 	killed(t, servicetest.NewBacking(t, store.Schema()), servicetest.Build(t, "../cmd/entries"), 30_000)
 }
 
-// long skips a test that takes over 20 s, unless such are asked for.
+// long skips a test that takes over 20 s, unless LECTERN_LONG is set.
 func long(t testing.TB) {
 	t.Helper()
 	if os.Getenv("LECTERN_LONG") == "" {
@@ -135,8 +136,8 @@ func long(t testing.TB) {
 	}
 }
 
-// TestLongMillionLines does the same with a million, whose memory stays where that of a thousand was;
-// and exports them all again, as one request.
+// TestLongMillionLines does the same with a million lines, which take no more memory than a thousand. It then exports
+// all of them in one request.
 func TestLongMillionLines(t *testing.T) {
 	long(t)
 	b := servicetest.NewBacking(t, store.Schema())
@@ -183,7 +184,7 @@ func TestLongMillionLines(t *testing.T) {
 		resp.Body.Close()
 		_, peak := export.Memory(t)
 		t.Logf("export of 1,000,000 %s: peak memory %d MiB", direction, peak>>20)
-		// make bench has the figure; this tells flat from growing, on a machine of any mood.
+		// make bench measures the exact figure. This bound only detects memory that grows, even on a busy machine.
 		if rows != n || peak > 96<<20 {
 			t.Errorf("%s: %d rows, peak memory %d MiB", direction, rows, peak>>20)
 		}

@@ -23,7 +23,7 @@ import (
 // internalProject begins the paths of a project's removals.
 const internalProject = "/internal/projects/" + project
 
-// administer sends a request of an administrator. An empty body is none.
+// administer sends a request of an administrator. If body is empty, the request has none.
 func administer(t testing.TB, s *servicetest.Service, method, path, body string) servicetest.Answer {
 	t.Helper()
 	r := servicetest.Request{Method: method, Path: path, Key: servicetest.AdminKey}
@@ -62,7 +62,8 @@ func queryInt(t testing.TB, s *servicetest.Service, sql string, args ...any) (n 
 	return n
 }
 
-// An entry, and what a contact has a part in, are removed for good; followers see it, and ingest refuses them later.
+// An entry, and all entries and events of a contact, are removed for good. Followers see the removal, and ingest
+// refuses them later.
 func TestErase(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -109,7 +110,7 @@ func TestErase(t *testing.T) {
 		t.Errorf("an event sent again: %+v", in)
 	}
 
-	// One entry, one that is removed before it comes, and an id that needs escaping.
+	// One entry, an entry that is removed before it arrives, and an id that needs escaping.
 	removes(t, s, "DELETE", internalProject+"/entries/other", "", `{"entries":1,"events":1}`)
 	removes(t, s, "DELETE", internalProject+"/entries/other", "", `{"entries":0,"events":0}`)
 	removes(t, s, "DELETE", internalProject+"/entries/"+url.PathEscape("ü/% later"), "", `{"entries":0,"events":0}`)
@@ -122,7 +123,7 @@ func TestErase(t *testing.T) {
 	}
 }
 
-// A request that waits learns of a removal at once.
+// A request that waits sees a removal at once.
 func TestEraseIsSeenByWaiting(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -140,18 +141,18 @@ func TestEraseIsSeenByWaiting(t *testing.T) {
 	}
 }
 
-// A purge removes what is older than a time, 10,000 entries a request, and ids of which only old events came. A purged id may
-// come back.
+// A purge removes entries older than a time, 10,000 a request, and orphans: ids that have only old events. A purged
+// id may come back.
 func TestPurge(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
-	fill(t, s, project, 10_600) // entry 2n and 2n+1 are updated n seconds into the year
+	fill(t, s, project, 10_600) // entries 2n and 2n+1 are updated n seconds into the year
 	view := func(entry string, n int) object { return pageView(project, entry, n, at(n)) }
 	s.MustIngest(t, "events", view("old-orphan", 1), view("old-orphan", 2), view("young-orphan", 1), view("young-orphan", 50_000))
 	limit := at(5100)
 	dry := strings.Replace(purgeBody(limit), "}", `, "dry_run": true}`, 1)
 
-	// Old are the entries 1 to 10,199, each with a page view, and an orphan.
+	// Entries 1 to 10,199 are old, each with a page view, and so is an orphan.
 	removes(t, s, "POST", internalProject+"/purge", dry, `{"entries":10199,"events":10201,"dry_run":true}`)
 	removes(t, s, "POST", internalProject+"/purge", purgeBody(limit), `{"entries":10000,"events":10000,"more":true}`)
 	removes(t, s, "POST", internalProject+"/purge", purgeBody(limit), `{"entries":199,"events":201}`)
@@ -176,7 +177,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// A purge that ends in its middle can be repeated, and ingest goes on beside it.
+// A purge that is interrupted can be repeated, and ingest continues at the same time.
 func TestPurgeBesideIngest(t *testing.T) {
 	s := start(t, nil)
 	fill(t, s, project, 4000)
@@ -190,7 +191,7 @@ func TestPurgeBesideIngest(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				// Each updates an entry that is being purged, so that it is old no more.
+				// Each updates an entry that is being purged, so that it is no longer old.
 				s.MustIngest(t, "entries", newEntry(project, fmt.Sprintf("en_%07d", 4000-sent), at(200_000)))
 			}
 		}
@@ -224,7 +225,8 @@ func TestPurgeBesideIngest(t *testing.T) {
 	}
 }
 
-// All of a project goes, with its tombstones and counter, and nothing of another. Numbers go on after it.
+// All data of a project is removed, including its tombstones and counter, and nothing of another project. Later
+// numbers are greater than before.
 func TestRemoveProject(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -311,7 +313,7 @@ func TestRemovalRefuses(t *testing.T) {
 	}
 }
 
-// removals are the operations that remove data.
+// removals are all operations that remove data.
 var removals = []struct{ method, path, body string }{
 	{"DELETE", internalProject + "/entries/a", ""},
 	{"DELETE", internalProject + "/contacts/co_1", ""},
@@ -319,8 +321,8 @@ var removals = []struct{ method, path, body string }{
 	{"DELETE", internalProject, ""},
 }
 
-// Removal is for administrators, at services with a role that may delete, and on the internal port alone. No other role may
-// delete.
+// Only administrators may remove data, only on the internal port, and only if the service has a role that may delete.
+// No other role may delete.
 func TestRemovalIsForAdministrators(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	s := startOn(t, b, nil)
@@ -356,7 +358,7 @@ func TestRemovalIsForAdministrators(t *testing.T) {
 	}
 }
 
-// Each removal has one audit line that says how much, but not of whom.
+// Each removal has one audit line, which says how much was removed and names no person.
 func TestRemovalAudit(t *testing.T) {
 	s := start(t, map[string]string{"LOG_LEVEL": "error"})
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
@@ -395,7 +397,8 @@ func TestRemovalAudit(t *testing.T) {
 	}
 }
 
-// A database that takes no writes at the counter, as one with a full disk, answers 503, and nothing is lost or half done.
+// A database that refuses writes of the counter, such as one with a full disk, leads to 503. Nothing is lost or half
+// done.
 func TestRemovalWithoutRoom(t *testing.T) {
 	if pgtest.Server(t).Citus() {
 		t.Skip("the trigger below is of plain Postgres")

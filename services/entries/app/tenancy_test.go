@@ -12,14 +12,14 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// TestTenancy sends random requests with random keys: no answer has a byte of a project that the key is
-// not for, and each is answered as its key and path say.
+// TestTenancy sends random requests with random keys. No answer contains data of a project that the key is not for.
+// Each answer has the status that its key and path require.
 func TestTenancy(t *testing.T) {
 	s := start(t, nil)
 	const projects = 5
 	marker := func(p int) string { return fmt.Sprintf("secret-of-%d-", p) }
 	name := func(p int) string { return fmt.Sprintf("pr_%d", p) }
-	var keys []string // index: project; the last has no right to entries
+	var keys []string // by project; the last key may not read entries
 	for p := range projects {
 		for e := range 20 {
 			// The same entry ids in every project.
@@ -38,7 +38,7 @@ func TestTenancy(t *testing.T) {
 
 	random := rand.New(rand.NewPCG(5, 6))
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }
-	cursors := []string{""} // of all projects and lists, mixed
+	cursors := []string{""} // of all projects and lists
 	answered := map[int]int{}
 	for range 3000 {
 		k, p := random.IntN(len(keys)), random.IntN(projects)
@@ -80,7 +80,7 @@ func TestTenancy(t *testing.T) {
 	}
 }
 
-// TestCursorsOfOtherLists sends every list's cursor with every other: 400, never other rows.
+// TestCursorsOfOtherLists sends every list's cursor with every other list. The answer is 400, never other rows.
 func TestCursorsOfOtherLists(t *testing.T) {
 	s := start(t, nil)
 	key, other := s.Keys.Key("pr_1"), s.Keys.Key("pr_2")
@@ -127,7 +127,7 @@ func TestCursorsOfOtherLists(t *testing.T) {
 				t.Errorf("the cursor of %s at %s: %d, want %d", from, to, a.Status, want)
 			}
 		}
-		for i := range cursor { // altered and cut
+		for i := range cursor { // altered and shortened
 			altered := []byte(cursor)
 			altered[i] = map[bool]byte{true: 'A', false: 'B'}[altered[i] != 'A']
 			for _, c := range []string{string(altered), cursor[:i]} {
@@ -136,7 +136,7 @@ func TestCursorsOfOtherLists(t *testing.T) {
 				}
 			}
 		}
-		// The limit may change between pages, and so may include_urls.
+		// The limit and include_urls may change between pages.
 		if a := s.Get(t, keyOf(from), strings.Replace(from, "limit=1", "limit=2", 1)+"&cursor="+cursor); a.Status != 200 {
 			t.Errorf("%s with another limit: %d", from, a.Status)
 		}

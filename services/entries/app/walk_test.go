@@ -28,7 +28,7 @@ type row struct {
 	contact, group   string
 }
 
-// table is a project's entries in the database and in a naive model, changed alike.
+// table is a project's entries in the database and in a naive model. Each change is applied to both.
 type table struct {
 	t    *rapid.T
 	pool *pgxpool.Pool
@@ -55,7 +55,7 @@ func (m *table) drop(id string) {
 	m.exec(`DELETE FROM entries WHERE project_id = $1 AND entry_id = $2`, project, id)
 }
 
-// update gives a row another time and other ids at random, and stores it.
+// update sets another time and other ids of a row at random, and stores it.
 func (m *table) update(r *row) {
 	one := rapid.SampledFrom([]string{"a", "b"})
 	r.updated = rapid.IntRange(0, 8).Draw(m.t, "updated")
@@ -63,7 +63,7 @@ func (m *table) update(r *row) {
 	m.put(*r)
 }
 
-// change inserts, updates or deletes a row at random, and gives its id.
+// change inserts, updates or deletes a row at random, and returns its id.
 func (m *table) change() string {
 	second := rapid.IntRange(0, 8)
 	old := slices.Sorted(func(yield func(string) bool) {
@@ -89,7 +89,7 @@ func (m *table) change() string {
 	return id
 }
 
-// list is what the naive model answers.
+// list returns the ids that the naive model lists.
 func (m *table) list(sort string, ascending bool, after, before int, q url.Values) []string {
 	var rows []row
 	for _, r := range m.rows {
@@ -118,8 +118,8 @@ func (m *table) list(sort string, ascending bool, after, before int, q url.Value
 	return ids
 }
 
-// TestListsEqualModel holds filters, order and walks against a naive model on random data, and walks
-// while rows change: each unchanged row comes exactly once, none twice in an answer.
+// TestListsEqualModel compares filters, order and walks with a naive model on random data. It also walks while rows
+// change: each unchanged row comes exactly once, and no row comes twice in an answer.
 func TestListsEqualModel(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -180,8 +180,8 @@ func TestListsEqualModel(t *testing.T) {
 	})
 }
 
-// TestWalkOfEvents walks an entry's events by every limit and both directions, with equal timestamps and
-// events that arrive meanwhile.
+// TestWalkOfEvents walks an entry's events by every limit and in both directions. Timestamps are equal, and events
+// arrive during the walk.
 func TestWalkOfEvents(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -219,8 +219,8 @@ func TestWalkOfEvents(t *testing.T) {
 	}
 }
 
-// TestBigListUnderUpdates streams 50,000 entries while rows move within the list: no row twice, and the
-// next page begins exactly behind the last row.
+// TestBigListUnderUpdates streams 50,000 entries while rows move within the list. No row comes twice, and the next
+// page begins exactly after the last row.
 func TestBigListUnderUpdates(t *testing.T) {
 	s := start(t, nil)
 	const n = 51_000
@@ -254,7 +254,7 @@ func TestBigListUnderUpdates(t *testing.T) {
 			if len(records) < 40_000 || moved == 0 || next == "" {
 				t.Fatalf("%d rows, %d moved, next %q", len(records), moved, next)
 			}
-			// What did not move is on this page or on the next ones, once.
+			// A row that did not move comes once, on this page or on later ones.
 			still := unmoved(t, s, project)
 			for _, id := range ids(walk(t, s, key, path+"&cursor="+next, nil), "entry_id") {
 				if seen[id] && still[id] {
@@ -271,7 +271,7 @@ func TestBigListUnderUpdates(t *testing.T) {
 	}
 }
 
-// move gives random rows another time within the list until ctx ends, and tells how many.
+// move sets another time of random rows until ctx ends, and returns how many it moved.
 func move(ctx context.Context, s *servicetest.Service, project string, n int) int {
 	conn, err := pgx.Connect(context.Background(), s.DB.OwnerURL)
 	if err != nil {
@@ -314,7 +314,7 @@ func unmoved(t *testing.T, s *servicetest.Service, project string) map[string]bo
 	return set
 }
 
-// An entry may have any number of page views: they come whole, in order, in bounded chunks.
+// An entry may have any number of page views. All are listed, in order, in bounded chunks.
 func TestManyPageViewsOfOneEntry(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)

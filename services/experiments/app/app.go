@@ -1,4 +1,4 @@
-// Package app is the experiments service, put together: its configuration and its life.
+// Package app is the experiments service as a whole: its configuration, wiring and lifetime.
 package app
 
 import (
@@ -11,17 +11,16 @@ import (
 	"github.com/lectern-dev/lectern/services/experiments/internal/store"
 )
 
-// Config is what the service is told.
+// Config is the configuration of the service.
 type Config struct {
 	service.Config
 	API api.Config
 }
 
-// Run serves until ctx ends, and then stops without losing a request.
+// Run serves until ctx ends, and then shuts down without losing a request.
 func Run(ctx context.Context, cfg Config) error { return service.Run(ctx, cfg.Config, definition(cfg)) }
 
-// Migrate brings the service's database, and the keys' when it is told of it, to what this version
-// needs.
+// Migrate migrates the service's database, and the keys' database if one is configured.
 func Migrate(ctx context.Context, cfg Config) error {
 	return service.Migrate(ctx, cfg.Config, definition(cfg))
 }

@@ -59,7 +59,7 @@ func TestGetExperiment(t *testing.T) {
 	if a := s.Get(t, "", "/projects/pr_1/experiments?status=running"); !bytes.Contains(a.Body, []byte(full)) {
 		t.Errorf("the list has it otherwise: %s", a.Body)
 	}
-	// Null and left out are the same: there, and null.
+	// A field that is null or absent is returned as null.
 	bare := object{"project_id": project, "id": "ex_9", "experimentId": "ex_9", "flowId": "emb_1", "created_at": at(1), "updated_at": at(2)}
 	want := given(bare)
 	for _, name := range []string{"name", "hypothesis", "impact_metrics", "no_impact_metrics", "observations", "outcome", "attachments",
@@ -157,7 +157,7 @@ func TestRepresentation(t *testing.T) {
 	s.CheckPaging(t, "", "/projects/pr_1/experiments?limit=1", "/projects/pr_1/experiments?status=running&limit=1", "/projects/pr_many/experiments?limit=300")
 }
 
-// TestAccess is what EXPERIMENTS_AUTH makes of keys.
+// TestAccess checks each value of EXPERIMENTS_AUTH with and without keys.
 func TestAccess(t *testing.T) {
 	b := demo(t, nil).Backing
 	good, narrow, other := b.Keys.Key(project), b.Keys.Key(project, auth.EntriesRead), b.Keys.Key("pr_2")
@@ -195,7 +195,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// checkCode holds an answer to the refusal of a key.
+// checkCode checks that an answer is the refusal of a key.
 func checkCode(t *testing.T, a servicetest.Answer, code string) {
 	t.Helper()
 	var body struct {
@@ -208,7 +208,7 @@ func checkCode(t *testing.T, a servicetest.Answer, code string) {
 	}
 }
 
-// TestAnonymousRate: without keys the client's address is what is counted.
+// TestAnonymousRate: requests without keys are counted by client address.
 func TestAnonymousRate(t *testing.T) {
 	s := start(t, map[string]string{"ANON_RATE_LIMIT": "5"})
 	limited := 0
@@ -231,7 +231,7 @@ func TestAnonymousRate(t *testing.T) {
 	}
 }
 
-// TestRoutes holds the service's paths to the table of all.
+// TestRoutes compares the service's paths with the table of all routes.
 func TestRoutes(t *testing.T) {
 	s := demo(t, nil)
 	variables := strings.NewReplacer("{projectId}", "pr_1", "{experimentId}", "ex_1")
@@ -253,7 +253,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestWithoutIngest: a service without INGEST_DATABASE_URL takes no data in.
+// TestWithoutIngest: a service without INGEST_DATABASE_URL stores no records.
 func TestWithoutIngest(t *testing.T) {
 	b := demo(t, nil).Backing
 	s := startOn(t, b, map[string]string{"INGEST_DATABASE_URL": ""})
@@ -262,7 +262,7 @@ func TestWithoutIngest(t *testing.T) {
 	}
 }
 
-// TestMigrate may run several times at once, and gives the roles no more than they need.
+// TestMigrate: migrations may run several times at once, and give the roles only what they need.
 func TestMigrate(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	var cfg Config

@@ -9,7 +9,7 @@ import (
 	"github.com/lectern-dev/lectern/services/experiments/internal/store"
 )
 
-// reads asks with a key, which is looked at only where EXPERIMENTS_AUTH says so.
+// reads returns reads with a key, which the service checks only if EXPERIMENTS_AUTH requires it.
 func reads(s *servicetest.Service) servicetest.Reads {
 	return servicetest.Reads{Service: s, Key: s.Keys.Key(project), Project: project, Paths: []string{"/experiments", "/experiments?status=draft", "/experiments/ex_1", "/experiments/ex_1/history"}}
 }

@@ -17,10 +17,10 @@ const project = "pr_1"
 
 type object = servicetest.Object
 
-// with gives a copy of o with name set to value.
+// with returns a copy of o with name set to value.
 func with(o object, name string, value any) object { return servicetest.With(o, name, value) }
 
-// start runs the service over databases of t's own.
+// start runs the service over the test's own databases.
 func start(t *testing.T, environ map[string]string) *servicetest.Service {
 	t.Helper()
 	return startOn(t, servicetest.NewBacking(t, store.Schema()), environ)
@@ -31,13 +31,12 @@ func startOn(t *testing.T, b *servicetest.Backing, environ map[string]string) *s
 	return servicetest.Start(t, b, Run, func(c *Config) *service.Config { return &c.Config }, environ)
 }
 
-// at is a moment n seconds into 2022, as the API gives it out.
+// at returns the time n seconds into 2022, as the API returns it.
 func at(n int) string {
 	return time.Date(2022, 1, 1, 0, 0, n, 0, time.UTC).Format(time.RFC3339Nano)
 }
 
-// newExperiment is a well-formed experiment of a project, made at that second, in which nothing is
-// null.
+// newExperiment returns a valid experiment of a project, created at that second. No field is null.
 func newExperiment(project, id string, created int, status string) object {
 	return object{
 		"project_id": project, "id": id, "experimentId": id, "flowId": "emb_1", "name": "Name of " + id, "hypothesis": "It helps.",
@@ -48,10 +47,10 @@ func newExperiment(project, id string, created int, status string) object {
 	}
 }
 
-// given is how an experiment is given out.
+// given returns an experiment as the API returns it.
 func given(e object) object { return with(e, "project_id", servicetest.Absent) }
 
-// demo starts the service with an experiment of each status and one of none.
+// demo starts the service with an experiment of each status and one without a status.
 func demo(t *testing.T, environ map[string]string) *servicetest.Service {
 	t.Helper()
 	s := start(t, environ)

@@ -13,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// history gives the changes of an experiment's status, without when they were recorded.
+// history returns the changes of an experiment's status, without the times when they were recorded.
 func history(t *testing.T, s *servicetest.Service, id string) []string {
 	t.Helper()
 	a := s.Get(t, "", "/projects/pr_1/experiments/"+id+"/history")
@@ -42,7 +42,7 @@ func TestIngestRules(t *testing.T) {
 		name             string
 		send             []any
 		stored, existing int
-		want             string // the name that is there then
+		want             string // the name that is stored then
 		changes          []string
 	}{
 		{"new", []any{e(5, "1", "draft")}, 1, 0, "1", []string{at(5) + " draft"}},
@@ -76,15 +76,14 @@ func TestHistory(t *testing.T) {
 	if a.Header.Get("Content-Type") != "application/x-ndjson" || !strings.HasPrefix(string(a.Body), `{"status":"draft","changed_at":"2022-01-01T00:00:01Z","recorded_at":"`) {
 		t.Errorf("%s %s", a.Header.Get("Content-Type"), a.Body)
 	}
-	// Past one chunk.
+	// More than one chunk.
 	s.Exec(t, `INSERT INTO status_changes SELECT 'pr_1', 'ex_1', 1 + i, 'draft', '2022-01-01Z' FROM generate_series(1, 12000) i`)
 	if got := history(t, s, "ex_1"); len(got) != 12_001 {
 		t.Errorf("a history of %d changes", len(got))
 	}
 }
 
-// TestHistoryEqualsModel: whatever comes in what batches, the history is that of records taken one by
-// one.
+// TestHistoryEqualsModel: records in any batches lead to the same history as records that are stored one by one.
 func TestHistoryEqualsModel(t *testing.T) {
 	s := start(t, nil)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -117,20 +116,20 @@ func TestHistoryEqualsModel(t *testing.T) {
 	}
 }
 
-// TestHostileRecords sends records that are hard to keep between two good ones: each is stored byte for
-// byte and given back so, or rejected by its line, and the good ones are stored.
+// TestHostileRecords sends records that are hard to store between two good ones. Each is stored and returned byte for
+// byte, or rejected by its line. The good ones are stored.
 func TestHostileRecords(t *testing.T) {
 	s := start(t, nil)
 	quote := func(text string) string { b, _ := json.Marshal(text); return string(b) }
-	// line is an experiment as text, with one field beside those that it must have.
+	// line returns an experiment as text, with one field in addition to the required ones.
 	line := func(field, value string) string {
 		return fmt.Sprintf(`{"project_id":"pr_1","id":"x","experimentId":"x","flowId":"f","created_at":"2022-01-01T00:00:00Z","updated_at":"2022-01-01T00:00:00Z",%q:%s}`, field, value)
 	}
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for _, tt := range []struct {
 		name, field, value string
-		code               string // of the reject; empty when it is stored
-		want               any    // what the field is given back as
+		code               string // of the reject; empty if it is stored
+		want               any    // the field's value that is returned
 	}{
 		{"white space and numbers within", "attachments", quote(" [ {\"size\":9007199254740993, \"size\":1.10} ]\n"), "", " [ {\"size\":9007199254740993, \"size\":1.10} ]\n"},
 		{"escapes within", "variants", quote(`{"a":"\u0000 \ud800 \" \\"}`), "", `{"a":"\u0000 \ud800 \" \\"}`},
@@ -199,8 +198,8 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// TestConcurrentIngest of the same records in many orders ends, with each of them and each change stored
-// once.
+// TestConcurrentIngest: the same records are sent in many orders at once. All requests succeed, and each record and
+// each change is stored once.
 func TestConcurrentIngest(t *testing.T) {
 	s := start(t, nil)
 	const records, senders = 30, 6

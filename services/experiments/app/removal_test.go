@@ -14,7 +14,7 @@ func TestRemoveProject(t *testing.T) {
 	servicetest.CheckProjectRemoval(t, s, startOn(t, s.Backing, map[string]string{"REMOVE_DATABASE_URL": ""}), project,
 		`{"experiments":8,"status_changes":9}`,
 		`{"experiments":0,"status_changes":0}`)
-	// An experiment that comes later has a history of its own.
+	// An experiment that is stored later has a history of its own.
 	s.MustIngest(t, "experiments", newExperiment(project, "ex_1", 1, "paused"))
 	if diff := cmp.Diff([]string{at(1) + " paused"}, history(t, s, "ex_1")); diff != "" {
 		t.Error(diff)

@@ -21,8 +21,8 @@ type row struct {
 	created    int
 }
 
-// TestListsEqualModel holds filter, order and walks against a naive model on random data, and walks
-// while rows change: each unchanged row comes exactly once.
+// TestListsEqualModel compares filter, order and walks with a naive model on random data. It also walks while rows
+// change: each unchanged row comes exactly once.
 func TestListsEqualModel(t *testing.T) {
 	s := start(t, nil)
 	statuses := []string{"draft", "running", "paused", "winner_picked", "completed", "discarded"}
@@ -83,10 +83,10 @@ func TestListsEqualModel(t *testing.T) {
 	})
 }
 
-// equateEmpty makes no list and an empty one alike.
+// equateEmpty treats nil and an empty list as equal.
 var equateEmpty = gocmp.Transformer("empty", func(l []string) []string { return append([]string{}, l...) })
 
-// TestLongPages end where they say, beyond one chunk.
+// TestLongPages: pages of several chunks end at their limit.
 func TestLongPages(t *testing.T) {
 	s := start(t, nil)
 	fill(t, s, project, 12_000)
@@ -103,15 +103,15 @@ func TestLongPages(t *testing.T) {
 	}
 }
 
-// TestTenancy asks for everything of everyone: no answer has a byte of another project, and with keys
-// asked for none without its own.
+// TestTenancy reads everything of every project. No answer contains data of another project. If keys are required,
+// none contains data without the project's own key.
 func TestTenancy(t *testing.T) {
 	b := demo(t, nil).Backing
 	s := startOn(t, b, map[string]string{"EXPERIMENTS_AUTH": "required"})
 	const projects = 4
 	marker := func(p int) string { return fmt.Sprintf("secret-of-%d-", p) }
 	name := func(p int) string { return fmt.Sprintf("tenant_%d", p) }
-	var keys []string // index: project
+	var keys []string // by project
 	for p := range projects {
 		for e := range 6 { // the same ids in every project
 			s.MustIngest(t, "experiments", with(newExperiment(name(p), fmt.Sprintf("ex_%d", e), e, "running"), "name", marker(p)))

@@ -23,7 +23,7 @@ func ask(t testing.TB, s *servicetest.Service, body string) servicetest.Answer {
 	})
 }
 
-// region asks for a project's region, which must be answered 200.
+// region requests a project's region, which must be answered 200.
 func region(t testing.TB, s *servicetest.Service, project, at string) object {
 	t.Helper()
 	request := object{"projectId": project}
@@ -71,10 +71,10 @@ func TestRegion(t *testing.T) {
 	}
 }
 
-// Without "at" the offset is that of now, which here is a moment of the test's.
+// Without "at" the offset is the current one.
 func TestRegionNow(t *testing.T) {
 	s := start(t, nil)
-	put(t, s, "pr_1", "One", "Asia/Kathmandu") // has had one offset since 1986
+	put(t, s, "pr_1", "One", "Asia/Kathmandu") // one offset since 1986
 	if diff := cmp.Diff(object{"region": "Asia/Kathmandu", "offsetInMinutes": 345.0}, region(t, s, "pr_1", "")); diff != "" {
 		t.Error(diff)
 	}
@@ -134,7 +134,7 @@ func TestRegionBodies(t *testing.T) {
 			}
 		})
 	}
-	// Chunked, so that its length is not known beforehand.
+	// Chunked, so that its length is not known in advance.
 	a := s.Do(t, servicetest.Request{
 		Method: "POST", Path: lookUpPath, Key: servicetest.InternalKey,
 		Headers: map[string]string{"Content-Type": "application/json"}, Body: struct{ *strings.Reader }{strings.NewReader(strings.Repeat(" ", 70_000))},
@@ -142,8 +142,7 @@ func TestRegionBodies(t *testing.T) {
 	checkError(t, a, 413, "payload_too_large", object{})
 }
 
-// checkError holds an answer against a status, a code (none for a success) and what is in the body
-// beside the error.
+// checkError checks an answer's status, its code (none for a success) and the body's fields after the error.
 func checkError(t testing.TB, a servicetest.Answer, status int, code string, rest object) {
 	t.Helper()
 	if a.Status != status {
@@ -217,7 +216,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// The keys are several, so that one can be replaced without a gap; where none is set, nobody may ask.
+// There may be several keys, so that one can be replaced without a gap. If none is set, no request is allowed.
 func TestInternalKeys(t *testing.T) {
 	b := start(t, nil).Backing
 	ask := func(s *servicetest.Service, keys ...string) int {
@@ -281,7 +280,7 @@ func TestProject(t *testing.T) {
 			t.Errorf("ETag %q: %d", tag, again.Status)
 		}
 	}
-	// A key that is sent along is neither needed nor looked at.
+	// A key is not needed here, and one that is sent is not checked.
 	if a := s.Get(t, "nonsense", "/projects/pr_1"); a.Status != 200 {
 		t.Errorf("with a key: %d", a.Status)
 	}
@@ -304,7 +303,7 @@ func TestAnonymousRate(t *testing.T) {
 	if limited < 10 {
 		t.Errorf("%d of 20 requests were over a rate of 2 a second", limited)
 	}
-	// Trusted services ask as often as they need.
+	// Trusted services may send any number of requests.
 	for range 20 {
 		if got := region(t, s, "pr_1", ""); got["region"] != "America/Los_Angeles" {
 			t.Fatal(got)
@@ -350,7 +349,7 @@ func TestIngest(t *testing.T) {
 			t.Errorf("%s: %v, want %s", project, got, want)
 		}
 	}
-	// Null clears a region, and leaving it out does too.
+	// A region that is null or absent clears the stored one.
 	for _, line := range []string{`{"id":"pr_1","title":"One","region":null}`, `{"id":"pr_4","title":"Four"}`} {
 		if in := s.MustIngest(t, "projects", line); in.Stored != 1 {
 			t.Errorf("%s: %+v", line, in)

@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/store"
 )
 
-// await waits until ok, for at most half a minute.
+// await waits until ok returns true, for at most half a minute.
 func await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -43,7 +43,7 @@ func awaitListening(t testing.TB, s *servicetest.Service) {
 	await(t, "it listens", func() bool { return strings.Contains(s.Log(), "listening for changes of projects") })
 }
 
-// A change is told to every process, which a TTL of an hour shows: none would look for itself.
+// Every process receives a change. The TTL is an hour, so no process would read the new region by itself.
 func TestChangesAreTold(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	environ := map[string]string{"REGION_CACHE_TTL": "1h"}
@@ -61,7 +61,7 @@ func TestChangesAreTold(t *testing.T) {
 	}
 }
 
-// A change that nobody told of is seen within the TTL.
+// A change without an announcement is seen within the TTL.
 func TestChangeBehindTheService(t *testing.T) {
 	s := start(t, map[string]string{"REGION_CACHE_TTL": "50ms"})
 	put(t, s, "pr_1", "One", "Europe/Berlin")
@@ -70,8 +70,8 @@ func TestChangeBehindTheService(t *testing.T) {
 	awaitRegion(t, s, "pr_1", "Asia/Tokyo")
 }
 
-// While Postgres is gone, what is warm is answered for the stale time, and what is not is a 503 that
-// says when to come back; when it is back, so is everything.
+// While Postgres is down, cached regions are served for the stale time. Others get a 503 with Retry-After. When
+// Postgres is back, everything works again.
 func TestPostgresGone(t *testing.T) {
 	postgres := pgtest.Private(t, nil)
 	redis := redistest.Start(t)
@@ -93,7 +93,7 @@ func TestPostgresGone(t *testing.T) {
 		t.Error("no Retry-After")
 	}
 	checkError(t, s.Get(t, "", "/projects/pr_1"), 503, "unavailable", object{"projectId": "pr_1"})
-	for start := time.Now(); time.Since(start) < 500*time.Millisecond; { // past the TTL many times
+	for start := time.Now(); time.Since(start) < 500*time.Millisecond; { // many times the TTL
 		if got := region(t, s, "pr_1", "2022-07-01"); got["region"] != "Europe/Berlin" || got["offsetInMinutes"] != 120.0 {
 			t.Fatal(got)
 		}
@@ -104,13 +104,13 @@ func TestPostgresGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "a cold region is answered", func() bool { return ask(t, s, cold).Status == http.StatusOK })
-	// Listening goes on: the change is told.
+	// The service still listens: the change arrives.
 	put(t, s, "pr_1", "One", "Asia/Tokyo")
 	awaitRegion(t, s, "pr_1", "Asia/Tokyo")
 	awaitRegion(t, short, "pr_1", "Asia/Tokyo")
 }
 
-// A Postgres that hangs costs a warm region nothing but a moment now and then.
+// A Postgres that hangs delays cached regions only briefly and rarely.
 func TestPostgresHangs(t *testing.T) {
 	postgres := pgtest.Private(t, nil)
 	redis := redistest.Start(t)
@@ -139,7 +139,7 @@ func TestPostgresHangs(t *testing.T) {
 	}
 }
 
-// Redis takes no part in operation 9, and a project is answered without it too.
+// Operation 9 does not use Redis, and a project is served without Redis too.
 func TestRedisGone(t *testing.T) {
 	s := start(t, map[string]string{"ANON_RATE_LIMIT": "100000"})
 	put(t, s, "pr_1", "One", "Europe/Berlin")

@@ -17,10 +17,10 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// object is a record as JSON has it.
+// object is a decoded JSON record.
 type object = map[string]any
 
-// start runs the service over databases of t's own.
+// start runs the service over the test's own databases.
 func start(t testing.TB, environ map[string]string) *servicetest.Service {
 	t.Helper()
 	return startOn(t, servicetest.NewBacking(t, store.Schema()), environ)
@@ -31,13 +31,13 @@ func startOn(t testing.TB, b *servicetest.Backing, environ map[string]string) *s
 	return servicetest.Start(t, b, Run, func(c *Config) *service.Config { return &c.Config }, environ)
 }
 
-// put stores a project; region nil for none.
+// put stores a project. A nil region means none.
 func put(t testing.TB, s *servicetest.Service, id, title string, region any) servicetest.Ingested {
 	t.Helper()
 	return s.MustIngest(t, "projects", object{"id": id, "title": title, "region": region})
 }
 
-// text gives v as JSON.
+// text returns v as JSON.
 func text(t testing.TB, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)

@@ -19,7 +19,7 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/store"
 )
 
-// administer sends a request to the internal listener with the admin key. An empty body is none.
+// administer sends a request to the internal listener with the admin key. If body is empty, the request has none.
 func administer(t testing.TB, s *servicetest.Service, method, path, body string) servicetest.Answer {
 	t.Helper()
 	r := servicetest.Request{Method: method, Path: "/internal/projects/" + path, Key: servicetest.AdminKey}
@@ -29,7 +29,7 @@ func administer(t testing.TB, s *servicetest.Service, method, path, body string)
 	return s.DoInternal(t, r)
 }
 
-// must is [administer] of a request that is answered 200.
+// must sends a request with [administer] that must be answered 200.
 func must(t testing.TB, s *servicetest.Service, method, path, body string) object {
 	t.Helper()
 	a := administer(t, s, method, path, body)
@@ -51,7 +51,7 @@ func listKeys(t testing.TB, s *servicetest.Service, project string) []object {
 	return list
 }
 
-// keyText returns the key of a mint's answer.
+// keyText returns the key in the answer of a mint.
 func keyText(t testing.TB, minted object) string {
 	t.Helper()
 	key, _ := minted["key"].(string)
@@ -61,8 +61,8 @@ func keyText(t testing.TB, minted object) string {
 	return key
 }
 
-// The life of a key over HTTP: minted, used, rotated, revoked. Copies would live for ten minutes, so a key is refused
-// soon only because its change was announced.
+// TestLifeOfAKey mints, uses, rotates and revokes a key over HTTP. Cached copies would live for ten minutes. So a key
+// is refused soon only because its change was announced.
 func TestLifeOfAKey(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	b.Keys.Config.CacheTTL = auth.MaxCacheTTL
@@ -104,7 +104,7 @@ func TestLifeOfAKey(t *testing.T) {
 	}
 	within("a key without overlap is refused", second)
 
-	for range 2 { // repeated, it stays revoked since the first time
+	for range 2 { // the second time, it keeps its first time of revocation
 		revoked := must(t, s, "DELETE", "pr_1/keys/"+id, "")
 		if revoked["state"] != "revoked" || revoked["revoked_at"] == nil || revoked["key"] != nil {
 			t.Errorf("%v", revoked)
@@ -129,7 +129,7 @@ func TestLifeOfAKey(t *testing.T) {
 	if left := time.Until(at); err != nil || left < 23*time.Hour || left > 24*time.Hour {
 		t.Errorf("the rotated key ends in %v, %v; want a day", left, err)
 	}
-	// A key brought along is stored once.
+	// An imported key is stored once.
 	if brought := must(t, s, "POST", "pr_4/keys", `{"key":"brought along"}`); brought["foreign"] != true || brought["key"] != "brought along" {
 		t.Errorf("%v", brought)
 	}
@@ -139,7 +139,7 @@ func TestLifeOfAKey(t *testing.T) {
 	}
 }
 
-// A key is found by the id of its own project alone.
+// A key is found only by the id of its own project.
 func TestKeysOfAnotherProject(t *testing.T) {
 	s := start(t, nil)
 	id := must(t, s, "POST", "pr_1/keys", "")["id"].(string)
@@ -235,7 +235,7 @@ func TestKeysErrors(t *testing.T) {
 	}
 }
 
-// message is the text of an error.
+// message returns the text of an error.
 func message(t testing.TB, a servicetest.Answer) string {
 	t.Helper()
 	var body struct {
@@ -245,7 +245,7 @@ func message(t testing.TB, a servicetest.Answer) string {
 	return body.Error.Message
 }
 
-// Every operation asks for an admin key before anything else. No other key is one.
+// Every operation requires an admin key before it checks anything else. No other key is accepted.
 func TestKeysAreForAdministrators(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	s := startOn(t, b, map[string]string{"ADMIN_API_KEYS": "alice=key-of-alice,bob=key-of-bob"})
@@ -281,7 +281,7 @@ func TestKeysAreForAdministrators(t *testing.T) {
 	if asked != 5 {
 		t.Errorf("%d operations; want 5", asked)
 	}
-	// An admin key opens nothing else.
+	// An admin key is not accepted for anything else.
 	for _, path := range []string{"/internal/projects/pr_1/settings", "/internal/projects"} {
 		if a := s.DoInternal(t, servicetest.Request{Method: map[bool]string{true: "POST", false: "GET"}[path == "/internal/projects"], Path: path, Key: "key-of-bob"}); a.Status != 401 {
 			t.Errorf("%s with an admin key: %d", path, a.Status)
@@ -289,7 +289,8 @@ func TestKeysAreForAdministrators(t *testing.T) {
 	}
 }
 
-// Without AUTH_ADMIN_DATABASE_URL, and while its server is out of reach, the answer is 503. Keys need no INGEST_DATABASE_URL.
+// Without AUTH_ADMIN_DATABASE_URL, or while its server is out of reach, the answer is 503. Keys need no
+// INGEST_DATABASE_URL.
 func TestKeysOutOfReach(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	for name, environ := range map[string]map[string]string{
@@ -317,7 +318,7 @@ func TestKeysOutOfReach(t *testing.T) {
 	must(t, s, "POST", "pr_1/keys", "")
 }
 
-// Each act has one audit line, also where the log is to hold errors alone, and no line of the log holds a key.
+// Each act has one audit line, even if the log level is error. No line of the log contains a key.
 func TestKeysAudit(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	_, owned, err := b.Keys.MintOwned(t.Context(), pgkeys.OwnedOptions{

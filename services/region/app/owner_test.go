@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/services/region/client"
 )
 
-// A project's life as those see it who say which projects there are.
+// A project's life as the program that manages projects sees it.
 func TestProjectsOfAnOwner(t *testing.T) {
 	s := start(t, nil)
 	ctx := t.Context()
@@ -51,7 +51,7 @@ func TestProjectsOfAnOwner(t *testing.T) {
 		t.Errorf("a region that is none: %v", err)
 	}
 
-	// What is deleted is gone for every reader, also for one who had a copy.
+	// A deleted project is deleted for every reader, even if a copy was cached.
 	if got := region(t, s, "pr_1", "2022-01-01"); got["region"] != "America/Los_Angeles" {
 		t.Errorf("read %v", got)
 	}
@@ -107,7 +107,7 @@ func TestOwnerErrors(t *testing.T) {
 			checkError(t, s.DoInternal(t, servicetest.Request{Method: tt.method, Path: tt.path, Key: servicetest.IngestKey}), tt.status, tt.code, tt.rest)
 		})
 	}
-	// None of it is to be reached from outside.
+	// None of it can be reached from outside.
 	checkError(t, s.Do(t, servicetest.Request{Method: http.MethodDelete, Path: "/internal/projects/" + url.PathEscape("pr_9") + "/settings", Key: servicetest.IngestKey}),
 		404, "route_not_found", object{})
 }

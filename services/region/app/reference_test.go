@@ -21,9 +21,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/openapitest"
 )
 
-// The reference page in a browser: it renders every operation, asks nothing of any other host, and
-// complains of nothing. With REFERENCE_SCREENSHOT the test also writes
-// a picture of the first operation to that file.
+// TestReferenceInBrowser opens the reference page in a browser. It renders every operation, sends no request to
+// another host, and logs no error. With REFERENCE_SCREENSHOT the test also writes a picture of the first operation to
+// that file.
 func TestReferenceInBrowser(t *testing.T) {
 	chromium := findChromium(t)
 	s := start(t, nil)
@@ -49,7 +49,7 @@ func TestReferenceInBrowser(t *testing.T) {
 	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), chromedp.EmulateViewport(1400, 2400), chromedp.Navigate(s.URL+"/docs")); err != nil {
 		t.Fatal(err)
 	}
-	// Sections are rendered when they come into view: going through the page shows them all.
+	// Sections are rendered when they are scrolled into view, so the test scrolls through the page.
 	missing := summaries
 	for end := time.Now().Add(time.Minute); len(missing) > 0 && time.Now().Before(end); {
 		var text string
@@ -84,7 +84,7 @@ func TestReferenceInBrowser(t *testing.T) {
 		switch {
 		case err != nil:
 			t.Error(err)
-		case u.Scheme == "data" || u.Scheme == "blob": // asks nobody
+		case u.Scheme == "data" || u.Scheme == "blob": // needs no request
 		case u.Host != origin.Host:
 			t.Errorf("the page asks %s", request)
 		default:
@@ -96,7 +96,7 @@ func TestReferenceInBrowser(t *testing.T) {
 	}
 }
 
-// witness is what happened in the browser.
+// witness records the events in the browser.
 type witness struct {
 	mu         sync.Mutex
 	requests   []string
@@ -121,7 +121,7 @@ func watch(ctx context.Context) *witness {
 				}
 				w.complaints = append(w.complaints, fmt.Sprintf("console.%s: %s", e.Type, strings.Join(said, " ")))
 			}
-		case *log.EventEntryAdded: // also what the Content-Security-Policy forbids
+		case *log.EventEntryAdded: // including what the Content-Security-Policy forbids
 			if e.Entry.Level == log.LevelError {
 				w.complaints = append(w.complaints, e.Entry.Text+" "+e.Entry.URL)
 			}
@@ -137,7 +137,7 @@ func flags(t *testing.T, chromium string) []chromedp.ExecAllocatorOption {
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
 }
 
-// findChromium skips t where there is no Chromium, unless all must be there.
+// findChromium skips t if Chromium is missing, unless the environment requires it.
 func findChromium(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {

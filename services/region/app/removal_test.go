@@ -28,7 +28,7 @@ func TestRemoveProject(t *testing.T) {
 	if !accepted("pr_1", first) || !accepted("pr_1", second) || !accepted("pr_2", other) {
 		t.Fatal("the keys are not accepted")
 	}
-	// One more key is minted by the check.
+	// The check mints one more key.
 	servicetest.CheckProjectRemoval(t, s, startOn(t, b, map[string]string{"REMOVE_DATABASE_URL": ""}), "pr_1", `{"keys":3,"projects":1}`, `{"keys":0,"projects":0}`)
 	await(t, "the keys are refused", func() bool { return !accepted("pr_1", first) && !accepted("pr_1", second) })
 	if !accepted("pr_2", other) {
@@ -42,7 +42,7 @@ func TestRemoveProject(t *testing.T) {
 		}
 	}
 
-	// Keys that cannot be revoked keep the project.
+	// If the keys cannot be revoked, the project is kept.
 	for name, environ := range map[string]map[string]string{
 		"not set":      {"AUTH_ADMIN_DATABASE_URL": ""},
 		"out of reach": {"AUTH_ADMIN_DATABASE_URL": "postgres://auth_admin@127.0.0.1:1/auth?sslmode=disable"},

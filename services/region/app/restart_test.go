@@ -49,7 +49,7 @@ func (g *gateway) route(t *testing.T, s *servicetest.Service) {
 }
 
 // TestRestartsUnderLoad replaces the service 20 times under load. Every answer is the right one, or the connection
-// ends without an answer so that the client can retry; in particular, no request is answered 400. In even rounds the
+// ends without an answer so that the client can retry. In particular, no request is answered 400. In even rounds the
 // gateway learns of the new service during the drain delay. In odd rounds it learns only after the old service has
 // stopped, so requests arrive while the service closes its connections.
 func TestRestartsUnderLoad(t *testing.T) {

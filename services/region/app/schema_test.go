@@ -8,15 +8,15 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// TestReadyLooksAtTheSchema: a database that answers and has no schema, as one that was made anew, makes the service
-// unready until it has been migrated. No restart is needed.
+// TestReadyLooksAtTheSchema: a database that answers but has no schema, such as a new one, makes the service unready
+// until it is migrated. No restart is needed.
 func TestReadyLooksAtTheSchema(t *testing.T) {
 	s := start(t, nil)
 	ready := func() servicetest.Answer { return s.DoInternal(t, servicetest.Request{Path: "/readyz"}) }
 	if a := ready(); a.Status != 200 || !strings.Contains(string(a.Body), `"schema":"ok"`) {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
-	// The table that records the migrations stands for the schema.
+	// Without the table that records the migrations, the schema counts as missing.
 	execute(t, s, `ALTER TABLE region_migrations RENAME TO lost`)
 	servicetest.Eventually(t, 10*time.Second, "it is not ready", func() bool {
 		a := ready()

@@ -1,5 +1,5 @@
-// Package client asks the region service, from inside the cluster, which region a project is in and how
-// far that is from UTC. A caller writes:
+// Package client asks the region service, from inside the cluster, for the region of a project and its offset from
+// UTC. A caller writes:
 //
 //	regions, err := client.New("http://region:8080", internalKey, client.Options{})
 //	if err != nil {
@@ -30,11 +30,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Region is where a project is.
+// Region is the region of a project.
 type Region struct {
 	// Name is the zone of the tz database: "America/Los_Angeles".
 	Name string
-	// OffsetMinutes is the zone's offset in minutes east of UTC, daylight saving counted.
+	// OffsetMinutes is the zone's offset in minutes east of UTC, including daylight saving.
 	OffsetMinutes int
 }
 
@@ -56,7 +56,7 @@ type Options struct {
 	// HTTP makes the requests. Default: a client of its own that keeps connections.
 	HTTP *http.Client
 
-	// Tracer makes a span of each request, which propagates its trace to the service. Default: no spans.
+	// Tracer records a span for each request, which propagates its trace to the service. Default: no spans.
 	Tracer trace.TracerProvider
 
 	// Now is the clock of the cache. Default: time.Now.
@@ -116,7 +116,7 @@ func New(baseURL, key string, o Options) (*Client, error) {
 		MaximumSize:       o.Size,
 		ExpiryCalculator:  otter.ExpiryWriting[string, Region](o.Stale),
 		RefreshCalculator: renewal{otter.RefreshWriting[string, Region](o.Fresh)},
-		Logger:            &otter.NoopLogger{}, // callers that wait get the error
+		Logger:            &otter.NoopLogger{}, // waiting callers get the error
 	}
 	if o.Now != nil {
 		cache.Clock = clock(o.Now)
@@ -142,7 +142,7 @@ func (renewal) RefreshAfterReloadFailure(otter.Entry[string, Region], error) tim
 	return retryAfter
 }
 
-// clock is a time source of the cache. It does not tick: expired answers are dropped as others come in.
+// clock is a time source of the cache. It does not tick: expired answers are dropped as others are added.
 type clock func() time.Time
 
 func (c clock) NowNano() int64 { return c().UnixNano() }
@@ -167,7 +167,7 @@ func (c *Client) Lookup(ctx context.Context, projectID string) (Region, error) {
 	if _, ok := c.answers.GetEntryQuietly(projectID); ok {
 		return c.answers.Get(ctx, projectID, c.load)
 	}
-	// Refresh goes on when this caller gives up: others may wait for the same answer.
+	// Refresh continues when this caller gives up: others may wait for the same answer.
 	select {
 	case loaded := <-c.answers.Refresh(ctx, projectID, c.load):
 		return loaded.Value, loaded.Err

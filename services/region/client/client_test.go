@@ -23,7 +23,7 @@ import (
 
 const key = "internal-key-0123456789"
 
-// service is a region service that does as a test says.
+// service is a region service that behaves as a test sets.
 type service struct {
 	*httptest.Server
 	asked  atomic.Int64
@@ -160,7 +160,7 @@ func TestRenewedBehindCallers(t *testing.T) {
 	}
 }
 
-// A service that is gone costs nobody a region that is not too old, and is not asked all the time.
+// While the service is down, a region that is not too old is served without delay. The service gets few requests.
 func TestServiceGone(t *testing.T) {
 	now := &clock{}
 	s := serve(t, region("UTC", 0))
@@ -243,7 +243,7 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// A service that asks to be left alone for longer than there is time is not asked again.
+// A service that asks for a longer pause than there is time gets no further request.
 func TestRetryAfter(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "60")
@@ -279,7 +279,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// The caller who began a request may leave; others go on waiting for it.
+// The caller that began a request may give up; others keep waiting for it.
 func TestOneFlight(t *testing.T) {
 	release := make(chan struct{})
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { <-release; region("UTC", 0)(w, r) })
@@ -328,14 +328,14 @@ func TestSizeIsBounded(t *testing.T) {
 	for i := range 500 {
 		look(fmt.Sprint(i))
 	}
-	// The cache evicts in the background, so it remembers some dozens more for a moment.
+	// The cache evicts in the background, so it holds some dozens more for a moment.
 	if n := s.asked.Load() - before; n < 400 {
 		t.Errorf("%d requests for 500 projects, of which 10 are remembered", n)
 	}
 }
 
-// TestKeepsConnections asks 50 times in a row on kept connections. http.Transport gives up a connection whose request
-// it does not know to be written 50 ms after the answer, so a busy machine may need more than one.
+// TestKeepsConnections sends 50 requests in a row on kept connections. If http.Transport does not know within 50 ms
+// after the answer that a request was written, it closes the connection. So a busy machine may need more than one.
 func TestKeepsConnections(t *testing.T) {
 	var connections sync.Map
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -66,7 +66,7 @@ type request struct {
 	path        string // below the endpoint's
 	contentType string
 	body        []byte
-	resends     int // how many requests were made before it for the same purpose
+	resends     int // how many earlier requests there were for the same purpose
 }
 
 // do makes one request and passes a 200's body to decode. The error is [ErrUnavailable], ctx's own, or an

@@ -21,12 +21,12 @@ var (
 	ErrClosed = errors.New("region client: closed")
 )
 
-// Error is an answer of the service that is an error, or that the client cannot decode.
+// Error is an error that the service answered, or an answer that the client cannot decode.
 type Error struct {
 	Status    int    // the HTTP status
-	Code      string // the API's code, such as "invalid_body"; empty when the answer was not the service's
+	Code      string // the API's code, such as "invalid_body"; empty if another server answered
 	Message   string // for people
-	RequestID string // names the request in the service's log
+	RequestID string // identifies the request in the service's log
 
 	retryAfter time.Duration // the pause that the service asks for
 }

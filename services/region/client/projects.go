@@ -28,7 +28,7 @@ type StoredProject struct {
 	Project
 	// Zone is the zone that the API answers with: Region, or the default.
 	Zone string
-	// OffsetMinutes is the zone's offset now in minutes east of UTC, daylight saving counted.
+	// OffsetMinutes is the zone's current offset in minutes east of UTC, including daylight saving.
 	OffsetMinutes int
 }
 
@@ -47,7 +47,7 @@ type ProjectsOptions struct {
 	Timeout time.Duration
 	// HTTP makes the requests. Default: a client of its own that keeps connections.
 	HTTP *http.Client
-	// Tracer makes a span of each request. Default: no spans.
+	// Tracer records a span for each request. Default: no spans.
 	Tracer trace.TracerProvider
 }
 
@@ -98,8 +98,8 @@ func (p *Projects) Get(ctx context.Context, id string) (StoredProject, error) {
 	return s, nil
 }
 
-// Put stores a project and replaces what was stored of it. The error is a [*Rejected] if the service does not
-// accept the project, or as of [Projects.Get].
+// Put stores a project and replaces the stored one. The error is a [*Rejected] if the service does not accept the
+// project, or one of those of [Projects.Get].
 func (p *Projects) Put(ctx context.Context, project Project) error {
 	line := struct {
 		ID     string  `json:"id"`
@@ -129,7 +129,7 @@ func (p *Projects) Put(ctx context.Context, project Project) error {
 	return nil
 }
 
-// Delete deletes the title and region of a project. A project that the service does not know is not an error. Errors are as of
+// Delete deletes the title and region of a project. An unknown project is not an error. The errors are those of
 // [Projects.Get].
 func (p *Projects) Delete(ctx context.Context, id string) error {
 	return p.send(ctx, http.MethodDelete, settings(id), nil, new(struct{}))

@@ -14,8 +14,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/redisdb"
 )
 
-// Migrate migrates the keys' database by the owner's role, and grants the roles of cfg.DatabaseURL and cfg.AdminURL what
-// they need, as far as these are set. It may run at every start, several at once.
+// Migrate migrates the keys' database with the owner's role. It grants the roles of cfg.DatabaseURL and cfg.AdminURL
+// the rights that they need, if these are set. It may run at every start, and several may run at once.
 func Migrate(ctx context.Context, cfg auth.Config, log *slog.Logger) error {
 	if cfg.MigrateURL.IsZero() {
 		return &config.Fault{Variable: "AUTH_MIGRATE_DATABASE_URL", Problem: "is not set, and is required"}
@@ -27,16 +27,16 @@ func Migrate(ctx context.Context, cfg auth.Config, log *slog.Logger) error {
 	return pgmigrate.Migrate(ctx, cfg.MigrateURL.Reveal(), pgkeys.Schema(), roles, log)
 }
 
-// Admin mints, rotates and revokes keys, and announces it to the processes that verify them.
+// Admin mints, rotates and revokes keys. It announces each change to the processes that verify keys.
 type Admin struct {
 	*pgkeys.Admin
 
 	pool  *pgdb.Pool
-	redis *redisdb.Client // nil: there is none
+	redis *redisdb.Client // nil: there is no Redis
 }
 
-// OpenAdmin returns an Admin that acts by the role of cfg.AdminURL. Without Redis, processes see changes within AUTH_CACHE_TTL.
-// The caller closes it.
+// OpenAdmin returns an Admin with the role of cfg.AdminURL. Without Redis, processes see changes within
+// AUTH_CACHE_TTL. The caller closes it.
 func OpenAdmin(ctx context.Context, cfg auth.Config, o Options) (*Admin, error) {
 	o.complete()
 	o.Pool.Name = "auth admin"

@@ -7,7 +7,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// clusterFault is what can happen to a cluster.
+// clusterFault is a fault of a cluster.
 type clusterFault struct {
 	name  string
 	harms bool
@@ -47,10 +47,10 @@ func clusterFaults() []clusterFault {
 	}
 }
 
-// A master of a cluster of six dies while keys are used and revoked: nobody notices but by a moment's delay.
+// A master of a cluster of six dies while keys are used and revoked. Callers see only a short delay.
 func TestRedisClusterFault(t *testing.T) {
 	cluster := redistest.StartCluster(t)
-	s := besiege(t, cluster.URL)
+	s := startKeyLoad(t, cluster.URL)
 	f := clusterFaults()[0]
 	s.fault(f.name, f.harms, func() { f.begin(t, cluster) }, func() { f.end(cluster) })
 }
@@ -60,7 +60,7 @@ func TestLongRedisClusterFaults(t *testing.T) {
 	for _, f := range clusterFaults() {
 		t.Run(f.name, func(t *testing.T) {
 			cluster := redistest.StartCluster(t)
-			s := besiege(t, cluster.URL)
+			s := startKeyLoad(t, cluster.URL)
 			s.fault(f.name, f.harms, func() { f.begin(t, cluster) }, func() { f.end(cluster) })
 		})
 	}
@@ -77,7 +77,7 @@ func TestLongRedisSentinelFaults(t *testing.T) {
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			sentinel := redistest.StartSentinel(t)
-			s := besiege(t, sentinel.URL)
+			s := startKeyLoad(t, sentinel.URL)
 			first := sentinel.Servers[0]
 			s.fault(f.name, true, func() {
 				f.down(first)

@@ -31,7 +31,7 @@ func unavailable(err error) bool {
 	return ok && e.Code() == apierr.Unavailable
 }
 
-// until calls is every few milliseconds until it is true, and returns how long that took.
+// until calls is every few milliseconds until it returns true, and returns how long that took.
 func until(t *testing.T, what string, is func() bool) time.Duration {
 	t.Helper()
 	start := time.Now()

@@ -21,7 +21,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// serve returns a server of one operation behind the ring's guard. The header Test-Address is the client's address.
+// serve returns a server of one operation that the ring's guard protects. The header Test-Address is the client's
+// address.
 func serve(ring *keyring.Keyring) http.Handler {
 	router := httpapi.NewRouter()
 	router.Get("/projects/{projectId}/entries", ring.Guard.Protect(auth.EntriesRead, func(w http.ResponseWriter, _ *http.Request) error {
@@ -43,7 +44,7 @@ func get(h http.Handler, address, key string) *http.Response {
 	return w.Result()
 }
 
-// lookups reads how many look-ups reached Postgres.
+// lookups returns how many look-ups reached Postgres.
 func lookups(t *testing.T, reader *metric.ManualReader) (n int64) {
 	t.Helper()
 	var data metricdata.ResourceMetrics
@@ -65,8 +66,8 @@ func lookups(t *testing.T, reader *metric.ManualReader) (n int64) {
 	return n
 }
 
-// Random keys of the right form come from one address, more than it may try. That address gets 429, a key that is in
-// use there goes on, other addresses notice nothing, and the look-ups in Postgres are bounded.
+// One address tries more random keys of the right form than it may. It gets 429, but a key that is in use there keeps
+// working. Other addresses are not affected, and the look-ups in Postgres are bounded.
 func TestFloodOfRandomKeys(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -92,7 +93,7 @@ func flood(t *testing.T, redis config.Secret) {
 		until(t, "subscribed", func() bool {
 			return ring.Redis.PubSubNumSub(t.Context(), "lectern:apikey:changed").Val()["lectern:apikey:changed"] == 1
 		})
-		time.Sleep(50 * time.Millisecond) // its copies are dropped
+		time.Sleep(50 * time.Millisecond) // the process drops its copies
 	}
 	if resp := get(h, flooder, inUse); resp.StatusCode != 200 {
 		t.Fatalf("status %d", resp.StatusCode)

@@ -1,5 +1,5 @@
-// Package keyring puts the parts of key verification together for a service: the keys' database, the copies in Redis
-// and in the process, the rates, and the background work of all of them.
+// Package keyring combines the parts of key verification for a service. These are the keys' database, the copies in
+// Redis and in the process, the rates, and the background work.
 package keyring
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/shutdown"
 )
 
-// Options configures a Keyring. The zero value is fit for use.
+// Options configures a Keyring. The zero value is valid.
 type Options struct {
 	// Log receives the faults of background work. Default: nothing is logged.
 	Log *slog.Logger
@@ -34,10 +34,10 @@ type Options struct {
 	// Tracer traces statements and commands. Default: nothing is traced.
 	Tracer trace.TracerProvider
 
-	// Meter receives the figures that [Keyring] lists. Default: nothing is measured.
+	// Meter receives the metrics that [Keyring] lists. Default: nothing is measured.
 	Meter metric.MeterProvider
 
-	// Pool says how the pool to the keys' database behaves. Its name, providers and log are set here.
+	// Pool configures the pool of connections to the keys' database. Open sets its name, providers and log.
 	Pool pgdb.Options
 
 	// Now is the clock. Default: time.Now.
@@ -67,7 +67,7 @@ func (o *Options) complete() {
 	o.Pool.Attach = pgcitus.Attach
 }
 
-// Keyring is key verification, ready for use. It measures:
+// Keyring verifies keys. It measures:
 //
 //	lectern.key.lookups{layer=redis|postgres, outcome=hit|miss|error}   look-ups of keys that the process has not cached
 //	lectern.rate.limited                                                requests over their rate
@@ -75,25 +75,25 @@ func (o *Options) complete() {
 type Keyring struct {
 	// Guard protects operations.
 	Guard *auth.Guard
-	// Verifier decides whether a key is good, for Guard.
+	// Verifier verifies keys for Guard.
 	Verifier *auth.Verifier
-	// Limiter keeps rates, for Guard.
+	// Limiter limits rates for Guard.
 	Limiter *ratelimit.Limiter
-	// Redis is the shared client, nil when there is none. It is closed with the Keyring.
+	// Redis is the shared client, or nil without Redis. Close closes it.
 	Redis *redisdb.Client
 
 	pool   *pgdb.Pool
 	uses   *auth.LastUse
 	meters metric.Registration
 
-	cancel     context.CancelFunc // of background
+	cancel     context.CancelFunc // stops background
 	background sync.WaitGroup
 	once       sync.Once
 	closed     error
 }
 
-// Open puts a Keyring together. It waits for neither Postgres nor Redis: one that is down is seen when
-// it is back. The caller closes the Keyring.
+// Open returns a Keyring. It does not wait for Postgres or Redis: the Keyring connects when they are up. The caller
+// closes the Keyring.
 func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Keyring, err error) {
 	o.complete()
 	if err := cfg.Validate(); err != nil {
@@ -134,13 +134,13 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Keyring, err erro
 			return nil, err
 		}
 		keys = rediskeys.New(k.Redis, keys, rediskeys.Options{TTL: cfg.CacheTTL, Count: count("redis"), Now: o.Now})
-		// While Redis is down, too, each copy would have to be read from Postgres every second.
-		verifierOptions.Deaf = func() bool { return !l.subscribed.Load() && k.Redis.Up() }
+		// While Redis is also down, each copy would have to be read from Postgres every second.
+		verifierOptions.Unsubscribed = func() bool { return !l.subscribed.Load() && k.Redis.Up() }
 		k.Limiter = ratelimit.New(k.Redis, ratelimit.Options{Log: o.Log})
 	} else {
 		k.Limiter = ratelimit.New(nil, ratelimit.Options{Log: o.Log})
 		if cfg.RateLimit > 0 || cfg.AnonRateLimit > 0 {
-			o.Log.WarnContext(ctx, "REDIS_URL is not set: no rate is kept")
+			o.Log.WarnContext(ctx, "REDIS_URL is not set: no rate is limited")
 		}
 	}
 	k.Verifier = auth.NewVerifier(keys, verifierOptions)
@@ -160,7 +160,7 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Keyring, err erro
 	return k, nil
 }
 
-// listener passes on the changes that are received.
+// listener passes received changes on.
 type listener struct {
 	verifier   *auth.Verifier
 	foreign    *auth.ForeignKeys // nil: not used
@@ -182,12 +182,12 @@ func (l *listener) Subscribed(is bool) {
 	}
 }
 
-// Ready returns an error when the keys' database does not answer. Keys with a copy in Redis or in the process are
-// verified all the same.
+// Ready returns an error if the keys' database does not answer. Keys with a copy in Redis or in the process are still
+// verified then.
 func (k *Keyring) Ready(ctx context.Context) error { return k.pool.Health(ctx) }
 
-// Close stops the background work, writes the last use of keys and closes the connections. ctx bounds the last two. The
-// caller has ended all requests before.
+// Close stops the background work, writes the last use of keys and closes the connections. ctx bounds the last two.
+// The caller ends all requests before.
 func (k *Keyring) Close(ctx context.Context) error {
 	k.once.Do(func() {
 		k.cancel()

@@ -59,7 +59,7 @@ func TestRotationOverlaps(t *testing.T) {
 	}
 }
 
-// A key that was tried before it existed is good as soon as it was minted and announced.
+// A key that was tried before it existed is valid as soon as it is minted and announced.
 func TestMintedKeyIsGoodAtOnce(t *testing.T) {
 	k := authtest.New(t, redistest.Start(t).URL)
 	ring := k.Keyring(keyring.Options{})
@@ -77,8 +77,8 @@ func TestMintedKeyIsGoodAtOnce(t *testing.T) {
 	}
 }
 
-// With every store out of reach, a copy serves for at most its TTL; then the answer is 503, never 401. Without a Redis it
-// serves as long as that. When Redis goes too, the process drops its copies with its subscription.
+// While no store is reachable, a copy is used for at most its TTL. Then the answer is 503, never 401. This also holds
+// without a Redis. If the process loses Redis too, it drops its copies with its subscription.
 func TestAllStoresOutOfReach(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -176,7 +176,7 @@ func TestLastUseIsWritten(t *testing.T) {
 	}
 }
 
-// What is measured, and that no key is in any log, span, metric or in Redis.
+// The metrics have the expected values. No log, span, metric or Redis entry contains a key.
 func TestTelemetryHoldsNoKey(t *testing.T) {
 	redis := redistest.Start(t)
 	k := authtest.New(t, redis.URL)
@@ -221,7 +221,7 @@ func TestTelemetryHoldsNoKey(t *testing.T) {
 			}
 		}
 	}
-	// The process drops its copy when its subscription begins, so the key may be read twice.
+	// The process drops its copy when its subscription begins, so it may read the key twice.
 	least := map[string]int64{
 		"lectern.key.lookups redis miss":   2,
 		"lectern.key.lookups postgres hit": 1, "lectern.key.lookups postgres miss": 1,
@@ -240,7 +240,7 @@ func TestTelemetryHoldsNoKey(t *testing.T) {
 		t.Error(diff)
 	}
 
-	redis.Kill() // makes it log
+	redis.Kill() // so that a fault is logged
 	until(t, "the loss of Redis is logged", func() bool { _ = verify(ring, "p", key); return strings.Contains(logs.String(), "redis") })
 	everything := logs.String()
 	for _, s := range spans.GetSpans() {
@@ -325,7 +325,7 @@ func TestMigrate(t *testing.T) {
 		}
 	}
 	var wg sync.WaitGroup
-	for range 2 { // at once, as two services that start do
+	for range 2 { // at once, like two services that start
 		wg.Go(func() {
 			if err := keyring.Migrate(t.Context(), k.Config, slog.New(slog.DiscardHandler)); err != nil {
 				t.Error(err)

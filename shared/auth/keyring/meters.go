@@ -10,12 +10,12 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-// counter counts look-ups by their outcome: "hit", "miss" or "error".
+// counter counts look-ups by outcome: "hit", "miss" or "error".
 type counter = func(ctx context.Context, outcome string)
 
 const meterName = "github.com/lectern-dev/lectern/shared/auth"
 
-// lookupCounter returns a function that gives the counter of a layer.
+// lookupCounter returns a function that returns the counter of a layer.
 func lookupCounter(provider metric.MeterProvider) (func(layer string) counter, error) {
 	lookups, err := provider.Meter(meterName).Int64Counter("lectern.key.lookups",
 		metric.WithDescription("Look-ups of API keys that the process has not cached, by layer and outcome."), metric.WithUnit("{lookup}"))
@@ -26,13 +26,13 @@ func lookupCounter(provider metric.MeterProvider) (func(layer string) counter, e
 	}, err
 }
 
-// measure registers the figures that are read when they are collected.
+// measure registers the metrics that are read at collection.
 func (k *Keyring) measure(provider metric.MeterProvider) (metric.Registration, error) {
 	meter := provider.Meter(meterName)
 	limited, err1 := meter.Int64ObservableCounter("lectern.rate.limited",
 		metric.WithDescription("Requests that were over their rate."), metric.WithUnit("{request}"))
 	up, err2 := meter.Int64ObservableGauge("lectern.redis.up",
-		metric.WithDescription("1 when Redis answers, 0 when it is left alone."))
+		metric.WithDescription("1 while Redis answers, 0 while it is not used because of a fault."))
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// use keeps a key warm in several processes, as steady requests do, until stop is called.
+// use verifies a key steadily in several processes, so that each keeps a copy, until stop is called.
 func use(rings []*keyring.Keyring, project, key string) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -32,8 +32,8 @@ func use(rings []*keyring.Keyring, project, key string) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// revokeWhile revokes a key that two processes use, and checks that both refuse it within the limit and
-// never accept it again.
+// revokeWhile revokes a key that two processes use. It checks that both refuse it within the limit and never accept
+// it again.
 func revokeWhile(t *testing.T, k *authtest.Keys, rings []*keyring.Keyring, limit time.Duration) {
 	t.Helper()
 	key, r := k.Minted(pgkeys.MintOptions{ProjectID: "p"})
@@ -44,7 +44,7 @@ func revokeWhile(t *testing.T, k *authtest.Keys, rings []*keyring.Keyring, limit
 	}
 	stop := use(rings, "p", key)
 	defer stop()
-	// The time runs from when the revocation stands: announcing it to a Redis that is down takes longer.
+	// The time counts from the commit of the revocation: announcing it to a Redis that is down takes longer.
 	revoked := make(chan struct{})
 	go func() {
 		defer close(revoked)
@@ -82,7 +82,7 @@ func TestRevocation(t *testing.T) {
 	k := authtest.New(t, redis.URL)
 	k.Config.CacheTTL = 3 * time.Second
 	rings := []*keyring.Keyring{k.Keyring(keyring.Options{}), k.Keyring(keyring.Options{})}
-	const slack = 250 * time.Millisecond // of the machine
+	const slack = 250 * time.Millisecond // what the machine may add
 	for _, tt := range []struct {
 		name  string
 		fault func()
@@ -103,12 +103,12 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-// Redis is up and lost the broadcast: a second is still the limit.
+// Redis is up and has lost the broadcast: the limit is still one second.
 func TestRevocationWithoutBroadcast(t *testing.T) {
 	redis := redistest.Start(t)
 	k := authtest.New(t, redis.URL)
 	ring := k.Keyring(keyring.Options{})
-	// A user of Redis that may not subscribe never hears of anything.
+	// A user of Redis that may not subscribe never receives a change.
 	if err := redis.Client().Do(t.Context(), "ACL", "SETUSER", "default", "resetchannels").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestRevocationWithoutBroadcast(t *testing.T) {
 	revokeWhile(t, k, []*keyring.Keyring{ring, deaf}, time.Second)
 }
 
-// A cluster of one node speaks as a cluster of many does: keys in slots, scripts of one key.
+// A cluster of one node needs the same commands as a larger one: keys in slots, scripts of one key.
 func TestRedisCluster(t *testing.T) {
 	redis := redistest.Start(t, "--cluster-enabled", "yes")
 	if err := redis.Client().Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", "0", "16383").Err(); err != nil {

@@ -20,21 +20,21 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// What an [Admin] answers, beside faults of the database and an [Invalid] argument.
+// The errors of an [Admin], in addition to faults of the database and [Invalid].
 var (
 	ErrNotFound = errors.New("the project has no key of that id")
 	ErrExists   = errors.New("the project has that key already")
 	ErrInactive = errors.New("the key is revoked or has expired")
 )
 
-// Invalid is an argument that is not allowed.
+// Invalid is the error of an argument that is not allowed.
 type Invalid struct {
 	Argument string // its name: name, rate, expires_at, key, overlap, or projectId
 	Given    string
 	Allowed  string
 }
 
-// Error names the argument, what was given and what is allowed.
+// Error names the argument, the given value and the allowed values.
 func (i *Invalid) Error() string {
 	return fmt.Sprintf("%s was given as %q; allowed: %s", i.Argument, i.Given, i.Allowed)
 }
@@ -47,8 +47,8 @@ type Announcer interface {
 	Minted(ctx context.Context, projectID string, h auth.Hash) error
 }
 
-// Admin mints, rotates and revokes keys, by the admin role. A change is committed and then announced to all
-// processes. When that fails the failure is logged, and the processes see the change within AUTH_CACHE_TTL.
+// Admin mints, rotates and revokes keys with the admin role. It commits a change and then announces it to all
+// processes. If the announcement fails, it logs the failure, and the processes see the change within AUTH_CACHE_TTL.
 type Admin struct {
 	pool      *pgdb.Pool
 	announcer Announcer // nil: nothing is announced
@@ -56,12 +56,12 @@ type Admin struct {
 	log       *slog.Logger
 }
 
-// NewAdmin makes an Admin over a pool of the admin role. The announcer may be nil.
+// NewAdmin returns an Admin over a pool of the admin role. The announcer may be nil.
 func NewAdmin(pool *pgdb.Pool, announcer Announcer, now func() time.Time, log *slog.Logger) *Admin {
 	return &Admin{pool: pool, announcer: announcer, now: now, log: log}
 }
 
-// MintOptions says what key is wanted.
+// MintOptions describes a key to mint.
 type MintOptions struct {
 	ProjectID string
 	Name      string      // up to 256 bytes of printable text; may be empty
@@ -69,7 +69,7 @@ type MintOptions struct {
 	ExpiresAt time.Time   // zero: never
 	Rate      int         // requests a second; 0: the default
 
-	// Value is a key brought along, or one that [auth.Mint] made earlier. Empty: a new one is made.
+	// Value is an imported key, or one that [auth.Mint] returned earlier. Empty: Mint makes a new one.
 	Value config.Secret
 }
 
@@ -108,8 +108,8 @@ func printable(s string) bool {
 const insert = `INSERT INTO api_keys (project_id, key_hash, key_id, name, scopes, rate, is_foreign, expires_at, lifetime_ms)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING ` + columns
 
-// Mint stores a new key and returns it: the only time that it is to be had. [ErrExists] when the value
-// brought along is the project's already.
+// Mint stores a new key and returns it. The key cannot be read again later. The error is [ErrExists] if the project
+// already has the key of o.Value.
 func (a *Admin) Mint(ctx context.Context, o MintOptions) (config.Secret, auth.Record, error) {
 	if err := o.complete(a.now()); err != nil {
 		return config.Secret{}, auth.Record{}, fmt.Errorf("mint a key: %w", err)
@@ -143,7 +143,7 @@ func (o *MintOptions) key() (config.Secret, auth.Hash, error) {
 	return o.Value, h, nil
 }
 
-// args are what insert takes.
+// args returns the arguments of insert.
 func (o *MintOptions) args(key config.Secret, h auth.Hash, now time.Time) []any {
 	var lifetime *int64
 	if !o.ExpiresAt.IsZero() {
@@ -156,7 +156,8 @@ func (o *MintOptions) args(key config.Secret, h auth.Hash, now time.Time) []any 
 	}
 }
 
-// one reads the row of a statement that gives columns and then further ones, or returns none.
+// one scans the row of a statement that returns columns and then further ones. Without a row it returns the error
+// none.
 func one(rows pgx.Rows, none error, further ...any) (auth.Record, error) {
 	if !rows.Next() {
 		return auth.Record{}, none
@@ -164,7 +165,7 @@ func one(rows pgx.Rows, none error, further ...any) (auth.Record, error) {
 	return scan(rows, further...)
 }
 
-// exists tells a key that is there already from other errors.
+// exists returns ErrExists if err is about a key that exists already, or else err.
 func exists(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "23505" { // unique_violation
 		return ErrExists
@@ -174,7 +175,7 @@ func exists(err error) error {
 
 const list = `SELECT ` + columns + `, owner_realm, owner_id, owner_name FROM api_keys WHERE project_id = $1 ORDER BY created_at, key_id`
 
-// List returns the project's keys with their owners, revoked and expired ones too, oldest first.
+// List returns the project's keys with their owners, oldest first, including revoked and expired keys.
 func (a *Admin) List(ctx context.Context, projectID string) ([]auth.Record, error) {
 	var records []auth.Record
 	err := a.pool.Query(ctx, func(rows pgx.Rows) error {
@@ -214,8 +215,8 @@ func (a *Admin) Get(ctx context.Context, projectID, keyID string) (auth.Record, 
 const revoke = `UPDATE api_keys SET revoked_at = coalesce(revoked_at, $3) WHERE project_id = $1 AND key_id = $2
 	RETURNING ` + columns + `, key_hash`
 
-// Revoke ends a key for good. Revoked again, it stays revoked since the first time, and is announced
-// again. [ErrNotFound] when the project has no such key.
+// Revoke revokes a key for good. A second call leaves the time of the first and announces the change again. The error
+// is [ErrNotFound] if the project has no such key.
 func (a *Admin) Revoke(ctx context.Context, projectID, keyID string) (auth.Record, error) {
 	r, err := a.change(ctx, revoke, projectID, keyID, a.now())
 	if err != nil {
@@ -227,7 +228,7 @@ func (a *Admin) Revoke(ctx context.Context, projectID, keyID string) (auth.Recor
 const expire = `UPDATE api_keys SET expires_at = least(expires_at, $3) WHERE project_id = $1 AND key_id = $2
 	RETURNING ` + columns + `, key_hash`
 
-// Expire has a key end at the given time, or at its own expiry when that is sooner. [ErrNotFound] when
+// Expire makes a key expire at the given time, or at its own expiry if that is sooner. The error is [ErrNotFound] if
 // the project has no such key.
 func (a *Admin) Expire(ctx context.Context, projectID, keyID string, at time.Time) (auth.Record, error) {
 	r, err := a.change(ctx, expire, projectID, keyID, at)
@@ -237,7 +238,7 @@ func (a *Admin) Expire(ctx context.Context, projectID, keyID string, at time.Tim
 	return r, nil
 }
 
-// change runs a statement that changes one key at a time, and announces it.
+// change runs a statement that changes one key, and announces the change.
 func (a *Admin) change(ctx context.Context, sql, projectID, keyID string, args ...any) (auth.Record, error) {
 	var (
 		r    auth.Record

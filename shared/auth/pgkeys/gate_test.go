@@ -26,7 +26,8 @@ func (g *gate) Enter(ctx context.Context, project string) (context.Context, pgdb
 
 func (g *gate) Close() {}
 
-// The keys of a realm are of no single project. So no server of a distributed database is charged with the statement.
+// The keys of a realm belong to no single project. So the statement is counted for no server of a distributed
+// database.
 func TestEachOwnedIsOfNoProject(t *testing.T) {
 	p, err := pgdb.Open(t.Context(), config.NewSecret(pgtest.Database(t, pgkeys.Schema()).OwnerURL), pgdb.Options{})
 	if err != nil {

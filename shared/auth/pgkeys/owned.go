@@ -13,33 +13,34 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// ErrOvertaken is what [Admin.MintOwned] answers when the owner has a key of that number already:
-// somebody else is at work for the same owner, or was since its keys were read.
+// ErrOvertaken is the error of [Admin.MintOwned] if the owner has a key of that number already. Another program works
+// for the same owner, or has done so since its keys were read.
 var ErrOvertaken = errors.New("the owner has a key of that number already")
 
 // Owned is a key that a program looks after for an owner.
 //
-// Such a key is minted first, then put where its users read it, then noted as delivered. One that was
-// not delivered may be known to nobody: its program died in between.
+// The program mints such a key, then puts it where its users read it, then notes it as delivered. Possibly nobody
+// knows a key that was not delivered: the program may have died in between.
 type Owned struct {
 	auth.Record
 	Hash auth.Hash
 	// Number counts the owner's keys, from 1 on.
 	Number int64
-	// Request is text of the program that asked for the key, opaque here: the operator's is the value of
-	// lectern.dev/rotate.
+	// Request is text of the program that asked for the key. This package does not read it. The operator stores the
+	// value of lectern.dev/rotate.
 	Request string
-	// DeliveredAt is when the key was first known to be where its users read it; zero: it may not be.
+	// DeliveredAt is the first time at which the key was known to be where its users read it. Zero: it may not be
+	// there.
 	DeliveredAt time.Time
-	// Ended reports that [Admin.Expire] or [Admin.Rotate] gave the key an earlier end than it was made with.
+	// Ended reports that [Admin.Expire] or [Admin.Rotate] gave the key an earlier end than it was minted with.
 	Ended bool
 }
 
-// OwnedOptions says what key is wanted for an owner.
+// OwnedOptions describes a key to mint for an owner.
 type OwnedOptions struct {
 	MintOptions
-	Owner   auth.Owner // all of it
-	Number  int64      // the last one's and 1
+	Owner   auth.Owner // all fields are required
+	Number  int64      // one more than the last key's number
 	Request string     // up to 1,024 bytes
 }
 
@@ -90,9 +91,8 @@ const insertOwned = `INSERT INTO api_keys (project_id, key_hash, key_id, name, s
 		created_at, owner_realm, owner_id, owner_name, owner_number, owner_request)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) RETURNING ` + ownedColumns
 
-// MintOwned does what [Admin.Mint] does, for an owner. Its time of creation is this program's, so that it
-// compares with what the program plans by its own clock. [ErrOvertaken] when the owner has a key of that
-// number.
+// MintOwned does the same as [Admin.Mint], for an owner. The time of creation is this program's, so that the program
+// can compare it with its own clock. The error is [ErrOvertaken] if the owner has a key of that number.
 func (a *Admin) MintOwned(ctx context.Context, o OwnedOptions) (config.Secret, Owned, error) {
 	now := a.now()
 	if err := errors.Join(o.complete(now), o.check()); err != nil {
@@ -113,7 +113,7 @@ func (a *Admin) MintOwned(ctx context.Context, o OwnedOptions) (config.Secret, O
 	}, insertOwned, args...)
 	switch {
 	case errors.Is(exists(err), ErrExists) && o.Value.IsZero():
-		// A key and an id that were just made are nobody's, so it is the number.
+		// The key and its id are new, so the number exists already.
 		return config.Secret{}, Owned{}, fmt.Errorf("mint an owned key: %w", ErrOvertaken)
 	case err != nil:
 		return config.Secret{}, Owned{}, fmt.Errorf("mint an owned key: %w", exists(err))
@@ -128,8 +128,8 @@ const owned = `SELECT ` + ownedColumns + ` FROM api_keys
 		OR owner_number = (SELECT max(owner_number) FROM api_keys WHERE project_id = $1 AND owner_realm = $2 AND owner_id = $3))
 	ORDER BY owner_number`
 
-// Owned returns the owner's keys of the project that are accepted now, oldest first, and the last number
-// that one of its keys has, 0 when it has none.
+// Owned returns the owner's keys of the project that are accepted now, oldest first. last is the highest number of
+// the owner's keys, or 0 if there are none.
 func (a *Admin) Owned(ctx context.Context, projectID string, o auth.Owner) (active []Owned, last int64, err error) {
 	now := a.now()
 	err = a.pool.Query(ctx, func(rows pgx.Rows) error {
@@ -151,13 +151,13 @@ func (a *Admin) Owned(ctx context.Context, projectID string, o auth.Owner) (acti
 	return active, last, nil
 }
 
-// realm is, beside foreign, the one statement about all projects. So its first parameter is no string: see
+// Only realm and foreign are statements about all projects. So the first parameter of realm is no string: see
 // [pgdb.Pool.Query].
 const realm = `SELECT ` + ownedColumns + ` FROM api_keys
 	WHERE owner_realm = $2 AND owner_realm <> '' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1)`
 
-// EachOwned calls do with every key of the realm that is accepted now, in no order. It streams: it keeps no list. do
-// runs while a connection is in use, so it must be quick. An error of do ends the list, and EachOwned returns it.
+// EachOwned calls do with every key of the realm that is accepted now, in no order. It streams and keeps no list. do
+// runs while a connection is in use, so it must be quick. If do returns an error, EachOwned stops and returns it.
 func (a *Admin) EachOwned(ctx context.Context, ownerRealm string, do func(Owned) error) error {
 	err := a.pool.Query(ctx, func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -180,8 +180,8 @@ func (a *Admin) EachOwned(ctx context.Context, ownerRealm string, do func(Owned)
 const deliver = `UPDATE api_keys SET delivered_at = coalesce(delivered_at, $3)
 	WHERE project_id = $1 AND key_id = $2 AND owner_realm <> '' RETURNING ` + ownedColumns
 
-// Deliver notes that a key is where its users read it. Noted again, it stays as it was noted first.
-// [ErrNotFound] when the project has no such key that is owned.
+// Deliver notes that a key is where its users read it. A second call leaves the time of the first. The error is
+// [ErrNotFound] if the project has no such owned key.
 func (a *Admin) Deliver(ctx context.Context, projectID, keyID string) (Owned, error) {
 	var k Owned
 	err := a.pool.Query(ctx, func(rows pgx.Rows) (err error) {
@@ -197,7 +197,7 @@ func (a *Admin) Deliver(ctx context.Context, projectID, keyID string) (Owned, er
 	return k, nil
 }
 
-// Terms are what a key is good for.
+// Terms are the properties of a key that [Admin.Amend] can change.
 type Terms struct {
 	Name      string
 	Scopes    auth.Scopes // zero: [auth.DefaultScopes]
@@ -210,9 +210,9 @@ const amend = `UPDATE api_keys SET name = $3, scopes = $4, rate = $5, expires_at
 	WHERE project_id = $1 AND key_id = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $7)
 	RETURNING ` + columns + `, key_hash`
 
-// Amend gives a key other terms, in the place of all those that it has; its expiry may also be put off. One
-// that was given an end before its time keeps being [Owned.Ended] as long as that end stays.
-// [ErrNotFound] when the project has no such key that is accepted now.
+// Amend replaces all terms of a key. It may also make the key expire later. A key that was given an earlier end stays
+// [Owned.Ended] as long as that end stays. The error is [ErrNotFound] if the project has no such key that is accepted
+// now.
 func (a *Admin) Amend(ctx context.Context, projectID, keyID string, t Terms) (auth.Record, error) {
 	now := a.now()
 	o := MintOptions{ProjectID: projectID, Name: t.Name, Scopes: t.Scopes, Rate: t.Rate, ExpiresAt: t.ExpiresAt}

@@ -33,7 +33,7 @@ func (b *bench) mintOwned(t *testing.T, o pgkeys.OwnedOptions) (config.Secret, p
 	return key, k
 }
 
-// owned gives the ids of what Owned returns.
+// owned returns the ids of the keys that Owned returns.
 func (b *bench) owned(t *testing.T, owner auth.Owner) (ids []string, last int64) {
 	t.Helper()
 	active, last, err := b.Owned(t.Context(), "p", owner)
@@ -94,7 +94,7 @@ func TestOwnedKeys(t *testing.T) {
 	if _, err := b.Revoke(t.Context(), "p", second.ID); err != nil {
 		t.Fatal(err)
 	}
-	check(o.Owner, 2) // the number is not given again
+	check(o.Owner, 2) // the number is not used again
 
 	var names []string
 	records, err := b.List(t.Context(), "p")
@@ -140,7 +140,7 @@ func TestMintOwnedRefuses(t *testing.T) {
 	}
 }
 
-// Of many that mint the owner's next key at once, one does.
+// Many mint the owner's next key at once, and one of them succeeds.
 func TestMintOwnedAtOnce(t *testing.T) {
 	b := setup(t)
 	var wg sync.WaitGroup
@@ -327,7 +327,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// Code of before there were owners mints beside it.
+// Code of the version before owners existed mints at the same time.
 func TestMintOfTheVersionBefore(t *testing.T) {
 	b := setup(t)
 	owner := connect(t, b.db.OwnerURL)

@@ -1,12 +1,12 @@
-// Package pgkeys owns the key store of record, in Postgres: the table, who may touch it, the look-up
-// of a key, and the minting, rotating and revoking of keys.
+// Package pgkeys owns the key store in Postgres: the table and its roles, and the look-up of a key. It also mints,
+// rotates and revokes keys.
 //
-// A key may have an owner: an object that a program looks after. The program does not rotate such a key;
-// it mints one more, and ends the old one when the new one is where its users read it (see [Owned]).
+// A key may have an owner: an object that a program looks after. The program does not rotate such a key. It mints
+// another, and ends the old one when the new one is where its users read it (see [Owned]).
 //
-// Three roles: the owner migrates. The admin role mints, rotates, lists and revokes keys, and cannot delete one, or
-// change its hash, id or project. The reader looks keys up and notes their last use, and can neither make a key nor
-// bring a revoked one back.
+// There are three roles. The owner migrates. The admin role mints, rotates, lists and revokes keys. It cannot delete
+// a key, or change its hash, id or project. The reader looks keys up and writes their last use. It can neither mint a
+// key nor undo a revocation.
 package pgkeys
 
 import (
@@ -22,7 +22,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Schema is the key store's, for [pgmigrate.Migrate].
+// Schema returns the schema of the key store, for [pgmigrate.Migrate].
 func Schema() pgmigrate.Schema {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {

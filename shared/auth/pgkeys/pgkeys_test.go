@@ -22,7 +22,7 @@ func TestMintAndLookup(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		in   pgkeys.MintOptions
-		want auth.Record // what differs from the default
+		want auth.Record // the fields that differ from the default
 	}{
 		{"defaults", pgkeys.MintOptions{ProjectID: "p"}, auth.Record{ProjectID: "p", Scopes: auth.DefaultScopes}},
 		{
@@ -96,7 +96,7 @@ func TestMintRefuses(t *testing.T) {
 			}
 		})
 	}
-	// The same key may be two projects'.
+	// Two projects may have the same key.
 	b.mint(t, pgkeys.MintOptions{ProjectID: "q", Value: key})
 }
 
@@ -142,7 +142,7 @@ func TestRotate(t *testing.T) {
 	const overlap = 10 * time.Minute
 	for _, tt := range []struct {
 		name       string
-		life       time.Duration // of the old key; 0: without end
+		life       time.Duration // of the old key; 0: it does not expire
 		oldEnds    time.Duration // from now
 		newExpires time.Duration // from now; 0: never
 	}{
@@ -157,7 +157,7 @@ func TestRotate(t *testing.T) {
 			}
 			key, old := b.mint(t, o)
 			b.announced.take()
-			// Twice: what the first rotation did to the old key's end is not what the next key lives.
+			// Twice: the next key's lifetime does not depend on the end that the first rotation gave the old key.
 			for range 2 {
 				fresh, r, err := b.Rotate(t.Context(), "p", old.ID, overlap)
 				if err != nil {
@@ -311,7 +311,7 @@ func TestWriteUses(t *testing.T) {
 		}
 	}
 	write(b.now)
-	write(b.now.Add(-time.Hour)) // an older one of another process
+	write(b.now.Add(-time.Hour)) // an older use, from another process
 	for _, tt := range []struct {
 		project, id string
 		want        time.Time
@@ -322,8 +322,8 @@ func TestWriteUses(t *testing.T) {
 	}
 }
 
-// Uses of more projects than one transaction takes are all written, and a fault of one transaction keeps no
-// other from being written.
+// WriteUses writes the uses of more projects than one transaction holds. If one transaction fails, the others are
+// still written.
 func TestWriteUsesOfManyProjects(t *testing.T) {
 	b := setup(t)
 	const projects = 450
@@ -345,7 +345,7 @@ func TestWriteUsesOfManyProjects(t *testing.T) {
 		return n
 	}
 	faulty := slices.Clone(uses)
-	faulty[3].KeyID = "\x00" // no text that Postgres takes
+	faulty[3].KeyID = "\x00" // text that Postgres refuses
 	if err := b.store.WriteUses(t.Context(), faulty); err == nil {
 		t.Error("a fault was not told")
 	}
@@ -360,7 +360,7 @@ func TestWriteUsesOfManyProjects(t *testing.T) {
 	}
 }
 
-// The role that serves can neither make keys nor change what one may do.
+// The role that serves can neither mint keys nor change their rights.
 func TestReaderCanDoNoMore(t *testing.T) {
 	b := setup(t)
 	b.mint(t, pgkeys.MintOptions{ProjectID: "p"})
@@ -380,7 +380,7 @@ func TestReaderCanDoNoMore(t *testing.T) {
 	}
 }
 
-// The role that mints and revokes can neither take a key away nor put another in its place, and reads nothing else.
+// The role that mints and revokes can neither delete a key nor replace it, and reads no other table.
 func TestAdminCanDoNoMore(t *testing.T) {
 	b := setup(t)
 	b.mint(t, pgkeys.MintOptions{ProjectID: "p"})
@@ -402,14 +402,14 @@ func TestAdminCanDoNoMore(t *testing.T) {
 		`INSERT INTO api_keys (project_id, key_hash, key_id, scopes, last_used_at) VALUES ('p', decode(repeat('00', 32), 'hex'), 'key_x', '{proxy:use}', now())`,
 	} {
 		_, err := admin.Exec(t.Context(), sql)
-		// insufficient_privilege; feature_not_supported, as Citus moves no row to another project, whoever asks
+		// insufficient_privilege; feature_not_supported, as Citus moves no row to another project for any role
 		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "42501" && pg.Code != "0A000" {
 			t.Errorf("%s: %v, want it refused", sql, err)
 		}
 	}
 }
 
-// The table itself refuses what no code should write.
+// The table itself refuses rows that no code should write.
 func TestTableChecks(t *testing.T) {
 	b := setup(t)
 	owner := connect(t, b.db.OwnerURL)
@@ -436,7 +436,7 @@ func TestStoreOutOfReachIsUnavailable(t *testing.T) {
 	}
 }
 
-// The table of keys has no triggers, and nothing is noted beside it.
+// The table of keys has no triggers, and no other table notes its changes.
 func TestMigratedTableHasNoTriggers(t *testing.T) {
 	b := setup(t)
 	var triggers, tables int

@@ -16,10 +16,9 @@ const getForUpdate = `SELECT ` + columns + `, key_hash, scopes, lifetime_ms FROM
 
 const expireOld = `UPDATE api_keys SET expires_at = least(expires_at, $3) WHERE project_id = $1 AND key_id = $2`
 
-// Rotate mints a new key with the old one's name, scopes and rate, and has the old one end after the
-// overlap, or at its own expiry when that is sooner. A key that was minted for a time gives one for
-// as long a time from now. [ErrNotFound] when the project has no such key, [ErrInactive] when it has
-// ended already.
+// Rotate mints a new key with the old one's name, scopes and rate. The old one expires after the overlap, or at its
+// own expiry if that is sooner. If the old key was minted for a lifetime, the new one lives as long from now. The
+// error is [ErrNotFound] if the project has no such key, and [ErrInactive] if the key has ended already.
 func (a *Admin) Rotate(ctx context.Context, projectID, keyID string, overlap time.Duration) (config.Secret, auth.Record, error) {
 	key, r, err := a.rotate(ctx, projectID, keyID, overlap)
 	if err != nil {
@@ -37,7 +36,7 @@ func (a *Admin) rotate(ctx context.Context, projectID, keyID string, overlap tim
 	var (
 		fresh    auth.Record
 		oldHash  []byte
-		scopes   []string // as stored: also those that only a newer version knows
+		scopes   []string // as stored, including scopes that only a newer version knows
 		lifetime *int64
 	)
 	err := a.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {

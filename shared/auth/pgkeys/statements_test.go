@@ -7,7 +7,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
-// Where tables are distributed every statement is one task of one machine, but for those over all projects.
+// In a distributed database, every statement is one task of one machine, except those over all projects.
 func TestEveryStatementIsOneTask(t *testing.T) {
 	pgtest.NeedCitus(t)
 	statements := pgtest.PackageStatements(t, ".")

@@ -12,8 +12,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgdb"
 )
 
-// Store looks keys up. It is the [auth.Store] that the others are caches of, and needs no more than
-// the reader role.
+// Store looks keys up in Postgres. The other implementations of [auth.Store] are caches of it. It needs only the
+// reader role.
 type Store struct {
 	pool *pgdb.Pool
 	now  func() time.Time
@@ -25,15 +25,15 @@ var (
 	_ auth.UseWriter     = (*Store)(nil)
 )
 
-// NewStore makes a Store over pool, whose caller closes it.
+// NewStore returns a Store over pool. The caller closes pool.
 func NewStore(pool *pgdb.Pool, now func() time.Time) *Store {
 	return &Store{pool: pool, now: now}
 }
 
 const lookup = `SELECT ` + columns + ` FROM api_keys WHERE project_id = $1 AND key_hash = $2`
 
-// Lookup returns the record of the project's key with that hash, or [auth.ErrUnknown]. Other errors
-// are faults as [pgdb.Fault] tells them.
+// Lookup returns the record of the project's key with that hash, or [auth.ErrUnknown]. Other errors are faults as
+// [pgdb.Fault] returns them.
 func (s *Store) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth.Record, error) {
 	readAt := s.now()
 	var r auth.Record
@@ -59,7 +59,7 @@ const foreign = `SELECT key_hash FROM api_keys
 
 const clock = `SELECT now()`
 
-// ForeignHashes does what [auth.ForeignSource] says.
+// ForeignHashes implements [auth.ForeignSource].
 func (s *Store) ForeignHashes(ctx context.Context, since time.Time, add func(auth.Hash)) (time.Time, error) {
 	var upTo time.Time
 	if err := s.pool.QueryRow(ctx, []any{&upTo}, clock); err != nil {
@@ -71,7 +71,7 @@ func (s *Store) ForeignHashes(ctx context.Context, since time.Time, add func(aut
 			if err := rows.Scan(&hash); err != nil {
 				return err
 			}
-			add(auth.Hash(hash)) // the table holds 32 bytes, by a CHECK
+			add(auth.Hash(hash)) // a CHECK of the table guarantees 32 bytes
 		}
 		return nil
 	}, foreign, since)
@@ -84,13 +84,14 @@ func (s *Store) ForeignHashes(ctx context.Context, since time.Time, add func(aut
 const use = `UPDATE api_keys SET last_used_at = $3
 	WHERE project_id = $1 AND key_id = ANY($2) AND (last_used_at IS NULL OR last_used_at < $3)`
 
-// usesTogether is how many projects' uses are written in one transaction, where one machine has all of them:
-// thousands of commits would take longer than the time between two flushes.
+// usesTogether is how many projects' uses one transaction writes if one machine has all of them. With a commit for
+// each project, thousands of commits would take longer than the time between two flushes.
 const usesTogether = 200
 
-// WriteUses does what [auth.UseWriter] says, one statement a project, with the latest use of any of
-// its keys for all of them: they are usually no more than a flush apart, so last_used_at is exact to about a minute. Uses
-// kept after a failed flush are older. Where tables are distributed each statement is a transaction of its own.
+// WriteUses implements [auth.UseWriter]. It runs one statement a project, which writes the latest use of any of its
+// keys for all of them. The uses are usually no more than a flush apart, so last_used_at is exact to about a minute.
+// Uses that were kept after a failed flush are older. In a distributed database each statement is a transaction of
+// its own.
 func (s *Store) WriteUses(ctx context.Context, uses []auth.Use) error {
 	together := usesTogether
 	if s.pool.Distributed() {
@@ -114,7 +115,7 @@ func (s *Store) WriteUses(ctx context.Context, uses []auth.Use) error {
 			batch.Queue(use, uses[0].ProjectID, keys, latest)
 			uses = uses[n:]
 		}
-		// The first project stands for all: there is no other where they could fail apart.
+		// The first project represents all: on one machine they cannot fail separately.
 		errs = append(errs, s.pool.InProjectTx(ctx, first, func(ctx context.Context, tx pgx.Tx) error {
 			return tx.SendBatch(ctx, batch).Close()
 		}))

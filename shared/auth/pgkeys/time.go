@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// pgTime is a timestamp that may be null, where Go has a zero time.
+// pgTime is a timestamp that may be null. Go has a zero time for null.
 type pgTime struct{ pgtype.Timestamptz }
 
 func (t *pgTime) utc() time.Time {
@@ -16,7 +16,7 @@ func (t *pgTime) utc() time.Time {
 	return t.Time.UTC()
 }
 
-// orNull is t, or nil when it is zero.
+// orNull returns t, or nil if t is zero.
 func orNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

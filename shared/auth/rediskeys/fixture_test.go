@@ -62,7 +62,7 @@ func setup(t *testing.T) *bench {
 	return b
 }
 
-// keys is another process's Keys.
+// keys returns the Keys of another process.
 func (b *bench) keys(client redis.UniversalClient) *rediskeys.Keys {
 	return rediskeys.New(client, b.below, rediskeys.Options{TTL: ttl})
 }
@@ -78,7 +78,7 @@ func (b *bench) lookup(t *testing.T, k *rediskeys.Keys) (r auth.Record, asked bo
 	return r, b.below.asked.Load() > before
 }
 
-// name is the one key in Redis.
+// name returns the name of the only key in Redis.
 func (b *bench) name(t *testing.T) string {
 	t.Helper()
 	names := b.redis.Keys(t.Context(), "*").Val()

@@ -1,18 +1,18 @@
-// Package rediskeys owns what processes share about keys through Redis: copies of records, and the broadcast
-// that a key has changed.
+// Package rediskeys owns what processes share about keys through Redis: copies of records, and the broadcasts of
+// changed keys.
 //
 // Redis is inside the trust boundary, as Postgres is. It holds hashes and metadata of keys, never a usable key.
 //
 // A copy expires a TTL after Postgres was read. Its expiry is a time on the clock of Redis, which the reader gets
 // with the failed look-up, before it reads Postgres. So no clock of a process matters, and a write that arrives late
-// expires at once. Only when the clock of Redis is set back, or a failover brings a node with a slower clock, a copy
-// lives longer, by that difference and by at most another TTL.
+// expires at once. A copy lives longer only if the clock of Redis is set back, or a failover brings a node with a
+// slower clock. It then lives longer by that difference, and by at most another TTL.
 //
-// A change of a key puts a marker in the place of the copy. A copy is written only where nothing stands, and the
-// marker outlives every copy that could be written from a read before the change, so a late writer cannot bring an
-// old copy back. Then the change is broadcast.
+// A change of a key replaces its copy by a marker. A copy is written only if Redis has neither a copy nor a marker.
+// The marker outlives every copy that could be written from a read before the change, so a late writer cannot bring
+// an old copy back. Then the change is broadcast.
 //
-// A fault of Redis falls through to the store below.
+// If Redis fails, the look-up asks the store below.
 package rediskeys
 
 import (
@@ -31,10 +31,11 @@ const (
 	// channel carries the project and hash of each key that changes.
 	channel = "lectern:apikey:changed"
 
-	// marker is the value in the place of a changed key's copy.
+	// marker is the value that replaces a changed key's copy.
 	marker = "changed"
 
-	// markerTime is longer than the longest TTL of a copy, so that it does not depend on a setting.
+	// markerTime is the lifetime of a marker. It is longer than the longest TTL of a copy, so that it does not depend
+	// on a setting.
 	markerTime = auth.MaxCacheTTL + time.Minute
 )
 
@@ -43,7 +44,7 @@ type Options struct {
 	// TTL is how long after Postgres was read a copy is used. Required.
 	TTL time.Duration
 
-	// Count counts a look-up in Redis by its outcome: "hit", "miss" or "error". Nil: none is counted.
+	// Count counts a look-up in Redis by outcome: "hit", "miss" or "error". Nil: none is counted.
 	Count func(ctx context.Context, outcome string)
 
 	// Now is the process's clock. Default: time.Now.
@@ -70,12 +71,12 @@ func New(client redis.UniversalClient, below auth.Store, o Options) *Keys {
 	return &Keys{redis: client, below: below, o: o}
 }
 
-// name is where the key's copy is in Redis. In a cluster the hash decides the slot.
+// name returns the name of the key's copy in Redis. In a cluster the hash decides the slot.
 func name(projectID string, h auth.Hash) string {
 	return "lectern:apikey:{" + h.String() + "}:" + projectID
 }
 
-// copied is a copy in Redis: what a verification needs.
+// copied is a copy in Redis, with the fields that a verification needs.
 type copied struct {
 	ID        string      `json:"id"`
 	Scopes    auth.Scopes `json:"scopes"`
@@ -84,8 +85,8 @@ type copied struct {
 	ExpiresAt time.Time   `json:"expires_at,omitzero"`
 }
 
-// Lookup returns the copy of the key's record, or asks the store below and writes a copy of its answer. Unknown,
-// revoked and expired keys are not copied.
+// Lookup returns the copy of the key's record, or asks the store below and writes a copy of its answer. It writes no
+// copy of unknown, revoked and expired keys.
 func (k *Keys) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth.Record, error) {
 	asked := k.o.Now()
 	found, err := k.read(ctx, name(projectID, h))
@@ -111,15 +112,15 @@ func (k *Keys) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth.
 	return r, err
 }
 
-// get returns a value, its time to live and the time of Redis, both in milliseconds.
+// get returns a value, its time to live and the time of Redis. Both times are in milliseconds.
 var get = redis.NewScript(`
 local t = redis.call('TIME')
 return {redis.call('GET', KEYS[1]) or '', redis.call('PTTL', KEYS[1]), t[1] * 1000 + math.floor(t[2] / 1000)}
 `)
 
-// found is what stands in Redis.
+// found is a value that was read from Redis.
 type found struct {
-	value string // empty: nothing
+	value string // "": there is no value
 	left  time.Duration
 	at    time.Time // on the clock of Redis
 }
@@ -140,14 +141,14 @@ func (k *Keys) read(ctx context.Context, name string) (found, error) {
 	return found{}, fmt.Errorf("redis answered %v", answer)
 }
 
-// write writes a copy that lives until the given time of Redis, unless something stands there. When it fails, the
+// write writes a copy that lives until the given time of Redis, unless Redis has a value already. If write fails, the
 // next look-up asks the store below again.
 func (k *Keys) write(ctx context.Context, r auth.Record, h auth.Hash, until time.Time) {
 	b, err := json.Marshal(copied{ID: r.ID, Scopes: r.Scopes, Rate: r.Rate, Foreign: r.Foreign, ExpiresAt: r.ExpiresAt})
 	if err == nil {
 		err = k.redis.Do(ctx, "SET", name(r.ProjectID, h), b, "NX", "PXAT", until.UnixMilli()).Err()
 	}
-	if err != nil && !errors.Is(err, redis.Nil) { // Nil: something stands there
+	if err != nil && !errors.Is(err, redis.Nil) { // Nil: Redis has a value already
 		k.o.Count(ctx, "error")
 	}
 }
@@ -161,7 +162,7 @@ func NewAnnouncer(client redis.UniversalClient) *Announcer { return &Announcer{c
 // Changed replaces the copy of a stored key by a marker, and broadcasts the change. It tries for about a second.
 func (a *Announcer) Changed(ctx context.Context, projectID string, h auth.Hash) error {
 	return a.retry(ctx, func() error {
-		// The marker first: a process that hears of the change asks at once.
+		// Write the marker first: a process that receives the change looks the key up at once.
 		return errors.Join(
 			a.redis.Set(ctx, name(projectID, h), marker, markerTime).Err(),
 			a.redis.Publish(ctx, channel, payload(projectID, h)).Err(),
@@ -169,7 +170,7 @@ func (a *Announcer) Changed(ctx context.Context, projectID string, h auth.Hash) 
 	})
 }
 
-// Minted broadcasts that a key is new: processes forget that it was unknown. It tries for about a second.
+// Minted broadcasts that a key is new, so that processes forget that it was unknown. It tries for about a second.
 func (a *Announcer) Minted(ctx context.Context, projectID string, h auth.Hash) error {
 	return a.retry(ctx, func() error { return a.redis.Publish(ctx, channel, payload(projectID, h)).Err() })
 }

@@ -25,7 +25,7 @@ func TestCopyIsShared(t *testing.T) {
 	if asked {
 		t.Fatal("the store was asked though there is a copy")
 	}
-	// The reader counts from the same reading of Postgres, or from a moment before.
+	// The reader's TTL counts from the same reading of Postgres, or from just before it.
 	if d := first.ReadAt.Sub(second.ReadAt); d < 0 || d > 100*time.Millisecond {
 		t.Errorf("the copy says that it was read %v before it was", d)
 	}
@@ -68,7 +68,7 @@ func TestUnfitForACopy(t *testing.T) {
 	}
 }
 
-// What is no copy is not used: the store below is asked, and its fault is not a wrong key.
+// A value that is no copy is not used: the store below is asked, and its fault is not reported as a wrong key.
 func TestWhatIsNoCopy(t *testing.T) {
 	for _, value := range []string{"garbage", `{"id":`, "changed"} {
 		b := setup(t)
@@ -85,7 +85,7 @@ func TestWhatIsNoCopy(t *testing.T) {
 	}
 }
 
-// A process that read the store before the change cannot put its copy back.
+// A process that read the store before the change cannot write its old copy again.
 func TestChangeDuringAReadStays(t *testing.T) {
 	b := setup(t)
 	revoked := *b.below.record.Load()
@@ -109,8 +109,8 @@ func TestChangeDuringAReadStays(t *testing.T) {
 	}
 }
 
-// Many processes read and write copies while the key is revoked: once the revocation is announced, no copy from
-// before it is in Redis again.
+// Many processes read and write copies while the key is revoked. Once the revocation is announced, Redis never holds
+// an older copy again.
 func TestLateWritersDoNotBringARevokedKeyBack(t *testing.T) {
 	b := setup(t)
 	valid := *b.below.record.Load()
@@ -130,7 +130,7 @@ func TestLateWritersDoNotBringARevokedKeyBack(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(rand.N(2 * time.Millisecond)) // some have read the record by then
+		time.Sleep(rand.N(2 * time.Millisecond)) // by then some have read the record
 		revoked.RevokedAt = time.Now()
 		b.below.record.Store(&revoked)
 		if err := b.Changed(t.Context(), "p", b.hash); err != nil {
@@ -147,7 +147,7 @@ func TestLateWritersDoNotBringARevokedKeyBack(t *testing.T) {
 	}
 }
 
-// A write that reaches Redis when the copy's time is over, as one that waited for a hanging server, leaves nothing.
+// A write that reaches Redis after the copy's time, for example because the server hung, leaves nothing.
 func TestALateWriteExpiresAtOnce(t *testing.T) {
 	b := setup(t)
 	b.below.during = func() { time.Sleep(ttl + 10*time.Millisecond) }
@@ -197,7 +197,7 @@ func TestFaultsOfRedisFallThrough(t *testing.T) {
 	}
 }
 
-// The names in Redis have the new prefix, and hold no key.
+// The names in Redis have the new prefix and contain no key.
 func TestNames(t *testing.T) {
 	b := setup(t)
 	b.lookup(t, b.Keys)

@@ -12,17 +12,17 @@ import (
 	"github.com/lectern-dev/lectern/shared/redisdb"
 )
 
-// Listener receives the changes of keys.
+// Listener receives changes of keys.
 type Listener interface {
 	// Changed reports that a key has changed.
 	Changed(projectID string, h auth.Hash)
 
-	// Subscribed reports that changes are received from now on (true), or that they are not (false). Either
-	// way, changes may have been missed until now.
+	// Subscribed reports whether changes are received from now on. In both cases, changes may have been missed
+	// before.
 	Subscribed(is bool)
 }
 
-// payload is the message for a key: its hash in hexadecimal, then the project.
+// payload returns the message for a key: its hash in hexadecimal, then the project.
 func payload(projectID string, h auth.Hash) string { return h.String() + projectID }
 
 func parsePayload(text string) (projectID string, h auth.Hash, ok bool) {

@@ -16,29 +16,29 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// ear is a Listener that keeps what it receives.
-type ear struct {
+// recorder is a Listener that keeps what it receives.
+type recorder struct {
 	mu         sync.Mutex
 	changes    []string
 	subscribed []bool
 }
 
-func (e *ear) Changed(projectID string, h auth.Hash) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.changes = append(e.changes, projectID+" "+h.String())
+func (r *recorder) Changed(projectID string, h auth.Hash) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changes = append(r.changes, projectID+" "+h.String())
 }
 
-func (e *ear) Subscribed(is bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.subscribed = append(e.subscribed, is)
+func (r *recorder) Subscribed(is bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.subscribed = append(r.subscribed, is)
 }
 
-func (e *ear) heard() (changes []string, subscribed []bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return slices.Clone(e.changes), slices.Clone(e.subscribed)
+func (r *recorder) heard() (changes []string, subscribed []bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.changes), slices.Clone(r.subscribed)
 }
 
 func TestListen(t *testing.T) {
@@ -57,7 +57,7 @@ func TestListen(t *testing.T) {
 			}
 			defer client.Close()
 			var (
-				e    ear
+				e    recorder
 				logs logtest.Buffer
 				wg   sync.WaitGroup
 			)

@@ -1,12 +1,11 @@
-// Command configdoc keeps the tables of variables in Markdown files equal to the structs that services
-// read them into. It fills what stands between two marks, of which the first names a folder and the
-// struct's type in its package:
+// Command configdoc keeps the tables of variables in Markdown files equal to the structs that services load them
+// into. It writes a table between two marks. The first mark names a folder and the type of the struct in its package:
 //
 //	<!-- configdoc services/entries/app Config -->
 //	<!-- configdoc end -->
 //
-// Folders are relative to the working folder. With -check it changes nothing, and fails when a file
-// differs from what it would write.
+// Folders are relative to the working folder. With -check it changes nothing, and fails if a file differs from what
+// it would write.
 package main
 
 import (
@@ -92,7 +91,7 @@ func fill(ctx context.Context, text string) (string, error) {
 	return out.String(), nil
 }
 
-// table writes variables as a Markdown table.
+// table returns the variables as a Markdown table.
 func table(variables []variable) string {
 	var b strings.Builder
 	b.WriteString("\n| Variable | Meaning | Default |\n|---|---|---|\n")

@@ -39,8 +39,8 @@ type Pool struct {
 }
 `
 
-// folderWith makes a package's folder within this module, so that its imports are found, under a name that
-// ./... passes over.
+// folderWith creates a package's folder within this module, so that its imports are found. The folder's name is one
+// that ./... ignores.
 func folderWith(t *testing.T, source string) string {
 	t.Helper()
 	folder, err := os.MkdirTemp(".", "_folder")

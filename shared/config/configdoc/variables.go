@@ -20,7 +20,7 @@ type variable struct {
 	byDefault string // as Markdown
 }
 
-// variablesOf returns the variables of a struct type and of the structs within it, in their order.
+// variablesOf returns the variables of a struct type and of the structs within it, in order.
 func variablesOf(ctx context.Context, folder, typeName string) ([]variable, error) {
 	var r reader
 	if err := r.read(ctx, folder, typeName); err != nil {
@@ -180,7 +180,7 @@ func importOf(file *ast.File, name string) string {
 	return ""
 }
 
-// folderOf asks the go command where a package lies, as seen from folder.
+// folderOf asks the go command for the folder of a package, from folder.
 func folderOf(ctx context.Context, folder, path string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", path)
 	cmd.Dir = folder

@@ -1,7 +1,7 @@
-// Package authtest gives tests a key database of their own, and keys in it. It needs what pgtest needs,
-// a TestMain that calls pgtest.Main among it.
+// Package authtest gives tests a key database of their own, and keys in it. It has the requirements of pgtest, such
+// as a TestMain that calls pgtest.Main.
 //
-// Production code does not import it; the linter sees to that.
+// Production code does not import it; the linter checks this.
 package authtest
 
 import (
@@ -20,21 +20,21 @@ import (
 type Keys struct {
 	*keyring.Admin
 
-	// Config is what a service that verifies these keys is given: all roles, and the Redis that New
-	// was given. Rates are as by default. It may be changed before use.
+	// Config is the configuration of a service that verifies these keys: all roles, and the Redis that New was given.
+	// Rates have their defaults. A test may change it before use.
 	Config auth.Config
 
 	t testing.TB
 }
 
-// New returns a key database of t's own on the test binary's Postgres. Changes are announced through
-// the Redis at redisURL; empty: there is none. All of it goes when t ends.
+// New returns a key database of t's own on the test binary's Postgres. Changes are announced through the Redis at
+// redisURL, unless it is empty. The database is removed when t ends.
 func New(t testing.TB, redisURL config.Secret) *Keys {
 	t.Helper()
 	return On(t, pgtest.Database(t, pgkeys.Schema()), redisURL)
 }
 
-// On does as [New] with a database that has [pgkeys.Schema], such as one on a server of t's own.
+// On is like [New] with a database that has [pgkeys.Schema], such as one on a server of t's own.
 func On(t testing.TB, db pgtest.DB, redisURL config.Secret) *Keys {
 	t.Helper()
 	environ := map[string]string{
@@ -62,15 +62,15 @@ func On(t testing.TB, db pgtest.DB, redisURL config.Secret) *Keys {
 	return k
 }
 
-// Key mints a key for the project with the scopes, or the default ones when none are named, and
-// returns its text.
+// Key mints a key for the project with the scopes, or with the default ones if none are given. It returns the key's
+// text.
 func (k *Keys) Key(projectID string, scopes ...auth.Scope) string {
 	k.t.Helper()
 	key, _ := k.Minted(pgkeys.MintOptions{ProjectID: projectID, Scopes: auth.ScopesOf(scopes...)})
 	return key
 }
 
-// Minted mints a key as o says, and returns its text and its record.
+// Minted mints a key with the given options, and returns its text and its record.
 func (k *Keys) Minted(o pgkeys.MintOptions) (string, auth.Record) {
 	k.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -82,7 +82,7 @@ func (k *Keys) Minted(o pgkeys.MintOptions) (string, auth.Record) {
 	return key.Reveal(), r
 }
 
-// Keyring opens what a service verifies these keys with, by Config, and closes it when t ends.
+// Keyring opens a Keyring that verifies these keys, by Config, and closes it when t ends.
 func (k *Keys) Keyring(o keyring.Options) *keyring.Keyring {
 	k.t.Helper()
 	ring, err := keyring.Open(k.t.Context(), k.Config, o)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// malformedSizes are chunk sizes that RFC 9112, section 7.1, does not allow. A lenient reader could take each
-// for the end of the body, and the bytes after it for a request.
+// malformedSizes are chunk sizes that RFC 9112, section 7.1, does not allow. A lenient reader could treat each as the
+// end of the body, and the bytes after it as a request.
 var malformedSizes = []struct{ name, size string }{
 	{"sign", "+0"},
 	{"prefix", "0x0"},
@@ -20,9 +20,9 @@ var malformedSizes = []struct{ name, size string }{
 	{"line too long", "0;" + strings.Repeat("x", 8<<10)},
 }
 
-// MalformedChunks sends requests with malformed chunked bodies to the server at addr, each on a connection of
-// its own with a second request, GET /smuggled, after the body. It fails t if a connection brings more than one
-// answer, or if the server keeps it open.
+// MalformedChunks sends requests with malformed chunked bodies to the server at addr. Each has a connection of its
+// own, with a second request, GET /smuggled, after the body. It fails t if a connection returns more than one answer,
+// or if the server keeps it open.
 //
 // The head is a request line and headers, without Transfer-Encoding and without the blank line at the end.
 func MalformedChunks(t *testing.T, addr string, head string) {

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// echo answers each line with itself.
+// echo returns the address of a server that answers each line with itself.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -87,7 +87,7 @@ func TestProxy(t *testing.T) {
 	if got, err := say(5 * time.Second); err == nil {
 		t.Errorf("refused: %q", got)
 	}
-	// The end may come before the dialling is over, or behind it.
+	// The connection may end before Dial returns, or after it.
 	if c, err := net.Dial("tcp", p.Addr()); err == nil {
 		defer c.Close()
 		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
@@ -97,7 +97,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// A load that sees nothing wrong where something is would make every test that uses it worthless.
+// If Load missed a wrong answer, every test that uses it would be worthless.
 func TestLoadSeesWhatIsWrong(t *testing.T) {
 	const body = `[{"entry_id":"en_1"},{"entry_id":"en_2"}]`
 	good := func(w http.ResponseWriter) { _, _ = io.WriteString(w, body) }
@@ -163,7 +163,7 @@ func TestLoadSeesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestLoadOfBodies: a load may send a body, and reports are told together.
+// TestLoadOfBodies: a load may send a body, and reports can be merged.
 func TestLoadOfBodies(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -182,7 +182,7 @@ func TestLoadOfBodies(t *testing.T) {
 	}
 }
 
-// net/http closes a connection after a malformed body, whether the handler reads the body or not.
+// net/http closes a connection after a malformed body, even if the handler does not read the body.
 func TestMalformedChunks(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/read" {

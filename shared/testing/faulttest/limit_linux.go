@@ -8,8 +8,7 @@ import (
 	"unsafe"
 )
 
-// LimitFiles lets the process pid open no more than n files from now on (prlimit(2)). It gives back what
-// undoes it.
+// LimitFiles allows the process pid at most n open files from now on (prlimit(2)). undo restores the old limit.
 func LimitFiles(t testing.TB, pid int, n uint64) (undo func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -17,7 +16,7 @@ func LimitFiles(t testing.TB, pid int, n uint64) (undo func()) {
 	if errno := prlimit(pid, nil, &before); errno != 0 {
 		t.Fatalf("faulttest: prlimit: %v", errno)
 	}
-	now.Max = before.Max // lowering that would be for good
+	now.Max = before.Max // lowering this could not be undone
 	if errno := prlimit(pid, &now, nil); errno != 0 {
 		t.Fatalf("faulttest: prlimit: %v", errno)
 	}
@@ -44,15 +43,15 @@ func OpenFiles(t testing.TB, pid int) int {
 	return len(open)
 }
 
-// SmallDisk mounts a file system of so many bytes on an empty folder that any user may enter, and gives it
-// back with what makes it larger. t is skipped where we may not mount.
+// SmallDisk mounts a file system of that many bytes on an empty folder that any user may enter. It returns the folder
+// and a function that makes the file system larger. It skips t if this process may not mount.
 func SmallDisk(t testing.TB, bytes int64) (dir string, grow func(bytes int64)) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "faulttest-")
 	if err != nil {
 		t.Fatalf("faulttest: %v", err)
 	}
-	t.Cleanup(func() { _ = os.Remove(dir) }) // empty: what was in it was on the disk
+	t.Cleanup(func() { _ = os.Remove(dir) }) // empty: its content was on the mounted disk
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755,size="+strconv.FormatInt(bytes, 10)); err != nil {
 		t.Skipf("faulttest: a small disk needs the right to mount: %v", err)
 	}

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// Load asks a service for the same things over and over, from several clients, and checks every answer
-// against what the service answered when all was well.
+// Load sends the same requests to a service again and again, from several clients. It checks every answer against the
+// one that the service gave without a fault.
 //
-// An answer is good when it is 200 with that very body; refused when it is 503 or 429 in the API's error
-// shape with Retry-After, and names no address; broken when the connection ended, or none was to be had, before the answer was
-// whole. All else is wrong: another status, another body, half a body that looked whole.
+// An answer is good if it is 200 with exactly that body. It is refused if it is 503 or 429 in the API's error format
+// with Retry-After, and names no address. It is broken if there was no connection, or the connection ended before the
+// answer was complete. Any other answer is wrong: another status, another body, half a body that looked complete.
 type Load struct {
 	t      testing.TB
 	url    string
@@ -33,32 +33,34 @@ type Load struct {
 
 	mu     sync.Mutex
 	report Report
-	last   time.Time // when the last good answer came
+	last   time.Time // when the last good answer arrived
 	marks  int       // good answers since the last Mark
 }
 
-// LoadOptions say what is asked.
+// LoadOptions configures a Load.
 type LoadOptions struct {
 	Key     string
 	Paths   []string
 	Method  string        // GET when empty
 	Body    string        // of each request; JSON
 	Clients int           // at once; 4 when 0
-	Pause   time.Duration // of each client between answers; 2 ms when 0, none when negative
-	Timeout time.Duration // of a client; one that runs out is wrong, as every wait is to be bounded. 20 s when 0
+	Pause   time.Duration // between a client's answers; 2 ms when 0, none when negative
+
+	// Timeout is the time-out of a client, 20 s when 0. A time-out is a wrong answer.
+	Timeout time.Duration
 }
 
-// Report is what the clients saw.
+// Report is the summary of what the clients saw.
 type Report struct {
 	Good, Refused, Broken int
 	Statuses              map[int]int
-	Wrong                 []string        // the first of them, in words
+	Wrong                 []string        // the first of them, as text
 	Gap                   time.Duration   // the longest time without a good answer
 	Latencies             []time.Duration // of good answers, ascending
-	Refusals              []time.Duration // how long refusals took, ascending
+	Refusals              []time.Duration // the durations of refusals, ascending
 }
 
-// Quantile gives a quantile of durations in ascending order, 0 of none.
+// Quantile returns a quantile of durations in ascending order, or 0 if there are none.
 func Quantile(ascending []time.Duration, q float64) time.Duration {
 	if len(ascending) == 0 {
 		return 0
@@ -66,17 +68,17 @@ func Quantile(ascending []time.Duration, q float64) time.Duration {
 	return ascending[min(int(q*float64(len(ascending))), len(ascending)-1)]
 }
 
-// String gives the report in one line.
+// String returns the report in one line.
 func (r Report) String() string {
 	return fmt.Sprintf("%d good (p50 %v, p99 %v, max %v), %d refused (max %v), %d broken, statuses %v, longest gap %v",
 		r.Good, Quantile(r.Latencies, 0.5), Quantile(r.Latencies, 0.99), Quantile(r.Latencies, 1),
 		r.Refused, Quantile(r.Refusals, 1), r.Broken, r.Statuses, r.Gap)
 }
 
-// loopback is where all servers of tests are, which no client is to learn of.
+// loopback is the address of all servers of tests. No answer may contain it.
 const loopback = "127.0.0.1"
 
-// Start asks each path once, which must succeed, and then all of them until [Load.Stop].
+// Start requests each path once, which must succeed, and then all of them until [Load.Stop].
 func Start(t testing.TB, url string, o LoadOptions) *Load {
 	t.Helper()
 	if o.Method == "" {
@@ -113,7 +115,7 @@ func Start(t testing.TB, url string, o LoadOptions) *Load {
 	return l
 }
 
-// Stop ends the load, when the requests under way are answered, and says what was seen.
+// Stop ends the load when the requests in flight are answered, and returns the report.
 func (l *Load) Stop() Report {
 	l.cancel()
 	l.running.Wait()
@@ -125,7 +127,7 @@ func (l *Load) Stop() Report {
 	return l.report
 }
 
-// Await waits until n further answers were good, in a row over all clients, and tells how long that took.
+// Await waits until the next n answers of all clients in a row were good, and returns how long that took.
 func (l *Load) Await(n int, bound time.Duration) time.Duration {
 	l.t.Helper()
 	l.mu.Lock()
@@ -147,7 +149,7 @@ func (l *Load) Await(n int, bound time.Duration) time.Duration {
 	}
 }
 
-// Seen gives the counts so far.
+// Seen returns the counts so far.
 func (l *Load) Seen() (good, refused, broken int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +171,7 @@ func (l *Load) run(ctx context.Context, first int) {
 	}
 }
 
-// ask sends one request, which the end of the load does not cut short.
+// ask sends one request. The end of the load does not cancel it.
 func (l *Load) ask(path string) {
 	begin := time.Now()
 	status, header, body, err := l.get(context.Background(), path)
@@ -244,7 +246,7 @@ func (l *Load) get(ctx context.Context, path string) (status int, header http.He
 	return resp.StatusCode, resp.Header, body, err
 }
 
-// Merge gives one report of several loads that ran at the same time. Its gap is the longest of any.
+// Merge returns one report of several loads that ran at the same time. Its gap is the longest of all.
 func Merge(reports ...Report) Report {
 	all := Report{Statuses: map[int]int{}}
 	for _, r := range reports {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Proxy passes TCP connections on to a server, well or badly. Its methods may be called from several
-// goroutines, and each takes effect on the connections that there are and on those to come.
+// Proxy forwards TCP connections to a server, with faults that a test sets. It is safe for concurrent use. Each
+// method takes effect on open connections and on later ones.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -19,16 +19,16 @@ type Proxy struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed when the mode changes
 	delay   time.Duration // of each piece that passes, each way
-	silent  bool          // nothing passes, and nobody is told
-	refuses bool          // who connects is reset
+	silent  bool          // nothing is forwarded
+	refuses bool          // new connections are reset
 	budget  int64         // bytes from the server until a connection is reset; -1: any number
-	cuts    int           // connections that were reset for it
-	fatal   []byte        // what makes the proxy refuse when a client says it; empty: nothing
+	cuts    int           // connections that were reset because of budget
+	fatal   []byte        // the text of RefuseAt
 	conns   map[*net.TCPConn]struct{}
 	closed  bool
 }
 
-// NewProxy passes on connections to target, host and port, until t ends.
+// NewProxy returns a Proxy to target, host and port, until t ends.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -41,19 +41,19 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Addr is where the proxy listens, host and port.
+// Addr returns the proxy's address, host and port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Heal passes everything on as it comes.
+// Heal removes all faults.
 func (p *Proxy) Heal() {
 	p.change(func() { p.delay, p.silent, p.refuses, p.budget, p.fatal = 0, false, false, -1, nil })
 }
 
-// Slow delays each piece by d, each way. Pieces that come meanwhile are not delayed further, as on a long
-// line.
+// Slow delays each piece by d, in each direction. Pieces that arrive during a delay are not delayed longer, as on a
+// long line.
 func (p *Proxy) Slow(d time.Duration) { p.change(func() { p.delay = d }) }
 
-// Silence keeps connections open and passes nothing, as a network that drops packets does: half-open.
+// Silence keeps connections open and forwards nothing, like a network that drops packets: half-open connections.
 func (p *Proxy) Silence() { p.change(func() { p.silent = true }) }
 
 // Refuse resets all connections, and each new one.
@@ -62,7 +62,7 @@ func (p *Proxy) Refuse() {
 	p.Reset()
 }
 
-// Reset resets the connections that there are.
+// Reset resets the open connections.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,29 +72,29 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// CutAfter resets the connection on which the n-th byte from the server passes, counted over all
-// connections from now on, and then passes everything on again.
+// CutAfter resets the connection that forwards the n-th byte from the server. It counts from now on, over all
+// connections. Then the proxy forwards everything again.
 func (p *Proxy) CutAfter(n int64) { p.change(func() { p.budget = n }) }
 
-// RefuseAt has the server gone, as [Proxy.Refuse] does, when a client says text, before it gets there. Text
-// that comes in two pieces is not seen.
+// RefuseAt makes the proxy refuse, like [Proxy.Refuse], when a client sends text, before the server gets it. It does
+// not find text that arrives in two pieces.
 func (p *Proxy) RefuseAt(text string) { p.change(func() { p.fatal = []byte(text) }) }
 
-// Refuses reports whether who connects is reset.
+// Refuses reports whether new connections are reset.
 func (p *Proxy) Refuses() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.refuses
 }
 
-// Cuts tells how many connections [Proxy.CutAfter] has reset.
+// Cuts returns how many connections [Proxy.CutAfter] has reset.
 func (p *Proxy) Cuts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cuts
 }
 
-// Open tells how many clients are connected.
+// Open returns how many clients are connected.
 func (p *Proxy) Open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,12 +138,12 @@ func (p *Proxy) accept() {
 	}
 }
 
-// serve connects a client through.
+// serve connects a client with the server.
 func (p *Proxy) serve(client *net.TCPConn) {
 	defer client.Close()
 	s, err := net.DialTimeout("tcp", p.target, 5*time.Second)
 	if err != nil {
-		_ = client.SetLinger(0) // the server is down: so are we
+		_ = client.SetLinger(0) // the server is down, so the proxy is too
 		return
 	}
 	server := s.(*net.TCPConn)
@@ -178,15 +178,15 @@ func (p *Proxy) forget(conns ...*net.TCPConn) {
 	}
 }
 
-// piece is what was read, and when it may go on.
+// piece is a piece that was read, with the time when it may be forwarded.
 type piece struct {
 	bytes []byte
 	due   time.Time
 }
 
-// pass moves bytes from one connection to the other until one of them ends.
+// pass forwards bytes from one connection to the other until one of them ends.
 func (p *Proxy) pass(to, from *net.TCPConn, fromServer bool) {
-	queue := make(chan piece, 1024) // a line holds what is on its way
+	queue := make(chan piece, 1024) // a line holds the bytes in transit
 	var writing sync.WaitGroup
 	writing.Go(func() {
 		defer func() {
@@ -199,7 +199,7 @@ func (p *Proxy) pass(to, from *net.TCPConn, fromServer bool) {
 				return
 			}
 		}
-		_ = to.CloseWrite() // an end passes too
+		_ = to.CloseWrite() // also forward the end
 	})
 	for {
 		b := make([]byte, 32<<10)
@@ -218,7 +218,7 @@ func (p *Proxy) pass(to, from *net.TCPConn, fromServer bool) {
 	writing.Wait()
 }
 
-// deliver writes one piece when it may, and reports whether more can follow.
+// deliver writes one piece when it is due, and reports whether more can follow.
 func (p *Proxy) deliver(to, from *net.TCPConn, next piece, fromServer bool) bool {
 	for {
 		p.mu.Lock()
@@ -264,7 +264,7 @@ func (p *Proxy) deliver(to, from *net.TCPConn, next piece, fromServer bool) bool
 	return err == nil && !cut && !errors.Is(err, net.ErrClosed)
 }
 
-// dies reports whether a client says what makes the proxy refuse.
+// dies reports whether a client has sent the text of RefuseAt.
 func (p *Proxy) dies(said []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Raw is a connection on which a test says whatever it likes, be it HTTP or not.
+// Raw is a connection on which a test sends any bytes, even if they are not HTTP.
 type Raw struct {
 	*net.TCPConn
 	t      testing.TB
@@ -27,14 +27,14 @@ func Dial(t testing.TB, url string) *Raw {
 		t.Fatalf("faulttest: %v", err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second)) // a closed connection says so when it is used
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second)) // a closed connection reports it when it is used
 	return &Raw{TCPConn: c.(*net.TCPConn), t: t, reader: bufio.NewReader(c)}
 }
 
-// Say sends text as it is. That the server has hung up meanwhile is seen by who reads the answer.
+// Say sends text as it is. If the server has closed the connection, the read of the answer shows it.
 func (r *Raw) Say(text string) { _, _ = io.WriteString(r.TCPConn, text) }
 
-// Answer reads one answer with its body. An error says that there was none, or none that was whole.
+// Answer reads one answer with its body. An error means that there was none, or that it was incomplete.
 func (r *Raw) Answer(method string) (status int, header http.Header, body string, err error) {
 	resp, err := http.ReadResponse(r.reader, &http.Request{Method: method})
 	if err != nil {
@@ -45,7 +45,7 @@ func (r *Raw) Answer(method string) (status int, header http.Header, body string
 	return resp.StatusCode, resp.Header, string(b), err
 }
 
-// Ended reports whether the server has ended the connection, with nothing more to say. It waits for it.
+// Ended waits for the end of the connection, and reports whether the server ended it without sending more.
 func (r *Raw) Ended() bool {
 	_, err := r.reader.ReadByte()
 	if err == nil {

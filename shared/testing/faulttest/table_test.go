@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Every fault in the operators' table names a test that there is.
+// Every fault in the operators' table names an existing test.
 func TestFaultTableNamesTests(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	doc, err := os.ReadFile(filepath.Join(root, "docs", "operating.md"))

@@ -1,3 +1,3 @@
-// Package fences holds no code: its test holds the whole workspace to who may import whom, as no one
-// module's compiler can.
+// Package fences has no code. Its test checks which packages of the whole workspace import which. No single module's
+// compiler can check that.
 package fences

@@ -9,14 +9,14 @@ import (
 // prefix begins the import path of every package of the project.
 const prefix = "github.com/lectern-dev/lectern/"
 
-// pkg is one package of the project, with what its code imports; its tests may import what they need.
+// pkg is one package of the project, with the imports of its code. Tests may import any package.
 type pkg struct {
 	path    string   // without prefix
 	imports []string // direct, in full
 	deps    []string // direct and indirect, in full
 }
 
-// violations says which of the packages break which rule, one line each.
+// violations returns which packages break which rules, one line each.
 func violations(all []pkg) []string {
 	var found []string
 	http := httpPackages(all)
@@ -70,7 +70,7 @@ func importRules(path, imported string) []string {
 	return broken
 }
 
-// dependencyRules returns the rules that path breaks by dep being linked into it.
+// dependencyRules returns the rules that path breaks because dep is linked into it.
 func dependencyRules(path, dep string) []string {
 	var broken []string
 	own, ours := strings.CutPrefix(dep, prefix)
@@ -89,12 +89,12 @@ func dependencyRules(path, dep string) []string {
 	return broken
 }
 
-// serviceOf returns the service that a package belongs to, or nothing.
+// serviceOf returns the service that a package belongs to, or "".
 func serviceOf(path string) string {
 	if rest, ok := strings.CutPrefix(path, "services/"); ok {
 		name, below, _ := strings.Cut(rest, "/")
 		if name == "region" && below == "client" {
-			return "" // made for callers
+			return "" // clients of the service may import it
 		}
 		return name
 	}
@@ -111,7 +111,7 @@ const (
 	cmd
 )
 
-// layerOf returns where in a service a package stands.
+// layerOf returns the layer of a package within its service.
 func layerOf(path string) layer {
 	service := serviceOf(path)
 	if service == "" {
@@ -131,7 +131,7 @@ func layerOf(path string) layer {
 	return outside
 }
 
-// mayImport reports whether one package of a service may import another of the same.
+// mayImport reports whether one package of a service may import another one of it.
 func mayImport(path, imported string) bool {
 	from, to := layerOf(path), layerOf(imported)
 	switch {
@@ -167,13 +167,13 @@ func isStore(path string) bool {
 
 func isNounOrStore(path string) bool { return layerOf(path) == noun || isStore(path) }
 
-// isHTTP reports whether a package that is not ours speaks HTTP.
+// isHTTP reports whether a package outside of the project implements HTTP.
 func isHTTP(imported string) bool {
 	return imported == "net/http" || strings.HasPrefix(imported, "net/http/") || imported == "github.com/gorilla/mux"
 }
 
-// httpPackages returns our packages that import a package for HTTP themselves. Drivers and telemetry of others
-// link net/http too, and do not count.
+// httpPackages returns our packages that import a package for HTTP themselves. Drivers and telemetry of others also
+// link net/http, which does not count.
 func httpPackages(all []pkg) map[string]bool {
 	found := map[string]bool{}
 	for _, p := range all {
@@ -186,7 +186,7 @@ func isKubernetes(path string) bool {
 	return strings.HasPrefix(path, "k8s.io/") || strings.HasPrefix(path, "sigs.k8s.io/")
 }
 
-// isKubernetesAPI reports whether a package is the types of the custom resources, which any program may use.
+// isKubernetesAPI reports whether a package contains the types of the custom resources, which any program may use.
 func isKubernetesAPI(path string) bool {
 	rest, ok := strings.CutPrefix(path, "k8s/api/")
 	return ok && !strings.Contains(rest, "/")

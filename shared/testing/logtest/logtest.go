@@ -1,6 +1,6 @@
-// Package logtest holds what tests read logs from.
+// Package logtest has a buffer from which tests read logs.
 //
-// Production code does not import it; the linter sees to that.
+// Production code does not import it; the linter checks this.
 package logtest
 
 import (
@@ -8,13 +8,14 @@ import (
 	"sync"
 )
 
-// Buffer holds what is written to it, by any number of goroutines, while it is read. Its zero value is empty.
+// Buffer collects what any number of goroutines write to it, and can be read at the same time. Its zero value is
+// empty.
 type Buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-// Write adds p. It has no error.
+// Write adds p. It never fails.
 func (b *Buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -28,7 +29,7 @@ func (b *Buffer) String() string {
 	return b.b.String()
 }
 
-// Reset forgets what was written.
+// Reset removes what was written.
 func (b *Buffer) Reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

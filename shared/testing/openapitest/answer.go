@@ -20,21 +20,21 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// Answer is what a service answered on a public path.
+// Answer is the answer of a service on a public path.
 type Answer struct {
 	Method string
-	Path   string // with its query, as it went over the wire
+	Path   string // with its query, as it was sent
 	Status int
 	Header http.Header
 	Body   []byte
-	Broken bool // the body did not come to its end
+	Broken bool // the body is incomplete
 }
 
-// largestBody is the longest body that is read: a longer one is a list of many records, of which
-// shorter ones are seen elsewhere.
+// largestBody is the longest body that is checked. A longer one is a list of many records; shorter lists are checked
+// elsewhere.
 const largestBody = 4 << 20
 
-// Faults says in what a differs from the description; nothing when it does not.
+// Faults returns the differences between a and the description.
 func (d *Document) Faults(a Answer) []string {
 	path, _, _ := strings.Cut(a.Path, "?")
 	route, known := routes.Find(path)
@@ -46,7 +46,7 @@ func (d *Document) Faults(a Answer) []string {
 	case !route.Allows(a.Method):
 		return d.refused(a, apierr.MethodNotAllowed)
 	case route.Methods == nil && a.Header.Get("X-Proxy-Worker-Success") == "true":
-		return nil // the target's answer, of which nothing is known
+		return nil // the target's answer, which the description does not cover
 	}
 	op := d.Operation(route, a.Method)
 	if op == nil {
@@ -59,12 +59,12 @@ func (d *Document) Faults(a Answer) []string {
 	return append(headerFaults(response.Value, a.Header), bodyFaults(response.Value, a)...)
 }
 
-// preflight reports whether a is CORS' answer to a question of a browser.
+// preflight reports whether a is the CORS answer to a browser's preflight request.
 func preflight(a Answer) bool {
 	return a.Method == http.MethodOptions && a.Status < 300 && a.Header.Get("Vary") != ""
 }
 
-// refused holds an answer to what is no operation against what is said of all such.
+// refused checks the answer to a request that is no operation against the description of all such answers.
 func (d *Document) refused(a Answer, code apierr.Code) []string {
 	response := d.Components.Responses["Refused"].Value
 	if a.Status != code.Status() {
@@ -81,7 +81,7 @@ func (d *Document) refused(a Answer, code apierr.Code) []string {
 	return faults
 }
 
-// ordinary are headers of HTTP itself, which any answer may have.
+// ordinary reports whether name is a header of HTTP itself, which any answer may have.
 func ordinary(name string) bool {
 	return strings.HasPrefix(name, "Access-Control-") || slices.Contains([]string{
 		"Cache-Control", "Connection", "Content-Encoding", "Content-Length", "Content-Security-Policy", "Content-Type", "Date",
@@ -118,7 +118,7 @@ func headerFaults(response *openapi3.Response, h http.Header) []string {
 	return faults
 }
 
-// headerValue reads a header's text as what its schema says it is.
+// headerValue converts a header's text to the type of its schema.
 func headerValue(s *openapi3.Schema, text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && s.Type.Is("integer") {
 		return float64(n)
@@ -149,7 +149,7 @@ func bodyFaults(response *openapi3.Response, a Answer) []string {
 	case "application/json":
 		return recordFaults("body", response.Content[name].Schema.Value, body)
 	case "application/x-ndjson":
-		// Each line is what the items of the same list in JSON are.
+		// Each line has the schema of the items of the same list in JSON.
 		item := response.Content["application/json"].Schema.Value.Items.Value
 		for i, line := range bytes.Split(bytes.TrimSuffix(body, []byte("\n")), []byte("\n")) {
 			if len(body) == 0 {
@@ -163,7 +163,7 @@ func bodyFaults(response *openapi3.Response, a Answer) []string {
 	return nil
 }
 
-// recordFaults holds JSON against a schema.
+// recordFaults checks JSON against a schema.
 func recordFaults(what string, s *openapi3.Schema, text []byte) []string {
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {
@@ -175,7 +175,7 @@ func recordFaults(what string, s *openapi3.Schema, text []byte) []string {
 	return nil
 }
 
-// reason says what is wrong without the whole schema and value.
+// reason returns the fault without the whole schema and value.
 func reason(err error) string {
 	if e, ok := errors.AsType[*openapi3.SchemaError](err); ok {
 		return fmt.Sprintf("at /%s: %s", strings.Join(e.JSONPointer(), "/"), e.Reason)

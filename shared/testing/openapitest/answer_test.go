@@ -26,7 +26,7 @@ func TestFaults(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		in   openapitest.Answer
-		want string // part of the fault; empty: none
+		want string // a part of the fault; empty: none
 	}{
 		{"a record", openapitest.Answer{"GET", one, 200, usual(), []byte(entry), false}, ""},
 		{"HEAD", openapitest.Answer{"HEAD", one, 200, usual(), nil, false}, ""},

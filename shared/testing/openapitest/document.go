@@ -1,7 +1,7 @@
-// Package openapitest holds the answers of running services against the published description: status,
-// headers and body of every one, and which parameters an operation takes.
+// Package openapitest compares the answers of running services with the published description. It checks the status,
+// headers and body of each answer, and the parameters of each operation.
 //
-// Production code does not import it; the linter sees to that.
+// Production code does not import it; the linter checks this.
 package openapitest
 
 import (
@@ -16,13 +16,12 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// Document is the description, read strictly: an object has no fields but those described, although a
-// client should not mind more.
+// Document is the description, read strictly: an object has only the described fields. (Clients should accept more.)
 type Document struct {
 	*openapi3.T
 }
 
-// Load reads the published description, once a process.
+// Load returns the published description. It reads it once a process.
 func Load() (*Document, error) { return load() }
 
 var load = sync.OnceValues(func() (*Document, error) {
@@ -39,8 +38,8 @@ var load = sync.OnceValues(func() (*Document, error) {
 	return &Document{d}, nil
 })
 
-// Operation returns the operation that a method of a route is described as. HEAD is GET's; a route of
-// any method is described by its GET where it has no other word on the method.
+// Operation returns the description of a method of a route. HEAD has the description of GET. A route that serves any
+// method is described by its GET, unless it describes the method.
 func (d *Document) Operation(r routes.Route, method string) *openapi3.Operation {
 	item := d.Paths.Value(r.Template)
 	if item == nil {
@@ -72,7 +71,7 @@ func (d *Document) Query(r routes.Route, method string) map[string]*openapi3.Par
 	return found
 }
 
-// ExamplePath gives a route's path with the described examples in the place of its variables.
+// ExamplePath returns a route's path, with the described examples for its variables.
 func (d *Document) ExamplePath(r routes.Route) string {
 	path := r.Template
 	if item := d.Paths.Value(r.Template); item != nil {

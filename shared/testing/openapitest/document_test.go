@@ -33,13 +33,13 @@ func TestDescriptionIsValid(t *testing.T) {
 	}
 }
 
-// Every route is described, with its own operation, and nothing else is.
+// Every route is described, with its own operation, and no other operation is described.
 func TestRoutesAreDescribed(t *testing.T) {
 	d := document(t)
 	want, got := map[string]string{}, map[string]string{}
 	for _, r := range routes.Public() {
 		for _, m := range r.Methods {
-			if m != http.MethodHead { // stands with GET, in words
+			if m != http.MethodHead { // described by the text of GET
 				want[m+" "+r.Template] = r.Operation
 			}
 		}
@@ -59,7 +59,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 	}
 }
 
-// What an operation asks its caller for is described as the table of routes says it.
+// The description says the same about each operation's keys as the table of routes.
 func TestSecurityIsDescribed(t *testing.T) {
 	d := document(t)
 	for _, r := range routes.Public() {
@@ -93,11 +93,11 @@ func TestSecurityIsDescribed(t *testing.T) {
 	}
 }
 
-// The codes of errors, their status and fields are those that services answer.
+// The described codes of errors, their statuses and fields are those that services answer.
 func TestErrorsAreDescribed(t *testing.T) {
 	d := document(t)
 	var want, got []string
-	internal := map[apierr.Code]bool{apierr.KeyNotFound: true} // answered under /internal alone, which is not published
+	internal := map[apierr.Code]bool{apierr.KeyNotFound: true} // only answered under /internal, which is not published
 	for _, c := range apierr.Codes() {
 		if !internal[c] {
 			want = append(want, string(c))
@@ -127,7 +127,7 @@ func TestErrorsAreDescribed(t *testing.T) {
 		}
 	}
 	for _, c := range apierr.Codes() {
-		if !described[c] && !internal[c] && c != apierr.MethodNotAllowed { // which no operation answers
+		if !described[c] && !internal[c] && c != apierr.MethodNotAllowed { // no operation answers it
 			t.Errorf("no operation is described to answer %s", c)
 		}
 	}
@@ -142,7 +142,7 @@ type describedCode struct {
 	fields []string
 }
 
-// codes gives the codes that the errors of a response may have.
+// codes returns the codes that the errors of a response may have.
 func codes(r *openapi3.Response) []describedCode {
 	content := r.Content["application/json"]
 	if content == nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// Ask sends a GET of a path to a running service, with a key that may read all of it.
+// Ask sends a GET of a path to a running service, with a key that may read everything in it.
 type Ask func(path string) Answer
 
-// ServiceFaults asks a running service which routes and query parameters it has, and says in what it
-// differs from the table of routes and the description: it serves its own routes and nobody else's,
-// knows the described parameters and no others, takes the described values and no others.
+// ServiceFaults finds out which routes and query parameters a running service has. It returns the differences from
+// the table of routes and the description. The service must serve its own routes and no others, know the described
+// parameters and no others, and accept the described values and no others.
 func (d *Document) ServiceFaults(service routes.Service, ask Ask) []string {
 	var faults []string
 	for _, r := range routes.Public() {
@@ -74,7 +74,7 @@ func (d *Document) parameterFaults(r routes.Route, path string, ask Ask) []strin
 	return faults
 }
 
-// valuesOf gives values that p is described to take. Cursors have to be given out first.
+// valuesOf returns described values of p. It returns no cursors: only the service can create them.
 func valuesOf(p *openapi3.Parameter) []string {
 	var values []string
 	add := func(v any) {
@@ -99,10 +99,10 @@ func valuesOf(p *openapi3.Parameter) []string {
 	return values
 }
 
-// outside gives values that s does not describe.
+// outside returns values that s does not describe.
 func outside(s *openapi3.Schema) []string {
 	values := []string{"", "no such value"}
-	if s.MaxLength != nil { // any text up to there
+	if s.MaxLength != nil { // any text up to that length is allowed
 		values = []string{"", strings.Repeat("x", int(*s.MaxLength)+1)}
 	}
 	if s.Min != nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/openapitest"
 )
 
-// A service whose routes or parameters are others than those described is found out.
+// ServiceFaults finds a service whose routes or parameters differ from the description.
 func TestServiceFaults(t *testing.T) {
 	d := document(t)
 	for _, tc := range []struct {
 		name  string
-		paths []string // instead of experiments' own, when set
+		paths []string // if set, they replace experiments' own
 		query func(q *httpapi.Query)
 		names []string
-		want  string // part of a fault; empty: there is none
+		want  string // a part of a fault; empty: there is none
 	}{
 		{name: "as described", names: []string{"status", "limit", "cursor"}, query: asDescribed},
 		{name: "a parameter too many", names: []string{"status", "limit", "cursor", "sort"}, query: asDescribed, want: `takes the parameters`},

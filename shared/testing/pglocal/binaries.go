@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// ErrNoBinaries is what [Start] and [Binaries] wrap when the machine has no Postgres server.
+// ErrNoBinaries is wrapped by the errors of [Start] and [Binaries] if the machine has no Postgres server.
 var ErrNoBinaries = errors.New("no Postgres server binaries found")
 
-// Binaries returns the folder that holds initdb and postgres: what the variable PG_BIN_DIR names,
-// else the highest version in Debian's layout, Homebrew's and Postgres.app's, else what pg_config
-// names, else PATH. A PG_BIN_DIR that does not hold them is an error, not a reason to look elsewhere.
+// Binaries returns the folder with initdb and postgres. It is the folder in the variable PG_BIN_DIR, or else the
+// highest version in the layouts of Debian, Homebrew and Postgres.app. Otherwise it is the folder that pg_config
+// names, or one in PATH. If PG_BIN_DIR is set but does not have the programs, that is an error.
 func Binaries() (string, error) {
 	return binaries(os.Getenv("PG_BIN_DIR"), []string{
 		"/usr/lib/postgresql/*/bin",
@@ -74,7 +74,7 @@ func holdsServer(dir string) bool {
 	return true
 }
 
-// numbers returns the decimal numbers in s, in order: what versions in paths are compared by.
+// numbers returns the decimal numbers in s, in order, to compare versions in paths.
 func numbers(s string) []int {
 	var all []int
 	for field := range strings.FieldsFuncSeq(s, func(r rune) bool { return r < '0' || r > '9' }) {

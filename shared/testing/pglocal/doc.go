@@ -1,10 +1,10 @@
-// Package pglocal owns a private Postgres server made from the machine's own binaries: for running
-// everything on one machine, and for tests. The server belongs to this process and to one folder; it
-// dies with its parent, also when that is killed, and opens again on the data that it left.
+// Package pglocal runs a private Postgres server with the machine's own binaries, for local runs and for tests. The
+// server belongs to this process and to one folder. It ends with its parent, even if that is killed. It opens again
+// on the data in the folder.
 //
-// It is reached through a Unix socket in a folder that only the server's user may enter, without a
-// password; over TCP, when asked for, only on loopback and with a password (SCRAM) that is kept in
-// the folder. Other users of the machine can therefore not read the data.
+// Clients reach it without a password through a Unix socket in a folder that only the server's user may enter. TCP is
+// optional. It is open only on loopback, with a password (SCRAM) that is stored in the folder. So other users of the
+// machine cannot read the data.
 //
-// It is no way to run Postgres in production: it tunes nothing, backs up nothing, upgrades nothing.
+// It is not for production: it does no tuning, backup or upgrade.
 package pglocal

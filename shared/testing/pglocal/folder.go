@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// folder is where one server lives.
+// folder is the folder of one server.
 //
 //	data/      what initdb made
 //	password   of the superuser, for TCP
@@ -34,13 +34,13 @@ const (
 func (f *folder) data() string     { return filepath.Join(f.root, "data") }
 func (f *folder) password() string { return filepath.Join(f.root, "password") }
 
-// name gives a name below /var/tmp or /tmp to what wished cannot hold.
+// name returns a name in /var/tmp or /tmp that replaces the path wished, if that cannot be used.
 func name(wished string) string {
 	sum := sha256.Sum256([]byte(wished))
 	return "lectern-pg-" + hex.EncodeToString(sum[:8])
 }
 
-// openFolder makes or opens the folder at wished and locks it for this process.
+// openFolder creates or opens the folder at wished and locks it for this process.
 func openFolder(wished string) (*folder, error) {
 	wished, err := filepath.Abs(wished)
 	if err != nil {
@@ -71,8 +71,8 @@ func openFolder(wished string) (*folder, error) {
 	return f, nil
 }
 
-// settle returns the real folder for wished: there if o can enter it, else below /var/tmp with a link
-// at wished.
+// settle returns the real folder for wished. That is wished itself if o can enter it. Otherwise it is a folder in
+// /var/tmp, with a link at wished.
 func settle(wished string, o owner) (string, error) {
 	other := filepath.Join(elsewhere, name(wished))
 	info, err := os.Lstat(wished)
@@ -86,7 +86,7 @@ func settle(wished string, o owner) (string, error) {
 			return "", err
 		}
 		if target == other {
-			// Made anew when a cleaner of temporary files took it.
+			// Create it again if a cleaner of temporary files has removed it.
 			return other, o.privateDir(other)
 		}
 		resolved, err := filepath.EvalSymlinks(wished)
@@ -104,14 +104,14 @@ func settle(wished string, o owner) (string, error) {
 	if err := o.privateDir(other); err != nil {
 		return "", err
 	}
-	// Only an empty folder goes: one with data in it was usable once, and is not thrown away.
+	// Remove only an empty folder: one with data was usable once, and must be kept.
 	if err := os.Remove(wished); err != nil {
 		return "", fmt.Errorf("the user with id %d cannot enter %s, and it is not empty: %w", o.uid, wished, err)
 	}
 	return other, os.Symlink(other, wished)
 }
 
-// acquire takes the folder for this process. The lock goes with the process, however it ends.
+// acquire locks the folder for this process. The lock ends with the process, even if that is killed.
 func (f *folder) acquire() error {
 	lock, err := os.OpenFile(filepath.Join(f.root, "lock"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -138,8 +138,8 @@ func (f *folder) release() {
 	}
 }
 
-// Remove deletes the folder of a stopped server with all its data, wherever [Start] had put it. One in
-// use is [ErrInUse]; one that is not there is no error.
+// Remove deletes the folder of a stopped server with all its data, even if [Start] put it elsewhere. The error is
+// [ErrInUse] if the folder is in use. A missing folder is no error.
 func Remove(dir string) error {
 	wished, err := filepath.Abs(dir)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 // owner is the user that the server runs as. Postgres refuses to run as root.
 type owner struct {
 	uid, gid uint32
-	switched bool // not the user that we are: its processes need a credential
+	switched bool // another user than this process's: its processes need a credential
 }
 
-// ownerOf decides whom the server of folder runs as: ourselves; when we are root, whoever owns an
-// existing folder, else the user postgres, else nobody.
+// ownerOf returns the user that the server of folder runs as. That is this process's own user, unless it is root.
+// Root uses the owner of an existing folder, else the user postgres, else nobody.
 func ownerOf(folder string) (owner, error) {
 	if uid := os.Geteuid(); uid != 0 {
 		return owner{uid: uint32(uid), gid: uint32(os.Getegid())}, nil
@@ -52,20 +52,20 @@ func (o owner) as(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: o.uid, Gid: o.gid}
 }
 
-// mayEnter reports whether o can work in dir, below whatever folders it stands.
+// mayEnter reports whether o can work in dir, with the permissions of all folders above it.
 func (o owner) mayEnter(dir string) bool {
 	if !o.switched {
 		return true
 	}
-	// Asked of the kernel rather than computed from modes: ACLs and mounts have a say too.
+	// Ask the kernel and do not compute it from modes: ACLs and mounts also matter.
 	cmd := exec.Command("/bin/sh", "-c", `cd -- "$1" && test -w . && test -x .`, "sh", dir)
 	cmd.Dir = "/"
 	o.as(cmd)
 	return cmd.Run() == nil
 }
 
-// privateDir makes dir, or checks that it is, a folder of o that nobody else may enter. Its parent may
-// be writable for all (with the sticky bit), so what stands there already is not trusted.
+// privateDir creates dir, or checks it, as a folder of o that no other user may enter. All users may be able to write
+// to its parent (with the sticky bit). So it does not trust an existing file or folder.
 func (o owner) privateDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
 		return err
@@ -79,7 +79,7 @@ func (o owner) privateDir(dir string) error {
 	case !ok || !info.IsDir():
 		return fmt.Errorf("%s is not a folder", dir)
 	case st.Uid == o.uid:
-	case st.Uid == 0 && o.switched: // ours, as we are root
+	case st.Uid == 0 && o.switched: // owned by root, which is this process's user
 		if err := os.Lchown(dir, int(o.uid), int(o.gid)); err != nil {
 			return err
 		}

@@ -22,25 +22,25 @@ func spawn(cmd *exec.Cmd) (*process, error) {
 	p := &process{done: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
-		// The kernel ties the child's death signal to the thread that forked, not to the process
-		// (PR_SET_PDEATHSIG): this thread must live as long as the child.
+		// The kernel ties the child's death signal (PR_SET_PDEATHSIG) to the thread that forked, not to the process.
+		// So this thread must live as long as the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		cmd.WaitDelay = time.Second // the log's pipe must not keep us when a child outlives its parent
+		cmd.WaitDelay = time.Second // a child that outlives its parent must not keep the log's pipe open
 		err := cmd.Start()
 		if err == nil {
 			p.pid = cmd.Process.Pid
 		}
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended is in its log
+			_ = cmd.Wait() // its log says how it ended
 			close(p.done)
 		}
 	}()
 	return p, <-started
 }
 
-// run runs cmd to its end, tied to this process as [spawn] ties a server.
+// run runs cmd to its end, tied to this process in the same way as a server of [spawn].
 func run(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -58,12 +58,12 @@ func (p *process) ended() bool {
 
 func (p *process) signal(sig syscall.Signal) {
 	if !p.ended() {
-		_ = syscall.Kill(p.pid, sig) // it may end in this moment
+		_ = syscall.Kill(p.pid, sig) // it may be ending just now
 	}
 }
 
-// signalAll signals the postmaster and its children: first itself when that stops it, so that it
-// starts no more of them meanwhile.
+// signalAll signals the postmaster and its children. If the signal stops the postmaster, it gets it first, so that it
+// starts no more children.
 func (p *process) signalAll(sig syscall.Signal) {
 	if p.ended() {
 		return
@@ -75,7 +75,7 @@ func (p *process) signalAll(sig syscall.Signal) {
 			}
 		}
 		if sig == syscall.SIGKILL {
-			// Once it is gone its children are somebody else's: hold it while they are counted.
+			// After its end its children would belong to another parent: pause it while they are counted.
 			_ = syscall.Kill(p.pid, syscall.SIGSTOP)
 			children()
 			_ = syscall.Kill(p.pid, sig)
@@ -91,7 +91,7 @@ func (p *process) signalAll(sig syscall.Signal) {
 	_ = syscall.Kill(p.pid, sig)
 }
 
-// kill ends the postmaster and all its children and waits until they are gone.
+// kill kills the postmaster and all its children and waits for their end.
 func (p *process) kill(f *folder) error {
 	p.signalAll(syscall.SIGKILL)
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
@@ -104,7 +104,7 @@ func (p *process) kill(f *folder) error {
 	return until(ctx, func() bool { return len(processesIn(f.data())) == 0 })
 }
 
-// tail passes on what is written and keeps the end of it.
+// tail passes output on and keeps the end of it.
 type tail struct {
 	next io.Writer // may be nil
 

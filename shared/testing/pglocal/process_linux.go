@@ -8,19 +8,20 @@ import (
 	"syscall"
 )
 
-// attributes makes a child that Ctrl-C in our terminal does not reach, as we stop it in our own time,
-// and that the kernel ends when we end. SIGQUIT is Postgres' immediate shutdown, children included.
+// attributes returns attributes of a child that Ctrl-C in the terminal does not reach, as this process stops it
+// itself. The kernel ends the child when this process ends. SIGQUIT is Postgres' immediate shutdown, which includes
+// its children.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGQUIT}
 }
 
-// worksIn reports whether the process works in dir, as all of a server's processes do in its data.
+// worksIn reports whether dir is the working folder of the process, as for all processes of a server in its data.
 func worksIn(pid int, dir string) bool {
 	cwd, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "cwd"))
 	return err == nil && cwd == dir
 }
 
-// processesIn returns the ids of all processes that work in dir.
+// processesIn returns the ids of all processes whose working folder is dir.
 func processesIn(dir string) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -51,7 +52,7 @@ func childrenOf(pid int) []int {
 		if err != nil {
 			continue
 		}
-		// The name, in parentheses, may hold anything (proc(5)); what follows it is regular.
+		// The name, in parentheses, may contain anything (proc(5)). The fields after it are regular.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) > 1 && string(fields[0]) != "Z" && string(fields[1]) == strconv.Itoa(pid) {
 			pids = append(pids, child)

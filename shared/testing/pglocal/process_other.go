@@ -11,10 +11,11 @@ import (
 	"syscall"
 )
 
-// attributes makes a child that Ctrl-C in our terminal does not reach. Only Linux can end it with us.
+// attributes returns attributes of a child that Ctrl-C in the terminal does not reach. Only Linux can end it with
+// this process.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// worksIn believes what postmaster.pid says: there is no portable way to ask for a working folder.
+// worksIn trusts postmaster.pid: there is no portable way to find a process's working folder.
 func worksIn(int, string) bool { return true }
 
 func processesIn(string) []int { return nil }

@@ -19,47 +19,47 @@ import (
 )
 
 const (
-	// Superuser is the role that initdb makes.
+	// Superuser is the role that initdb creates.
 	Superuser = "postgres"
 
-	// NoTCP is the value of Options.Port for a server that is reached by its socket alone.
+	// NoTCP is the value of Options.Port for a server with a socket only.
 	NoTCP = 0
-	// FreePort is the value of Options.Port for any port that is free.
+	// FreePort is the value of Options.Port for any free port.
 	FreePort = -1
 
-	socketName = ".s.PGSQL.65535" // the longest that it can be
+	socketName = ".s.PGSQL.65535" // the longest possible one
 
 	startTimeout = 60 * time.Second // recovery after a crash is part of a start
 	fastTimeout  = 15 * time.Second
 	killTimeout  = 10 * time.Second
 )
 
-// ErrInUse is what [Start] and [Remove] wrap when another process's server runs in the folder.
+// ErrInUse is wrapped by the errors of [Start] and [Remove] if a server of another process runs in the folder.
 var ErrInUse = errors.New("another Postgres server runs in this folder")
 
-// Options say where and how a server runs.
+// Options configures a server.
 type Options struct {
-	// Dir is the server's folder; made if missing, opened with its data if not. Where the user that
-	// the server runs as cannot enter the folders above it, it becomes a link to one under /var/tmp
-	// that is named by a hash of the path.
+	// Dir is the server's folder. It is created if missing, and opened with its data otherwise. It may be in folders
+	// that the server's user cannot enter. It then becomes a link to a folder in /var/tmp that is named by a hash of
+	// the path.
 	Dir string
 
-	// Port is the TCP port on 127.0.0.1: a number, NoTCP (the default) for the Unix socket alone, or
-	// FreePort for any that is free.
+	// Port is the TCP port on 127.0.0.1: a number, NoTCP (the default) for the Unix socket only, or FreePort for any
+	// free one.
 	Port int
 
-	// NoSync trades the data's safety in a crash of the machine for speed: for tests. A killed server
-	// still recovers.
+	// NoSync gives up the data's safety in a crash of the machine for speed, for tests. A killed server still
+	// recovers.
 	NoSync bool
 
-	// Settings are parameters of postgresql.conf; they win over what this package sets.
+	// Settings are parameters of postgresql.conf. They override those of this package.
 	Settings map[string]string
 
-	// Log receives what the server logs; nil drops it. The end of it is in the error of a failed start.
+	// Log receives the server's log; nil drops it. The error of a failed start contains its end.
 	Log io.Writer
 }
 
-// Server is a running Postgres. Its methods may be called from several goroutines.
+// Server is a running Postgres. It is safe for concurrent use.
 type Server struct {
 	options  Options
 	bin      string
@@ -68,19 +68,19 @@ type Server struct {
 	password string
 
 	mu   sync.Mutex
-	proc *process // nil when stopped or killed
+	proc *process // nil if stopped or killed
 }
 
-// Start runs a server and returns when it accepts connections. The server ends with this process; ctx
-// bounds the start only. On an error nothing is left running.
+// Start runs a server and returns when it accepts connections. The server ends with this process; ctx bounds only the
+// start. After an error, nothing is running.
 //
-// The error wraps [ErrNoBinaries] when there is nothing to run, [ErrInUse] when another process's
-// server has the folder.
+// The error wraps [ErrNoBinaries] if the machine has no Postgres, and [ErrInUse] if a server of another process has
+// the folder.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	return launch(ctx, o, func(s *Server) error { return s.initialize(ctx) })
 }
 
-// launch runs a server whose data makeData makes where there is none.
+// launch runs a server. makeData creates its data if there is none.
 func launch(ctx context.Context, o Options, makeData func(*Server) error) (_ *Server, err error) {
 	bin, err := Binaries()
 	if err != nil {
@@ -122,14 +122,15 @@ func freePort(ctx context.Context) (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// URL returns where user reaches the database db: through the Unix socket, without a password.
+// URL returns the URL of the database db for user, through the Unix socket, without a password.
 func (s *Server) URL(user, db string) string {
 	u := url.URL{Scheme: "postgres", User: url.User(user), Path: "/" + db}
-	u.RawQuery = url.Values{"host": {s.folder.socket}, "port": {s.socketPort()}, "sslmode": {"disable"}}.Encode()
+	query := url.Values{"host": {s.folder.socket}, "port": {s.socketPort()}, "sslmode": {"disable"}}.Encode()
+	u.RawQuery = strings.ReplaceAll(query, "+", "%20") // libpq and pgx read a plus as a plus
 	return u.String()
 }
 
-// socketPort returns the number in the socket's name: Postgres takes that of the TCP port.
+// socketPort returns the number in the socket's name, which Postgres takes from the TCP port.
 func (s *Server) socketPort() string {
 	if s.port == NoTCP {
 		return "5432"
@@ -137,11 +138,11 @@ func (s *Server) socketPort() string {
 	return strconv.Itoa(s.port)
 }
 
-// AdminURL returns where the superuser reaches the database postgres.
+// AdminURL returns the superuser's URL of the database postgres.
 func (s *Server) AdminURL() string { return s.URL(Superuser, "postgres") }
 
-// TCPURL returns where user reaches db over TCP, with the server's own password; empty when the server
-// has no TCP port. A role other than the superuser has that password when [Server.EnsureRole] made it.
+// TCPURL returns the URL of db for user over TCP, with the server's own password, or "" if the server has no TCP
+// port. A role other than the superuser has that password if [Server.EnsureRole] created it.
 func (s *Server) TCPURL(user, db string) string {
 	if s.port == NoTCP {
 		return ""
@@ -153,13 +154,13 @@ func (s *Server) TCPURL(user, db string) string {
 	return u.String()
 }
 
-// Port returns the TCP port, 0 when there is none.
+// Port returns the TCP port, or 0 if there is none.
 func (s *Server) Port() int { return s.port }
 
-// Dir returns the folder that the data really lives in.
+// Dir returns the real folder of the data.
 func (s *Server) Dir() string { return s.folder.root }
 
-// PID returns the postmaster's process id, 0 when it does not run.
+// PID returns the postmaster's process id, or 0 if it does not run.
 func (s *Server) PID() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +170,7 @@ func (s *Server) PID() int {
 	return s.proc.pid
 }
 
-// EnsureRole makes a role that may log in, if it is not there, and gives it the server's password.
+// EnsureRole creates a role that may log in, if it does not exist, and sets its password to the server's.
 func (s *Server) EnsureRole(ctx context.Context, role string) error {
 	return s.asSuperuser(ctx, func(conn *pgx.Conn) error {
 		quoted := pgx.Identifier{role}.Sanitize()
@@ -181,7 +182,7 @@ func (s *Server) EnsureRole(ctx context.Context, role string) error {
 		if !there {
 			verb = "CREATE"
 		}
-		// The password is of hexadecimal digits: safe between quotes.
+		// The password has only hexadecimal digits, so it needs no escaping in quotes.
 		if _, err := conn.Exec(ctx, verb+" ROLE "+quoted+" LOGIN PASSWORD '"+s.password+"'"); err != nil {
 			return fmt.Errorf("make the role %s: %w", role, err)
 		}
@@ -189,7 +190,7 @@ func (s *Server) EnsureRole(ctx context.Context, role string) error {
 	})
 }
 
-// EnsureDatabase makes a database of owner, which must be there, if it is not there.
+// EnsureDatabase creates a database of owner, if it does not exist. owner must exist.
 func (s *Server) EnsureDatabase(ctx context.Context, db, owner string) error {
 	return s.asSuperuser(ctx, func(conn *pgx.Conn) error {
 		var there bool
@@ -214,9 +215,8 @@ func (s *Server) asSuperuser(ctx context.Context, do func(*pgx.Conn) error) erro
 	return do(conn)
 }
 
-// Stop shuts the server down: it ends the connections and writes all to disk (a fast shutdown), and is
-// made to end when that takes over 15 s or ctx is done. The folder is free for others afterwards.
-// Stopping a stopped server does nothing.
+// Stop shuts the server down: it closes the connections and writes everything to disk (a fast shutdown). After 15 s,
+// or when ctx is done, it forces the end. Then the folder is free for others. Stopping a stopped server does nothing.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +230,7 @@ func (s *Server) stop(ctx context.Context) error {
 		return nil
 	}
 	s.proc = nil
-	p.signalAll(syscall.SIGCONT) // one that is paused would not hear the rest
+	p.signalAll(syscall.SIGCONT) // a paused server would not handle the other signals
 	ctx, cancel := context.WithTimeout(ctx, fastTimeout)
 	defer cancel()
 	p.signal(syscall.SIGINT)
@@ -248,8 +248,7 @@ func (s *Server) stop(ctx context.Context) error {
 	return errors.Join(errors.New("stop Postgres: it took neither shutdown and was killed"), p.kill(s.folder))
 }
 
-// Kill ends all of the server's processes at once, as a crash does (SIGKILL). [Server.Restart] brings
-// it back.
+// Kill kills all of the server's processes at once (SIGKILL), like a crash. [Server.Restart] starts it again.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,11 +260,11 @@ func (s *Server) Kill() error {
 	return p.kill(s.folder)
 }
 
-// Pause stops all of the server's processes where they stand (SIGSTOP): connections stay open and
-// nothing answers. [Server.Resume] lets them go on.
+// Pause pauses all of the server's processes (SIGSTOP): connections stay open and nothing answers. [Server.Resume]
+// ends the pause.
 func (s *Server) Pause() error { return s.signalAll(syscall.SIGSTOP) }
 
-// Resume undoes [Server.Pause].
+// Resume ends [Server.Pause].
 func (s *Server) Resume() error { return s.signalAll(syscall.SIGCONT) }
 
 func (s *Server) signalAll(sig syscall.Signal) error {
@@ -293,8 +292,8 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.start(ctx)
 }
 
-// runningPID returns the id of a live postmaster of this folder, 0 when there is none. What it finds
-// in postmaster.pid may be stale: left by a crash, its number worn by another process since.
+// runningPID returns the id of a live postmaster of this folder, or 0 if there is none. postmaster.pid may be stale:
+// left by a crash, with a number that another process has now.
 func (f *folder) runningPID() int {
 	pid, _ := f.postmaster()
 	if pid == 0 || syscall.Kill(pid, 0) == syscall.ESRCH || !worksIn(pid, f.data()) {

@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// parentEnv makes the test binary a process that starts a server in the folder that it names, says so
-// and waits to be killed.
+// parentEnv makes the test binary a process that starts a server in the folder in this variable, reports it and waits
+// to be killed.
 const parentEnv = "PGLOCAL_TEST_PARENT_OF"
 
 func TestMain(m *testing.M) {
@@ -100,7 +100,7 @@ func makeTable(t *testing.T, s *Server) {
 }
 
 func TestDataOutlivesStopKillAndRestart(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "pg")
+	dir := filepath.Join(t.TempDir(), "a folder with 50 %+")
 	s := start(t, Options{Dir: dir})
 	makeTable(t, s)
 	for _, step := range []struct {
@@ -138,7 +138,7 @@ func TestPauseHangsAndResumeGoesOn(t *testing.T) {
 	select {
 	case err := <-answered:
 		t.Errorf("a paused server answered: %v", err)
-	case <-time.After(100 * time.Millisecond): // the silence is what is looked for
+	case <-time.After(100 * time.Millisecond): // the test checks that nothing happens
 	}
 	if err := s.Resume(); err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestStaleFileOfAWornPID(t *testing.T) {
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// A process of the server's own user now has the number that the crash left behind.
+	// A process of the server's own user now has the number that the crash left in postmaster.pid.
 	sleeper := exec.Command("sleep", "60")
 	s.dress(sleeper)
 	sleeper.Dir = "/"
@@ -323,7 +323,7 @@ func TestBinaries(t *testing.T) {
 			}
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(root, "17", "bin"), 0o755); err != nil { // a client's, without a server
+	if err := os.MkdirAll(filepath.Join(root, "17", "bin"), 0o755); err != nil { // a folder of clients, without a server
 		t.Fatal(err)
 	}
 	pattern := filepath.Join(root, "*", "bin")

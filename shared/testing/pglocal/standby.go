@@ -13,10 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Standby makes a server that replicates of by streaming, in an empty folder, and returns when it accepts
-// connections. It takes the data, the roles and the password of the server that it replicates, whose
-// wal_level must be replica or more and whose max_wal_senders at least 2. Settings that o leaves out are
-// those of that server.
+// Standby starts a server that replicates of by streaming, in an empty folder, and returns when it accepts
+// connections. It has the data, the roles and the password of that server, and its settings unless o has others. The
+// server of must have a wal_level of replica or more and a max_wal_senders of at least 2.
 func Standby(ctx context.Context, of *Server, o Options) (_ *Server, err error) {
 	settings := maps.Clone(of.options.Settings)
 	if settings == nil {
@@ -27,7 +26,7 @@ func Standby(ctx context.Context, of *Server, o Options) (_ *Server, err error) 
 	return launch(ctx, o, func(s *Server) error { return s.replicate(ctx, of) })
 }
 
-// replicate makes the data folder of a copy of another server's.
+// replicate creates the data folder as a copy of another server's.
 func (s *Server) replicate(ctx context.Context, of *Server) error {
 	f := s.folder
 	if _, err := os.Stat(f.data()); err == nil {

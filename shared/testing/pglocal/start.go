@@ -20,8 +20,8 @@ import (
 
 const poll = 4 * time.Millisecond
 
-// initialize makes the data folder if there is none. It is made beside its place and moved there when
-// complete, so that one that was cut short is never taken for a database.
+// initialize creates the data folder if there is none. It creates it in another place and moves it when it is
+// complete. So an incomplete one is never used as a database.
 func (s *Server) initialize(ctx context.Context) error {
 	f := s.folder
 	b, err := os.ReadFile(f.password())
@@ -63,8 +63,8 @@ func (s *Server) initialize(ctx context.Context) error {
 	return os.Rename(unfinished, f.data())
 }
 
-// dress gives cmd the server's user and a plain environment: variables such as PGPORT or LC_ALL of
-// whoever runs us must not reach it.
+// dress gives cmd the server's user and a plain environment: variables of this process such as PGPORT or LC_ALL must
+// not reach it.
 func (s *Server) dress(cmd *exec.Cmd) {
 	cmd.Dir = s.folder.root
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "HOME=" + s.folder.root}
@@ -72,7 +72,7 @@ func (s *Server) dress(cmd *exec.Cmd) {
 	s.folder.owner.as(cmd)
 }
 
-// start runs the server and waits until it is ready. The caller holds s.mu, or is alone.
+// start runs the server and waits until it is ready. The caller holds s.mu, or no other goroutine uses s yet.
 func (s *Server) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -107,7 +107,7 @@ func (s *Server) arguments() []string {
 		}
 	}
 	maps.Copy(settings, s.options.Settings)
-	// What the rest of this package relies on.
+	// The rest of this package depends on these.
 	maps.Copy(settings, map[string]string{
 		"port":                    s.socketPort(),
 		"listen_addresses":        "",
@@ -126,12 +126,12 @@ func (s *Server) arguments() []string {
 	return args
 }
 
-// clear sees to it that no server and no remains of one hold the data.
+// clear makes sure that no server, and no remains of one, use the data.
 func (s *Server) clear(ctx context.Context) error {
 	f := s.folder
 	wait, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
-	// One whose parent was killed a moment ago is about to end.
+	// A server whose parent was just killed is about to end.
 	err := until(wait, func() bool { return f.runningPID() == 0 })
 	if err != nil {
 		return fmt.Errorf("%w: process %d in %s", ErrInUse, f.runningPID(), f.root)
@@ -140,16 +140,15 @@ func (s *Server) clear(ctx context.Context) error {
 	if pid == 0 {
 		return nil
 	}
-	// Children that outlive a killed postmaster notice it soon; Postgres would refuse to start beside
-	// them.
+	// Children that outlive a killed postmaster end soon. Postgres would refuse to start while they run.
 	if err := until(wait, func() bool { return len(processesIn(f.data())) == 0 }); err != nil {
 		return fmt.Errorf("processes %v of a killed server still work in %s", processesIn(f.data()), f.data())
 	}
-	// Stale. Postgres would see that too, unless another process wears the number now.
+	// The file is stale. Postgres would also notice, unless another process has the number now.
 	return os.Remove(filepath.Join(f.data(), "postmaster.pid"))
 }
 
-// ready waits until the process that was started, and no other, accepts connections.
+// ready waits until the started process, and no other, accepts connections.
 func (s *Server) ready(ctx context.Context, p *process) error {
 	err := until(ctx, func() bool {
 		if p.ended() {
@@ -172,7 +171,7 @@ func (s *Server) ready(ctx context.Context, p *process) error {
 	return conn.Ping(ctx)
 }
 
-// until waits for done to be true.
+// until waits until done returns true.
 func until(ctx context.Context, done func() bool) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()

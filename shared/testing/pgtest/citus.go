@@ -16,12 +16,12 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
 )
 
-// testShards is into how many shards the tables of a test's database are cut: enough for every worker
-// to have several, and few enough to be copied quickly.
+// testShards is the number of shards of the tables of a test's database. It gives every worker several, and is small
+// enough for quick copies.
 const testShards = 8
 
-// Citus reports whether databases here are on several machines: whether the server of TEST_DATABASE_URL is
-// the coordinator of a Citus cluster.
+// Citus reports whether databases are distributed here: whether the server of TEST_DATABASE_URL is the coordinator of
+// a Citus cluster.
 func (i *Instance) Citus() bool { return len(i.members) > 0 }
 
 // NeedCitus skips t unless the test binary's server is the coordinator of a Citus cluster.
@@ -34,9 +34,8 @@ func NeedCitus(t testing.TB) *Instance {
 	return i
 }
 
-// Through has the nodes reach the worker of that number, from 1, by way of what addr returns, in db
-// alone. addr is given the worker's address, host and port, and returns that of what passes
-// connections on to it.
+// Through makes the nodes reach the worker of that number, from 1, through a proxy, only in db. addr gets the
+// worker's address, host and port, and returns the proxy's.
 func (i *Instance) Through(t testing.TB, db DB, worker int, addr func(target string) string) {
 	t.Helper()
 	if worker < 1 || worker >= len(i.members) {
@@ -54,7 +53,7 @@ func (i *Instance) Through(t testing.TB, db DB, worker int, addr func(target str
 	defer cancel()
 	m := i.members[worker]
 	err = i.each(ctx, db.Name, func(conn *pgx.Conn) error {
-		// Not by citus_update_node, which wants to reach the nodes for it.
+		// Do not use citus_update_node, which connects to the nodes for it.
 		_, err := conn.Exec(ctx, `UPDATE pg_dist_node SET nodename = $1, nodeport = $2 WHERE nodename = $3 AND nodeport = $4`,
 			host, number, m.host, m.port)
 		return err
@@ -64,13 +63,13 @@ func (i *Instance) Through(t testing.TB, db DB, worker int, addr func(target str
 	}
 }
 
-// PlainDatabase returns a database of t's own as [Instance.Database] does, on the coordinator alone and
-// without Citus in it.
+// PlainDatabase returns a database of t's own like [Instance.Database], but only on the coordinator and without
+// Citus.
 func (i *Instance) PlainDatabase(t testing.TB, s pgmigrate.Schema) DB {
 	t.Helper()
 	alone := &Instance{admin: i.admin, templates: map[string]string{}, prefix: "plain_", doomed: true}
 	var name string
-	t.Cleanup(func() { // on every node: it may be there by now
+	t.Cleanup(func() { // on every node, as it may be there by then
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()
 		if name == "" || i.doomed {
@@ -85,16 +84,16 @@ func (i *Instance) PlainDatabase(t testing.TB, s pgmigrate.Schema) DB {
 	return db
 }
 
-// Member returns where the worker of that number is reached, host and port; 0 is the coordinator.
+// Member returns the address of the worker of that number, host and port; 0 is the coordinator.
 func (i *Instance) Member(n int) string { return i.members[n].addr() }
 
 // Workers returns how many workers the cluster has.
 func (i *Instance) Workers() int { return max(len(i.members)-1, 0) }
 
-// AdminURL is where the superuser reaches the server.
+// AdminURL returns the superuser's URL of the server.
 func (i *Instance) AdminURL() string { return i.admin }
 
-// Superuser returns where the superuser reaches db.
+// Superuser returns the superuser's URL of db.
 func (i *Instance) Superuser(db DB) string {
 	u, err := url.Parse(i.admin)
 	if err != nil {
@@ -104,7 +103,7 @@ func (i *Instance) Superuser(db DB) string {
 	return u.String()
 }
 
-// OnWorker returns what reaches db on the worker of that number, from 1, instead of on the coordinator.
+// OnWorker returns the URL of with the worker of that number, from 1, instead of the coordinator.
 func (i *Instance) OnWorker(of string, worker int) string {
 	u, err := url.Parse(of)
 	if err != nil {
@@ -122,7 +121,7 @@ type member struct {
 
 func (m member) addr() string { return net.JoinHostPort(m.host, strconv.Itoa(m.port)) }
 
-// given returns the server at url, which is not ours.
+// given returns an Instance for the server at url, which another program runs.
 func given(url string) (*Instance, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -154,7 +153,7 @@ func (i *Instance) discover(ctx context.Context) error {
 	})
 }
 
-// each runs do with a superuser's connection to the database db of every node, of all at once.
+// each runs do with a superuser's connection to the database db of every node, concurrently.
 func (i *Instance) each(ctx context.Context, db string, do func(*pgx.Conn) error) error {
 	if !i.Citus() {
 		return i.connect(ctx, "", do)
@@ -184,10 +183,10 @@ func (i *Instance) connectTo(ctx context.Context, m member, db string, do func(*
 	return do(conn)
 }
 
-// plainDatabase is one in which Citus is not: what is done there is done on that node alone.
+// plainDatabase is a database without Citus: statements in it affect only their node.
 const plainDatabase = "postgres"
 
-// join makes the database name, which is on all nodes, one of the cluster.
+// join adds the database name, which exists on all nodes, to the cluster.
 func (i *Instance) join(ctx context.Context, name string) error {
 	err := i.each(ctx, name, func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, `CREATE EXTENSION IF NOT EXISTS citus`)
@@ -211,8 +210,8 @@ func (i *Instance) join(ctx context.Context, name string) error {
 	})
 }
 
-// seal lets nobody connect to the database name any more, so that it can be copied. Citus' own daemon
-// among them, which would else be in it for good.
+// seal stops new connections to the database name, so that it can be copied. This includes Citus' own daemon, which
+// would otherwise keep a connection.
 func (i *Instance) seal(ctx context.Context, name string) error {
 	return i.each(ctx, plainDatabase, func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "ALTER DATABASE "+quote(name)+" ALLOW_CONNECTIONS false")

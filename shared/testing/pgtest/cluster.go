@@ -17,19 +17,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Cluster is a Citus cluster that runs for one test alone: its workers may be killed, stopped and added.
+// Cluster is a Citus cluster for one test: the test may kill, pause and add workers.
 type Cluster struct {
 	*Instance
 
 	kit  string // the program that starts and stops it
 	home string
-	port int // the coordinator's; those of the workers follow
+	port int // the coordinator's; the workers have the next ones
 
 	spare member // a worker that no database knows yet
 }
 
-// Kit gives the folder that CITUS_KIT names, of a program citus that starts a cluster. t is skipped where it is
-// not set, and fails there when CI=true.
+// Kit returns the folder in CITUS_KIT, which has a program citus that starts a cluster. If CITUS_KIT is not set, it
+// skips t, or fails it if CI=true.
 func Kit(t testing.TB) string {
 	t.Helper()
 	kit := os.Getenv("CITUS_KIT")
@@ -43,9 +43,9 @@ func Kit(t testing.TB) string {
 	return kit
 }
 
-// NewCluster starts a coordinator and workers with the program citus in the folder that CITUS_KIT names,
-// each node with the lines of settings beside the usual ones. It is stopped and removed when t ends, or
-// when the process does. Without CITUS_KIT it does as [Kit].
+// NewCluster starts a coordinator and workers with the program citus in the folder in CITUS_KIT. Each node has the
+// given settings in addition to the usual ones. The cluster is stopped and removed when t or the process ends.
+// Without CITUS_KIT it does the same as [Kit].
 func NewCluster(t testing.TB, workers int, settings ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{kit: filepath.Join(Kit(t), "citus")}
@@ -53,7 +53,7 @@ func NewCluster(t testing.TB, workers int, settings ...string) *Cluster {
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
-	// Under root the servers run as another user, who makes the folder below.
+	// Under root the servers run as another user, which creates the folder in it.
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -65,7 +65,7 @@ func NewCluster(t testing.TB, workers int, settings ...string) *Cluster {
 	if err := os.WriteFile(conf, []byte(strings.Join(settings, "\n")+"\n"), 0o644); err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
-	j, err := hireFor(endCluster, c.kit, c.home, strconv.Itoa(c.port), dir)
+	j, err := newScriptJanitor(endCluster, c.kit, c.home, strconv.Itoa(c.port), dir)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -88,29 +88,29 @@ func NewCluster(t testing.TB, workers int, settings ...string) *Cluster {
 	return c
 }
 
-// maxWorkers is how many ports a cluster keeps for its workers.
+// maxWorkers is how many ports a cluster reserves for its workers.
 const maxWorkers = 4
 
-// endCluster stops a cluster whose test is gone.
+// endCluster stops a cluster when its test binary has ended.
 const endCluster = `
 read -r _
 CITUS_HOME=$2 CITUS_PORT=$3 "$1" down
 rm -rf -- "$4"
 `
 
-// Kill ends a worker at once, as a crash does; its data stays.
+// Kill kills a worker at once, like a crash. Its data stays.
 func (c *Cluster) Kill(t testing.TB, worker int) {
 	t.Helper()
 	c.must(t, "kill-worker", strconv.Itoa(worker))
 }
 
-// Start starts a worker that was killed.
+// Start starts a killed worker.
 func (c *Cluster) Start(t testing.TB, worker int) {
 	t.Helper()
 	c.must(t, "start-worker", strconv.Itoa(worker))
 }
 
-// Grow makes one more worker known to db, which is of the schema named. It has nothing yet.
+// Grow adds one more worker to db, which has the given schema. The worker has no shards yet.
 func (c *Cluster) Grow(t testing.TB, db DB, schema string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -133,7 +133,8 @@ func (c *Cluster) Grow(t testing.TB, db DB, schema string) {
 	}
 	if err == nil {
 		err = c.connect(ctx, db.Name, func(conn *pgx.Conn) error {
-			// What a new worker has no database for: settings of roles there, and the template that db is a copy of.
+			// Leave out what the new worker has no database for: settings of roles, and the template that db is a
+			// copy of.
 			for _, sql := range []string{
 				`SET citus.enable_alter_role_set_propagation = off`,
 				`DELETE FROM pg_dist_object WHERE classid = 'pg_database'::regclass`,
@@ -153,8 +154,8 @@ func (c *Cluster) Grow(t testing.TB, db DB, schema string) {
 	c.members = append(c.members, m)
 }
 
-// Pause stops all processes of a worker where they stand (SIGSTOP): connections stay open and nothing
-// answers. [Cluster.Resume] lets them go on, and so does the end of t.
+// Pause pauses all processes of a worker (SIGSTOP): connections stay open and nothing answers. [Cluster.Resume] or
+// the end of t ends the pause.
 func (c *Cluster) Pause(t testing.TB, worker int) {
 	t.Helper()
 	t.Cleanup(func() { c.signal(worker, syscall.SIGCONT) })
@@ -163,7 +164,7 @@ func (c *Cluster) Pause(t testing.TB, worker int) {
 	}
 }
 
-// Resume undoes [Cluster.Pause].
+// Resume ends [Cluster.Pause].
 func (c *Cluster) Resume(t testing.TB, worker int) {
 	t.Helper()
 	if c.signal(worker, syscall.SIGCONT) == 0 {
@@ -171,7 +172,7 @@ func (c *Cluster) Resume(t testing.TB, worker int) {
 	}
 }
 
-// signal reaches every process that works in the worker's folder, and tells how many there were.
+// signal signals every process whose working folder is the worker's, and returns their number.
 func (c *Cluster) signal(worker int, sig syscall.Signal) (n int) {
 	dir := filepath.Join(c.home, "node"+strconv.Itoa(worker))
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
@@ -210,7 +211,7 @@ func (c *Cluster) run(args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// freeRange finds n free ports in a row.
+// freeRange returns the first of n consecutive free ports.
 func freeRange(n int) (first int, err error) {
 	for range 50 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -19,8 +19,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
 )
 
-// DB is a test's own database, as each role of its schema reaches it. The roles have no rights beyond
-// what the schema grants, as in production.
+// DB is a test's own database, with a URL for each role of its schema. The roles have only the rights that the schema
+// grants, as in production.
 type DB struct {
 	Name       string
 	OwnerURL   string
@@ -32,8 +32,8 @@ type DB struct {
 
 // Database returns a database of t's own on this server, migrated to s. It is dropped when t ends.
 //
-// (By hand rather than by pgtestdb: that one gives a test a single role, the owner, and leaves
-// templates behind; here five roles share the clone, and the grants come with the template.)
+// This is not pgtestdb, which gives a test only one role, the owner, and keeps its templates. Here five roles share
+// the clone, and the grants come with the template.
 func (i *Instance) Database(t testing.TB, s pgmigrate.Schema) DB {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -43,12 +43,12 @@ func (i *Instance) Database(t testing.TB, s pgmigrate.Schema) DB {
 		t.Fatalf("pgtest: make the template of %s: %v", s.Name, err)
 	}
 	name := "t_" + s.Name + "_" + random()
-	// Before it is made: a cluster may be left with a part of it.
+	// Before it is created: a failure may leave a part of it on a cluster.
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()
 		if i.doomed || i.Server != nil && i.PID() == 0 {
-			return // the data goes with the server
+			return // the data is removed with the server
 		}
 		if err := i.drop(ctx, name); err != nil {
 			t.Errorf("pgtest: drop %s: %v", name, err)
@@ -73,7 +73,7 @@ func (i *Instance) Database(t testing.TB, s pgmigrate.Schema) DB {
 
 func (i *Instance) drop(ctx context.Context, name string) error {
 	if i.Citus() {
-		// Or the nodes would come back to each other while the database goes.
+		// Otherwise the nodes would connect to each other again during the removal.
 		if err := i.seal(ctx, name); err != nil {
 			return err
 		}
@@ -84,19 +84,19 @@ func (i *Instance) drop(ctx context.Context, name string) error {
 	})
 }
 
-// roleURL is the admin's URL with another role and database. Roles have their name as password: over
-// TCP nothing less than the server's own rules lets them in, and there is nothing to guard.
+// roleURL returns the admin's URL with another role and database. Roles have their name as password, which TCP
+// requires. There is nothing to protect.
 func (i *Instance) roleURL(role, db string) string {
 	u, err := url.Parse(i.admin)
 	if err != nil {
-		return "" // the admin's connection has failed before
+		return "" // then the admin's connection has failed before
 	}
 	u.User = url.UserPassword(role, role)
 	u.Path = "/" + db
 	return u.String()
 }
 
-// TCPURL turns a URL of a [DB] into one over TCP; empty when the server has no TCP port.
+// TCPURL turns a URL of a [DB] into one over TCP. It returns "" if the server has no TCP port.
 func (i *Instance) TCPURL(of string) string {
 	if i.Server == nil {
 		return of
@@ -110,7 +110,7 @@ func (i *Instance) TCPURL(of string) string {
 	return u.String()
 }
 
-// template returns the name of a database that is migrated to s and that no one connects to.
+// template returns the name of a database that is migrated to s and has no connections.
 func (i *Instance) template(ctx context.Context, s pgmigrate.Schema) (string, error) {
 	digest, err := fingerprint(s)
 	if err != nil {
@@ -123,7 +123,7 @@ func (i *Instance) template(ctx context.Context, s pgmigrate.Schema) (string, er
 		return name, nil
 	}
 	err = i.connect(ctx, "", func(conn *pgx.Conn) error {
-		// Other test binaries may use the same server, when it is not a private one.
+		// Other test binaries may use the same server, if it is not a private one.
 		if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtext('lectern pgtest'))`); err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (i *Instance) template(ctx context.Context, s pgmigrate.Schema) (string, er
 		if err != nil || there {
 			return err
 		}
-		if err := i.drop(ctx, name); err != nil { // one that was cut short
+		if err := i.drop(ctx, name); err != nil { // an incomplete one
 			return err
 		}
 		err = i.each(ctx, plainDatabase, func(conn *pgx.Conn) error {
@@ -186,7 +186,7 @@ func makeRole(ctx context.Context, conn *pgx.Conn, name string) error {
 	return err
 }
 
-// fingerprint tells schemas apart by all that [pgmigrate.Migrate] does with them.
+// fingerprint identifies a schema by everything that [pgmigrate.Migrate] does with it.
 func fingerprint(s pgmigrate.Schema) (string, error) {
 	h := sha256.New()
 	err := fs.WalkDir(s.Migrations, ".", func(path string, d fs.DirEntry, err error) error {

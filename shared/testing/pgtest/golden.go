@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/statements.sql anew")
 
-// CheckGolden fails t unless testdata/statements.sql shows the SQL of statements, sorted by name. With the flag
-// -update it writes that file. The benchmarks read it too, so that they run what the service runs.
+// CheckGolden fails t unless testdata/statements.sql has the SQL of statements, sorted by name. With the flag -update
+// it writes that file. The benchmarks also read it, so that they run the service's statements.
 func CheckGolden(t *testing.T, statements map[string]string) {
 	t.Helper()
 	const file = "testdata/statements.sql"

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// sweep waits until whoever holds the other end of its input is gone, ends what still works in the
-// data (also what is paused, which its parent's death does not reach) and removes the folders.
+// sweep waits until the process at the other end of its input has ended. Then it kills the processes that still work
+// in the data, including paused ones, which their parent's death does not reach. Finally it removes the folders.
 const sweep = `
 read -r _
 for i in 1 2 3 4 5 6 7 8 9 10; do
@@ -24,19 +24,20 @@ done
 rm -rf -- "$1" "$2"
 `
 
-// janitor is a process that outlives this one for a moment, to remove what it could not remove itself:
-// a test binary that panics, times out or is killed runs no deferred calls.
+// janitor is a process that outlives this one for a moment and removes what this one could not. A test binary that
+// panics, times out or is killed runs no deferred calls.
 type janitor struct {
 	cmd  *exec.Cmd
-	line io.WriteCloser // held open for as long as this process lives
+	line io.WriteCloser // open as long as this process lives
 }
 
-// hire has the server's data folder and dir removed when this process ends without [janitor.dismiss].
-func hire(data, dir string) (*janitor, error) { return hireFor(sweep, data, dir) }
+// newJanitor returns a janitor that removes the server's data folder and dir if this process ends without
+// [janitor.dismiss].
+func newJanitor(data, dir string) (*janitor, error) { return newScriptJanitor(sweep, data, dir) }
 
-// hireFor has the script run with args when this process ends without [janitor.dismiss]. It begins by
-// reading what never comes.
-func hireFor(script string, args ...string) (*janitor, error) {
+// newScriptJanitor returns a janitor that runs the script with args if this process ends without [janitor.dismiss]. The
+// script begins with a read that ends only then.
+func newScriptJanitor(script string, args ...string) (*janitor, error) {
 	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, args...)...)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the tests
@@ -50,7 +51,7 @@ func hireFor(script string, args ...string) (*janitor, error) {
 	return &janitor{cmd: cmd, line: line}, nil
 }
 
-// dismiss ends the janitor, after the folders have been removed.
+// dismiss ends the janitor. Call it after the folders have been removed.
 func (j *janitor) dismiss() {
 	_ = j.cmd.Process.Kill()
 	_ = j.cmd.Wait() // it was killed

@@ -1,14 +1,14 @@
-// Package pgtest gives tests a real Postgres: one private server for the test binary, and for each
-// test a database of its own, cloned from a template that was migrated once. A package uses it with
+// Package pgtest gives tests a real Postgres. The test binary has one private server. Each test has a database of its
+// own, cloned from a template that was migrated once. A package uses it with
 //
 //	func TestMain(m *testing.M) { pgtest.Main(m) }
 //
-// Where the machine has no Postgres the tests that need one are skipped, and fail when CI=true. With
-// TEST_DATABASE_URL, a superuser's URL, that server is used instead of a private one. Where that is the
-// coordinator of a Citus cluster, databases are made on all of its nodes, and tests that want a server of
-// their own are skipped: those are of plain Postgres, whatever is tested beside.
+// If the machine has no Postgres, tests that need it are skipped, or fail if CI=true. With TEST_DATABASE_URL, a
+// superuser's URL, that server is used instead of a private one. If it is the coordinator of a Citus cluster,
+// databases are created on all of its nodes. Tests that need a server of their own are then skipped: they are about
+// plain Postgres.
 //
-// Production code does not import it; the linter sees to that.
+// Production code does not import it; the linter checks this.
 package pgtest
 
 import (
@@ -30,18 +30,17 @@ import (
 // bound is the longest that any single step here may take.
 const bound = 2 * time.Minute
 
-// shared is the test binary's server. It is the package's one variable, since nothing but the process
-// joins TestMain and the tests.
+// shared is the test binary's server. It is the package's only variable, because only the process connects TestMain
+// with the tests.
 var shared struct {
 	sync.Mutex
-	main   bool // Main runs, and will stop the server
+	main   bool // Main runs and will stop the server
 	server *Instance
 	err    error
 }
 
-// Main runs the tests, m being a testing.M or around one, and exits with their code. The server starts with
-// the first test that asks for it, and goes with the process however that ends: by panic, time-out or kill,
-// data and all.
+// Main runs the tests, m being a testing.M or a wrapper of one, and exits with their code. The server starts with the
+// first test that needs it. It is removed with its data when the process ends, even by a panic, a time-out or a kill.
 func Main(m interface{ Run() int }) {
 	shared.Lock()
 	shared.main = true
@@ -58,8 +57,8 @@ func Main(m interface{ Run() int }) {
 	os.Exit(code)
 }
 
-// Server returns the test binary's server. A test that kills or pauses it must bring it back, and must
-// not run in parallel with others; [Private] gives one that may be mistreated at will.
+// Server returns the test binary's server. A test that kills or pauses it must start it again, and must not run in
+// parallel with others. [Private] returns a server that a test may break.
 func Server(t testing.TB) *Instance {
 	t.Helper()
 	shared.Lock()
@@ -74,15 +73,14 @@ func Server(t testing.TB) *Instance {
 	return shared.server
 }
 
-// Database returns a database of t's own on the test binary's server, migrated to s. It is dropped when
-// t ends.
+// Database returns a database of t's own on the test binary's server, migrated to s. It is dropped when t ends.
 func Database(t testing.TB, s pgmigrate.Schema) DB {
 	t.Helper()
 	return Server(t).Database(t, s)
 }
 
-// Private returns a server that runs for t alone, with settings beside the usual ones, on the Unix
-// socket and on a TCP port. It is stopped and removed when t ends.
+// Private returns a server for t alone, on the Unix socket and on a TCP port. It has the given settings in addition
+// to the usual ones. It is stopped and removed when t ends.
 func Private(t testing.TB, settings map[string]string) *Instance {
 	t.Helper()
 	if url := os.Getenv("TEST_DATABASE_URL"); url != "" {
@@ -100,7 +98,7 @@ func Private(t testing.TB, settings map[string]string) *Instance {
 	return i
 }
 
-// requirePostgres skips t where there is no Postgres, and fails it on any other err.
+// requirePostgres skips t if the machine has no Postgres, and fails it for any other err.
 func requirePostgres(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, pglocal.ErrNoBinaries) && os.Getenv("CI") != "true" {
@@ -113,15 +111,15 @@ func requirePostgres(t testing.TB, err error) {
 
 // Instance is a server for tests.
 type Instance struct {
-	// Server kills, pauses and restarts it; nil for the server of TEST_DATABASE_URL.
+	// Server kills, pauses and restarts the server. It is nil for the server of TEST_DATABASE_URL.
 	*pglocal.Server
 
 	admin   string // the superuser's URL
 	dir     string
 	janitor *janitor
 	prefix  string   // of the names of templates
-	doomed  bool     // goes with its test, databases and all
-	members []member // of the Citus cluster that it coordinates, itself first; none when it does not
+	doomed  bool     // removed with its test, including databases
+	members []member // of the Citus cluster that it coordinates, itself first; empty on plain Postgres
 
 	mu        sync.Mutex
 	templates map[string]string // names by schema
@@ -136,16 +134,16 @@ func open() (*Instance, error) {
 }
 
 func launch(settings map[string]string, port int) (*Instance, error) {
-	return place(pglocal.Options{Port: port, Settings: usual(settings)}, pglocal.Start)
+	return startIn(pglocal.Options{Port: port, Settings: usual(settings)}, pglocal.Start)
 }
 
-// place runs a server in a folder of its own.
-func place(o pglocal.Options, start func(context.Context, pglocal.Options) (*pglocal.Server, error)) (*Instance, error) {
+// startIn runs a server in a folder of its own.
+func startIn(o pglocal.Options, start func(context.Context, pglocal.Options) (*pglocal.Server, error)) (*Instance, error) {
 	dir, err := os.MkdirTemp("", "lectern-pgtest-")
 	if err != nil {
 		return nil, err
 	}
-	// Under root the server runs as another user, who passes through here to its own folder.
+	// Under root the server runs as another user, which needs access to its own folder in this one.
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
@@ -157,18 +155,18 @@ func place(o pglocal.Options, start func(context.Context, pglocal.Options) (*pgl
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	i := &Instance{Server: server, admin: server.AdminURL(), dir: dir, templates: map[string]string{}}
-	if i.janitor, err = hire(server.Dir(), dir); err != nil {
+	if i.janitor, err = newJanitor(server.Dir(), dir); err != nil {
 		return nil, errors.Join(err, i.close())
 	}
 	return i, nil
 }
 
-// usual returns settings over those that suit tests.
+// usual returns settings in addition to those that suit tests.
 func usual(settings map[string]string) map[string]string {
 	all := map[string]string{
 		"max_connections":                     "200",
 		"shared_buffers":                      "64MB",
-		"autovacuum":                          "off", // timing of plans and of bloat is the test's to choose
+		"autovacuum":                          "off", // tests decide when statistics and dead rows change
 		"max_prepared_transactions":           "10",
 		"log_min_messages":                    "fatal",
 		"wal_level":                           "minimal",
@@ -188,7 +186,7 @@ func (i *Instance) close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	err := errors.Join(i.Kill(), i.Stop(ctx)) // the data is thrown away: nothing to flush
+	err := errors.Join(i.Kill(), i.Stop(ctx)) // the data is removed, so nothing must be flushed
 	err = errors.Join(err, pglocal.Remove(filepath.Join(i.dir, "pg")), os.RemoveAll(i.dir))
 	if i.janitor != nil {
 		i.janitor.dismiss()

@@ -21,8 +21,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
-// victimEnv makes the test binary one whose only test pauses its server, tells where it is and waits to
-// be killed.
+// victimEnv makes the test binary one whose only test pauses its server, reports where it is and waits to be killed.
 const victimEnv = "PGTEST_TEST_VICTIM"
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -111,7 +110,7 @@ func TestPrivateServerOverTCP(t *testing.T) {
 	}
 }
 
-// TestVictim is run by the test below, in a process of its own.
+// TestVictim runs in a process that the test below starts.
 func TestVictim(t *testing.T) {
 	if os.Getenv(victimEnv) == "" {
 		t.Skip("runs in a process of its own")
@@ -126,7 +125,7 @@ func TestVictim(t *testing.T) {
 }
 
 func TestAKilledTestBinaryLeavesNothing(t *testing.T) {
-	pgtest.Server(t) // skips where there is no Postgres
+	pgtest.Server(t) // skips if there is no Postgres
 	if os.Getenv("TEST_DATABASE_URL") != "" {
 		t.Skip("uses a server that is not ours to kill")
 	}
@@ -171,11 +170,11 @@ func TestAKilledTestBinaryLeavesNothing(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d or folder %s is still there", pid, dir)
 		}
-		time.Sleep(10 * time.Millisecond) // between looks at what tells nobody when it ends
+		time.Sleep(10 * time.Millisecond) // the end is not announced
 	}
 }
 
-// TestLongCluster: a cluster of a test's own takes a further worker.
+// TestLongCluster: another worker can be added to a test's own cluster.
 func TestLongCluster(t *testing.T) {
 	if os.Getenv("LECTERN_LONG") == "" {
 		t.Skip("long: run by make test-long")

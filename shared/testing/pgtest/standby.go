@@ -8,8 +8,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pglocal"
 )
 
-// PrivatePrimary is [Private] with a server that standbys can replicate, and that keeps what it
-// acknowledged when it is killed.
+// PrivatePrimary is [Private] with a server that standbys can replicate, and that keeps acknowledged writes when it
+// is killed.
 func PrivatePrimary(t testing.TB, settings map[string]string) *Instance {
 	t.Helper()
 	all := map[string]string{
@@ -22,10 +22,10 @@ func PrivatePrimary(t testing.TB, settings map[string]string) *Instance {
 	return Private(t, all)
 }
 
-// Standby returns a streaming standby of i, with settings beside those of i. It runs for t alone.
+// Standby returns a streaming standby of i for t alone, with settings in addition to those of i.
 func (i *Instance) Standby(t testing.TB, settings map[string]string) *Instance {
 	t.Helper()
-	s, err := place(pglocal.Options{Port: pglocal.FreePort, Settings: settings},
+	s, err := startIn(pglocal.Options{Port: pglocal.FreePort, Settings: settings},
 		func(ctx context.Context, o pglocal.Options) (*pglocal.Server, error) {
 			return pglocal.Standby(ctx, i.Server, o)
 		})
@@ -38,7 +38,7 @@ func (i *Instance) Standby(t testing.TB, settings map[string]string) *Instance {
 	return s
 }
 
-// Here returns db, which stands on another server that i replicates or comes after, as it is reached on i.
+// Here returns the URLs on i of db, which was created on the server that i replicates or replaces.
 func (i *Instance) Here(db DB) DB {
 	here := func(of string) string {
 		u, err := url.Parse(of)

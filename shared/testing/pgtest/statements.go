@@ -28,8 +28,8 @@ func AddList(statements map[string]string, name string, list pagelist.Statements
 	}
 }
 
-// PackageStatements returns the SQL statements among the string constants of the Go package in a folder, by
-// name. It fails t for one that stands in a function without a name of its own, which would be overlooked.
+// PackageStatements returns the SQL statements among the string constants of the Go package in a folder, by name. It
+// fails t for a statement that is written in a function, as it would be overlooked.
 func PackageStatements(t testing.TB, folder string) map[string]string {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -62,7 +62,7 @@ func PackageStatements(t testing.TB, folder string) map[string]string {
 			})
 		}
 	}
-	// Constants of text need nothing of what is imported, and that is not looked for.
+	// String constants need none of the imports, so imports are not resolved.
 	lenient := &types.Config{IgnoreFuncBodies: true, Error: func(error) {}}
 	pkg, _ := lenient.Check("statements", fset, files, nil)
 	statements := statementsOf(pkg)
@@ -86,13 +86,13 @@ func statementsOf(pkg *types.Package) map[string]string {
 	return statements
 }
 
-// isStatement tells a whole statement from other text, such as what is granted on a table.
+// isStatement reports whether text is a whole statement, and not for example a grant on a table.
 func isStatement(text string) bool {
 	verb, rest, ok := strings.Cut(text, " ")
 	return ok && !strings.HasPrefix(rest, "ON ") && strings.Contains(" SELECT INSERT UPDATE DELETE ", " "+verb+" ") && complete(rest)
 }
 
-// complete tells a statement from the beginning of one.
+// complete reports whether sql is a whole statement, and not the beginning of one.
 func complete(sql string) bool {
 	if strings.HasPrefix(sql, "INTO ") && !strings.Contains(sql, "SELECT ") && !strings.Contains(sql, "VALUES ") {
 		return false
@@ -102,9 +102,9 @@ func complete(sql string) bool {
 
 var star = regexp.MustCompile(`(?i)select\s+(\w+\.)?\*|,\s*\w+\.\*`)
 
-// CheckOneProject has Postgres plan each statement for the tables of db, and fails t unless every table
-// in it is reached by an index whose condition begins with the project being $1, and no statement
-// says *. What a statement inserts must be of project $1.
+// CheckOneProject lets Postgres plan each statement for the tables of db. It fails t unless every table is reached by
+// an index whose condition begins with the project being $1, and no statement uses *. Inserted rows must be of
+// project $1.
 func CheckOneProject(t *testing.T, db DB, statements map[string]string) {
 	t.Helper()
 	ctx := context.Background()
@@ -113,7 +113,7 @@ func CheckOneProject(t *testing.T, db DB, statements map[string]string) {
 		t.Fatal(err)
 	}
 	defer conn.Close(ctx)
-	// The plan for any parameters, and not of a table scan because the table is empty.
+	// Plan for any parameters, and without table scans, which Postgres prefers for empty tables.
 	for _, set := range []string{"SET plan_cache_mode = force_generic_plan", "SET enable_seqscan = off", "SET enable_bitmapscan = off"} {
 		if _, err := conn.Exec(ctx, set); err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func CheckOneProject(t *testing.T, db DB, statements map[string]string) {
 	}
 }
 
-// node is a node of a plan as EXPLAIN has it.
+// node is a node of a plan as EXPLAIN reports it.
 type node struct {
 	Type      string   `json:"Node Type"`
 	Operation string   `json:"Operation"`
@@ -153,7 +153,7 @@ type node struct {
 	Plans     []node   `json:"Plans"`
 }
 
-// In a join the parameter may be shown with its type.
+// In a join the parameter may have its type.
 var ofProject = regexp.MustCompile(`\b(\w+\.)?project_id = (\$1\b|\(\$1\)::text)`)
 
 func (n node) check(t *testing.T, sql string) {
@@ -171,8 +171,8 @@ func (n node) check(t *testing.T, sql string) {
 	}
 }
 
-// insertsProject reports whether the first column, which is project_id in every table, is $1, or that of a
-// table of which $1 is read.
+// insertsProject reports whether the first column, which is project_id in every table, is $1, or comes from a table
+// that is read by $1.
 func insertsProject(n node) bool {
 	first := ""
 	if len(n.Output) > 0 {
@@ -181,6 +181,6 @@ func insertsProject(n node) bool {
 	if strings.Contains(first, "$1") || strings.HasSuffix(first, "project_id") && ofProject.MatchString(n.IndexCond) {
 		return true
 	}
-	// A sort and the like pass the column on by name.
+	// A sort, for example, passes the column on by name.
 	return len(n.Plans) == 1 && insertsProject(n.Plans[0])
 }

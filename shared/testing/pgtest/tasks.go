@@ -11,16 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// arrayInsert is the form of a statement for a single machine, which says the same row by row for many.
+// arrayInsert matches the form of an INSERT for one machine. On several, the same INSERT is sent row by row.
 var arrayInsert = regexp.MustCompile(`(?s)^INSERT .*\bSELECT\b.*\bFROM unnest\(`)
 
-// CheckOneTask has Citus plan each statement for the tables of db, and fails t unless it is handed on
-// whole, as one task for the machine that has project $1, and is served there by an index whose
-// condition begins with the project. Inserts over arrays are left out: pginsert.Put says them row by
-// row where tables are distributed.
+// CheckOneTask lets Citus plan each statement for the tables of db. It fails t unless the statement is sent as one
+// task to the machine that has project $1. There an index must serve it whose condition begins with the project.
+// Inserts over arrays are left out: for distributed tables, pginsert.Put writes them row by row.
 //
-// but names those that are something else by their nature, each with what it is and why; t fails also for
-// one that is not, or is not there.
+// but lists the statements that cannot be one task, each with its kind and the reason. t also fails if a listed
+// statement is one task, or does not exist.
 func CheckOneTask(t *testing.T, db DB, statements map[string]string, but map[string]NotOneTask) {
 	t.Helper()
 	ctx := context.Background()
@@ -29,7 +28,7 @@ func CheckOneTask(t *testing.T, db DB, statements map[string]string, but map[str
 		t.Fatal(err)
 	}
 	defer conn.Close(ctx)
-	// On the workers, as the tables are empty.
+	// On the workers too, as the tables are empty.
 	for _, set := range []string{"SET citus.propagate_set_commands = 'local'", "SET citus.explain_all_tasks = on"} {
 		if _, err := conn.Exec(ctx, set); err != nil {
 			t.Fatal(err)
@@ -77,14 +76,16 @@ func CheckOneTask(t *testing.T, db DB, statements map[string]string, but map[str
 	}
 }
 
-// NotOneTask is what a statement is that [CheckOneTask] takes for something else than one task.
+// NotOneTask describes a statement that [CheckOneTask] expects not to be one task.
 type NotOneTask struct {
-	NoTable bool   // it reads and writes no table of a project; else it is of all projects, a task for each shard
-	Why     string // that is as it should be
+	// NoTable reports that the statement uses no table of a project. Otherwise it is about all projects, with a task
+	// for each shard.
+	NoTable bool
+	// Why is the reason why this is right.
+	Why string
 }
 
-// explain gives the plan of a statement, with values in the place of parameters, as they are when it is first
-// executed.
+// explain returns the plan of a statement with literals for its parameters, as in its first executions.
 func explain(ctx context.Context, conn *pgx.Conn, sql string) (plan []byte, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		prepared, err := tx.Prepare(ctx, "checked", sql)
@@ -110,13 +111,13 @@ func explain(ctx context.Context, conn *pgx.Conn, sql string) (plan []byte, err 
 	return plan, err
 }
 
-// samples are literals by the number of their type.
+// samples are literals by the OID of their type.
 var samples = map[uint32]string{
 	20: `1`, 21: `1`, 23: `1`, 25: `'pr_1'`, 17: `'\x00'`, 1184: `'2022-01-01Z'`, 16: `true`,
 	1009: `ARRAY['a']`, 1016: `ARRAY[1]::int8[]`, 1007: `ARRAY[1]`, 1185: `ARRAY['2022-01-01Z'::timestamptz]`, 1001: `ARRAY['\x00'::bytea]`,
 }
 
-// distributed is the outermost node of Citus' plans.
+// distributed is the outermost node of a Citus plan.
 type distributed struct {
 	Provider string            `json:"Custom Plan Provider"`
 	Plans    []json.RawMessage `json:"Plans"`
@@ -132,7 +133,7 @@ type distributed struct {
 
 var ofShardsProject = regexp.MustCompile(`\b(\w+\.)?project_id = 'pr_1'::text`)
 
-// checkShard judges the plan of a worker.
+// checkShard checks the plan of a worker.
 func (n node) checkShard(t *testing.T, sql string) {
 	t.Helper()
 	if n.Relation != "" && n.Type != "ModifyTable" && !ofShardsProject.MatchString(n.IndexCond) {

@@ -20,14 +20,14 @@ import (
 // slots is how many hash slots a cluster has.
 const slots = 16384
 
-// nodeTimeout is how long a node of a cluster may be silent before the others call it down and its replica
-// takes its place: short, as tests wait for it.
+// nodeTimeout is how long a node of a cluster may be silent before the others mark it as down and its replica
+// replaces it. It is short, as tests wait for it.
 const nodeTimeout = time.Second
 
-// Cluster is a Redis Cluster of three masters with a replica each, which belongs to a test. Roles change as
-// the test has nodes fail.
+// Cluster is a Redis Cluster of three masters with a replica each, for one test. Roles change when the test makes
+// nodes fail.
 type Cluster struct {
-	// Nodes are the servers. At first those of even number are masters, each followed by its replica.
+	// Nodes are the servers. At first the even ones are masters, each followed by its replica.
 	Nodes []*Server
 
 	// URL names all nodes.
@@ -71,8 +71,8 @@ func StartCluster(t testing.TB) *Cluster {
 	return c
 }
 
-// clusterNode gives the arguments of a node. Its bus has a port of its own, as the usual one, 10,000 above the
-// other, need not exist.
+// clusterNode returns the arguments of a node. It gives the node's bus a free port, as the usual one, 10,000 above
+// the other, need not exist.
 func clusterNode(s *Server) ([]string, error) {
 	bus, err := freePort()
 	if err != nil {
@@ -86,8 +86,8 @@ func clusterNode(s *Server) ([]string, error) {
 	}, nil
 }
 
-// AwaitHealthy waits until every running node says that the cluster is well, every slot is served by a running
-// master, and every running replica is in step with its master.
+// AwaitHealthy waits until the cluster works again. Every running node reports it as healthy, a running master serves
+// every slot, and every running replica is in step with its master.
 func (c *Cluster) AwaitHealthy() {
 	c.t.Helper()
 	c.until("the cluster is well", func(ctx context.Context, s *Server, client *redis.Client) bool {
@@ -118,7 +118,7 @@ func (c *Cluster) AwaitMaster(slot int) *Server {
 	}
 }
 
-// master returns the running server that all running nodes name as the slot's master, nil when there is none.
+// master returns the running server that all running nodes name as the slot's master, or nil if there is none.
 func (c *Cluster) master(slot int) *Server {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -154,7 +154,7 @@ func (c *Cluster) master(slot int) *Server {
 	return nil
 }
 
-// RestartEmpty kills every node at once and starts all again. They know each other still and hold nothing: a
+// RestartEmpty kills every node at once and starts all again. They still know each other and are empty, like a
 // cluster without persistence after a power cut.
 func (c *Cluster) RestartEmpty() {
 	c.t.Helper()
@@ -168,8 +168,8 @@ func (c *Cluster) RestartEmpty() {
 	}
 }
 
-// MoveSlots has to serve slots that from serves, one after the other, as a cluster is resharded while it
-// serves: keys move one by one, and who asks meanwhile is redirected.
+// MoveSlots moves slots from one node to another, one after the other, as in a cluster that is resharded while it
+// serves. Keys move one by one, and clients are redirected in the meantime.
 func (c *Cluster) MoveSlots(ctx context.Context, from, to *Server, slots []int) error {
 	source, target := from.client(), to.client()
 	defer source.Close()
@@ -190,7 +190,7 @@ func (c *Cluster) MoveSlots(ctx context.Context, from, to *Server, slots []int) 
 			}
 			err = source.Do(ctx, args...).Err()
 		}
-		// The new owner first: until the old one knows too, it redirects.
+		// Tell the new owner first: until the old one also knows, it redirects.
 		err = errors.Join(err,
 			target.Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", targetID).Err(),
 			source.Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", targetID).Err())
@@ -227,7 +227,7 @@ func (c *Cluster) Slots(s *Server) []int {
 	return own
 }
 
-// masterOf gives the address of a shard's master, empty when none is there.
+// masterOf returns the address of a shard's master, or "" if there is none.
 func masterOf(shard redis.ClusterShard) string {
 	for _, n := range shard.Nodes {
 		if n.Role == "master" && n.Health == "online" {
@@ -246,7 +246,7 @@ func (c *Cluster) id(s *Server) string {
 	return ""
 }
 
-// until waits until is holds for every running node.
+// until waits until is returns true for every running node.
 func (c *Cluster) until(what string, is func(context.Context, *Server, *redis.Client) bool) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*bound)
@@ -279,7 +279,7 @@ func (c *Cluster) do(s *Server, args ...any) {
 	}
 }
 
-// text returns a text that a node answers, or the value of the one setting asked for.
+// text returns a node's text answer, or the value of the one setting that was requested.
 func (c *Cluster) text(s *Server, args ...any) string {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)

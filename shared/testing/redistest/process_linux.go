@@ -2,8 +2,8 @@ package redistest
 
 import "syscall"
 
-// attributes makes a child that Ctrl-C in our terminal does not reach, and that the kernel kills when
-// we end, however that happens.
+// attributes returns attributes of a child that Ctrl-C in the terminal does not reach. The kernel kills the child
+// when this process ends in any way.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

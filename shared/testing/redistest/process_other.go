@@ -4,5 +4,6 @@ package redistest
 
 import "syscall"
 
-// attributes makes a child that Ctrl-C in our terminal does not reach. Only Linux can end it with us.
+// attributes returns attributes of a child that Ctrl-C in the terminal does not reach. Only Linux can end it with
+// this process.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,8 +1,8 @@
-// Package redistest gives tests a real Redis, one server a test, or a cluster of six, or a master with its
-// Sentinels, and the means to stop, kill, freeze and restart each server. Where the machine has no redis-server the tests that need one are skipped, and fail
-// when CI=true.
+// Package redistest gives tests a real Redis: one server, a cluster of six, or a master with its Sentinels. Tests can
+// stop, kill, pause and restart each server. If the machine has no redis-server, tests that need it are skipped, or
+// fail if CI=true.
 //
-// Production code does not import it; the linter sees to that.
+// Production code does not import it; the linter checks this.
 package redistest
 
 import (
@@ -30,14 +30,14 @@ import (
 // bound is the longest that any single step here may take.
 const bound = 20 * time.Second
 
-// Server is a redis-server that belongs to a test. It keeps nothing on disk: restarted, it is empty.
+// Server is a redis-server for one test. It stores nothing on disk: after a restart it is empty.
 type Server struct {
-	// URL reaches it: redis:// on a loopback port that stays the same over restarts.
+	// URL is redis:// with a loopback port that stays the same after restarts.
 	URL config.Secret
 
 	t    testing.TB
 	port int
-	dir  string   // keeps what a node of a cluster knows of the others
+	dir  string   // a cluster's node stores here what it knows about the others
 	args []string // the program's and those given
 
 	mu      sync.Mutex
@@ -52,7 +52,7 @@ type process struct {
 	output *bytes.Buffer // may be read when done is closed
 }
 
-// Start starts a server, with args beside those that every server gets, and stops it when t ends.
+// Start starts a server, with args in addition to those of every server, and stops it when t ends.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return start(t, func(s *Server) ([]string, error) {
@@ -63,7 +63,7 @@ func Start(t testing.TB, args ...string) *Server {
 	})
 }
 
-// start starts a server with what arguments gives once its port and folder are known.
+// start starts a server with the result of arguments, which is called once the port and folder are known.
 func start(t testing.TB, arguments func(*Server) ([]string, error)) *Server {
 	t.Helper()
 	binary, err := exec.LookPath("redis-server")
@@ -98,7 +98,7 @@ func start(t testing.TB, arguments func(*Server) ([]string, error)) *Server {
 	return s
 }
 
-// Addr is the server's host and port.
+// Addr returns the server's host and port.
 func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
 
 // Client returns a plain client of the server, which is closed when the test ends.
@@ -122,19 +122,19 @@ func (s *Server) Running() bool {
 	return s.process != nil && !s.frozen
 }
 
-// Stop ends the server in good order, as a deployment would.
+// Stop shuts the server down, as a deployment would.
 func (s *Server) Stop() { s.end(syscall.SIGTERM) }
 
-// Kill ends the server at once, as a crash would.
+// Kill kills the server at once, like a crash.
 func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 
 // Pause freezes the server: connections stay, and nothing answers.
 func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
 
-// Resume lets a frozen server go on.
+// Resume ends Pause.
 func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
 
-// Restart starts the server again, empty, on the same port; one that runs is killed before.
+// Restart starts the server again, empty, on the same port. It first kills a running one.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
@@ -177,7 +177,7 @@ func (s *Server) end(sig syscall.Signal) {
 	}
 }
 
-// launch starts the server and waits until it, and no other, answers on the port.
+// launch starts the server and waits until it, and no other server, answers on the port.
 func (s *Server) launch() (*process, error) {
 	p, err := run(s.args[0], s.args[1:])
 	if err != nil {
@@ -199,7 +199,7 @@ func (s *Server) await(p *process) error {
 	defer client.Close()
 	want := "process_id:" + strconv.Itoa(p.pid)
 	for {
-		// Dialled by hand first: the client writes a line for each time that nobody listens yet.
+		// Dial first without the client, which logs a line for each failed connection.
 		conn, err := net.Dial("tcp", s.Addr())
 		if err == nil {
 			_ = conn.Close()
@@ -218,8 +218,8 @@ func (s *Server) await(p *process) error {
 	}
 }
 
-// run starts a command that dies with this process. The kernel sends that signal when the thread that
-// started the child ends, so that thread waits for the child and does nothing else (golang/go#27505).
+// run starts a command that ends with this process. The kernel sends that signal when the thread that started the
+// child ends. So that thread waits for the child and does nothing else (golang/go#27505).
 func run(binary string, args []string) (*process, error) {
 	p := &process{done: make(chan struct{}), output: &bytes.Buffer{}}
 	started := make(chan error, 1)

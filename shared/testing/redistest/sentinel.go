@@ -13,17 +13,16 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// masterName is what the Sentinels call the master.
+// masterName is the Sentinels' name of the master.
 const masterName = "lectern"
 
-// Sentinel is a master with a replica, watched by three Sentinels, which belongs to a test.
+// Sentinel is a master with a replica, watched by three Sentinels, for one test.
 type Sentinel struct {
-	// Servers are the two Redis; which of them is the master changes as the test has them fail. At first
-	// it is the first.
+	// Servers are the two Redis servers. At first the first one is the master; faults that the test causes change
+	// that.
 	Servers []*Server
 
-	// Sentinels watch them: a second after the master was last heard of, two of them have the replica take its
-	// place.
+	// Sentinels watch them. A second after the master's last sign of life, two of them make the replica the master.
 	Sentinels []*Server
 
 	// URL names the Sentinels.
@@ -32,8 +31,8 @@ type Sentinel struct {
 	t testing.TB
 }
 
-// StartSentinel starts all five, waits until the Sentinels know each other and the replica, and stops them
-// when t ends.
+// StartSentinel starts all five servers and stops them when t ends. It waits until the Sentinels know each other and
+// the replica.
 func StartSentinel(t testing.TB) *Sentinel {
 	t.Helper()
 	s := &Sentinel{t: t}
@@ -75,8 +74,8 @@ sentinel parallel-syncs %[3]s 1
 	return []string{file, "--sentinel"}, os.WriteFile(file, []byte(text), 0o600)
 }
 
-// Master returns the server that the Sentinels that answer name as the master, nil when they do not agree or
-// name none that runs.
+// Master returns the server that the answering Sentinels name as the master. It returns nil if they do not agree or
+// if that server does not run.
 func (s *Sentinel) Master() *Server {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -104,7 +103,7 @@ func (s *Sentinel) Master() *Server {
 	return nil
 }
 
-// AwaitMaster returns the master, once it is another than before and takes writes.
+// AwaitMaster returns the master, once it differs from before and accepts writes.
 func (s *Sentinel) AwaitMaster(before *Server) *Server {
 	s.t.Helper()
 	var found *Server

@@ -1,5 +1,5 @@
-// Package routestest holds what stands before the services to the one matrix of which request must be
-// answered by whom. It is for tests, and asks by hand, as HTTP clients tidy paths.
+// Package routestest tests routing in front of the services with one matrix: which service must answer which request.
+// It is for tests. It writes requests without an HTTP client, as clients clean paths.
 package routestest
 
 import (
@@ -18,25 +18,25 @@ import (
 //go:embed matrix.txt
 var matrix string
 
-// The keys that a request of the matrix bears.
+// The keys that a request of the matrix may have.
 const (
 	NoKey       = "-"        // none
 	APIKey      = "api"      // the demo project's
 	InternalKey = "internal" // one of INTERNAL_API_KEYS
 )
 
-// Row is one request and what must answer it.
+// Row is one request and the expected answer.
 type Row struct {
 	Line   int // of the matrix, from 1
 	Key    string
 	Method string
-	Path   string // with its query, as it stands in the request line
-	// Service is whose access log has the request; empty: no service sees it.
+	Path   string // with its query, as in the request line
+	// Service is the service whose access log has the request. Empty: no service gets it.
 	Service routes.Service
 	Status  int
 }
 
-// String tells rows apart.
+// String identifies a row.
 func (r Row) String() string {
 	path := r.Path
 	if len(path) > 90 {
@@ -90,7 +90,7 @@ func parseRow(fields []string) (Row, error) {
 	return row, nil
 }
 
-// expand writes {a*3} out as aaa.
+// expand replaces {a*3} by aaa.
 func expand(path string) (string, error) {
 	before, rest, ok := strings.Cut(path, "{")
 	if !ok {
@@ -105,12 +105,12 @@ func expand(path string) (string, error) {
 	return before + strings.Repeat(text, n) + after, nil
 }
 
-// body is sent with methods that have one; what takes one takes this.
+// body is sent with methods that have a body. Every operation with a body accepts it.
 const body = `{"projectId":"pr_demo"}`
 
-// Ask sends the row's request over conn, which serves nothing else afterwards, and returns the answer. host
-// is sent as Host, key as X-Api-Key unless it is empty, and id as X-Request-Id, by which the request is
-// found in the logs. The answer's body ends with conn.
+// Ask sends the row's request over conn, which is not used for another request, and returns the answer. host is sent
+// as Host, key as X-Api-Key unless it is empty, and id as X-Request-Id. The logs have the request under that id. The
+// answer's body ends with conn.
 func (r Row) Ask(conn net.Conn, host, key, id string) (*http.Response, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nX-Request-Id: %s\r\nConnection: close\r\n", r.Method, r.Path, host, id)

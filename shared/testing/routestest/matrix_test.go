@@ -13,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// The matrix says what the table says, and leaves no route of the table out.
+// The matrix agrees with the table of routes, and covers every route of it.
 func TestMatrixAgreesWithTheTable(t *testing.T) {
 	rows, err := Matrix()
 	if err != nil {
@@ -44,7 +44,7 @@ func TestMatrixAgreesWithTheTable(t *testing.T) {
 		seen[key] = row.Line
 	}
 	for _, r := range routes.Outside() {
-		// What the proxy answers is up to its targets.
+		// The proxy's answers depend on its targets.
 		if !served[r.Operation] && r.Service != routes.Proxy {
 			t.Errorf("no row is served by %s", r.Operation)
 		}

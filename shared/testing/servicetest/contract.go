@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Refusal is a request that must be refused, and how.
+// Refusal is a request that must be refused, with the expected refusal.
 type Refusal struct {
 	Name   string
 	Method string // GET when empty, and then also HEAD
@@ -23,17 +23,17 @@ type Refusal struct {
 	Key    string
 	Status int
 	Code   string
-	Rest   Object // the body beside error; nil: not looked at
+	Rest   Object // the fields of the body after error; nil: not checked
 }
 
-// CheckRefusals sends requests to the public listener and holds the answers to the one shape of errors.
+// CheckRefusals sends requests to the public listener and checks that the answers have the one format of errors.
 func (s *Service) CheckRefusals(t *testing.T, refusals []Refusal) {
 	t.Helper()
 	for _, want := range refusals {
 		t.Run(want.Name, func(t *testing.T) {
 			a := s.Do(t, Request{Method: want.Method, Path: want.Path, Key: want.Key})
 			want.check(t, a)
-			if want.Method == "" { // a HEAD says the same without a body
+			if want.Method == "" { // a HEAD gets the same header without a body
 				h := s.Do(t, Request{Method: http.MethodHead, Path: want.Path, Key: want.Key})
 				if h.Status != want.Status || len(h.Body) != 0 || h.Header.Get("Content-Length") != fmt.Sprint(len(a.Body)) {
 					t.Errorf("HEAD: %d, %d bytes, Content-Length %s of %d", h.Status, len(h.Body), h.Header.Get("Content-Length"), len(a.Body))
@@ -66,8 +66,8 @@ func (r Refusal) check(t *testing.T, a Answer) {
 	}
 }
 
-// CheckRepresentation holds what every successful read has in common: HEAD and GET say the same, an
-// ETag that makes 304, compression, caching.
+// CheckRepresentation checks the properties of every successful read: HEAD and GET agree, an ETag leads to 304,
+// compression, caching.
 func (s *Service) CheckRepresentation(t *testing.T, key string, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
@@ -121,7 +121,7 @@ func (s *Service) checkCompression(t *testing.T, key, path string, plain Answer)
 	} {
 		a := s.Do(t, Request{Path: path, Key: key, Headers: map[string]string{"Accept-Encoding": encoding}})
 		if a.Header.Get("Content-Encoding") == "" && len(plain.Body) < 2000 {
-			continue // too short to gain anything
+			continue // too short for compression
 		}
 		if got := a.Header.Get("Content-Encoding"); got != encoding {
 			t.Errorf("%s: Content-Encoding %q", encoding, got)
@@ -140,8 +140,8 @@ func (s *Service) checkCompression(t *testing.T, key, path string, plain Answer)
 
 var link = regexp.MustCompile(`^<(http://[^>]+)>; rel="next"$`)
 
-// CheckPaging holds that each path, of which there is a next page, says where in both headers, and that
-// both lead to the same.
+// CheckPaging checks that each path, which has a next page, names it in both headers, and that both lead to the same
+// page.
 func (s *Service) CheckPaging(t *testing.T, key string, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
@@ -165,8 +165,8 @@ func (s *Service) CheckPaging(t *testing.T, key string, paths ...string) {
 	}
 }
 
-// CheckCursors sends the cursor of every list with every other, altered and cut: 400, never other rows.
-// Each list has limit=1 and a next page; keyOf gives the key for its path.
+// CheckCursors sends the cursor of every list with every other list, altered and shortened. The answer must be 400,
+// never other rows. Each list has limit=1 and a next page. keyOf returns the key for its path.
 func (s *Service) CheckCursors(t *testing.T, keyOf func(path string) string, lists ...string) {
 	t.Helper()
 	for _, from := range lists {

@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// Reads are requests that a service answers 200 as long as all is well.
+// Reads are requests that a service answers 200 unless there is a fault.
 type Reads struct {
 	Service *Service
 	Key     string   // may be empty
@@ -25,19 +25,18 @@ func (r Reads) get(t testing.TB, path string) Answer {
 	return r.Service.Get(t, r.Key, "/projects/"+r.Project+path)
 }
 
-// NewBreakable makes what [NewBacking] does, with the service's database on a server of its own that may
-// be killed.
+// NewBreakable is like [NewBacking], but the service's database is on a server of its own that a test may kill.
 func NewBreakable(t testing.TB, schema pgmigrate.Schema) (*Backing, *pgtest.Instance) {
 	t.Helper()
-	// What was acknowledged outlives a kill here, as it does in production.
+	// Acknowledged writes survive a kill here, as in production.
 	server := pgtest.Private(t, map[string]string{"synchronous_commit": "on"})
 	redis := redistest.Start(t)
 	return &Backing{DB: server.Database(t, schema), Redis: redis, Keys: authtest.New(t, redis.URL)}, server
 }
 
-// CheckPostgresFaults kills and stops the service's Postgres and brings it back: meanwhile every read is
-// 503 with Retry-After and says nothing of hosts or SQL, an ingest of line is 503, and all of it
-// recovers alone.
+// CheckPostgresFaults kills and pauses the service's Postgres and starts it again. During the fault every read is 503
+// with Retry-After, without names of hosts or SQL, and an ingest of line is 503. Afterwards the service recovers by
+// itself.
 func CheckPostgresFaults(t *testing.T, server *pgtest.Instance, r Reads, resource, line string) {
 	t.Helper()
 	for _, fault := range []struct {
@@ -92,8 +91,7 @@ func CheckPostgresFaults(t *testing.T, server *pgtest.Instance, r Reads, resourc
 	}
 }
 
-// CheckRedisFaults kills and stops the service's Redis: no read is lost, with a key that the process
-// knows and with one that it does not.
+// CheckRedisFaults kills and pauses the service's Redis. No read fails, with a cached key or with another one.
 func CheckRedisFaults(t *testing.T, r Reads) {
 	t.Helper()
 	s := r.Service

@@ -11,16 +11,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Object is a record as JSON has it.
+// Object is a decoded JSON record.
 type Object = map[string]any
 
 // absence is the type of Absent.
 type absence struct{}
 
-// Absent stands for a field that is not there.
+// Absent stands for an absent field.
 var Absent = absence{}
 
-// With gives a copy of o with name set to value, or without it when value is Absent.
+// With returns a copy of o with name set to value, or without it if value is Absent.
 func With(o Object, name string, value any) Object {
 	c := maps.Clone(o)
 	if value == Absent {
@@ -31,7 +31,7 @@ func With(o Object, name string, value any) Object {
 	return c
 }
 
-// Column gives what field says in each record of a list; what is no string is empty.
+// Column returns the field of each record of a list. A value that is not a string is "".
 func Column(list []Object, field string) []string {
 	out := make([]string, len(list))
 	for i, o := range list {
@@ -40,7 +40,7 @@ func Column(list []Object, field string) []string {
 	return out
 }
 
-// List asks for a list that must be answered 200.
+// List requests a list that must be answered 200.
 func (s *Service) List(t testing.TB, key, path string) ([]Object, Answer) {
 	t.Helper()
 	a := s.Get(t, key, path)
@@ -52,8 +52,8 @@ func (s *Service) List(t testing.TB, key, path string) ([]Object, Answer) {
 	return list, a
 }
 
-// Walk follows cursors from path to the end and gives all records. between, which may be nil, is called
-// before each further page.
+// Walk follows cursors from path to the end and returns all records. between, which may be nil, is called before each
+// further page.
 func (s *Service) Walk(t testing.TB, key, path string, between func()) []Object {
 	t.Helper()
 	const most = 10000
@@ -96,7 +96,7 @@ func (s *Service) Exec(t testing.TB, sql string, args ...any) {
 	}
 }
 
-// Eventually waits until ok, and fails t after bound. It tells how long it waited.
+// Eventually waits until ok returns true, and fails t after bound. It returns how long it waited.
 func Eventually(t testing.TB, bound time.Duration, what string, ok func() bool) time.Duration {
 	t.Helper()
 	begin := time.Now()

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Process is a service that runs as a process of its own, built without the race detector: what memory
-// figures and kills are for.
+// Process is a service that runs as a process of its own, built without the race detector. It is for tests that
+// measure memory or kill the service.
 type Process struct {
 	Service
 	cmd  *exec.Cmd
@@ -29,8 +29,8 @@ func Build(t testing.TB, pkg string) string {
 	return BuildOf(t, ".", pkg)
 }
 
-// BuildOf compiles the command in the folder pkg of the module in another folder, both as "./…" or "../…", and
-// returns its path.
+// BuildOf compiles the command in the folder pkg of the module in another folder and returns its path. Both folders
+// have the form "./…" or "../…".
 func BuildOf(t testing.TB, module, pkg string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), filepath.Base(pkg))
@@ -43,7 +43,7 @@ func BuildOf(t testing.TB, module, pkg string) string {
 	return binary
 }
 
-// StartProcess runs a built service on b until t ends; environ overrides what [Backing.Environ] says.
+// StartProcess runs a built service on b until t ends. environ overrides [Backing.Environ].
 func StartProcess(t testing.TB, b *Backing, binary string, environ map[string]string) *Process {
 	t.Helper()
 	cmd := exec.Command(binary, "serve")
@@ -51,7 +51,7 @@ func StartProcess(t testing.TB, b *Backing, binary string, environ map[string]st
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	for _, from := range []map[string]string{b.Environ(), environ} {
 		for name, value := range from {
-			cmd.Env = append(cmd.Env, name+"="+value) // the last of a name holds
+			cmd.Env = append(cmd.Env, name+"="+value) // the last value of a name counts
 		}
 	}
 	stderr, err := cmd.StderrPipe()
@@ -72,7 +72,7 @@ func StartProcess(t testing.TB, b *Backing, binary string, environ map[string]st
 				listening <- struct{ Public, Internal string }{line.Public, line.Internal}
 			}
 		}
-		_ = cmd.Wait() // its exit code is the test's to ask for
+		_ = cmd.Wait() // the test reads the exit code
 	}()
 	t.Cleanup(p.Kill)
 	select {
@@ -86,7 +86,7 @@ func StartProcess(t testing.TB, b *Backing, binary string, environ map[string]st
 	return p
 }
 
-// Kill ends the process at once and waits until it is gone.
+// Kill kills the process and waits for its end.
 func (p *Process) Kill() { p.Signal(syscall.SIGKILL); <-p.dead }
 
 // Terminate asks the process to stop and returns its exit code.
@@ -96,11 +96,11 @@ func (p *Process) Terminate() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// PID is the process's id.
+// PID returns the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Signal sends a signal to the process.
-func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // gone is gone
+func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // the process may have ended
 
 // Memory returns the process's resident memory now and at its peak, in bytes.
 func (p *Process) Memory(t testing.TB) (now, peak int64) {

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// CheckProjectRemoval removes a project from s request by request; want are the answers. Nobody but an administrator may,
-// and only on the internal port. Afterwards no table has a row of the project, and each has what it had of others.
-// readOnly is a service on the same databases without REMOVE_DATABASE_URL.
+// CheckProjectRemoval removes a project from s request by request; want are the answers. Only an administrator may do
+// so, and only on the internal port. Afterwards no table has a row of the project, and all rows of other projects are
+// kept. readOnly is a service on the same databases without REMOVE_DATABASE_URL.
 func CheckProjectRemoval(t *testing.T, s, readOnly *Service, project string, want ...string) {
 	t.Helper()
 	remove := func(s *Service, key, query string) Answer {
@@ -51,7 +51,7 @@ func CheckProjectRemoval(t *testing.T, s, readOnly *Service, project string, wan
 	}
 }
 
-// rowsOf counts the rows of a project and those of others, in all tables that have projects.
+// rowsOf counts the rows of a project and those of other projects, in all tables with a project.
 func rowsOf(t *testing.T, s *Service, project string) (own, others int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -1,7 +1,7 @@
-// Package servicetest runs a whole service for a test, over a real Postgres and a real Redis, and asks
-// it over HTTP as its clients do. It needs a TestMain that calls pgtest.Main.
+// Package servicetest runs a whole service for a test, over a real Postgres and a real Redis. It sends HTTP requests
+// to the service as clients do. It needs a TestMain that calls pgtest.Main.
 //
-// Production code does not import it; the linter sees to that.
+// Production code does not import it; the linter checks this.
 package servicetest
 
 import (
@@ -35,21 +35,21 @@ const (
 	AdminKey    = "test-admin-key-0123456789" // of the administrator "tester"
 )
 
-// Backing is what a service stands on: databases and Redis. Several services may share one.
+// Backing holds the databases and the Redis of a service. Several services may share one.
 type Backing struct {
 	DB    pgtest.DB
 	Redis *redistest.Server
 	Keys  *authtest.Keys
 }
 
-// NewBacking makes the databases of a service with that schema, and a Redis, for t.
+// NewBacking creates the databases of a service with that schema, and a Redis, for t.
 func NewBacking(t testing.TB, schema pgmigrate.Schema) *Backing {
 	t.Helper()
 	redis := redistest.Start(t)
 	return &Backing{DB: pgtest.Database(t, schema), Redis: redis, Keys: authtest.New(t, redis.URL)}
 }
 
-// Environ is the configuration of a service on b, as environment variables.
+// Environ returns the configuration of a service on b, as environment variables.
 func (b *Backing) Environ() map[string]string {
 	return map[string]string{
 		"DATABASE_URL":            b.DB.ReaderURL,
@@ -73,11 +73,11 @@ func (b *Backing) Environ() map[string]string {
 	}
 }
 
-// Service is a service that runs.
+// Service is a running service.
 type Service struct {
 	*Backing
 	URL         string // of the public listener
-	InternalURL string // of the internal one
+	InternalURL string // of the internal listener
 
 	t    testing.TB
 	log  *Log
@@ -85,8 +85,8 @@ type Service struct {
 	done chan error
 }
 
-// Start runs a service on b until t ends; environ overrides what [Backing.Environ] says. common gives the
-// part of C that all services share.
+// Start runs a service on b until t ends. environ overrides [Backing.Environ]. common returns the part of C that all
+// services have.
 func Start[C any](t testing.TB, b *Backing, run func(context.Context, C) error, common func(*C) *service.Config, environ map[string]string) *Service {
 	t.Helper()
 	all := b.Environ()
@@ -123,7 +123,7 @@ func Start[C any](t testing.TB, b *Backing, run func(context.Context, C) error, 
 	return s
 }
 
-// Stop stops the service and returns what its Run did.
+// Stop stops the service and returns the result of its Run.
 func (s *Service) Stop() error {
 	s.stop()
 	err, open := <-s.done
@@ -139,7 +139,7 @@ func (s *Service) Log() string { return s.log.String() }
 // Request is a request to a service.
 type Request struct {
 	Method  string // GET when empty
-	Path    string // with its query, as it goes over the wire
+	Path    string // with its query, as it is sent
 	Key     string // X-Api-Key; none when empty
 	Headers map[string]string
 	Body    io.Reader
@@ -152,7 +152,7 @@ func (r Request) method() string {
 	return r.Method
 }
 
-// Answer is what came back, read to its end.
+// Answer is an answer that was read to its end.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -168,7 +168,7 @@ func (a Answer) JSON(t testing.TB, into any) {
 	}
 }
 
-// Do sends a request to the public listener. The answer must be as the published description says.
+// Do sends a request to the public listener. The answer must agree with the published description.
 func (s *Service) Do(t testing.TB, r Request) Answer {
 	t.Helper()
 	a := do(t, s.URL, r)
@@ -178,8 +178,8 @@ func (s *Service) Do(t testing.TB, r Request) Answer {
 	return a
 }
 
-// CheckDescription asks the service, with a key that may read all of it, which routes and parameters it
-// has. They must be those that the table of routes and the published description give to service.
+// CheckDescription finds out which routes and parameters the service has, with a key that may read everything. They
+// must be those of service in the table of routes and the published description.
 func (s *Service) CheckDescription(t testing.TB, service routes.Service, key string) {
 	t.Helper()
 	ask := func(path string) openapitest.Answer {
@@ -204,7 +204,7 @@ func described(r Request, a Answer) openapitest.Answer {
 	return openapitest.Answer{Method: r.method(), Path: r.Path, Status: a.Status, Header: a.Header, Body: a.Body, Broken: a.Err != nil}
 }
 
-// Get asks the public listener for a path with a key.
+// Get requests a path of the public listener with a key.
 func (s *Service) Get(t testing.TB, key, path string) Answer {
 	t.Helper()
 	return s.Do(t, Request{Path: path, Key: key})
@@ -216,7 +216,7 @@ func (s *Service) DoInternal(t testing.TB, r Request) Answer {
 	return do(t, s.InternalURL, r)
 }
 
-// client neither follows redirects nor asks for compression.
+// client neither follows redirects nor requests compression.
 var client = &http.Client{
 	Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -256,7 +256,7 @@ type Ingested struct {
 	} `json:"rejects"`
 }
 
-// Ingest sends lines to /internal/<resource>, each as it is when a string and as JSON otherwise.
+// Ingest sends lines to /internal/<resource>. It sends strings unchanged and other values as JSON.
 func (s *Service) Ingest(t testing.TB, resource string, lines ...any) Ingested {
 	t.Helper()
 	var body strings.Builder
@@ -285,7 +285,7 @@ func (s *Service) Ingest(t testing.TB, resource string, lines ...any) Ingested {
 	return in
 }
 
-// MustIngest sends records that must all be taken.
+// MustIngest sends records that must all be accepted.
 func (s *Service) MustIngest(t testing.TB, resource string, lines ...any) Ingested {
 	t.Helper()
 	in := s.Ingest(t, resource, lines...)
@@ -295,27 +295,27 @@ func (s *Service) MustIngest(t testing.TB, resource string, lines ...any) Ingest
 	return in
 }
 
-// Log is what a process under test writes, which may be read while it is written. Its zero value is empty.
+// Log collects the output of a process under test, and can be read at the same time. Its zero value is empty.
 type Log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-// Write takes what is written.
+// Write adds p.
 func (l *Log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
 }
 
-// String returns all of it so far.
+// String returns all output so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
 }
 
-// Tail returns its end, of n bytes at most.
+// Tail returns the end of the output, at most n bytes.
 func (l *Log) Tail(n int) string {
 	s := l.String()
 	if len(s) > n {

@@ -48,7 +48,7 @@ func Bucket(name, prefix string, environ map[string]string, o Options) (*Destina
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		prefix += "/"
 	}
-	return &Destination{Options: o, place: &bucket{client, name, prefix}}, nil
+	return &Destination{Options: o, storage: &bucket{client, name, prefix}}, nil
 }
 
 // String names the prefix.

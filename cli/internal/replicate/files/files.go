@@ -26,7 +26,7 @@ const layout = 1
 
 const manifestName = "manifest.json"
 
-// manifest is what manifest.json holds.
+// manifest is the content of manifest.json.
 type manifest struct {
 	Layout int `json:"layout"`
 	replicate.Source
@@ -50,16 +50,16 @@ type file struct {
 	Columns int `json:"columns,omitempty"`
 }
 
-// errChanged is in the chain of the error of [place.replace] when the file is not the expected one.
+// errChanged is in the chain of the error of [storage.replace] if the file has another version.
 var errChanged = errors.New("the file has changed")
 
-// place is where files are.
-type place interface {
+// storage is a folder or a bucket that holds files.
+type storage interface {
 	fmt.Stringer
-	// lock takes the place for this process until unlock, as far as the place knows locks.
+	// lock locks the storage for this process until unlock, if the storage has locks.
 	lock() error
 	unlock() error
-	// list names all files, relative to the place.
+	// list returns the names of all files, relative to the storage.
 	list(ctx context.Context) ([]string, error)
 	// read returns a file and its version. Without the file, the error has fs.ErrNotExist in its chain.
 	read(ctx context.Context, name string) (data []byte, version string, err error)
@@ -83,7 +83,7 @@ type Options struct {
 // Destination is a copy. It is a [replicate.Destination].
 type Destination struct {
 	Options
-	place
+	storage
 	manifest manifest
 	version  string       // of the manifest
 	set      *columns.Set // of the manifest's ColumnList
@@ -98,7 +98,7 @@ type replaced struct {
 
 // Folder returns the copy in a folder of this machine, which is created if it is missing.
 func Folder(path string, o Options) *Destination {
-	return &Destination{Options: o, place: &folder{path: path}}
+	return &Destination{Options: o, storage: &folder{path: path}}
 }
 
 // Limits returns what one file takes. Changes wait for others, so that a copy that follows the feed does not consist
@@ -107,7 +107,7 @@ func (*Destination) Limits() replicate.Limits {
 	return replicate.Limits{Changes: 50_000, Bytes: 4 << 20, Linger: time.Minute}
 }
 
-// Open takes the copy, creates it if it is missing, checks that it is one of the source, and removes files that the
+// Open locks the copy, creates it if it is missing, and checks that it is a copy of the source. It removes files that the
 // manifest does not name.
 func (d *Destination) Open(ctx context.Context) (at replicate.Position, err error) {
 	if err := d.lock(); err != nil {
@@ -135,8 +135,8 @@ func (d *Destination) Open(ctx context.Context) (at replicate.Position, err erro
 	return d.manifest.Position, nil
 }
 
-// load reads the manifest and checks it, or makes one for a place without files. It returns the names of the files,
-// listed after the manifest was read.
+// load reads and checks the manifest, or makes one for an empty storage. It returns the names of the files, which it lists
+// after it has read the manifest.
 func (d *Destination) load(ctx context.Context) (names []string, err error) {
 	data, version, err := d.read(ctx, manifestName)
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -245,8 +245,8 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 	return d.forget(ctx, before)
 }
 
-// widen writes the files again that have a column with a narrower type than that of set, so that a column has one type
-// in all files. A column becomes wider once at most.
+// widen rewrites the files that have a column with a narrower type than in set. So a column has one type in all files. A
+// column widens at most once.
 func (d *Destination) widen(ctx context.Context, files []file, set *columns.Set) ([]file, error) {
 	first := set.Widened(d.manifest.ColumnList)
 	if first < 0 {
@@ -265,7 +265,7 @@ func (d *Destination) widen(ctx context.Context, files []file, set *columns.Set)
 	return files, nil
 }
 
-// Files up to these sizes take in the rows of the next batch, so that a copy that follows the feed does not become many
+// Files up to these sizes are merged with the next batch. Otherwise a copy that follows the feed would consist of many
 // small files.
 const (
 	smallRows  = 25_000

@@ -145,13 +145,13 @@ func listed(prefix string, names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// stagedEntryColumns are what a batch brings of an entry. plain says that jsonb certainly takes entry_data.
+// stagedEntryColumns are the columns of an entry in a batch. plain reports that jsonb certainly accepts entry_data.
 var stagedEntryColumns = []column{
 	{"entry_id", "text", ""}, {"group_id", "text", ""}, {"project_id", "text", ""}, {"embeddable_id", "text", ""}, {"contact_id", "text", ""},
 	{"created_at", "timestamptz", ""}, {"updated_at", "timestamptz", ""}, {"entry_data", "text", ""}, {"seq", "bigint", ""}, {"plain", "boolean", ""},
 }
 
-// stagedEventColumns are what a batch brings of an event.
+// stagedEventColumns are the columns of an event in a batch.
 var stagedEventColumns = eventColumns[:len(eventColumns)-2]
 
 // statements are the SQL of one copy.

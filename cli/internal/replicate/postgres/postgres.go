@@ -373,7 +373,7 @@ func eventRow(c *client.Change) []any {
 }
 
 // plain reports whether jsonb certainly takes valid JSON: it has no escapes, no exponents, and neither numbers nor
-// nesting that come near a limit. Of other JSON Postgres says whether jsonb takes it.
+// nesting that come near a limit. For other JSON, Postgres has to try.
 func plain(data string) bool {
 	const longest, nested = 8000, 500
 	if len(data) > longest || strings.Contains(data, `\u`) || strings.Count(data, "[")+strings.Count(data, "{") > nested {

@@ -21,9 +21,9 @@ export function idOf(change: Change): string {
   }
 }
 
-// @ts-expect-error: no list has such a parameter
+// @ts-expect-error: no list has this parameter
 client.entries("pr_demo", { offset: 10 });
-// @ts-expect-error: nor such an order
+// @ts-expect-error: entries have no such order
 client.entries("pr_demo", { sort: "entry_id" });
 
 let code: ErrorCode | "" = "";

@@ -1,5 +1,4 @@
-// Package api owns the service's routes and handlers: what a request may ask for and how it is
-// answered. What it serves comes from the store through [Reader].
+// Package api owns the service's routes and handlers. It reads records from the store through [Reader].
 package api
 
 import (
@@ -13,18 +12,19 @@ import (
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
 
-// Reader is what the handlers need of the store.
+// Reader is the part of the store that the handlers use.
 type Reader interface {
-	// Embeddables and Versions open a page of a list; Versions may be an EmbeddableDoesNotExist.
+	// Embeddables and Versions open a page of a list. The error of Versions may be an EmbeddableDoesNotExist.
 	Embeddables(ctx context.Context, projectID string, page pagelist.Page) (*pagelist.List, error)
 	Versions(ctx context.Context, projectID, embeddableID string, descending bool, page pagelist.Page) (*pagelist.List, error)
-	// Embeddable returns one embeddable with its definition, or an EmbeddableDoesNotExist.
+	// Embeddable returns one embeddable with its definition. The error is an EmbeddableDoesNotExist if there is none.
 	Embeddable(ctx context.Context, projectID, embeddableID string) (embeddable.Document, error)
-	// Version returns one version with its definition, or an EmbeddableVersionDoesNotExist.
+	// Version returns one version with its definition. The error is an EmbeddableVersionDoesNotExist if there is
+	// none.
 	Version(ctx context.Context, projectID, embeddableID string, number int64) (embeddable.Document, error)
 }
 
-// Config bounds what a request may ask for.
+// Config bounds the requests of clients.
 type Config struct {
 	httpapi.Limits
 }

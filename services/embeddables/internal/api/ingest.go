@@ -10,16 +10,16 @@ import (
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
 
-// Writer is what the ingest needs of the store.
+// Writer is the part of the store that ingest uses.
 type Writer interface {
-	// PutEmbeddables tells how many embeddables changed what was stored.
+	// PutEmbeddables returns how many embeddables changed the stored ones.
 	PutEmbeddables(ctx context.Context, projectID string, embeddables []embeddable.Embeddable) (stored int, err error)
-	// PutVersions tells how many versions were new, and which say another thing than the stored one of
-	// their number, by their index in order.
+	// PutVersions returns how many versions were new. It also returns the indexes, in order, of those that differ
+	// from the stored version of their number.
 	PutVersions(ctx context.Context, projectID string, versions []embeddable.Version) (stored int, conflicts []int, err error)
 }
 
-// AddIngest adds the routes under /internal that take data in.
+// AddIngest adds the routes under /internal that store records.
 func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, p *service.Parts) {
 	options.MeterProvider = p.Telemetry.MeterProvider
 
@@ -27,7 +27,7 @@ func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, p *serv
 	rt.Post("/internal/embeddable-versions", p.IngestKeys.Protect(ingest.Handler(versionKind(store), options)))
 }
 
-// embeddableKind takes embeddables in the shape in which the API gives one out.
+// embeddableKind reads embeddables in the format in which the API returns one.
 func embeddableKind(store Writer) ingest.Kind[embeddable.Embeddable] {
 	type e = embeddable.Embeddable
 	id := ingest.Identifier()
@@ -45,7 +45,7 @@ func embeddableKind(store Writer) ingest.Kind[embeddable.Embeddable] {
 	}
 }
 
-// versionKind takes versions in the shape in which the API gives one out, with project_id.
+// versionKind reads versions in the format in which the API returns one, with project_id.
 func versionKind(store Writer) ingest.Kind[embeddable.Version] {
 	type v = embeddable.Version
 	id := ingest.Identifier()

@@ -5,17 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// Hash names a definition within its project: the same content, the same hash.
+// Hash identifies a definition within its project. Equal contents have equal hashes.
 type Hash = [sha256.Size]byte
 
 // HashOf returns the hash of a definition.
 func HashOf(definition string) Hash { return sha256.Sum256([]byte(definition)) }
 
-// PartBytes is how long a part of a definition is at most. Parts are compressed one by one, and read
-// some at a time, so that megabytes go out in little memory.
+// PartBytes is the greatest length of a part of a definition. Parts are compressed one by one and read a few at a
+// time. So a definition of megabytes is sent with little memory.
 const PartBytes = 256 << 10
 
-// Parts cuts a definition into parts, none within a character. One of no bytes has one part.
+// Parts splits a definition into parts, never within a character. An empty definition has one part.
 func Parts(definition string) []string {
 	var parts []string
 	for len(definition) > PartBytes {

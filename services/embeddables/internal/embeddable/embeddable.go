@@ -16,7 +16,7 @@ type Embeddable struct {
 	ID         string
 	Title      string
 	GroupID    string
-	Definition string // JSON, byte for byte as it came
+	Definition string // JSON, byte for byte as it was received
 }
 
 // Version is a saved state of an embeddable. It never changes. The time is in Unix microseconds.
@@ -25,16 +25,16 @@ type Version struct {
 	EmbeddableID string
 	Number       int64
 	SavedAt      int64
-	Definition   string // JSON, byte for byte as it came
+	Definition   string // JSON, byte for byte as it was received
 }
 
-// MaxVersion is the greatest number of a version, and 0 the least. Every JSON reader reads these numbers without
+// MaxVersion is the greatest number of a version; the least is 0. Every JSON reader reads these numbers without
 // rounding.
 const MaxVersion = 1<<53 - 1
 
 // Document is one record with its definition, as JSON.
 type Document struct {
-	// Whole is the document; nil when it is long.
+	// Whole is the document, or nil if it is long.
 	Whole []byte
 	// Pieces yields a long document piece by piece. A piece is valid until the next one.
 	Pieces iter.Seq2[[]byte, error]
@@ -62,10 +62,10 @@ func VersionBounds(descending bool) (start, end pagelist.Position) {
 	return low, high
 }
 
-// Removed is how much was removed of a project.
+// Removed counts the removed records of a project.
 type Removed struct {
 	Embeddables int  `json:"embeddables"`
 	Versions    int  `json:"versions"`
-	Definitions int  `json:"definitions"` // parts of them, as they are stored
+	Definitions int  `json:"definitions"` // stored parts of definitions
 	More        bool `json:"more,omitzero"`
 }

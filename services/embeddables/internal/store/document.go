@@ -17,8 +17,8 @@ import (
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
 
-// The columns of a row with one part of a definition. furtherParts returns the first column alone. The first
-// statements of a document return the hash too, and then columns of the record.
+// The columns of a row with one part of a definition. furtherParts returns only the first column. The first
+// statements of a document also return the hash, and then columns of the record.
 const (
 	columnContent = iota
 	columnHash    // in hexadecimal
@@ -30,7 +30,7 @@ const (
 
 // getEmbeddable and getVersion read a record with the first parts of its definition, one part a row. The last
 // parameter is the number of parts. The limit in the subquery keeps Postgres from reading all definitions of the
-// project for a join. The hash is text, because bytes look different where statements are not prepared.
+// project for a join. The hash is text, because the format of bytea depends on whether statements are prepared.
 const getEmbeddable = `
 SELECT d.content, encode(e.definition_hash, 'hex'), e.title, e.group_id
 FROM (
@@ -67,7 +67,7 @@ ORDER BY part LIMIT $4`
 const partsAtOnce = 4
 
 // document reads a record and the first parts of its definition with sql. It reads further parts when the caller asks
-// for them, and returns each connection before it hands out a piece. A definition never changes under its hash.
+// for them, and returns each connection before it hands out a piece. The definition of a hash never changes.
 func (s *Store) document(ctx context.Context, head func(raw *pgdb.Raw) []byte, missing error, sql string, args ...any) (embeddable.Document, error) {
 	var body, tag []byte
 	var name string // of the definition: its hash
@@ -102,7 +102,7 @@ func (s *Store) document(ctx context.Context, head func(raw *pgdb.Raw) []byte, m
 	return embeddable.Document{Whole: append(body, documentTail...)}, nil
 }
 
-// errIncomplete keeps an incomplete document from looking whole.
+// errIncomplete keeps an incomplete document from looking complete.
 var errIncomplete = errors.New("a definition is not what its hash says")
 
 // named reports whether content has the hash name.

@@ -6,8 +6,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Every statement of this package names its columns. It restricts each table and subquery to one project, so that
-// one index of the project serves it, also where tables are distributed by project.
+// Every statement of this package names its columns. It restricts each table and subquery to one project, so that one
+// index of the project serves it, even if tables are distributed by project.
 
 // The columns of a listed embeddable's row. The constants below are their indexes.
 const embeddableColumns = `embeddable_id, title, group_id`

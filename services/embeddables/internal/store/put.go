@@ -15,13 +15,13 @@ import (
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
 
-// Each INSERT stands here in the two forms that [pginsert.Put] asks for, and returns a row for each record that it
-// stored. Its ON CONFLICT has no parameter, because Citus takes none there.
+// Each INSERT has the two forms that [pginsert.Put] requires, and returns a row for each record that it stored. Its
+// ON CONFLICT has no parameter, because Citus allows none there.
 
 const insertEmbeddables = `
 INSERT INTO embeddables AS e (project_id, embeddable_id, title, group_id, definition_hash)`
 
-// The last sent wins.
+// The record that was sent last is kept.
 const unlessSame = `
 ON CONFLICT (project_id, embeddable_id) DO UPDATE
 SET title = excluded.title, group_id = excluded.group_id, definition_hash = excluded.definition_hash
@@ -82,7 +82,7 @@ type Writer struct {
 	pool *pgdb.Pool
 }
 
-// NewWriter returns a Writer to pool, whose role needs SELECT and INSERT, and UPDATE of embeddables.
+// NewWriter returns a Writer to pool. The pool's role needs SELECT and INSERT, and UPDATE of embeddables.
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
 var (
@@ -92,7 +92,7 @@ var (
 )
 
 // PutEmbeddables stores embeddables of one project in one transaction and returns how many changed the stored ones.
-// Its outcome is that of storing them one by one. It is idempotent.
+// Its outcome is the same as storing them one by one. It is idempotent.
 func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []embeddable.Embeddable) (stored int, err error) {
 	batches := pginsert.Batches(list, func(e *embeddable.Embeddable) string { return e.ID })
 	err = w.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/lectern-dev/lectern/services/embeddables/internal/embeddable"
 )
 
-// Each statement removes the project's first rows, as [pgremove.Project] asks.
+// Each statement removes the project's first rows, as [pgremove.Project] requires.
 
 const removeEmbeddables = `
 DELETE FROM embeddables
@@ -43,11 +43,11 @@ type Remover struct {
 	pool *pgdb.Pool
 }
 
-// NewRemover returns a Remover over pool, whose role needs SELECT and DELETE.
+// NewRemover returns a Remover over pool. The pool's role needs SELECT and DELETE.
 func NewRemover(pool *pgdb.Pool) *Remover { return &Remover{pool: pool} }
 
 // Project removes all embeddables of a project with their versions and definitions, or a part if there are many. Its
-// result is right also with an error. It can be repeated.
+// result is right even with an error. It can be repeated.
 func (m *Remover) Project(ctx context.Context, projectID string) (r embeddable.Removed, err error) {
 	n, more, err := pgremove.Project(ctx, m.pool, projectID, removeEmbeddables, removeVersions, removeDefinitions)
 	return embeddable.Removed{Embeddables: n[0], Versions: n[1], Definitions: n[2], More: more}, err

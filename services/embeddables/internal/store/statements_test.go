@@ -34,7 +34,7 @@ func TestEveryStatementIsOfOneProject(t *testing.T) {
 	pgtest.CheckOneProject(t, pgtest.Database(t, Schema()), all)
 }
 
-// On distributed tables every statement is one task of one node.
+// In a distributed database every statement is one task of one node.
 func TestEveryStatementIsOneTask(t *testing.T) {
 	pgtest.NeedCitus(t)
 	all := statements(t)

@@ -1,5 +1,5 @@
 // Package store keeps embeddables, their versions and their definitions in Postgres. It owns the service's SQL and
-// schema, and it turns rows into the JSON of the API without a struct for each row. It knows nothing of HTTP.
+// schema. It turns rows into the JSON of the API without a struct for each row. It knows nothing of HTTP.
 package store
 
 import (
@@ -37,12 +37,12 @@ func Schema() pgmigrate.Schema {
 	}
 }
 
-// Store reads with one pool.
+// Store reads records with one pool.
 type Store struct {
 	pool pgdb.Querier
 }
 
-// New returns a Store that reads from pool, whose role needs SELECT.
+// New returns a Store that reads from pool. The pool's role needs SELECT.
 func New(pool pgdb.Querier) *Store { return &Store{pool: pool} }
 
 // Embeddables opens a page of a project's embeddables.

@@ -1,5 +1,4 @@
-// Package api owns the service's routes and handlers: what a request may ask for and how it is
-// answered. What it serves comes from the store through [Reader].
+// Package api owns the service's routes and handlers. It reads records from the store through [Reader].
 package api
 
 import (
@@ -17,11 +16,11 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// Reader is what the handlers need of the store.
+// Reader is the part of the store that the handlers use.
 type Reader interface {
-	// Entry returns one entry as JSON, or an EntryNotFound.
+	// Entry returns one entry as JSON. The error is an EntryNotFound if there is none.
 	Entry(ctx context.Context, projectID, entryID string) ([]byte, error)
-	// Entries, PageViews and Events open a page of a list; Events may be an EntryNotFound.
+	// Entries, PageViews and Events open a page of a list. The error of Events may be an EntryNotFound.
 	Entries(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error)
 	PageViews(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error)
 	Events(ctx context.Context, projectID, entryID string, descending bool, page pagelist.Page) (*pagelist.List, error)
@@ -29,11 +28,11 @@ type Reader interface {
 	Changes(ctx context.Context, ask change.Ask) (*change.Page, error)
 }
 
-// Config bounds what a request may ask for.
+// Config bounds the requests of clients.
 type Config struct {
 	httpapi.Limits
 
-	// How many requests of the change feed may wait for changes at once; one more is answered 503. They do not count
+	// How many requests of the change feed may wait for changes at once. One more is answered 503. They do not count
 	// against MAX_IN_FLIGHT.
 	MaxWaiting int `env:"MAX_WAITING" envDefault:"4096"`
 }
@@ -46,7 +45,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Options is what the routes are made with.
+// Options holds what Routes needs.
 type Options struct {
 	Config Config
 	Store  Reader
@@ -169,7 +168,7 @@ func (a *API) listPageViews(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteList(w, r, q, binding, found)
 }
 
-// list reads what the lists of entries and of their page views have in common.
+// list reads the parameters that the lists of entries and of page views have in common.
 func (a *API) list(q *httpapi.Query, project string) entry.List {
 	return entry.List{
 		ProjectID:     project,
@@ -182,14 +181,15 @@ func (a *API) list(q *httpapi.Query, project string) entry.List {
 	}
 }
 
-// page reads which part of the list is asked for, and what its cursors are bound to.
+// page reads which part of the list the client asks for, and the binding of its cursors.
 func (a *API) page(r *http.Request, q *httpapi.Query, name string, l entry.List) (httpapi.Binding, pagelist.Page) {
 	binding := httpapi.Binding{
 		Project: l.ProjectID, List: name, Sort: l.Sort.String(), Descending: l.Descending,
 		Filters: []string{httpapi.FormatBound(l.UpdatedAfter), httpapi.FormatBound(l.UpdatedBefore)},
 		Least:   wire.MinTime, Most: wire.MaxTime,
 	}
-	// A filter by id is bound only if it is given, so that cursors from before these filters stay valid.
+	// A filter by id is a part of the binding only if it is given, so that cursors from before these filters stay
+	// valid.
 	for _, name := range []string{"embeddable_id", "contact_id", "group_id"} {
 		if q.Has(name) {
 			binding.Filters = append(binding.Filters, name+"="+q.Text(name))

@@ -17,12 +17,12 @@ import (
 
 // Watch waits for changes of projects.
 type Watch interface {
-	// Wait returns nil when the project has a change after the number, and an error when ctx ends first.
+	// Wait returns nil when the project has a change after the number, or an error if ctx ends first.
 	Wait(ctx context.Context, projectID string, after int64) error
 }
 
 const (
-	// defaultChanges is the limit of a request for changes that names none.
+	// defaultChanges is the limit of a request for changes that sets none.
 	defaultChanges = 1000
 
 	// maxWait is the greatest value of the parameter wait, in seconds.
@@ -70,10 +70,10 @@ func (a *API) listChanges(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteFeed(w, r, q, binding, page.List, pagelist.Position{Key: page.Examined}, page.More)
 }
 
-// errWaiting is the fault of a request that would wait as one too many.
+// errWaiting is the fault of a request that may not wait because too many do.
 var errWaiting = errors.New("as many requests as MAX_WAITING are waiting for changes")
 
-// waitForChanges waits until the page after an empty one has a change, the time is over or the service stops. It
+// waitForChanges waits until the page after an empty one has a change, the time is over or the service shuts down. It
 // returns the last page that it read. While it waits, the request does not count against MAX_IN_FLIGHT.
 func (a *API) waitForChanges(r *http.Request, ask change.Ask, page *change.Page, wait time.Duration) (*change.Page, error) {
 	if a.waiting.Add(1) > int64(a.cfg.MaxWaiting) {
@@ -94,7 +94,7 @@ func (a *API) waitForChanges(r *http.Request, ask change.Ask, page *change.Page,
 		case r.Context().Err() != nil:
 			page.Close()
 			return nil, r.Context().Err()
-		case err != nil: // the time is over, or the service stops
+		case err != nil: // the time is over, or the service shuts down
 			return page, nil
 		}
 		page.Close()

@@ -12,13 +12,13 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// Writer is what the ingest needs of the store.
+// Writer is the part of the store that ingest uses.
 type Writer interface {
 	PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (change.Stored, error)
 	PutEvents(ctx context.Context, projectID string, events []entry.Event) (change.Stored, error)
 }
 
-// stored makes the Store of a kind. It tells hint about each project with a change.
+// stored returns the Store of a kind. It calls hint for each project with a change.
 func stored[T any](put func(context.Context, string, []T) (change.Stored, error), hint func(projectID string)) func(context.Context, string, []T) (ingest.Result, error) {
 	return func(ctx context.Context, projectID string, records []T) (ingest.Result, error) {
 		s, err := put(ctx, projectID, records)
@@ -38,7 +38,7 @@ func stored[T any](put func(context.Context, string, []T) (change.Stored, error)
 	}
 }
 
-// AddIngest adds the routes under /internal that take data in. hint is called after each change of a project.
+// AddIngest adds the routes under /internal that store records. hint is called after each change of a project.
 func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, hint func(projectID string), p *service.Parts) {
 	options.MeterProvider = p.Telemetry.MeterProvider
 
@@ -46,7 +46,7 @@ func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, hint fu
 	rt.Post("/internal/events", p.IngestKeys.Protect(ingest.Handler(eventKind(store, hint), options)))
 }
 
-// entryKind takes entries in the shape in which operation 1 gives them out.
+// entryKind reads entries in the format of operation 1.
 func entryKind(store Writer, hint func(projectID string)) ingest.Kind[entry.Entry] {
 	type e = entry.Entry
 	id := ingest.Identifier()
@@ -67,7 +67,7 @@ func entryKind(store Writer, hint func(projectID string)) ingest.Kind[entry.Entr
 	}
 }
 
-// eventKind takes events in the shape in which operation 3 gives them out, with event_id and url.
+// eventKind reads events in the format of operation 3, with event_id and url.
 func eventKind(store Writer, hint func(projectID string)) ingest.Kind[entry.Event] {
 	type e = entry.Event
 	id, text := ingest.Identifier(), ingest.AnyText()
@@ -104,7 +104,7 @@ func eventKind(store Writer, hint func(projectID string)) ingest.Kind[entry.Even
 	}
 }
 
-// checkPageView asks of a page view what page views give out without a null.
+// checkPageView checks that a page view has the fields that the API never returns as null.
 func checkPageView(e *entry.Event) *ingest.Fault {
 	if e.EventType != entry.PageViewed {
 		return nil

@@ -14,21 +14,21 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 )
 
-// Remover is what the removal needs of the store. What it returns is right also with an error.
+// Remover is the part of the store that removals use. Its results are right even with an error.
 type Remover interface {
 	// Erase removes an entry for good.
 	Erase(ctx context.Context, projectID, entryID string) (change.Removed, error)
-	// EraseContact removes all entries of a contact, and those that an event of the contact names, for good.
+	// EraseContact removes all entries of a contact for good, and those that an event of the contact names.
 	EraseContact(ctx context.Context, projectID, contactID string) (change.Removed, error)
 	// Purge removes entries that were last updated before a time, in Unix microseconds.
 	Purge(ctx context.Context, projectID string, before int64) (change.Removed, error)
 	// Older returns how much Purge would remove.
 	Older(ctx context.Context, projectID string, before int64) (change.Removed, error)
-	// Project removes all that the service holds of a project.
+	// Project removes everything that the service holds about a project.
 	Project(ctx context.Context, projectID string) (change.Removed, error)
 }
 
-// removal serves administrators who remove data.
+// removal serves the requests of administrators that remove data.
 type removal struct {
 	store Remover
 	hint  func(projectID string)
@@ -53,7 +53,7 @@ func AddRemoval(rt *httpapi.Router, store Remover, hint func(projectID string), 
 	})
 }
 
-// one returns the handler that erases what the last variable of the path names.
+// one returns the handler that erases the object in the last variable of the path.
 func (m *removal) one(variable string, erase func(ctx context.Context, projectID, id string) (change.Removed, error)) func(http.ResponseWriter, *http.Request) (any, error) {
 	return func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		project, err := httpapi.PathIdentifier(r, "projectId")
@@ -72,7 +72,7 @@ func (m *removal) one(variable string, erase func(ctx context.Context, projectID
 	}
 }
 
-// purge removes what is old, or counts it.
+// purge removes old entries, or counts them.
 func (m *removal) purge(w http.ResponseWriter, r *http.Request) (any, error) {
 	project, err := httpapi.PathIdentifier(r, "projectId")
 	if err != nil {
@@ -102,7 +102,7 @@ type counted struct {
 	DryRun bool `json:"dry_run"`
 }
 
-// readPurge reads up to when entries are old, in Unix microseconds, and whether they are counted only.
+// readPurge reads the time before which entries are old, in Unix microseconds, and whether they are only counted.
 func readPurge(w http.ResponseWriter, r *http.Request) (before int64, dryRun bool, err error) {
 	const allowed = `{"updated_before": "2025-01-31T00:00:00Z", "dry_run": true}, of which dry_run may be left out`
 	var fields struct {

@@ -28,7 +28,7 @@ const (
 // names are the types in the API, in the order of their bits.
 var names = [...]string{"entry", "event", "entry_removed"}
 
-// ParseTypes reads a list of types, separated by commas. The error is for clients: it lists what is allowed.
+// ParseTypes parses a list of types, separated by commas. The error is for clients: it lists the allowed types.
 func ParseTypes(list string) (Types, error) {
 	var set Types
 	for name := range strings.SplitSeq(list, ",") {
@@ -41,7 +41,7 @@ func ParseTypes(list string) (Types, error) {
 	return set, nil
 }
 
-// typeOf returns the type of that name, 0 for none.
+// typeOf returns the type of that name, or 0.
 func typeOf(name string) Types {
 	for i, n := range names {
 		if n == name {
@@ -73,7 +73,7 @@ const (
 	Purged Reason = "purged"
 )
 
-// Counter is how far the changes of a project go.
+// Counter says how far the changes of a project go.
 type Counter struct {
 	Last     int64 // the newest number; 0 for a project without changes
 	Numbered bool  // false while rows from before the feed have no number
@@ -86,7 +86,7 @@ type Ask struct {
 	After     int64 // the number up to which the reader has all changes
 	Limit     int
 	Format    pagelist.Format
-	Fresh     bool // reads the primary: the reader was told of news, and a standby may lag
+	Fresh     bool // read from the primary: there are new changes, and a standby may lag
 }
 
 // Page is a page of changes.
@@ -100,7 +100,7 @@ type Page struct {
 // Empty reports whether the page has no change.
 func (p *Page) Empty() bool { return p.Begun() == 0 }
 
-// Stored is what became of incoming records. Those that are neither counted nor erased changed nothing.
+// Stored is the outcome of incoming records. Records that are neither counted nor erased changed nothing.
 type Stored struct {
 	Count  int   // the records that changed the stored ones
 	Erased []int // the indexes of records whose entry was erased, in order
@@ -110,10 +110,10 @@ type Stored struct {
 type Removed struct {
 	Entries int  `json:"entries"`
 	Events  int  `json:"events"`
-	More    bool `json:"more,omitzero"` // the request has removed as much as it may, and more is left
+	More    bool `json:"more,omitzero"` // the request has reached its bound, and more is left
 }
 
-// Add adds what another transaction removed.
+// Add adds the counts of another transaction.
 func (r *Removed) Add(other Removed) {
 	r.Entries += other.Entries
 	r.Events += other.Events

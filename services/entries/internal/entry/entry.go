@@ -18,10 +18,10 @@ type Entry struct {
 	ContactID    string
 	CreatedAt    int64
 	UpdatedAt    int64
-	Data         string // JSON, byte for byte as it came
+	Data         string // JSON, byte for byte as it was received
 }
 
-// Event is one activity of an entry: a page view or another event. Nil stands for null. The timestamp is in Unix
+// Event is one activity of an entry: a page view or another event. A nil field is null. The timestamp is in Unix
 // microseconds.
 type Event struct {
 	ProjectID        string
@@ -41,9 +41,9 @@ type Event struct {
 	EventType        string
 	ViewType         *string
 	CustomEventName  *string
-	CustomEventProps *string // JSON, byte for byte as it came
-	URL              *string // where the page was seen; page views give it out when asked
-	EventID          *string // the source's name of the event, unique in its project
+	CustomEventProps *string // JSON, byte for byte
+	URL              *string // page views return it on request
+	EventID          *string // the source's id of the event, unique in its project
 }
 
 // PageViewed is the type of the events that are page views.
@@ -80,8 +80,8 @@ type List struct {
 	IncludeURLs   bool // of page views
 }
 
-// Bounds returns the start and the end of the list in its order. No id is empty, so a position with an empty id
-// lies between two keys.
+// Bounds returns the start and the end of the list in its order. No id is empty, so a position with an empty id is
+// between two keys.
 func (l List) Bounds() (start, end pagelist.Position) {
 	low := pagelist.Position{Key: wire.BeforeAll}
 	high := pagelist.Position{Key: wire.AfterAll}

@@ -9,7 +9,8 @@ import (
 const KeyBytes = 16
 
 // Key returns a digest that identifies the event within its project. It covers the event id if there is one, and
-// otherwise all fields. It is the first half of a SHA-256, so that nobody can construct two events with one key.
+// otherwise all fields. It is the first half of a SHA-256, so that two events with the same key cannot be
+// constructed.
 func (e *Event) Key() [KeyBytes]byte {
 	b := make([]byte, 0, 512)
 	text := func(s string) {

@@ -15,8 +15,8 @@ WHERE NOT numbered
 ORDER BY project_id
 LIMIT 1000`
 
-// A row has its place in the list of keys as its number, so that no number comes twice. The order makes Postgres walk the
-// index by seq; without it, Postgres reads all rows that have no number in order to find a few.
+// A row gets its position in the list of keys as its number, so that no number comes twice. The order makes Postgres
+// use the index by seq. Without it, Postgres would read all rows that have no number to find a few.
 const (
 	unnumberedEntries = `
 SELECT entry_id
@@ -48,7 +48,7 @@ SET numbered = true
 WHERE project_id = $1`
 )
 
-// backfillRows is how many rows one transaction numbers. It holds up the project's writers for some milliseconds.
+// backfillRows is how many rows one transaction numbers. It blocks the project's writers for some milliseconds.
 const backfillRows = 500
 
 // Unnumbered returns projects with rows that have no number, at most 1000.
@@ -61,7 +61,7 @@ func (w *Writer) Unnumbered(ctx context.Context) (projects []string, err error) 
 }
 
 // Backfill numbers the rows of a project that have no number. Between two transactions it pauses for as long as the
-// first one took, so that ingest gets its turn. It can run in several processes at once.
+// first one took, so that ingest can run. It can run in several processes at once.
 func (w *Writer) Backfill(ctx context.Context, projectID string) error {
 	for {
 		begin := time.Now()
@@ -100,7 +100,7 @@ func (w *Writer) backfill(ctx context.Context, projectID string) (done bool, err
 	return done, err
 }
 
-// numberRows numbers rows of one table from first on, and returns how many.
+// numberRows numbers rows of one table from first on, and returns their number.
 func numberRows[K any](ctx context.Context, tx pgx.Tx, find, number, projectID string, first int64) (int, error) {
 	rows, err := tx.Query(ctx, find, projectID, backfillRows)
 	if err != nil {

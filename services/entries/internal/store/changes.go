@@ -14,8 +14,8 @@ import (
 )
 
 // The feed reads three tables as one list: entries, events and removals, by number. The columns of a change are its
-// number, its type, those of an entry, those of an event, and what only the feed tells about an event. A change has
-// null in all columns of the other types.
+// number, its type, those of an entry, those of an event, and those that only the feed has. A change has null in all
+// columns of the other types.
 const (
 	columnSeq = iota
 	columnType
@@ -34,7 +34,7 @@ const (
 	columnChangeReason
 )
 
-// Columns of null, of the types that the tables have.
+// Null columns, with the types of the tables' columns.
 const (
 	noEntry = `NULL::text AS entry_id, NULL::text AS group_id, NULL::text AS embeddable_id, NULL::text AS contact_id,
        NULL::timestamptz AS created_at, NULL::timestamptz AS updated_at, NULL::text AS entry_data`
@@ -83,7 +83,7 @@ var changes = func() map[change.Types]pagelist.Statements {
 }()
 
 // changeStatements returns the statements for a set of types. Their parameters are the project, the last number that
-// the reader has, and the last number to read; then the limit or the offset.
+// the reader has, and the last number to read. Then comes the limit or the offset.
 func changeStatements(types change.Types) pagelist.Statements {
 	var rows, numbers []string
 	for _, c := range []struct {
@@ -106,9 +106,9 @@ func changeStatements(types change.Types) pagelist.Statements {
 	}
 }
 
-// merged joins queries, each in the same order, to one in that order. each bounds a query, and all their union. Without
-// a bound of its own for each query, Postgres sorts the rest of the feed for every chunk: it expects a range of
-// unknown numbers to hold few rows.
+// merged joins queries, each in the same order, to one in that order. each bounds a single query, and all bounds
+// their union. Without a bound for each query, Postgres would sort the rest of the feed for every chunk. It expects
+// few rows in a range of unknown numbers.
 func merged(queries []string, order, each, all string) string {
 	if len(queries) == 1 {
 		return queries[0] + order + all
@@ -116,8 +116,8 @@ func merged(queries []string, order, each, all string) string {
 	return "(" + strings.Join(queries, order+each+")\nUNION ALL\n(") + order + each + ")" + order + all
 }
 
-// counterOf reads the newest number of a project, and one row more for each table that has rows without a number. It
-// looks for them itself: a project has none in project_changes until the migration has listed it.
+// counterOf reads the newest number of a project, and one more row for each table that has rows without a number. It
+// finds those itself: project_changes does not list a project until the migration has added it.
 const counterOf = `
 SELECT last_seq, true AS numbered
 FROM project_changes
@@ -152,7 +152,7 @@ func readCounter(ctx context.Context, pool pgdb.Querier, projectID string) (chan
 }
 
 // Changes opens a page of a project's feed. It reads the counter first and delivers nothing beyond it. All its
-// statements run on one database. When a standby fails in the middle, the primary goes on: another standby could lack
+// statements run on one database. If a standby fails in the middle, the primary continues: another standby could lack
 // changes that the counter of the first one covers.
 func (s *Store) Changes(ctx context.Context, ask change.Ask) (*change.Page, error) {
 	pool := s.primary
@@ -163,7 +163,7 @@ func (s *Store) Changes(ctx context.Context, ask change.Ask) (*change.Page, erro
 	if err != nil {
 		return nil, err
 	}
-	end := max(counter.Last, ask.After) // a standby can lag behind what the reader has
+	end := max(counter.Last, ask.After) // a standby can lag behind the reader
 	list, err := pagelist.Open(ctx, changeQuery(pool, ask.ProjectID, ask.Types), pagelist.Page{
 		After: pagelist.Position{Key: ask.After}, End: pagelist.Position{Key: end}, Limit: ask.Limit, Format: ask.Format,
 	})

@@ -10,7 +10,8 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 )
 
-// A chunk of the feed and the look for a page's end read no row beyond what they return, however many changes follow.
+// A chunk of the feed, and the search for a page's end, read only the rows that they return, even if many changes
+// follow.
 func TestFeedReadsItsPageAlone(t *testing.T) {
 	if pgtest.Server(t).Citus() {
 		t.Skip("plans of plain Postgres; TestEveryStatementIsOneTask has those of Citus")

@@ -8,8 +8,8 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// Every statement of this package names its columns. It restricts each table and subquery to one project, so that
-// one index of the project serves it, also where tables are distributed by project.
+// Every statement of this package names its columns. It restricts each table and subquery to one project, so that one
+// index of the project serves it, even if tables are distributed by project.
 
 // The columns of an entry's row. The constants below are their indexes.
 const (
@@ -32,8 +32,8 @@ SELECT ` + entryColumns + `
 FROM entries
 WHERE project_id = $1 AND entry_id = $2`
 
-// The lists of entries, for each set of filters by id. A filter on updated_at is a filter only where the list has
-// another order. Otherwise it is a part of the range.
+// The lists of entries, for each set of filters by id. If the list is ordered by updated_at, a filter on updated_at
+// is a part of the range.
 var (
 	entriesByUpdatedAt = eachIDFilter(func(ids idFilter) pagelist.Orders {
 		return pagelist.Keyset{
@@ -83,7 +83,7 @@ func appendEntry(dst, project []byte, row *pgdb.Raw) []byte {
 	return append(dst, '}')
 }
 
-// appendEntryHead appends what an Entry and an EntryPageViews of the API begin with.
+// appendEntryHead appends the beginning of an Entry and of an EntryPageViews of the API.
 func appendEntryHead(dst, project []byte, row *pgdb.Raw) []byte {
 	dst = append(dst, `{"entry_id":`...)
 	dst = wire.AppendText(dst, row.Text(columnEntryID))

@@ -48,7 +48,7 @@ var events = pagelist.Keyset{
 // eventQuery reads the events of an entry.
 func eventQuery(pool pgdb.Querier, projectID, entryID string, descending bool) *pagelist.Query {
 	project, entryText := wire.AppendText(nil, []byte(projectID)), wire.AppendText(nil, []byte(entryID))
-	var arrival []byte // as text, of the row that was read last
+	var arrival []byte // as text, of the last row that was read
 	return &pagelist.Query{
 		Pool:  pgdb.Pinned(pool),
 		SQL:   events.In(descending),

@@ -29,7 +29,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// copied is what a reader of the feed holds: entries and events, as the API gives them out.
+// copied is the copy of a reader of the feed: entries and events, as the API returns them.
 type copied struct {
 	types   change.Types
 	cursor  int64
@@ -41,7 +41,7 @@ func newCopy(types change.Types) *copied {
 	return &copied{types: types, entries: map[string]string{}, events: map[string]map[string]string{}}
 }
 
-// apply does what docs/api.md tells readers to do with a change.
+// apply applies a change as docs/api.md describes.
 func (c *copied) apply(t *rapid.T, line []byte) {
 	var got struct {
 		Change  string          `json:"change"`
@@ -104,10 +104,10 @@ func (c *copied) read(t *rapid.T, s *Store, project string, limit int) (current 
 	return !page.More
 }
 
-// errRolledBack ends a transaction that is to leave nothing.
+// errRolledBack ends a transaction that must leave nothing.
 var errRolledBack = errors.New("rolled back")
 
-// held is a transaction that is open for a while.
+// held is a transaction that stays open for a while.
 type held struct {
 	end  chan error // nil: commit
 	done chan error
@@ -124,13 +124,14 @@ func newProcess() process {
 	return process{ctx, kill}
 }
 
-// hold opens a transaction that stores entries, and keeps it open until it is told how to end, or its process is killed.
+// hold opens a transaction that stores entries. The transaction stays open until end receives its outcome, or its
+// process is killed.
 func hold(ctx context.Context, w *Writer, project string, entries []entry.Entry) *held {
 	h := &held{end: make(chan error, 1), done: make(chan error, 1)}
 	began := make(chan struct{})
 	go func() {
 		h.done <- w.pool.InProjectTx(ctx, project, func(ctx context.Context, tx pgx.Tx) error {
-			defer func() { // also when it fails to begin
+			defer func() { // also called if it fails to begin
 				select {
 				case <-began:
 				default:
@@ -172,7 +173,7 @@ func TestLongFeedModel(t *testing.T) {
 	checkHistories(t, 270)
 }
 
-// TestLongFeedModelStandbys runs histories whose readers read from two standbys, of which one lags more.
+// TestLongFeedModelStandbys runs histories whose readers read from two standbys, one of which lags more.
 func TestLongFeedModelStandbys(t *testing.T) {
 	long(t)
 	primary := pgtest.PrivatePrimary(t, nil)
@@ -210,7 +211,7 @@ func runHistories(t *testing.T, n int, db pgtest.DB, s *Store) {
 		defer func() { _ = checks.Value.Set(checks.DefValue) }()
 	}
 	owner := openPool(t, db.OwnerURL)
-	for _, sql := range []string{ // so that there are rows from before
+	for _, sql := range []string{ // so that there are rows from before the feed
 		`ALTER TABLE entries DROP CONSTRAINT entries_numbered`,
 		`ALTER TABLE events DROP CONSTRAINT events_numbered`,
 	} {
@@ -226,7 +227,7 @@ func runHistories(t *testing.T, n int, db pgtest.DB, s *Store) {
 	})
 }
 
-// cameBack finds what is stored of erased entries.
+// cameBack finds stored rows of erased entries.
 const cameBack = `
 SELECT r.entry_id FROM removals r JOIN entries e ON e.project_id = $1 AND e.entry_id = r.entry_id
 WHERE r.project_id = $1 AND r.reason = 'erased'
@@ -298,7 +299,7 @@ func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, own
 		}
 		waiting = nil
 	}
-	// write runs at once, or beside the next steps, and after the transaction that is open. It is repeated after its
+	// write runs at once, or concurrently with the next steps and after the open transaction. It is repeated if its
 	// process was killed, as senders do.
 	write := func(do func(ctx context.Context) error) {
 		done := make(chan error, 1)
@@ -392,7 +393,7 @@ func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, own
 	}
 }
 
-// old stores entries and events without numbers, as they are from before the feed.
+// old stores entries and events without numbers, like rows from before the feed.
 func old(t *rapid.T, owner *pgdb.Pool, project string, n int) {
 	for i := range n {
 		name := fmt.Sprintf("en_%d", i+1)

@@ -7,14 +7,15 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// idFilter is a set of the columns in idColumns: those that a list compares with one id each. Each set has statements
-// of its own. With a condition such as ($2 IS NULL OR contact_id = $2), Postgres could not use the index of a column.
+// idFilter is a set of the columns in idColumns. A list compares each column in the set with one id. Each set has
+// statements of its own. With a condition such as ($2 IS NULL OR contact_id = $2), Postgres could not use the index
+// of a column.
 type idFilter byte
 
-// idColumns are the columns that a list can be filtered by. Bit n of an idFilter stands for column n.
+// idColumns are the columns by which a list can be filtered. Bit n of an idFilter represents column n.
 var idColumns = [...]string{"embeddable_id", "contact_id", "group_id"}
 
-// eachIDFilter returns what of returns for each set of filters.
+// eachIDFilter returns the results of of for each set of filters.
 func eachIDFilter[T any](of func(idFilter) T) (all [1 << len(idColumns)]T) {
 	for ids := range all {
 		all[ids] = of(idFilter(ids))
@@ -43,7 +44,7 @@ func (ids idFilter) columns() (names []string) {
 	return names
 }
 
-// where returns the condition of the set, to be added to another. Its parameters begin with $2.
+// where returns the condition of the set, as an addition to another condition. Its parameters begin with $2.
 func (ids idFilter) where() string {
 	var sql strings.Builder
 	for n, name := range ids.columns() {

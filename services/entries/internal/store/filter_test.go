@@ -28,7 +28,7 @@ func TestIDFiltersUseTheirIndexes(t *testing.T) {
 	}
 	defer conn.Close(t.Context())
 	const page, deepest, rows = 10, 1_000 * 10, 22_000
-	// The entries with odd numbers are of the contact and of the embeddable that are asked for.
+	// The entries with odd numbers belong to the contact and the embeddable of the filters.
 	for _, sql := range []string{
 		fmt.Sprintf(`INSERT INTO entries
 		SELECT 'pr_1', 'en_' || i, 'gr_1', 'emb_' || i %% 2, 'co_' || i %% 2, to_timestamp(i), to_timestamp(i), '{}', i
@@ -75,7 +75,7 @@ func TestIDFiltersUseTheirIndexes(t *testing.T) {
 	}
 }
 
-// scan is how a plan reads the table entries, as EXPLAIN (ANALYZE) has it.
+// scan says how a plan reads the table entries, as EXPLAIN (ANALYZE) reports it.
 type scan struct {
 	Index    string `json:"Index Name"`
 	Rows     int    `json:"Actual Rows"`

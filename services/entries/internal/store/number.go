@@ -8,7 +8,7 @@ import (
 )
 
 // A transaction takes its numbers before it reads or writes anything else of the project. The UPDATE locks the
-// project's row until the transaction ends. So the next transaction sees all that this one did, and takes greater
+// project's row until the transaction ends. So the next transaction sees all changes of this one, and takes greater
 // numbers.
 
 // takeNumbers takes $2 numbers and returns the last of them. The first is at least the time in microseconds.
@@ -18,14 +18,14 @@ SET last_seq = greatest(last_seq + 1, (extract(epoch FROM statement_timestamp())
 WHERE project_id = $1
 RETURNING last_seq`
 
-// addCounter makes the row of a project that has none.
+// addCounter adds the row of a project that has none.
 const addCounter = `
 INSERT INTO project_changes (project_id, last_seq)
 VALUES ($1, 0)
 ON CONFLICT (project_id) DO NOTHING`
 
-// takeSeq takes n numbers of a project and returns the first. It waits for the transactions that have taken
-// numbers of the project and have not ended.
+// takeSeq takes n numbers of a project and returns the first. It waits for open transactions that have taken numbers
+// of the project.
 func takeSeq(ctx context.Context, tx pgx.Tx, projectID string, n int) (first int64, err error) {
 	var last int64
 	err = tx.QueryRow(ctx, takeNumbers, projectID, n).Scan(&last)

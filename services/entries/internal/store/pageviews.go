@@ -29,13 +29,13 @@ const (
 // firstViewColumn is the index of a page view's first column in a row that begins with entryHeadColumns.
 const firstViewColumn = columnUpdatedAt + 1
 
-// maxViewRows bounds the rows that one statement reads, however many page views an entry has.
+// maxViewRows bounds the rows that one statement reads, even if an entry has more page views.
 const maxViewRows = 5000
 
-// pageViews reads a chunk of entries with their page views, for each set of filters and either direction. It returns a
-// row for each page view, and one row for an entry without any. The parameters are those of the statements of
-// entriesByUpdatedAt, then the limit of rows. That limit also stands in the subquery, so that Postgres does not sort
-// all page views of an entry that has very many.
+// pageViews reads a chunk of entries with their page views, for each set of filters and either direction. It returns
+// a row for each page view, and one row for an entry without any. The parameters are those of the statements of
+// entriesByUpdatedAt, then the limit of rows. The subquery also has that limit, so that Postgres does not sort all
+// page views of an entry that has very many.
 var pageViews = eachIDFilter(func(ids idFilter) map[bool]string {
 	return map[bool]string{false: pageViewsBy(ids, ""), true: pageViewsBy(ids, " DESC")}
 })
@@ -68,7 +68,7 @@ WHERE project_id = $1 AND entry_id = $2 AND event_type = 'flowpage.viewed'
 ORDER BY "timestamp", arrival LIMIT $5`
 
 // viewSource reads entries with their page views, with one statement for each chunk. If the page views of an entry do
-// not fit, a statement of its own continues the entry, in the next chunk if need be.
+// not fit, a separate statement continues the entry, in the next chunk if necessary.
 type viewSource struct {
 	*pagelist.Query // reads the positions of the entries
 	sql             string
@@ -149,7 +149,7 @@ func (s *viewSource) entries(ctx context.Context, sink *pagelist.Sink, after, en
 	return err
 }
 
-// further reads more page views of the open entry, and ends its record when there are no more.
+// further reads more page views of the open entry, and ends its record if there are no more.
 func (s *viewSource) further(ctx context.Context, sink *pagelist.Sink) error {
 	read := 0
 	err := s.Pool.Query(ctx, func(rows pgx.Rows) error {
@@ -164,7 +164,7 @@ func (s *viewSource) further(ctx context.Context, sink *pagelist.Sink) error {
 		return nil
 	}, furtherViews, s.project, string(s.id), pgdb.Timestamp(s.time), s.arrival, maxViewRows)
 	if read > 0 && pagelist.Retryable(err) {
-		return nil // the caller asks again from the new position
+		return nil // the caller calls again from the new position
 	}
 	return err
 }

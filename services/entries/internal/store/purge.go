@@ -11,8 +11,8 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 )
 
-// A purge removes entries that were last updated before a time, and orphans: ids of events whose entry never came and of
-// which every event is from before that time.
+// A purge removes entries that were last updated before a time, and orphans. An orphan is an id whose entry never
+// came and all of whose events are from before that time.
 
 const (
 	entriesBefore = `
@@ -33,8 +33,8 @@ FROM entries
 WHERE project_id = $1 AND updated_at < $2`
 )
 
-// A project's events are searched in windows, in the order of their entries' ids: an index leads to them, and each
-// statement is short however many there are.
+// A purge searches a project's events in windows, in the order of their entries' ids. An index leads to them, and
+// each statement is short even if there are many events.
 const (
 	// windowEnd returns the last id of the window after $2, or null after the last one.
 	windowEnd = `
@@ -72,19 +72,19 @@ LEFT JOIN entries e ON e.project_id = $1 AND e.entry_id = v.entry_id
 WHERE coalesce(e.updated_at, v.newest) < $2`
 )
 
-// windowEvents is how many events a window has, and at most the further ones of its last entry.
+// windowEvents is how many events a window has. It also has the further events of its last entry.
 const windowEvents = 20_000
 
-// Purge removes entries that were last updated before a time, in Unix microseconds, and orphans, each with its events. It
-// removes at most 10,000 entries, and reports whether there are more. Its result is right also with an error. It can be
-// repeated.
+// Purge removes entries that were last updated before a time, in Unix microseconds, and orphans, each with its
+// events. It removes at most 10,000 entries, and reports whether there are more. Its result is right even with an
+// error. It can be repeated.
 func (m *Remover) Purge(ctx context.Context, projectID string, before int64) (change.Removed, error) {
 	p := &purge{Remover: m, projectID: projectID, before: pgdb.Timestamp(before), left: removedByRequest}
 	err := p.run(ctx)
 	return p.removed, err
 }
 
-// purge is one request to remove what is old.
+// purge is one request that removes old entries.
 type purge struct {
 	*Remover
 	projectID string
@@ -109,7 +109,7 @@ func (p *purge) run(ctx context.Context) error {
 	})
 }
 
-// each removes what find finds and the statement still confirms under the lock, until find finds nothing.
+// each removes the ids that find returns and the statement still confirms under the lock, until find returns none.
 func (p *purge) each(ctx context.Context, find func(context.Context) ([]string, error), still string) error {
 	for {
 		found, err := find(ctx)
@@ -131,7 +131,7 @@ func (p *purge) each(ctx context.Context, find func(context.Context) ([]string, 
 	}
 }
 
-// Older returns how much [Remover.Purge], repeated until the end, would remove now.
+// Older returns how much [Remover.Purge] would remove now, repeated until the end.
 func (m *Remover) Older(ctx context.Context, projectID string, before int64) (all change.Removed, err error) {
 	at := pgdb.Timestamp(before)
 	if err := m.pool.QueryRow(ctx, []any{&all.Entries}, countEntriesBefore, projectID, at); err != nil {
@@ -147,7 +147,7 @@ func (m *Remover) Older(ctx context.Context, projectID string, before int64) (al
 	return all, err
 }
 
-// windows calls do for each window of the project's events, until do is done.
+// windows calls do for each window of the project's events, until do returns done.
 func (p *purge) windows(ctx context.Context, do func(after, end string) (done bool, err error)) error {
 	after := "" // no id is empty
 	for {

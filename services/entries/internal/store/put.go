@@ -13,8 +13,8 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// Each INSERT stands here in the two forms that [pginsert.Put] asks for, and returns a row for each record that it
-// stored. Its ON CONFLICT has no parameter, because Citus takes none there.
+// Each INSERT has the two forms that [pginsert.Put] requires, and returns a row for each record that it stored. Its
+// ON CONFLICT has no parameter, because Citus allows none there.
 
 const insertEntries = `
 INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data, seq)`
@@ -69,7 +69,7 @@ type Writer struct {
 	pool *pgdb.Pool
 }
 
-// NewWriter returns a Writer to pool, whose role needs SELECT, INSERT and UPDATE.
+// NewWriter returns a Writer to pool. The pool's role needs SELECT, INSERT and UPDATE.
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
 var (
@@ -77,15 +77,15 @@ var (
 	eventsPut  = pginsert.Put{Arrays: putEvents, Values: putEvent}
 )
 
-// erasedAmong finds the erased among entries. It must follow takeNumbers in its transaction: a statement of its own
-// sees what was erased until then.
+// erasedAmong finds the erased among entries. It must follow takeNumbers in its transaction: as a statement of its
+// own it sees what was erased until then.
 const erasedAmong = `
 SELECT entry_id
 FROM removals
 WHERE project_id = $1 AND entry_id = ANY($2) AND reason = 'erased'`
 
-// PutEntries stores entries of one project in one transaction. Its outcome is that of storing them one by one. It is
-// idempotent.
+// PutEntries stores entries of one project in one transaction. Its outcome is the same as storing them one by one. It
+// is idempotent.
 func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (change.Stored, error) {
 	return put(ctx, w.pool, projectID, entries, func(e *entry.Entry) string { return e.EntryID },
 		func(ctx context.Context, tx pgx.Tx, entries []entry.Entry, seq int64) (stored int, err error) {
@@ -109,8 +109,8 @@ func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry
 		})
 }
 
-// put stores records of one project in one transaction. It takes a number for each record, sorts out those of erased
-// entries, and gives the others to insert with the first number.
+// put stores records of one project in one transaction. It takes a number for each record, leaves out those of erased
+// entries, and passes the others to insert with the first number.
 func put[T any](ctx context.Context, pool *pgdb.Pool, projectID string, records []T, entryID func(*T) string,
 	insert func(ctx context.Context, tx pgx.Tx, records []T, seq int64) (stored int, err error)) (s change.Stored, err error) {
 	err = pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 )
 
-// Every removal takes its numbers first, as ingest does. So it sees all that was stored before, and ingest sees its
-// tombstones after. A search that takes long runs before that, and is confirmed under the lock.
+// Every removal takes its numbers first, as ingest does. So it sees everything that was stored before, and ingest
+// sees its tombstones after it. A search that takes long runs before that, and is confirmed under the lock.
 
 const (
 	deleteEntries = `
@@ -93,8 +93,8 @@ WHERE project_id = $1`
 )
 
 const (
-	// removedAtOnce is how many entries one transaction removes, with all their events. It holds up the project's writers
-	// for that long.
+	// removedAtOnce is how many entries one transaction removes, with all their events. It blocks the project's
+	// writers during that time.
 	removedAtOnce = 500
 
 	// tombstonesAtOnce is how many tombstones of a removed project one transaction removes.
@@ -110,11 +110,12 @@ type Remover struct {
 	now  func() time.Time
 }
 
-// NewRemover returns a Remover over pool, whose role needs SELECT and DELETE, and to write tombstones and counters.
+// NewRemover returns a Remover over pool. The pool's role needs SELECT and DELETE, and must be able to write
+// tombstones and counters.
 func NewRemover(pool *pgdb.Pool) *Remover { return &Remover{pool: pool, now: time.Now} }
 
-// Erase removes an entry and its events for good. An id without an entry gets a tombstone too: its data may still be on
-// the way. Erase can be repeated.
+// Erase removes an entry and its events for good. An id without an entry gets a tombstone too: its data may still
+// arrive. Erase can be repeated.
 func (m *Remover) Erase(ctx context.Context, projectID, entryID string) (change.Removed, error) {
 	r, _, err := m.remove(ctx, projectID, change.Erased, 1, func(context.Context, pgx.Tx) ([]string, error) {
 		return []string{entryID}, nil
@@ -123,7 +124,7 @@ func (m *Remover) Erase(ctx context.Context, projectID, entryID string) (change.
 }
 
 // EraseContact removes all entries of a contact, and every entry that an event of the contact names, with their
-// events. Its result is right also with an error. It can be repeated.
+// events. Its result is right even with an error. It can be repeated.
 func (m *Remover) EraseContact(ctx context.Context, projectID, contactID string) (all change.Removed, err error) {
 	for {
 		one, ids, err := m.remove(ctx, projectID, change.Erased, removedAtOnce, func(ctx context.Context, tx pgx.Tx) ([]string, error) {
@@ -140,8 +141,8 @@ func (m *Remover) EraseContact(ctx context.Context, projectID, contactID string)
 	}
 }
 
-// remove removes the entries that find finds, at most so many, with their events, in one transaction. It returns how much
-// it removed, and how many ids find found.
+// remove removes the entries that find returns, at most that many, with their events, in one transaction. It returns
+// how much it removed, and how many ids find returned.
 func (m *Remover) remove(ctx context.Context, projectID string, why change.Reason, most int,
 	find func(ctx context.Context, tx pgx.Tx) ([]string, error)) (r change.Removed, found int, err error) {
 	err = m.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
@@ -186,8 +187,8 @@ func removalColumnsOf(ids []string, seq int64, at time.Time, why change.Reason) 
 	}
 }
 
-// Project removes all that the service holds of a project, without tombstones. It removes at most 10,000 entries, and
-// reports whether there may be more. Its result is right also with an error. It can be repeated.
+// Project removes everything that the service holds about a project, without tombstones. It removes at most 10,000
+// entries, and reports whether there may be more. Its result is right even with an error. It can be repeated.
 func (m *Remover) Project(ctx context.Context, projectID string) (all change.Removed, err error) {
 	for range removedByRequest {
 		one, done, err := m.removeProject(ctx, projectID)
@@ -200,8 +201,8 @@ func (m *Remover) Project(ctx context.Context, projectID string) (all change.Rem
 	return all, nil
 }
 
-// removeProject removes some records of a project in one transaction, then its tombstones, and at last the counter. It
-// reports whether nothing is left.
+// removeProject removes some records of a project in one transaction, then its tombstones, and finally the counter.
+// It reports whether nothing is left.
 func (m *Remover) removeProject(ctx context.Context, projectID string) (r change.Removed, done bool, err error) {
 	err = m.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
 		r, done = change.Removed{}, false
@@ -242,7 +243,7 @@ func idsOf(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]string, e
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// countOf returns how many rows a statement gives.
+// countOf returns how many rows a statement returns.
 func countOf(ctx context.Context, tx pgx.Tx, sql string, args ...any) (int, error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {

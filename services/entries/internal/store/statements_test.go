@@ -17,7 +17,7 @@ func statements(t *testing.T) map[string]string {
 	for ids := range entriesByUpdatedAt {
 		by := ""
 		if columns := idFilter(ids).columns(); columns != nil {
-			by = " by " + strings.ReplaceAll(strings.Join(columns, ","), "_id", "") // Postgres cuts names of over 63 bytes
+			by = " by " + strings.ReplaceAll(strings.Join(columns, ","), "_id", "") // Postgres shortens names of over 63 bytes
 		}
 		pgtest.AddList(all, "entriesByUpdatedAtAscending"+by, entriesByUpdatedAt[ids].Ascending)
 		pgtest.AddList(all, "entriesByUpdatedAtDescending"+by, entriesByUpdatedAt[ids].Descending)
@@ -49,7 +49,7 @@ func TestEveryStatementIsOfOneProject(t *testing.T) {
 	pgtest.CheckOneProject(t, pgtest.Database(t, Schema()), all)
 }
 
-// On distributed tables every statement is one task of one node.
+// In a distributed database every statement is one task of one node.
 func TestEveryStatementIsOneTask(t *testing.T) {
 	pgtest.NeedCitus(t)
 	all := statements(t)

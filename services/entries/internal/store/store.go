@@ -1,5 +1,5 @@
-// Package store keeps entries and events in Postgres. It owns the service's SQL and schema, and it turns rows into
-// the JSON of the API without a struct for each row. It knows nothing of HTTP.
+// Package store keeps entries and events in Postgres. It owns the service's SQL and schema. It turns rows into the
+// JSON of the API without a struct for each row. It knows nothing of HTTP.
 package store
 
 import (
@@ -39,13 +39,14 @@ func Schema() pgmigrate.Schema {
 	}
 }
 
-// Store reads.
+// Store reads records.
 type Store struct {
 	pool    pgdb.Querier
 	primary pgdb.Querier
 }
 
-// New returns a Store that reads from pool, whose role needs SELECT. What must not lag is read from primary.
+// New returns a Store that reads from pool, whose role needs SELECT. It reads from primary if the result must not
+// lag.
 func New(pool, primary pgdb.Querier) *Store { return &Store{pool: pool, primary: primary} }
 
 // Entry returns one entry as JSON. The error is an EntryNotFound if the project has no such entry.
@@ -61,7 +62,7 @@ func (s *Store) Entries(ctx context.Context, l entry.List, page pagelist.Page) (
 	return pagelist.Open(ctx, entryQuery(s.pool, l), page)
 }
 
-// PageViews opens a page of a project's entries with their page views. They are listed by update.
+// PageViews opens a page of a project's entries with their page views, ordered by update.
 func (s *Store) PageViews(ctx context.Context, l entry.List, page pagelist.Page) (*pagelist.List, error) {
 	page.Moves = l.Moves()
 	return pagelist.Open(ctx, newViewSource(s.pool, l), page)

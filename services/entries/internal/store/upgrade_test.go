@@ -40,9 +40,9 @@ ON CONFLICT (project_id, event_key) DO NOTHING
 RETURNING 1`
 )
 
-// TestFeedUpgrade upgrades a database with rows from before the feed, while a long transaction reads them. It stops no
-// reader for long. Until the rows have numbers, the feed never calls a reader current. The version before cannot write
-// past the feed.
+// TestFeedUpgrade upgrades a database with rows from before the feed, while a long transaction reads them. It blocks
+// no reader for long. Until the rows have numbers, the feed never reports a reader as current. The version before
+// cannot write around the feed.
 func TestFeedUpgrade(t *testing.T) {
 	ctx := t.Context()
 	first, err := fs.ReadFile(Schema().Migrations, "0001_entries_and_events.sql")
@@ -83,7 +83,7 @@ func TestFeedUpgrade(t *testing.T) {
 			pgmigrate.Reader: pgmigrate.UserOf(db.ReaderURL), pgmigrate.Ingest: pgmigrate.UserOf(db.IngestURL),
 		}, slog.New(slog.DiscardHandler))
 	}()
-	for range 20 { // readers that come while the migration wants the table
+	for range 20 { // readers that start while the migration waits for the table
 		reading, cancel := context.WithTimeout(ctx, 10*time.Second)
 		err := owner.Query(reading, func(rows pgx.Rows) error {
 			_, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -134,7 +134,7 @@ func TestFeedUpgrade(t *testing.T) {
 	if lines, more := read(); lines != 0 || !more {
 		t.Errorf("before the rows are numbered, the feed has %d changes, more: %v", lines, more)
 	}
-	// As it is between two migrations: the project is not listed yet.
+	// This is the state between two migrations: the project is not listed yet.
 	if _, err := owner.Exec(ctx, `DELETE FROM project_changes WHERE project_id = 'pr_1'`); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestFeedUpgrade(t *testing.T) {
 	}
 }
 
-// openPool opens a pool that is closed with the test.
+// openPool opens a pool that is closed when the test ends.
 func openPool(t *testing.T, url string) *pgdb.Pool {
 	t.Helper()
 	pool, err := pgdb.Open(t.Context(), config.NewSecret(url), pgdb.Options{Name: "test"})

@@ -1,6 +1,6 @@
-// Package watch lets many requests wait until projects have new changes. All that wait for one project share their
-// looks at its counter: one look a second, and one soon after a hint. A request that waits holds no database
-// connection.
+// Package watch lets many requests wait until projects have new changes. All requests that wait for one project share
+// the looks at its counter: one look a second, and one soon after a hint. A look is one read of the counter. A
+// waiting request holds no database connection.
 package watch
 
 import (
@@ -38,7 +38,7 @@ type Watch struct {
 type project struct {
 	id      string
 	waiters int
-	last    int64         // the newest number that was seen
+	last    int64         // the newest number that a look found
 	news    chan struct{} // closed when last grows
 	hint    chan struct{} // has room for one hint
 	stop    context.CancelFunc
@@ -47,8 +47,8 @@ type project struct {
 // New returns a Watch.
 func New(look Look) *Watch { return &Watch{look: look, projects: map[string]*project{}} }
 
-// Wait returns nil when the project has a change after the number, and the cause of ctx when that ends first. While
-// looks fail, Wait goes on waiting.
+// Wait returns nil when the project has a change after the number, or the cause of ctx if that ends first. While
+// looks fail, Wait keeps waiting.
 func (w *Watch) Wait(ctx context.Context, projectID string, after int64) error {
 	p := w.join(projectID)
 	defer w.leave(p)
@@ -67,7 +67,7 @@ func (w *Watch) Wait(ctx context.Context, projectID string, after int64) error {
 	}
 }
 
-// Hint says that a project may have a new change.
+// Hint reports that a project may have a new change.
 func (w *Watch) Hint(projectID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +105,7 @@ func (w *Watch) join(projectID string) *project {
 	return p
 }
 
-// leave ends the looks with the last request.
+// leave stops the looks with the last request.
 func (w *Watch) leave(p *project) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,8 +116,8 @@ func (w *Watch) leave(p *project) {
 	}
 }
 
-// run looks at a project's counter until ctx ends. The first look comes at once: a change can be newer than what the
-// request has read before it began to wait.
+// run looks at a project's counter until ctx ends. It looks at once: a change can be newer than what the request read
+// before it began to wait.
 func (w *Watch) run(ctx context.Context, p *project) {
 	timer := time.NewTimer(every)
 	defer timer.Stop()
@@ -138,7 +138,7 @@ func (w *Watch) run(ctx context.Context, p *project) {
 	}
 }
 
-// lookAt looks once. A failed look is repeated by the next one.
+// lookAt looks once. If a look fails, the next one repeats it.
 func (w *Watch) lookAt(ctx context.Context, p *project) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

@@ -1,5 +1,4 @@
-// Package api owns the service's routes and handlers: what a request may ask for and how it is
-// answered. What it serves comes from the store through [Reader].
+// Package api owns the service's routes and handlers. It reads records from the store through [Reader].
 package api
 
 import (
@@ -14,13 +13,13 @@ import (
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
 )
 
-// Reader is what the handlers need of the store.
+// Reader is the part of the store that the handlers use.
 type Reader interface {
 	// Experiments opens a page of a list.
 	Experiments(ctx context.Context, l experiment.List, page pagelist.Page) (*pagelist.List, error)
-	// Experiment returns one experiment as JSON, or an ExperimentNotFound.
+	// Experiment returns one experiment as JSON. The error is an ExperimentNotFound if there is none.
 	Experiment(ctx context.Context, projectID, experimentID string) ([]byte, error)
-	// StatusChanges opens a page of the changes of an experiment's status, or is an ExperimentNotFound.
+	// StatusChanges opens a page of the changes of an experiment's status. The error may be an ExperimentNotFound.
 	StatusChanges(ctx context.Context, projectID, experimentID string, page pagelist.Page) (*pagelist.List, error)
 }
 
@@ -84,7 +83,7 @@ func (a *API) getExperiment(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteBody(w, r, "application/json", body, "")
 }
 
-// listStatusChanges gives all changes of an experiment's status, the oldest first.
+// listStatusChanges answers with all changes of an experiment's status, the oldest first.
 func (a *API) listStatusChanges(w http.ResponseWriter, r *http.Request) error {
 	project, id, err := experimentPath(r)
 	if err != nil {

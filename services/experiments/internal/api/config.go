@@ -8,12 +8,12 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// Config bounds what a request may ask for, and says who may ask.
+// Config bounds the requests of clients, and says whether they need a key.
 type Config struct {
 	httpapi.Limits
 
-	// Whether reading asks for an API key with the scope experiments:read: none never,
-	// optional checks one that is sent, required always.
+	// Whether reading requires an API key with the scope experiments:read. none: never. optional: a key that is sent
+	// is checked. required: always.
 	Access string `env:"EXPERIMENTS_AUTH" envDefault:"none"`
 }
 
@@ -33,7 +33,7 @@ func (c Config) Validate() error {
 	return config.Invalid("EXPERIMENTS_AUTH", c.Access, strings.Join([]string{accessNone, accessOptional, accessRequired}, ", "))
 }
 
-// protect puts guard before h as the configuration says.
+// protect wraps h with guard as the configuration requires.
 func (c Config) protect(guard *auth.Guard, h httpapi.HandlerFunc) httpapi.HandlerFunc {
 	switch c.Access {
 	case accessRequired:

@@ -11,20 +11,20 @@ import (
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
 )
 
-// Writer is what the ingest needs of the store.
+// Writer is the part of the store that ingest uses.
 type Writer interface {
-	// PutExperiments tells how many experiments changed what was stored.
+	// PutExperiments returns how many experiments changed the stored ones.
 	PutExperiments(ctx context.Context, projectID string, experiments []experiment.Experiment) (stored int, err error)
 }
 
-// AddIngest adds the routes under /internal that take data in.
+// AddIngest adds the route under /internal that stores experiments.
 func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, p *service.Parts) {
 	options.MeterProvider = p.Telemetry.MeterProvider
 
 	rt.Post("/internal/experiments", p.IngestKeys.Protect(ingest.Handler(experimentKind(store), options)))
 }
 
-// experimentKind takes experiments in the shape in which the API gives them out, with project_id.
+// experimentKind reads experiments in the format in which the API returns them, with project_id.
 func experimentKind(store Writer) ingest.Kind[experiment.Experiment] {
 	type e = experiment.Experiment
 	id, text := ingest.Identifier(), ingest.AnyText()
@@ -56,7 +56,7 @@ func experimentKind(store Writer) ingest.Kind[experiment.Experiment] {
 	}
 }
 
-// checkIDs asks that both names of an experiment say the same.
+// checkIDs checks that both ids of an experiment are equal.
 func checkIDs(e *experiment.Experiment) *ingest.Fault {
 	if e.ID != e.ExperimentID {
 		return ingest.BadField("experimentId", string(wire.AppendText(nil, []byte(e.ExperimentID))), "the same as id")

@@ -10,9 +10,9 @@ import (
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
 )
 
-// Remover is what the removal needs of the store.
+// Remover is the part of the store that removals use.
 type Remover interface {
-	// Project removes all that the service holds of a project, or a part if it is much.
+	// Project removes everything that the service holds about a project, or a part of it if there is much.
 	Project(ctx context.Context, projectID string) (experiment.Removed, error)
 }
 

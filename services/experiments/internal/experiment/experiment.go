@@ -1,5 +1,5 @@
-// Package experiment owns the nouns of the service: experiments, their statuses and the changes of these, and how a
-// caller asks for a list of them. It does no I/O.
+// Package experiment owns the nouns of the service: experiments, their statuses and the changes of these. It also
+// owns how a caller asks for a list of them. It does no I/O.
 package experiment
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Experiment is a split test on flows. Nil stands for null. Times are Unix microseconds.
+// Experiment is a split test on flows. A nil field is null. Times are Unix microseconds.
 type Experiment struct {
 	ProjectID            string
 	ID                   string
@@ -15,21 +15,21 @@ type Experiment struct {
 	FlowID               string
 	Name                 *string
 	Hypothesis           *string
-	ImpactMetrics        []string // nil and empty are two things, here and below
+	ImpactMetrics        []string // nil differs from empty, here and below
 	NoImpactMetrics      []string
 	CreatedAt            int64
 	UpdatedAt            int64
 	Observations         *string
 	Outcome              *string
-	Attachments          *string // a JSON array, byte for byte as it came
-	Variants             *string // a JSON object, byte for byte as it came
+	Attachments          *string // a JSON array, byte for byte as it was received
+	Variants             *string // a JSON object, byte for byte as it was received
 	FlowIDs              []string
 	PausedShowingVariant *string // a variant's key
 	WinnerVariant        *string // a variant's key
 	Status               *string // one of Statuses
 }
 
-// Statuses returns the statuses of an experiment. The source decides which follows which.
+// Statuses returns the statuses of an experiment. The source decides the order in which an experiment has them.
 func Statuses() []string {
 	return []string{"draft", "running", "paused", "winner_picked", "completed", "discarded"}
 }
@@ -37,11 +37,11 @@ func Statuses() []string {
 // List asks for experiments: by creation, then id, both descending.
 type List struct {
 	ProjectID string
-	Status    string // empty: of any status, and of none
+	Status    string // empty: of any status or none
 }
 
 // Bounds returns the start and the end of a list of experiments in its order. No id is empty, so a position with an
-// empty id lies between two keys.
+// empty id is between two keys.
 func Bounds() (start, end pagelist.Position) {
 	return pagelist.Position{Key: wire.AfterAll}, pagelist.Position{Key: wire.BeforeAll}
 }
@@ -53,7 +53,7 @@ func ChangeBounds() (start, end pagelist.Position) {
 	return pagelist.Position{}, pagelist.Position{Key: wire.AfterAll}
 }
 
-// Removed is how much was removed of a project.
+// Removed counts the removed records of a project.
 type Removed struct {
 	Experiments   int  `json:"experiments"`
 	StatusChanges int  `json:"status_changes"`

@@ -8,8 +8,8 @@ import (
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
 )
 
-// Every statement of this package names its columns. It restricts each table and subquery to one project, so that
-// one index of the project serves it, also where tables are distributed by project.
+// Every statement of this package names its columns. It restricts each table and subquery to one project, so that one
+// index of the project serves it, even if tables are distributed by project.
 
 // The columns of an experiment's row. The constants below are their indexes.
 const experimentColumns = `experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics, created_at, updated_at,

@@ -13,8 +13,8 @@ import (
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
 )
 
-// putExperiments and putExperiment are one INSERT in the two forms that [pginsert.Put] asks for. It returns a row for
-// each experiment that it stored. Its ON CONFLICT has no parameter, because Citus takes none there.
+// putExperiments and putExperiment are one INSERT in the two forms that [pginsert.Put] requires. It returns a row for
+// each experiment that it stored. Its ON CONFLICT has no parameter, because Citus allows none there.
 
 const insertExperiments = `
 INSERT INTO experiments AS e (project_id, experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics,
@@ -68,13 +68,13 @@ type Writer struct {
 	pool *pgdb.Pool
 }
 
-// NewWriter returns a Writer to pool, whose role needs SELECT and INSERT, and UPDATE of experiments.
+// NewWriter returns a Writer to pool. The pool's role needs SELECT and INSERT, and UPDATE of experiments.
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
 var experimentsPut = pginsert.Put{Arrays: putExperiments, Values: putExperiment, Key: 1}
 
 // PutExperiments stores experiments of one project in one transaction and returns how many changed the stored ones.
-// It also records each change of a status. Its outcome is that of storing them one by one. It is idempotent.
+// It also records each change of a status. Its outcome is the same as storing them one by one. It is idempotent.
 func (w *Writer) PutExperiments(ctx context.Context, projectID string, list []experiment.Experiment) (stored int, err error) {
 	batches := pginsert.Batches(list, func(e *experiment.Experiment) string { return e.ID })
 	err = w.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/lectern-dev/lectern/services/experiments/internal/experiment"
 )
 
-// Each statement removes the project's first rows, as [pgremove.Project] asks.
+// Each statement removes the project's first rows, as [pgremove.Project] requires.
 
 const removeExperiments = `
 DELETE FROM experiments
@@ -34,11 +34,11 @@ type Remover struct {
 	pool *pgdb.Pool
 }
 
-// NewRemover returns a Remover over pool, whose role needs SELECT and DELETE.
+// NewRemover returns a Remover over pool. The pool's role needs SELECT and DELETE.
 func NewRemover(pool *pgdb.Pool) *Remover { return &Remover{pool: pool} }
 
-// Project removes all experiments of a project with the changes of their status, or a part if there are many. Its result
-// is right also with an error. It can be repeated.
+// Project removes all experiments of a project with the changes of their status, or a part if there are many. Its
+// result is right even with an error. It can be repeated.
 func (m *Remover) Project(ctx context.Context, projectID string) (r experiment.Removed, err error) {
 	n, more, err := pgremove.Project(ctx, m.pool, projectID, removeExperiments, removeStatusChanges)
 	return experiment.Removed{Experiments: n[0], StatusChanges: n[1], More: more}, err

@@ -1,5 +1,5 @@
-// Package store keeps experiments and the changes of their status in Postgres. It owns the service's SQL and schema,
-// and it turns rows into the JSON of the API without a struct for each row. It knows nothing of HTTP.
+// Package store keeps experiments and the changes of their status in Postgres. It owns the service's SQL and schema.
+// It turns rows into the JSON of the API without a struct for each row. It knows nothing of HTTP.
 package store
 
 import (
@@ -36,12 +36,12 @@ func Schema() pgmigrate.Schema {
 	}
 }
 
-// Store reads with one pool.
+// Store reads records with one pool.
 type Store struct {
 	pool pgdb.Querier
 }
 
-// New returns a Store that reads from pool, whose role needs SELECT.
+// New returns a Store that reads from pool. The pool's role needs SELECT.
 func New(pool pgdb.Querier) *Store { return &Store{pool: pool} }
 
 // Experiment returns one experiment as JSON. The error is an ExperimentNotFound if the project has no such experiment.

@@ -1,5 +1,5 @@
-// Command region serves operation 9, a project's region and offset, with the projects themselves, and
-// the published description of the API with its reference page.
+// Command region serves operation 9, a project's region and offset, and the projects themselves. It also serves the
+// published description of the API with its reference page.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package api owns the service's routes and handlers: what a request may ask for and how it is
-// answered. What it serves comes from the store through [Reader] and, for regions, from a cache.
+// Package api owns the service's routes and handlers. It reads projects from the store through [Reader], and zones
+// through a cache.
 package api
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/zone"
 )
 
-// Reader is what the handlers need of the store.
+// Reader is the part of the store that the handlers use.
 type Reader interface {
-	// Project returns one project as JSON, or a ProjectNotFound.
+	// Project returns one project as JSON. The error is a ProjectNotFound if there is none.
 	Project(ctx context.Context, id string) ([]byte, error)
-	// Region returns the region of a project, empty when none is set or the project is not known.
+	// Region returns the region of a project, or "" if none is set or the project is unknown.
 	Region(ctx context.Context, id string) (string, error)
 }
 
@@ -29,10 +29,10 @@ type Regions interface {
 	Get(ctx context.Context, projectID string) (zone.Zone, error)
 }
 
-// Config says who may ask for what.
+// Config says which clients may look up regions.
 type Config struct {
-	// The keys of trusted services, which may ask for regions, comma-separated; any of them is good. Not
-	// set: nobody may.
+	// The keys of trusted services that may look up regions, comma-separated. The service accepts each of them. Not
+	// set: no service may.
 	InternalKeys []config.Secret `env:"INTERNAL_API_KEYS"`
 
 	// Now is the clock. Nil: time.Now.
@@ -81,7 +81,7 @@ func ZoneOf(store Reader, zones *zone.Table) func(context.Context, string) (zone
 		}
 		z, err := zones.Find(region)
 		if err != nil {
-			// Another process, whose tz database knows the zone, stored it.
+			// Another process, whose tz database has the zone, stored it.
 			return zone.Zone{}, fmt.Errorf("region %q of project %q: %w", region, projectID, err)
 		}
 		return z, nil

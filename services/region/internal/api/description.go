@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// asked makes caches ask before each use; the ETag makes that cheap.
+	// asked makes caches revalidate before each use, which the ETag makes cheap.
 	asked = "public, no-cache"
-	// kept lets caches keep what never changes under its name, for a year (RFC 8246).
+	// kept lets caches keep for a year an asset whose content never changes under its name (RFC 8246).
 	kept = "public, max-age=31536000, immutable"
 )
 
-// getDescriptionYAML answers with the published description as it is written.
+// getDescriptionYAML answers with the published description in YAML.
 func getDescriptionYAML(w http.ResponseWriter, r *http.Request) error {
 	return static(w, r, "application/yaml", asked, openapi.YAML()) // RFC 9512
 }
 
-// getDescriptionJSON answers with the same in JSON.
+// getDescriptionJSON answers with the description in JSON.
 func getDescriptionJSON(w http.ResponseWriter, r *http.Request) error {
 	return static(w, r, "application/json", asked, openapi.JSON())
 }
@@ -32,7 +32,7 @@ func getReference(w http.ResponseWriter, r *http.Request) error {
 	return static(w, r, "text/html; charset=utf-8", asked, openapi.Page())
 }
 
-// getReferenceAsset answers with what the page loads, compressed as it is kept to those who take gzip.
+// getReferenceAsset answers with an asset of the page. Clients that accept gzip get it as it is embedded, compressed.
 func getReferenceAsset(w http.ResponseWriter, r *http.Request) error {
 	name, err := httpapi.PathIdentifier(r, "asset")
 	if err != nil {
@@ -57,7 +57,7 @@ func getReferenceAsset(w http.ResponseWriter, r *http.Request) error {
 	return static(w, r, asset.ContentType, cache, plain)
 }
 
-// static answers with what is embedded.
+// static answers with embedded content.
 func static(w http.ResponseWriter, r *http.Request, contentType, cache string, body []byte) error {
 	if err := httpapi.ParseQuery(r).Err(); err != nil {
 		w.Header().Del("Content-Encoding")

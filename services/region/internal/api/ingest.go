@@ -13,17 +13,17 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/zone"
 )
 
-// Writer is what the routes under /internal need of the store.
+// Writer is the part of the store that the routes under /internal use.
 type Writer interface {
-	// PutProject stores what was sent, and tells how much of it changed what was stored.
+	// PutProject stores the sent records, and returns how many changed the stored one.
 	PutProject(ctx context.Context, id string, sent []project.Project) (stored int, err error)
-	// Get returns a project as it was stored last, or a ProjectNotFound.
+	// Get returns the stored project. The error is a ProjectNotFound if there is none.
 	Get(ctx context.Context, id string) (project.Project, error)
-	// DeleteProject forgets a project, and tells whether it was known.
+	// DeleteProject deletes a project, and reports whether it was known.
 	DeleteProject(ctx context.Context, id string) (deleted bool, err error)
 }
 
-// AddProjects adds the routes under /internal that take projects in and manage them.
+// AddProjects adds the routes under /internal that store and manage projects.
 func AddProjects(rt *httpapi.Router, cfg Config, options ingest.Options, store Writer, zones *zone.Table, p *service.Parts) {
 	options.MeterProvider = p.Telemetry.MeterProvider
 	o := &owner{store: store, zones: zones, now: cfg.clock()}
@@ -35,8 +35,7 @@ func AddProjects(rt *httpapi.Router, cfg Config, options ingest.Options, store W
 	})
 }
 
-// projectKind takes projects: a full record each time, so that a region that is null or left out is
-// no region.
+// projectKind reads projects. Each record is complete, so a region that is null or absent means no region.
 func projectKind(store Writer, zones *zone.Table) ingest.Kind[project.Project] {
 	type p = project.Project
 	return ingest.Kind[p]{

@@ -19,10 +19,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// defaultOverlap is how long a rotated key keeps working if the request does not say.
+// defaultOverlap is how long a rotated key keeps working if the request does not set it.
 const defaultOverlap = 24 * time.Hour
 
-// keys serves the administrators of API keys.
+// keys serves the requests of administrators of API keys.
 type keys struct {
 	admin *keyring.Admin
 	now   func() time.Time
@@ -91,7 +91,7 @@ func (k *keys) mint(w http.ResponseWriter, r *http.Request, act *auth.Act) error
 	return httpapi.WriteJSON(w, record)
 }
 
-// rotate mints a key in the place of another one and answers with it. Its audit line names the key that it replaces.
+// rotate mints a key that replaces another one and answers with it. Its audit line names the old key.
 func (k *keys) rotate(w http.ResponseWriter, r *http.Request, act *auth.Act) error {
 	project, id, err := pathKey(r)
 	if err != nil {
@@ -136,7 +136,7 @@ func pathKey(r *http.Request) (project, id string, err error) {
 	return project, id, httpapi.ParseQuery(r).Err()
 }
 
-// readMint reads what key is wanted. Fields that are left out or null have their defaults.
+// readMint reads the properties of a key to mint. Fields that are absent or null have their defaults.
 func readMint(w http.ResponseWriter, r *http.Request, project string) (pgkeys.MintOptions, error) {
 	const allowed = `{"name": "…", "scopes": ["…"], "expires_at": "…", "rate": …, "key": "…"}, each of which may be left out`
 	var fields struct {
@@ -189,7 +189,7 @@ func readMint(w http.ResponseWriter, r *http.Request, project string) (pgkeys.Mi
 	return o, nil
 }
 
-// parseScopes parses an array of the names of scopes, of at least one.
+// parseScopes parses an array of one or more names of scopes.
 func parseScopes(v jsontext.Value) (auth.Scopes, error) {
 	bad := httpapi.InvalidField("scopes", v.String(), "an array of one or more of "+strings.Join(auth.ScopeNames(), ", "))
 	var names []string
@@ -207,7 +207,7 @@ func parseScopes(v jsontext.Value) (auth.Scopes, error) {
 	return scopes, nil
 }
 
-// readOverlap reads for how long a rotated key keeps working.
+// readOverlap reads how long a rotated key keeps working.
 func readOverlap(w http.ResponseWriter, r *http.Request) (time.Duration, error) {
 	var fields struct {
 		Overlap jsontext.Value `json:"overlap"`
@@ -256,7 +256,7 @@ type keyRecord struct {
 	LastUsedAt *time.Time `json:"last_used_at"`
 	Foreign    bool       `json:"foreign"`
 	Owner      *string    `json:"owner"`
-	Key        string     `json:"key,omitzero"` // in the answer to its minting alone
+	Key        string     `json:"key,omitzero"` // only in the answer to its minting
 }
 
 func (k *keys) recordOf(r auth.Record) keyRecord {

@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/zone"
 )
 
-// owner serves the clients that manage projects: it reads and deletes what they stored.
+// owner serves the clients that manage projects: it reads and deletes the projects that they stored.
 type owner struct {
 	store Writer
 	zones *zone.Table
@@ -68,5 +68,5 @@ func pathProject(r *http.Request) (string, error) {
 func writeJSON(w http.ResponseWriter, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // nothing can be reported to a client that disconnected
+	_, _ = w.Write(body) // a client that disconnected gets no report
 }

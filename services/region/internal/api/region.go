@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// lookUpRegion is operation 9. Its answer depends on the moment, so no cache may store it.
+// lookUpRegion is operation 9. Its answer depends on the time, so no cache may store it.
 func (a *API) lookUpRegion(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.ParseQuery(r).Err(); err != nil {
 		return err
@@ -49,7 +49,7 @@ type lookUp struct {
 	at        time.Time
 }
 
-// parseLookUp parses a body. The moment is now if the body names none.
+// parseLookUp parses a body. The time is now if the body has none.
 func parseLookUp(body []byte, now func() time.Time) (lookUp, error) {
 	var fields struct {
 		ProjectID jsontext.Value `json:"projectId"`
@@ -76,8 +76,8 @@ func parseLookUp(body []byte, now func() time.Time) (lookUp, error) {
 	return lookUp{id, wire.Time(micros)}, nil
 }
 
-// lookUpAllowed is what a body of operation 9 may be.
+// lookUpAllowed describes the allowed bodies of operation 9.
 const lookUpAllowed = `{"projectId": "…"}, with "at" (a date and time such as 2022-01-31T09:30:00Z) if you like`
 
-// badLookUp says what is wrong with a body of operation 9, and what is allowed.
+// badLookUp returns the fault of a body of operation 9, with the reason and what is allowed.
 func badLookUp(why string) error { return httpapi.InvalidBody(why, lookUpAllowed) }

@@ -9,15 +9,15 @@ import (
 	"github.com/lectern-dev/lectern/shared/service"
 )
 
-// Remover is what the removal needs of the store.
+// Remover is the part of the store that removals use.
 type Remover interface {
 	// DeleteProject deletes a project, and reports whether it was known.
 	DeleteProject(ctx context.Context, id string) (deleted bool, err error)
 }
 
-// removed is how much was removed of a project.
+// removed counts the removed records of a project.
 type removed struct {
-	Keys     int `json:"keys"` // keys that were revoked
+	Keys     int `json:"keys"` // revoked keys
 	Projects int `json:"projects"`
 }
 

@@ -1,5 +1,5 @@
-// Package cache keeps the zones of projects in process, so that a warm answer of operation 9 needs no
-// database. It promises:
+// Package cache caches the zones of projects in the process, so that operation 9 needs no database for a cached
+// project. It promises:
 //
 //   - After [Cache.Invalidate] returns, every new Get reads the project's zone from the source.
 //   - Any other change is seen once the cached copy is older than TTL.
@@ -23,8 +23,8 @@ import (
 
 // Options bound the age and the number of cached zones.
 type Options struct {
-	// How long a cached region is used before it is read from Postgres again. A change made through this
-	// service is usually seen within milliseconds.
+	// How long a cached region is used before it is read from Postgres again. A change through this service is
+	// usually visible within milliseconds.
 	TTL time.Duration `env:"REGION_CACHE_TTL" envDefault:"5s"`
 
 	// The greatest age of a region that is served while Postgres cannot be reached.

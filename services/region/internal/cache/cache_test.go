@@ -45,7 +45,7 @@ func (s *fakeSource) fail(err error) {
 
 func (s *fakeSource) find(ctx context.Context, _ string) (zone.Zone, error) {
 	s.asked.Add(1)
-	found := s.zone.Load().(zone.Zone) // read before the delay: a slow answer is an old one
+	found := s.zone.Load().(zone.Zone) // read before the delay: a slow answer is old
 	if d := s.delay.Load(); d > 0 {
 		select {
 		case <-time.After(time.Duration(d)):
@@ -61,7 +61,7 @@ func (s *fakeSource) find(ctx context.Context, _ string) (zone.Zone, error) {
 
 var options = Options{TTL: 5 * time.Second, Stale: time.Minute, Size: 1000}
 
-// run gives a test a cache in a bubble of fake time. Its source says that a project is in Berlin.
+// run calls test in a bubble of fake time with a cache whose source returns Berlin.
 func run(t *testing.T, test func(t *testing.T, s *fakeSource, c *Cache)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{}
@@ -111,7 +111,7 @@ func TestUnannouncedChangeIsSeenWithinTTL(t *testing.T) {
 	})
 }
 
-// A project that is asked for all the time is renewed in the background: no request waits.
+// A project that is requested all the time is renewed in the background: no request waits.
 func TestRenewedInBackground(t *testing.T) {
 	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
 		expect(t, c, berlin)
@@ -202,8 +202,7 @@ func TestSourceDownAfterInvalidate(t *testing.T) {
 	})
 }
 
-// A source that hangs delays a request that has a copy by renewTimeout, and the requests of the pause
-// not at all.
+// A source that hangs delays a request that has a copy by renewTimeout. During the pause it delays no request.
 func TestSourceHangs(t *testing.T) {
 	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
 		expect(t, c, berlin)
@@ -226,7 +225,7 @@ func TestSourceHangs(t *testing.T) {
 	})
 }
 
-// A request that began a look-up may end: others that wait for it get the zone.
+// The request that began a look-up may end: others that wait for it get the zone.
 func TestRequestEndsBeforeItsLookUp(t *testing.T) {
 	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
 		s.delay.Store(int64(time.Second))

@@ -1,5 +1,4 @@
-// Package project owns the noun of the service, the project, and how it is written as JSON. It does no
-// I/O.
+// Package project owns the noun of the service, the project, and its JSON. It does no I/O.
 package project
 
 import (
@@ -8,10 +7,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// DefaultRegion is the region of a project that has none, or is not known here.
+// DefaultRegion is the region of a project that has none or is unknown.
 const DefaultRegion = "America/Los_Angeles"
 
-// Project hosts flows. Only its title and region are kept here.
+// Project hosts flows. This service keeps only its title and region.
 type Project struct {
 	ID     string
 	Title  string
@@ -27,7 +26,7 @@ func Append(dst []byte, id string, title []byte) []byte {
 	return append(dst, '}')
 }
 
-// AppendAll appends a project as JSON with all that is kept of it, and the zone that it is in at a moment.
+// AppendAll appends a project as JSON with all its fields, and its zone and offset.
 func AppendAll(dst []byte, p Project, zone string, offsetInMinutes int) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = wire.AppendText(dst, []byte(p.ID))

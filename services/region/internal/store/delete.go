@@ -11,8 +11,8 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/project"
 )
 
-// Get returns a project as it was stored last, read from where it is written. One that is not known is a
-// ProjectNotFound.
+// Get returns a stored project from the database to which projects are written. The error is a ProjectNotFound if
+// there is none.
 func (w *Writer) Get(ctx context.Context, id string) (project.Project, error) {
 	var found *project.Project
 	err := w.pool.Query(ctx, func(rows pgx.Rows) error {
@@ -36,8 +36,8 @@ func (w *Writer) Get(ctx context.Context, id string) (project.Project, error) {
 	return *found, nil
 }
 
-// DeleteProject deletes a project and reports whether it existed. The deletion is announced at the commit,
-// as a change is. DeleteProject may be repeated.
+// DeleteProject deletes a project and reports whether it existed. The deletion is announced at the commit, like a
+// change. DeleteProject may be repeated.
 func (w *Writer) DeleteProject(ctx context.Context, id string) (deleted bool, err error) {
 	err = w.pool.InProjectTx(ctx, id, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, deleteProject, id)

@@ -20,10 +20,9 @@ const (
 	connectTimeout = 3 * time.Second
 )
 
-// Listen calls changed with the id of every project that was changed, until ctx ends. It holds a
-// connection of its own to the database at url, and reconnects when that breaks. Changes made meanwhile
-// are lost, as are all changes where a pooler in transaction mode stands before Postgres: a reader must
-// also let its copies expire.
+// Listen calls changed with the id of every project that was changed, until ctx ends. It holds a connection of its
+// own to the database at url, and reconnects if that breaks. Changes in between are lost. All changes are lost if a
+// pooler in transaction mode is between the service and Postgres. So a reader must also let its copies expire.
 func Listen(ctx context.Context, url config.Secret, changed func(projectID string), log *slog.Logger) {
 	for {
 		err := listenOnce(ctx, url, changed, log)

@@ -10,12 +10,12 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/project"
 )
 
-// Writer stores what comes in, with a pool whose role may write.
+// Writer stores incoming projects, with a pool whose role may write.
 type Writer struct {
 	pool *pgdb.Pool
 }
 
-// NewWriter returns a Writer to pool, whose role needs SELECT, INSERT, UPDATE and DELETE.
+// NewWriter returns a Writer to pool. The pool's role needs SELECT, INSERT, UPDATE and DELETE.
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
 // PutProject stores the records of one project in one transaction and in order. It returns how many of

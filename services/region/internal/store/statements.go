@@ -1,7 +1,7 @@
 package store
 
-// Every statement names its columns and its project: it is served by one index of one project, on
-// plain Postgres and where tables are distributed by project.
+// Every statement names its columns and its project. So one index of the project serves it, even if tables are
+// distributed by project.
 
 const getTitle = `
 SELECT title
@@ -22,7 +22,7 @@ const deleteProject = `
 DELETE FROM projects
 WHERE project_id = $1`
 
-// The last sent wins; what is stored already is left as it is.
+// The record that was sent last is kept. An equal record changes nothing.
 const putProject = `
 INSERT INTO projects AS p (project_id, title, region)
 VALUES ($1, $2, $3)
@@ -31,9 +31,9 @@ SET title = excluded.title, region = excluded.region
 WHERE p.project_id = $1
   AND (excluded.title, excluded.region) IS DISTINCT FROM (p.title, p.region)`
 
-// changes is the channel on which a change of a project is announced, with its id as payload. The
-// announcement is a statement of its own and not part of the one that writes: where tables are
-// distributed, that one runs on another machine than the one that is listened to.
+// changes is the channel on which a change of a project is announced, with its id as payload. The announcement is a
+// separate statement. In a distributed database, the statement that writes runs on another machine than the one that
+// listeners are connected to.
 const changes = `lectern_region_projects`
 
 const announce = `SELECT pg_notify('` + changes + `', $1)`

@@ -8,7 +8,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// statements are all that the service says of projects; announce is of none, and is looked at apart.
+// statements returns all statements about projects. announce is about none and is checked separately.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
 	all := pgtest.PackageStatements(t, ".")
@@ -18,7 +18,7 @@ func statements(t *testing.T) map[string]string {
 	return all
 }
 
-// Every statement of a project says so, and reaches it by an index that leads with it.
+// Every statement about a project is restricted to it, and uses an index that leads with the project.
 func TestEveryStatementIsOfOneProject(t *testing.T) {
 	all := statements(t)
 	if pgtest.Server(t).Citus() {
@@ -28,7 +28,7 @@ func TestEveryStatementIsOfOneProject(t *testing.T) {
 	pgtest.CheckOneProject(t, pgtest.Database(t, Schema()), all)
 }
 
-// Where tables are distributed every statement is one task of one machine.
+// In a distributed database every statement is one task of one machine.
 func TestEveryStatementIsOneTask(t *testing.T) {
 	pgtest.NeedCitus(t)
 	pgtest.CheckOneTask(t, pgtest.Database(t, Schema()), statements(t), map[string]pgtest.NotOneTask{

@@ -19,8 +19,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Schema is the service's database: its migrations, and what each role may do. The reader selects. The
-// ingest role also writes, and deletes projects when it is told to. The remover deletes.
+// Schema returns the service's migrations and the rights of each role. The reader selects. The ingest role also
+// writes, and deletes single projects. The remover deletes.
 func Schema() pgmigrate.Schema {
 	sub, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -37,15 +37,15 @@ func Schema() pgmigrate.Schema {
 	}
 }
 
-// Store reads with one pool.
+// Store reads projects with one pool.
 type Store struct {
 	pool *pgdb.Pool
 }
 
-// New returns a Store that reads from pool, whose role needs SELECT.
+// New returns a Store that reads from pool. The pool's role needs SELECT.
 func New(pool *pgdb.Pool) *Store { return &Store{pool: pool} }
 
-// Project returns one project as JSON. One that is not known is a ProjectNotFound.
+// Project returns one project as JSON. The error is a ProjectNotFound if there is none.
 func (s *Store) Project(ctx context.Context, id string) ([]byte, error) {
 	var body []byte
 	err := s.pool.Query(ctx, func(rows pgx.Rows) error {
@@ -62,7 +62,7 @@ func (s *Store) Project(ctx context.Context, id string) ([]byte, error) {
 	return body, err
 }
 
-// Region returns the region of a project, empty when none is set or the project is not known.
+// Region returns the region of a project, or "" if none is set or the project is unknown.
 func (s *Store) Region(ctx context.Context, id string) (string, error) {
 	region := ""
 	err := s.pool.Query(ctx, func(rows pgx.Rows) error {

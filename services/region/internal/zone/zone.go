@@ -1,6 +1,6 @@
-// Package zone owns what the service knows of time: which names are zones of the tz database, and how
-// far a zone is from UTC at a moment. The database is the machine's, so that its updates count, and the
-// one in the binary where the machine has none or does not know the name.
+// Package zone owns zones of the tz database: their names, and their offset from UTC at a time. It uses the machine's
+// database, so that its updates take effect. It uses the one in the binary if the machine has none or does not have
+// the name.
 package zone
 
 import (
@@ -11,7 +11,7 @@ import (
 	_ "time/tzdata" // images have no tz database
 )
 
-// ErrUnknown says that a name is no zone.
+// ErrUnknown means that a name is not a zone.
 var ErrUnknown = errors.New("not a zone of the tz database")
 
 // Zone is a zone of the tz database.
@@ -23,16 +23,16 @@ type Zone struct {
 // Name returns the zone's name: "America/Los_Angeles".
 func (z Zone) Name() string { return z.name }
 
-// OffsetMinutes returns how many minutes the zone is east of UTC at a moment, daylight saving counted.
-// Seconds, which zones had before there were standard times, are cut toward zero.
+// OffsetMinutes returns how many minutes the zone is east of UTC at a time, including daylight saving. It cuts
+// seconds toward zero; zones had them before there were standard times.
 func (z Zone) OffsetMinutes(at time.Time) int {
 	_, seconds := at.In(z.location).Zone()
 	return seconds / 60
 }
 
-// Table finds zones by name and keeps them. It may be used by several goroutines.
+// Table finds zones by name and caches them. It is safe for concurrent use.
 type Table struct {
-	known sync.Map // name → Zone; no more than the tz database has
+	known sync.Map // name → Zone; at most as many as the tz database has
 }
 
 // NewTable returns a Table.
@@ -55,15 +55,15 @@ func (t *Table) Find(name string) (Zone, error) {
 	return z, nil
 }
 
-// wellFormed refuses the names that mean something else on each machine: those that Go's time package
-// reads in its own way, and those of files beside the zones. What is left is letters, digits and the
-// marks that names of zones have, so that no path leads out of the database.
+// wellFormed refuses names whose meaning depends on the machine: those that Go's time package treats specially, and
+// those of other files in the database's folder. It allows only letters, digits and the marks in names of zones, so
+// that no path leads out of the database.
 func wellFormed(name string) bool {
 	switch name {
 	case "", "Local", "localtime", "posixrules":
 		return false
 	}
-	// Debian keeps the zones again below posix/, and below right/ with leap seconds counted.
+	// Debian has the zones again in posix/, and in right/ with leap seconds counted.
 	if strings.HasPrefix(name, "posix/") || strings.HasPrefix(name, "right/") || strings.Contains(name, "//") {
 		return false
 	}

@@ -14,15 +14,15 @@ import (
 // APIKeyApplyConfiguration represents a declarative configuration of the APIKey type for use
 // with apply.
 //
-// APIKey is a key for reading one project's data. The operator makes the key, keeps it in a Secret, replaces it
-// by schedule, and revokes it when the object goes.
+// APIKey is a key for reading one project's data. The operator makes the key, stores it in a Secret, replaces it on
+// schedule, and revokes it when the object is deleted.
 type APIKeyApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what is wanted.
+	// spec is the desired state.
 	Spec *APIKeySpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what is so, written by the operator.
+	// status is the observed state, written by the operator.
 	Status *APIKeyStatusApplyConfiguration `json:"status,omitempty"`
 }
 

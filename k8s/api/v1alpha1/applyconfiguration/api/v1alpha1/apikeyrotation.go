@@ -9,12 +9,12 @@ import (
 // APIKeyRotationApplyConfiguration represents a declarative configuration of the APIKeyRotation type for use
 // with apply.
 //
-// APIKeyRotation says how often a key is replaced.
+// APIKeyRotation is the schedule by which a key is replaced.
 type APIKeyRotationApplyConfiguration struct {
-	// every is how long a key is the one in the Secret, from 1m to 87600h (ten years): "720h".
+	// every is how long a key stays in the Secret until it is replaced, from 1m to 87600h (ten years), such as "720h".
 	Every *v1.Duration `json:"every,omitempty"`
-	// overlap is how long the key before it goes on working once it is replaced, from 0s to just under every.
-	// It is the time that consumers have to read the Secret again.
+	// overlap is how long the previous key stays valid after its replacement, from 0s to just under every. Consumers
+	// must read the Secret again within this time.
 	Overlap *v1.Duration `json:"overlap,omitempty"`
 }
 

@@ -5,12 +5,12 @@ package v1alpha1
 // APIKeySecretApplyConfiguration represents a declarative configuration of the APIKeySecret type for use
 // with apply.
 //
-// APIKeySecret says which Secret a key is put into.
+// APIKeySecret is the Secret that receives a key.
 type APIKeySecretApplyConfiguration struct {
-	// name is the Secret's name, in the APIKey's namespace. Not set: the APIKey's own name. It never changes. A
-	// Secret of that name that somebody else made is left as it is.
+	// name is the Secret's name, in the APIKey's namespace. Not set: the APIKey's own name. It is immutable. The
+	// operator does not change an existing Secret of that name that it did not create.
 	Name *string `json:"name,omitempty"`
-	// keys are the names under which the Secret holds its values.
+	// keys are the keys of the Secret's data.
 	Keys *APIKeySecretKeysApplyConfiguration `json:"keys,omitempty"`
 }
 

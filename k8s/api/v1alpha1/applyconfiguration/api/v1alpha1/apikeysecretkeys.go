@@ -5,13 +5,13 @@ package v1alpha1
 // APIKeySecretKeysApplyConfiguration represents a declarative configuration of the APIKeySecretKeys type for use
 // with apply.
 //
-// APIKeySecretKeys name the values in the Secret of an APIKey.
+// APIKeySecretKeys are the keys of the data in the Secret of an APIKey.
 type APIKeySecretKeysApplyConfiguration struct {
-	// apiKey holds the key.
+	// apiKey is the key of the API key.
 	APIKey *string `json:"apiKey,omitempty"`
-	// projectId holds the project's id.
+	// projectId is the key of the project's id.
 	ProjectID *string `json:"projectId,omitempty"`
-	// url holds the address of the API, where there is one.
+	// url is the key of the API's address, if there is an address.
 	URL *string `json:"url,omitempty"`
 }
 

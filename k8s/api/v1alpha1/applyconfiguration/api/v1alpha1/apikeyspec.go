@@ -10,24 +10,24 @@ import (
 // APIKeySpecApplyConfiguration represents a declarative configuration of the APIKeySpec type for use
 // with apply.
 //
-// APIKeySpec is what is wanted of an API key.
+// APIKeySpec is the desired state of an API key.
 type APIKeySpecApplyConfiguration struct {
-	// project is the id of the project that the key is for. It never changes.
+	// project is the id of the key's project. It is immutable.
 	Project *string `json:"project,omitempty"`
-	// scopes are what the key may be used for: entries:read, embeddables:read, experiments:read, proxy:use. Not
-	// set: reading all, and not the proxy. Other scopes hold for the keys that are there, within a second.
+	// scopes are the permissions of the key: entries:read, embeddables:read, experiments:read, proxy:use. Not set: all
+	// except proxy:use. A change also applies to the existing keys of this object, within a second.
 	Scopes []apiv1alpha1.Scope `json:"scopes,omitempty"`
-	// expiresAt is the moment from which no key of this object works. Not set: never.
+	// expiresAt is the time from which no key of this object is valid. Not set: never.
 	ExpiresAt *v1.Time `json:"expiresAt,omitempty"`
-	// rate is how many requests a second the key may make, up to a million. Not set: the services' default (RATE_LIMIT).
+	// rate limits the key's requests a second, up to a million. Not set: the services' default (RATE_LIMIT).
 	Rate *int32 `json:"rate,omitempty"`
-	// rotation replaces the key by schedule. Not set: it is replaced only when that is asked for, by the
-	// annotation lectern.dev/rotate, or when its Secret is deleted or edited.
+	// rotation replaces the key on a schedule. Not set: the operator replaces it only if the annotation
+	// lectern.dev/rotate asks for that, or if its Secret is deleted or edited.
 	Rotation *APIKeyRotationApplyConfiguration `json:"rotation,omitempty"`
-	// secret says where the key is put.
+	// secret is the Secret that receives the key.
 	Secret *APIKeySecretApplyConfiguration `json:"secret,omitempty"`
-	// url is the address of the API that is put beside the key. Not set: the operator's PUBLIC_URL, and nothing
-	// when that is not set either.
+	// url is the address of the API, which the Secret holds beside the key. Not set: the operator's PUBLIC_URL, or no
+	// address if that is not set either.
 	URL *string `json:"url,omitempty"`
 }
 

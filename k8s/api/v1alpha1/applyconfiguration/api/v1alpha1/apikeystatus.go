@@ -10,29 +10,28 @@ import (
 // APIKeyStatusApplyConfiguration represents a declarative configuration of the APIKeyStatus type for use
 // with apply.
 //
-// APIKeyStatus is what is so of an API key. The key itself stands in its Secret and nowhere else.
+// APIKeyStatus is the observed state of an API key. Only the Secret contains the key itself.
 type APIKeyStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation that this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// keyId names the key that the Secret holds: as it stands in logs and in lectern keys list. It is not the
-	// key.
+	// keyId is the id of the key in the Secret, as in logs and in lectern keys list. It is not the key itself.
 	KeyID *string `json:"keyId,omitempty"`
-	// previousKeyIds name the keys before it that still work, until their overlap is over.
+	// previousKeyIds are the ids of the previous keys that are still valid, until their overlap ends.
 	PreviousKeyIDs []string `json:"previousKeyIds,omitempty"`
 	// secretName is the name of the Secret.
 	SecretName *string `json:"secretName,omitempty"`
-	// issuedAt is when the key was made.
+	// issuedAt is the time at which the key was made.
 	IssuedAt *v1.Time `json:"issuedAt,omitempty"`
-	// expiresAt is when the key ceases to work. Not set: never.
+	// expiresAt is the time at which the key expires. Not set: never.
 	ExpiresAt *v1.Time `json:"expiresAt,omitempty"`
-	// nextRotationAt is when the key will be replaced by schedule. Not set: it will not.
+	// nextRotationAt is the time of the next scheduled replacement. Not set: none is scheduled.
 	NextRotationAt *v1.Time `json:"nextRotationAt,omitempty"`
-	// lastUsedAt is when the key was used last, refreshed a few times a day. Not set: never, as far as is known.
+	// lastUsedAt is the time of the last use of the key, refreshed a few times a day. Not set: no use is known.
 	LastUsedAt *v1.Time `json:"lastUsedAt,omitempty"`
-	// rotateHandled is the value of the annotation lectern.dev/rotate that was handled last.
+	// rotateHandled is the last value of the annotation lectern.dev/rotate that the operator handled.
 	RotateHandled *string `json:"rotateHandled,omitempty"`
-	// conditions are what is known of the object: Ready, with a reason of Issued, Pending, SecretNotOwned,
-	// SecretRefused, DatabaseUnavailable, Expired, NotDeclared, NotGranted, Invalid or Deleting.
+	// conditions are the object's conditions: Ready, with a reason of Issued, Pending, SecretNotOwned, SecretRefused,
+	// DatabaseUnavailable, Expired, NotDeclared, NotGranted, Invalid or Deleting.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -14,15 +14,15 @@ import (
 // CredentialApplyConfiguration represents a declarative configuration of the Credential type for use
 // with apply.
 //
-// Credential is a value that the credential proxy puts into requests to third parties, and where it may go.
-// The value stands in a Secret.
+// Credential is a value that the credential proxy inserts into requests to third parties, and the requests that may use
+// it. A Secret holds the value.
 type CredentialApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what is wanted.
+	// spec is the desired state.
 	Spec *CredentialSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what is so, written by the operator.
+	// status is the observed state, written by the operator.
 	Status *CredentialStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -9,27 +9,27 @@ import (
 // CredentialSpecApplyConfiguration represents a declarative configuration of the CredentialSpec type for use
 // with apply.
 //
-// CredentialSpec is a value that requests through the credential proxy may use, and where it may go.
+// CredentialSpec is the desired state of a credential: a value, and the requests that it may be used for.
 type CredentialSpecApplyConfiguration struct {
-	// project is the id of the project whose endpoints may use the credential. It never changes.
+	// project is the id of the project whose endpoints may use the credential. It is immutable.
 	Project *string `json:"project,omitempty"`
 	// environment is the environment whose endpoints may use it, such as prod.
 	Environment *string `json:"environment,omitempty"`
-	// id is what placeholders name, {{ cred_stripe }}: cred_ and 1 to 64 letters, digits, _ or -. It is unique among
-	// the namespace's Credentials of the same project and environment; of two with the same id the older one counts.
-	// An endpoint uses the Credential of its own namespace, or else one of another namespace that is granted to it.
+	// id is the id in placeholders such as {{ cred_stripe }}: cred_ and 1 to 64 letters, digits, _ or -. It must be
+	// unique among the namespace's Credentials of the same project and environment. Of two with the same id, the older
+	// one is in force. An endpoint uses the Credential of its own namespace. If there is none, it uses one of another
+	// namespace that is granted to it.
 	ID *string `json:"id,omitempty"`
-	// valueFrom says where the value is.
+	// valueFrom refers to the value.
 	ValueFrom *CredentialValueSourceApplyConfiguration `json:"valueFrom,omitempty"`
-	// destinations narrow where the value may go, beside what the endpoint allows. None: they do not.
+	// destinations restrict the targets further than the endpoint does. None: no further restriction.
 	Destinations []RuleApplyConfiguration `json:"destinations,omitempty"`
-	// places narrow what part of a request may hold the value: header, url, body. None: any.
+	// places restrict the parts of a request that may hold the value: header, url, body. None: any.
 	Places []apiv1alpha1.CredentialPlace `json:"places,omitempty"`
-	// headers narrow which headers of a request may hold the value, such as Authorization. None: any. With headers
-	// and no places, no other part of a request may hold it.
+	// headers restrict the headers that may hold the value, such as Authorization. None: any. With headers and without
+	// places, no other part of a request may hold it.
 	Headers []string `json:"headers,omitempty"`
-	// allowedNamespaces are the namespaces, beside this object's own, whose ProxyEndpoints may use the
-	// credential; "*" for all.
+	// allowedNamespaces are further namespaces whose ProxyEndpoints may use the credential; "*" for all.
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
 }
 

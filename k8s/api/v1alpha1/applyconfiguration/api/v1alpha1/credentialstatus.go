@@ -9,12 +9,12 @@ import (
 // CredentialStatusApplyConfiguration represents a declarative configuration of the CredentialStatus type for use
 // with apply.
 //
-// CredentialStatus is what is so of a credential. Its value is never shown.
+// CredentialStatus is the observed state of a credential. It never contains the value.
 type CredentialStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation that this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions are what is known of the object: Ready, with a reason of Valid, Invalid, SecretNotFound,
-	// SecretKeyNotFound, SecretValueInvalid, Conflict, NotDeclared or NotGranted.
+	// conditions are the object's conditions: Ready, with a reason of Valid, Invalid, SecretNotFound, SecretKeyNotFound,
+	// SecretValueInvalid, Conflict, NotDeclared or NotGranted.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

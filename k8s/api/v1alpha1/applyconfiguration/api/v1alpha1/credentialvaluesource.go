@@ -5,7 +5,7 @@ package v1alpha1
 // CredentialValueSourceApplyConfiguration represents a declarative configuration of the CredentialValueSource type for use
 // with apply.
 //
-// CredentialValueSource says where a credential's value is.
+// CredentialValueSource refers to a credential's value.
 type CredentialValueSourceApplyConfiguration struct {
 	// secretKeyRef names a key of a Secret in the same namespace.
 	SecretKeyRef *SecretKeyRefApplyConfiguration `json:"secretKeyRef,omitempty"`

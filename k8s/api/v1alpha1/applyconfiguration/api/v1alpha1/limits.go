@@ -5,17 +5,17 @@ package v1alpha1
 // LimitsApplyConfiguration represents a declarative configuration of the Limits type for use
 // with apply.
 //
-// Limits bound what an endpoint's callers can ask for.
+// Limits bound the requests of an endpoint.
 type LimitsApplyConfiguration struct {
-	// requestsPerSecond is for all callers together. 0: any number.
+	// requestsPerSecond is the rate of all callers together. 0: any number.
 	RequestsPerSecond *int32 `json:"requestsPerSecond,omitempty"`
-	// burst is how many may come at once after a time of none. 0: twice requestsPerSecond.
+	// burst is how many requests may arrive at once after an idle period. 0: twice requestsPerSecond.
 	Burst *int32 `json:"burst,omitempty"`
-	// concurrent is how many may run at a time in one process of the proxy. 0: 256.
+	// concurrent is how many requests may be in flight in one process of the proxy. 0: 256.
 	Concurrent *int32 `json:"concurrent,omitempty"`
 	// requestBytes bounds a request's body, in bytes. 0: any size.
 	RequestBytes *int64 `json:"requestBytes,omitempty"`
-	// responseBytes bounds an answer's body, in bytes; a longer one is cut off. 0: any size.
+	// responseBytes bounds an answer's body, in bytes. The proxy cuts off a longer one. 0: any size.
 	ResponseBytes *int64 `json:"responseBytes,omitempty"`
 }
 

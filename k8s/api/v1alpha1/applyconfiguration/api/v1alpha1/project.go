@@ -14,15 +14,15 @@ import (
 // ProjectApplyConfiguration represents a declarative configuration of the Project type for use
 // with apply.
 //
-// Project is a project whose data is read through the API: its id, title and region. The operator tells the
-// region service of it.
+// Project is a project whose data is read through the API: its id, title and region. The operator sends them to the
+// region service.
 type ProjectApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what is wanted.
+	// spec is the desired state.
 	Spec *ProjectSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what is so, written by the operator.
+	// status is the observed state, written by the operator.
 	Status *ProjectStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -9,28 +9,26 @@ import (
 // ProjectSpecApplyConfiguration represents a declarative configuration of the ProjectSpec type for use
 // with apply.
 //
-// ProjectSpec is what is wanted of a project.
+// ProjectSpec is the desired state of a project.
 type ProjectSpecApplyConfiguration struct {
-	// projectId is the project's id, as it stands in the paths of the API: 1 to 256 letters, digits and . _ ~ -,
-	// of which the first is a letter or digit. It never changes. Of several Projects with the same id the first one
-	// counts. The others stay in conflict, also when that one goes, until they are changed or created anew.
+	// projectId is the project's id in the paths of the API: 1 to 256 letters, digits and . _ ~ -, of which the first is a
+	// letter or digit. It is immutable. Of several Projects with the same id, the first one is in force. The others stay
+	// in conflict, even if the first one is deleted, until they are changed or created again.
 	ProjectID *string `json:"projectId,omitempty"`
-	// title is the project's name for people, 1 to 1024 characters. GET /projects/{projectId} shows it to
-	// everybody.
+	// title is the project's display name, 1 to 1024 characters. It is public: GET /projects/{projectId} returns it.
 	Title *string `json:"title,omitempty"`
-	// region is the zone of the tz database that the project is in, such as Europe/Berlin. Not set: none, which
-	// the API answers as America/Los_Angeles.
+	// region is the project's zone in the tz database, such as Europe/Berlin. Not set: none, for which the API returns
+	// America/Los_Angeles.
 	Region *string `json:"region,omitempty"`
-	// deletionPolicy says what becomes of title and region when this object is deleted: Retain leaves them,
-	// Delete has the region service forget the project. Entries, embeddables and experiments stay in either
-	// case.
+	// deletionPolicy decides about title and region when this object is deleted: Retain keeps them, Delete removes the
+	// project from the region service. Entries, embeddables and experiments stay in either case.
 	DeletionPolicy *apiv1alpha1.DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// retentionDays is how many days entries are kept after their last update, 1 to 36500. The chart's retention job
-	// removes older ones for good, with their events. Not set: the chart's default (retention.days); where that is not set
-	// either, entries are kept for ever.
+	// permanently removes older ones with their events. Not set: the chart's default (retention.days). If that is not set
+	// either, entries are kept forever.
 	RetentionDays *int32 `json:"retentionDays,omitempty"`
-	// allowedNamespaces are the namespaces, beside this object's own, whose APIKeys, Credentials and
-	// ProxyEndpoints may be of this project; "*" for all. Those of other namespaces are not in force.
+	// allowedNamespaces are further namespaces whose APIKeys, Credentials and ProxyEndpoints may belong to this project;
+	// "*" for all. Those of other namespaces are not in force.
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
 }
 

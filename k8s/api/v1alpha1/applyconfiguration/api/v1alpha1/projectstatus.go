@@ -9,20 +9,19 @@ import (
 // ProjectStatusApplyConfiguration represents a declarative configuration of the ProjectStatus type for use
 // with apply.
 //
-// ProjectStatus is what is so of a project.
+// ProjectStatus is the observed state of a project.
 type ProjectStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation that this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// region is the zone that the API answers with, also where the spec sets none.
+	// region is the zone that the API returns, even if the spec sets none.
 	Region *string `json:"region,omitempty"`
-	// offsetInMinutes is how many minutes that is east of UTC, daylight saving counted: as
-	// POST /api/projects/region answers. It is refreshed when it changes.
+	// offsetInMinutes is the region's offset in minutes east of UTC, including daylight saving time, as in the answer of
+	// POST /api/projects/region. The operator refreshes it when it changes.
 	OffsetInMinutes *int32 `json:"offsetInMinutes,omitempty"`
-	// utcOffset is offsetInMinutes for people: "-08:00".
+	// utcOffset is offsetInMinutes in the form "-08:00".
 	UTCOffset *string `json:"utcOffset,omitempty"`
-	// conditions are what is known of the object: Ready, with a reason of Synced, RegionUnavailable,
-	// RegionRefused, Conflict or Deleting; and Accepted, whether this object declares the project, with a reason of
-	// Declared or Conflict.
+	// conditions are the object's conditions. Ready has a reason of Synced, RegionUnavailable, RegionRefused, Conflict or
+	// Deleting. Accepted reports whether this object declares the project, with a reason of Declared or Conflict.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

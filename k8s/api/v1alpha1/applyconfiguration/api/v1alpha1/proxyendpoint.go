@@ -14,15 +14,15 @@ import (
 // ProxyEndpointApplyConfiguration represents a declarative configuration of the ProxyEndpoint type for use
 // with apply.
 //
-// ProxyEndpoint says who may send what where through the credential proxy, for one project and environment.
-// All that a request wants has to be allowed by one and the same ProxyEndpoint.
+// ProxyEndpoint allows requests through the credential proxy, for one project and environment: their callers, targets,
+// methods and credentials. One ProxyEndpoint alone must allow everything about a request.
 type ProxyEndpointApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what is wanted.
+	// spec is the desired state.
 	Spec *ProxyEndpointSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what is so, written by the operator.
+	// status is the observed state, written by the operator.
 	Status *ProxyEndpointStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -9,37 +9,36 @@ import (
 // ProxyEndpointSpecApplyConfiguration represents a declarative configuration of the ProxyEndpointSpec type for use
 // with apply.
 //
-// ProxyEndpointSpec says who may send what where through the credential proxy.
+// ProxyEndpointSpec is the desired state of an endpoint: its callers, and the requests that they may send.
 type ProxyEndpointSpecApplyConfiguration struct {
-	// project is the id that requests name in X-Project-ID. It never changes.
+	// project must match X-Project-ID of a request. It is immutable.
 	Project *string `json:"project,omitempty"`
-	// environment is what requests name in X-Environment, such as prod.
+	// environment must match X-Environment of a request, such as prod.
 	Environment *string `json:"environment,omitempty"`
-	// access is origin (what browsers enforce, and any other client can forge) or key (an API key with the scope
-	// proxy:use, in X-Proxy-Api-Key).
+	// access is origin or key. origin checks the header Origin, which browsers enforce and other clients can forge. key
+	// requires an API key with the scope proxy:use in X-Proxy-Api-Key.
 	Access *apiv1alpha1.Access `json:"access,omitempty"`
-	// origins are allowed: at least one with access: origin. With access: key, requests without Origin are
-	// allowed whatever stands here.
+	// origins are the allowed origins. At least one is required with access: origin. With access: key, requests without
+	// Origin are always allowed.
 	Origins []RuleApplyConfiguration `json:"origins,omitempty"`
-	// destinations are allowed: at least one.
+	// destinations are the allowed destinations. At least one is required.
 	Destinations []RuleApplyConfiguration `json:"destinations,omitempty"`
-	// methods are allowed. None: all.
+	// methods are the allowed methods. None: all.
 	Methods []string `json:"methods,omitempty"`
-	// credentials are the ids of the Credentials, of the same project and environment, that may be used. A
-	// Credential of another namespace has to list this one in its allowedNamespaces.
+	// credentials are the ids of the Credentials that requests may use. They must have the same project and environment.
+	// A Credential of another namespace must list this namespace in its allowedNamespaces.
 	Credentials []string `json:"credentials,omitempty"`
-	// ports are allowed. None: 443, and 80 with allowHTTP.
+	// ports are the allowed ports. None: 443, and 80 with allowHTTP.
 	Ports []int32 `json:"ports,omitempty"`
-	// allowHTTP lets credentials go over http, where they can be read on the way.
+	// allowHTTP allows credentials over http, where the network can read them.
 	AllowHTTP *bool `json:"allowHTTP,omitempty"`
-	// scrub says how answers are searched for the endpoint's credentials.
+	// scrub configures the search of answers for the endpoint's credentials.
 	Scrub *ScrubApplyConfiguration `json:"scrub,omitempty"`
-	// caBundle holds, as PEM, the only authorities that the targets' certificates may come from. Not set: the
-	// system's.
+	// caBundle holds, as PEM, the only certificate authorities that the endpoint trusts. Not set: the system's.
 	CABundle *string `json:"caBundle,omitempty"`
-	// limits bound what callers can ask for.
+	// limits bound the endpoint's requests.
 	Limits *LimitsApplyConfiguration `json:"limits,omitempty"`
-	// timeouts bound how long that may take.
+	// timeouts bound the duration of a request.
 	Timeouts *TimeoutsApplyConfiguration `json:"timeouts,omitempty"`
 }
 

@@ -9,11 +9,11 @@ import (
 // ProxyEndpointStatusApplyConfiguration represents a declarative configuration of the ProxyEndpointStatus type for use
 // with apply.
 //
-// ProxyEndpointStatus is what is so of an endpoint.
+// ProxyEndpointStatus is the observed state of an endpoint.
 type ProxyEndpointStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation that this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions are what is known of the object: Ready, with a reason of Valid, Invalid, CredentialNotFound,
+	// conditions are the object's conditions: Ready, with a reason of Valid, Invalid, CredentialNotFound,
 	// CredentialNotReady, NotDeclared or NotGranted.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }

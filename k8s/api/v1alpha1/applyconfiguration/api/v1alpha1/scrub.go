@@ -5,11 +5,11 @@ package v1alpha1
 // ScrubApplyConfiguration represents a declarative configuration of the Scrub type for use
 // with apply.
 //
-// Scrub says how answers are searched for the endpoint's credentials.
+// Scrub configures the search of answers for the endpoint's credentials.
 type ScrubApplyConfiguration struct {
-	// disabled passes answers unsearched.
+	// disabled passes answers on without a search.
 	Disabled *bool `json:"disabled,omitempty"`
-	// passUnreadable passes answers in encodings that can not be searched, instead of refusing them.
+	// passUnreadable passes answers in encodings that cannot be searched, instead of refusing them.
 	PassUnreadable *bool `json:"passUnreadable,omitempty"`
 }
 

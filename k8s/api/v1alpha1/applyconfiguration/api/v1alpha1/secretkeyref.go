@@ -9,7 +9,8 @@ package v1alpha1
 type SecretKeyRefApplyConfiguration struct {
 	// name is the Secret's name.
 	Name *string `json:"name,omitempty"`
-	// key is the key within it. Its value has 1 to 16384 bytes; where answers are scrubbed, at least 8.
+	// key is a key of the Secret's data. Its value has 1 to 16384 bytes. If the endpoint scrubs answers, it needs at least
+	// 8 bytes.
 	Key *string `json:"key,omitempty"`
 }
 

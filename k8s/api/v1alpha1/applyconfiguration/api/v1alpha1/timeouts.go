@@ -9,16 +9,16 @@ import (
 // TimeoutsApplyConfiguration represents a declarative configuration of the Timeouts type for use
 // with apply.
 //
-// Timeouts bound how long the phases of a request may take.
+// Timeouts bound the phases of a request.
 type TimeoutsApplyConfiguration struct {
-	// connect is for the connection to the target, with TLS; up to 1m. 0s: 10s.
+	// connect bounds the connection to the target, and the TLS handshake separately; up to 1m. 0s: 10s.
 	Connect *v1.Duration `json:"connect,omitempty"`
-	// headers is from the end of the request to the beginning of the answer; up to 1h. 0s: 60s.
+	// headers bounds the time from the end of the request to the headers of the answer; up to 1h. 0s: 60s.
 	Headers *v1.Duration `json:"headers,omitempty"`
-	// idle is how long no byte of either body may come; up to 24h. 0s: 5m.
+	// idle bounds the time without a byte of either body; up to 24h. 0s: 5m.
 	Idle *v1.Duration `json:"idle,omitempty"`
-	// total is for all of it, also for a stream; up to 168h. Not set, or 0s: as long as the proxy allows (its
-	// PROXY_TOTAL_TIMEOUT), and any time for a stream.
+	// total bounds the whole request, including a stream; up to 168h. Not set, or 0s: the proxy's PROXY_TOTAL_TIMEOUT,
+	// and any time for a stream.
 	Total *v1.Duration `json:"total,omitempty"`
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 )
 
-// siege is keys in use by several processes, and others revoked all the while, as something happens to Redis.
-type siege struct {
+// keyLoad uses keys in several processes and keeps revoking others, while faults of Redis happen.
+type keyLoad struct {
 	t     *testing.T
 	keys  *authtest.Keys
 	rings []*keyring.Keyring
@@ -26,22 +26,22 @@ type siege struct {
 	stop  context.CancelFunc
 	users sync.WaitGroup
 
-	well    atomic.Bool // nothing is wrong with Redis
+	well    atomic.Bool // Redis has no fault now
 	revoked atomic.Int64
 
 	mu        sync.Mutex
-	latencies []time.Duration // of checks that were right
-	unwell    []time.Duration // from a revocation to the last process's refusal, while something was wrong
-	healthy   []time.Duration // the same, while nothing was
+	latencies []time.Duration // of checks with the right result
+	unwell    []time.Duration // from a revocation to the last process's refusal, during a fault
+	healthy   []time.Duration // the same, without a fault
 }
 
-// slack is what the machine may add to a promise.
+// slack is how much the machine may add to a promised time.
 const slack = 250 * time.Millisecond
 
-// besiege starts three processes that use thirty keys over the Redis at url, and a revocation after the other.
-func besiege(t *testing.T, url config.Secret) *siege {
+// startKeyLoad starts three processes that use thirty keys over the Redis at url, and revokes keys one after the other.
+func startKeyLoad(t *testing.T, url config.Secret) *keyLoad {
 	t.Helper()
-	s := &siege{t: t, keys: authtest.New(t, url)}
+	s := &keyLoad{t: t, keys: authtest.New(t, url)}
 	s.keys.Config.CacheTTL = 3 * time.Second
 	s.keys.Config.RateLimit = 100_000
 	s.keys.Config.RateBurst = 200_000
@@ -79,15 +79,15 @@ func besiege(t *testing.T, url config.Secret) *siege {
 	return s
 }
 
-func (s *siege) check(ring *keyring.Keyring, project, key string) error {
+func (s *keyLoad) check(ring *keyring.Keyring, project, key string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	_, _, err := ring.Guard.Check(ctx, project, key, auth.EntriesRead)
 	return err
 }
 
-// grants checks a good key.
-func (s *siege) grants(ring *keyring.Keyring, project, key string) {
+// grants checks that a good key is accepted.
+func (s *keyLoad) grants(ring *keyring.Keyring, project, key string) {
 	begin := time.Now()
 	if err := s.check(ring, project, key); err != nil {
 		s.t.Errorf("a good key: %v", err)
@@ -97,14 +97,15 @@ func (s *siege) grants(ring *keyring.Keyring, project, key string) {
 	s.latencies = append(s.latencies, time.Since(begin))
 }
 
-func (s *siege) refuses(ring *keyring.Keyring, project, key string) {
+func (s *keyLoad) refuses(ring *keyring.Keyring, project, key string) {
 	if err := s.check(ring, project, key); !refused(err) {
 		s.t.Errorf("a key that nobody minted: %v", err)
 	}
 }
 
-// revoke mints a key, has all processes use it, revokes it, and checks that all refuse it in time and for good.
-func (s *siege) revoke(project string) {
+// revoke mints a key, uses it in all processes and revokes it. It checks that all of them refuse it in time and for
+// good.
+func (s *keyLoad) revoke(project string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	minted, r, err := s.keys.Mint(ctx, pgkeys.MintOptions{ProjectID: project})
@@ -119,11 +120,11 @@ func (s *siege) revoke(project string) {
 		}
 	}
 	well := s.well.Load()
-	// The time runs from when the revocation stands: announcing it to a Redis that is down takes longer.
+	// The time counts from the commit of the revocation: announcing it to a Redis that is down takes longer.
 	announced := make(chan struct{})
 	go func() {
 		defer close(announced)
-		_, _ = s.keys.Revoke(ctx, project, r.ID) // that it could not be announced everywhere is no failure
+		_, _ = s.keys.Revoke(ctx, project, r.ID) // a failed announcement is no failure of the test
 	}()
 	for {
 		got, err := s.keys.Get(ctx, project, r.ID)
@@ -174,16 +175,16 @@ func (s *siege) revoke(project string) {
 	}
 }
 
-// await waits until n further keys were revoked and seen to be.
-func (s *siege) await(n int64) {
+// await waits until n more keys are revoked and refused by all.
+func (s *keyLoad) await(n int64) {
 	s.t.Helper()
 	before := s.revoked.Load()
 	until(s.t, fmt.Sprintf("%d keys are revoked", n), func() bool { return s.revoked.Load() >= before+n })
 }
 
-// fault has something happen to Redis between two spells of calm. harms reports whether Redis is then less than
-// up for a while.
-func (s *siege) fault(name string, harms bool, begin, end func()) {
+// fault runs a fault of Redis between two spells of calm. harms reports whether the fault takes Redis down for a
+// while.
+func (s *keyLoad) fault(name string, harms bool, begin, end func()) {
 	s.t.Helper()
 	s.await(2)
 	s.mu.Lock()
@@ -224,7 +225,7 @@ func longest(ds []time.Duration) time.Duration {
 	return slices.Max(ds).Round(time.Millisecond)
 }
 
-// long skips a test that takes over 20 s, unless such are asked for.
+// long skips a test that takes over 20 s, unless LECTERN_LONG is set.
 func long(t *testing.T) {
 	t.Helper()
 	if os.Getenv("LECTERN_LONG") != "1" {

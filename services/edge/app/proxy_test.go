@@ -1,4 +1,4 @@
-package edge
+package app_test
 
 import (
 	"bufio"
@@ -6,12 +6,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lectern-dev/lectern/shared/routes"
-	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
 func TestNothingIsAddedForTheProxy(t *testing.T) {
@@ -20,8 +20,8 @@ func TestNothingIsAddedForTheProxy(t *testing.T) {
 		Header            http.Header
 	}
 	var got seen
-	server, _ := start(t, telemetry.Options{}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
-		for _, ours := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		for _, ours := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Lectern-Edge-Key"} {
 			r.Header.Del(ours) // by which the proxy knows the caller, and which it keeps
 		}
 		got = seen{r.Method, r.RequestURI, r.Host, r.Header}
@@ -45,7 +45,7 @@ func TestNothingIsAddedForTheProxy(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			conn, err := net.Dial("tcp", server.Listener.Addr().String())
+			conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,10 +66,10 @@ func TestNothingIsAddedForTheProxy(t *testing.T) {
 	}
 }
 
-// TestProxyStreamsBothWaysAtOnce talks in turns within one request: whoever held a piece back would stop the
-// talk.
+// TestProxyStreamsBothWaysAtOnce talks in turns within one request: an edge that holds a piece back stops
+// the talk.
 func TestProxyStreamsBothWaysAtOnce(t *testing.T) {
-	server, _ := start(t, telemetry.Options{}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
 		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
 			t.Error(err)
 		}
@@ -84,7 +84,7 @@ func TestProxyStreamsBothWaysAtOnce(t *testing.T) {
 	}, routes.Proxy)
 	upload, speak := io.Pipe()
 	defer speak.Close()
-	req, err := http.NewRequest(http.MethodPost, server.URL+"/proxy?url=a", upload)
+	req, err := http.NewRequest(http.MethodPost, r.url+"/proxy?url=a", upload)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,79 @@
+package charttest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	core "k8s.io/api/core/v1"
+	scheduling "k8s.io/api/scheduling/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestAPIServerTakesAll: a real API server takes each object that the chart makes, strictly and without storing it. It
+// checks more than schemas do. Kinds of other projects are not known to it: their types are checked where they are read.
+func TestAPIServerTakesAll(t *testing.T) {
+	config, err := clientcmd.BuildConfigFromFlags("", startCluster(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensions.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config.QPS = -1
+	server, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What objects refer to.
+	needed := []client.Object{&scheduling.PriorityClass{ObjectMeta: meta.ObjectMeta{Name: "high"}, Value: 1}}
+	for _, namespace := range []string{"lectern", "monitoring", "team-a", "team-b"} {
+		needed = append(needed, &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: namespace}})
+	}
+	for _, o := range needed {
+		if err := server.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	values := map[string]string{
+		"no values": "", "everything": everything, "all pods": allPods, "a claim": "dev: {enabled: true, postgres: {storage: {type: claim}}}",
+	}
+	examples, err := filepath.Glob(filepath.Join(chartFolder, "examples", "values-*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, example := range examples {
+		text, err := os.ReadFile(example)
+		if err != nil {
+			t.Fatal(err)
+		}
+		values[filepath.Base(example)] = string(text)
+	}
+	for name, in := range values {
+		t.Run(name, func(t *testing.T) {
+			taken := 0
+			for _, o := range render(t, in).objects {
+				o := o.(client.Object)
+				if !scheme.Recognizes(o.GetObjectKind().GroupVersionKind()) {
+					continue
+				}
+				if err := server.Create(t.Context(), o, client.DryRunAll, client.FieldValidation(meta.FieldValidationStrict)); err != nil && !apierrors.IsAlreadyExists(err) {
+					t.Errorf("%T %s: %v", o, o.GetName(), err)
+				}
+				taken++
+			}
+			if taken < 30 {
+				t.Errorf("%d objects were taken; want 30 or more", taken)
+			}
+		})
+	}
+}

@@ -1,0 +1,152 @@
+package charttest
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestNotesNameMissingSecrets: the notes have a command for each Secret, and each key in one, that a pod waits for and that
+// the cluster lacks, and for no other.
+func TestNotesNameMissingSecrets(t *testing.T) {
+	const copies = "\nretention: {enabled: true}\nsync: {copies: {shop: {project: pr_1}}}"
+	keys := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "lectern", "name": "lectern-keys"},
+		"data": map[string]any{"INGEST_API_KEYS": "eA=="},
+	}}
+	auth := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "lectern", "name": "lectern-auth"},
+		"data": map[string]any{"AUTH_DATABASE_URL": "eA==", "AUTH_ADMIN_DATABASE_URL": "eA=="},
+	}}
+	database := map[string]bool{"DATABASE_URL": true, "MIGRATE_DATABASE_URL": true}
+	release := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
+	for _, tt := range []struct {
+		name, values string
+		cluster      []*unstructured.Unstructured
+		want         map[string]map[string]bool
+	}{
+		{"an empty namespace", "", installed(), map[string]map[string]bool{
+			"lectern-entries-database": database, "lectern-embeddables-database": database, "lectern-experiments-database": database, "lectern-region-database": database,
+			"lectern-auth":  {"AUTH_DATABASE_URL": true, "AUTH_ADMIN_DATABASE_URL": true, "AUTH_MIGRATE_DATABASE_URL": true},
+			"lectern-redis": {"REDIS_URL": true}, "lectern-keys": {"INGEST_API_KEYS": true, "EDGE_KEYS": true},
+		}},
+		{"mode gateway needs no key of the edge", "routing: {mode: gateway}\nredis: {enabled: false}", append(installed(), auth, keys), map[string]map[string]bool{
+			"lectern-entries-database": database, "lectern-embeddables-database": database, "lectern-experiments-database": database, "lectern-region-database": database,
+		}},
+		{"a key in a Secret", "defaults: {database: {existingSecret: lectern-auth, keys: {url: AUTH_DATABASE_URL, migrate: AUTH_DATABASE_URL}}}\nredis: {enabled: false}" + copies,
+			append(installed(), auth, keys), map[string]map[string]bool{
+				"lectern-keys":          {"EDGE_KEYS": true, "RETENTION_ADMIN_API_KEY": true},
+				"lectern-sync-shop":     {"LECTERN_SYNC_TO": true},
+				"lectern-sync-shop-key": {"api-key": true},
+			}},
+		{"development brings its own", "dev: {enabled: true}\nretention: {enabled: true}", installed(), map[string]map[string]bool{}},
+		{"no cluster to ask", "networkPolicy: {apiServerTo: [{ipBlock: {cidr: 10.96.0.1/32}}]}", nil, map[string]map[string]bool{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := renderOn(t, tt.values, release, tt.cluster)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := commandsFor(r.notes); !maps.EqualFunc(got, tt.want, maps.Equal) {
+				t.Errorf("the notes name %v; want %v\n%s", got, tt.want, r.notes)
+			}
+			if said := strings.Contains(r.notes, "are missing"); said != (len(tt.want) > 0) {
+				t.Errorf("the notes say that Secrets are missing: %v\n%s", said, r.notes)
+			}
+		})
+	}
+}
+
+var (
+	makesSecret   = regexp.MustCompile(`create secret generic (\S+)`)
+	patchesSecret = regexp.MustCompile(`patch secret (\S+) --type=merge -p "(.*)"$`)
+	literal       = regexp.MustCompile(`--from-literal=(\S+)="\$\S.*"`)
+	patched       = regexp.MustCompile(`\\"([^"\\]+)\\": \\"\$\S`)
+)
+
+// commandsFor returns the keys that the commands of the notes make, by Secret.
+func commandsFor(notes string) map[string]map[string]bool {
+	found := map[string]map[string]bool{}
+	secret, continued := "", false
+	for line := range strings.Lines(notes) {
+		line = strings.TrimRight(line, "\n")
+		if m := makesSecret.FindStringSubmatch(line); m != nil {
+			secret = m[1]
+			found[secret] = map[string]bool{}
+		}
+		if m := literal.FindStringSubmatch(line); m != nil && continued {
+			found[secret][m[1]] = true
+		}
+		if m := patchesSecret.FindStringSubmatch(line); m != nil {
+			found[m[1]] = map[string]bool{}
+			for _, key := range patched.FindAllStringSubmatch(m[2], -1) {
+				found[m[1]][key[1]] = true
+			}
+		}
+		continued = strings.HasSuffix(line, "\\")
+	}
+	return found
+}
+
+// TestMissingSecretsAreThoseThatPodsAwait: with every key of the notes' commands each container finds what it must have.
+func TestMissingSecretsAreThoseThatPodsAwait(t *testing.T) {
+	r := render(t, "retention: {enabled: true}\nsync: {copies: {shop: {project: pr_1}}}\ntests: {enabled: false}")
+	named := commandsFor(r.notes)
+	for name, spec := range podSpecs(r) {
+		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+			for _, e := range c.Env {
+				if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil {
+					continue
+				}
+				ref := e.ValueFrom.SecretKeyRef
+				if optional := ref.Optional != nil && *ref.Optional; !optional && !named[ref.Name][ref.Key] {
+					t.Errorf("%s/%s waits for %s of %s, which the notes do not name", name, c.Name, ref.Key, ref.Name)
+				}
+			}
+		}
+	}
+}
+
+// TestForwardingHeadersAreBelieved: services know the edge by its key where there is one, and the gateway by its addresses
+// where it sends to them itself.
+func TestForwardingHeadersAreBelieved(t *testing.T) {
+	services := []string{"entries", "embeddables", "experiments", "region", "proxy", "console"}
+	for _, tt := range []struct {
+		name, in string
+		byKey    []string
+		byRange  []string
+	}{
+		{"edge", "{}", append([]string{"edge"}, services...), []string{"edge"}},
+		{"edge, the proxy on its own host", "{proxy: {hosts: [p.example.com]}}", append([]string{"edge"}, services...), []string{"edge", "proxy"}},
+		{"gateway", "{mode: gateway}", nil, services},
+		{"gateway, before a switch", "{mode: gateway}\nedge: {enabled: true}", append([]string{"edge"}, services...), append([]string{"edge"}, services...)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := render(t, "trustedProxies: [10.0.0.0/8]\nrouting: "+tt.in)
+			for name, d := range podSpecs(r) {
+				name = strings.TrimPrefix(name, "lectern-")
+				var key, trusted core.EnvVar
+				for _, e := range d.Containers[0].Env {
+					switch e.Name {
+					case "EDGE_KEYS":
+						key = e
+					case "TRUSTED_PROXIES":
+						trusted = e
+					}
+				}
+				if got, want := key.ValueFrom != nil, slices.Contains(tt.byKey, name); got != want {
+					t.Errorf("%s knows the edge's key: %v; want %v", name, got, want)
+				}
+				if got, want := trusted.Value == "10.0.0.0/8", slices.Contains(tt.byRange, name); got != want {
+					t.Errorf("%s believes addresses %q; want that: %v", name, trusted.Value, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,91 @@
+{{/* What pods read from Secrets, as JSON: by Secret, the keys "must", without which a pod does not start, with a shell's word
+     for the value of each, and the keys "may". Read from the pods themselves. */}}
+{{- define "lectern.secretsRead" -}}
+{{- $v := .Values -}}
+{{- $keys := include "lectern.secret.keys" . -}}
+{{- $pods := list -}}
+{{- range $name := splitList " " (include "lectern.components" .) -}}
+{{- $c := mergeOverwrite (deepCopy $v.defaults) (deepCopy (index $v $name)) -}}
+{{- $scope := dict "root" $ "name" $name "c" $c -}}
+{{- if $c.enabled }}{{ $pods = append $pods (dict "name" $name "database" (include "lectern.secret.database" $scope) "spec" (include "lectern.deployment" $scope | fromYaml).spec.template.spec) }}{{ end -}}
+{{- end -}}
+{{- range $copy, $_ := $v.sync.copies -}}
+{{- $c := include "lectern.sync.values" (dict "root" $ "copy" $copy) | fromJson -}}
+{{- $pods = append $pods (dict "name" (printf "sync-%s" $copy) "database" "" "spec" (include "lectern.sync.deployment" (dict "root" $ "name" (printf "sync-%s" $copy) "c" $c) | fromYaml).spec.template.spec) -}}
+{{- end -}}
+{{- $read := dict -}}
+{{- range $pod := $pods -}}
+{{- range concat ($pod.spec.initContainers | default list) $pod.spec.containers -}}
+{{- range $env := .env -}}
+{{- with dig "valueFrom" "secretKeyRef" "" . -}}
+{{- $secret := index $read .name | default (dict "must" dict "may" list) -}}
+{{- $word := regexReplaceAll "[^A-Z0-9]+" (upper (ternary (printf "%s-%s" $pod.name .key) .key (or (eq .name $pod.database) (hasPrefix "sync-" $pod.name)))) "_" | printf "$%s" -}}
+{{- if eq .name $keys }}{{ $word = "$(openssl rand -hex 32)" }}{{ end -}}
+{{- if eq $env.name "LECTERN_API_KEY" }}{{ $_ := set $secret "note" "or let an APIKey object make it" }}{{ end -}}
+{{- if .optional }}{{ $_ := set $secret "may" (append $secret.may .key | uniq) }}{{ else }}{{ $_ := set $secret.must .key $word }}{{ end -}}
+{{- $_ := set $read .name $secret -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $v.retention.enabled -}}
+{{- $secret := index $read $keys | default (dict "must" dict "may" list) -}}
+{{- $_ := set $secret.must $v.apiKeys.keys.retention "$RETENTION_KEY" -}}
+{{- $_ := set $secret "note" (printf "$RETENTION_KEY is one of %s, without its name" $v.apiKeys.keys.admin) -}}
+{{- $_ := set $read $keys $secret -}}
+{{- end -}}
+{{- toJson $read -}}
+{{- end }}
+
+{{/* The Secrets that the chart makes itself, as a JSON array: those of dev.enabled that no value names. */}}
+{{- define "lectern.secretsMade" -}}
+{{- $made := list -}}
+{{- if .Values.dev.enabled -}}
+{{- range list "entries" "embeddables" "experiments" "region" -}}
+{{- $c := mergeOverwrite (deepCopy $.Values.defaults) (deepCopy (index $.Values .)) -}}
+{{- if not $c.database.existingSecret }}{{ $made = append $made (include "lectern.secret.database" (dict "root" $ "name" . "c" $c)) }}{{ end -}}
+{{- end -}}
+{{- if not .Values.auth.existingSecret }}{{ $made = append $made (include "lectern.secret.auth" .) }}{{ end -}}
+{{- if not .Values.redis.existingSecret }}{{ $made = append $made (include "lectern.secret.redis" .) }}{{ end -}}
+{{- if not .Values.apiKeys.existingSecret }}{{ $made = append $made (include "lectern.secret.keys" .) }}{{ end -}}
+{{- end -}}
+{{- toJson $made -}}
+{{- end }}
+
+{{/* A command for each Secret that pods wait for, which makes it, or adds the keys that it lacks. Nothing, where none is
+     missing or there is no cluster to ask. */}}
+{{- define "lectern.missingSecrets" -}}
+{{- if lookup "v1" "Service" "default" "kubernetes" -}}
+{{- $made := include "lectern.secretsMade" . | fromJsonArray -}}
+{{- $auth := include "lectern.secret.auth" . -}}
+{{- range $name, $secret := include "lectern.secretsRead" . | fromJson -}}
+{{- if not (has $name $made) -}}
+{{- $found := lookup "v1" "Secret" $.Release.Namespace $name -}}
+{{- $data := $found.data | default dict -}}
+{{- $must := $secret.must -}}
+{{- if and (eq $name $auth) (not $found) }}{{ $_ := set $must $.Values.auth.keys.migrate (printf "$%s" $.Values.auth.keys.migrate) }}{{ end -}}
+{{- $missing := list -}}
+{{- range $key, $word := $must }}{{ if not (hasKey $data $key) }}{{ $missing = append $missing $key }}{{ end }}{{ end -}}
+{{- if $missing }}
+{{ with $secret.note }}
+     # {{ . }}:
+{{- end }}
+{{- if $found }}
+     kubectl -n {{ $.Release.Namespace }} patch secret {{ $name }} --type=merge -p "{\"stringData\": {
+{{- range $i, $key := $missing }}{{ if $i }}, {{ end }}\"{{ $key }}\": \"{{ index $must $key }}\"{{ end }}}}"
+{{- else }}
+     kubectl -n {{ $.Release.Namespace }} create secret generic {{ $name }}
+{{- range $missing }} \
+       --from-literal={{ . }}="{{ index $must . }}"
+{{- end }}
+{{- $may := list }}
+{{- range $secret.may }}{{ if not (has . $missing) }}{{ $may = append $may . }}{{ end }}{{ end }}
+{{- with $may }}
+     # also, if wanted: {{ join ", " . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,49 @@
+package operator
+
+import (
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/k8s/uninstall"
+	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/redistest"
+)
+
+// An operator that is uninstalled and installed again goes on with the objects that stayed: their keys are the same, and it
+// holds them again. The keys of an object that was deleted meanwhile are revoked.
+func TestReinstalled(t *testing.T) {
+	c := kubetest.Start(t)
+	redis := redistest.Start(t)
+	keys := authtest.New(t, redis.URL)
+	api := entries(t, redis, keys)
+	first := start(t, c, keyEnviron(keys), nil)
+	kept, deleted := newKey("kept"), newKey("deleted")
+	c.Create(t, kept, deleted)
+	c.AwaitReady(t, kept, v1alpha1.ReasonIssued)
+	c.AwaitReady(t, deleted, v1alpha1.ReasonIssued)
+	keyOfKept, keyOfDeleted := keyIn(t, c, kept), keyIn(t, c, deleted)
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	err := uninstall.Run(t.Context(), uninstall.Config{
+		WatchNamespaces: []string{c.Namespace}, LeaseNamespace: c.Namespace, LeaseName: "lectern-operator", REST: c.As(t, "uninstall"), LogOutput: first.log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Delete(t, deleted)
+	c.Gone(t, deleted)
+
+	start(t, c, keyEnviron(keys), nil)
+	kubetest.Await(t, "the object that stayed is held again", func() bool {
+		c.AwaitReady(t, kept, v1alpha1.ReasonIssued)
+		return controllerutil.ContainsFinalizer(kept, v1alpha1.FinalizerAPIKey)
+	})
+	if got := keyIn(t, c, kept); got != keyOfKept || !reads(t, api, got) {
+		t.Error("the object that stayed has another key, or one that does not work")
+	}
+	kubetest.Await(t, "the key of the object that was deleted is revoked", func() bool { return !reads(t, api, keyOfDeleted) })
+}

@@ -1,0 +1,34 @@
+package uninstall
+
+import (
+	"io"
+	"log/slog"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+// Config holds the settings of the job.
+type Config struct {
+	// The namespaces whose objects the operator looked after, comma-separated. Not set: all.
+	WatchNamespaces []string `env:"WATCH_NAMESPACES"`
+
+	// The namespace of the operator's Lease.
+	LeaseNamespace string `env:"LEASE_NAMESPACE,required"`
+
+	// The name of the operator's Lease.
+	LeaseName string `env:"LEASE_NAME" envDefault:"lectern-operator"`
+
+	Telemetry telemetry.Config
+
+	// REST says how the API server is reached. Nil: by the service account of the pod, or by KUBECONFIG.
+	REST *rest.Config `env:"-"`
+
+	// OnLogger is called with the log before anything is logged: the program gives it to Kubernetes' libraries,
+	// which log through globals. Nil: they are silent.
+	OnLogger func(*slog.Logger) `env:"-"`
+
+	// LogOutput takes the log. Nil: standard error.
+	LogOutput io.Writer `env:"-"`
+}

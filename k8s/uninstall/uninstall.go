@@ -1,0 +1,150 @@
+// Package uninstall cleans up after an operator that has been uninstalled. It removes the operator's finalizers, so that
+// objects and their definitions can be deleted, and deletes the operator's Lease. It needs no database.
+//
+// It revokes no key. Objects that remain stay valid: an operator that is installed again adds its finalizers again, and
+// revokes the keys of objects that were deleted meanwhile.
+package uninstall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/restconfig"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+// The job lists the objects with finalizers of the operator, and removes these.
+// +kubebuilder:rbac:groups=lectern.dev,resources=apikeys;projects,verbs=get;list;patch
+//
+// The job deletes the operator's Lease.
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lectern,resources=leases,verbs=delete
+
+// requestTimeout bounds one request to the API server.
+const requestTimeout = 10 * time.Second
+
+// Run removes the operator's finalizers from all objects, and deletes the Lease. If one object fails, Run continues with the
+// others and returns the error at the end. A namespace or a kind that does not exist is no error.
+func Run(ctx context.Context, cfg Config) (err error) {
+	tel, err := telemetry.Start(ctx, telemetry.Options{Service: "operator uninstall", Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
+	if cfg.OnLogger != nil {
+		cfg.OnLogger(tel.Logger)
+	}
+	kube, err := newClient(cfg)
+	if err != nil {
+		return err
+	}
+	namespaces := cfg.WatchNamespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	var errs []error
+	for _, namespace := range namespaces {
+		objects, err := candidates(ctx, kube, namespace)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		for _, object := range objects {
+			errs = append(errs, removeFinalizers(ctx, kube, tel.Logger, object))
+		}
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cfg.LeaseNamespace, Name: cfg.LeaseName}}
+	if err := kube.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {
+		errs = append(errs, fmt.Errorf("delete the Lease: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+func newClient(cfg Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, coordinationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	kube, err := restconfig.Load(cfg.REST, "lectern-uninstall")
+	if err != nil {
+		return nil, err
+	}
+	kube.Timeout = requestTimeout
+	c, err := client.New(kube, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reach the API server: %w", err)
+	}
+	return c, nil
+}
+
+// candidates returns the objects of a namespace that may have a finalizer of the operator.
+func candidates(ctx context.Context, kube client.Client, namespace string) ([]client.Object, error) {
+	var (
+		keys     v1alpha1.APIKeyList
+		projects v1alpha1.ProjectList
+		errs     []error
+	)
+	for _, list := range []client.ObjectList{&keys, &projects} {
+		// A kind whose definition is gone has no objects.
+		if err := kube.List(ctx, list, client.InNamespace(namespace)); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("list %T: %w", list, err))
+		}
+	}
+	var objects []client.Object
+	for i := range keys.Items {
+		objects = append(objects, &keys.Items[i])
+	}
+	for i := range projects.Items {
+		objects = append(objects, &projects.Items[i])
+	}
+	return objects, errors.Join(errs...)
+}
+
+// removeFinalizers removes the operator's finalizers from an object. It retries if another writer changed the object.
+func removeFinalizers(ctx context.Context, kube client.Client, log *slog.Logger, object client.Object) error {
+	var removed bool
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		removed = false
+		before := object.DeepCopyObject().(client.Object)
+		for _, finalizer := range []string{v1alpha1.FinalizerAPIKey, v1alpha1.FinalizerProject} {
+			removed = controllerutil.RemoveFinalizer(object, finalizer) || removed
+		}
+		if !removed {
+			return nil
+		}
+		err := kube.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsConflict(err) {
+			if err := kube.Get(ctx, client.ObjectKeyFromObject(before), object); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+	if err := client.IgnoreNotFound(err); err != nil {
+		return fmt.Errorf("remove the finalizers of %T %s/%s: %w", object, object.GetNamespace(), object.GetName(), err)
+	}
+	if !removed {
+		return nil
+	}
+	attrs := []slog.Attr{slog.String("kind", fmt.Sprintf("%T", object)), slog.String("namespace", object.GetNamespace()), slog.String("name", object.GetName())}
+	if key, ok := object.(*v1alpha1.APIKey); ok && !object.GetDeletionTimestamp().IsZero() {
+		log.LogAttrs(ctx, slog.LevelWarn, "removed the finalizers of an object that was being deleted; its keys are not revoked", append(attrs,
+			slog.String("project_id", key.Spec.Project), slog.Any("key_ids", append([]string{key.Status.KeyID}, key.Status.PreviousKeyIDs...)))...)
+		return nil
+	}
+	log.LogAttrs(ctx, slog.LevelInfo, "removed the finalizers of an object", attrs...)
+	return nil
+}

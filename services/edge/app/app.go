@@ -1,0 +1,60 @@
+// Package app is the edge, put together: its configuration and its life. The edge is the one address of the documented
+// paths and the console; it sends each request to the service that has its path. It has no database and no rights: it
+// shows the services the address of the client, and proves by a key that it may.
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/shutdown"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+
+	"github.com/lectern-dev/lectern/services/edge/internal/api"
+)
+
+// service is the name in logs, spans and metrics.
+const service = "edge"
+
+// stopTimeout bounds the shutdown after the last request.
+const stopTimeout = 10 * time.Second
+
+// Run serves until ctx ends, and then shuts down gracefully.
+func Run(ctx context.Context, cfg Config) (err error) {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	addresses, err := cfg.addresses()
+	if err != nil {
+		return err
+	}
+	tel, err := telemetry.Start(ctx, telemetry.Options{Service: service, Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
+	if err != nil {
+		return err
+	}
+	var parts shutdown.Stack
+	defer func() { err = errors.Join(err, parts.Stop(stopTimeout)) }()
+	parts.Add(tel.Shutdown)
+
+	edge, err := api.New(api.Options{
+		Routes: cfg.table(), Exclude: cfg.Exclude, Addresses: addresses, Key: cfg.HTTP.EdgeKeys[0],
+		AnswerTimeout: cfg.AnswerTimeout, Telemetry: tel,
+	})
+	if err != nil {
+		return err
+	}
+	parts.Go(edge.Refresh)
+
+	cfg.HTTP.EdgeKeys = nil // nobody in front of the edge has one
+	server, err := httpserver.New(httpserver.Options{
+		Service: service, Config: cfg.HTTP, Telemetry: tel, Public: edge.Routes(),
+		Plain: http.Header{}, CloseAfterChunked: true,
+	})
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx)
+}

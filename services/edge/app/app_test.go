@@ -1,0 +1,378 @@
+package app_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lectern-dev/lectern/services/edge/app"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+)
+
+func TestConfig(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		in   map[string]string
+		want []string // what the fault says; none: the configuration is good
+	}{
+		{"good", map[string]string{"EDGE_SERVICES": "entries=lectern-entries:80, region=[::1]:80", "EDGE_KEYS": key + ",another-key-0123456", "EDGE_EXCLUDE": "getReference, listEntries"}, nil},
+		{"nothing", nil, []string{"EDGE_SERVICES is not set, and is required", "EDGE_KEYS is not set, and is required"}},
+		{
+			"bad", map[string]string{"EDGE_SERVICES": "entries=:80", "EDGE_KEYS": "short", "EDGE_EXCLUDE": "listTables", "EDGE_ANSWER_TIMEOUT": "-1s"},
+			[]string{
+				`EDGE_SERVICES is "entries=:80"; allowed: name=host:port`,
+				`EDGE_KEYS is "[redacted]"; allowed: keys of 16`, `EDGE_EXCLUDE is "listTables"; allowed: a list of listEntries`, "EDGE_ANSWER_TIMEOUT",
+			},
+		},
+		{"an unknown service", map[string]string{"EDGE_SERVICES": "tables=a:80"}, []string{`EDGE_SERVICES is "tables=a:80"`}},
+		{"no port", map[string]string{"EDGE_SERVICES": "region=a"}, []string{`EDGE_SERVICES is "region=a"`}},
+		{"twice", map[string]string{"EDGE_SERVICES": "proxy=a:1,proxy=b:1"}, []string{`EDGE_SERVICES is "proxy=b:1"`}},
+		{"a key with a space", map[string]string{"EDGE_KEYS": key + ",a key of two words"}, []string{`EDGE_KEYS is "[redacted]"`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var cfg app.Config
+			err := config.Load(&cfg, tt.in)
+			if len(tt.want) == 0 && err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tt.want {
+				if err == nil || !strings.Contains(err.Error(), "\n  "+want) {
+					t.Errorf("%q is not reported in: %v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestPathsGoToTheirServices(t *testing.T) {
+	r := start(t, map[string]string{"EDGE_EXCLUDE": "getReference"}, func(s routes.Service, w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s %s %s", s, r.Method, r.RequestURI)
+	}, routes.Entries, routes.Region, routes.Console)
+	for _, tt := range []struct{ method, path, want string }{
+		{"GET", "/projects/p/entries?limit=1;2&x=%zz", "entries GET /projects/p/entries?limit=1;2&x=%zz"},
+		{"GET", "/projects/p/entries?", "entries GET /projects/p/entries?"},
+		{"GET", "/projects/a%2Fb/entries/%E2%98%80%2f%252F", "entries GET /projects/a%2Fb/entries/%E2%98%80%2f%252F"},
+		{"DELETE", "/projects/p/entries/e/events", "entries DELETE /projects/p/entries/e/events"},
+		{"BREW", "/projects/p/entries", "entries BREW /projects/p/entries"},
+		{"GET", "/projects/p", "region GET /projects/p"},
+		{"POST", "/api/projects/region", "region POST /api/projects/region"},
+		{"GET", "/projects/p/entries/..", "entries GET /projects/p/entries/.."},
+		{"GET", "/console/a//b/../c", "console GET /console/a//b/../c"},
+		{"GET", "/docs/start.js", "region GET /docs/start.js"},
+		{"GET", "/docs", ""},                   // excluded
+		{"GET", "/projects/p/embeddables", ""}, // its service is not named
+		{"GET", "/projects/p/entries/", ""},
+		{"GET", "//projects/p/entries", ""},
+		{"GET", "/internal/entries", ""},
+		{"GET", "/readyz", ""},
+		{"GET", "/", ""},
+		{"OPTIONS", "*", ""},
+		{"CONNECT", "api.example.com:443", ""},
+	} {
+		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
+			// By hand, so that no client tidies the path.
+			conn := faulttest.Dial(t, r.url)
+			conn.Say(tt.method + " " + tt.path + " HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n")
+			status, header, got, err := conn.Answer(http.MethodGet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ids := header["X-Request-Id"]; len(ids) != 1 || len(ids[0]) != 26 {
+				t.Errorf("X-Request-Id: %q", ids)
+			}
+			if tt.want != "" && got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			if none := body("route_not_found", "There is no such path.", ""); tt.want == "" && (status != http.StatusNotFound || got != none) {
+				t.Errorf("got %d %q", status, got)
+			}
+		})
+	}
+}
+
+// The services see who asked, and where, as the edge found it out.
+func TestServicesSeeTheClient(t *testing.T) {
+	var got http.Header
+	var host string
+	see := func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		got, host = r.Header, r.Host
+		w.Header().Set("X-Request-Id", r.Header.Get("X-Request-Id"))
+	}
+	outside := start(t, nil, see, routes.Entries)
+	behind := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.0/8", "EDGE_KEYS": key + ",a-further-key-012345"}, see, routes.Entries)
+	named := start(t, map[string]string{"PUBLIC_URL": "https://api.example.com/base"}, see, routes.Entries)
+	for _, tt := range []struct {
+		name                     string
+		edge                     running
+		address, proto, sentHost string
+	}{
+		{"direct", outside, "127.0.0.1", "http", "api.internal"},
+		{"behind a trusted proxy", behind, "6.6.6.6", "https", "evil.example"},
+		{"with a public URL", named, "127.0.0.1", "https", "api.example.com"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			req := newRequest(t, http.MethodGet, tt.edge.url+"/projects/p/entries", nil)
+			req.Host = "api.internal"
+			for name, value := range map[string]string{
+				"X-Forwarded-For": "1.1.1.1, 6.6.6.6", "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https",
+				"Lectern-Edge-Key": key, "X-Request-Id": "abc-1", "X-Api-Key": "rk_1", "Accept-Encoding": "br",
+				"Traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+			} {
+				req.Header.Set(name, value)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			want := http.Header{
+				"X-Forwarded-For": {tt.address}, "X-Forwarded-Host": {tt.sentHost}, "X-Forwarded-Proto": {tt.proto},
+				"Lectern-Edge-Key": {key}, "X-Request-Id": {"abc-1"}, "X-Api-Key": {"rk_1"}, "Accept-Encoding": {"br"},
+				"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "User-Agent": {"Go-http-client/1.1"},
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			if host != "api.internal" {
+				t.Errorf("Host %q", host)
+			}
+			if ids := resp.Header["X-Request-Id"]; len(ids) != 1 || ids[0] != "abc-1" {
+				t.Errorf("X-Request-Id %q", ids)
+			}
+		})
+	}
+	if log := behind.log.String() + outside.log.String(); strings.Contains(log, key) {
+		t.Errorf("the key is in the log:\n%s", log)
+	}
+}
+
+// One span of the edge's stands between the client's and the service's.
+func TestTrace(t *testing.T) {
+	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	var got string
+	r := start(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL}, func(_ routes.Service, _ http.ResponseWriter, r *http.Request) {
+		got = r.Header.Get("Traceparent")
+	}, routes.Entries)
+	req := newRequest(t, http.MethodGet, r.url+"/projects/p/entries", nil)
+	req.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	_ = r.stop()
+	parts := strings.Split(got, "-")
+	if len(parts) != 4 || parts[1] != "0af7651916cd43dd8448eb211c80319c" || parts[2] == "b7ad6b7169203331" {
+		t.Fatalf("the service was given %q, want the client's trace and a span of the edge's", got)
+	}
+	if !strings.Contains(r.log.String(), `"span_id":"`+parts[2]+`"`) {
+		t.Errorf("the service's parent is not the span of the access line: %s", r.log)
+	}
+}
+
+func TestStreamsAndCuts(t *testing.T) {
+	proceed := make(chan struct{})
+	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "first\n")
+		w.(http.Flusher).Flush()
+		<-proceed
+		panic(http.ErrAbortHandler)
+	}, routes.Entries)
+	resp, err := http.Get(r.url + "/projects/pr_1/entries?secret=canary")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer := bufio.NewReader(resp.Body)
+	// The service waits until this line was read: an edge that held it back would never get on.
+	if line, err := answer.ReadString('\n'); err != nil || line != "first\n" {
+		t.Fatalf("got %q, %v", line, err)
+	}
+	// In HTTP/1.0 the end of the connection is the end of the body, so only a reset tells.
+	old := faulttest.Dial(t, r.url)
+	old.Say("GET /projects/pr_1/entries HTTP/1.0\r\n\r\n")
+	close(proceed)
+	if rest, err := io.ReadAll(answer); err == nil {
+		t.Errorf("a cut answer looks whole; the rest was %q", rest)
+	}
+	if all, err := io.ReadAll(old); err == nil {
+		t.Errorf("a cut answer looks whole to HTTP/1.0: %q", all)
+	}
+	_ = r.stop()
+	if line := r.log.String(); !strings.Contains(line, `"aborted":true`) || !strings.Contains(line, `"route":"/projects/{projectId}/entries"`) || strings.Contains(line, "canary") {
+		t.Errorf("logged %s", line)
+	}
+}
+
+// A client that disconnects ends the work of the service.
+func TestClientDisconnects(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		ended := make(chan struct{})
+		entered := make(chan struct{})
+		r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+			if begun {
+				_ = http.NewResponseController(w).Flush()
+			}
+			close(entered)
+			<-r.Context().Done()
+			close(ended)
+		}, routes.Entries)
+		conn := faulttest.Dial(t, r.url)
+		conn.Say("GET /projects/p/entries HTTP/1.1\r\nHost: x\r\n\r\n")
+		<-entered
+		_ = conn.Close()
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			t.Errorf("answer begun: %v: the service goes on", begun)
+		}
+		_ = r.stop()
+		if log := r.log.String(); strings.Contains(log, "request failed") || !strings.Contains(log, `"aborted":true`) {
+			t.Errorf("answer begun: %v: the log: %s", begun, log)
+		}
+	}
+}
+
+func TestServiceGivesNoAnswer(t *testing.T) {
+	hang := make(chan struct{})
+	defer close(hang)
+	dying := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = conn.Close()
+	}))
+	defer dying.Close()
+	hanging := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-hang:
+		case <-r.Context().Done():
+		}
+	}))
+	defer hanging.Close()
+	r := run(t, map[string]string{"EDGE_ANSWER_TIMEOUT": "100ms"}, map[routes.Service]string{
+		routes.Entries: closedPort(t), routes.Embeddables: dying.Listener.Addr().String(), routes.Proxy: dying.Listener.Addr().String(),
+		routes.Experiments: hanging.Listener.Addr().String(),
+	})
+	const away = "The service cannot answer right now. Try again shortly."
+	for _, tt := range []struct {
+		name, method, path string
+		status             int
+		body               string
+		retry              string
+	}{
+		{"it does not listen", "GET", "/projects/pr_1/entries", 503, body("unavailable", away, `,"projectId":"pr_1"`), "1"},
+		{"it ends the connection", "GET", "/projects/pr_1/embeddables", 503, body("unavailable", away, `,"projectId":"pr_1"`), "1"},
+		{"it does not answer", "GET", "/projects/pr_1/experiments", 504, body("upstream_timeout", "The service did not answer in time.", ""), ""},
+		// A client that sends this again may do twice what the target did once.
+		{"the proxy ends the connection", "POST", "/proxy?url=a", 502, body("upstream_unreachable", "The proxy ended the connection before it answered. The target may have received the request.", ""), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			resp, err := http.DefaultClient.Do(newRequest(t, tt.method, r.url+tt.path, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			got, _ := io.ReadAll(resp.Body)
+			if resp.StatusCode != tt.status || string(got) != tt.body || resp.Header.Get("Retry-After") != tt.retry {
+				t.Errorf("got %d %v %s", resp.StatusCode, resp.Header, got)
+			}
+			if ids := resp.Header["X-Request-Id"]; len(ids) != 1 {
+				t.Errorf("X-Request-Id: %q", ids)
+			}
+			if success := resp.Header.Get("X-Proxy-Worker-Success"); (success == "false") != (tt.status == 502) {
+				t.Errorf("X-Proxy-Worker-Success: %q", success)
+			}
+		})
+	}
+	if resp, _ := get(t, r.internal+"/readyz"); resp.StatusCode != http.StatusOK {
+		t.Errorf("/readyz: %d; a service that is away must not take the edge out", resp.StatusCode)
+	}
+	_, metrics := get(t, r.internal+"/metrics")
+	for service, want := range map[string]int{"entries": 1, "embeddables": 1, "proxy": 1, "experiments": 0} {
+		if got := strings.Contains(metrics, fmt.Sprintf(`lectern_edge_unreachable_total{service=%q} 1`, service)); got != (want == 1) {
+			t.Errorf("%s is not counted %d times:\n%s", service, want, metrics)
+		}
+	}
+	if !strings.Contains(metrics, `http_route="/projects/{projectId}/entries"`) {
+		t.Error("the metrics do not name the route")
+	}
+}
+
+// The time-out is for the headers. An answer, or an upload, may take longer.
+func TestAnswersMayTakeLong(t *testing.T) {
+	r := start(t, map[string]string{"EDGE_ANSWER_TIMEOUT": "200ms"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		for range 4 {
+			_, _ = io.WriteString(w, "part\n")
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(100 * time.Millisecond)
+		}
+	}, routes.Region)
+	upload, write := io.Pipe()
+	go func() {
+		for range 4 {
+			_, _ = io.WriteString(write, "part\n")
+			time.Sleep(100 * time.Millisecond)
+		}
+		_ = write.Close()
+	}()
+	resp, err := http.DefaultClient.Do(newRequest(t, http.MethodPost, r.url+"/api/projects/region", upload))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if got, err := io.ReadAll(resp.Body); err != nil || string(got) != strings.Repeat("part\n", 4) {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// A stop lets a request finish, and tells the balancer before.
+func TestDrain(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		close(entered)
+		<-leave
+		_, _ = io.WriteString(w, "whole")
+	}, routes.Entries)
+	answer := make(chan string, 1)
+	go func() {
+		_, text := get(t, r.url+"/projects/p/entries")
+		answer <- text
+	}()
+	<-entered
+	ended := make(chan error, 1)
+	go func() { ended <- r.stop() }()
+	until(t, "the edge accepts no more connections", func() bool {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	})
+	if resp, _ := get(t, r.internal+"/readyz"); resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("/readyz while it drains: %d", resp.StatusCode)
+	}
+	close(leave)
+	if got := <-answer; got != "whole" {
+		t.Errorf("got %q", got)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}

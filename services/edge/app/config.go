@@ -1,0 +1,88 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+// Config configures the edge.
+type Config struct {
+	// The address of each service, comma-separated: entries=lectern-entries:80,region=lectern-region:80. The services are
+	// entries, embeddables, experiments, region, proxy and console. The paths of one that is not named are unknown.
+	Services []string `env:"EDGE_SERVICES,required"`
+
+	// Operations that get no route, comma-separated, by their ids in the API's description. Not set: none.
+	Exclude []string `env:"EDGE_EXCLUDE"`
+
+	// How long a service may take, after it has the request, until the headers of its answer. The credential proxy may
+	// take any time, as it has limits of its own. 0: any time.
+	AnswerTimeout time.Duration `env:"EDGE_ANSWER_TIMEOUT" envDefault:"2m"`
+
+	HTTP      httpserver.Config
+	Telemetry telemetry.Config
+
+	// Routes are the paths. Nil: those of [routes.Outside].
+	Routes routes.Table `env:"-"`
+
+	// LogOutput takes the log. Nil: standard error.
+	LogOutput io.Writer `env:"-"`
+}
+
+// Validate reports the values that are not allowed.
+func (c Config) Validate() error {
+	_, err := c.addresses()
+	faults := []error{err}
+	known := []string{}
+	for _, r := range c.table() {
+		known = append(known, r.Operation)
+	}
+	for _, id := range c.Exclude {
+		if !slices.Contains(known, id) {
+			faults = append(faults, config.Invalid("EDGE_EXCLUDE", id, "a list of "+strings.Join(known, ", ")))
+		}
+	}
+	if c.AnswerTimeout < 0 {
+		faults = append(faults, config.Invalid("EDGE_ANSWER_TIMEOUT", c.AnswerTimeout, "0s or more"))
+	}
+	if len(c.HTTP.EdgeKeys) == 0 {
+		faults = append(faults, &config.Fault{Variable: "EDGE_KEYS", Problem: "is not set, and is required"})
+	}
+	return errors.Join(faults...)
+}
+
+// table returns all known paths. EDGE_EXCLUDE does not shorten it.
+func (c Config) table() routes.Table {
+	if c.Routes != nil {
+		return c.Routes
+	}
+	return routes.Outside()
+}
+
+// addresses parses EDGE_SERVICES.
+func (c Config) addresses() (map[routes.Service]string, error) {
+	names := []routes.Service{routes.Entries, routes.Embeddables, routes.Experiments, routes.Region, routes.Proxy, routes.Console}
+	addresses := make(map[routes.Service]string, len(names))
+	var faults []error
+	for _, pair := range c.Services {
+		name, address, _ := strings.Cut(pair, "=")
+		service := routes.Service(name)
+		host, port, err := net.SplitHostPort(address)
+		_, twice := addresses[service]
+		if err != nil || host == "" || port == "" || twice || !slices.Contains(names, service) {
+			faults = append(faults, config.Invalid("EDGE_SERVICES", pair, fmt.Sprintf("name=host:port, each name of %v at most once", names)))
+			continue
+		}
+		addresses[service] = address
+	}
+	return addresses, errors.Join(faults...)
+}

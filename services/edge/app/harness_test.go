@@ -1,0 +1,132 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/services/edge/app"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/testing/logtest"
+)
+
+// key is the edge's.
+const key = "edge-key-0123456789abcdef"
+
+// running is an edge that runs for the length of a test.
+type running struct {
+	url, internal string
+	log           *logtest.Buffer
+	stop          func() error
+}
+
+// run runs an edge before the services at these addresses.
+func run(t *testing.T, environ map[string]string, addresses map[routes.Service]string) running {
+	t.Helper()
+	all := map[string]string{
+		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug", "EDGE_KEYS": key,
+	}
+	var services []string
+	for name, address := range addresses {
+		services = append(services, string(name)+"="+address)
+	}
+	all["EDGE_SERVICES"] = strings.Join(services, ",")
+	maps.Copy(all, environ)
+	var cfg app.Config
+	if err := config.Load(&cfg, all); err != nil {
+		t.Fatal(err)
+	}
+	r := running{log: &logtest.Buffer{}}
+	cfg.LogOutput = r.log
+	ready := make(chan struct{})
+	cfg.HTTP.Ready = func(public, internal net.Addr) {
+		r.url, r.internal = "http://"+public.String(), "http://"+internal.String()
+		close(ready)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- app.Run(ctx, cfg) }()
+	r.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() { _ = r.stop() })
+	select {
+	case <-ready:
+	case err := <-ended:
+		ended <- err
+		t.Fatalf("it did not start: %v", err)
+	}
+	return r
+}
+
+// start runs an edge before one server for each named service; each is h, told whose it is.
+func start(t *testing.T, environ map[string]string, h func(service routes.Service, w http.ResponseWriter, r *http.Request), services ...routes.Service) running {
+	t.Helper()
+	addresses := map[routes.Service]string{}
+	for _, s := range services {
+		backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h(s, w, r) }))
+		t.Cleanup(backend.Close)
+		addresses[s] = backend.Listener.Addr().String()
+	}
+	return run(t, environ, addresses)
+}
+
+// closedPort returns an address where nothing listens.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	return l.Addr().String()
+}
+
+// get asks on a connection of its own and reads the whole answer.
+func get(t *testing.T, url string) (*http.Response, string) {
+	t.Helper()
+	resp, err := (&http.Transport{DisableKeepAlives: true, DisableCompression: true}).RoundTrip(newRequest(t, http.MethodGet, url, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(body)
+}
+
+func newRequest(t *testing.T, method, url string, body io.Reader) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return req
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: did not come", what)
+		}
+	}
+}
+
+// body gives an error of the API.
+func body(code, message, more string) string {
+	return fmt.Sprintf(`{"error":{"code":%q,"message":%q}%s}`, code, message, more) + "\n"
+}

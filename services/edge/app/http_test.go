@@ -1,0 +1,193 @@
+package app_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/testing/faulttest"
+)
+
+// over returns a client of one version of HTTP, in the clear.
+func over(t *testing.T, version int) *http.Client {
+	t.Helper()
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(version == 1)
+	protocols.SetUnencryptedHTTP2(version == 2)
+	transport := &http.Transport{Protocols: protocols, DisableCompression: true, ExpectContinueTimeout: 5 * time.Second}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
+}
+
+// The headers of an answer are the service's, and no others.
+func TestAnswersAreLeftAlone(t *testing.T) {
+	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h["X-Request-Id"] = []string{"of-the-service"}
+		h["Content-Type"], h["Date"] = nil, nil
+		h["X-Own"] = []string{"a", "b"}
+		switch r.URL.RawQuery {
+		case "none":
+			w.WriteHeader(http.StatusNoContent)
+		case "same":
+			h["Etag"] = []string{`W/"x"`}
+			w.WriteHeader(http.StatusNotModified)
+		default:
+			h["Content-Length"] = []string{"15"}
+			_, _ = io.WriteString(w, "<html>text</htm")
+		}
+	}, routes.Entries)
+	for _, tt := range []struct {
+		name, method, query string
+		status              int
+		want                http.Header
+		body                string
+	}{
+		{"a body without a type", "GET", "", 200, http.Header{"Content-Length": {"15"}}, "<html>text</htm"},
+		{"HEAD", "HEAD", "", 200, http.Header{"Content-Length": {"15"}}, ""},
+		{"no content", "GET", "?none", 204, http.Header{}, ""},
+		{"not modified", "GET", "?same", 304, http.Header{"Etag": {`W/"x"`}}, ""},
+	} {
+		for version := 1; version <= 2; version++ {
+			t.Run(fmt.Sprintf("%s over HTTP/%d", tt.name, version), func(t *testing.T) {
+				resp, err := over(t, version).Do(newRequest(t, tt.method, r.url+"/projects/p/entries"+tt.query, nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				got, err := io.ReadAll(resp.Body)
+				tt.want["X-Request-Id"], tt.want["X-Own"] = []string{"of-the-service"}, []string{"a", "b"}
+				resp.Header.Del("Date") // the edge's server adds one
+				if diff := cmp.Diff(tt.want, resp.Header); resp.StatusCode != tt.status || diff != "" || string(got) != tt.body || err != nil {
+					t.Errorf("%d %q, %v; headers (-want +got):\n%s", resp.StatusCode, got, err, diff)
+				}
+			})
+		}
+	}
+}
+
+// Trailers and interim answers pass, in both directions where both have them.
+func TestTrailersAndInterimAnswers(t *testing.T) {
+	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Link", "</style.css>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Del("Link")
+		body, err := io.ReadAll(r.Body)
+		w.Header().Set("Trailer", "X-Sum")
+		fmt.Fprintf(w, "%s %v %s", body, err, r.Trailer.Get("X-Sum"))
+		w.Header().Set("X-Sum", "of-the-answer")
+	}, routes.Entries, routes.Proxy)
+	for _, path := range []string{"/projects/p/entries", "/proxy?url=a"} {
+		for version := 1; version <= 2; version++ {
+			t.Run(fmt.Sprintf("%s over HTTP/%d", path, version), func(t *testing.T) {
+				req := newRequest(t, http.MethodPost, r.url+path, io.MultiReader(strings.NewReader("text")))
+				req.Trailer = http.Header{"X-Sum": {"of-the-request"}}
+				resp, err := over(t, version).Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				got, err := io.ReadAll(resp.Body)
+				if string(got) != "text <nil> of-the-request" || err != nil || resp.Trailer.Get("X-Sum") != "of-the-answer" || resp.Header.Get("Link") != "" {
+					t.Errorf("%q, %v, trailers %v, headers %v", got, err, resp.Trailer, resp.Header)
+				}
+				if ids := resp.Header["X-Request-Id"]; len(ids) != 1 {
+					t.Errorf("X-Request-Id: %q", ids)
+				}
+			})
+		}
+	}
+	conn := faulttest.Dial(t, r.url)
+	conn.Say("POST /proxy?url=a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+	all, _ := io.ReadAll(conn)
+	if text := string(all); !strings.HasPrefix(text, "HTTP/1.1 103 Early Hints\r\n") || strings.Count(text, "Link:") != 1 {
+		t.Errorf("got %q", text)
+	}
+}
+
+// A client that asks first sends its body only if the service wants it.
+func TestExpectContinue(t *testing.T) {
+	var sent atomic.Int64
+	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		if r.URL.RawQuery == "url=no" {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			return
+		}
+		_, _ = io.Copy(w, r.Body)
+	}, routes.Entries, routes.Proxy)
+	for _, path := range []string{"/projects/p/entries", "/proxy"} {
+		for query, want := range map[string]int64{"?url=yes": 4, "?url=no": 0} {
+			t.Run(path+query, func(t *testing.T) {
+				sent.Store(0)
+				req := newRequest(t, http.MethodPost, r.url+path+query, io.TeeReader(strings.NewReader("body"), count{&sent}))
+				req.ContentLength = 4
+				req.Header.Set("Expect", "100-continue")
+				resp, err := over(t, 1).Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				got, err := io.ReadAll(resp.Body)
+				if int64(len(got)) != want || sent.Load() != want || err != nil {
+					t.Errorf("%d: the client sent %d bytes, want %d; answered %q, %v", resp.StatusCode, sent.Load(), want, got, err)
+				}
+			})
+		}
+	}
+}
+
+type count struct{ n *atomic.Int64 }
+
+func (c count) Write(p []byte) (int, error) { c.n.Add(int64(len(p))); return len(p), nil }
+
+// Requests that no client library makes get an answer, and do not look like a fault of the service.
+func TestOddRequests(t *testing.T) {
+	r := start(t, map[string]string{"READ_HEADER_TIMEOUT": "300ms"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s|%s", r.Host, r.Header.Get("Upgrade"))
+	}, routes.Entries, routes.Proxy)
+	const plain = "GET /projects/p/entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+	for _, tt := range []struct {
+		name, in string
+		status   int
+		body     string
+	}{
+		{"a WebSocket", "GET /projects/p/entries HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", 200, "x|websocket"},
+		{"an upgrade to HTTP/2", "GET /projects/p/entries HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n", 200, "x|h2c"},
+		{"an upgrade to no word", "GET /projects/p/entries HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: \x80\r\n\r\n", 400, ""},
+		{"CONNECT to a path", "CONNECT /projects/p/entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 200, ""},
+		{"HTTP/1.0 without a host", "GET /projects/p/entries HTTP/1.0\r\n\r\n", 200, ""},
+		{"another host in the request line", "GET http://y/projects/p/entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 200, "y|"},
+		{"the key named as a header of the connection", "GET /projects/p/entries HTTP/1.1\r\nHost: x\r\nConnection: close, Lectern-Edge-Key, X-Forwarded-For\r\n\r\n", 200, "x|"},
+		{"huge headers", plain + "X-A: " + strings.Repeat("a", 64<<10) + "\r\n\r\n", 431, ""},
+		{"a body of two framings", plain + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200, "x|"},
+		{"two lengths", plain + "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", 400, ""},
+		{"a body on GET", plain + "Content-Length: 4\r\n\r\nbody", 200, "x|"},
+		{"a folded header", plain + "X-A: a\r\n b\r\n\r\n", 200, "x|"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			conn := faulttest.Dial(t, r.url)
+			conn.Say(tt.in)
+			status, _, got, err := conn.Answer(http.MethodGet)
+			if err != nil || status != tt.status || tt.body != "" && got != tt.body {
+				t.Errorf("got %d %q, %v", status, got, err)
+			}
+		})
+	}
+	t.Run("headers that do not come", func(t *testing.T) {
+		conn := faulttest.Dial(t, r.url)
+		conn.Say("GET /projects/p/entries HTTP/1.1\r\nX-A: ")
+		if !conn.Ended() {
+			t.Error("the connection stays open")
+		}
+	})
+	if _, metrics := get(t, r.internal+"/metrics"); strings.Contains(metrics, "lectern_edge_unreachable_total{") {
+		t.Error("a request of a client counts as a service that cannot be reached")
+	}
+}

@@ -1,0 +1,91 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+// serve runs a service of its own, with the server that all services have, and returns its address.
+func serve(t *testing.T, environ map[string]string, routes func(rt *httpapi.Router)) string {
+	t.Helper()
+	environ["LISTEN_PUBLIC"], environ["LISTEN_INTERNAL"], environ["DRAIN_DELAY"] = "127.0.0.1:0", "127.0.0.1:0", "0s"
+	var cfg httpserver.Config
+	if err := config.Load(&cfg, environ); err != nil {
+		t.Fatal(err)
+	}
+	tel, err := telemetry.Start(t.Context(), telemetry.Options{Service: "test", LogOutput: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt := httpapi.NewRouter()
+	routes(rt)
+	ready := make(chan string, 1)
+	cfg.Ready = func(public, _ net.Addr) { ready <- public.String() }
+	server, err := httpserver.New(httpserver.Options{Service: "test", Config: cfg, Telemetry: tel, Public: rt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		_ = tel.Shutdown(context.Background())
+	})
+	select {
+	case address := <-ready:
+		return address
+	case err := <-ended:
+		ended <- err // for the cleanup
+		t.Fatal("the service did not start")
+		return ""
+	}
+}
+
+// A reader that is slow and steady gets a long answer whole also through the edge, which passes the reader's pace on to the
+// service.
+func TestSlowAndSteadyReader(t *testing.T) {
+	const size = 6 << 20
+	service := serve(t, map[string]string{"WRITE_TIMEOUT": "1s"}, func(rt *httpapi.Router) {
+		rt.Get("/projects/{projectId}/entries", func(w http.ResponseWriter, _ *http.Request) error {
+			_, err := w.Write([]byte(strings.Repeat("0123456789abcdef", size/16)))
+			return err
+		})
+	})
+	r := run(t, map[string]string{"WRITE_TIMEOUT": "1s"}, map[routes.Service]string{routes.Entries: service})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.(*net.TCPConn).SetReadBuffer(32 << 10)
+	fmt.Fprint(conn, "GET /projects/p/entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	begin, got := time.Now(), 0
+	tick := time.NewTicker(60 * time.Millisecond)
+	defer tick.Stop()
+	for buffer := make([]byte, 64<<10); ; <-tick.C { // 1 MB/s: four times the slowest that is promised
+		n, err := io.ReadFull(conn, buffer)
+		got += n
+		if err != nil { // the end, or a cut
+			break
+		}
+	}
+	if got < size {
+		t.Errorf("cut off after %d bytes of %d and %v", got, size, time.Since(begin))
+	}
+}

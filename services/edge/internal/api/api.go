@@ -1,0 +1,166 @@
+// Package api owns the edge's routes, and the way of a request to its service and back. It buffers nothing and changes no
+// path. It answers by itself only where a service gives no answer.
+package api
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/routes"
+	"github.com/lectern-dev/lectern/shared/telemetry"
+)
+
+// Options configures an Edge.
+type Options struct {
+	// Routes are the known paths.
+	Routes routes.Table
+	// Exclude has the operations of Routes that get no route.
+	Exclude []string
+	// Addresses holds the address of each service, host:port. The paths of a service without one are unknown.
+	Addresses map[routes.Service]string
+	// Key is sent to the services, which then believe the forwarding headers.
+	Key config.Secret
+	// AnswerTimeout bounds the time from the end of a request to the headers of its answer. It does not bind the proxy.
+	// 0: no bound.
+	AnswerTimeout time.Duration
+	// Telemetry takes the log and the metrics.
+	Telemetry *telemetry.Telemetry
+}
+
+// Edge sends requests to services.
+type Edge struct {
+	o           Options
+	unreachable metric.Int64Counter
+	buffers     *buffers
+	// The proxy's targets may take longer than any service.
+	toServices, toProxy *http.Transport
+}
+
+// New returns an Edge.
+func New(o Options) (*Edge, error) {
+	e := &Edge{o: o, buffers: &buffers{}, toServices: newTransport(o.AnswerTimeout), toProxy: newTransport(0)}
+	var err error
+	e.unreachable, err = o.Telemetry.MeterProvider.Meter("github.com/lectern-dev/lectern/services/edge").Int64Counter("lectern.edge.unreachable",
+		metric.WithDescription("Requests whose service could not be reached, or ended the connection before it answered."))
+	if err != nil {
+		return nil, fmt.Errorf("edge: metrics: %w", err)
+	}
+	return e, nil
+}
+
+const (
+	// dialTimeout bounds the time to connect to a service.
+	dialTimeout = 3 * time.Second
+	// idleTimeout is how long the edge keeps a connection to a service without a request. The service's IDLE_TIMEOUT must be
+	// longer: otherwise it may close the connection just when the edge sends a request.
+	idleTimeout = 60 * time.Second
+	// refreshEvery is how often idle connections are closed. A Kubernetes Service chooses a replica for each connection, so
+	// a new replica gets its share of the requests only over new connections.
+	refreshEvery = 30 * time.Second
+)
+
+func newTransport(answerTimeout time.Duration) *http.Transport {
+	return &http.Transport{
+		Proxy:                 nil, // the services are near, whatever the environment says
+		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DisableCompression:    true,
+		MaxIdleConnsPerHost:   256,
+		IdleConnTimeout:       idleTimeout,
+		ResponseHeaderTimeout: answerTimeout,
+		ExpectContinueTimeout: time.Second, // until then the service decides whether it wants the body
+	}
+}
+
+// Refresh closes idle connections from time to time until ctx ends, and then all that are idle.
+func (e *Edge) Refresh(ctx context.Context) {
+	ticker := time.NewTicker(refreshEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
+		e.toServices.CloseIdleConnections()
+		e.toProxy.CloseIdleConnections()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// Routes returns a router of all paths whose service has an address. Any method of a path is the service's to answer.
+func (e *Edge) Routes() *httpapi.Router {
+	rt := httpapi.NewRouter()
+	services := map[routes.Service]http.Handler{}
+	for _, r := range e.o.Routes {
+		address := e.o.Addresses[r.Service]
+		if address == "" || slices.Contains(e.o.Exclude, r.Operation) {
+			continue
+		}
+		if services[r.Service] == nil {
+			services[r.Service] = e.newService(r.Service, address)
+		}
+		rt.Any(r.Template, services[r.Service])
+	}
+	return rt
+}
+
+func (e *Edge) newService(name routes.Service, address string) *service {
+	s := &service{
+		edge: e, name: name, address: address, key: []string{e.o.Key.Reveal()},
+		count: metric.WithAttributeSet(attribute.NewSet(attribute.String("service", string(name)))),
+	}
+	transport := e.toServices
+	if name == routes.Proxy {
+		transport = e.toProxy
+	}
+	s.proxy = &httputil.ReverseProxy{
+		Rewrite:        s.rewrite,
+		Transport:      transport,
+		FlushInterval:  -1,
+		BufferPool:     e.buffers,
+		ModifyResponse: s.answered,
+		ErrorHandler:   s.failed,
+		ErrorLog:       log.New(complaints{e.o.Telemetry.Logger}, "", 0),
+	}
+	return s
+}
+
+// buffers is an httputil.BufferPool.
+type buffers struct{ pool sync.Pool }
+
+const bufferSize = 32 << 10
+
+// Get returns a buffer.
+func (b *buffers) Get() []byte {
+	if buffer, ok := b.pool.Get().(*[bufferSize]byte); ok {
+		return buffer[:]
+	}
+	return make([]byte, bufferSize)
+}
+
+// Put takes a buffer back.
+func (b *buffers) Put(buffer []byte) { b.pool.Put((*[bufferSize]byte)(buffer)) }
+
+// complaints receives ReverseProxy's messages about broken streams, which a client or a shutdown ended.
+type complaints struct{ log *slog.Logger }
+
+// Write logs one message.
+func (c complaints) Write(line []byte) (int, error) {
+	c.log.LogAttrs(context.Background(), slog.LevelDebug, "proxy", slog.String("says", strings.TrimSpace(string(line))))
+	return len(line), nil
+}

@@ -1,0 +1,181 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/routes"
+)
+
+// service sends requests to one service.
+type service struct {
+	edge    *Edge
+	name    routes.Service
+	address string   // host:port
+	key     []string // the value of httpserver.EdgeKeyHeader
+	proxy   *httputil.ReverseProxy
+	count   metric.MeasurementOption
+}
+
+// call is one request on its way.
+type call struct {
+	info   *httpapi.Info
+	header http.Header // of the answer
+	upload *upload     // nil: the request has no body
+}
+
+type callKey struct{}
+
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
+
+// ServeHTTP sends r to the service, and passes the answer on.
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if protocol := r.Header.Get("Upgrade"); strings.ContainsFunc(protocol, func(c rune) bool { return c < ' ' || c > '~' }) {
+		// ReverseProxy refuses it, in a way that looks like a fault of the service.
+		httpapi.WriteError(w, r, apierr.BadParameter("Upgrade", strings.ToValidUTF8(protocol, "\uFFFD"), "the name of a protocol"))
+		return
+	}
+	c := &call{info: httpapi.InfoFrom(r.Context()), header: w.Header()}
+	if r.ContentLength != 0 {
+		c.upload = &upload{ReadCloser: r.Body, trailer: r.Trailer}
+		r.Body = c.upload
+		if s.name == routes.Proxy {
+			// A target of the proxy may answer before it has read all of the body. Without this, net/http would read the
+			// rest of the body first. HTTP/2 always streams both ways.
+			_ = http.NewResponseController(w).EnableFullDuplex()
+		}
+	}
+	s.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
+}
+
+const requestIDHeader = "X-Request-Id"
+
+// rewrite makes the request that the service gets. ReverseProxy has removed the client's forwarding headers.
+func (s *service) rewrite(p *httputil.ProxyRequest) {
+	c := callOf(p.In.Context())
+	p.Out.URL.Scheme, p.Out.URL.Host = "http", s.address
+	p.Out.URL.RawQuery = p.In.URL.RawQuery // ReverseProxy drops parameters that it cannot parse
+	p.Out.Host = p.In.Host
+	h := p.Out.Header
+	h[httpserver.EdgeKeyHeader] = s.key
+	h["X-Forwarded-For"] = []string{c.info.ClientAddress}
+	if scheme, rest, ok := strings.Cut(c.info.BaseURL(), "://"); ok {
+		host, _, _ := strings.Cut(rest, "/")
+		h["X-Forwarded-Proto"], h["X-Forwarded-Host"] = []string{scheme}, []string{host}
+	}
+	if s.name != routes.Proxy { // which would send it on to its target
+		h[requestIDHeader] = []string{c.info.RequestID}
+	}
+	if tel := s.edge.o.Telemetry; tel.Tracing() {
+		tel.Propagator.Inject(p.In.Context(), propagation.HeaderCarrier(h))
+	}
+	if c.upload != nil {
+		c.upload.out = p.Out.Trailer
+	}
+}
+
+// answered completes the headers of an answer.
+func (s *service) answered(res *http.Response) error {
+	c := callOf(res.Request.Context())
+	if len(res.Header[requestIDHeader]) == 0 {
+		res.Header[requestIDHeader] = []string{c.info.RequestID}
+	}
+	delete(c.header, requestIDHeader) // the answer has one
+	c.header["Content-Type"] = nil    // ReverseProxy adds to it; net/http must not guess one
+	c.upload.closeAfter(res.Header, res.Request)
+	return nil
+}
+
+// failed answers a request to which the service gave no answer.
+func (s *service) failed(w http.ResponseWriter, r *http.Request, err error) {
+	c := callOf(r.Context())
+	h := w.Header()
+	h[requestIDHeader] = []string{c.info.RequestID} // ReverseProxy clears the headers after an interim answer
+	if s.name == routes.Proxy {
+		h["X-Proxy-Worker-Success"] = []string{"false"} // no target answered
+	}
+	c.upload.closeAfter(h, r)
+	httpapi.WriteError(w, r, s.fault(r, c.upload.failure(), err))
+}
+
+// fault says why there is no answer. unread is why the client's body could not be read, nil if it could.
+func (s *service) fault(r *http.Request, unread, err error) error {
+	ctx := r.Context()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err() // the client disconnected, or the edge stops
+	case errors.Is(unread, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w: %w", httpapi.ErrNotTaken, unread) // the client stalled
+	case unread != nil:
+		return apierr.New(apierr.InvalidBody, "The request's body ended before it was complete.").Because(unread)
+	}
+	dial, ok := errors.AsType[*net.OpError](err)
+	unreached := ok && dial.Op == "dial"
+	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() && !unreached {
+		return apierr.New(apierr.UpstreamTimeout, "The service did not answer in time.").Because(err)
+	}
+	s.edge.unreachable.Add(ctx, 1, s.count)
+	if s.name == routes.Proxy && !unreached {
+		// The target may have the request, so the client must decide whether to send it again.
+		return apierr.New(apierr.UpstreamUnreachable, "The proxy ended the connection before it answered. The target may have received the request.").Because(err)
+	}
+	return apierr.NotAvailable(err)
+}
+
+// upload is the body of a request. Another goroutine than the handler's reads it.
+type upload struct {
+	io.ReadCloser
+	// Trailers of the client, which net/http fills in at the end of the body.
+	trailer http.Header
+	// Trailers to the service. ReverseProxy announces them without their values.
+	out http.Header
+
+	complete atomic.Bool           // read to its end, without a fault
+	fault    atomic.Pointer[error] // of the client's side
+}
+
+// Read reads from the client.
+func (u *upload) Read(p []byte) (int, error) {
+	n, err := u.ReadCloser.Read(p)
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF):
+		for name := range u.out {
+			u.out[name] = u.trailer[name]
+		}
+		u.complete.Store(true)
+	default:
+		u.fault.Store(&err)
+	}
+	return n, err
+}
+
+// failure returns why the body could not be read, nil if nothing failed.
+func (u *upload) failure() error {
+	if u == nil || u.fault.Load() == nil {
+		return nil
+	}
+	return *u.fault.Load()
+}
+
+// closeAfter ends an HTTP/1 connection after an answer that comes before the end of the body. While both stream, net/http
+// keeps a connection open after a malformed body, and takes what follows for the next request.
+func (u *upload) closeAfter(h http.Header, r *http.Request) {
+	if u != nil && r.ProtoMajor == 1 && !u.complete.Load() {
+		h["Connection"] = []string{"close"}
+	}
+}

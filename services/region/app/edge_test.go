@@ -1,0 +1,106 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/lectern-dev/lectern/shared/config"
+
+	edge "github.com/lectern-dev/lectern/services/edge/app"
+)
+
+// Through the edge, which the service recognises by its key and not by its address, each client has a rate of its own. A
+// client cannot change its rate by what it says about itself.
+func TestEachClientOfTheEdgeHasItsRate(t *testing.T) {
+	const key = "edge-key-0123456789abcdef"
+	s := start(t, map[string]string{"ANON_RATE_LIMIT": "2", "EDGE_KEYS": "an-older-key-0123456," + key})
+	put(t, s, "pr_1", "One", nil)
+	url := startEdge(t, map[string]string{"EDGE_SERVICES": "region=" + strings.TrimPrefix(s.URL, "http://"), "EDGE_KEYS": key})
+
+	// ask sends requests from an address of this machine, and returns how many were over the rate.
+	ask := func(url, from string, requests int, headers ...string) (limited int) {
+		t.Helper()
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		transport := &http.Transport{DialContext: dialer.DialContext}
+		defer transport.CloseIdleConnections()
+		for i := range requests {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/projects/pr_1", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, header := range headers {
+				name, value, _ := strings.Cut(header, ": ")
+				req.Header.Set(name, strings.ReplaceAll(value, "#", fmt.Sprint(i)))
+			}
+			resp, err := transport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			switch resp.StatusCode {
+			case http.StatusTooManyRequests:
+				limited++
+			case http.StatusOK:
+			default:
+				t.Fatalf("status %d", resp.StatusCode)
+			}
+		}
+		return limited
+	}
+	if got := ask(url, "127.0.0.2", 20); got < 10 {
+		t.Errorf("%d of 20 requests of one client were over a rate of 2 a second", got)
+	}
+	if got := ask(url, "127.0.0.3", 4); got != 0 {
+		t.Errorf("%d of the first 4 requests of another client were over its rate", got)
+	}
+	for i, liar := range []struct {
+		name, url string
+		headers   []string
+	}{
+		{"an address made up", url, []string{"X-Forwarded-For: 10.0.0.#"}},
+		{"a key and an address made up", url, []string{"X-Forwarded-For: 10.0.1.#", "Lectern-Edge-Key: edge-key-0000000000000000"}},
+		{"the key itself, sent to the edge", url, []string{"X-Forwarded-For: 10.0.2.#", "Lectern-Edge-Key: " + key}},
+		{"a key made up, past the edge", s.URL, []string{"X-Forwarded-For: 10.0.3.#", "Lectern-Edge-Key: edge-key-0000000000000000"}},
+	} {
+		if got := ask(liar.url, fmt.Sprintf("127.0.1.%d", i+1), 20, liar.headers...); got < 10 {
+			t.Errorf("%s: only %d of 20 requests were over a rate of 2 a second", liar.name, got)
+		}
+	}
+	if strings.Contains(s.Log(), key) {
+		t.Error("the key is in the log of the service")
+	}
+}
+
+// startEdge runs an edge until t ends, and returns its URL.
+func startEdge(t *testing.T, environ map[string]string) string {
+	t.Helper()
+	environ["LISTEN_PUBLIC"], environ["LISTEN_INTERNAL"], environ["DRAIN_DELAY"] = "127.0.0.1:0", "127.0.0.1:0", "0s"
+	var cfg edge.Config
+	if err := config.Load(&cfg, environ); err != nil {
+		t.Fatal(err)
+	}
+	cfg.LogOutput = t.Output()
+	ready := make(chan string, 1)
+	cfg.HTTP.Ready = func(public, _ net.Addr) { ready <- "http://" + public.String() }
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- edge.Run(ctx, cfg) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the edge: %v", err)
+		}
+	})
+	select {
+	case url := <-ready:
+		return url
+	case err := <-ended:
+		ended <- err
+		t.Fatal("the edge did not start")
+		return ""
+	}
+}

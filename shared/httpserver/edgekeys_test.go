@@ -1,0 +1,88 @@
+package httpserver_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/httpserver"
+)
+
+// A service believes the forwarding headers of a request with one of the edge's keys, and no handler sees the key.
+func TestEdgeKeys(t *testing.T) {
+	const one, two = "edge-key-0123456789abcdef", "edge-key-fedcba9876543210"
+	report := func(rt *httpapi.Router) {
+		rt.Get("/x", func(w http.ResponseWriter, r *http.Request) error {
+			info := httpapi.InfoFrom(r.Context())
+			return httpapi.WriteBody(w, r, "text/plain", []byte(info.ClientAddress+" "+info.BaseURL()+strings.Join(r.Header["Lectern-Edge-Key"], ",")), "")
+		})
+	}
+	internal := httpapi.NewRouter()
+	report(internal)
+	both := serve(t, setup{routes: report, internal: internal, environ: map[string]string{"EDGE_KEYS": one + ", " + two}})
+	none := serve(t, setup{routes: report})
+	const believed, not = "1.2.3.4 https://api.example.com", "127.0.0.1 http://a.example"
+	for _, tc := range []struct {
+		name string
+		on   string
+		in   []string
+		want string
+	}{
+		{"the first key", both.public, []string{one}, believed},
+		{"the second key", both.public, []string{two}, believed},
+		{"on the internal address", both.internal, []string{one}, believed},
+		{"no key", both.public, nil, not},
+		{"a wrong key", both.public, []string{"edge-key-0123456789abcdeX"}, not},
+		{"the beginning of a key", both.public, []string{one[:16]}, not},
+		{"both keys in one", both.public, []string{one + ", " + two}, not},
+		{"an empty key", both.public, []string{""}, not},
+		{"a wrong key beside a good one", both.public, []string{one, "edge-key-0123456789abcdeX"}, not},
+		{"a key, and none is set", none.public, []string{one}, not},
+		{"an empty key, and none is set", none.public, []string{""}, not},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			request := "GET /x HTTP/1.1\r\nConnection: close\r\nHost: a.example\r\n" +
+				"X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: api.example.com\r\n"
+			for _, key := range tc.in {
+				request += "lectern-edge-key: " + key + "\r\n"
+			}
+			got, err := raw(t, tc.on, request+"\r\n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, body, _ := strings.Cut(got, "\r\n\r\n"); body != tc.want {
+				t.Errorf("got %q, want %q", body, tc.want)
+			}
+		})
+	}
+	if log := both.log.String(); strings.Contains(log, one) || strings.Contains(log, two) {
+		t.Errorf("the log shows a key: %s", log)
+	}
+}
+
+func TestEdgeKeysAreValidated(t *testing.T) {
+	for _, tc := range []struct {
+		name, in string
+		good     bool
+	}{
+		{"16 characters", "0123456789abcde~", true},
+		{"15 characters", "0123456789abcde", false},
+		{"257 characters", strings.Repeat("k", 257), false},
+		{"a space", "0123456789 abcdefghi", false},
+		{"not ASCII", "0123456789abcdefghiä", false},
+		{"a good one and a bad one", "0123456789abcdef,0123", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var c httpserver.Config
+			err := config.Load(&c, map[string]string{"EDGE_KEYS": tc.in})
+			if (err == nil) != tc.good {
+				t.Fatalf("good: %v, %v", err == nil, err)
+			}
+			if err != nil && (!strings.Contains(err.Error(), `EDGE_KEYS is "[redacted]"; allowed: keys of 16 to 256`) || strings.Contains(err.Error(), "0123")) {
+				t.Error(err)
+			}
+		})
+	}
+}
