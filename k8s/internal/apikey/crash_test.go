@@ -127,8 +127,8 @@ var walks = []struct {
 	}},
 }
 
-// TestCrashWalk breaks each walk at each of its external effects, in each of three ways, and looks at what is
-// left, at once and after another run.
+// TestCrashWalk breaks each walk at each of its external effects, in each of three ways. It checks the state at once and
+// after another run.
 func TestCrashWalk(t *testing.T) {
 	b := setup(t)
 	// The API server dates a deletion by its own clock, which is hours behind ours.
@@ -190,7 +190,7 @@ func TestCrashWalk(t *testing.T) {
 	}
 }
 
-// A database that is away never keeps an object for ever; what it could not revoke is revoked when it is back.
+// An unreachable database does not block a deletion for ever. The keys are revoked when the database is back.
 func TestDeletionWithoutDatabase(t *testing.T) {
 	b := setup(t)
 	f := &fate{}

@@ -1,76 +1,88 @@
-// Package apikey keeps for each APIKey a working key in its Secret: it mints, replaces and revokes.
+// Package apikey keeps a working key in the Secret of each APIKey: it mints, rotates and revokes keys.
 //
 // # The record
 //
-// The database of the keys is the record of what was made, the Secret the record of what its users read. A
-// reconcile reads both, and the object; [plan], which is pure, says the one next step; the step is done and
-// what it gave is put into what was read; and so on until there is none. Nothing that a later run needs is kept
-// in memory or in the object's status: the status is written for people, last.
+// The key database records the keys that exist. The Secret holds the key that its clients read. A reconcile
+// reads the object, its keys and its Secret. The pure function [plan] returns the next step. The reconcile does
+// the step, updates what it has read with the result, and repeats until no step is left. No later run depends on
+// memory or on the object's status: the status is for people and is written last.
 //
-// The Secret's key is told from others by its SHA-256, which is what the database holds. It is the current key
-// when the database accepts it. A key has in the database its owner (the object's UID in this cluster), its
-// number among the owner's keys, the value of lectern.dev/rotate when it was minted, and when it was
-// delivered, that is, seen in the Secret.
+// The database holds the SHA-256 of each key. A reconcile hashes the Secret's values to find their keys. The
+// current key is the one in the Secret that the database accepts. For each key the database also holds:
 //
-// # The order, and what a crash leaves
+//   - its owner: the object's UID in this cluster
+//   - its number among the owner's keys
+//   - the value of lectern.dev/rotate when the key was minted
+//   - the time of its delivery, which is when the operator saw it in the Secret
 //
-// The text of a key exists once, in the process that minted it, so what is minted and not in the Secret is lost.
-// A key is minted first and then put into the Secret: the other way round a crash would leave a Secret that
-// nobody can read data with, and users that fail until an operator is back. So a crash may leave a key that
-// works and that nobody has; the next run, which finds it not delivered and not in the Secret, revokes it
-// before it mints another. There is at most one such key for each object.
+// # The order, and the state after a crash
 //
-//	after                          a crash leaves                           the next run
-//	the finalizer                  an object without keys                   mints
-//	the key in the database        one key that nobody has                  revokes it, mints again
-//	the Secret                     a delivered key, not noted as such       notes it; nothing is minted
-//	the delivery noted             the key before it, without an end        gives it its end
-//	the end of the key before      a status of before                       writes the status
-//	the status                     nothing                                  does nothing
-//	a revocation of the deletion   fewer keys                               revokes the rest
-//	all revocations                an object held by its finalizer          lets it go
+// The text of a key exists only in the process that minted it, so a crash before the write to the Secret loses
+// it. The operator still mints first and writes the Secret second. In the other order, a crash would leave a
+// Secret with a key that does not work, and clients would fail until an operator is back.
 //
-// A call that failed may have succeeded, and its answer been lost: that is the same as a crash after it, and
-// handled the same, by reading again. So nothing is undone when a step fails. In particular a key whose
-// Secret could not be written is not revoked in that run, as the write may have come through.
+// So a crash can leave a working key that nobody has. The next run finds it undelivered and not in the Secret,
+// and revokes it before it mints another. Each object has at most one such key. After a crash:
+//
+//	crash after                       state                                 the next run
+//	adding the finalizer              an object without keys                   mints
+//	minting the key                   one key that nobody has                  revokes it, mints again
+//	writing the Secret                a key in the Secret, not yet delivered   records the delivery
+//	recording the delivery            the previous key without an expiry       sets its expiry
+//	setting the previous key's expiry the old status                           writes the status
+//	writing the status                nothing left to do                       does nothing
+//	revoking one key of a deletion    fewer keys                               revokes the rest
+//	revoking all of them              an object held by its finalizer          removes the finalizer
+//
+// A failed call may have succeeded and lost its answer. That is the same as a crash after the call, and is handled
+// the same way: the next run reads everything again. So a failed step undoes nothing. In particular, a run does
+// not revoke a key whose Secret it could not write, because the write may have arrived.
 //
 // # Two operators
 //
-// An operator that lost its lease and does not know it, and the one that took it, may be at work on one object.
+// An operator that lost its lease without noticing can work on an object at the same time as its successor.
 //
-//   - The database gives each number of an owner's keys once: of two that rotate, one mints.
-//   - A key that is not delivered is left alone for [Options.Settle], which is longer than its minter may take to
-//     write the Secret; meanwhile no other is minted.
-//   - The Secret is created, never merged into one that is there, or applied with the resourceVersion that was
-//     read: who is late writes nothing.
-//   - The cache may be old. A run that would change something reads the object anew and plans again.
+//   - The database assigns each number of an owner's keys once. Of two operators that rotate, one mints.
+//   - For [Options.Settle], nobody touches an undelivered key and nobody mints another. Its minter must write the
+//     Secret within half of that time.
+//   - A new Secret is created, never merged into an existing one. An existing Secret is applied with the
+//     resourceVersion that was read. So a late operator cannot overwrite a newer Secret.
+//   - The cache can be out of date. Before a run changes anything, it reads the object from the API server and
+//     plans again.
 //
-// # Whose Secret it is
+// # Ownership of the Secret
 //
-// The one whose controller, by owner reference, is the object's UID. Any other is left as it is, whatever its
-// labels: the condition says so, and no key is minted. What others put into the Secret beside our fields
-// stays.
+// A Secret belongs to an object if its controller owner reference has the object's UID. The operator leaves every
+// other Secret unchanged, whatever its labels: the condition reports it, and no key is minted. Values that others
+// add to the Secret stay.
 //
-// # Whose project it is
+// # Ownership of the project
 //
-// A Project has to declare the project, and the object has to be in its namespace or in one that it allows. Where the
-// Project is another namespace's and does not allow this one, or not any more, the object has no keys: those that it
-// had are revoked at once. Where no Project declares the project, nothing is minted; the keys that were issued work on,
-// so that an administrator can replace a Project. With [Options.AllowUndeclared] a project that no Project
-// declares is everybody's.
+// A Project must declare the project. The object must be in the Project's namespace or in one that it allows.
+// If the Project belongs to another namespace and does not allow this one, the object has no keys: existing
+// keys are revoked at once. If no Project declares the project, nothing is minted, but existing keys continue
+// to work, so that an administrator can replace a Project. With [Options.AllowUndeclared], every namespace may
+// use a project that no Project declares.
 //
-// # When a key is replaced
+// # Rotation
 //
-// By schedule; when lectern.dev/rotate has a value that the current key was not minted with; when the Secret
-// is gone, or holds no key that works; when the current key was given an end by somebody else (lectern keys
-// rotate). The key before it then works for the overlap, counted from when the new one was delivered: also
-// when the Secret was deleted or edited, as its users still hold what they read. A key that leaked is named in
-// lectern.dev/revoke-keys: it is replaced if it is the current one, and revoked without overlap. Other scopes,
-// another rate and another expiry hold for the keys that are there, within a second, and replace none.
+// The operator replaces the current key:
 //
-// # The end
+//   - on schedule
+//   - when lectern.dev/rotate has a value other than the one that the current key was minted with
+//   - when the Secret was deleted, or holds no working key
+//   - when someone else set an expiry on the current key (lectern keys rotate)
+//   - when lectern.dev/revoke-keys names it
 //
-// The finalizer holds the object until its keys are revoked. With the database out of reach it is let go after
-// [Options.RevokeWithin], with an event and a metric. The sweep, at start and every few minutes, revokes the
-// keys whose object is gone; it also finds keys that were revoked or used without Kubernetes hearing of it.
+// The previous key works for the overlap, counted from the delivery of the new key. This also applies when the
+// Secret was deleted or edited, because clients still hold the old value. A leaked key that
+// lectern.dev/revoke-keys names is revoked without overlap. Changes of scopes, rate and expiry apply to existing
+// keys within a second, and rotate none.
+//
+// # Deletion
+//
+// The finalizer holds the object until its keys are revoked. If the database is unreachable for
+// [Options.RevokeWithin], the operator removes the finalizer, with an event and a metric. The sweep runs at start
+// and every few minutes. It revokes keys without an object, and finds keys that were revoked or used
+// outside Kubernetes.
 package apikey

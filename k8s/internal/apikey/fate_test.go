@@ -31,8 +31,8 @@ var (
 	errRefused = apierr.NotAvailable(errors.New("refused"))
 )
 
-// fate does harm at one of the external effects of a process: what it writes to the API server and to the
-// database of the keys. Without an effect it counts them.
+// fate injects a fault at one external effect of a process: a write to the API server or to the key database.
+// Without an effect it counts them.
 type fate struct {
 	mu   sync.Mutex
 	at   int // the number of the effect, from 1 on; 0: none

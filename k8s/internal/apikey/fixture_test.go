@@ -72,8 +72,8 @@ func (e *told) has(text string) bool {
 	return slices.ContainsFunc(e.all, func(s string) bool { return strings.Contains(s, text) })
 }
 
-// bench is a controller without a manager: it runs when a test says so, on the test's clock, over a real API
-// server and a real database of keys.
+// bench is a controller without a manager, with a real API server and a real key database. It runs when a test calls
+// it, on the test's clock.
 type bench struct {
 	*kubetest.Cluster
 	t        testing.TB

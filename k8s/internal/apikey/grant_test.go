@@ -59,7 +59,7 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// Where no Project declares the project, nothing is issued; what was issued works until its APIKey goes.
+// If no Project declares the project, no key is minted. Existing keys work until their APIKey is deleted.
 func TestUndeclared(t *testing.T) {
 	b := setup(t)
 	r := b.controller(b.options())

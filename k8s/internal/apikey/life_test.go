@@ -74,14 +74,14 @@ func TestLife(t *testing.T) {
 	if b.works(second) {
 		t.Error("a key works after the deletion")
 	}
-	for _, text := range []string{"Normal Minted: Key key_", "Normal Rotated: Key key_", "the time of the one before has come", "Normal Revoked: ", "Normal Issued: The Secret reports holds"} {
+	for _, text := range []string{"Normal Minted: Key key_", "Normal Rotated: Key key_", "the previous key was due for rotation", "Normal Revoked: ", "Normal Issued: The Secret reports holds"} {
 		if !b.events.has(text) {
 			t.Errorf("no event says %q: %q", text, b.events.all)
 		}
 	}
 }
 
-// When a key is replaced, and what becomes of the one before.
+// Each reason to rotate mints a key or not, and the previous key works for the expected time.
 func TestReplacement(t *testing.T) {
 	b := setup(t)
 	r := b.controller(b.options())
@@ -99,10 +99,10 @@ func TestReplacement(t *testing.T) {
 		{"secret-deleted", func(k *v1alpha1.APIKey) { b.Delete(t, b.secretOf(k)) }, true, time.Hour, "the Secret was deleted"},
 		{"secret-edited", func(k *v1alpha1.APIKey) {
 			kubetest.Change(t, b.Cluster, b.secretOf(k), func(s *corev1.Secret) { s.Data["api-key"] = []byte("hand-made") })
-		}, true, time.Hour, "held no key that works"},
+		}, true, time.Hour, "held no working key"},
 		{"secret-emptied", func(k *v1alpha1.APIKey) {
 			kubetest.Change(t, b.Cluster, b.secretOf(k), func(s *corev1.Secret) { s.Data = nil })
-		}, true, time.Hour, "held no key that works"},
+		}, true, time.Hour, "held no working key"},
 		{"leaked", func(k *v1alpha1.APIKey) {
 			kubetest.Change(t, b.Cluster, k, annotate(v1alpha1.AnnotationRevokeKeys, "key_other, "+k.Status.KeyID))
 		}, true, 0, "lectern.dev/revoke-keys names it"},
@@ -110,30 +110,30 @@ func TestReplacement(t *testing.T) {
 			if _, err := b.admin.Revoke(t.Context(), b.project, k.Status.KeyID); err != nil {
 				t.Fatal(err)
 			}
-		}, true, 0, "held no key that works"},
+		}, true, 0, "held no working key"},
 		{"rotated-by-people", func(k *v1alpha1.APIKey) {
 			if _, _, err := b.admin.Rotate(t.Context(), b.project, k.Status.KeyID, 10*time.Minute); err != nil {
 				t.Fatal(err)
 			}
-		}, true, 10 * time.Minute, "given an end outside Kubernetes"},
+		}, true, 10 * time.Minute, "was set outside Kubernetes"},
 		{"other-value-edited", func(k *v1alpha1.APIKey) {
 			kubetest.Change(t, b.Cluster, b.secretOf(k), func(s *corev1.Secret) { s.Data["project-id"] = []byte("pr_2") })
-		}, false, -1, "is as it is to be again"},
+		}, false, -1, "is restored"},
 		{"label-removed", func(k *v1alpha1.APIKey) {
 			kubetest.Change(t, b.Cluster, b.secretOf(k), func(s *corev1.Secret) { s.Labels = nil })
-		}, false, -1, "is as it is to be again"},
+		}, false, -1, "is restored"},
 		{"value-added", func(k *v1alpha1.APIKey) {
 			kubetest.Change(t, b.Cluster, b.secretOf(k), func(s *corev1.Secret) { s.Data["mine"] = []byte("x") })
 		}, false, -1, ""},
 		{"scopes", func(k *v1alpha1.APIKey) {
 			kubetest.Change(t, b.Cluster, k, func(k *v1alpha1.APIKey) { k.Spec.Scopes = []v1alpha1.Scope{"proxy:use"} })
-		}, false, -1, "has other terms"},
+		}, false, -1, "have changed"},
 		{"names", func(k *v1alpha1.APIKey) {
 			kubetest.Change(t, b.Cluster, k, func(k *v1alpha1.APIKey) { k.Spec.Secret.Keys.ProjectID = "project" })
-		}, false, -1, "is as it is to be again"},
+		}, false, -1, "is restored"},
 		{"expiry", func(k *v1alpha1.APIKey) {
 			kubetest.Change(t, b.Cluster, k, func(k *v1alpha1.APIKey) { k.Spec.ExpiresAt = seconds(b.clock.now().Add(5 * time.Minute)) })
-		}, false, 5 * time.Minute, "has other terms"},
+		}, false, 5 * time.Minute, "have changed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b.events.all = nil

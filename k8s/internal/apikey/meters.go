@@ -7,11 +7,11 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// meters are the controller's own figures:
+// meters holds the controller's own metrics:
 //
-//	lectern.apikey.minted{cause}                    keys minted, by why
-//	lectern.apikey.revoked{cause}                   keys revoked, by why
-//	lectern.apikey.revocations.postponed            objects let go whose keys were not revoked
+//	lectern.apikey.minted{cause}                    keys minted, by cause
+//	lectern.apikey.revoked{cause}                   keys revoked, by cause
+//	lectern.apikey.revocations.postponed            objects deleted before their keys were revoked
 type meters struct {
 	mintedTotal, revokedTotal, postponedTotal metric.Int64Counter
 }
@@ -33,7 +33,7 @@ func newMeters(provider metric.MeterProvider) (*meters, error) {
 		}
 		*c.into = counter
 	}
-	// Seen as 0 from the start, so that the first is a change.
+	// Export 0 from the start, so that alerts see the first increase.
 	m.postponedTotal.Add(context.Background(), 0)
 	return m, nil
 }

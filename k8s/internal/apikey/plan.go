@@ -9,35 +9,35 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 )
 
-// state holds the data of a run about one object.
+// state holds the data of one object that a run has read.
 type state struct {
 	deleting bool
-	held     bool // by the finalizer
+	held     bool // the object has the finalizer
 	want     want
 	secret   secret
-	keys     []pgkeys.Owned // those that are accepted, by number
-	last     int64          // number of the key that was minted last
+	keys     []pgkeys.Owned // the active keys, by number
+	last     int64          // number of the newest key, active or not
 	project  grant.Decision // whether the object's namespace may have keys of the project
-	stuck    bool           // a key cannot be minted or not be put into the Secret: what needs none is still done
+	stuck    bool           // minting failed in this run; steps that need no new key continue
 }
 
 // want is the desired state of the object.
 type want struct {
 	project string
 	terms   pgkeys.Terms
-	request string   // of lectern.dev/rotate
-	revoke  []string // ids, of lectern.dev/revoke-keys
-	every   time.Duration
+	request string        // value of lectern.dev/rotate
+	revoke  []string      // key ids in lectern.dev/revoke-keys
+	every   time.Duration // 0: no scheduled rotation
 	overlap time.Duration
 }
 
 // secret is the observed state of the object's Secret.
 type secret struct {
 	exists bool
-	ours   bool
-	holds  []auth.Hash // of its values, the one under the key's name first
-	keyID  string      // of the key that it says it holds
-	tidy   bool        // all else of ours in it is as it is to be
+	ours   bool        // the object is its controller
+	holds  []auth.Hash // hashes of its values, the value under the key's name first
+	keyID  string      // key id in its annotation
+	tidy   bool        // its other fields that belong to the operator are correct
 }
 
 // effect is a kind of step.
@@ -47,27 +47,27 @@ const (
 	nothing effect = ""
 	hold    effect = "hold"    // add the finalizer
 	mint    effect = "mint"    // mint a key and put it into the Secret
-	deliver effect = "deliver" // note that the Secret holds the key
-	amend   effect = "amend"   // give a key the terms that are wanted
-	end     effect = "end"     // have a key end at a time
-	revoke  effect = "revoke"  // end a key at once
-	tidy    effect = "tidy"    // put the rest of the Secret right
+	deliver effect = "deliver" // record that the Secret holds the key
+	amend   effect = "amend"   // set a key's name, scopes, rate and expiry
+	end     effect = "end"     // set a key's expiry
+	revoke  effect = "revoke"  // revoke a key at once
+	tidy    effect = "tidy"    // correct the other fields of the Secret
 	release effect = "release" // remove the finalizer
 )
 
-// cause is why a key is minted or revoked. Its values stand in metrics and logs.
+// cause is the reason to mint or revoke a key. Metrics and logs contain its values.
 type cause string
 
 const (
-	first         cause = "first"          // there was none before
-	scheduled     cause = "scheduled"      // its time has come
-	asked         cause = "asked"          // by lectern.dev/rotate
-	leaked        cause = "leaked"         // by lectern.dev/revoke-keys
+	first         cause = "first"          // the object never had a key
+	scheduled     cause = "scheduled"      // the schedule requires a new key
+	asked         cause = "asked"          // lectern.dev/rotate changed
+	leaked        cause = "leaked"         // lectern.dev/revoke-keys names the key
 	secretGone    cause = "secret_gone"    // the Secret was deleted
-	secretEdited  cause = "secret_edited"  // the Secret holds no key that works
-	endedOutside  cause = "ended_outside"  // somebody else gave the current key an end
-	undelivered   cause = "undelivered"    // nobody has it
-	notGranted    cause = "not_granted"    // the project is another namespace's
+	secretEdited  cause = "secret_edited"  // the Secret holds no working key
+	endedOutside  cause = "ended_outside"  // someone else set an expiry on the current key
+	undelivered   cause = "undelivered"    // the key never reached the Secret
+	notGranted    cause = "not_granted"    // the project belongs to a namespace that does not allow this one
 	objectDeleted cause = "object_deleted" // the object is being deleted
 	objectGone    cause = "object_gone"    // the sweep found no object
 )
@@ -75,13 +75,13 @@ const (
 // step is the next step.
 type step struct {
 	do    effect
-	key   pgkeys.Owned // of deliver, amend, end and revoke
-	at    time.Time    // of end
-	terms pgkeys.Terms // of amend
-	why   cause        // of mint and revoke
+	key   pgkeys.Owned // for deliver, amend, end, revoke and tidy
+	at    time.Time    // for end
+	terms pgkeys.Terms // for amend
+	why   cause        // for mint and revoke
 }
 
-// current is the key that the Secret holds and the database accepts, nil when there is none.
+// current returns the key that the Secret holds and the database accepts, or nil if there is none.
 func (s *state) current() *pgkeys.Owned {
 	if !s.secret.ours {
 		return nil
@@ -94,8 +94,8 @@ func (s *state) current() *pgkeys.Owned {
 	return nil
 }
 
-// plan says the next step, and when there is none, when to look again; zero: only when something happens.
-// settle is how long a key that is not delivered is left to whoever minted it.
+// plan returns the next step. If there is none, it returns the time of the next reconcile; zero means to wait for
+// an event. settle is how long an undelivered key is left to the operator that minted it.
 func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Time) {
 	switch {
 	case s.deleting:
@@ -106,9 +106,9 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 		}
 		return step{}, time.Time{}
 	case s.project == grant.Undeclared && len(s.keys) == 0:
-		return step{}, time.Time{} // nothing new is issued
+		return step{}, time.Time{} // no key is minted without a Project
 	case !s.held:
-		// Before anything is minted, so that a deletion from now on finds what to revoke.
+		// The finalizer comes before the first key, so that every deletion revokes the keys.
 		return step{do: hold}, time.Time{}
 	}
 	if over := s.want.terms.ExpiresAt; !over.IsZero() && !now.Before(over) {
@@ -137,14 +137,14 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 		return step{do: mint, why: why}, time.Time{}
 	}
 	for _, k := range s.keys {
-		// A new key comes before this where it can; where it cannot, a leak is the greater harm.
+		// If possible, a new key has replaced a leaked one by now. If not, revoke the leaked key anyway.
 		if slices.Contains(s.want.revoke, k.ID) {
 			return step{do: revoke, key: k, why: leaked}, time.Time{}
 		}
 	}
 	for _, k := range s.keys {
 		if k.DeliveredAt.IsZero() {
-			continue // whoever minted it may still be at it
+			continue // another operator may still be delivering it
 		}
 		if terms := s.termsOf(k, current); !same(terms, termsNow(k)) {
 			return step{do: amend, key: k, terms: terms}, time.Time{}
@@ -165,7 +165,7 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 		}
 		wake = earlier(wake, k.ExpiresAt)
 	}
-	// One that is overdue waits for something else.
+	// An overdue rotation waits for another event.
 	if at := current.CreatedAt.Add(s.want.every); s.want.every > 0 && now.Before(at) {
 		wake = earlier(wake, at)
 	}
@@ -182,9 +182,9 @@ func planDeletion(s state) step {
 	return step{do: release}
 }
 
-// settledAt is until when nothing is minted: until the last key that is not delivered has been given time, and,
-// where the Secret does not hold the last key that was, until some time after that key, so that two who write
-// the same Secret do not drive each other. Zero: there is no such key.
+// settledAt returns the time before which no key is minted, or zero. Each undelivered key has settle, from its
+// creation, to reach the Secret. If the Secret holds no working key, the newest key has that time too. Otherwise two
+// writers of the same Secret would make each other rotate without end.
 func settledAt(s state, current *pgkeys.Owned, settle time.Duration) time.Time {
 	var at time.Time
 	for i, k := range s.keys {
@@ -222,7 +222,8 @@ func (s *state) due(current *pgkeys.Owned, now time.Time) (cause, bool) {
 	return "", false
 }
 
-// termsOf are the terms that k is to have. A key that has an end keeps it.
+// termsOf returns the desired terms of k. A previous key, or one that was set to end, keeps its expiry unless the
+// object's is earlier.
 func (s *state) termsOf(k pgkeys.Owned, current *pgkeys.Owned) pgkeys.Terms {
 	terms := s.want.terms
 	isCurrent := current != nil && k.ID == current.ID
@@ -240,7 +241,7 @@ func same(a, b pgkeys.Terms) bool {
 	return a.Name == b.Name && a.Scopes == b.Scopes && a.Rate == b.Rate && a.ExpiresAt.Equal(b.ExpiresAt)
 }
 
-// earlier is the earlier of two times, of which zero is none.
+// earlier returns the earlier of two times. Zero means no time.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

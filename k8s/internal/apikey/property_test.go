@@ -60,7 +60,7 @@ func (w *world) run() {
 	if w.object == nil {
 		return
 	}
-	_, _ = once(w.process, w.object) // it may fail: that is what the faults are for
+	_, _ = once(w.process, w.object) // the injected faults may make it fail
 	if w.fate.dead {
 		w.start()
 	}

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// mostSteps is more than any run needs; a run that reaches it is tried again.
+	// mostSteps is more than any run needs. A run that reaches it fails and is retried.
 	mostSteps = 64
 
-	// revokeRetry is how often a deletion's revocations are tried while the database is out of reach.
+	// revokeRetry is the interval at which a deletion retries its revocations while the database is unreachable.
 	revokeRetry = 5 * time.Second
 
-	// soon is when something is looked at again that has changed under a run.
+	// soon is the delay before the next reconcile of an object that changed during a run.
 	soon = 200 * time.Millisecond
 )
 
@@ -39,7 +39,7 @@ type reconciler struct {
 
 var _ reconcile.Reconciler = (*reconciler)(nil)
 
-// Reconcile brings one object a step further, until there is none left.
+// Reconcile executes the steps that one object needs, and writes its status.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var object v1alpha1.APIKey
 	if err := r.Client.Get(ctx, request.NamespacedName, &object); err != nil {
@@ -49,7 +49,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	err := one.read(ctx)
 	if err == nil {
 		if next, _ := plan(one.state, r.Now(), r.Settle); next.do != nothing {
-			// What a cache says may be old. It is good for knowing that nothing is to be done.
+			// The cache can be out of date. It is good enough to find that there is nothing to do.
 			object = v1alpha1.APIKey{}
 			if err := r.Reader.Get(ctx, request.NamespacedName, &object); err != nil {
 				return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -67,7 +67,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return one.conclude(ctx, wake, err)
 }
 
-// steps does one step after another. Where a key cannot be minted, what needs none is still done.
+// steps executes steps until none is left. If minting fails, it continues with the steps that need no new key.
 func (r *run) steps(ctx context.Context) (wake time.Time, err error) {
 	for range mostSteps {
 		next, wake := plan(r.state, r.Now(), r.Settle)
@@ -86,7 +86,7 @@ func (r *run) steps(ctx context.Context) (wake time.Time, err error) {
 	return time.Time{}, errors.Join(err, fmt.Errorf("there is still something to do after %d steps", mostSteps))
 }
 
-// conclude tells what came of a run, and says when the next is to be.
+// conclude writes the status after a run, and returns when to reconcile next.
 func (r *run) conclude(ctx context.Context, wake time.Time, err error) (reconcile.Result, error) {
 	now := r.Now()
 	if r.state.deleting && err != nil {
@@ -101,7 +101,7 @@ func (r *run) conclude(ctx context.Context, wake time.Time, err error) (reconcil
 	case r.state.current() == nil:
 		verdict = frame.Verdict{Reason: f.reason, Message: f.message}
 	default:
-		// The Secret's key works; that a new one cannot be made is told, and is no reason to be unready.
+		// The key in the Secret works, so the object stays ready. Only an event reports the failure.
 		r.events.Eventf(r.object, nil, corev1.EventTypeWarning, f.reason, "Reconcile", "%s", f.message)
 	}
 	status := r.object.Status
@@ -109,7 +109,7 @@ func (r *run) conclude(ctx context.Context, wake time.Time, err error) (reconcil
 	case r.known:
 		status = statusOf(r.object, r.state, verdict, now, r.UseEvery)
 	case f != nil:
-		// What is told of the keys stays as it was: it could not be read.
+		// The keys could not be read, so their part of the status stays unchanged.
 		status.ObservedGeneration = r.object.Generation
 		status.Conditions = []metav1.Condition{verdict.Condition(r.object.Status.Conditions, r.object.Generation, now)}
 	}
@@ -118,7 +118,7 @@ func (r *run) conclude(ctx context.Context, wake time.Time, err error) (reconcil
 	}
 	switch {
 	case f != nil && f.reason == v1alpha1.ReasonInvalid:
-		return reconcile.Result{}, nil // it takes another spec
+		return reconcile.Result{}, nil // only a change of the spec can help
 	case errors.Is(err, errAgain):
 		r.Log.InfoContext(ctx, "looks again", slog.String("namespace", r.object.Namespace), slog.String("name", r.object.Name), slog.Any("error", err))
 		return reconcile.Result{RequeueAfter: soon}, nil
@@ -130,7 +130,7 @@ func (r *run) conclude(ctx context.Context, wake time.Time, err error) (reconcil
 	return reconcile.Result{RequeueAfter: max(wake.Sub(now), time.Millisecond)}, nil
 }
 
-// postpone tries a deletion that failed again, or lets the object go when that has taken too long.
+// postpone schedules the retry of a deletion that failed. After RevokeWithin it removes the finalizer instead.
 func (r *run) postpone(ctx context.Context, now time.Time, err error) (reconcile.Result, error) {
 	var f *fault
 	if errors.Is(err, errAgain) {

@@ -24,15 +24,15 @@ import (
 type run struct {
 	*reconciler
 	object  *v1alpha1.APIKey
-	live    *corev1.Secret // as it was read; nil: there was none
+	live    *corev1.Secret // as read; nil if there was none
 	state   state
-	known   bool // all was read
-	written bool // the Secret was, so that live is of before
+	known   bool // everything was read
+	written bool // this run wrote the Secret, so live is out of date
 }
 
-// fault is why a step failed, for people and for the log.
+// fault is the failure of a step, with the reason and the message of the condition.
 type fault struct {
-	reason  string // of the condition Ready
+	reason  string // for the condition Ready
 	message string
 	err     error
 }
@@ -40,12 +40,13 @@ type fault struct {
 func (f *fault) Error() string { return f.err.Error() }
 func (f *fault) Unwrap() error { return f.err }
 
-// keysFault judges an error of the keys' database.
+// keysFault returns the fault for an error of the key database.
 func keysFault(err error) error {
 	return &fault{v1alpha1.ReasonDatabaseUnavailable, "The database of the keys cannot be used now. The operator retries.", err}
 }
 
-// secretFault judges an error of writing the Secret. What a webhook said of the Secret is not repeated.
+// secretFault returns the fault for a failed write of the Secret. Its message leaves out a webhook's text, which may
+// quote the Secret.
 func secretFault(err error) error {
 	why := string(apierrors.ReasonForError(err))
 	if why == "" {
@@ -54,10 +55,10 @@ func secretFault(err error) error {
 	return &fault{v1alpha1.ReasonSecretRefused, "The Secret cannot be written (" + why + "). The operator retries.", err}
 }
 
-// errAgain asks for another look: what was read is not so any more.
-var errAgain = errors.New("what was read has changed meanwhile")
+// errAgain is returned when the state that was read is out of date, and the object must be reconciled again.
+var errAgain = errors.New("the object, its Secret or its keys changed during the reconcile")
 
-// read reads all that the next step depends on.
+// read reads the state that the next step depends on.
 func (r *run) read(ctx context.Context) error {
 	r.known = false
 	r.state = state{
@@ -68,12 +69,12 @@ func (r *run) read(ctx context.Context) error {
 		return nil
 	}
 	w, err := wantOf(r.object)
-	if err != nil && !r.state.deleting { // what cannot be read can still be ended
+	if err != nil && !r.state.deleting { // an invalid object can still be deleted
 		return &fault{v1alpha1.ReasonInvalid, err.Error(), err}
 	}
 	r.state.want = w
-	// The keys first: of what another operator does in between, the Secret is seen and the key is not, and then
-	// the number of the key that would be minted is taken.
+	// Read the keys before the Secret. If another operator rotates in between, this run sees its Secret but not its
+	// key. Minting then fails, because the number of the new key is taken.
 	if r.state.keys, r.state.last, err = r.Keys.Owned(ctx, w.project, ownerOf(r.Realm, r.object)); err != nil {
 		return keysFault(err)
 	}
@@ -91,8 +92,8 @@ func (r *run) read(ctx context.Context) error {
 	return nil
 }
 
-// decide says whether the object's namespace may have keys of the project. The cache may be old, which is no reason
-// to revoke a key: before that, the API server is asked.
+// decide reports whether the object's namespace may have keys of the project. The cache can be out of date, so decide
+// asks the API server before the caller revokes a key.
 func (r *run) decide(ctx context.Context) (grant.Decision, error) {
 	ask := func(reader client.Reader, namespaces ...string) (grant.Decision, error) {
 		declaring, err := grant.Declaring(ctx, reader, r.state.want.project, namespaces...)
@@ -109,7 +110,7 @@ func (r *run) decide(ctx context.Context) (grant.Decision, error) {
 	return ask(r.Reader, r.Namespaces...)
 }
 
-// do does one step, and puts what it gave into the state.
+// do executes one step and updates the state with the result.
 func (r *run) do(ctx context.Context, s step) error {
 	switch s.do {
 	case hold:
@@ -131,8 +132,8 @@ func (r *run) do(ctx context.Context, s step) error {
 		if err != nil {
 			return r.gone(err)
 		}
-		r.log(ctx, "gave a key other terms", s.key, slog.String("scopes", record.Scopes.String()), slog.Int("rate", record.Rate), slog.Time("expires_at", record.ExpiresAt))
-		r.tell("Amended", "Key %s has other terms.", s.key.ID)
+		r.log(ctx, "changed the terms of a key", s.key, slog.String("scopes", record.Scopes.String()), slog.Int("rate", record.Rate), slog.Time("expires_at", record.ExpiresAt))
+		r.tell("Amended", "The terms of key %s have changed.", s.key.ID)
 		k := s.key
 		owner := k.Owner
 		k.Record = record
@@ -143,7 +144,7 @@ func (r *run) do(ctx context.Context, s step) error {
 		if err != nil {
 			return r.gone(err)
 		}
-		r.log(ctx, "gave a key an end", s.key, slog.Time("expires_at", record.ExpiresAt))
+		r.log(ctx, "set the expiry of a key", s.key, slog.Time("expires_at", record.ExpiresAt))
 		k := s.key
 		k.ExpiresAt, k.Ended = record.ExpiresAt, true
 		r.replace(k)
@@ -174,7 +175,7 @@ func revokedBecause(why cause) string {
 	return "the object is being deleted"
 }
 
-// gone judges an error of changing a key: one that is not there any more asks for another look.
+// gone returns the error for a failed change of a key: errAgain if the key no longer exists.
 func (r *run) gone(err error) error {
 	if errors.Is(err, pgkeys.ErrNotFound) {
 		return errAgain
@@ -194,7 +195,7 @@ func (r *run) drop(id string) {
 	r.state.keys = slices.DeleteFunc(r.state.keys, func(k pgkeys.Owned) bool { return k.ID == id })
 }
 
-// setFinalizer adds or removes the finalizer, on the object as it was read and no other.
+// setFinalizer adds or removes the finalizer. It returns errAgain if the object has changed since it was read.
 func (r *run) setFinalizer(ctx context.Context, on bool) error {
 	before := r.object.DeepCopy()
 	if on {
@@ -214,8 +215,8 @@ func (r *run) setFinalizer(ctx context.Context, on bool) error {
 	return nil
 }
 
-// mint mints a key and puts it into the Secret. Whether the Secret can be written is tried first, so that where
-// it cannot, no key is minted at each retry.
+// mint mints a key and puts it into the Secret. It tries the write as a dry run first. Otherwise each retry would mint
+// a key for a Secret that cannot be written.
 func (r *run) mint(ctx context.Context, why cause) error {
 	if r.written {
 		return errAgain
@@ -226,7 +227,7 @@ func (r *run) mint(ctx context.Context, why cause) error {
 	if err := r.write(ctx, r.object, r.live, c, client.DryRunAll); err != nil {
 		return secretFault(err)
 	}
-	// From the key's birth on: who finds the key in the database waits for Settle before they take it for lost.
+	// Another operator that finds the undelivered key revokes it after Settle, so give up well before that.
 	ctx, cancel := context.WithTimeout(ctx, r.Settle/2)
 	defer cancel()
 	key, k, err := r.Keys.MintOwned(ctx, pgkeys.OwnedOptions{
@@ -265,22 +266,22 @@ func (r *run) mint(ctx context.Context, why cause) error {
 func mintedBecause(why cause) string {
 	switch why {
 	case scheduled:
-		return "the time of the one before has come"
+		return "the previous key was due for rotation"
 	case asked:
 		return v1alpha1.AnnotationRotate + " asked for it"
 	case leaked:
-		return v1alpha1.AnnotationRevokeKeys + " names the one before"
+		return v1alpha1.AnnotationRevokeKeys + " names the previous key"
 	case secretGone:
 		return "the Secret was deleted"
 	case secretEdited:
-		return "the Secret held no key that works"
+		return "the Secret held no working key"
 	case endedOutside:
-		return "the one before was given an end outside Kubernetes"
+		return "the expiry of the previous key was set outside Kubernetes"
 	}
-	return "it is the first"
+	return "it is the first key"
 }
 
-// tidy writes the Secret anew with the key that it holds.
+// tidy writes the Secret again with the key that it holds.
 func (r *run) tidy(ctx context.Context, k pgkeys.Owned) error {
 	if r.written || r.live == nil {
 		return errAgain
@@ -296,8 +297,8 @@ func (r *run) tidy(ctx context.Context, k pgkeys.Owned) error {
 	}
 	r.written = true
 	r.state.secret = secret{exists: true, ours: true, holds: []auth.Hash{k.Hash}, keyID: k.ID, tidy: true}
-	r.log(ctx, "put the Secret right", k, slog.String("secret", c.name))
-	r.tell("SecretRestored", "The Secret %s is as it is to be again; its key stays.", c.name)
+	r.log(ctx, "restored the Secret", k, slog.String("secret", c.name))
+	r.tell("SecretRestored", "The Secret %s is restored. Its key is unchanged.", c.name)
 	return nil
 }
 
@@ -308,12 +309,13 @@ func (r *run) log(ctx context.Context, what string, k pgkeys.Owned, more ...slog
 	r.Log.LogAttrs(ctx, slog.LevelInfo, what, attrs...)
 }
 
-// tell makes an event of what was done.
+// tell records an event on the object.
 func (r *run) tell(reason, note string, args ...any) {
 	r.events.Eventf(r.object, nil, corev1.EventTypeNormal, reason, "Reconcile", note, args...)
 }
 
-// overdue tells how long ago the deletion's keys were to be revoked; negative: there is time left.
+// overdue returns the time since the deadline to revoke the keys of a deleted object. It is negative before the
+// deadline.
 func (r *run) overdue(now time.Time) time.Duration {
 	return now.Sub(r.object.DeletionTimestamp.Time) - r.RevokeWithin
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// annotationKeyID on a Secret names the key that it holds. What reloads its users when a Secret changes can
-// show it; it is not the key.
+// annotationKeyID on a Secret contains the id of the key that it holds. The id is not secret, so a tool that restarts
+// workloads after a change of the Secret can show it.
 const annotationKeyID = v1alpha1.Group + "/key-id"
 
 // contents is the desired content of a Secret.
@@ -45,7 +45,7 @@ func (r *reconciler) contentsOf(object *v1alpha1.APIKey) contents {
 	}
 }
 
-// data is the Secret's data, by name.
+// data returns the Secret's values by name.
 func (c contents) data() map[string][]byte {
 	data := map[string][]byte{c.keyName: []byte(c.key.Reveal()), c.projectName: []byte(c.project.Reveal())}
 	if !c.url.IsZero() {
@@ -54,7 +54,7 @@ func (c contents) data() map[string][]byte {
 	return data
 }
 
-// judge tells what is known of the object's Secret; live is nil where there is none.
+// judge returns the observed state of the object's Secret. live is nil if there is none.
 func judge(live *corev1.Secret, object *v1alpha1.APIKey, c contents) secret {
 	if live == nil {
 		return secret{}
@@ -64,7 +64,7 @@ func judge(live *corev1.Secret, object *v1alpha1.APIKey, c contents) secret {
 	if !s.ours {
 		return s
 	}
-	// A key that was moved to another name by spec.secret.keys is found where it was.
+	// spec.secret.keys may have changed, so the key can be under its old name.
 	for _, name := range append([]string{c.keyName}, slices.Sorted(maps.Keys(live.Data))...) {
 		if value, ok := live.Data[name]; ok {
 			s.holds = append(s.holds, auth.HashKey(string(value)))
@@ -81,7 +81,7 @@ func judge(live *corev1.Secret, object *v1alpha1.APIKey, c contents) secret {
 	return s
 }
 
-// textOf is the text of a key that the Secret holds.
+// textOf returns the text of a key that the Secret holds.
 func textOf(live *corev1.Secret, h auth.Hash) (config.Secret, bool) {
 	for _, value := range live.Data {
 		if auth.HashKey(string(value)) == h {
@@ -91,7 +91,7 @@ func textOf(live *corev1.Secret, h auth.Hash) (config.Secret, bool) {
 	return config.Secret{}, false
 }
 
-// fieldsOf names the values of a Secret that are the operator's, by the record of field managers.
+// fieldsOf returns the names of the values that the operator owns in a Secret, from its managed fields.
 func fieldsOf(live *corev1.Secret) sets.Set[string] {
 	names := sets.New[string]()
 	for _, entry := range live.ManagedFields {
@@ -113,8 +113,8 @@ func fieldsOf(live *corev1.Secret) sets.Set[string] {
 	return names
 }
 
-// write puts c into the object's Secret: into live, as it was read, or into a new one where live is nil. What
-// came in between makes it fail.
+// write puts c into the object's Secret. It updates live, or creates a Secret if live is nil. It fails if the Secret has
+// changed since it was read.
 func (r *reconciler) write(ctx context.Context, object *v1alpha1.APIKey, live *corev1.Secret, c contents, options ...option) error {
 	if live == nil {
 		return r.create(ctx, object, c, options...)
@@ -142,14 +142,14 @@ func (r *reconciler) write(ctx context.Context, object *v1alpha1.APIKey, live *c
 	return nil
 }
 
-// option is one that both ways to write take.
+// option is an option that every kind of write accepts.
 type option interface {
 	client.ApplyOption
 	client.CreateOption
 	client.PatchOption
 }
 
-// create makes the Secret. It is no apply, which would merge into a Secret that somebody made meanwhile.
+// create creates the Secret. Apply would merge into a Secret that someone else created meanwhile.
 func (r *reconciler) create(ctx context.Context, object *v1alpha1.APIKey, c contents, options ...option) error {
 	yes := true
 	made := &corev1.Secret{
@@ -175,8 +175,8 @@ func (r *reconciler) create(ctx context.Context, object *v1alpha1.APIKey, c cont
 	return nil
 }
 
-// takeOver makes what create wrote the operator's by apply, so that a later apply can also remove it, and gives
-// the resourceVersion to apply to. It changes no value.
+// takeOver converts the managed fields that create left to those of an apply, so that a later apply can also remove
+// fields. It returns the resourceVersion for that apply, and changes no value.
 func (r *reconciler) takeOver(ctx context.Context, live *corev1.Secret, options ...option) (string, error) {
 	created := func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == string(frame.FieldOwner) && e.Operation == metav1.ManagedFieldsOperationUpdate
@@ -195,7 +195,8 @@ func (r *reconciler) takeOver(ctx context.Context, live *corev1.Secret, options 
 	return upgraded.ResourceVersion, nil
 }
 
-// liveSecret reads the object's Secret from the API server; nil: there is none. No cache holds keys.
+// liveSecret reads the object's Secret from the API server, because no cache holds keys. It returns nil if there is
+// none.
 func (r *reconciler) liveSecret(ctx context.Context, object *v1alpha1.APIKey) (*corev1.Secret, error) {
 	var live corev1.Secret
 	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: object.Namespace, Name: secretNameOf(object)}, &live)

@@ -26,8 +26,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Keys is what the controller needs of the database of the keys; keyring.Admin has it, and tells the services
-// of each change.
+// Keys is the key database. keyring.Admin implements it, and notifies the services of each change.
 type Keys interface {
 	Owned(ctx context.Context, projectID string, o auth.Owner) (active []pgkeys.Owned, last int64, err error)
 	EachOwned(ctx context.Context, realm string, do func(pgkeys.Owned) error) error
@@ -42,36 +41,37 @@ type Keys interface {
 type Options struct {
 	frame.Common
 
-	// Keys is the database of the keys, by the role that mints and revokes. Required.
+	// Keys is the key database, with a role that can mint and revoke. Required.
 	Keys Keys
 
-	// Realm names the cluster among all that share the database; see [ClusterRealm]. Keys of other realms are
-	// never touched. Required.
+	// Realm identifies the cluster among those that share the database; see [ClusterRealm]. The controller never
+	// changes keys of other realms. Required.
 	Realm string
 
-	// Namespaces are those whose objects are looked after. None: all.
+	// Namespaces restricts the controller to objects in these namespaces. Empty: all.
 	Namespaces []string
 
 	// AllowUndeclared lets every namespace have keys of a project that no Project declares.
 	AllowUndeclared bool
 
-	// PublicURL is the address of the API that Secrets hold where an object says none. Empty: none.
+	// PublicURL is the API address in the Secrets of objects without spec.url. Empty: none.
 	PublicURL string
 
-	// RevokeWithin is how long a deletion waits for a database that is out of reach. Default: 2m.
+	// RevokeWithin is how long a deletion waits for an unreachable database. Default: 2m.
 	RevokeWithin time.Duration
 
-	// SweepEvery is how often all keys are gone through. Default: 5m.
+	// SweepEvery is the interval between sweeps of all keys. Default: 5m.
 	SweepEvery time.Duration
 
-	// UseEvery is how much later the last use of a key is to be for the status to tell it. Default: 6h.
+	// UseEvery is the smallest step of the last use in the status: a use is written if it is at least this much
+	// later than the previous one. Default: 6h.
 	UseEvery time.Duration
 
-	// Settle is how long a key that was minted is left to its minter, who gives up at half of it: longer than
-	// clocks of two operators are apart. Default: 10s.
+	// Settle is how long an undelivered key is left to the operator that minted it, which gives up after half of that
+	// time. It must exceed the clock difference of two operators. Default: 10s.
 	Settle time.Duration
 
-	// Client reads from the cache and writes; Reader reads from the API server. Default: the manager's.
+	// Client reads from the cache and writes. Reader reads from the API server. Default: those of the manager.
 	Client client.Client
 	Reader client.Reader
 }
@@ -103,8 +103,8 @@ func (o *Options) complete(mgr ctrl.Manager) error {
 	return errors.Join(errs...)
 }
 
-// ClusterRealm names the cluster by the UID of its namespace kube-system, which no other cluster has and which
-// outlives all that is in this one.
+// ClusterRealm returns the realm of the cluster: the UID of its namespace kube-system. It is unique and lasts as long
+// as the cluster.
 func ClusterRealm(ctx context.Context, reader client.Reader) (string, error) {
 	ns := metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -114,7 +114,7 @@ func ClusterRealm(ctx context.Context, reader client.Reader) (string, error) {
 	return "kubernetes/" + string(ns.UID), nil
 }
 
-// The indexes by which APIKeys are found: by the name of their Secret, and by their project.
+// Names of the indexes of APIKeys.
 const (
 	secretIndex  = "apikey.secretName"
 	projectIndex = "apikey.project"
@@ -127,8 +127,8 @@ const (
 // Projects are watched: they say which namespaces may have keys of a project.
 // +kubebuilder:rbac:groups=lectern.dev,resources=projects,verbs=get;list;watch
 //
-// The metadata of Secrets is watched, so that one that was deleted or edited is noticed; the one Secret of an
-// APIKey is read, created and patched.
+// The metadata of Secrets is watched, to notice deletions and edits. The controller reads, creates and patches the
+// Secret of each APIKey.
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 //
 // kube-system's UID tells this cluster from others that share the database of the keys.
@@ -161,7 +161,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	r := &reconciler{Options: o, events: mgr.GetEventRecorder(frame.Reporter), meters: figures, sweep: sweep.nudge}
-	// Not for the status and the finalizer, which are the controller's own.
+	// Ignore changes of the status and the finalizer, which the controller itself makes.
 	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	return o.Controller(mgr, "apikey", &v1alpha1.APIKey{}, builder.WithPredicates(changed)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
@@ -170,7 +170,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Complete(o.Traced("apikey", r))
 }
 
-// ofSecret finds the APIKeys that a Secret is for, or stands in the way of.
+// ofSecret finds the APIKeys that name a Secret, whether or not they own it.
 func (r *reconciler) ofSecret(ctx context.Context, secret client.Object) []reconcile.Request {
 	return r.find(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretIndex: secret.GetName()})
 }
@@ -183,7 +183,7 @@ func (r *reconciler) ofProject(ctx context.Context, project client.Object) []rec
 func (r *reconciler) find(ctx context.Context, by ...client.ListOption) []reconcile.Request {
 	var objects v1alpha1.APIKeyList
 	if err := r.Client.List(ctx, &objects, by...); err != nil {
-		r.Log.ErrorContext(ctx, "cannot tell which APIKeys a change is about", "error", err)
+		r.Log.ErrorContext(ctx, "cannot list the APIKeys that a change affects", "error", err)
 		return nil
 	}
 	var requests []reconcile.Request

@@ -16,8 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/grant"
 )
 
-// statusOf is what is told of an object in state s, with the verdict on it. It holds ids of keys and times,
-// never a key. useEvery is how much later a last use is to be for it to be told.
+// statusOf returns the status of an object in state s, with the verdict as its condition. It contains key ids and
+// times, never a key. The last use changes only if it is at least useEvery later.
 func statusOf(object *v1alpha1.APIKey, s state, verdict frame.Verdict, now time.Time, useEvery time.Duration) v1alpha1.APIKeyStatus {
 	before := object.Status
 	status := v1alpha1.APIKeyStatus{
@@ -52,7 +52,7 @@ func statusOf(object *v1alpha1.APIKey, s state, verdict frame.Verdict, now time.
 	return status
 }
 
-// seconds is t as the API keeps times, nil when it is zero.
+// seconds returns t in whole seconds, as the API stores times, or nil if t is zero.
 func seconds(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil
@@ -60,7 +60,7 @@ func seconds(t time.Time) *metav1.Time {
 	return &metav1.Time{Time: t.UTC().Truncate(time.Second)}
 }
 
-// settledVerdict judges an object for which nothing is left to do.
+// settledVerdict returns the verdict on an object that needs no further step.
 func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) frame.Verdict {
 	current := s.current()
 	over := s.want.terms.ExpiresAt
@@ -85,7 +85,7 @@ func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) frame.Verdi
 		Message: fmt.Sprintf("The Secret %s holds the key %s.", secretNameOf(object), current.ID)}
 }
 
-// report writes the status where it differs from what the object has, and tells of a verdict that changed.
+// report writes the status if it has changed. It logs a changed verdict and records an event.
 func (r *reconciler) report(ctx context.Context, object *v1alpha1.APIKey, status v1alpha1.APIKeyStatus, verdict frame.Verdict) error {
 	if equality.Semantic.DeepEqual(object.Status, status) {
 		return nil
@@ -114,8 +114,8 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.APIKey, status
 	return nil
 }
 
-// verdictOfFault judges an object of which not all could be read. One that had a key that works is not made
-// unready by what will pass, unless its spec waits to be heeded.
+// verdictOfFault returns the verdict on an object whose state could not be read. A ready object stays ready during a
+// passing failure, unless its spec has changed since.
 func verdictOfFault(object *v1alpha1.APIKey, f *fault) frame.Verdict {
 	i := slices.IndexFunc(object.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == v1alpha1.ConditionReady && c.Status == metav1.ConditionTrue && c.ObservedGeneration == object.Generation

@@ -20,14 +20,14 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 )
 
-// sweepRetry is when a sweep that failed is tried again.
+// sweepRetry is the longest delay before a failed sweep is retried.
 const sweepRetry = 15 * time.Second
 
-// sweeper goes through all keys of the realm, at start and every [Options.SweepEvery]. It revokes those whose
-// object is gone, and has objects looked at whose keys have changed without Kubernetes hearing of it: revoked
-// by people, used since the status was written, or not delivered by an operator that died.
+// sweeper reads all keys of the realm at start and every [Options.SweepEvery]. It revokes keys whose object no longer
+// exists. It triggers a reconcile of objects whose keys changed outside Kubernetes: keys that people revoked, keys used
+// since the last status, and keys that a crashed operator did not deliver.
 //
-// In a steady state it costs one statement and no request to the API server.
+// If nothing changed, a sweep costs one SQL statement and no request to the API server.
 type sweeper struct {
 	Options
 	meters *meters
@@ -40,7 +40,7 @@ var (
 	_ manager.LeaderElectionRunnable = (*sweeper)(nil)
 )
 
-// NeedLeaderElection says that one operator at a time sweeps.
+// NeedLeaderElection returns true: only the leader sweeps.
 func (s *sweeper) NeedLeaderElection() bool { return true }
 
 // nudge asks for a sweep soon.
@@ -56,7 +56,7 @@ func (s *sweeper) Start(ctx context.Context) error {
 	for {
 		next := s.SweepEvery
 		if err := s.once(ctx); err != nil && ctx.Err() == nil {
-			s.Log.WarnContext(ctx, "the sweep of keys failed and is tried again", slog.Any("error", err))
+			s.Log.WarnContext(ctx, "the sweep of keys failed; the operator retries", slog.Any("error", err))
 			next = min(next, sweepRetry)
 		}
 		timer := time.NewTimer(next)
@@ -75,13 +75,13 @@ func (s *sweeper) Start(ctx context.Context) error {
 type held struct {
 	ids       map[string]bool
 	used      time.Time
-	forgotten bool // a key is not delivered, and its minter has had its time
+	forgotten bool // a key is undelivered after Settle
 }
 
 // once sweeps once.
 func (s *sweeper) once(ctx context.Context) error {
 	now := s.Now()
-	// The keys before the objects: an object is there before its first key.
+	// Read the keys before the objects. An object exists before its first key, so no key seems orphaned by mistake.
 	owners := map[types.UID]*held{}
 	var keys []pgkeys.Owned
 	err := s.Keys.EachOwned(ctx, s.Realm, func(k pgkeys.Owned) error {
@@ -134,13 +134,13 @@ func (s *sweeper) once(ctx context.Context) error {
 	return s.revokeOrphans(ctx, orphans)
 }
 
-// watches reports whether the object is in a namespace that this operator looks after.
+// watches reports whether the owner is in a namespace that this operator watches.
 func (s *sweeper) watches(o auth.Owner) bool {
 	namespace, _, ok := strings.Cut(strings.TrimPrefix(o.Name, ownerPrefix), "/")
 	return len(s.Namespaces) == 0 || ok && slices.Contains(s.Namespaces, namespace)
 }
 
-// namespaces are those to look at; the empty one is all.
+// namespaces returns the namespaces to list. The empty name stands for all.
 func (s *sweeper) namespaces() []string {
 	if len(s.Namespaces) == 0 {
 		return []string{metav1.NamespaceAll}
@@ -148,7 +148,7 @@ func (s *sweeper) namespaces() []string {
 	return s.Namespaces
 }
 
-// objects are all that the cache has.
+// objects returns the APIKeys in the cache.
 func (s *sweeper) objects(ctx context.Context) ([]v1alpha1.APIKey, error) {
 	var all []v1alpha1.APIKey
 	for _, namespace := range s.namespaces() {
@@ -161,8 +161,8 @@ func (s *sweeper) objects(ctx context.Context) ([]v1alpha1.APIKey, error) {
 	return all, nil
 }
 
-// worthALook reports whether the database has something of the object that its status has not. o is nil where it
-// has no keys that work.
+// worthALook reports whether the status of an object is out of date with the database. o is nil if the object has no
+// active keys.
 func worthALook(object *v1alpha1.APIKey, o *held, useEvery time.Duration) bool {
 	status := object.Status
 	if o == nil {
@@ -174,8 +174,8 @@ func worthALook(object *v1alpha1.APIKey, o *held, useEvery time.Duration) bool {
 	return !o.used.IsZero() && (status.LastUsedAt == nil || !o.used.Before(status.LastUsedAt.Add(useEvery)))
 }
 
-// revokeOrphans revokes the keys whose object is not there by the word of the API server: a cache may not have
-// it yet.
+// revokeOrphans revokes the keys whose object does not exist. It asks the API server, because the cache may not have
+// a new object yet.
 func (s *sweeper) revokeOrphans(ctx context.Context, orphans []pgkeys.Owned) error {
 	there := map[string]bool{}
 	for _, namespace := range s.namespaces() {

@@ -58,8 +58,8 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
-// An operator that stands still before one of its effects, loses its lease, and goes on when the one that took
-// over is through, changes nothing any more.
+// An operator pauses before one of its effects and loses its lease. When it continues after its successor has finished,
+// it changes nothing.
 func TestStalled(t *testing.T) {
 	b := setup(t)
 	options := func() Options {

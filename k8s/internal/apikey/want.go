@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// defaultOverlap is that of the schema, for objects without a schedule.
+	// defaultOverlap is the overlap of objects without a schedule. It equals the default in the schema.
 	defaultOverlap = time.Hour
 
-	// longestRequest is how much of the annotation lectern.dev/rotate is kept as it is.
+	// longestRequest is the length in bytes up to which a value of lectern.dev/rotate is stored as it is.
 	longestRequest = 256
 
-	// ownerPrefix begins an owner's name; its namespace and a slash follow.
+	// ownerPrefix begins the name of an owner. The namespace, a slash and the object's name follow.
 	ownerPrefix = "APIKey "
 )
 
-// wantOf reads what an object asks for. The schema sees to what an error says, unless it is of another version:
-// then the project is given all the same.
+// wantOf returns the desired state of an object. The schema excludes the error, unless the installed schema is of
+// another version. The project is set even then.
 func wantOf(object *v1alpha1.APIKey) (want, error) {
 	spec := object.Spec
 	w := want{
@@ -54,7 +54,7 @@ func wantOf(object *v1alpha1.APIKey) (want, error) {
 	return w, nil
 }
 
-// requestOf is the value of lectern.dev/rotate, or a digest of one that is long.
+// requestOf returns the value of lectern.dev/rotate, or its digest if it is long.
 func requestOf(object *v1alpha1.APIKey) string {
 	value := object.Annotations[v1alpha1.AnnotationRotate]
 	if len(value) <= longestRequest {
@@ -64,12 +64,12 @@ func requestOf(object *v1alpha1.APIKey) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// ownerOf is whom an object's keys belong to in the database.
+// ownerOf returns the owner of an object's keys in the database.
 func ownerOf(realm string, object *v1alpha1.APIKey) auth.Owner {
 	return auth.Owner{Realm: realm, ID: string(object.UID), Name: ownerPrefix + object.Namespace + "/" + object.Name}
 }
 
-// secretNameOf is the name of an object's Secret.
+// secretNameOf returns the name of an object's Secret.
 func secretNameOf(object *v1alpha1.APIKey) string {
 	if object.Spec.Secret.Name != "" {
 		return object.Spec.Secret.Name
