@@ -1,10 +1,10 @@
-// Package proxysource is the credential proxy with its policy in a Kubernetes cluster: it follows the Credentials,
-// ProxyEndpoints and Projects there, and keeps in force what they say. It judges by the same code as the operator
-// and the folder of manifests, each object on its own, so that a faulty one keeps out itself and no other.
+// Package proxysource runs the credential proxy with a policy from a Kubernetes cluster. It watches Credentials,
+// ProxyEndpoints and Projects, and applies their changes. It validates each object by the same code as the operator and
+// the folder of manifests. A faulty object does not affect others.
 //
-// Of Secrets it holds those values that a Credential refers to, and of the others nothing: it follows their
-// metadata, and reads one at a time what is referred to. It writes nothing to the API server. While that is out of
-// reach the last policy stays in force.
+// It holds only the values of Secrets that a Credential refers to: it watches the metadata of Secrets, and reads those
+// Secrets one by one. It writes nothing to the API server. While the API server is unreachable, the last policy stays
+// in force.
 package proxysource
 
 import (
@@ -31,15 +31,15 @@ type Options struct {
 	// project's credentials' ids. The operator is told the same. A folder of manifests needs no Projects.
 	UndeclaredProjects string `env:"UNDECLARED_PROJECTS" envDefault:"refuse"`
 
-	// REST says how the API server is reached. Nil: by the service account of the pod, or by KUBECONFIG.
+	// REST is the configuration of the API server's client. Nil: the service account of the pod, or KUBECONFIG.
 	REST *rest.Config `env:"-"`
 
-	// OnLogger is called with the log before the API server is asked for anything: the program gives it to
-	// Kubernetes' libraries, which log through globals. Nil: they are left as they are.
+	// OnLogger is called with the logger before the first request to the API server. The program passes it to the
+	// Kubernetes libraries, which log through globals. Nil: those stay unchanged.
 	OnLogger func(*slog.Logger) `env:"-"`
 }
 
-// Validate reports the values that are not allowed.
+// Validate returns an error if a value is not allowed.
 func (o Options) Validate() error {
 	if !manifests.KnownUndeclared(o.UndeclaredProjects) {
 		return config.Invalid("UNDECLARED_PROJECTS", o.UndeclaredProjects, "refuse, allow")
@@ -56,13 +56,14 @@ func (o Options) Validate() error {
 
 // Config is the configuration of the proxy.
 type Config struct {
-	// Proxy is the proxy's own; with PROXY_MANIFESTS set, the folder holds the policy and no cluster is asked.
+	// Proxy is the configuration of the proxy itself. If PROXY_MANIFESTS is set, the policy comes from that folder, and
+	// no cluster is used.
 	Proxy app.Config
-	// Kube is about the cluster.
+	// Kube is the configuration for the cluster.
 	Kube Options
 }
 
-// Run serves until ctx ends, and then stops without losing a request.
+// Run serves until ctx ends, and then shuts down gracefully.
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.Proxy.Manifests == "" && cfg.Proxy.Source == nil {
 		kube := cfg.Kube.REST
@@ -82,5 +83,5 @@ func Run(ctx context.Context, cfg Config) error {
 	return app.Run(ctx, cfg.Proxy)
 }
 
-// Migrate brings the database of API keys to what this version needs, as [app.Migrate] does.
+// Migrate migrates the key database, as [app.Migrate] does.
 func Migrate(ctx context.Context, cfg Config) error { return app.Migrate(ctx, cfg.Proxy) }

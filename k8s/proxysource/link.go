@@ -16,49 +16,49 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// How often an API server that does not answer is asked again: from the first to the second, growing. The longest
-// is what a change may take to come through once the server is back.
+// The first and the longest pause between retries of requests to the API server. After an outage, a change arrives
+// within the longest pause.
 const (
 	retryAfter   = 100 * time.Millisecond
 	retryAtLeast = 2 * time.Second
 )
 
-// How the API server is asked whether it is there, beside what is followed: a server that hangs would be missed
-// for most of a minute otherwise.
+// Interval and timeout of the probe of the API server. The watches alone would notice a server that hangs only after
+// most of a minute.
 const (
 	probeEvery  = 5 * time.Second
-	probeAgain  = time.Second // after one that failed
+	probeAgain  = time.Second // after a failed probe
 	probeWithin = 3 * time.Second
 )
 
-// link is a way of hearing from the API server, with what was heard last.
+// link is the state of one kind of request to the API server: a watch of a resource, or the probe.
 type link struct {
-	what string // for people: "credentials", "credentials of team-a"
-	news func() // is called when what state returns has changed
+	what string // for error messages, such as "credentials of team-a"
+	news func() // is called when requests begin to fail, or succeed again
 
 	mu     sync.Mutex
 	filled bool
 	err    error
 }
 
-// state reports whether all was heard once, and returns why nothing is heard now.
+// state reports whether all objects were read once, and returns the error of the last request.
 func (l *link) state() (filled bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.filled, l.err
 }
 
-// fill notes that all was heard.
+// fill records that all objects were read.
 func (l *link) fill() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.filled = true
 }
 
-// heard notes how a request ended.
+// heard records the result of a request.
 func (l *link) heard(ctx context.Context, err error) {
 	if ctx.Err() != nil && err != nil {
-		return // it is over, and says nothing of the server
+		return // the caller cancelled the request, so the error is not the server's
 	}
 	l.mu.Lock()
 	turned := (err == nil) != (l.err == nil)
@@ -71,9 +71,9 @@ func (l *link) heard(ctx context.Context, err error) {
 	}
 }
 
-// follow keeps store equal to what the API server has, until ctx ends.
+// follow keeps store up to date with the API server until ctx ends.
 func (l *link) follow(ctx context.Context, list lister, begin watcher, store cache.ReflectorStore) {
-	// What goes wrong is told by state, and once: these libraries tell it again and again.
+	// state reports errors. The library would log each of them again and again.
 	silent := logr.Discard()
 	reflector := cache.NewReflectorWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -85,7 +85,7 @@ func (l *link) follow(ctx context.Context, list lister, begin watcher, store cac
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := begin(ctx, o)
-			// A server that knows no streamed lists says so, and is asked for the list next.
+			// A server without streamed lists returns Invalid, and the reflector then lists.
 			if !expired(err) && !(o.SendInitialEvents != nil && apierrors.IsInvalid(err)) {
 				l.heard(ctx, err)
 			}
@@ -98,11 +98,11 @@ func (l *link) follow(ctx context.Context, list lister, begin watcher, store cac
 	reflector.RunWithContext(klog.NewContext(ctx, silent))
 }
 
-// expired reports whether a server only says that too much has happened since, and is asked for all again.
+// expired reports whether the resource version is too old, so that the reflector lists again. It is no failure.
 func expired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// probe asks the API server every few seconds whether it is there. When it twice did not answer, nor refuse, it is
-// asked anew: it may have vanished without a word, and the next to connect to may be another.
+// probe checks every few seconds that the API server answers. After two timeouts in a row it calls anew, which ends all
+// connections: the server may have vanished without closing them.
 func (l *link) probe(ctx context.Context, ask func(context.Context) error, anew func()) {
 	silent := 0
 	for {
@@ -128,7 +128,7 @@ func (l *link) probe(ctx context.Context, ask func(context.Context) error, anew 
 	}
 }
 
-// sleep is false when ctx ended before.
+// sleep waits for d. It reports whether d passed before ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -20,14 +20,14 @@ type tally struct {
 	faulty                 map[string]int // by kind
 }
 
-// kinds are those that are counted.
+// kinds lists the kinds of the metrics.
 var kinds = [...]string{"Project", "Credential", "ProxyEndpoint"}
 
-// report says what was decided: each thing once, in the log, and how it stands in metrics. But for the metrics it
-// belongs to one goroutine.
+// report logs each decision once, and exports metrics of the current state. Only the metrics may be read by other
+// goroutines.
 type report struct {
 	log      *slog.Logger
-	told     map[manifest.ObjectKey]string // what was said to be wrong with objects
+	told     map[manifest.ObjectKey]string // the faults that were logged
 	warned   map[manifest.ObjectKey]string
 	since    atomic.Int64 // when the trouble began, in nanoseconds since 1970; 0: there is none
 	changes  metric.Int64Counter

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// gather is how long after a change others are waited for: what is applied together comes together.
+	// gather is the delay after a change, so that changes that are applied together make one policy.
 	gather = 10 * time.Millisecond
 	// patience is how long a change waits for Secrets that are being read.
 	patience = 200 * time.Millisecond
-	// After a policy was made, the next waits for idleFor times as long as that took, and for idleAtMost at most:
-	// a cluster where much changes takes a fifth of one processor.
+	// After a build, the next one waits for idleFor times its duration, but at most idleAtMost. So a cluster with
+	// many changes takes a fifth of one processor.
 	idleFor    = 4
 	idleAtMost = 300 * time.Millisecond
 )
@@ -51,8 +51,8 @@ type Source struct {
 	rested time.Time // when the next policy may be made
 }
 
-// New returns a Source that asks the API server of a configuration for the objects that options speak of. It asks for
-// nothing before Run.
+// New returns a Source that reads the namespaces in options from the API server in config. It sends no request before
+// Run.
 func New(config *rest.Config, options Options, o app.SourceOptions) (*Source, error) {
 	api, err := newAPI(config)
 	if err != nil {
@@ -88,7 +88,7 @@ func New(config *rest.Config, options Options, o app.SourceOptions) (*Source, er
 	return s, nil
 }
 
-// signal returns what wakes the one who reads c, however often it is called until then.
+// signal returns a function that puts a value into c, unless one is waiting there already.
 func signal(c chan struct{}) func() {
 	return func() {
 		select {
@@ -98,7 +98,7 @@ func signal(c chan struct{}) func() {
 	}
 }
 
-// Run follows changes until ctx ends. The policy that is in force then stays so.
+// Run follows changes until ctx ends. The last policy stays in force.
 func (s *Source) Run(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	var following sync.WaitGroup
@@ -135,7 +135,8 @@ func (s *Source) Run(ctx context.Context) {
 	}
 }
 
-// renew makes a policy of what the API server has, once the Secrets that it takes are there.
+// renew builds and applies a policy from the objects. It waits for their Secrets, but at most for patience once a policy
+// is in force.
 func (s *Source) renew(ctx context.Context) {
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -161,7 +162,7 @@ func (s *Source) renew(ctx context.Context) {
 	}
 }
 
-// links are all ways of hearing from the API server.
+// links returns the links of the probe and of all watches.
 func (s *Source) links() []*link {
 	list := []*link{s.alive}
 	for i := range s.glances {
@@ -170,7 +171,7 @@ func (s *Source) links() []*link {
 	return list
 }
 
-// filled reports whether all kinds were read once.
+// filled reports whether all objects of all kinds were read once.
 func (s *Source) filled() bool {
 	for _, l := range s.links() {
 		if filled, _ := l.state(); !filled {
@@ -180,7 +181,7 @@ func (s *Source) filled() bool {
 	return true
 }
 
-// trouble says why what is in force may not be what the cluster says; nil when nothing is known.
+// trouble returns the reason why the policy in force may be out of date, or nil if none is known.
 func (s *Source) trouble() error {
 	for _, l := range s.links() {
 		if _, err := l.state(); err != nil {
@@ -192,8 +193,8 @@ func (s *Source) trouble() error {
 
 var errLoading = errors.New("the first policy is being loaded")
 
-// Healthy returns nil when what is in force is what the cluster says, and otherwise why it is not. Objects that are
-// faulty are none of that.
+// Healthy returns nil if a policy is in force and up to date, and otherwise the reason. Faulty objects do not make it
+// unhealthy.
 func (s *Source) Healthy() error {
 	if err := s.trouble(); err != nil {
 		return err
@@ -201,7 +202,7 @@ func (s *Source) Healthy() error {
 	return s.Loaded()
 }
 
-// Loaded returns nil once a policy is in force, and before what it waits for.
+// Loaded returns nil after the first policy is in force, and until then the reason why it is not.
 func (s *Source) Loaded() error {
 	if s.loaded.Load() {
 		return nil

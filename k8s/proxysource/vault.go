@@ -17,20 +17,21 @@ import (
 )
 
 const (
-	// readers is how many Secrets are read at a time.
+	// readers is the number of Secrets that are read concurrently.
 	readers = 16
-	// readWithin is how long one may take.
+	// readWithin is the timeout of one read.
 	readWithin = 10 * time.Second
-	// readAtLeast is how often one that cannot be read is tried again at the least.
+	// readAtLeast is the longest pause between retries of a failed read.
 	readAtLeast = 5 * time.Second
 )
 
-// vault holds the values that Credentials refer to, and nothing else of Secrets. What it drops it overwrites.
+// vault holds those values of Secrets that Credentials refer to, and no others. It overwrites values before it drops
+// them.
 type vault struct {
 	ask    func(context.Context, types.NamespacedName) (*corev1.Secret, error)
-	change func() // is called when values are others
-	news   func() // is called when a Secret cannot be read, or can again
-	rest   func() // is called when what settled returns may be another
+	change func() // is called when values have changed
+	news   func() // is called when reads of a Secret begin to fail, or succeed again
+	rest   func() // is called when the result of settled may have changed
 
 	slots   chan struct{}
 	reading sync.WaitGroup
@@ -41,24 +42,25 @@ type vault struct {
 
 // kept is a Secret that Credentials refer to.
 type kept struct {
-	keys     []string          // that they refer to
-	data     map[string][]byte // of those keys; nil: there is no such Secret, or nobody knows
+	keys     []string          // the names that Credentials refer to
+	data     map[string][]byte // values of those keys; nil: the Secret does not exist or is not known
 	uid      types.UID         // of the Secret that was read last
 	revision string            // its resourceVersion
-	answered bool              // the API server said once what is so
-	err      error             // why it cannot be read
-	stale    bool              // it is to be read
-	gone     bool              // the API server told that it was deleted
-	reading  bool              // somebody reads it
-	dropped  bool              // nobody refers to it any more
-	wake     chan struct{}     // ends the pause of who reads it
+	answered bool              // the API server has answered at least once, if only with a refusal
+	err      error             // why the last read failed
+	stale    bool              // it must be read
+	gone     bool              // the watch reported its deletion
+	reading  bool              // pursue runs for it
+	dropped  bool              // no Credential refers to it any more
+	wake     chan struct{}     // ends the pause between retries
 }
 
 func newVault(ask func(context.Context, types.NamespacedName) (*corev1.Secret, error), change, news, rest func()) *vault {
 	return &vault{ask: ask, change: change, news: news, rest: rest, slots: make(chan struct{}, readers), secrets: map[types.NamespacedName]*kept{}}
 }
 
-// want says which keys of which Secrets are referred to. What is new is read, what is not wanted dropped.
+// want sets the keys of Secrets that Credentials refer to. It starts to read new ones, and drops values that are no
+// longer referred to.
 func (v *vault) want(ctx context.Context, wanted map[types.NamespacedName][]string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -88,7 +90,7 @@ func (v *vault) want(ctx context.Context, wanted map[types.NamespacedName][]stri
 	}
 }
 
-// told takes what the API server told of a Secret: its version, or "" when it was deleted.
+// told handles a watch event for a Secret. revision is its resourceVersion, or "" if it was deleted.
 func (v *vault) told(ctx context.Context, key types.NamespacedName, uid types.UID, revision string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -102,15 +104,15 @@ func (v *vault) told(ctx context.Context, key types.NamespacedName, uid types.UI
 		return
 	}
 	if k.uid != "" && k.uid != uid {
-		return // an earlier Secret of that name
+		return // an earlier Secret of the same name
 	}
 	k.wipe()
 	k.gone, k.answered = true, true
-	k.stale = k.reading // whoever reads it may be holding what it was before
+	k.stale = k.reading // a read in flight may return the deleted Secret
 	v.change()
 }
 
-// listed takes the versions of all Secrets of a namespace, "" for all namespaces.
+// listed handles a complete list of the Secrets of a namespace. An empty namespace stands for all.
 func (v *vault) listed(ctx context.Context, namespace string, all map[types.NamespacedName]version) {
 	for _, key := range v.keys() {
 		if namespace != "" && namespace != key.Namespace {
@@ -138,7 +140,7 @@ func (v *vault) keys() []types.NamespacedName {
 	return keys
 }
 
-// start has a Secret read, if it is to be and nobody does. The vault is locked.
+// start reads a stale Secret in the background, or wakes the goroutine that already does. The caller holds v.mu.
 func (v *vault) start(ctx context.Context, key types.NamespacedName, k *kept) {
 	switch {
 	case !k.stale || ctx.Err() != nil:
@@ -153,7 +155,7 @@ func (v *vault) start(ctx context.Context, key types.NamespacedName, k *kept) {
 	}
 }
 
-// pursue reads a Secret until it is known as it is.
+// pursue reads a Secret, and retries until the Secret is no longer stale.
 func (v *vault) pursue(ctx context.Context, key types.NamespacedName, k *kept) {
 	pause := retryAfter
 	for {
@@ -194,7 +196,7 @@ func (v *vault) read(ctx context.Context, key types.NamespacedName) (*corev1.Sec
 	return v.ask(ctx, key)
 }
 
-// take notes what came of reading a Secret. It is true when that failed and is to be tried again.
+// take stores the result of reading a Secret. It reports whether the read failed and must be retried after a pause.
 func (v *vault) take(ctx context.Context, k *kept, s *corev1.Secret, err error) (again bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -208,7 +210,7 @@ func (v *vault) take(ctx context.Context, k *kept, s *corev1.Secret, err error) 
 	changed := !k.answered
 	switch {
 	case err == nil && k.gone:
-		// It was deleted while it was read; stale is set, and it is read again.
+		// The Secret was deleted during the read. stale is set, so it is read again.
 	case err == nil:
 		changed = k.keep(s) || changed
 		k.answered, k.err = true, nil
@@ -231,13 +233,14 @@ func (v *vault) take(ctx context.Context, k *kept, s *corev1.Secret, err error) 
 	return k.err != nil
 }
 
-// refused reports whether the API server answered, so that asking again at once will hardly help.
+// refused reports whether the API server answered with an error other than 429 or 503. An immediate retry is unlikely to
+// help then.
 func refused(err error) bool {
 	var answer apierrors.APIStatus
 	return errors.As(err, &answer) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTooManyRequests(err)
 }
 
-// keep takes the values that are referred to. It is false when they are those that are known.
+// keep stores the values that Credentials refer to. It reports whether they have changed.
 func (k *kept) keep(s *corev1.Secret) (changed bool) {
 	changed = k.data == nil
 	if changed {
@@ -280,8 +283,8 @@ func wipe(data map[string][]byte) {
 	}
 }
 
-// settled reports whether nothing more is to be expected soon; answered, whether the API server said of every
-// Secret what is so, or that it will not say.
+// settled reports whether each Secret is up to date or fails. answered reports whether the
+// API server has answered at least once for every Secret, if only with a refusal.
 func (v *vault) settled() (settled, answered bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -293,7 +296,7 @@ func (v *vault) settled() (settled, answered bool) {
 	return settled, answered
 }
 
-// copies returns the Secrets with copies of the values that are referred to, and why some are not known.
+// copies returns the Secrets with copies of their values, and the errors of the Secrets whose values are unknown.
 func (v *vault) copies() (secrets []manifest.Secret, unknown map[types.NamespacedName]error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -315,7 +318,7 @@ func (v *vault) copies() (secrets []manifest.Secret, unknown map[types.Namespace
 	return secrets, unknown
 }
 
-// failing says which Secret cannot be read, and why; nil when all can.
+// failing returns an error that names one Secret that cannot be read, or nil if all can.
 func (v *vault) failing() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -336,7 +339,7 @@ func (v *vault) failing() error {
 	return fmt.Errorf("the Secret %s, of %d that cannot be read: %w", first, count, err)
 }
 
-// close waits for those who read, whose context has ended, and overwrites all values.
+// close waits for all reads, then overwrites all values. The context of the reads must be cancelled.
 func (v *vault) close() {
 	v.reading.Wait()
 	v.mu.Lock()

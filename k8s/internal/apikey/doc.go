@@ -22,7 +22,7 @@
 // Secret with a key that does not work, and clients would fail until an operator is back.
 //
 // So a crash can leave a working key that nobody has. The next run finds it undelivered and not in the Secret,
-// and revokes it before it mints another. Each object has at most one such key. After a crash:
+// and revokes it before it mints another. Each object has at most one such key. The table lists the state after each crash.
 //
 //	crash after                       state                                 the next run
 //	adding the finalizer              an object without keys                   mints

@@ -63,8 +63,7 @@ type Options struct {
 	// SweepEvery is the interval between sweeps of all keys. Default: 5m.
 	SweepEvery time.Duration
 
-	// UseEvery is the smallest step of the last use in the status: a use is written if it is at least this much
-	// later than the previous one. Default: 6h.
+	// UseEvery is the smallest step of the last use in the status. Default: 6h.
 	UseEvery time.Duration
 
 	// Settle is how long an undelivered key is left to the operator that minted it, which gives up after half of that

@@ -24,8 +24,8 @@ import (
 const sweepRetry = 15 * time.Second
 
 // sweeper reads all keys of the realm at start and every [Options.SweepEvery]. It revokes keys whose object no longer
-// exists. It triggers a reconcile of objects whose keys changed outside Kubernetes: keys that people revoked, keys used
-// since the last status, and keys that a crashed operator did not deliver.
+// exists. It triggers a reconcile of objects whose keys people revoked, clients used since the last status, or a
+// crashed operator did not deliver.
 //
 // If nothing changed, a sweep costs one SQL statement and no request to the API server.
 type sweeper struct {
