@@ -94,7 +94,7 @@ func (s *Source) apply(ctx context.Context, all seen) {
 	s.report.replaced(ctx, t, took)
 }
 
-// excuse corrects the faults of Credentials whose Secret could not be read.
+// excuse corrects the faults of Credentials whose Secret is not read yet or cannot be read.
 func excuse(faults []*manifest.Fault, credentials []manifest.Credential, unknown map[types.NamespacedName]error) {
 	if len(unknown) == 0 {
 		return

@@ -22,17 +22,15 @@
 // Secret with a key that does not work, and clients would fail until an operator is back.
 //
 // So a crash can leave a working key that nobody has. The next run finds it undelivered and not in the Secret,
-// and revokes it before it mints another. Each object has at most one such key. The table lists the state after each crash.
+// and revokes it before it mints another. Each object has at most one such key. A crash can come after each step:
 //
-//	crash after                       state                                 the next run
-//	adding the finalizer              an object without keys                   mints
-//	minting the key                   one key that nobody has                  revokes it, mints again
-//	writing the Secret                a key in the Secret, not yet delivered   records the delivery
-//	recording the delivery            the previous key without an expiry       sets its expiry
-//	setting the previous key's expiry the old status                           writes the status
-//	writing the status                nothing left to do                       does nothing
-//	revoking one key of a deletion    fewer keys                               revokes the rest
-//	revoking all of them              an object held by its finalizer          removes the finalizer
+//   - After the finalizer is added, the object has no keys: the next run mints.
+//   - After a key is minted, nobody has it: the next run revokes it and mints again.
+//   - After the Secret is written, the delivery is not recorded: the next run records it and mints nothing.
+//   - After the delivery is recorded, the previous key has no expiry: the next run sets it.
+//   - After the expiry of the previous key is set, the status is old: the next run writes it.
+//   - After some keys of a deleted object are revoked, the next run revokes the rest.
+//   - After all of them are revoked, the next run removes the finalizer.
 //
 // A failed call may have succeeded and lost its answer. That is the same as a crash after the call, and is handled
 // the same way: the next run reads everything again. So a failed step undoes nothing. In particular, a run does

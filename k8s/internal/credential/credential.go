@@ -1,6 +1,5 @@
-// Package credential is the controller of Credentials: it says of each whether the credential proxy can use
-// it, by the proxy's own judgement, and what is wrong otherwise. It changes nothing but their status, and
-// keeps no value of a Secret.
+// Package credential is the controller of Credentials. It validates each with the credential proxy's own code. It writes
+// only their status, and keeps no value of a Secret.
 package credential
 
 import (
@@ -39,19 +38,19 @@ type Options struct {
 	AllowUndeclared bool
 }
 
-// The indexes by which Credentials are found.
+// Names of the indexes of Credentials.
 const (
 	byClaim   = "credential.claim" // see [Claim]
 	byProject = "credential.project"
 	bySecret  = "credential.secret"
 )
 
-// Claim is what no two Credentials of a namespace may have in common, as a text: project, environment and id.
+// Claim returns the identity of a Credential within its namespace, as one string: project, environment and id.
 func Claim(project, environment, id string) string {
 	return project + "\x00" + environment + "\x00" + id
 }
 
-// Claimants returns the Credentials that claim an id, the older ones first. It takes [Setup] to have run.
+// Claimants returns the Credentials that claim an id, the oldest first. [Setup] must have run before.
 func Claimants(ctx context.Context, r client.Reader, project, environment, id string) ([]v1alpha1.Credential, error) {
 	var list v1alpha1.CredentialList
 	if err := r.List(ctx, &list, client.MatchingFields{byClaim: Claim(project, environment, id)}); err != nil {
@@ -117,7 +116,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.report(ctx, &object, decide(&object, seen))
 }
 
-// read gathers what the judgement depends on: whose the project is, who claims the same id, and the Secret.
+// read reads the objects that the verdict depends on: the Project, older Credentials with the same claim, and the Secret.
 func (r *reconciler) read(ctx context.Context, object *v1alpha1.Credential) (seen manifest.Objects, err error) {
 	seen.RequireProject = !r.AllowUndeclared
 	declaring, err := grant.Declaring(ctx, r.client, object.Spec.Project)
@@ -148,7 +147,7 @@ func (r *reconciler) read(ctx context.Context, object *v1alpha1.Credential) (see
 	return seen, nil
 }
 
-// decide says what a Credential comes to among the objects that it depends on.
+// decide returns the verdict on a Credential from the objects that it depends on.
 func decide(object *v1alpha1.Credential, seen manifest.Objects) frame.Verdict {
 	snapshot, faults, warnings := manifest.BuildEach(seen)
 	defer snapshot.Discard()
@@ -163,7 +162,7 @@ func decide(object *v1alpha1.Credential, seen manifest.Objects) frame.Verdict {
 	return judge.Verdict(judge.Of(faults, self), judge.Of(warnings, self), well)
 }
 
-// report applies the status where it is another one, and tells of it.
+// report applies the status if it has changed, and logs the verdict.
 func (r *reconciler) report(ctx context.Context, object *v1alpha1.Credential, verdict frame.Verdict) error {
 	before := object.Status.Conditions
 	condition := verdict.Condition(before, object.Generation, r.Now())

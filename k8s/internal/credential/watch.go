@@ -9,7 +9,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 )
 
-// rivals finds the others that claim the id of a Credential.
+// rivals finds the other Credentials with the same claim.
 func (r *reconciler) rivals(ctx context.Context, object client.Object) []reconcile.Request {
 	c := object.(*v1alpha1.Credential)
 	all := r.find(ctx, client.MatchingFields{byClaim: Claim(c.Spec.Project, c.Spec.Environment, c.Spec.ID)})
@@ -35,7 +35,7 @@ func (r *reconciler) ofSecret(ctx context.Context, object client.Object) []recon
 func (r *reconciler) find(ctx context.Context, o ...client.ListOption) []reconcile.Request {
 	var list v1alpha1.CredentialList
 	if err := r.client.List(ctx, &list, append(o, client.UnsafeDisableDeepCopy)...); err != nil {
-		r.Log.ErrorContext(ctx, "cannot tell which Credentials a change is about", "error", err)
+		r.Log.ErrorContext(ctx, "cannot list the Credentials that a change affects", "error", err)
 		return nil
 	}
 	var requests []reconcile.Request

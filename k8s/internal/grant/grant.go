@@ -1,5 +1,4 @@
-// Package grant owns the question whose a project is: which Project declares it, and which namespaces may
-// have objects of it.
+// Package grant decides which Project declares a project, and which namespaces may have objects of the project.
 package grant
 
 import (
@@ -16,11 +15,10 @@ import (
 	"github.com/lectern-dev/lectern/proxy/manifest"
 )
 
-// byProject is the index of Projects by the id that they declare. The API server knows it as a field, too.
+// byProject is the index of Projects by project id. The API server supports it as a field selector, too.
 const byProject = "spec.projectId"
 
-// Index makes mgr's Projects be found by their id. It is called once for a manager, before what uses
-// [Projects].
+// Index indexes mgr's Projects by project id. Call it once for each manager, before [Projects].
 func Index(ctx context.Context, mgr ctrl.Manager) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Project{}, byProject, func(o client.Object) []string {
 		return []string{o.(*v1alpha1.Project).Spec.ProjectID}
@@ -31,7 +29,7 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// Changed passes events of Projects that may change whose a project is, or who may have objects of it.
+// Changed passes events of Projects that may change which one declares a project, or which namespaces it allows.
 func Changed() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool { return standing(e.ObjectOld) != standing(e.ObjectNew) },
@@ -43,8 +41,8 @@ func standing(o client.Object) manifests.Standing {
 	return manifests.StandingOf(p.Status.Conditions, p.Generation)
 }
 
-// Projects returns the Projects that name a project, also those in conflict. r lists those of the given
-// namespaces; without any, all that it can see at once.
+// Projects returns the Projects that name a project, including those in conflict. It lists the given namespaces, or all
+// namespaces if there are none.
 func Projects(ctx context.Context, r client.Reader, projectID string, namespaces ...string) ([]v1alpha1.Project, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
@@ -60,7 +58,7 @@ func Projects(ctx context.Context, r client.Reader, projectID string, namespaces
 	return all, nil
 }
 
-// Declaring returns the Project that declares a project, nil when none does. Its arguments are those of [Projects].
+// Declaring returns the Project that declares a project, or nil if none does. Its arguments are those of [Projects].
 func Declaring(ctx context.Context, r client.Reader, projectID string, namespaces ...string) (*v1alpha1.Project, error) {
 	projects, err := Projects(ctx, r, projectID, namespaces...)
 	if err != nil {
@@ -69,17 +67,17 @@ func Declaring(ctx context.Context, r client.Reader, projectID string, namespace
 	return manifests.Declaring(projects), nil
 }
 
-// Decision says whether a namespace may have objects of a project.
+// Decision states whether a namespace may have objects of a project.
 type Decision int
 
 // The decisions.
 const (
 	Allowed    Decision = iota
 	Undeclared          // no Project declares the project
-	Foreign             // the project is another namespace's, which does not allow this one
+	Foreign             // the project belongs to another namespace, which does not allow this one
 )
 
-// Decide says whether a namespace may have objects of the project that declaring declares; nil is none.
+// Decide reports whether a namespace may have objects of a project. declaring is the Project that declares it, or nil.
 func Decide(namespace string, declaring *v1alpha1.Project) Decision {
 	switch {
 	case declaring == nil:
@@ -90,7 +88,7 @@ func Decide(namespace string, declaring *v1alpha1.Project) Decision {
 	return Foreign
 }
 
-// Refused says, for a condition, why a namespace may not have objects of a project.
+// Refused returns the reason and the message of the condition, if the decision is not Allowed.
 func (d Decision) Refused(namespace, projectID string) (reason, message string) {
 	switch d {
 	case Undeclared:

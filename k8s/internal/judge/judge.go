@@ -1,5 +1,5 @@
-// Package judge turns what the credential proxy finds wrong with an object into the object's condition: the
-// words are the proxy's own, the reasons those of the API.
+// Package judge turns the faults that the credential proxy finds in an object into the object's condition. The messages
+// are the proxy's, the reasons are those of the API.
 package judge
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/manifest"
 )
 
-// byWeight lists the causes, the one first that has to be mended before the others matter.
+// byWeight lists the causes in the order in which a user has to correct them.
 var byWeight = [...]struct {
 	cause  manifest.Cause
 	reason string
@@ -27,13 +27,13 @@ var byWeight = [...]struct {
 	{manifest.CredentialFaulty, v1alpha1.ReasonCredentialNotReady},
 }
 
-// Of picks out of what is wrong with several objects what is wrong with one.
+// Of returns the faults of one object.
 func Of(faults []*manifest.Fault, object manifest.ObjectKey) []*manifest.Fault {
 	return slices.DeleteFunc(slices.Clone(faults), func(f *manifest.Fault) bool { return f.Of != object })
 }
 
-// Verdict says what the faults of one object come to. well is what a condition says of one that has none;
-// warnings are added to it.
+// Verdict returns the verdict for the faults of one object. Without faults, its message is well, followed by the
+// warnings.
 func Verdict(faults, warnings []*manifest.Fault, well string) frame.Verdict {
 	if len(faults) == 0 {
 		for _, w := range warnings {

@@ -1,6 +1,6 @@
-// Package project is the controller of Projects: it decides which of several declares a project, keeps the region
-// service in step with that one, and shows what the API answers. It owns no copy of a project: what the service has is read before it is judged, so that
-// what others wrote there is put right, and nothing is written that is so already.
+// Package project is the controller of Projects. It decides which Project declares a project, writes that one to the
+// region service, and reports the result in the status. It keeps no copy of a project. It reads the service's record
+// before it writes, so it corrects changes by others and writes nothing that is already correct.
 package project
 
 import (
@@ -27,13 +27,13 @@ import (
 	regionclient "github.com/lectern-dev/lectern/services/region/client"
 )
 
-// Region is what the controller needs of the region service; regionclient.Projects has it.
+// Region is the region service's store of projects. regionclient.Projects implements it.
 type Region interface {
 	// Get returns a project as it is stored, or regionclient.ErrNotFound.
 	Get(ctx context.Context, id string) (regionclient.StoredProject, error)
-	// Put stores a project. A *regionclient.Rejected says what is not taken.
+	// Put stores a project. It returns a *regionclient.Rejected if the service does not accept the project.
 	Put(ctx context.Context, p regionclient.Project) error
-	// Delete has a project forgotten. It is no error when it is not known.
+	// Delete deletes a project. A project that does not exist is no error.
 	Delete(ctx context.Context, id string) error
 }
 
@@ -41,14 +41,14 @@ type Region interface {
 type Options struct {
 	frame.Common
 
-	// Region is the region service. Nil: there is none, and a Project says only whose a project is.
+	// Region is the region service. Nil: there is none, and a Project only declares a project and its namespaces.
 	Region Region
 
-	// ForgetWithin is how long the deletion of a Project with deletionPolicy Delete waits for a region service
-	// that does not do it.
+	// ForgetWithin is how long the deletion of a Project with deletionPolicy Delete waits for the region service to
+	// delete the project.
 	ForgetWithin time.Duration
 
-	// CheckEvery is how often the region service is asked whether all is still so. Zero: 1h.
+	// CheckEvery is the longest interval between checks of the region service. Zero: 1h.
 	CheckEvery time.Duration
 }
 
@@ -61,7 +61,7 @@ type Options struct {
 
 // Setup adds the controller to mgr, whose Projects are indexed by [grant.Index]. It measures:
 //
-//	lectern.project.forgets.abandoned     objects let go whose project the region service still knows
+//	lectern.project.forgets.abandoned     objects deleted whose project the region service still has
 func Setup(mgr ctrl.Manager, o Options) error {
 	if o.CheckEvery <= 0 {
 		o.CheckEvery = time.Hour
@@ -71,9 +71,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	abandoned.Add(context.Background(), 0) // seen as 0 from the start, so that the first is a change
+	abandoned.Add(context.Background(), 0) // export 0 from the start, so that alerts see the first increase
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorder(frame.Reporter), abandoned: abandoned}
-	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // and not what the operator itself wrote
+	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // ignores the operator's own writes
 	return o.Controller(mgr, "project", &v1alpha1.Project{}, written).
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.rivals), builder.WithPredicates(grant.Changed())).
 		Complete(o.Traced("project", r))
@@ -86,7 +86,7 @@ type reconciler struct {
 	abandoned metric.Int64Counter
 }
 
-// Reconcile brings the region service in step with one Project, and reports what it answers.
+// Reconcile writes one Project to the region service, and reports the result.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var object v1alpha1.Project
 	if err := r.client.Get(ctx, request.NamespacedName, &object); err != nil {
@@ -114,7 +114,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		verdict := verdictOfFault(fault)
 		err := r.report(ctx, &object, statusOf(&object, nil), verdict)
 		if verdict.Reason == v1alpha1.ReasonRegionRefused {
-			return reconcile.Result{RequeueAfter: r.CheckEvery}, err // the same would be refused again
+			return reconcile.Result{RequeueAfter: r.CheckEvery}, err // the service would refuse it again
 		}
 		return reconcile.Result{}, stderrors.Join(err, fault)
 	}
@@ -123,7 +123,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: untilNextLook(stored.Zone, r.Now(), r.CheckEvery)}, err
 }
 
-// sync has the region service know the project as the object says, and returns what it knows.
+// sync stores the project in the region service if it differs there, and returns the stored project.
 func (r *reconciler) sync(ctx context.Context, object *v1alpha1.Project) (regionclient.StoredProject, error) {
 	want := regionclient.Project{ID: object.Spec.ProjectID, Title: object.Spec.Title, Region: object.Spec.Region}
 	stored, err := r.Region.Get(ctx, want.ID)
@@ -140,7 +140,7 @@ func (r *reconciler) sync(ctx context.Context, object *v1alpha1.Project) (region
 	return r.Region.Get(ctx, want.ID)
 }
 
-// hold puts the finalizer on the object, or takes it off.
+// hold adds the finalizer to the object if held is set, and otherwise removes it.
 func (r *reconciler) hold(ctx context.Context, object *v1alpha1.Project, held bool) error {
 	if controllerutil.ContainsFinalizer(object, v1alpha1.FinalizerProject) == held {
 		return nil
@@ -155,8 +155,8 @@ func (r *reconciler) hold(ctx context.Context, object *v1alpha1.Project, held bo
 	return nil
 }
 
-// end has the region service forget the project of an object that is being deleted, where that is wanted, and
-// lets the object go: also when the service did not do it in time.
+// end finishes the deletion of an object. If its deletionPolicy is Delete, end deletes the project in the region
+// service. It removes the finalizer afterwards, or when the service did not delete the project in time.
 func (r *reconciler) end(ctx context.Context, object *v1alpha1.Project, counts bool) error {
 	if !controllerutil.ContainsFinalizer(object, v1alpha1.FinalizerProject) {
 		return nil
@@ -177,11 +177,11 @@ func (r *reconciler) end(ctx context.Context, object *v1alpha1.Project, counts b
 	return r.hold(ctx, object, false)
 }
 
-// rivals finds the other Projects that name the project of one.
+// rivals finds the other Projects that name the same project.
 func (r *reconciler) rivals(ctx context.Context, object client.Object) []reconcile.Request {
 	projects, err := grant.Projects(ctx, r.client, object.(*v1alpha1.Project).Spec.ProjectID)
 	if err != nil {
-		r.Log.ErrorContext(ctx, "cannot tell which Projects a change is about", "error", err)
+		r.Log.ErrorContext(ctx, "cannot list the Projects that a change affects", "error", err)
 		return nil
 	}
 	var requests []reconcile.Request

@@ -17,8 +17,8 @@ import (
 	regionclient "github.com/lectern-dev/lectern/services/region/client"
 )
 
-// statusOf is the status of an object without its condition: of what the region service knows, or, when that
-// is not known now, as it was.
+// statusOf returns the status of an object without its conditions. stored is the region service's record. If it is nil,
+// the fields from it stay unchanged.
 func statusOf(object *v1alpha1.Project, stored *regionclient.StoredProject) v1alpha1.ProjectStatus {
 	status := *object.Status.DeepCopy()
 	status.ObservedGeneration, status.Conditions = object.Generation, nil
@@ -29,7 +29,7 @@ func statusOf(object *v1alpha1.Project, stored *regionclient.StoredProject) v1al
 	return status
 }
 
-// utcOffset writes minutes east of UTC as "+05:45".
+// utcOffset formats minutes east of UTC, such as "+05:45".
 func utcOffset(minutes int) string {
 	sign := '+'
 	if minutes < 0 {
@@ -38,8 +38,8 @@ func utcOffset(minutes int) string {
 	return fmt.Sprintf("%c%02d:%02d", sign, minutes/60, minutes%60)
 }
 
-// untilNextLook is how long an offset is good: until the zone's next change, and not for longer than longest.
-// A zone that this process does not know is looked at after longest.
+// untilNextLook returns the time until the next check of an offset: at the zone's next change, but at most longest. For
+// a zone that this process does not know, it is longest.
 func untilNextLook(zone string, now time.Time, longest time.Duration) time.Duration {
 	location, err := time.LoadLocation(zone)
 	if err != nil {
@@ -53,8 +53,8 @@ func untilNextLook(zone string, now time.Time, longest time.Duration) time.Durat
 	return max(min(change.Add(time.Second).Sub(now), longest), time.Second)
 }
 
-// conflictVerdict says that another Project declares the same project, or did when this one came: declaring is nil
-// when that one is gone. It is named only within its namespace.
+// conflictVerdict reports that another Project declares the same project, or did when this one was created: declaring is
+// nil if that one no longer exists. The message names it only within its namespace.
 func conflictVerdict(object, declaring *v1alpha1.Project) frame.Verdict {
 	first := "which a Project of another namespace declares"
 	switch {
@@ -68,12 +68,12 @@ func conflictVerdict(object, declaring *v1alpha1.Project) frame.Verdict {
 		object.Spec.ProjectID, first)}
 }
 
-// declaredVerdict says that a Project declares its project, where no region service is to be told of it.
+// declaredVerdict is the verdict on a Project that declares its project, without a region service.
 func declaredVerdict() frame.Verdict {
 	return frame.Verdict{Ready: true, Reason: v1alpha1.ReasonDeclared, Message: "It declares the project. There is no region service to be told of it (REGION_INTERNAL_URL)."}
 }
 
-// acceptedCondition is the condition Accepted that goes with the verdict on an object.
+// acceptedCondition returns the condition Accepted for the verdict on an object.
 func (r *reconciler) acceptedCondition(object *v1alpha1.Project, verdict frame.Verdict) metav1.Condition {
 	accepted := frame.Verdict{Ready: true, Reason: v1alpha1.ReasonDeclared, Message: "It declares the project."}
 	if verdict.Reason == v1alpha1.ReasonConflict {
@@ -82,7 +82,7 @@ func (r *reconciler) acceptedCondition(object *v1alpha1.Project, verdict frame.V
 	return accepted.ConditionOf(v1alpha1.ConditionAccepted, object.Status.Conditions, object.Generation, r.Now())
 }
 
-// verdictOfFault says why the region service does not know the project as it stands, without naming hosts.
+// verdictOfFault returns the verdict on a Project that the region service did not store. Its message names no hosts.
 func verdictOfFault(fault error) frame.Verdict {
 	if rejected, ok := stderrors.AsType[*regionclient.Rejected](fault); ok {
 		return frame.Verdict{Reason: v1alpha1.ReasonRegionRefused, Message: "The region service does not take the project: " + rejected.Message}
@@ -97,7 +97,7 @@ func verdictOfFault(fault error) frame.Verdict {
 	return frame.Verdict{Reason: v1alpha1.ReasonRegionUnavailable, Message: message}
 }
 
-// report applies the status, with the verdict as its conditions, where it is another one, and tells of it.
+// report applies the status with the verdict as its conditions, if it has changed. It then logs the verdict.
 func (r *reconciler) report(ctx context.Context, object *v1alpha1.Project, status v1alpha1.ProjectStatus, verdict frame.Verdict) error {
 	before := object.Status.Conditions
 	condition := verdict.Condition(before, object.Generation, r.Now())
@@ -121,7 +121,7 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.Project, statu
 	return nil
 }
 
-// tellAbandoned says that an object was let go whose project the region service still knows.
+// tellAbandoned logs, and records as an event, that the region service still has the project of a deleted object.
 func (r *reconciler) tellAbandoned(ctx context.Context, object *v1alpha1.Project, fault error) {
 	const message = "The region service could not be told to forget the project in time: it still knows its title and region."
 	r.events.Eventf(object, nil, corev1.EventTypeWarning, "ForgetAbandoned", "Delete", message)

@@ -1,6 +1,5 @@
-// Package proxyendpoint is the controller of ProxyEndpoints: it says of each whether it is in force as it
-// stands, by the credential proxy's own judgement, and what is wrong otherwise, also when a Credential or a
-// Project that it refers to changes. It changes nothing but their status.
+// Package proxyendpoint is the controller of ProxyEndpoints. It validates each with the credential proxy's own code, and
+// again when a Credential or a Project that it refers to changes. It writes only their status.
 package proxyendpoint
 
 import (
@@ -38,7 +37,7 @@ type Options struct {
 	AllowUndeclared bool
 }
 
-// The indexes by which ProxyEndpoints are found.
+// Names of the indexes of ProxyEndpoints.
 const (
 	byUse     = "proxyendpoint.use" // by [credential.Claim]
 	byProject = "proxyendpoint.project"
@@ -112,16 +111,16 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.report(ctx, &object, decide(&object, declaring, claimants, !r.AllowUndeclared))
 }
 
-// decide says what a ProxyEndpoint comes to, of the Project that declares its project, nil when none does, and the
-// Credentials that claim the ids which it lists, the older ones first.
+// decide returns the verdict on a ProxyEndpoint. declaring is the Project that declares its project, or nil. claimants
+// are the Credentials that claim the ids in its list, for each id the oldest first.
 //
-// What is in the Secrets is the Credentials' affair, and their condition says it: here each has some value.
+// The Credentials' own conditions report faults of their Secrets. decide therefore assumes valid values.
 func decide(object *v1alpha1.ProxyEndpoint, declaring *v1alpha1.Project, claimants []v1alpha1.Credential, requireProject bool) frame.Verdict {
 	seen := manifest.Objects{RequireProject: requireProject}
 	if declaring != nil {
 		seen.Projects = append(seen.Projects, manifests.Project(declaring))
 	}
-	held := map[manifest.ObjectKey]int{} // Secrets to their place
+	held := map[manifest.ObjectKey]int{} // index in seen.Secrets
 	for i := range claimants {
 		c := manifests.Credential(&claimants[i])
 		seen.Credentials = append(seen.Credentials, c)
@@ -146,13 +145,13 @@ func decide(object *v1alpha1.ProxyEndpoint, declaring *v1alpha1.Project, claiman
 	return judge.Verdict(own, judge.Of(warnings, self), "It is in force.")
 }
 
-// notReady says which of the Credentials that the endpoint may use are not in force by their own condition.
+// notReady returns a fault for each of the endpoint's Credentials that is not ready, or whose condition is out of date.
 func notReady(self manifest.ObjectKey, object *v1alpha1.ProxyEndpoint, claimants []v1alpha1.Credential, faults []*manifest.Fault) []*manifest.Fault {
 	var found []*manifest.Fault
 	for i, id := range object.Spec.Credentials {
 		c := used(object.Namespace, id, claimants, faults)
 		if c == nil {
-			continue // which was said
+			continue // another fault reports it
 		}
 		ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
 		var why string
@@ -172,8 +171,8 @@ func notReady(self manifest.ObjectKey, object *v1alpha1.ProxyEndpoint, claimants
 	return found
 }
 
-// used returns the Credential that an id means to a namespace's endpoints, as the proxy resolves it: the namespace's
-// own, or else the oldest one that is granted. It returns nil when there is none, or one with a fault of its own.
+// used resolves an id to a Credential for the endpoints of a namespace, as the proxy does: first the namespace's own,
+// then the oldest one that is granted. It returns nil if there is none, or if the namespace's own is faulty.
 func used(namespace, id string, claimants []v1alpha1.Credential, faults []*manifest.Fault) *v1alpha1.Credential {
 	var granted *v1alpha1.Credential
 	hasOwn := false
@@ -194,12 +193,12 @@ func used(namespace, id string, claimants []v1alpha1.Credential, faults []*manif
 		}
 	}
 	if hasOwn {
-		return nil // what is wrong with it was said
+		return nil // another fault reports it
 	}
 	return granted
 }
 
-// report applies the status where it is another one, and tells of it.
+// report applies the status if it has changed, and logs the verdict.
 func (r *reconciler) report(ctx context.Context, object *v1alpha1.ProxyEndpoint, verdict frame.Verdict) error {
 	before := object.Status.Conditions
 	condition := verdict.Condition(before, object.Generation, r.Now())
@@ -230,7 +229,7 @@ func (r *reconciler) ofProject(ctx context.Context, object client.Object) []reco
 func (r *reconciler) find(ctx context.Context, by client.MatchingFields) []reconcile.Request {
 	var list v1alpha1.ProxyEndpointList
 	if err := r.client.List(ctx, &list, by, client.UnsafeDisableDeepCopy); err != nil {
-		r.Log.ErrorContext(ctx, "cannot tell which ProxyEndpoints a change is about", "error", err)
+		r.Log.ErrorContext(ctx, "cannot list the ProxyEndpoints that a change affects", "error", err)
 		return nil
 	}
 	var requests []reconcile.Request
