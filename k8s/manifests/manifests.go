@@ -1,5 +1,5 @@
-// Package manifests turns objects of the API into those that the credential proxy judges, so that the
-// operator and the proxy say the same of them by the same code. It judges nothing itself.
+// Package manifests converts objects of the API to the credential proxy's types, so that the operator and the proxy
+// validate them by the same code. The package itself validates nothing.
 package manifests
 
 import (
@@ -23,7 +23,7 @@ func Older(a, b metav1.Object) int {
 	)
 }
 
-// What becomes of objects whose project no Project declares: the values of UNDECLARED_PROJECTS.
+// The values of UNDECLARED_PROJECTS, which decides about objects whose project no Project declares.
 const (
 	RefuseUndeclared = "refuse"
 	AllowUndeclared  = "allow"

@@ -5,8 +5,7 @@ import (
 	"log/slog"
 )
 
-// calm lowers to debug what controller-runtime calls an error each time that an operator stops as it should:
-// the Lease, which it gave up, is lost.
+// calm lowers one log line to debug: controller-runtime logs the lost Lease as an error at each graceful shutdown.
 type calm struct{ slog.Handler }
 
 // Handle logs a line.

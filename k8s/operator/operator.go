@@ -34,8 +34,8 @@ const stopTimeout = 10 * time.Second
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lectern,resources=leases,verbs=get;create;update
 // +kubebuilder:rbac:groups="",namespace=lectern,resources=events,verbs=create;patch
 
-// Run runs the controllers until ctx ends. An operator that lost its Lease stops with an error, so that
-// nothing of it acts beside the one that took it.
+// Run runs the controllers until ctx ends. An operator that lost its Lease stops with an error, so that it does not act
+// at the same time as its successor.
 func Run(ctx context.Context, cfg Config) (err error) {
 	if err := errors.Join(cfg.Validate(), cfg.Auth.Validate()); err != nil {
 		return err

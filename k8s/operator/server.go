@@ -74,7 +74,8 @@ func (s *server) Start(ctx context.Context) error {
 	return <-stopped
 }
 
-// readyz says whether memory is filled: an operator that stands by is ready then too. Who acts is shown.
+// readyz reports whether the cache is filled. A standby operator is ready then too. The answer shows which one is the
+// leader.
 func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
 	elected := false
 	select {

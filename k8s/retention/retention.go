@@ -1,5 +1,5 @@
-// Package retention is the retention job: it has the entries service remove the entries of each declared project that
-// are older than the project's Project allows. It runs once and ends; it holds no state.
+// Package retention is the retention job. For each declared project, it makes the entries service remove the entries
+// that are older than the Project allows. It runs once and holds no state.
 package retention
 
 import (

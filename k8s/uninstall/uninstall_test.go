@@ -46,8 +46,8 @@ func newKey(namespace, name string, finalizers ...string) *v1alpha1.APIKey {
 	}
 }
 
-// TestUninstall: in the watched namespaces no object is held by the operator any more; what others hold, and objects of
-// other namespaces, stay as they are. A namespace that is gone is no obstacle.
+// TestUninstall checks that the job removes the operator's finalizers in the watched namespaces. Other finalizers, and
+// objects in other namespaces, stay unchanged. A deleted namespace is no error.
 func TestUninstall(t *testing.T) {
 	c := kubetest.Start(t)
 	const foreign = "example.com/held"

@@ -1,6 +1,5 @@
-// Command crddoc writes a page of Markdown about CustomResourceDefinitions: every field of every kind, with its
-// type, default, bounds and meaning, as the definitions say it. It reads the .yaml files of a folder, in the
-// order of their kinds, and writes to its standard output.
+// Command crddoc prints a Markdown reference of CustomResourceDefinitions, with the type, default, bounds and
+// description of every field. It reads the .yaml files of a folder, and sorts the definitions by kind.
 package main
 
 import (

@@ -7,9 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CacheOptions are those of the operator's memory: the objects of the project whole, and of Secrets names,
-// labels and owners alone, by which [builder.WatchesMetadata] hears of their changes. It looks at the given
-// namespaces, all when there are none.
+// CacheOptions returns the options of the operator's cache. It holds Lectern's objects completely, but only the metadata
+// of Secrets, for [builder.WatchesMetadata]. It covers the given namespaces, or all if there are none.
 func CacheOptions(namespaces []string) cache.Options {
 	o := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -24,14 +23,14 @@ func CacheOptions(namespaces []string) cache.Options {
 	return o
 }
 
-// ClientOptions have Secrets read from the API server, one at a time, so that no value of theirs is in
-// memory that nobody asked for.
+// ClientOptions returns options with which the client reads Secrets from the API server, not from the cache. So the
+// operator holds no value that it did not request.
 func ClientOptions() client.Options {
 	return client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}}
 }
 
-// withoutAnnotations drops what must not come into memory: kubectl apply leaves the whole object in an
-// annotation, and with it the values of a Secret.
+// withoutAnnotations removes annotations and managed fields before an object is cached. kubectl apply stores the whole
+// object in an annotation, including the values of a Secret.
 func withoutAnnotations(object any) (any, error) {
 	accessor, err := meta.Accessor(object)
 	if err != nil {

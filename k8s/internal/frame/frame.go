@@ -1,13 +1,12 @@
-// Package frame owns what all controllers of the operator do alike: how they are built, how a decision
-// becomes a condition, an event and a line of the log, and that nothing is written when nothing changed. It
-// knows none of the kinds.
+// Package frame holds the common parts of the operator's controllers: it builds them, and turns a verdict into a
+// condition, an event and a log line. Nothing in it depends on a kind.
 //
 // A controller's package has
 //
 //	func Setup(mgr ctrl.Manager, o Options) error
 //
-// where its Options embed [Common]. Its Reconcile reads, computes what should be by a pure function, applies
-// that once and then the status, each by server-side apply under [FieldOwner], and only what differs.
+// where its Options embed [Common]. Its Reconcile reads, and a pure function computes the desired state. Reconcile then
+// applies differences and the status by server-side apply under [FieldOwner].
 package frame
 
 import (
@@ -28,34 +27,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// FieldOwner is the field manager of all that the operator applies.
+// FieldOwner is the field manager of everything that the operator applies.
 const FieldOwner = client.FieldOwner("lectern-operator")
 
-// Reporter is whom events come from.
+// Reporter is the reporting controller of events.
 const Reporter = "lectern-operator"
 
 // Common holds the dependencies of every controller. All fields are set.
 type Common struct {
-	// Log hears of decisions, one line each, and of faults.
+	// Log receives one line for each verdict, and errors.
 	Log *slog.Logger
 	// Tracer makes a span of each reconcile.
 	Tracer trace.TracerProvider
-	// Meter takes a controller's own figures; those of all controllers are taken by controller-runtime.
+	// Meter receives a controller's own metrics. controller-runtime collects those common to all controllers.
 	Meter metric.MeterProvider
 	// Now is the clock.
 	Now func() time.Time
-	// Workers is how many objects of a kind are reconciled at a time.
+	// Workers is the number of objects of a kind that are reconciled concurrently.
 	Workers int
 }
 
-// How long a failing object rests before it is tried again: twice as long each time.
+// The first and the longest delay before a failed reconcile is retried. The delay doubles each time.
 const (
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 2 * time.Minute
 )
 
-// Controller begins a controller of that name for objects of a kind. The caller adds what is watched, and
-// completes it with [Common.Traced].
+// Controller returns the builder of a controller for objects of a kind. The caller adds watches, and completes it with
+// [Common.Traced].
 func (c Common) Controller(mgr ctrl.Manager, name string, object client.Object, options ...builder.ForOption) *builder.Builder {
 	log := logr.FromSlogHandler(c.Log.Handler()).WithValues("controller", name)
 	return ctrl.NewControllerManagedBy(mgr).Named(name).For(object, options...).
@@ -72,7 +71,7 @@ func (c Common) Controller(mgr ctrl.Manager, name string, object client.Object, 
 		})
 }
 
-// Traced makes a span of each reconcile of r. A fault that passes by itself is not one of the span.
+// Traced returns r with a span around each reconcile. An error of the reconcile sets the span's status.
 func (c Common) Traced(name string, r reconcile.Reconciler) reconcile.Reconciler {
 	return traced{name: name, tracer: c.Tracer.Tracer("github.com/lectern-dev/lectern/k8s"), next: r}
 }

@@ -179,9 +179,8 @@ func (c *Cluster) Config() *rest.Config {
 	return config
 }
 
-// As is how the server is reached as the service account of a component in the test's namespace, which has what
-// the component's roles in config/rbac/<component>.yaml grant in the given namespaces, and no more. Without
-// namespaces it has that in the whole cluster.
+// As returns a configuration that impersonates the service account of a component in the test's namespace. The account
+// has exactly the rights in config/rbac/<component>.yaml, in the given namespaces or, without any, in the whole cluster.
 func (c *Cluster) As(t testing.TB, component string, namespaces ...string) *rest.Config {
 	t.Helper()
 	config := c.Config()
@@ -239,7 +238,7 @@ func (c *Cluster) Delete(t testing.TB, o client.Object) {
 // eventually bounds every wait.
 const eventually = 30 * time.Second
 
-// Await waits until ok, for at most half a minute; what says what for.
+// Await waits until ok returns true, at most half a minute. The failure message contains what.
 func Await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(eventually); !ok(); time.Sleep(10 * time.Millisecond) {

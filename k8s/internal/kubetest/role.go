@@ -51,9 +51,8 @@ func Roles(t testing.TB, component string) (cluster *rbacv1.ClusterRole, own *rb
 	return cluster, own
 }
 
-// grant gives the service account of a component in the test's namespace its roles, and returns its name as a
-// user once the server acts on them. As the chart does, it grants what is about objects in the given namespaces
-// alone, and in the whole cluster where none are given.
+// grant binds the roles of a component to its service account in the test's namespace. It returns the account's user name
+// after the server has applied the roles. Like the chart, it limits rights to the given namespaces, if there are any.
 func (c *Cluster) grant(t testing.TB, component string, namespaces []string) string {
 	t.Helper()
 	user := "system:serviceaccount:" + c.Namespace + ":" + component
@@ -109,8 +108,8 @@ func (c *Cluster) bind(t testing.TB, user, namespace, component string, rules []
 	c.awaitRule(t, user, namespace, rules[0])
 }
 
-// awaitRule waits until the server lets a user do what a rule says: it learns of roles and of who has them by
-// watching them, a moment after each was written.
+// awaitRule waits until the server grants a rule to a user. The server watches roles and bindings, so it applies each a
+// moment after the write.
 func (c *Cluster) awaitRule(t testing.TB, user, namespace string, rule rbacv1.PolicyRule) {
 	t.Helper()
 	may := &authorizationv1.ResourceAttributes{
