@@ -92,7 +92,7 @@ func entries(t testing.TB, redis *redistest.Server, keys *authtest.Keys) *servic
 	return s
 }
 
-// reads tells whether a key reads the entry.
+// reads reports whether a key can read the entry.
 func reads(t testing.TB, api *servicetest.Service, key string) bool {
 	t.Helper()
 	a := api.Get(t, key, "/projects/pr_1/entries")

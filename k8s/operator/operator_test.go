@@ -42,7 +42,7 @@ func metricsOf(t testing.TB, url string) string {
 	return body
 }
 
-// acting tells whether the operator at url has the Lease.
+// acting reports whether the operator at url has the Lease.
 func acting(t testing.TB, url string) bool {
 	t.Helper()
 	_, body := get(t, url+"/readyz")

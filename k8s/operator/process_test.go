@@ -84,7 +84,7 @@ func (p *process) kill() {
 	<-p.dead
 }
 
-// ready200 tells whether what is at url says that it is ready; what does not listen yet is not.
+// ready200 reports whether a GET of url returns 200. A server that does not listen yet is not ready.
 func ready200(url string) bool {
 	resp, err := http.Get(url + "/readyz")
 	if err != nil {
@@ -137,8 +137,8 @@ func (p *process) asked(t testing.TB) map[string]int {
 	return counts
 }
 
-// An operator that is killed again and again, in the middle of what it does, loses no key, doubles no rotation,
-// and leaves no Secret with a key that does not work.
+// An operator that is killed again and again during its work loses no key and rotates no key twice. It leaves no Secret
+// without a working key.
 func TestLongOperatorKilled(t *testing.T) {
 	if os.Getenv("LECTERN_LONG") != "1" {
 		t.Skip("takes long; LECTERN_LONG=1 runs it")

@@ -132,7 +132,7 @@ func TestProjectLife(t *testing.T) {
 	}
 }
 
-// What others write at the region service is put right, and what is right is not written.
+// The controller corrects changes by others in the region service, and writes nothing that is already correct.
 func TestProjectDrift(t *testing.T) {
 	c := kubetest.Start(t)
 	region, known := startRegion(t)
@@ -248,7 +248,7 @@ func TestProjectConflict(t *testing.T) {
 	}
 }
 
-// A region service that is out of reach is said to be, and waited for; a deletion is not held for ever.
+// The condition reports an unreachable region service, and the controller retries. A deletion does not wait for ever.
 func TestProjectRegionAway(t *testing.T) {
 	c := kubetest.Start(t)
 	environ := map[string]string{"REGION_INTERNAL_URL": "http://127.0.0.1:1", "INGEST_API_KEYS": "k", "FORGET_TIMEOUT": "3s"}

@@ -74,8 +74,8 @@ func (s *server) Start(ctx context.Context) error {
 	return <-stopped
 }
 
-// readyz reports whether the cache is filled. A standby operator is ready then too. The answer shows which one is the
-// leader.
+// readyz reports whether the cache is filled. A standby operator is ready then too. The field acting reports whether this
+// operator is the leader.
 func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
 	elected := false
 	select {
@@ -93,13 +93,13 @@ func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // who asked and went away cannot be told
+	_ = json.NewEncoder(w).Encode(body) // a failure means that the client disconnected
 }
 
-// ours gathers what controller-runtime measures, without what it says of the process: telemetry says that.
+// ours gathers the metrics of controller-runtime, without those of the process, which telemetry exports.
 type ours struct{ all prometheus.Gatherer }
 
-// Gather gathers.
+// Gather returns the metrics without the go_ and process_ families.
 func (o ours) Gather() ([]*dto.MetricFamily, error) {
 	families, err := o.all.Gather()
 	kept := families[:0]

@@ -80,7 +80,7 @@ func TestLife(t *testing.T) {
 	p.awaitRefused(t, "/b", "", "origin_not_allowed")
 }
 
-// What is wrong with an object keeps out that one, is said once, and ends when it is mended.
+// A faulty object excludes only itself. The log names the fault once, and a correction ends it.
 func TestFaultyObjects(t *testing.T) {
 	c := newCluster(t)
 	p := startProxy(t, c, c.asProxy(t), nil)

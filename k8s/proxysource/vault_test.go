@@ -175,8 +175,8 @@ func TestVaultFollowsChanges(t *testing.T) {
 	f.holds(nil)
 }
 
-// What cannot be read now stays as it was, and is asked for again; a first time that fails is no answer when the server
-// gave none.
+// A value that cannot be read now stays unchanged, and the vault retries. A first read without an answer of the server
+// does not count as answered.
 func TestVaultKeepsWhatItCanNotRead(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
