@@ -84,7 +84,7 @@ func (p *process) kill() {
 	<-p.dead
 }
 
-// ready200 reports whether a GET of url returns 200. A server that does not listen yet is not ready.
+// ready200 reports whether /readyz at url returns 200. A server that does not listen yet is not ready.
 func ready200(url string) bool {
 	resp, err := http.Get(url + "/readyz")
 	if err != nil {

@@ -19,7 +19,7 @@
 //
 // The text of a key exists only in the process that minted it, so a crash before the write to the Secret loses
 // it. The operator still mints first and writes the Secret second. In the other order, a crash would leave a
-// Secret with a key that does not work, and clients would fail until an operator is back.
+// Secret with a key that does not work. Clients would fail until an operator is back.
 //
 // So a crash can leave a working key that nobody has. The next run finds it undelivered and not in the Secret,
 // and revokes it before it mints another. Each object has at most one such key. A crash can come after each step:

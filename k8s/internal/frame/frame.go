@@ -1,4 +1,4 @@
-// Package frame holds the common parts of the operator's controllers: it builds them, and turns a verdict into a
+// Package frame holds the common parts of the operator's controllers. It builds them, and turns a verdict into a
 // condition, an event and a log line. Nothing in it depends on a kind.
 //
 // A controller's package has

@@ -171,8 +171,8 @@ func notReady(self manifest.ObjectKey, object *v1alpha1.ProxyEndpoint, claimants
 	return found
 }
 
-// used resolves an id to a Credential for the endpoints of a namespace, as the proxy does: first the namespace's own,
-// then the oldest one that is granted. It returns nil if there is none, or if the namespace's own is faulty.
+// used resolves an id to a Credential for the endpoints of a namespace, as the proxy does. It prefers the
+// namespace's own to the oldest one that is granted. It returns nil if there is none, or if the namespace's own is faulty.
 func used(namespace, id string, claimants []v1alpha1.Credential, faults []*manifest.Fault) *v1alpha1.Credential {
 	var granted *v1alpha1.Credential
 	hasOwn := false
