@@ -32,9 +32,10 @@ test-long: setup ## run the tests that take over 20 seconds
 test-citus: setup ## run the suites of all services on a Citus cluster (CITUS_KIT: what starts one)
 	@scripts/test-citus
 
-lint: ## compile and tidy every module alone, and lint them, the chart and the prose
+lint: ## compile and tidy every module alone, and lint them, the chart, the prose and its links
 	@scripts/lint
 	@scripts/lint-prose
+	@GOWORK=off go -C tools/doclinks run . ../..
 	@scripts/lint-chart
 
 # k8s first: others take what is generated there.

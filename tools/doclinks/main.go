@@ -1,0 +1,189 @@
+// Command doclinks checks the links to the documentation of the repository whose root it is given. It reads all files
+// that git tracks:
+//
+//   - In Markdown, each relative link and image names a tracked file or folder, and its fragment a heading there.
+//   - In other files, each path that begins with docs/ and ends with .md names a page, and its fragment a heading.
+//
+// It prints each broken link as FILE:LINE, and exits with 1 if there is one. It opens no network connection: links to
+// other hosts are not checked.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: doclinks ROOT")
+		os.Exit(2)
+	}
+	broken, err := check(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "doclinks:", err)
+		os.Exit(2)
+	}
+	for _, b := range broken {
+		fmt.Println(b)
+	}
+	if len(broken) > 0 {
+		os.Exit(1)
+	}
+}
+
+// link is a reference to a tracked file.
+type link struct {
+	file     string // that contains the link
+	line     int
+	target   string // path from the root of the repository
+	fragment string // "" for none
+}
+
+// check returns the broken links of the repository at root.
+func check(root string) ([]string, error) {
+	if err := os.Chdir(root); err != nil {
+		return nil, err
+	}
+	tracked, err := exec.Command("git", "ls-files", "-z").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the tracked files: %w", err)
+	}
+	known := map[string]bool{".": true} // files and folders
+	headings := map[string]map[string]bool{}
+	var links []link
+	for _, file := range strings.Split(strings.TrimRight(string(tracked), "\x00"), "\x00") {
+		source, err := os.ReadFile(file)
+		if os.IsNotExist(err) {
+			continue // removed, and not committed yet
+		}
+		for folder := file; folder != "."; folder = path.Dir(folder) {
+			known[folder] = true
+		}
+		switch {
+		case err != nil:
+			continue // a symbolic link to a folder
+		case strings.Contains(file, "testdata/"):
+		case path.Ext(file) == ".md":
+			page := parse(file, source)
+			headings[file] = page.headings
+			links = append(links, page.links...)
+		case !bytes.ContainsRune(source, 0):
+			links = append(links, mentions(file, source)...)
+		}
+	}
+	var broken []string
+	for _, l := range links {
+		switch {
+		case !known[l.target]:
+			broken = append(broken, fmt.Sprintf("%s:%d: %s does not exist", l.file, l.line, l.target))
+		case l.fragment != "" && headings[l.target] != nil && !headings[l.target][l.fragment]:
+			broken = append(broken, fmt.Sprintf("%s:%d: %s has no heading #%s", l.file, l.line, l.target, l.fragment))
+		}
+	}
+	return broken, nil
+}
+
+// page is what a Markdown file contains.
+type page struct {
+	headings map[string]bool // the fragments that name them
+	links    []link
+}
+
+var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+
+// anchor matches an anchor that a page sets by HTML.
+var anchor = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
+
+// parse reads the headings and links of a Markdown file.
+func parse(file string, source []byte) page {
+	p := page{headings: map[string]bool{}}
+	for _, found := range anchor.FindAllSubmatch(source, -1) {
+		p.headings[string(found[1])] = true
+	}
+	root := markdown.Parser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext(parser.WithIDs(slugs{}))))
+	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Heading:
+			if id, ok := n.AttributeString("id"); ok {
+				p.headings[string(id.([]byte))] = true
+			}
+		case *ast.Link:
+			p.add(file, source, n, n.Destination)
+		case *ast.Image:
+			p.add(file, source, n, n.Destination)
+		}
+		return ast.WalkContinue, nil
+	})
+	return p
+}
+
+// slugs generates the fragments of headings as GitHub does. goldmark's own would leave out underscores.
+type slugs map[string]int // how many headings have the text
+
+// dropped matches what GitHub leaves out.
+var dropped = regexp.MustCompile(`[^\p{L}\p{M}\p{Nd} _-]`)
+
+// Generate implements [parser.IDs].
+func (s slugs) Generate(heading []byte, _ ast.NodeKind) []byte {
+	slug := strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(string(heading)), ""), " ", "-")
+	n := s[slug]
+	s[slug]++
+	if n > 0 {
+		slug = fmt.Sprintf("%s-%d", slug, n)
+	}
+	return []byte(slug)
+}
+
+// Put implements [parser.IDs].
+func (slugs) Put([]byte) {}
+
+// add adds a link if it is relative.
+func (p *page) add(file string, source []byte, n ast.Node, destination []byte) {
+	u, err := url.Parse(string(destination))
+	if err != nil || u.Scheme != "" || u.Host != "" {
+		return
+	}
+	target := file
+	if u.Path != "" {
+		target = path.Join(path.Dir(file), u.Path)
+	}
+	p.links = append(p.links, link{file, lineOf(source, n), target, u.Fragment})
+}
+
+// lineOf returns the line on which the block that contains n begins.
+func lineOf(source []byte, n ast.Node) int {
+	for ; n != nil; n = n.Parent() {
+		if n.Type() == ast.TypeBlock && n.Lines().Len() > 0 {
+			return 1 + bytes.Count(source[:n.Lines().At(0).Start], []byte("\n"))
+		}
+	}
+	return 1
+}
+
+var mention = regexp.MustCompile(`\bdocs/([a-zA-Z0-9/_-]+\.md)(?:#([a-z0-9-]+))?`)
+
+// mentions returns the pages that a file other than Markdown names by their path from the root.
+func mentions(file string, source []byte) []link {
+	var links []link
+	for i, line := range strings.Split(string(source), "\n") {
+		for _, found := range mention.FindAllStringSubmatch(line, -1) {
+			links = append(links, link{file, i + 1, "docs/" + found[1], found[2]})
+		}
+	}
+	return links
+}
