@@ -189,7 +189,7 @@ func TestLongMetricsExist(t *testing.T) {
 // TestAlertsHaveRunbooks: each alert has a section of its name that says what it means, where to look and what to do,
 // and links to it; each section is of an alert.
 func TestAlertsHaveRunbooks(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "runbooks.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "alerts.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,15 +208,15 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 		named[rule.Alert] = true
 		body, ok := sections[rule.Alert]
 		if !ok {
-			t.Errorf("docs/runbooks.md has no section %s", rule.Alert)
+			t.Errorf("docs/reference/alerts.md has no section %s", rule.Alert)
 			continue
 		}
 		for _, part := range []string{"**Meaning.**", "**Look here.**", "**Do this.**"} {
 			if !strings.Contains(body, part) {
-				t.Errorf("docs/runbooks.md: %s does not say %s", rule.Alert, part)
+				t.Errorf("docs/reference/alerts.md: %s does not say %s", rule.Alert, part)
 			}
 		}
-		if got, want := rule.Annotations["runbook_url"], "/docs/runbooks.md#"+strings.ToLower(rule.Alert); !strings.HasSuffix(got, want) {
+		if got, want := rule.Annotations["runbook_url"], "/docs/reference/alerts.md#"+strings.ToLower(rule.Alert); !strings.HasSuffix(got, want) {
 			t.Errorf("%s links to %s; want …%s", rule.Alert, got, want)
 		}
 		if rule.Annotations["summary"] == "" || rule.Labels["severity"] == "" {
@@ -228,7 +228,7 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 	}
 	for _, title := range slices.Sorted(maps.Keys(sections)) {
 		if !named[title] {
-			t.Errorf("docs/runbooks.md has a section %s, and there is no such alert", title)
+			t.Errorf("docs/reference/alerts.md has a section %s, and there is no such alert", title)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 {{- define "lectern.routing.check" -}}
 {{- $r := .Values.routing -}}
 {{- with .Values.routes -}}
-{{- fail (printf "routes was given (%s); allowed: routing, which takes the same values. With routing.mode=gateway they mean what they meant; by default the edge routes (docs/install.md, upgrade notes)" (keys . | sortAlpha | join ", ")) -}}
+{{- fail (printf "routes was given (%s); allowed: routing, which takes the same values. With routing.mode=gateway they mean what they meant; by default the edge routes (docs/how-to/install.md, upgrade notes)" (keys . | sortAlpha | join ", ")) -}}
 {{- end -}}
 {{- $enabled := list -}}
 {{- range list "gateway" "ingress" "traefik" "nginx" }}{{ if (index $r .).enabled }}{{ $enabled = append $enabled (printf "routing.%s.enabled" .) }}{{ end }}{{ end -}}

@@ -16,7 +16,7 @@ type migrateCommand struct {
 
 // Help is what --help says beyond the options.
 func (migrateCommand) Help() string {
-	return `The steps are taken in this order; each may be repeated, and undo goes back from any but the last. Reads go on throughout; docs/scaling.md tells what each step does, and what to look at before the next.
+	return `The steps are taken in this order; each may be repeated, and undo goes back from any but the last. Reads go on throughout; docs/how-to/scale.md tells what each step does, and what to look at before the next.
 
 Examples:
 
