@@ -79,7 +79,7 @@ func fromEnvironment(t *testing.T) *release {
 	}
 }
 
-// testInstall follows docs/how-to/install.md: a namespace, the chart, the notes' next commands, the demo project's data.
+// testInstall follows docs/tutorials/cluster.md: a namespace, the chart, the notes' next commands, the demo project's data.
 func (r *release) testInstall(t *testing.T) {
 	r.apply(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q,"labels":{"pod-security.kubernetes.io/enforce":"restricted","pod-security.kubernetes.io/enforce-version":"latest"}}}`,
 		r.namespace), "apply", "-f", "-")
