@@ -35,8 +35,8 @@ func findChromium(t *testing.T) string {
 	return ""
 }
 
-// testBrowser: a page of app.example.com, in a real browser, calls the third party over the Gateway's TLS, with the
-// preflight that its headers ask for; a page of another origin is refused.
+// testBrowser calls the third party from a page of app.example.com in a real browser, over the Gateway's TLS. The
+// browser sends the preflight that the headers require. The proxy refuses a page of another origin.
 func (r *release) testBrowser(t *testing.T, value string) {
 	browser := findChromium(t)
 	target := fmt.Sprintf("http://echo.%s.svc.cluster.local:8080/v1/charges", r.namespace)

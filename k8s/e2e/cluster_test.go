@@ -200,7 +200,7 @@ func components() []string {
 	return []string{"entries", "embeddables", "experiments", "region", "proxy", "console", "edge", "operator"}
 }
 
-// pod is what the tests look at of a pod.
+// pod has the fields of a pod that the tests read.
 type pod struct {
 	Metadata struct {
 		Name              string
@@ -224,7 +224,7 @@ type pod struct {
 	}
 }
 
-// ready tells whether the pod serves, and since when.
+// ready reports whether the pod serves, and since when.
 func (p pod) ready() (bool, time.Time) {
 	for _, c := range p.Status.Conditions {
 		if c.Type == "Ready" && c.Status == "True" && p.Metadata.DeletionTimestamp == nil {

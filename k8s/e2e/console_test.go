@@ -60,7 +60,7 @@ func (r *release) testConsole(t *testing.T, host string) {
 	}
 }
 
-// browserEvents is what happened in a browser.
+// browserEvents records the requests and complaints of a browser.
 type browserEvents struct {
 	mu         sync.Mutex
 	requests   []string

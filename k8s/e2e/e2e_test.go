@@ -250,8 +250,8 @@ func (r *release) testTrace(t *testing.T) {
 	t.Logf("the spans of one request: %q", names)
 }
 
-// spansOf reads a trace's spans out of what the collector's debug exporter prints: their service and name, and of those that
-// ask a database its kind, as in "entries: GET [redis]".
+// spansOf returns the spans of a trace from the output of the collector's debug exporter. Each is a service and a name,
+// with the kind of a database if the span queries one, as in "entries: GET [redis]".
 func spansOf(out, trace string) []string {
 	var spans []string
 	in, service := false, ""
@@ -281,8 +281,8 @@ func containsFold(all []string, part string) bool {
 	return false
 }
 
-// testUninstall: the documented order works, here without an operator and while an object waits for it to be deleted.
-// What is left is what policy keeps, the definitions, and these can be deleted with the objects.
+// testUninstall uninstalls in the documented order, without an operator and while an object that is being deleted
+// waits for it. Only the resource definitions remain, which the chart keeps. They can be deleted with the objects.
 func (r *release) testUninstall(t *testing.T) {
 	r.kubectl(t, "scale", "deployment/lectern-operator", "--replicas=0")
 	r.kubectl(t, "wait", "--for=delete", "--timeout=90s", "pod", "-l", "app.kubernetes.io/instance=lectern,app.kubernetes.io/component=operator")

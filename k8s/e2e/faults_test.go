@@ -14,7 +14,7 @@ func (r *release) testFaults(t *testing.T) {
 	for _, fault := range []struct {
 		name    string
 		do      func()
-		allowed []int // statuses that clients may see beside the right one; 0 is a connection that ended
+		allowed []int // statuses that clients may see in addition to the right one; 0 is a connection that ended
 	}{
 		{"Redis killed", func() {
 			// The connection ends with the server, which kubectl takes for a failure.

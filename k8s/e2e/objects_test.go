@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// consumed is what the sample consumer says last.
+// consumed is the last report of the sample consumer.
 type consumed struct {
 	Reads, Failed, Keys int
 	LastError           string `json:"last_error"`
@@ -84,13 +84,13 @@ func (r *release) testRotated(t *testing.T) {
 	t.Logf("the consumer: %d reads, %d failed, %d keys, over rotation, upgrade, rollback, evictions and another Secret", c.Reads, c.Failed, c.Keys)
 }
 
-// answerOfEcho is what the third party answers.
+// answerOfEcho is an answer of the third party.
 type answerOfEcho struct {
 	Authorization string `json:"authorization_sha256"`
 }
 
-// callThirdParty calls it through the ingress and the credential proxy as a page of app.example.com would, and
-// returns the status and the digest of the header that arrived.
+// callThirdParty calls the third party through the ingress and the credential proxy, as a page of app.example.com
+// would. It returns the status and the digest of the header that arrived.
 func (r *release) callThirdParty(t *testing.T) (int, string, error) {
 	target := fmt.Sprintf("http://echo.%s.svc.cluster.local:8080/v1/charges", r.namespace)
 	status, header, body, err := r.get(t.Context(), "/proxy?url="+url.QueryEscape(target), "",
@@ -117,8 +117,8 @@ func digestOf(value string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// testProxy: a Credential and a ProxyEndpoint let a page call the third party; a change of any of them, and of the
-// Secret, takes effect within a second.
+// testProxy checks that a Credential and a ProxyEndpoint let a page call the third party. A change of either of them,
+// or of the Secret, takes effect within a second.
 func (r *release) testProxy(t *testing.T) {
 	r.apply(t, strings.ReplaceAll(r.manifest(t, "testdata/proxy.yaml"), "FIRST_VALUE", "first-secret-value"), "apply", "-f", "-")
 	await := func(what string, want func(status int, digest string, err error) bool) time.Duration {

@@ -17,9 +17,9 @@ import (
 // exported is how many entries the project of exports has.
 const exported = 100_000
 
-// testReplacedUnderLoad: pods are replaced by an upgrade and a rollback, evicted one by one and restarted for
-// another Secret, while all operations are asked for and long exports run. No request fails, and no half export
-// looks whole.
+// testReplacedUnderLoad replaces pods under load of all operations and of long exports. An upgrade and a rollback
+// replace them, evictions do so one by one, and a changed Secret restarts them. No request fails, and no partial
+// export looks complete.
 func (r *release) testReplacedUnderLoad(t *testing.T) {
 	key := r.projectOfExports(t)
 	l := startLoad(t, r, 8, 5*time.Millisecond, r.everyOperation())

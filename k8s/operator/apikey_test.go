@@ -33,7 +33,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// keyEnviron is what an operator is told that looks after APIKeys.
+// keyEnviron returns the environment of an operator that manages APIKeys.
 func keyEnviron(keys *authtest.Keys) map[string]string {
 	return map[string]string{
 		"AUTH_ADMIN_DATABASE_URL": keys.Config.AdminURL.Reveal(),
@@ -106,8 +106,8 @@ func reads(t testing.TB, api *servicetest.Service, key string) bool {
 	return false
 }
 
-// The life of an APIKey as its users see it: the key reads entries, both read through the overlap, then the new
-// one alone, and neither within a second of the deletion.
+// A key of an APIKey reads entries. After a rotation both keys read during the overlap, then only the new one. A second
+// after the deletion neither does.
 func TestAPIKeyLife(t *testing.T) {
 	c := kubetest.Start(t)
 	redis := redistest.Start(t)
@@ -139,7 +139,7 @@ func TestAPIKeyLife(t *testing.T) {
 		return k.Status.PreviousKeyIDs == nil
 	})
 
-	// Keys of the operator are keys like others to those who look at the database.
+	// In the database, keys of the operator look like all other keys.
 	all, err := keys.List(t.Context(), "pr_1")
 	if err != nil || len(all) != 2 || all[1].ID != k.Status.KeyID || all[1].Owner.Name != "APIKey "+c.Namespace+"/reports" {
 		t.Errorf("%+v, %v", all, err)
@@ -194,7 +194,7 @@ func TestNoKeyIsTold(t *testing.T) {
 	told = append(told, anotherKey(t, c, k, told[0]))
 	c.Delete(t, secret)
 	told = append(told, anotherKey(t, c, k, told[1]))
-	// What goes wrong is told most of all.
+	// Failures are reported as events.
 	kubetest.Change(t, c, secret, func(s *corev1.Secret) { yes := true; s.Immutable = &yes })
 	kubetest.Change(t, c, k, annotated(v1alpha1.AnnotationRotate, "2"))
 	c.AwaitEvent(t, k, "Warning SecretRefused")

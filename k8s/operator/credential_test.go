@@ -42,7 +42,7 @@ func newProject(meta metav1.ObjectMeta, id string, allowed ...string) *v1alpha1.
 	return &v1alpha1.Project{ObjectMeta: meta, Spec: v1alpha1.ProjectSpec{ProjectID: id, Title: "One", AllowedNamespaces: allowed}}
 }
 
-// A Credential's life: what is wrong with it is said, also when what it refers to changes later.
+// The condition of a Credential names its faults, including those that a later change of its Secret causes.
 func TestCredentialLife(t *testing.T) {
 	c := kubetest.Start(t)
 	o := start(t, c, nil, nil)
@@ -71,7 +71,7 @@ func TestCredentialLife(t *testing.T) {
 		return strings.Contains(said, "fewer than 8 bytes") && strings.Contains(said, "ends in a line break")
 	})
 
-	// What the schema cannot tell.
+	// Faults that the schema cannot detect.
 	kubetest.Change(t, c, cred, func(c *v1alpha1.Credential) {
 		c.Spec.Destinations = []v1alpha1.Rule{{Domain: "co.uk"}, {Domain: "a..b"}}
 	})

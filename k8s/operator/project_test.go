@@ -96,7 +96,7 @@ func TestProjectLife(t *testing.T) {
 		t.Error("a project that was to be retained is gone")
 	}
 
-	// Deleted, also when that was decided late.
+	// The project is deleted even if the policy changed late.
 	p = newProject(named("one"), "pr_life")
 	c.Create(t, p)
 	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
@@ -162,7 +162,7 @@ func TestProjectDrift(t *testing.T) {
 }
 
 // Of several Projects with one id the first one counts. The others stay in conflict until they are changed or created
-// anew: nobody takes a project over by waiting, also not while the operator starts again.
+// again. No Project takes another's id over by waiting, even if the operator restarts.
 func TestProjectConflict(t *testing.T) {
 	c := kubetest.Start(t)
 	other := c.NewNamespace(t)

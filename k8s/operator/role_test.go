@@ -8,8 +8,8 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 )
 
-// What the roles do not grant. That they grant enough is seen by every test here, which runs the operator with
-// them.
+// The roles do not grant more than the operator needs. Every other test here runs the operator with them, which shows
+// that they grant enough.
 func TestRolesGrantNoMore(t *testing.T) {
 	c := kubetest.Start(t)
 	other := c.NewNamespace(t)

@@ -87,7 +87,7 @@ func TestLongScale(t *testing.T) {
 	took := time.Since(start)
 	toReady := p.asked(t)
 
-	// What is on its way at this moment, events above all, is not of the steady state.
+	// Requests in flight, mostly events, do not belong to the steady state.
 	last, since := p.asked(t), time.Now()
 	for deadline := time.Now().Add(2 * time.Minute); time.Since(since) < 5*time.Second; time.Sleep(500 * time.Millisecond) {
 		if now := p.asked(t); !maps.Equal(now, last) {

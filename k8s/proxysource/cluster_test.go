@@ -193,8 +193,8 @@ func (c *cluster) remove(t testing.TB, o client.Object) {
 	}
 }
 
-// asProxy is how the proxy reaches the API server: with the rights that it is installed with in the given namespaces,
-// or in the whole cluster where there are none, and no others.
+// asProxy returns the configuration with which the proxy reaches the API server. It has only the rights of an installed
+// proxy, in the given namespaces, or in the whole cluster if none are given.
 func (c *cluster) asProxy(t testing.TB, namespaces ...string) *rest.Config {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(generated, "rbac", "proxy.yaml"))

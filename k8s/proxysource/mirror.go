@@ -16,24 +16,25 @@ import (
 type mirror[S any] struct {
 	link
 
-	read   func(*unstructured.Unstructured) (S, error)
-	linger bool // objects count until they are gone, and not until somebody deletes them
-	// standing reads from an object's status where it stands among its like. Nil: the status means nothing.
+	read func(*unstructured.Unstructured) (S, error)
+	// keepDeleting keeps objects that are being deleted until their finalizers are done.
+	keepDeleting bool
+	// standing reads from an object's status whether it may declare its project. Nil: the status is ignored.
 	standing func(*unstructured.Unstructured) manifests.Standing
 	change   func()
 
 	objects map[types.NamespacedName]object[S] // under the link's mu
 }
 
-// object is one of them.
+// object is an object of the mirror.
 type object[S any] struct {
-	meta     metav1.ObjectMeta // what tells it from others, and its age
+	meta     metav1.ObjectMeta // identity, generation and creation time
 	standing manifests.Standing
 	spec     S
-	err      error // it cannot be read
+	err      error // why the object cannot be read
 }
 
-// newMirror returns an empty one. change is called when objects have changed, news as those of a link.
+// newMirror returns an empty mirror. It calls change after objects have changed, and news as a link does.
 func newMirror[S any](what string, read func(*unstructured.Unstructured) (S, error), change, news func()) *mirror[S] {
 	return &mirror[S]{link: link{what: what, news: news}, read: read, change: change, objects: map[types.NamespacedName]object[S]{}}
 }
@@ -54,10 +55,10 @@ func (m *mirror[S]) all() []object[S] {
 	return objects
 }
 
-// Add takes an object in.
+// Add stores an object.
 func (m *mirror[S]) Add(o any) error { return m.Update(o) }
 
-// Update takes an object in, unless it is the one that is known.
+// Update stores an object, unless the mirror has this state of it.
 func (m *mirror[S]) Update(o any) error {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {
@@ -89,7 +90,7 @@ func (m *mirror[S]) Delete(o any) error {
 	return nil
 }
 
-// Replace takes all objects in, and drops the others.
+// Replace stores all objects and drops the others.
 func (m *mirror[S]) Replace(all []any, _ string) error {
 	next := make(map[types.NamespacedName]object[S], len(all))
 	m.mu.Lock()
@@ -117,10 +118,11 @@ func (m *mirror[S]) Replace(all []any, _ string) error {
 	return nil
 }
 
-// Resync does nothing: nothing is lost here.
+// Resync does nothing, as no change is lost.
 func (m *mirror[S]) Resync() error { return nil }
 
-// put is false when that changes nothing that counts: the generation tells, and the standing where there is one.
+// put stores an object in objects. It reports whether the generation or the standing has changed: other changes do
+// not affect the policy.
 func (m *mirror[S]) put(objects map[types.NamespacedName]object[S], u *unstructured.Unstructured) bool {
 	key := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
 	old, known := objects[key]
@@ -130,7 +132,7 @@ func (m *mirror[S]) put(objects map[types.NamespacedName]object[S], u *unstructu
 		standing = m.standing(u)
 	}
 	switch {
-	case leaving && !m.linger:
+	case leaving && !m.keepDeleting:
 		delete(objects, key)
 		return known
 	case known && old.meta.UID == u.GetUID() && old.meta.Generation == u.GetGeneration() && old.standing == standing:

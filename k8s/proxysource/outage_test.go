@@ -18,8 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// While the API server is out of reach the last policy serves, and it is said; what changed meanwhile comes through
-// once it is back.
+// While the API server is unreachable, the last policy stays in force, and the log and metrics show the outage. Changes
+// of that time take effect after it.
 func TestOutage(t *testing.T) {
 	c := newCluster(t)
 	way, kube := newRelay(t, c.asProxy(t))
@@ -221,14 +221,14 @@ func TestLongOutage(t *testing.T) {
 
 	server.signal(t, syscall.SIGSTOP)
 	t.Logf("an API server that hangs was noticed after %v", said(0))
-	time.Sleep(20 * time.Second) // the time that it hangs is what is tested
+	time.Sleep(20 * time.Second) // the test is about this time
 	server.signal(t, syscall.SIGCONT)
 	t.Logf("it goes on, which was noticed after %v", said(1))
 	takes(second)
 
 	server.signal(t, syscall.SIGKILL)
 	t.Logf("an API server that was killed was noticed after %v", said(0))
-	time.Sleep(time.Minute) // the time that it is away is what is tested
+	time.Sleep(time.Minute) // the test is about this time
 	if status, checks := p.ready(t); status != http.StatusOK || checks["policy"] != "failing" {
 		t.Errorf("after a minute /readyz says %d %v", status, checks)
 	}

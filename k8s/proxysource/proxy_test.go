@@ -191,8 +191,8 @@ lines:
 	return 0
 }
 
-// call asks for a path of the third party with the placeholder of a credential, and returns the status, what the
-// third party was sent, and the code of a refusal.
+// call requests a path of the third party with the placeholder of a credential. It returns the status, the value that
+// the third party received, and the code of a refusal.
 func (p *proxy) call(path, id string) (status int, sent, code string, err error) {
 	r, err := http.NewRequest(http.MethodGet, p.base+"/proxy?url="+url.QueryEscape(p.third.URL+path), nil)
 	if err != nil {

@@ -25,8 +25,8 @@ func readEndpoint(u *unstructured.Unstructured) (manifest.ProxyEndpoint, error) 
 	return manifests.Endpoint(&e), nil
 }
 
-// standingOf reads from a Project's status whether it may declare its project. One whose status cannot be read is
-// undecided.
+// standingOf reads from a Project's status whether it may declare its project. The result is Undecided if the status
+// cannot be read.
 func standingOf(u *unstructured.Unstructured) manifests.Standing {
 	var p v1alpha1.Project
 	status := map[string]any{"status": u.Object["status"]}
@@ -36,20 +36,20 @@ func standingOf(u *unstructured.Unstructured) manifests.Standing {
 	return manifests.StandingOf(p.Status.Conditions, u.GetGeneration())
 }
 
-// readProject reads what counts of a Project. One that cannot be read otherwise still owns its project, and
-// allows nobody else: were it left out, another Project could declare the project.
+// readProject reads a Project. If it cannot be read, the result still has its project and grants nothing to other
+// namespaces: without it, another Project could declare the project.
 func readProject(u *unstructured.Unstructured) (manifest.Project, error) {
 	var p v1alpha1.Project
 	err := decode(u, &p)
 	if err != nil {
 		p = v1alpha1.Project{}
 		p.Namespace, p.Name = u.GetNamespace(), u.GetName()
-		p.Spec.ProjectID, _, _ = unstructured.NestedString(u.Object, "spec", "projectId") // "" is judged as any other fault
+		p.Spec.ProjectID, _, _ = unstructured.NestedString(u.Object, "spec", "projectId") // the policy treats "" as any other fault
 	}
 	return manifests.Project(&p), err
 }
 
-// decode takes an object's own fields and leaves metadata and status.
+// decode decodes an object's name, namespace and spec.
 func decode(u *unstructured.Unstructured, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{
 		"metadata": map[string]any{"namespace": u.GetNamespace(), "name": u.GetName()},

@@ -94,8 +94,8 @@ func (r *relay) interrupt() {
 	}
 }
 
-// forget lets nothing more arrive over the connections that there are, and ends none: as a server that lost its power
-// behind a balancer, which sends who connects anew to another.
+// forget drops all data of the open connections and closes none of them. So does a server that loses its power: its
+// load balancer sends only new connections to another server.
 func (r *relay) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,9 +21,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// changes makes n changes one after the other, and returns how long each took from before it was sent to the API
-// server until a call showed it, shortest first. They are those that matter: another value, another destination, a
-// new credential, and a revoked one.
+// changes makes n changes one after the other. It returns the time from before each request to the API server until a
+// call showed the change, shortest first. The changes are another value, another destination, a new credential and a
+// revoked one.
 func changes(t testing.TB, c *cluster, p *proxy, n int) []time.Duration {
 	t.Helper()
 	token := secret("rotated", canary)
@@ -96,7 +96,7 @@ func TestLongRest(t *testing.T) {
 	seen.mu.Lock()
 	before := len(seen.all)
 	seen.mu.Unlock()
-	time.Sleep(time.Minute) // the time is what is tested
+	time.Sleep(time.Minute) // the test is about this time
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
 	for _, r := range seen.all[before:] {

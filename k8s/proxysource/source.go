@@ -33,12 +33,12 @@ type Source struct {
 
 	requireProject bool // objects of a project that no Project declares are refused
 
-	projects    []*mirror[manifest.Project] // for each namespace, or one for all
-	credentials []*mirror[manifest.Credential]
-	endpoints   []*mirror[manifest.ProxyEndpoint]
-	glances     []*glance
-	vault       *vault
-	alive       *link
+	projects      []*mirror[manifest.Project] // for each namespace, or one for all
+	credentials   []*mirror[manifest.Credential]
+	endpoints     []*mirror[manifest.ProxyEndpoint]
+	secretWatches []*secretWatch
+	vault         *vault
+	alive         *link
 
 	changes chan struct{} // objects have changed
 	news    chan struct{} // what trouble returns has changed
@@ -79,11 +79,11 @@ func New(config *rest.Config, options Options, o app.SourceOptions) (*Source, er
 			return resource
 		}
 		owners := newMirror(of(projects), readProject, changed, told)
-		owners.linger, owners.standing = true, standingOf
+		owners.keepDeleting, owners.standing = true, standingOf
 		s.projects = append(s.projects, owners)
 		s.credentials = append(s.credentials, newMirror(of(credentials), readCredential, changed, told))
 		s.endpoints = append(s.endpoints, newMirror(of(endpoints), readEndpoint, changed, told))
-		s.glances = append(s.glances, &glance{link: link{what: of(secrets), news: told}, namespace: namespace, vault: s.vault})
+		s.secretWatches = append(s.secretWatches, &secretWatch{link: link{what: of(secrets), news: told}, namespace: namespace, vault: s.vault})
 	}
 	return s, nil
 }
@@ -108,7 +108,7 @@ func (s *Source) Run(ctx context.Context) {
 		s.vault.close()
 		s.api.redial()
 	}()
-	for i, g := range s.glances {
+	for i, g := range s.secretWatches {
 		follow := func(resource string, f func(context.Context, lister, watcher)) {
 			list, begin := s.api.of(resource, g.namespace)
 			following.Go(func() { f(ctx, list, begin) })
@@ -119,7 +119,7 @@ func (s *Source) Run(ctx context.Context) {
 		follow(secrets, g.follow)
 	}
 	following.Go(func() {
-		s.alive.probe(ctx, func(ctx context.Context) error { return s.api.alive(ctx, s.glances[0].namespace) }, s.api.redial)
+		s.alive.probe(ctx, func(ctx context.Context) error { return s.api.alive(ctx, s.secretWatches[0].namespace) }, s.api.redial)
 	})
 	for {
 		select {
@@ -165,8 +165,8 @@ func (s *Source) renew(ctx context.Context) {
 // links returns the links of the probe and of all watches.
 func (s *Source) links() []*link {
 	list := []*link{s.alive}
-	for i := range s.glances {
-		list = append(list, &s.projects[i].link, &s.credentials[i].link, &s.endpoints[i].link, &s.glances[i].link)
+	for i := range s.secretWatches {
+		list = append(list, &s.projects[i].link, &s.credentials[i].link, &s.endpoints[i].link, &s.secretWatches[i].link)
 	}
 	return list
 }

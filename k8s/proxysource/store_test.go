@@ -132,7 +132,7 @@ func TestFaultyObjects(t *testing.T) {
 	}
 }
 
-// What belongs to one namespace is used from another by a grant alone.
+// Another namespace may use objects of a namespace only by a grant.
 func TestGrants(t *testing.T) {
 	c := newCluster(t)
 	p := startProxy(t, c, c.asProxy(t), nil)
@@ -250,8 +250,8 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(request)
 }
 
-// Only Secrets that are referred to are read, one by one; of all others only metadata is asked for. What counts for
-// nothing makes no new policy.
+// The proxy reads only Secrets that a Credential refers to, one by one, and only the metadata of all others. A change
+// that does not affect the policy makes no new policy.
 func TestAsksForLittle(t *testing.T) {
 	c := newCluster(t)
 	seen := &requests{}
@@ -263,7 +263,7 @@ func TestAsksForLittle(t *testing.T) {
 	c.create(t, secret("unused", "some value that nobody refers to"), secret("used", canary), key, p.third.endpoint("shop", p.project, "/a", "cred_used"))
 	p.awaitSent(t, "/a", "cred_used", canary)
 
-	// What the proxy hears of the new objects after the request went through may make a policy too.
+	// Events of the new objects that arrive after the request may also make a policy.
 	changes := p.metric(t, "lectern_proxy_policy_changes_total")
 	for before := -1.0; before != changes; changes = p.metric(t, "lectern_proxy_policy_changes_total") {
 		before = changes
@@ -280,7 +280,7 @@ func TestAsksForLittle(t *testing.T) {
 	other := secret("unused", "")
 	other.Namespace = c.namespace
 	change(t, c, other, func(s *corev1.Secret) { s.Data["token"] = []byte("another value that nobody refers to") })
-	// What comes after all that counts again.
+	// Later changes make a policy again.
 	c.create(t, p.third.endpoint("last", p.project, "/last"))
 	p.awaitSent(t, "/last", "", "")
 	if now := p.metric(t, "lectern_proxy_policy_changes_total"); now != changes+1 {

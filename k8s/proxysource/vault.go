@@ -90,8 +90,8 @@ func (v *vault) want(ctx context.Context, wanted map[types.NamespacedName][]stri
 	}
 }
 
-// told handles a watch event for a Secret. revision is its resourceVersion, or "" if it was deleted.
-func (v *vault) told(ctx context.Context, key types.NamespacedName, uid types.UID, revision string) {
+// secretChanged handles a watch event for a Secret. revision is its resourceVersion, or "" if it was deleted.
+func (v *vault) secretChanged(ctx context.Context, key types.NamespacedName, uid types.UID, revision string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	k := v.secrets[key]
@@ -112,8 +112,8 @@ func (v *vault) told(ctx context.Context, key types.NamespacedName, uid types.UI
 	v.change()
 }
 
-// listed handles a complete list of the Secrets of a namespace. An empty namespace stands for all.
-func (v *vault) listed(ctx context.Context, namespace string, all map[types.NamespacedName]version) {
+// secretsListed handles a complete list of the Secrets of a namespace. An empty namespace stands for all.
+func (v *vault) secretsListed(ctx context.Context, namespace string, all map[types.NamespacedName]version) {
 	for _, key := range v.keys() {
 		if namespace != "" && namespace != key.Namespace {
 			continue
@@ -126,7 +126,7 @@ func (v *vault) listed(ctx context.Context, namespace string, all map[types.Name
 			}
 			v.mu.Unlock()
 		}
-		v.told(ctx, key, is.uid, is.revision)
+		v.secretChanged(ctx, key, is.uid, is.revision)
 	}
 }
 

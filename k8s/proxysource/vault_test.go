@@ -140,8 +140,8 @@ func TestVaultHoldsWhatIsReferredTo(t *testing.T) {
 		t.Errorf("a value that was dropped is still %q", dropped)
 	}
 	reads := f.server.reads
-	f.vault.told(f.ctx, key, "1", "10") // what is known already
-	f.vault.told(f.ctx, types.NamespacedName{Namespace: "a", Name: "other"}, "9", "9")
+	f.vault.secretChanged(f.ctx, key, "1", "10") // what is known already
+	f.vault.secretChanged(f.ctx, types.NamespacedName{Namespace: "a", Name: "other"}, "9", "9")
 	f.await()
 	if f.server.reads != reads {
 		t.Errorf("it was read again for nothing")
@@ -155,22 +155,22 @@ func TestVaultFollowsChanges(t *testing.T) {
 	f.want("x")
 	f.holds(nil)
 	f.server.set(secretOf("1", "10", map[string]string{"x": "one"}), nil)
-	f.vault.told(f.ctx, key, "1", "10")
+	f.vault.secretChanged(f.ctx, key, "1", "10")
 	f.await()
 	f.holds(map[string]string{"x": "one"})
-	f.vault.told(f.ctx, key, "0", "") // an earlier one of that name
+	f.vault.secretChanged(f.ctx, key, "0", "") // an earlier one of that name
 	f.holds(map[string]string{"x": "one"})
 	f.server.set(secretOf("1", "11", nil), nil)
-	f.vault.listed(f.ctx, "", map[types.NamespacedName]version{key: {"1", "11"}})
+	f.vault.secretsListed(f.ctx, "", map[types.NamespacedName]version{key: {"1", "11"}})
 	f.await()
 	f.holds(map[string]string{})
 	f.server.set(secretOf("1", "12", map[string]string{"x": "two"}), nil)
-	f.vault.listed(f.ctx, "a", map[types.NamespacedName]version{key: {"1", "12"}})
+	f.vault.secretsListed(f.ctx, "a", map[types.NamespacedName]version{key: {"1", "12"}})
 	f.await()
-	f.vault.listed(f.ctx, "b", nil) // says nothing of a
+	f.vault.secretsListed(f.ctx, "b", nil) // says nothing of a
 	f.holds(map[string]string{"x": "two"})
 	f.server.set(nil, nil)
-	f.vault.listed(f.ctx, "", nil)
+	f.vault.secretsListed(f.ctx, "", nil)
 	f.await()
 	f.holds(nil)
 }
@@ -202,16 +202,16 @@ func TestVaultKeepsWhatItCanNotRead(t *testing.T) {
 			f.until("it is read again", func() bool { return f.vault.failing() == nil })
 			f.holds(map[string]string{"x": "one"})
 			f.server.set(nil, tt.in)
-			f.vault.told(f.ctx, key, "1", "11")
+			f.vault.secretChanged(f.ctx, key, "1", "11")
 			f.until("it fails", func() bool { return f.vault.failing() != nil })
 			f.holds(map[string]string{"x": "one"})
-			f.vault.told(f.ctx, key, "1", "") // what is deleted needs no reading
+			f.vault.secretChanged(f.ctx, key, "1", "") // what is deleted needs no reading
 			f.holds(nil)
 		})
 	}
 }
 
-// What is read while the Secret changes is not what it is after.
+// A value that was read while the Secret changed is read again.
 func TestVaultReadsAgainWhatChangedMeanwhile(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -220,16 +220,16 @@ func TestVaultReadsAgainWhatChangedMeanwhile(t *testing.T) {
 	}{
 		{"changed", func(f *fixture) {
 			f.server.set(secretOf("1", "11", map[string]string{"x": "two"}), nil)
-			f.vault.told(f.ctx, key, "1", "11")
+			f.vault.secretChanged(f.ctx, key, "1", "11")
 		}, map[string]string{"x": "two"}},
 		{"deleted", func(f *fixture) {
 			f.server.set(nil, nil)
-			f.vault.told(f.ctx, key, "1", "")
+			f.vault.secretChanged(f.ctx, key, "1", "")
 		}, nil},
 		{"made anew", func(f *fixture) {
 			f.server.set(secretOf("2", "12", map[string]string{"x": "three"}), nil)
-			f.vault.told(f.ctx, key, "1", "")
-			f.vault.told(f.ctx, key, "2", "12")
+			f.vault.secretChanged(f.ctx, key, "1", "")
+			f.vault.secretChanged(f.ctx, key, "2", "12")
 		}, map[string]string{"x": "three"}},
 		{"not wanted any more", func(f *fixture) { f.vault.want(f.ctx, nil) }, nil},
 	} {

@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// progress is what consume prints each second.
+// progress is the report that consume prints each second.
 type progress struct {
 	Reads     int    `json:"reads"`
 	Failed    int    `json:"failed"`
@@ -19,9 +19,9 @@ type progress struct {
 	LastError string `json:"last_error,omitempty"`
 }
 
-// consume reads the first page of entries over and over. The key is read from LECTERN_API_KEY_FILE before each
-// request: a Secret that is mounted as a file changes by itself when its key is rotated, and the key before it
-// works on for the overlap. Nothing is tried again, so that each failure counts.
+// consume reads the first page of entries repeatedly. It reads the key from LECTERN_API_KEY_FILE before each request,
+// because the kubelet updates a mounted Secret after its key is rotated. The old key stays valid for the overlap.
+// consume does not retry, so that each failure counts.
 func consume(ctx context.Context, getenv func(string) string, out *json.Encoder) error {
 	var p progress
 	var key string

@@ -1,4 +1,4 @@
-// Command sample is what a platform team would write that uses Lectern from inside its cluster, in one program:
+// Command sample is an example of a program that uses Lectern from inside its cluster:
 //
 //	sample consume   reads entries with the API key of a mounted Secret, which may be rotated meanwhile
 //	sample region    asks the region service by its cluster DNS name, with the Go client
