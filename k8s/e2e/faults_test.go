@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// testFaults: what docs/operating.md says of faults holds in the cluster.
+// testFaults: what docs/how-to/operate.md says of faults holds in the cluster.
 func (r *release) testFaults(t *testing.T) {
 	dev := "app.kubernetes.io/component=dev-"
 	for _, fault := range []struct {

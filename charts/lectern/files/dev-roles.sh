@@ -1,4 +1,4 @@
-# Makes the databases and roles of docs/operating.md, all with one password: this Postgres is for development.
+# Makes the databases and roles of docs/how-to/operate.md, all with one password: this Postgres is for development.
 for service in entries embeddables experiments region auth; do
   psql -v ON_ERROR_STOP=1 --no-psqlrc --username "${POSTGRES_USER:-postgres}" --dbname postgres \
     -v database="$service" -v owner="${service}_owner" -v reader="${service}_reader" -v ingest="${service}_ingest" \

@@ -12,13 +12,13 @@ import (
 // Every fault in the operators' table names an existing test.
 func TestFaultTableNamesTests(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
-	doc, err := os.ReadFile(filepath.Join(root, "docs", "operating.md"))
+	doc, err := os.ReadFile(filepath.Join(root, "docs", "how-to", "operate.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, table, found := strings.Cut(string(doc), "\n## Faults\n")
 	if !found {
-		t.Fatal("docs/operating.md has no section Faults")
+		t.Fatal("docs/how-to/operate.md has no section Faults")
 	}
 	code := map[string]string{} // of the file that declares a test
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
