@@ -5,7 +5,7 @@
 //	go run ./bench/capacity -check              predictions beside measurements
 //	go run ./bench/capacity -points results.json after a run of the benchmark costs on your machine
 //
-// docs/how-to/scale.md says what the figures mean.
+// docs/explanation/scaling.md says what the figures mean.
 package main
 
 import (
