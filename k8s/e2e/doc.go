@@ -1,4 +1,5 @@
-// Package e2e holds Lectern to what it promises on a real cluster: it installs the chart as docs/how-to/install.md says,
-// calls it through the cluster's ingress, replaces, evicts and kills its pods under load, and removes it. Its tests
-// are run by scripts/e2e, which says what they need; without it they skip themselves.
+// Package e2e tests Lectern on a real cluster. It installs the chart as docs/how-to/install.md says and calls it through
+// the cluster's ingress. It replaces, evicts and kills pods under load, and uninstalls the chart.
+//
+// scripts/e2e runs the tests, and says what they need. Without it they are skipped.
 package e2e

@@ -16,7 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/manifest"
 )
 
-// What is not said is filled in by the API server, and said by the types as it is stored.
+// The API server fills in the defaults, and the Go types return them as stored.
 func TestDefaults(t *testing.T) {
 	c := kubetest.Start(t)
 	for kind, tt := range map[string]struct{ in, want string }{

@@ -232,10 +232,12 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// differs are the specs that the API server and the proxy's folder of manifests judge differently, and are
-// meant to: lists that hold a value twice, which server-side apply forbids; names of Kubernetes' own; what an
-// endpoint refers to, which the proxy looks for; certificates, which CEL cannot read; the characters of a project's
-// id, which a folder takes as the API does.
+// differs lists the specs that the API server and the proxy's folder of manifests judge differently on purpose:
+//   - Lists with a value twice, which server-side apply forbids.
+//   - Names that only Kubernetes restricts.
+//   - References of an endpoint, which the proxy resolves.
+//   - Certificates, which CEL cannot read.
+//   - The characters of a project's id: a folder accepts those that the API accepts.
 var differs = map[string]bool{
 	"Credential place twice":                 true,
 	"Credential Secret of another namespace": true,
@@ -246,7 +248,7 @@ var differs = map[string]bool{
 	"ProxyEndpoint all":                      true,
 }
 
-// proxyTakes tells whether the proxy takes a spec from a folder of manifests, where it reads that kind.
+// proxyTakes reports whether the proxy accepts a spec in a folder of manifests, and whether it reads that kind.
 func proxyTakes(t *testing.T, kind, spec string) (taken, asked bool) {
 	t.Helper()
 	if kind != "Credential" && kind != "ProxyEndpoint" {
@@ -268,7 +270,7 @@ func proxyTakes(t *testing.T, kind, spec string) (taken, asked bool) {
 	return true, true
 }
 
-// What never changes, and what may.
+// Some fields are immutable and others are not.
 func TestImmutable(t *testing.T) {
 	c := kubetest.Start(t)
 	for _, tt := range []struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 )
 
-// Objects that a cluster has stored stay readable: the API server takes each of them, status included, and
-// gives back every field with its value, and the types know them all.
+// Objects that a cluster has stored stay readable. The API server accepts each of them with its status and returns
+// every field with its value. The Go types have all fields.
 func TestStoredObjects(t *testing.T) {
 	c := kubetest.Start(t)
 	stored, err := os.ReadFile("testdata/stored.yaml")
