@@ -17,16 +17,16 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// Config is what the operator is told.
+// Config configures the operator.
 type Config struct {
-	// The namespaces whose objects are looked after, comma-separated. Not set: all.
+	// The namespaces whose objects the operator reconciles, comma-separated. Not set: all.
 	WatchNamespaces []string `env:"WATCH_NAMESPACES"`
 
-	// What becomes of objects whose project no Project declares: refuse, or allow, which lets every namespace read the
-	// project's data and use its credentials' ids. The proxy is told the same.
+	// Objects whose project no Project declares: refuse them, or allow them. With allow, every namespace may read the
+	// project's data and use its credentials' ids. The proxy needs the same value.
 	UndeclaredProjects string `env:"UNDECLARED_PROJECTS" envDefault:"refuse"`
 
-	// Whether several operators agree on one that acts, by a Lease; the others stand by.
+	// Whether operators elect a leader by a Lease. The others stand by.
 	LeaderElection bool `env:"LEADER_ELECTION" envDefault:"true"`
 
 	// The namespace of the Lease. Not set: the one that the operator runs in.
@@ -35,53 +35,53 @@ type Config struct {
 	// The name of the Lease.
 	LeaseName string `env:"LEASE_NAME" envDefault:"lectern-operator"`
 
-	// How long the others wait for the one that acts before one of them takes over. It gives up acting at two
-	// thirds of that.
+	// How long the others wait for a silent leader before one of them takes over. The leader gives up after two thirds
+	// of that.
 	LeaseDuration time.Duration `env:"LEASE_DURATION" envDefault:"15s"`
 
-	// How many objects of a kind are worked on at a time.
+	// How many objects of a kind are reconciled at a time.
 	Workers int `env:"WORKERS" envDefault:"4"`
 
-	// How many requests a second the operator makes of the API server; at once, twice as many.
+	// How many requests a second the operator sends to the API server, with bursts of twice as many.
 	KubeRate int `env:"KUBE_RATE" envDefault:"100"`
 
-	// The internal address of the region service, such as http://region:9090, which is told of Projects. Not
-	// set: Projects only say whose a project is.
+	// The internal address of the region service, such as http://region:9090. The operator stores Projects there. Not
+	// set: a Project only declares which namespace owns a project.
 	RegionURL string `env:"REGION_INTERNAL_URL"`
 
-	// The keys of those who may send data in, comma-separated; the first is sent to the region service. Required
-	// with REGION_INTERNAL_URL.
+	// The keys for ingest, comma-separated. The operator sends the first to the region service. Required with
+	// REGION_INTERNAL_URL.
 	IngestKeys []config.Secret `env:"INGEST_API_KEYS"`
 
-	// How long the deletion of a Project with deletionPolicy Delete waits for a region service that is out of
-	// reach. Then the object goes, and the service keeps the project.
+	// How long the deletion of a Project with deletionPolicy Delete waits for an unreachable region service. Then the
+	// object is deleted, and the service keeps the project.
 	ForgetTimeout time.Duration `env:"FORGET_TIMEOUT" envDefault:"10m"`
 
-	// How long the deletion of an APIKey waits for a keys' database that is out of reach. Then the object goes, and
-	// its keys are revoked when the database is back.
+	// How long the deletion of an APIKey waits for an unreachable key database. Then the object is deleted, and the
+	// operator revokes its keys once the database is reachable.
 	RevokeTimeout time.Duration `env:"REVOKE_TIMEOUT" envDefault:"2m"`
 
-	// The URL under which clients reach the API, which Secrets of APIKeys hold where the object says none.
+	// The URL at which clients reach the API. Secrets of APIKeys have it unless the object sets another.
 	PublicURL string `env:"PUBLIC_URL"`
 
-	// Where metrics and health are served; never routed from outside.
+	// The address of metrics and health. Never route to it from outside.
 	ListenInternal string `env:"LISTEN_INTERNAL" envDefault:":9090"`
 
-	// Serves Go's profiles under /debug/pprof/ on the internal address.
+	// Whether the internal address serves Go's profiles under /debug/pprof/.
 	Pprof bool `env:"PPROF" envDefault:"false"`
 
 	Auth      auth.Config
 	Pool      pgdb.Options
 	Telemetry telemetry.Config
 
-	// REST says how the API server is reached. Nil: by the service account of the pod, or by KUBECONFIG.
+	// REST is the configuration of the API server's client. Nil: the service account of the pod, or KUBECONFIG.
 	REST *rest.Config `env:"-"`
 
-	// Ready is called once the internal address is open, with what it has become. Nil: nobody is told.
+	// Ready is called once the internal address is open, with the address. Nil: not called.
 	Ready func(internal net.Addr) `env:"-"`
 
-	// OnLogger is called with the log before anything is logged: the program gives it to Kubernetes' libraries,
-	// which log through globals. Nil: they are silent.
+	// OnLogger is called with the log before anything is logged. The program passes it to Kubernetes' libraries, which
+	// log through globals. Nil: they are silent.
 	OnLogger func(*slog.Logger) `env:"-"`
 
 	// Now is the clock. Nil: time.Now.

@@ -19,8 +19,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// Two thousand objects: how long until all are ready, what a minute of rest costs the API server, and how much
-// memory it takes. The figures stand in docs/performance.md.
+// TestLongScale measures two thousand objects: the time until all are ready, the requests to the API server in a minute
+// of rest, and the memory. The figures are in docs/performance.md.
 func TestLongScale(t *testing.T) {
 	if os.Getenv("LECTERN_LONG") != "1" {
 		t.Skip("takes long; LECTERN_LONG=1 runs it")

@@ -23,12 +23,12 @@ import (
 
 // Options configures the store.
 type Options struct {
-	// The namespaces whose objects count, comma-separated: Credentials, ProxyEndpoints, their Secrets, and the
-	// Projects that say who may have them. Not set: all.
+	// The namespaces whose Credentials, ProxyEndpoints, Secrets and Projects the proxy reads, comma-separated. Not set:
+	// all.
 	WatchNamespaces []string `env:"WATCH_NAMESPACES"`
 
-	// What becomes of objects whose project no Project declares: refuse, or allow, which lets every namespace use the
-	// project's credentials' ids. The operator is told the same. A folder of manifests needs no Projects.
+	// Objects whose project no Project declares: refuse them, or allow them. With allow, every namespace may use the
+	// project's credentials' ids. The operator needs the same value. A folder of manifests needs no Projects.
 	UndeclaredProjects string `env:"UNDECLARED_PROJECTS" envDefault:"refuse"`
 
 	// REST is the configuration of the API server's client. Nil: the service account of the pod, or KUBECONFIG.

@@ -111,8 +111,8 @@ func TestLongRest(t *testing.T) {
 	}
 }
 
-// Two thousand objects, beside as many Secrets that nobody refers to: how long the proxy takes to have them in
-// force, how much memory, and how long a change takes then. The figures stand in docs/performance.md.
+// TestLongScale measures two thousand objects with as many unused Secrets: the time until the policy has them, the
+// memory, and the time of a change. The figures are in docs/performance.md.
 func TestLongScale(t *testing.T) {
 	long(t)
 	const each = 500

@@ -19,7 +19,7 @@ func (w discardWriter) Header() http.Header         { return w.h }
 func (w discardWriter) Write(b []byte) (int, error) { return len(b), nil }
 func (w discardWriter) WriteHeader(int)             {}
 
-// BenchmarkChain is what a request pays for all that stands around its handler, routing included.
+// BenchmarkChain measures the cost of all that surrounds a handler, routing included.
 func BenchmarkChain(b *testing.B) {
 	var c Config
 	var tc telemetry.Config

@@ -247,8 +247,8 @@ func (g guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // end recovers from a panic of the handler, then logs and counts the request.
 func (x *exchange) end() {
-	// Last, also after abort: a stop closes the connections when no request is in flight any more, and one that must be
-	// reset would be closed as if its answer were whole.
+	// Last, even after abort: a shutdown closes the connections once no request is in flight. It would close a connection
+	// that must be reset as if its answer were complete.
 	defer x.chain.metrics.inFlight.Add(-1)
 	if fault := recover(); fault != nil {
 		x.recovered(fault)

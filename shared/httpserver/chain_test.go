@@ -105,7 +105,7 @@ func TestFaultsAreAnsweredAsJSON(t *testing.T) {
 	}
 }
 
-// What no client library would send gets an answer of the same shape.
+// Requests that no client library sends get answers of the same form.
 func TestOddRequestTargets(t *testing.T) {
 	s := serve(t, setup{routes: routes})
 	host := strings.TrimPrefix(s.public, "http://")

@@ -33,9 +33,9 @@ func compressible(contentType string) bool {
 	return strings.HasPrefix(name, "text/") || strings.HasSuffix(name, "+json")
 }
 
-// coding returns the coding that gzhttp chooses for the headers of a request: zstd or gzip, whichever weighs more, zstd
-// if they weigh the same, and "" for none. A client that takes neither need not pass through gzhttp, and the answer to
-// HEAD can have the headers of GET's.
+// coding returns the coding that gzhttp chooses for the headers of a request. It is zstd or gzip, by their weights, zstd
+// if the weights are equal, or "" for none. With it, requests without a coding need not pass through gzhttp, and
+// answers to HEAD have the headers of GET.
 func coding(h http.Header) string {
 	accepted := h["Accept-Encoding"]
 	if len(accepted) == 0 {

@@ -12,19 +12,19 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Config is what a service's HTTP server reads.
+// Config configures a service's HTTP server.
 type Config struct {
-	// Where the documented paths are served: host:port, the host empty for all addresses.
+	// The address of the documented paths: host:port. An empty host is all addresses of the machine.
 	ListenPublic string `env:"LISTEN_PUBLIC" envDefault:":8080"`
 
-	// Where ingest, admin, metrics and health are served; never routed from outside.
+	// The address of ingest, admin, metrics and health. Never route to it from outside.
 	ListenInternal string `env:"LISTEN_INTERNAL" envDefault:":9090"`
 
-	// The URL under which clients reach the API; links to further pages begin with it. Not set: the
-	// request's own scheme and host.
+	// The URL at which clients reach the API. Links to further pages begin with it. Not set: the scheme and host of
+	// the request.
 	PublicURL string `env:"PUBLIC_URL"`
 
-	// CIDRs of the proxies in front, comma-separated. X-Forwarded-For, -Proto, -Host and Forwarded are believed
+	// CIDRs of the trusted proxies, comma-separated. The server believes X-Forwarded-For, -Proto, -Host and Forwarded
 	// from these, and from the edge by its key. Not set: from the edge alone.
 	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES"`
 
@@ -51,25 +51,24 @@ type Config struct {
 	// The longest request line and headers, in bytes.
 	MaxHeaderBytes int `env:"MAX_HEADER_BYTES" envDefault:"32768"`
 
-	// How many requests the public address answers at once; more are answered 503 at once, so that those
-	// that are served are served in bounded time. 0: any number. At the edge, requests that wait for changes count.
+	// How many requests the public address serves at once. Further requests get 503 at once, so that the others end
+	// in bounded time. 0: any number. At the edge, requests that wait for changes count.
 	MaxInFlight int `env:"MAX_IN_FLIGHT" envDefault:"1024"`
 
-	// How long the server goes on as before once it is told to stop and has become not ready, so that
-	// whoever balances the load sees it first.
+	// How long the server still accepts requests after a signal to stop. It is not ready then, and load balancers
+	// notice that in this time.
 	DrainDelay time.Duration `env:"DRAIN_DELAY" envDefault:"5s"`
 
-	// How long running requests may take to finish after that; then they are cut.
+	// How long requests in flight may take after DRAIN_DELAY. Then the server cuts them.
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"30s"`
 
-	// Serves Go's profiles under /debug/pprof/ on the internal address.
+	// Whether the internal address serves Go's profiles under /debug/pprof/.
 	Pprof bool `env:"PPROF" envDefault:"false"`
 
 	// Public is the open listener of the documented paths. Nil: LISTEN_PUBLIC is opened.
 	Public net.Listener `env:"-"`
 
-	// Ready is called once both addresses are open, with what they have become (a port 0 is resolved).
-	// Nil: nobody is told.
+	// Ready is called once both addresses are open, with the addresses (a port 0 is resolved). Nil: not called.
 	Ready func(public, internal net.Addr) `env:"-"`
 }
 

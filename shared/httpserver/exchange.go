@@ -14,9 +14,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// exchange is one request and its answer. It wraps net/http's ResponseWriter: it counts what goes out, gives the
-// client time to take each part, and can be severed, after which nothing goes out any more. The writers of gzhttp
-// and otelhttp wrap the exchange in turn. The handler gets the outermost writer.
+// exchange is one request and its answer. It wraps net/http's ResponseWriter: it counts the bytes of the answer and
+// gives the client time to take each part. A severed exchange sends nothing more. The writers of gzhttp and otelhttp
+// wrap the exchange in turn. The handler gets the outermost writer.
 //
 // Exchanges are not pooled. A goroutine that the handler started may hold the request's context, and with it the
 // Info, for longer than the request.
@@ -60,8 +60,8 @@ func (x *exchange) WriteHeader(status int) {
 		x.Header()["Connection"] = x.chain.headers.connectionClose
 	}
 	if x.chain.closeAfterChunked && len(x.request.TransferEncoding) > 0 {
-		// RFC 9112, section 6.1: a proxy on the way may have framed a chunked request by a Content-Length beside
-		// it. Then the bytes after the body are a request to this server alone, so the connection ends.
+		// RFC 9112, section 6.1: a proxy on the way may have framed a chunked request by an additional
+		// Content-Length. Then the bytes after the body are a request to this server alone, so the connection ends.
 		x.Header()["Connection"] = x.chain.headers.connectionClose
 	}
 	if x.coding != "" && x.request.Method == http.MethodHead {
@@ -195,9 +195,9 @@ func (l *requestLog) WithGroup(name string) slog.Handler {
 	return &requestLog{Handler: l.Handler.WithGroup(name), id: l.id}
 }
 
-// SetReadDeadline replaces READ_TIMEOUT for the rest of the body: the handler calls it through
-// http.ResponseController. A time in the past ends a Read that waits, and each Read after it. After the end of the
-// body it does nothing.
+// SetReadDeadline replaces READ_TIMEOUT for the rest of the body. The handler calls it through
+// http.ResponseController. A time in the past ends a Read that waits, and each later Read. After the end of the body it
+// does nothing.
 func (x *exchange) SetReadDeadline(t time.Time) error {
 	if x.body == nil {
 		return nil
@@ -220,9 +220,8 @@ type patientBody struct {
 	fixed bool // the deadline stays: the body has ended, a read has failed, or the handler has set a deadline
 }
 
-// bound gives the client READ_TIMEOUT from now to send more of the body. The reads that net/http makes by itself
-// need it, too: before it sends the headers of an answer, and after the handler, it reads the rest of the body to
-// find the next request.
+// bound gives the client READ_TIMEOUT from now to send more of the body. net/http itself also reads
+// the rest of the body, to find the next request. It does so before the headers of an answer and after the handler.
 func (b *patientBody) bound() {
 	if b == nil {
 		return

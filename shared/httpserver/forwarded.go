@@ -34,8 +34,8 @@ func (o *origin) trusts(address string) bool {
 	return false
 }
 
-// clientAddress returns the client's IP address: the peer's, or after the edge or trusted proxies the last one in
-// X-Forwarded-For that is no trusted proxy, since whatever stands before it may be made up.
+// clientAddress returns the client's IP address. If the peer is the edge or a trusted proxy, that is the last address in
+// X-Forwarded-For that is no trusted proxy. A client can forge the addresses before it. Otherwise it is the peer's.
 func (o *origin) clientAddress(r *http.Request, fromEdge bool) string {
 	client := peerAddress(r.RemoteAddr)
 	if !o.believes(r, fromEdge) {
@@ -59,7 +59,7 @@ func (o *origin) clientAddress(r *http.Request, fromEdge bool) string {
 }
 
 // baseURL returns the scheme and host that the client used, or PUBLIC_URL. It is empty when the client
-// named no host that could stand in a URL.
+// named no host that is valid in a URL.
 func (o *origin) baseURL(r *http.Request, fromEdge bool) string {
 	if o.publicURL != "" {
 		return o.publicURL
@@ -129,8 +129,8 @@ func peerAddress(hostPort string) string {
 	return hostPort
 }
 
-// sane reports whether host can stand in a URL that others will read: a name or an IP with an optional
-// port, nothing that ends a URL or a header's field.
+// sane reports whether host is valid in a URL for others: a name or an IP with an optional port. Characters that end a
+// URL or a header's field are not allowed.
 func sane(host string) bool {
 	if host == "" || len(host) > 255 {
 		return false

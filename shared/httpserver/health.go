@@ -18,7 +18,7 @@ import (
 
 // Check asks whether something that the service needs can be reached.
 type Check struct {
-	// Name is shown to whoever asks for readiness: "postgres", "redis". Never a host's name.
+	// Name is part of the answer to requests for readiness: "postgres", "redis". It is never the name of a host.
 	Name string
 	// Required makes the service not ready while the check fails. Others are only shown.
 	Required bool

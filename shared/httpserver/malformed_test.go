@@ -9,7 +9,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 )
 
-// No part of a malformed body is taken for a request, whether the handler reads the body or not.
+// The server never reads a part of a malformed body as a request, whether or not the handler reads the body.
 func TestMalformedBodies(t *testing.T) {
 	routes := func(rt *httpapi.Router) {
 		rt.Post("/read", func(w http.ResponseWriter, r *http.Request) error {

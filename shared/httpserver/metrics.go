@@ -24,7 +24,7 @@ type metrics struct {
 	known    sync.Map // of requestKind to *measure
 }
 
-// requestKind is what requests are told apart by. All three come from small sets, whatever clients send.
+// requestKind has the attributes of the metrics of a request. All three have few values, whatever clients send.
 type requestKind struct {
 	route, method string
 	status        int

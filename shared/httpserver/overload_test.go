@@ -16,8 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// What is over the limit is refused at once, in the API's own words, and is served again as soon as there
-// is room; the internal address knows no limit.
+// Requests over the limit are refused at once, with an error of the API. Once another request ends, the next one is
+// served. The internal address has no limit.
 func TestTooManyAtOnce(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	s := serve(t, setup{

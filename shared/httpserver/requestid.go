@@ -8,7 +8,7 @@ import (
 // maxRequestID is the longest request id that the server accepts from a client, in bytes.
 const maxRequestID = 128
 
-// RequestID returns the X-Request-Id of h if there is one that is safe to echo and to log, or a new id of 26 random
+// RequestID returns the X-Request-Id of h if it is safe to echo and to log. Otherwise it returns a new id of 26 random
 // characters.
 func RequestID(h http.Header) string {
 	if ids := h["X-Request-Id"]; len(ids) == 1 && saneRequestID(ids[0]) {

@@ -40,7 +40,7 @@ type running struct {
 	ended            <-chan error
 }
 
-// setup is what a test says of its server.
+// setup configures the server of a test.
 type setup struct {
 	environ  map[string]string
 	routes   func(public *httpapi.Router)
@@ -521,8 +521,8 @@ func TestStalledSenderEnds(t *testing.T) {
 	}
 }
 
-// The limits are on the network and not on the handler: it may work on for longer than either, and a
-// connection may be used again after both have passed.
+// The time limits are on the network and not on the handler. A handler may run for longer than either, and a connection
+// may be used again after both.
 func TestTimeoutsDoNotOutliveTheirReason(t *testing.T) {
 	internal := httpapi.NewRouter()
 	internal.Post("/internal/things", func(w http.ResponseWriter, r *http.Request) error {

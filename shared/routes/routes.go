@@ -1,6 +1,5 @@
-// Package routes owns the one table of which path belongs to which service. The edge of a local run,
-// the chart's routes and the tests that hold the services against their description all read it; a
-// service that serves another path than the table says fails its test.
+// Package routes owns the table of paths and the services that serve them. The edge, the chart's routes and the tests of
+// the services against their description read it. A test fails if a service serves other paths than the table says.
 package routes
 
 import (
@@ -23,28 +22,28 @@ const (
 	Console     Service = "console"
 )
 
-// Auth says what an operation asks its caller for.
+// Auth is the kind of key that an operation requires.
 type Auth string
 
-// What operations ask for.
+// The kinds of keys.
 const (
 	None        Auth = "none"        // nothing
 	APIKey      Auth = "api_key"     // X-Api-Key, of the project in the path
-	Configured  Auth = "configured"  // X-Api-Key, asked for as EXPERIMENTS_AUTH says
+	Configured  Auth = "configured"  // X-Api-Key, if EXPERIMENTS_AUTH requires it
 	InternalKey Auth = "internal"    // X-Api-Key, one of INTERNAL_API_KEYS
 	IngestKey   Auth = "ingest"      // X-Api-Key, one of INGEST_API_KEYS
 	AdminKey    Auth = "admin"       // X-Api-Key, one of ADMIN_API_KEYS
-	Endpoint    Auth = "by_endpoint" // what the proxy's endpoint asks for
+	Endpoint    Auth = "by_endpoint" // as the proxy's endpoint requires
 )
 
-// Route is one path and who serves it.
+// Route is one path and the service that serves it.
 type Route struct {
 	Service   Service
-	Operation string   // the operationId of the published description; of a page, a name like one
+	Operation string   // the operationId of the published description; a page has a similar name
 	Template  string   // the path, its variables in braces; see [Route.Matches]
-	Methods   []string // GET stands with HEAD; nil is any method
+	Methods   []string // GET comes with HEAD; nil is any method
 	Auth      Auth
-	Scope     string // what the API key must be allowed; empty where none is asked for
+	Scope     string // the scope that the API key needs; empty if none is needed
 }
 
 // Public returns the documented paths in the order of the published description.
@@ -189,9 +188,8 @@ func (t Table) Find(escapedPath string) (Route, bool) {
 // Find returns the route of escapedPath among those of [Outside].
 func Find(escapedPath string) (Route, bool) { return Table(Outside()).Find(escapedPath) }
 
-// Regexp returns what the Gateway API's RegularExpression and an Ingress of regular expressions take
-// for template: RE2, anchored at both ends, a variable being one segment that is not empty, or the rest
-// of the path; see [Route.Matches].
+// Regexp returns template as a regular expression of RE2, for routes of the Gateway API and for Ingresses. It is anchored
+// at both ends. A variable is one segment that is not empty, or the rest of the path; see [Route.Matches].
 func Regexp(template string) string {
 	var b strings.Builder
 	b.WriteByte('^')

@@ -18,12 +18,12 @@ import (
 const (
 	exitOK    = 0
 	exitFault = 1 // it ran and failed
-	exitUsage = 2 // it was told something that it does not understand
+	exitUsage = 2 // the command line or the environment is not valid
 )
 
-// gcPercent is GOGC where the environment does not say. What lives in a service is small beside what its
-// requests make and drop, so that with Go's own 100 the collector would run every few megabytes. Some
-// 10 MB more are resident under load.
+// gcPercent is GOGC unless the environment sets it. The live heap of a service is small compared with the garbage of its
+// requests. With Go's default of 100, the collector would run every few megabytes. It costs about 10 MB of memory under
+// load.
 const gcPercent = 300
 
 // Command is one command of a program.

@@ -9,8 +9,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// Removal returns the handler of an operation that removes data. It lets administrators in, and answers with what remove
-// returns: a struct of numbers, also if remove fails after it removed a part. The action is that of the audit line. A
+// Removal returns the handler of an operation that removes data. It admits administrators and answers with the result of
+// remove: a struct of numbers, even if remove fails after it removed a part. The action is that of the audit line. A
 // service without REMOVE_DATABASE_URL answers Unavailable.
 func (p *Parts) Removal(action string, remove func(w http.ResponseWriter, r *http.Request) (removed any, err error)) httpapi.HandlerFunc {
 	return p.AdminKeys.Protect(action, func(w http.ResponseWriter, r *http.Request, act *auth.Act) (err error) {

@@ -1,5 +1,5 @@
-// Package service owns what all data services are made of: their common configuration, the order in
-// which their parts start and stop, and their command line. A service adds its schema and its routes.
+// Package service is the common base of all data services. It owns their configuration, the order in which their parts
+// start and stop, and their command line. A service adds its schema and its routes.
 package service
 
 import (
@@ -24,37 +24,37 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// Config is what every data service is told.
+// Config is the configuration that all data services share.
 type Config struct {
-	// The service's database, by the role that reads. Required to serve.
+	// The service's database, as the role that reads. Required to serve.
 	DatabaseURL config.Secret `env:"DATABASE_URL"`
 
-	// Standbys of it, by the role that reads, comma-separated, each of one host: reads of records go
-	// there while they answer. Not set: all go to DATABASE_URL.
+	// Standbys of DATABASE_URL, as the role that reads, comma-separated, each with one host. Reads of records use them
+	// while they answer. Not set: all reads use DATABASE_URL.
 	ReadDatabaseURLs []config.Secret `env:"READ_DATABASE_URL"`
 
-	// How far a standby may be behind; one that is farther is left out until it is not. Measured once a second, or
-	// four times in that time if it is shorter. 0 measures nothing.
+	// The largest lag of a standby. A standby with a larger lag is not used. The lag is measured once a second, or four
+	// times in MAX_REPLICA_LAG if that is shorter. 0: it is not measured.
 	MaxReplicaLag time.Duration `env:"MAX_REPLICA_LAG" envDefault:"10s"`
 
-	// The same database by the role that writes what comes in. Not set: nothing comes in.
+	// The same database, as the role that writes ingested data. Not set: the service ingests nothing.
 	IngestDatabaseURL config.Secret `env:"INGEST_DATABASE_URL"`
 
-	// The same database by the role that removes data. The command migrate reads the role's name and grants it its
-	// rights. Not set: requests to remove data are answered 503.
+	// The same database, as the role that removes data. The command migrate reads the role's name and grants it its
+	// rights. Not set: requests to remove data get 503.
 	RemoveDatabaseURL config.Secret `env:"REMOVE_DATABASE_URL"`
 
-	// The same database by its owner, who migrates. Required to migrate.
+	// The same database, as its owner. Required to migrate.
 	MigrateDatabaseURL config.Secret `env:"MIGRATE_DATABASE_URL"`
 
-	// Migrates before it serves, as the command migrate does.
+	// Whether serve migrates first, as the command migrate does.
 	MigrateOnStart bool `env:"MIGRATE_ON_START" envDefault:"false"`
 
-	// The keys of those who may send data in, comma-separated; any of them is good. Not set: nobody may.
+	// The keys for ingest, comma-separated. Any of them is valid. Not set: ingest is refused.
 	IngestKeys []config.Secret `env:"INGEST_API_KEYS"`
 
-	// The keys of administrators, who remove data and, at region, administer the API keys of projects: name=key,
-	// comma-separated. The name stands in the audit log; several keys may have the same name. Not set: nobody may.
+	// The keys of administrators: name=key, comma-separated. Administrators remove data and, at region, administer the
+	// API keys of projects. The audit log has the name; several keys may share it. Not set: both are refused.
 	AdminKeys []config.Secret `env:"ADMIN_API_KEYS"`
 
 	HTTP      httpserver.Config
@@ -74,11 +74,11 @@ func (c Config) Validate() error {
 	return err
 }
 
-// Definition is what one service adds.
+// Definition defines one service.
 type Definition struct {
-	// Name is the service's: of its logs, spans, connections and migrations.
+	// Name is the service's name in logs, spans, connections and migrations.
 	Name string
-	// Schema is what it keeps in its database.
+	// Schema is the schema of its database.
 	Schema pgmigrate.Schema
 	// AdministersKeys opens [Parts.KeyAdmin].
 	AdministersKeys bool
@@ -86,7 +86,7 @@ type Definition struct {
 	Routes func(p *Parts) (public, internal *httpapi.Router)
 }
 
-// Parts is what a running service's routes are made with.
+// Parts are the dependencies of a running service's routes.
 type Parts struct {
 	stack *shutdown.Stack
 
@@ -95,18 +95,17 @@ type Parts struct {
 	// KeyAdmin mints and revokes keys. It is nil where AUTH_ADMIN_DATABASE_URL is not set, and in services that do not
 	// administer keys.
 	KeyAdmin *keyring.Admin
-	// Primary is the pool of the role that reads, to the database that is written to: for reads that
-	// must see what was just written.
+	// Primary is the pool of the role that reads, on the primary: for reads that must see the latest writes.
 	Primary *pgdb.Pool
-	// Read reads from the standbys while they are fit, and else from Primary.
+	// Read reads from the standbys while they are usable, otherwise from Primary.
 	Read *pgreplica.Reads
-	// Write is the pool of the role that takes data in, nil when nothing comes in.
+	// Write is the pool of the role that ingests data, or nil if the service ingests nothing.
 	Write *pgdb.Pool
-	// Remove is the pool of the role that removes data, nil when there is none.
+	// Remove is the pool of the role that removes data, or nil if there is none.
 	Remove *pgdb.Pool
-	// IngestKeys let data in.
+	// IngestKeys are the keys for ingest.
 	IngestKeys *auth.SharedKeys
-	// AdminKeys let administrators in.
+	// AdminKeys are the keys of administrators.
 	AdminKeys *auth.AdminKeys
 	// Stopping ends when requests that wait for news should end.
 	Stopping context.Context
@@ -218,9 +217,9 @@ func closing(name string, stop func()) func(context.Context) error {
 // selectMigrated selects whether the table that records the migrations exists. Any role may run it.
 const selectMigrated = `SELECT to_regclass($1) IS NOT NULL`
 
-// checks are what /readyz shows. A database that goes away after the first contact does not make a service unready: that
-// would take every replica out at once, and put the load balancer's error page in the place of an answer that says when
-// to come back. One that lost its tables does: it does not come back by itself.
+// checks returns the checks of /readyz. A database that fails after the first contact does not make a service unready.
+// Otherwise all replicas would become unready at once, and clients would get the load balancer's error page instead of
+// an answer with Retry-After. A database without its tables does make it unready, because it cannot recover by itself.
 func checks(p *Parts, schema pgmigrate.Schema) []httpserver.Check {
 	reached := false // the server asks one at a time
 	list := []httpserver.Check{

@@ -95,7 +95,7 @@ func check(root string) ([]string, error) {
 	return broken, nil
 }
 
-// page is what a Markdown file contains.
+// page has the headings and links of a Markdown file.
 type page struct {
 	headings map[string]bool // the fragments that name them
 	links    []link

@@ -56,7 +56,7 @@ type APIKeySpec struct {
 	// +kubebuilder:default={}
 	Secret APIKeySecret `json:"secret,omitzero"`
 
-	// url is the address of the API, which the Secret holds beside the key. Not set: the operator's PUBLIC_URL, or no
+	// url is the address of the API, which the Secret holds in addition to the key. Not set: the operator's PUBLIC_URL, or no
 	// address if that is not set either.
 	//
 	// +optional

@@ -16,7 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/services/console/internal/site"
 )
 
-// Config is what the service is told.
+// Config configures the service.
 type Config struct {
 	HTTP      httpserver.Config
 	Telemetry telemetry.Config

@@ -26,7 +26,7 @@ type APIKeySpecApplyConfiguration struct {
 	Rotation *APIKeyRotationApplyConfiguration `json:"rotation,omitempty"`
 	// secret is the Secret that receives the key.
 	Secret *APIKeySecretApplyConfiguration `json:"secret,omitempty"`
-	// url is the address of the API, which the Secret holds beside the key. Not set: the operator's PUBLIC_URL, or no
+	// url is the address of the API, which the Secret holds in addition to the key. Not set: the operator's PUBLIC_URL, or no
 	// address if that is not set either.
 	URL *string `json:"url,omitempty"`
 }
