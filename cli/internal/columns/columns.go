@@ -1,6 +1,6 @@
-// Package columns turns the top-level keys of entry_data into typed columns. A [Set] grows as it sees data: a new key
-// adds a column, and a value that does not fit its column's type makes the column text. A column never goes away and
-// never gets a narrower type.
+// Package columns turns the top-level keys of entry_data into typed columns. A [Set] grows with the data. A new key
+// adds a column. A value that does not fit its column's type makes the column text. A column is never removed, and its
+// type never becomes narrower.
 package columns
 
 import (

@@ -66,8 +66,8 @@ func (f *changesCommand) Run(s *Session, c *commands) error {
 	return err
 }
 
-// query returns what is asked for, and puts the types in one order: a cursor file does not depend on the order in which
-// they were given.
+// query returns the query of the flags. It sorts the types, so that a cursor file does not depend on the order of the
+// flags.
 func (f *changesCommand) query() client.ChangeQuery {
 	slices.Sort(f.Types)
 	f.Types = slices.Compact(f.Types)

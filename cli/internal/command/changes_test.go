@@ -58,7 +58,7 @@ func eventOf(entry string, n int) servicetest.Object {
 	}
 }
 
-// copied is what a reader of the feed builds of it.
+// copied is the copy that a reader of the feed builds.
 type copied struct {
 	entries map[string]string            // by entry id
 	events  map[string]map[string]string // by entry id, then event key

@@ -145,7 +145,7 @@ func (k *checker) call(ctx context.Context, r routes.Route, at string) (int, err
 	return resp.StatusCode, k.judge(r, resp.StatusCode, answer, key != "", known)
 }
 
-// path fills the template of r in, and tells whether all of its records are known to be there.
+// path fills in the template of r, and reports whether all of its records are known to exist.
 func (k *checker) path(r routes.Route) (path string, known bool) {
 	known = true
 	segments := strings.Split(r.Template, "/")
@@ -185,7 +185,7 @@ func (k *checker) remember(r routes.Route, status int, answer []byte) {
 	}
 }
 
-// judge tells whether an answer is one that the description gives to the request.
+// judge returns an error unless the description allows the answer to the request.
 func (k *checker) judge(r routes.Route, status int, answer []byte, keyed, known bool) error {
 	if status == http.StatusOK {
 		if (r.Auth == routes.APIKey || r.Auth == routes.InternalKey) && !keyed {

@@ -1,5 +1,5 @@
-// Package command is the command line of lectern: its commands, flags and help, and what each prints.
-// The work is done by the packages beside it.
+// Package command is the command line of lectern: its commands, flags, help and output. Other packages in cli/internal
+// do the work.
 package command
 
 import (
@@ -27,18 +27,17 @@ const (
 	exitInterrupted = 130 // as shells count an end by SIGINT
 )
 
-// Session is what a command runs in.
+// Session is the environment of a command.
 type Session struct {
 	Context context.Context
 	In      io.Reader
-	Out     io.Writer // results, and nothing else
-	Err     io.Writer // all that is said beside them
+	Out     io.Writer // results only
+	Err     io.Writer // all other messages
 	Environ map[string]string
 	Now     func() time.Time
 }
 
-// errRejected is what a command ends with that did its work but for records that were refused. The
-// command has said so already.
+// errRejected ends a command that did its work, except for rejected records. The command has printed them.
 var errRejected = errors.New("some records were rejected")
 
 // usageError is a fault of the command line that its syntax does not show.
@@ -190,7 +189,7 @@ func advice(err error) string {
 	return ""
 }
 
-// note says something beside the result, unless nothing is to be said.
+// note prints a message to standard error, unless --quiet is set.
 func (c *commands) note(s *Session, format string, args ...any) {
 	if !c.Quiet {
 		fmt.Fprintf(s.Err, format+"\n", args...)

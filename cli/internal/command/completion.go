@@ -148,8 +148,8 @@ func offerValues(s *Session, v *kong.Value, offer func(word, about string)) {
 	}
 }
 
-// follow returns the command that words lead to, the flag whose value comes next, if one does, and how
-// many arguments the command has been given.
+// follow returns the command that words lead to and how many arguments it has. flag is the flag whose value comes next,
+// or nil.
 func follow(node *kong.Node, words []string) (_ *kong.Node, flag *kong.Flag, arguments int) {
 	for _, word := range words {
 		if flag != nil {

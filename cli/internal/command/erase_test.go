@@ -115,7 +115,7 @@ func TestPurge(t *testing.T) {
 	ask := func(before string, dry bool) string {
 		return fmt.Sprintf(`POST /internal/projects/pr_1/purge {"updated_before":%q,"dry_run":%t}`, before, dry)
 	}
-	// The commands' clock stands at noon of 2026-11-01.
+	// The time of the commands' clock is always noon of 2026-11-01.
 	ago := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC).AddDate(0, 0, -400).Format(time.RFC3339)
 	const date = "2025-01-01T00:00:00Z"
 	if diff := cmp.Diff([]string{ask(ago, true), ask(date, true), ask(date, false), ask(date, false)}, r.asked); diff != "" {

@@ -58,7 +58,7 @@ func written(t *testing.T, write func(io.Writer) error, hidden ...string) []map[
 	return records
 }
 
-// testDemoProject: what was made is what is served.
+// testDemoProject checks that the services serve the generated data.
 func testDemoProject(t *testing.T, environ map[string]string) {
 	var want bytes.Buffer
 	if err := demo.WriteEntries(&want); err != nil {
@@ -165,8 +165,8 @@ func testGetFromAll(t *testing.T, environ map[string]string) {
 		environ map[string]string
 		args    []string
 		code    int
-		out     string // in what is printed
-		err     string // in what is said
+		out     string // a part of standard output
+		err     string // a part of standard error
 	}{
 		{"embeddables", environ, []string{"embeddables"}, 0, `"embeddable_id": "emb_solar7kq2"`, ""},
 		{"a page of embeddables", environ, []string{"embeddables", "--limit", "1"}, 0, `"embeddable_id": "emb_loan3xw9d"`, "There is more: --cursor "},

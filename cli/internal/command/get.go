@@ -53,7 +53,7 @@ type pageFlags struct {
 	Cursor string `help:"Go on where the page before ended: its next cursor." placeholder:"CURSOR"`
 }
 
-// printPage prints a page and, beside it, how to get the next.
+// printPage prints a page, and to standard error how to get the next one.
 func printPage(s *Session, c *commands, api apiFlags, out outputFlags, page pageFlags, list client.List) error {
 	reader, err := api.client(interactive(), s.Err)
 	if err != nil {

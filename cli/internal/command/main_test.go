@@ -97,7 +97,7 @@ func (r *running) end(t *testing.T, sig os.Signal) {
 	}
 }
 
-// result is what a command left.
+// result is the outcome of a command.
 type result struct {
 	code     int
 	out, err string

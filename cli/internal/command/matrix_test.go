@@ -16,10 +16,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/routestest"
 )
 
-// matrixAnswer is what a row of the matrix was answered.
+// matrixAnswer is the answer to a row of the matrix.
 type matrixAnswer struct {
 	row    routestest.Row
-	id     string // by which logs name the request
+	id     string // the request id, as in logs
 	status int
 	body   string
 }

@@ -14,9 +14,9 @@ type migrateCommand struct {
 	Worker      []string `help:"Where a worker is reached, with the same user and password; for prepare. Once for each." placeholder:"HOST:PORT"`
 }
 
-// Help is what --help says beyond the options.
+// Help returns the text of --help in addition to the options.
 func (migrateCommand) Help() string {
-	return `The steps are taken in this order; each may be repeated, and undo goes back from any but the last. Reads go on throughout; docs/how-to/scale.md tells what each step does, and what to look at before the next.
+	return `The steps are taken in this order; each may be repeated, and undo goes back from any but the last. Reads go on throughout; docs/how-to/scale.md says what each step does, and what to check before the next.
 
 Examples:
 

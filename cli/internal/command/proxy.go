@@ -42,8 +42,8 @@ Examples:
 	lectern proxy check --manifests ./proxy -p pr_1 -e prod --origin https://app.example.com -X OPTIONS -H 'Access-Control-Request-Method: POST' https://api.stripe.com/v1/charges`
 }
 
-// maxTemplate is the largest body that is read, in bytes: more than a proxy of the default configuration
-// takes, so that the answer is the proxy's.
+// maxTemplate is the size of the largest body that is read, in bytes. A proxy of the default configuration accepts less,
+// so that the proxy itself refuses larger ones.
 const maxTemplate = 11 << 20
 
 // Run asks, and prints the answer.

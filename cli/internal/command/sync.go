@@ -47,7 +47,7 @@ Examples:
 A bucket takes the credentials and the region of AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION, or of the machine's role, and another server than Amazon's of AWS_ENDPOINT_URL.`
 }
 
-// tooManyKeys is said when there was no room for a key.
+// tooManyKeys is the message for keys that get no column.
 const tooManyKeys = "Some keys of entry_data have no column, because there are %d already; their values are in entry_data."
 
 // lockWait is how long a sync waits for another one that has the copy. A killed one has it until Postgres notices.
@@ -56,8 +56,8 @@ const lockWait = 5 * time.Second
 // noteEvery is the time between two lines about the progress where there is no terminal.
 const noteEvery = time.Minute
 
-// memoryLimit is from where on the garbage collector works harder, so that the process stays within 128 MiB, also if it
-// writes Parquet.
+// memoryLimit is the soft limit of Go's memory, in bytes. With it the process stays within 128 MiB, even when it writes
+// Parquet.
 const memoryLimit = 72 << 20
 
 // Run copies.

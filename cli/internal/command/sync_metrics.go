@@ -23,7 +23,8 @@ type metricsFlag struct {
 	MetricsAddress string `env:"LECTERN_METRICS_ADDRESS" help:"Serve /metrics (Prometheus), /healthz and /readyz at this address, such as :9090. Default: nowhere." placeholder:"HOST:PORT"`
 }
 
-// syncMetrics is what Prometheus and the kubelet can ask a sync for. Its methods may be called concurrently.
+// syncMetrics has the metrics and health of a sync, for Prometheus and the kubelet. Its methods may be called
+// concurrently.
 type syncMetrics struct {
 	now  func() time.Time
 	stop []func()

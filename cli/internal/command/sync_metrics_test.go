@@ -59,8 +59,8 @@ func metricOf(t *testing.T, text, series string) (float64, bool) {
 	return value, true
 }
 
-// TestSyncMetrics: a sync shows how far its copy is, is ready once it has copied, stays alive while the API or the
-// destination is away, counts their faults, and ends when it is told to.
+// TestSyncMetrics checks that a sync shows the progress of its copy and is ready once it has copied. While the API or the
+// destination is unreachable, it stays alive and counts the faults. It ends on a signal.
 func TestSyncMetrics(t *testing.T) {
 	empty := pgmigrate.Schema{Name: "warehouse", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 	redis := redistest.Start(t)

@@ -197,7 +197,7 @@ func checkCanaries(t *testing.T, environ map[string]string, received *spans, fol
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The demo's keys stand in the project's folder, which is the user's own.
+	// The demo's keys are in the project's folder, which belongs to the user.
 	for where, text := range map[string]string{"spans": received.text(), "logs": readAll(t, logs), "metrics": metrics} {
 		if !strings.Contains(text, "entries") {
 			t.Errorf("the %s have nothing in them", where)

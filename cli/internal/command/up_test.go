@@ -82,9 +82,8 @@ func refuses(url string) bool {
 	return err != nil
 }
 
-// TestUp goes through the life of one folder: made, used in every way, stopped, started again, killed, and
-// started as an older version of the program left it. What it is used for shares the one run, as loading
-// the demo project takes its time.
+// TestUp uses one folder in every way. It is made, used, stopped, started again, killed, and started as an older version
+// of the program left it. All uses share one run, because loading the demo project takes long.
 func TestUp(t *testing.T) {
 	collector := collectSpans(t)
 	folder := filepath.Join(t.TempDir(), ".lectern")

@@ -12,8 +12,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pglocal"
 )
 
-// TestLongWaitThroughTheEdge: the longest wait of the change feed ends with an answer through the edge of a local run,
-// also on a connection that was used before.
+// TestLongWaitThroughTheEdge checks that the longest wait of the change feed gets an answer through the edge. This
+// includes a connection that was used before.
 func TestLongWaitThroughTheEdge(t *testing.T) {
 	if os.Getenv("LECTERN_LONG") == "" {
 		t.Skip("waits for a minute; set LECTERN_LONG=1")

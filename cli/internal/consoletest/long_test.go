@@ -174,8 +174,8 @@ func TestLongBig(t *testing.T) {
 	}
 }
 
-// TestLongFigures tells how quickly each page is there in a browser that has nothing of it yet: the first and the largest
-// paint, and how long the page was kept from reacting in pieces over 50 ms.
+// TestLongFigures measures each page in a browser with an empty cache. It logs the first and the largest paint, and the
+// total time of tasks beyond 50 ms.
 func TestLongFigures(t *testing.T) {
 	long(t)
 	w := start(t)

@@ -61,7 +61,7 @@ func (b *tab) look(width int64, scheme string) {
 	b.run(
 		emulation.SetDeviceMetricsOverride(width, max(700, width*9/16), 1, false),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}),
-		// What follows the size of the window does so with the next frame.
+		// Parts that depend on the size of the window change with the next frame.
 		chromedp.Evaluate(`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))`, nil, awaited))
 }
 

@@ -27,8 +27,8 @@ func TestLongStates(t *testing.T) {
 	testStates(t, w, views(w)...)
 }
 
-// testStates goes through the states of pages: each tells the visitor what is the matter, and all that the client can get
-// over by itself ends in the page without another load.
+// testStates goes through the states of pages. Each tells the visitor what the problem is. After a fault that passes, the
+// page recovers without another load.
 func testStates(t *testing.T, w *world, pages ...view) {
 	emptyKey := w.newProject(t, "pr_empty", "Empty", "")
 	for _, v := range pages {
@@ -92,7 +92,7 @@ func (b *tab) offline(is bool) {
 	}))
 }
 
-// A visitor who loses the network is told so, keeps what is shown, and finds each page when the network is back.
+// When the network is lost, the page says so and keeps its content. Each page works once the network is back.
 func TestOffline(t *testing.T) {
 	t.Parallel()
 	w := start(t)

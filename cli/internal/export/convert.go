@@ -63,8 +63,8 @@ func (o *Options) entriesToCSV(ctx context.Context, records io.ReadSeeker, to io
 	return w.Error()
 }
 
-// cellOf returns a value of a column as text: numbers in their shortest form, as JSON has them, and times as those of
-// RFC 3339 in UTC.
+// cellOf returns a value of a column as text. Numbers have their shortest form, as in JSON. Times have the form of RFC
+// 3339, in UTC.
 func cellOf(value any) string {
 	switch v := value.(type) {
 	case string:

@@ -154,8 +154,8 @@ func (t *table) take(dst []byte, err error) ([]byte, error) {
 	return dst, err
 }
 
-// newFieldTable writes one row a record, one column a field: text as it is, null as an empty cell, and
-// anything else as the JSON that it came as.
+// newFieldTable returns a table with a row for each record and a column for each field. Text is written unchanged, null
+// as an empty cell, and all else as the JSON of the record.
 func newFieldTable(fields ...string) *table {
 	return newTable(func(line []byte, write func(...string) error) error {
 		var record map[string]json.RawMessage

@@ -58,9 +58,8 @@ type position struct {
 	Size int64 `json:"size,omitempty"`
 }
 
-// Follow writes a change feed. A page is written when it is whole, and the cursor file after it: a run that was killed,
-// at whatever moment, repeats its last page and leaves nothing out. If the output then ends within a line, the next
-// run ends that line first.
+// Follow writes a change feed. It writes each complete page, and then the cursor file. After a kill at any moment, the
+// next run repeats the last page and omits nothing. If the output ends within a line, the next run ends that line first.
 func Follow(ctx context.Context, o FollowOptions) (done Followed, err error) {
 	f := &follower{FollowOptions: o, at: position{Feed: o.Feed}}
 	if o.CursorFile != "" {

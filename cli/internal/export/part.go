@@ -13,8 +13,8 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/durable"
 )
 
-// part is a file that grows until it is whole. What users entered is nobody else's business: only its
-// owner may read it, then and later.
+// part is a file that grows until it is complete. It holds data of users, so only its owner may read it, during the
+// export and after it.
 type part struct {
 	growing
 	path  string

@@ -1,7 +1,6 @@
-// Package load sends files of records to the ingest endpoint: in batches, each acknowledged before the
-// next, with a state file that says how far it came. A run that was cut goes on where the last
-// acknowledged batch ended; a batch whose acknowledgement was lost is sent again, which is harmless,
-// as ingest is idempotent.
+// Package load sends files of records to the ingest endpoint, in batches. It waits for the acknowledgement of each batch
+// before the next, and a state file records the position. An interrupted run continues after the last acknowledged
+// batch. It sends a batch again if the acknowledgement was lost, which is safe because ingest is idempotent.
 package load
 
 import (
@@ -49,7 +48,7 @@ type Options struct {
 	Rejects string
 	// Progress, when set, is told how many bytes of all files are acknowledged.
 	Progress func(bytes int64)
-	// Rejected, when set, is told of each rejected line.
+	// Rejected, if set, is called for each rejected line.
 	Rejected func(file string, line int, code, message string)
 }
 

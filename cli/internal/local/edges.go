@@ -93,7 +93,7 @@ func (r *run) serve(name string, l net.Listener, h http.Handler) {
 		within, cancel := context.WithTimeout(ctx, finishWithin)
 		defer cancel()
 		if server.Shutdown(within) != nil {
-			// Whoever still reads would hold up the stop: ends are cut, not bent.
+			// Clients that still read would delay the shutdown, so their connections are closed.
 			_ = server.Close()
 		}
 		<-ended

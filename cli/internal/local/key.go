@@ -11,8 +11,8 @@ import (
 // demoScopes returns what the demo's key is for: everything.
 func demoScopes() auth.Scopes { return auth.DefaultScopes | auth.ScopesOf(auth.ProxyUse) }
 
-// demoKey returns a key of the demo project: the one of the run before, if it is still accepted and may do
-// what this version's may.
+// demoKey returns a key of the demo project. It is the key of the last run, if that is still accepted and has the scopes
+// that this version needs.
 func (r *run) demoKey(ctx context.Context, d Demo) (string, error) {
 	scopes := demoScopes()
 	if key := r.state.APIKey; key != "" && r.state.APIKeyScopes == scopes.String() {

@@ -1,9 +1,9 @@
-// Package local runs the whole platform in one process on one machine: a private Postgres, Redis, the
-// services, an edge before their public ports and one before their internal ports, a demo project, and
-// a third party for the credential proxy to call. It is for trying things out and for developing, not for production.
+// Package local runs the whole platform on one machine, for trials and development, not for production. One process runs
+// the services, an edge for their public ports and one for their internal ports, and a third party for the credential
+// proxy. It starts a private Postgres and Redis, and loads a demo project.
 //
-// All that it keeps lies in one folder, which one run at a time may use: the data of Postgres, logs,
-// the secrets that it made up, and demo.env, which is there while the run is ready.
+// It stores everything in one folder, which one run at a time may use: the data of Postgres, logs and generated secrets.
+// The folder has a file demo.env while the run is ready.
 package local
 
 import (
@@ -36,7 +36,7 @@ type Options struct {
 	Environ map[string]string
 	// Log takes all logs; nil: each service and Postgres have a file below Folder/logs.
 	Log io.Writer
-	// Note is told of steps that take a while.
+	// Note is called before steps that take long.
 	Note func(format string, args ...any)
 	// Ready is called once, when requests are answered and demo.env is there.
 	Ready func(Demo)
@@ -115,7 +115,7 @@ func takeFolder(folder string) (*os.File, error) {
 	return lock, nil
 }
 
-// run is what is running.
+// run is a run of the platform.
 type run struct {
 	Options
 	state  *state
@@ -197,7 +197,7 @@ func (r *run) start(ctx context.Context) (err error) {
 		return fmt.Errorf("the demo project's data: %w", err)
 	}
 	r.parts.Add(func(context.Context) error { return removeIfThere(EnvFile(r.Folder)) })
-	// Last, as whoever waits for the run waits for this file.
+	// Last, because scripts wait for this file.
 	err = writeEnv(EnvFile(r.Folder), [][2]string{
 		{"LECTERN_URL", d.URL},
 		{"LECTERN_INTERNAL_URL", d.InternalURL},

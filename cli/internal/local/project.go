@@ -18,13 +18,12 @@ type demoPart struct {
 	resource string
 	write    func(io.Writer) error
 	count    int
-	// isThere tells whether a run before has loaded it.
+	// isThere reports whether an earlier run has loaded it.
 	isThere func(context.Context) (bool, error)
 }
 
-// demoData loads what is not there yet of the demo project, through the front door of all data, and
-// returns the id of its newest entry. The database may have been removed since a run before, or that
-// run may have been of a version that knew fewer resources.
+// demoData loads the missing parts of the demo project through ingest, and returns the id of its newest entry. Parts may
+// be missing because the database was removed, or because an earlier version of the program loaded fewer resources.
 func (r *run) demoData(ctx context.Context, d Demo) (string, error) {
 	reader, err := client.New(d.URL, client.WithAPIKey(d.APIKey))
 	if err != nil {
@@ -61,10 +60,9 @@ func (r *run) demoData(ctx context.Context, d Demo) (string, error) {
 	return newestEntry(ctx, reader)
 }
 
-// demoParts returns the parts in the order in which they are loaded. Entries and events take many
-// batches, so that the state must tell when the last was acknowledged. Each of the others is one
-// batch, stored whole or not at all: one record tells of all, and an embeddable, as it is sent after
-// them, also of the versions.
+// demoParts returns the parts in the order in which they are loaded. Entries and events take many batches, so the state
+// file records when the last one was acknowledged. Each other part is one batch, which is stored completely or not at
+// all, so one record shows that all exist. Embeddables come after their versions, so one of them shows both.
 func (r *run) demoParts(reader *client.Client) []demoPart {
 	many := func(ctx context.Context) (bool, error) {
 		if !r.state.DemoLoaded {
@@ -105,8 +103,8 @@ func (r *run) demoParts(reader *client.Client) []demoPart {
 	}
 }
 
-// loadDemo loads parts. The state tells that all are there only while they are, so that a run that was
-// cut here does not leave half of it for the whole.
+// loadDemo loads parts. It resets the mark of a complete load first, and sets it after the last part. So the next run
+// repeats an interrupted load.
 func (r *run) loadDemo(ctx context.Context, ingester *client.Ingester, parts []demoPart) error {
 	complete := func(is bool) error {
 		r.state.DemoLoaded = is

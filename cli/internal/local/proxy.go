@@ -13,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/thirdparty"
 )
 
-// What the demo's manifests allow.
+// The environment and ids of the demo's manifests.
 const (
 	// DemoEnvironment is the environment that they are for.
 	DemoEnvironment = "prod"
@@ -21,7 +21,7 @@ const (
 	DemoCredential = "cred_demo"
 )
 
-// proxyFolder returns where the manifests of the credential proxy are: the demo's, and what is put beside them.
+// proxyFolder returns the folder of the credential proxy's manifests: the demo's, and those that the user adds.
 func proxyFolder(folder string) string { return filepath.Join(folder, "proxy") }
 
 // startThirdParty serves the demo's third party on a port of its own, and returns its URL.

@@ -20,7 +20,7 @@ import (
 	shared "github.com/lectern-dev/lectern/shared/service"
 )
 
-// services are what runs behind the edges: one line each.
+// services returns the services to which the edges route: one line each.
 func services() []service {
 	return []service{
 		row(routes.Entries, true, func(c *entries.Config) common { return ofData(&c.Config) }, entries.Run, entries.Migrate),
@@ -35,7 +35,7 @@ func services() []service {
 // service is one that can be run in this process.
 type service struct {
 	name routes.Service
-	// stores tells whether it has a database of its own.
+	// stores reports whether it has a database of its own.
 	stores  bool
 	migrate func(ctx context.Context, environ map[string]string, log io.Writer) error
 	// run serves until ctx ends. ready is called when its addresses are open.

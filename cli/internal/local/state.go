@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/durable"
 )
 
-// state is what a run leaves for the next one beside the data: secrets, and what is done already.
+// state is the state that a run leaves for the next one in addition to the data: secrets and completed steps.
 type state struct {
 	path string
 
@@ -20,9 +20,9 @@ type state struct {
 	AdminKey    string `json:"admin_key"`
 	// APIKey is the demo project's key, which is good as long as the database knows it.
 	APIKey string `json:"api_key,omitempty"`
-	// APIKeyScopes is what that key may be used for, separated by spaces.
+	// APIKeyScopes lists the scopes of that key, separated by spaces.
 	APIKeyScopes string `json:"api_key_scopes,omitempty"`
-	// DemoLoaded tells that all of the demo project's entries and events were acknowledged once.
+	// DemoLoaded reports that all of the demo project's entries and events were acknowledged.
 	DemoLoaded bool `json:"demo_loaded,omitempty"`
 }
 

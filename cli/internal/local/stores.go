@@ -80,12 +80,12 @@ type databases struct {
 	warehouse string
 }
 
-// The services share one Postgres, where a cluster may give each its own, so a pool is smaller than it
-// would be there, and Postgres takes as many connections as all pools together may ask for.
+// The services share one Postgres, while in a cluster each may have its own. So each pool is smaller than there, and
+// Postgres allows as many connections as all pools may open.
 const (
 	defaultPoolSize  = 8
-	poolsEach        = 4  // a service's: to read, to take data in, to remove it, and to look keys up; the proxy has one of them, region one more, the console none
-	spareConnections = 20 // of listeners, migrations, and whoever looks at the data
+	poolsEach        = 4  // of a service: to read, to ingest, to remove and to look keys up; the proxy has one of them, region one more, the console none
+	spareConnections = 20 // for listeners, migrations and users with psql
 )
 
 // poolSize returns how many connections each pool may have.

@@ -12,8 +12,8 @@ type Newest struct {
 	Removals, Entries, Events []client.Change
 }
 
-// Newest leaves out the changes that a later change of the batch replaces: a removal replaces the entry and all events
-// of its id that came before.
+// Newest omits changes that a later change of the batch replaces. A removal replaces the earlier changes of the entry and
+// of its events.
 func (b *Batch) Newest() Newest {
 	var n Newest
 	removed, entries, events := map[string]bool{}, map[string]bool{}, map[string]bool{}

@@ -16,8 +16,8 @@ import (
 // longestRequest is how long one request waits for changes.
 const longestRequest = 60 * time.Second
 
-// pages reads pages of a feed that are bounded in bytes too, although the API bounds their number of changes only: a
-// page that grows too long is given up, and asked for again with fewer changes.
+// pages reads pages of a feed that are also bounded in bytes. The API bounds only their number of changes. So pages gives
+// up a page that grows too long, and requests it again with fewer changes.
 type pages struct {
 	client    *client.Client
 	projectID string

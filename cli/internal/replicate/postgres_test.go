@@ -144,7 +144,7 @@ func (w *warehouse) check(t *testing.T) {
 	if diff := cmp.Diff(want.events, got.events); diff != "" {
 		t.Errorf("events, -source +copy: %s", diff)
 	}
-	// What jsonb holds is the same JSON, and what it cannot hold is there byte for byte.
+	// The jsonb column holds the same JSON. JSON that jsonb cannot hold is in the text column byte for byte.
 	for e, err := range w.client.Entries(t.Context(), project, client.EntryQuery{}) {
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,6 @@
 // Package files keeps a copy of a project as Parquet files in a folder or a bucket. Files never change. The file
-// manifest.json names all files of the copy and holds its position; it is replaced after the files of a batch are
-// written, whole or not at all. Files that it does not name are no part of the copy.
+// manifest.json names all files of the copy and holds its position. It is replaced atomically after the files of a batch
+// are written. Files that it does not name do not belong to the copy.
 package files
 
 import (

@@ -96,8 +96,8 @@ const (
 	newEvents  = "lectern_new_events"
 )
 
-// toJSONB returns null for JSON that jsonb cannot hold: \u0000, halves of surrogate pairs, numbers out of range, and
-// what is nested too deep for the server's stack.
+// toJSONB returns null for JSON that jsonb cannot hold. That is \u0000, halves of surrogate pairs, numbers out of range,
+// and values that are nested too deeply for the server's stack.
 const toJSONB = `
 CREATE OR REPLACE FUNCTION pg_temp.lectern_to_jsonb(data text) RETURNS jsonb LANGUAGE plpgsql AS $$
 BEGIN
