@@ -34,7 +34,7 @@ func TestAPIServerTakesAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What objects refer to.
+	// Objects that others refer to.
 	needed := []client.Object{&scheduling.PriorityClass{ObjectMeta: meta.ObjectMeta{Name: "high"}, Value: 1}}
 	for _, namespace := range []string{"lectern", "monitoring", "team-a", "team-b"} {
 		needed = append(needed, &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: namespace}})

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// allPods is what makes every kind of pod that the chart has.
+// allPods has the values for every kind of pod of the chart.
 const allPods = `
 dev: {enabled: true, collector: {enabled: true}}
 retention: {enabled: true}
@@ -116,8 +116,8 @@ func TestCommonLabels(t *testing.T) {
 	}
 }
 
-// TestDevelopmentServersStay: an upgrade to another version of the chart does not replace Postgres, whose data may lie in
-// its pod, nor one of an earlier chart that has labels of versions.
+// TestDevelopmentServersStay checks that an upgrade to another version of the chart does not replace Postgres, whose data
+// may be in its pod. The same holds for a Postgres of an earlier chart with labels of versions.
 func TestDevelopmentServersStay(t *testing.T) {
 	for name, labels := range podLabels(render(t, allPods)) {
 		if !strings.HasPrefix(name, "lectern-dev-") {
@@ -143,8 +143,8 @@ func TestDevelopmentServersStay(t *testing.T) {
 	}
 }
 
-// TestDevelopmentData: the data of the development Postgres lie in a claim where it can have one. The first installation
-// decides, so that no upgrade moves Postgres away from its data.
+// TestDevelopmentData checks that the data of the development Postgres are in a claim if the cluster can have one. The
+// first installation decides, so that no upgrade separates Postgres from its data.
 func TestDevelopmentData(t *testing.T) {
 	object := func(apiVersion, kind, namespace, name string, annotations map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{

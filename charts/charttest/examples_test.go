@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifest is what is looked at of a manifest of any kind.
+// manifest has the fields that all tested manifests share.
 type manifest struct {
 	meta.TypeMeta
 	Metadata   struct{ Name, Namespace string }
@@ -26,8 +26,8 @@ type manifest struct {
 // host finds the hosts of URLs with credentials.
 var host = regexp.MustCompile(`@([^:/\s]+):\d+/`)
 
-// TestExampleManifests: each object says what it is, none is there twice, hosts in Secrets are those of databases
-// beside them, and Secrets that the chart reads have the keys that it asks for, and no others.
+// TestExampleManifests checks that each object has a kind and a name, and that none occurs twice. Hosts in Secrets are
+// those of the databases in the same example. Secrets have exactly the keys that the chart reads.
 func TestExampleManifests(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(chartFolder, "examples", "*.yaml"))
 	if err != nil {
@@ -112,8 +112,8 @@ func secretsAskedFor(t *testing.T) map[string]map[string]bool {
 	return asked
 }
 
-// TestCitusExample: the coordinator's URLs, the nodes' that are read through, and what bounds long lists come to the
-// service, which is scaled by its CPU; the others are as they were.
+// TestCitusExample checks that the service gets the URLs of the coordinator and of the nodes, and the limits of long
+// lists. It is scaled by its CPU. The other services are unchanged.
 func TestCitusExample(t *testing.T) {
 	values, err := os.ReadFile(filepath.Join(chartFolder, "examples", "values-citus.yaml"))
 	if err != nil {

@@ -34,8 +34,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// exposed runs a service, the proxy and the operator as they are released, asks them for what brings their metrics
-// about, and returns the metrics with the labels of each.
+// exposed runs a service, the proxy and the operator as released, and sends requests that create their metrics. It
+// returns the metrics with the labels of each.
 func exposed(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -250,7 +250,7 @@ func startCluster(t *testing.T) (kubeconfig string) {
 		}
 		t.Skip(missing)
 	}
-	// What it says of its own would be said through a global of its libraries.
+	// envtest logs through a global of its libraries.
 	ctrllog.SetLogger(logr.Discard())
 	cluster := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join(chartFolder, "files", "crds")}, ErrorIfCRDPathMissing: true}
 	config, err := cluster.Start()

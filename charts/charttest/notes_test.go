@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestNotesNameMissingSecrets: the notes have a command for each Secret, and each key in one, that a pod waits for and that
-// the cluster lacks, and for no other.
+// TestNotesNameMissingSecrets checks that the notes have a command for each missing Secret that a pod waits for, and for
+// each missing key in one. They have no other command.
 func TestNotesNameMissingSecrets(t *testing.T) {
 	const copies = "\nretention: {enabled: true}\nsync: {copies: {shop: {project: pr_1}}}"
 	keys := &unstructured.Unstructured{Object: map[string]any{

@@ -77,7 +77,7 @@ func TestPodsAreRestricted(t *testing.T) {
 	}
 }
 
-// TestPodsKnowTheirLimits: every container has requests and limits, and Go is told of them.
+// TestPodsKnowTheirLimits checks that every container has requests and limits, and variables that pass them to Go.
 func TestPodsKnowTheirLimits(t *testing.T) {
 	r := render(t, "dev: {enabled: true, collector: {enabled: true}}\nretention: {enabled: true}\nsync: {copies: {shop: {project: pr_1}}}")
 	for name, spec := range podSpecs(r) {
@@ -229,7 +229,7 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
-// TestDefinitions: the custom resources come with the chart, and stay when it goes unless that is said.
+// TestDefinitions checks that the chart has the custom resources, and that they stay after it unless a value says otherwise.
 func TestDefinitions(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"kept", "", "keep"},

@@ -54,8 +54,8 @@ func outside(address string) peer {
 	return peer{name: address, address: netip.MustParseAddr(address)}
 }
 
-// allows tells whether the policies let from connect to a TCP port of to, as Kubernetes defines it: a pod that no
-// policy selects for a direction is open in it, one that is selected lets through what any of them allows.
+// allows reports whether the policies let from connect to a TCP port of to, as Kubernetes defines it. A pod that no
+// policy selects for a direction is open in it. A selected pod allows the connections that any of its policies allows.
 func allows(t *testing.T, r rendered, from, to peer, port int32) bool {
 	t.Helper()
 	outgoing, incoming := true, true

@@ -37,7 +37,7 @@ const chartFolder = "../lectern"
 // registry is image.registry where a test's values do not set it, as the chart refuses to be rendered without one.
 const registry = "registry.example.com"
 
-// object is what every kind has.
+// object is an object of any kind.
 type object interface {
 	meta.Object
 }
@@ -70,7 +70,7 @@ func kinds() map[string]func() object {
 	}
 }
 
-// rendered is what the chart makes of some values.
+// rendered is the output of the chart for some values.
 type rendered struct {
 	objects []object
 	notes   string
@@ -113,7 +113,7 @@ func renderOn(t *testing.T, values string, release common.ReleaseOptions, object
 	return renderWith(t, values, release, objects, "lectern.dev/v1alpha1", "monitoring.coreos.com/v1")
 }
 
-// renderWith is renderOn a cluster that has, beside Kubernetes' own, the given APIs.
+// renderWith is renderOn a cluster that has the given APIs in addition to those of Kubernetes.
 func renderWith(t *testing.T, values string, release common.ReleaseOptions, objects []*unstructured.Unstructured, apis ...string) (rendered, error) {
 	t.Helper()
 	chart, err := loader.Load(chartFolder)

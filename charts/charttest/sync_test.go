@@ -121,8 +121,8 @@ sync:
 	}
 }
 
-// TestSyncExamples: the Secrets that the example's copy reads are those that the manifests beside it make, and with
-// the keys that it reads.
+// TestSyncExamples checks that the manifests of an example make the Secrets that its copy reads, with the keys that it
+// reads.
 func TestSyncExamples(t *testing.T) {
 	for _, name := range []string{"postgres", "s3"} {
 		t.Run(name, func(t *testing.T) {

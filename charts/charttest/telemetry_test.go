@@ -84,7 +84,7 @@ func alerts(t *testing.T, r rendered) []monitoring.Rule {
 	return all
 }
 
-// What stands in an expression, so far as it is told apart here: PromQL without subqueries of labels.
+// The parts of an expression that the tests read: PromQL without subqueries of labels.
 var (
 	texts     = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 	selectors = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)?\{([^}]*)\}`)
@@ -186,8 +186,8 @@ func TestLongMetricsExist(t *testing.T) {
 	}
 }
 
-// TestAlertsHaveRunbooks: each alert has a section of its name that says what it means, where to look and what to do,
-// and links to it; each section is of an alert.
+// TestAlertsHaveRunbooks checks that each alert links to a section of its name. The section says what the alert means,
+// where to look and what to do. Each section belongs to an alert.
 func TestAlertsHaveRunbooks(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "alerts.md"))
 	if err != nil {

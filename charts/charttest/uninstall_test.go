@@ -11,8 +11,8 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// TestUninstallJob: all that helm uninstall runs last is made then and removed again, and the job is told whose objects
-// and which Lease the operator held. It gets no Secret.
+// TestUninstallJob checks that the objects of the uninstall job exist only during helm uninstall. The job gets the
+// namespaces and the Lease of the operator, and no Secret.
 func TestUninstallJob(t *testing.T) {
 	for _, tt := range []struct {
 		name, in string

@@ -319,7 +319,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestNoRegistry: an image is never pulled from a registry that nobody named. What development takes from others says so.
+// TestNoRegistry checks that no image is pulled from a registry that no value names. Images for development name theirs.
 func TestNoRegistry(t *testing.T) {
 	for _, in := range []string{"image: {registry: \"\"}", "image: {registry: \"\", tag: v1}\nentries: {image: {repository: e}}"} {
 		_, err := tryRender(t, in)

@@ -1,7 +1,7 @@
-// Command generate writes the generated files of the chart lectern. Routes come from shared/routes, the definitions of
-// custom resources and the roles from k8s/config, and the names of variables in the schema from docs/operating.md.
-// helm-docs makes the README from the values. The command works on the project's root: the working folder, unless -root
-// names another.
+// Command generate writes the generated files of the chart lectern. Routes come from shared/routes. The definitions of
+// custom resources and the roles come from k8s/config. The names of variables in the schema come from docs/operating.md.
+// helm-docs makes the README from the values. The command works on the project's root, which is the working folder
+// unless -root names another.
 package main
 
 import (

@@ -63,8 +63,8 @@ func variableTables(text string) (map[string][]string, error) {
 	return tables, nil
 }
 
-// chartOwns are variables that follow from other values of the chart: names, the ports of Services and probes, the
-// time that a pod has to stop.
+// chartOwns are variables that the chart sets from other values. Examples are names, the ports of Services and the time
+// that a pod has to stop.
 var chartOwns = []string{"REDIS_REQUIRE_TLS", "WATCH_NAMESPACES", "UNDECLARED_PROJECTS", "LEASE_NAME", "REGION_INTERNAL_URL", "LISTEN_PUBLIC", "LISTEN_INTERNAL", "DRAIN_DELAY", "DRAIN_TIMEOUT", "PROXY_MANIFESTS", "EDGE_SERVICES", "EDGE_EXCLUDE"}
 
 // variablesOf returns the names that component reads, sorted.

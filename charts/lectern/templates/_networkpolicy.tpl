@@ -25,7 +25,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* Who a component is reached by, and whom it reaches: dict root, name, c. */}}
+{{/* The policy of a component, both ingress and egress: dict root, name, c. */}}
 {{- define "lectern.networkPolicy" -}}
 {{- $v := .root.Values -}}
 {{- $p := $v.networkPolicy -}}

@@ -121,7 +121,7 @@ spec:
     - {name: internal, port: 9090, targetPort: internal}
 {{- end }}
 
-{{/* Who a copy is reached by, and what it reaches: dict root, name, c. */}}
+{{/* The policy of a copy, both ingress and egress: dict root, name, c. */}}
 {{- define "lectern.sync.networkPolicy" -}}
 {{- $p := .root.Values.networkPolicy -}}
 {{- if $p.enabled -}}
