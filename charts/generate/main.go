@@ -1,5 +1,5 @@
 // Command generate writes the generated files of the chart lectern. Routes come from shared/routes. The definitions of
-// custom resources and the roles come from k8s/config. The names of variables in the schema come from docs/operating.md.
+// custom resources and the roles come from k8s/config. The names of variables in the schema come from docs/reference/configuration.md.
 // helm-docs makes the README from the values. The command works on the project's root, which is the working folder
 // unless -root names another.
 package main
@@ -30,7 +30,7 @@ func run(root string) error {
 	if err := copyManifests(filepath.Join(root, "k8s", "config"), filepath.Join(chart, "files")); err != nil {
 		return err
 	}
-	operating, err := os.ReadFile(filepath.Join(root, "docs", "operating.md"))
+	operating, err := os.ReadFile(filepath.Join(root, "docs", "reference", "configuration.md"))
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func fillSchema(schema, operating []byte) ([]byte, error) {
 		names := operations()
 		if component := string(m[3]); component != "" {
 			if names = variablesOf(tables, component); len(names) == 0 {
-				faults = append(faults, fmt.Errorf("docs/operating.md has no variables of %s", component))
+				faults = append(faults, fmt.Errorf("docs/reference/configuration.md has no variables of %s", component))
 			}
 		}
 		list, err := json.Marshal(names)
@@ -45,7 +45,7 @@ var row = regexp.MustCompile("^\\| `([A-Z][A-Z0-9_]*)` \\|(.*)$")
 func variableTables(text string) (map[string][]string, error) {
 	_, chapter, ok := strings.Cut(text, "\n## Configuration\n")
 	if !ok {
-		return nil, errors.New("docs/operating.md has no chapter Configuration")
+		return nil, errors.New("docs/reference/configuration.md has no chapter Configuration")
 	}
 	chapter, _, _ = strings.Cut(chapter, "\n## ")
 	tables := map[string][]string{}

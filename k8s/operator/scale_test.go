@@ -20,7 +20,7 @@ import (
 )
 
 // TestLongScale measures two thousand objects: the time until all are ready, the requests to the API server in a minute
-// of rest, and the memory. The figures are in docs/performance.md.
+// of rest, and the memory. The figures are in bench/README.md.
 func TestLongScale(t *testing.T) {
 	if os.Getenv("LECTERN_LONG") != "1" {
 		t.Skip("takes long; LECTERN_LONG=1 runs it")

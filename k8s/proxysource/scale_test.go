@@ -112,7 +112,7 @@ func TestLongRest(t *testing.T) {
 }
 
 // TestLongScale measures two thousand objects with as many unused Secrets: the time until the policy has them, the
-// memory, and the time of a change. The figures are in docs/performance.md.
+// memory, and the time of a change. The figures are in bench/README.md.
 func TestLongScale(t *testing.T) {
 	long(t)
 	const each = 500

@@ -64,7 +64,7 @@ type copied struct {
 	events  map[string]map[string]string // by entry id, then event key
 }
 
-// copyOf does with lines of the feed what docs/api.md says.
+// copyOf does with lines of the feed what docs/reference/api.md says.
 func copyOf(t *testing.T, feed []byte) copied {
 	t.Helper()
 	c := copied{map[string]string{}, map[string]map[string]string{}}

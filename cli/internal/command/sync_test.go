@@ -104,15 +104,15 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// testSyncTutorial follows the tutorial of docs/sync.md in the folder of a lectern up.
+// testSyncTutorial follows the tutorial of docs/how-to/sync.md in the folder of a lectern up.
 func testSyncTutorial(t *testing.T, folder string) {
-	doc, err := os.ReadFile("../../../docs/sync.md")
+	doc, err := os.ReadFile("../../../docs/how-to/sync.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	steps := regexp.MustCompile("(?s)In another terminal.*?```sh\n(.*?)bin/lectern sync [^\n]*--follow\n```").FindSubmatch(doc)
 	if steps == nil {
-		t.Fatal("docs/sync.md has no tutorial")
+		t.Fatal("docs/how-to/sync.md has no tutorial")
 	}
 	bin := filepath.Join(t.TempDir(), "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {

@@ -93,7 +93,7 @@ func (l *lake) rowsOf(t *testing.T, name string, want int) (list []row) {
 	return list
 }
 
-// copied computes the current state as the views of docs/sync.md do.
+// copied computes the current state as the views of docs/how-to/sync.md do.
 func (l *lake) copied(t *testing.T) rows {
 	t.Helper()
 	m := l.manifest(t)

@@ -91,16 +91,16 @@ const { DuckDBInstance } = require('@duckdb/node-api');
 
 var block = regexp.MustCompile("(?s)```sql\n(SET VARIABLE copy.*?)```")
 
-// views are the statements of docs/sync.md, for the copy at a place.
+// views are the statements of docs/how-to/sync.md, for the copy at a place.
 func views(t *testing.T, place string) []string {
 	t.Helper()
-	doc, err := os.ReadFile("../../../docs/sync.md")
+	doc, err := os.ReadFile("../../../docs/how-to/sync.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := block.FindSubmatch(doc)
 	if m == nil {
-		t.Fatal("docs/sync.md has no views")
+		t.Fatal("docs/how-to/sync.md has no views")
 	}
 	sql := strings.Replace(string(m[1]), "/data/shop/", place+"/", 1)
 	return strings.Split(strings.TrimSuffix(strings.TrimSpace(sql), ";"), ";\n")

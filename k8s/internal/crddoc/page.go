@@ -14,7 +14,7 @@ func page(kinds []*apiextensionsv1.CustomResourceDefinition) string {
 	var b strings.Builder
 	b.WriteString("# Custom resources\n\n")
 	b.WriteString("Every field of every kind, made from the definitions in `k8s/config/crd` by `make generate`. `kubectl explain` says the\n" +
-		"same in a cluster. How they are used: [kubernetes.md](how-to/kubernetes.md).\n\n")
+		"same in a cluster. How they are used: [Kubernetes](../how-to/kubernetes.md).\n\n")
 	b.WriteString("| Kind | Short | Columns of `kubectl get` |\n|---|---|---|\n")
 	for _, k := range kinds {
 		var columns []string

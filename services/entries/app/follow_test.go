@@ -23,7 +23,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// follower keeps a copy of a project by its change feed, as docs/api.md describes.
+// follower keeps a copy of a project by its change feed, as docs/reference/api.md describes.
 type follower struct {
 	key, project string
 

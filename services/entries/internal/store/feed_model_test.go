@@ -41,7 +41,7 @@ func newCopy(types change.Types) *copied {
 	return &copied{types: types, entries: map[string]string{}, events: map[string]map[string]string{}}
 }
 
-// apply applies a change as docs/api.md describes.
+// apply applies a change as docs/reference/api.md describes.
 func (c *copied) apply(t *rapid.T, line []byte) {
 	var got struct {
 		Change  string          `json:"change"`
