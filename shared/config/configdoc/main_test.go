@@ -71,7 +71,7 @@ func TestFill(t *testing.T) {
 		"| `KEY` | Opens the door \\| the window. Secret: `KEY_FILE` may name a file instead. | required |",
 		"| `KEYS` | More keys. Secret: `KEYS_FILE` may name a file instead. | – |",
 		"| `WAIT` | How long, in seconds. | – |",
-		"| `LISTEN_PUBLIC` | Where the documented paths are served: host:port, the host empty for all addresses. | `:8080` |",
+		"| `LISTEN_PUBLIC` | The address of the documented paths: host:port. An empty host is all addresses of the machine. | `:8080` |",
 	} {
 		if n := count(rows, want); n != 1 {
 			t.Errorf("%q stands %d times in\n%s", want, n, got)
