@@ -87,6 +87,20 @@ func (r *release) upgrade(t testing.TB, more ...string) {
 	r.helm(t, append(r.upgradeArguments(r.chart), more...)...)
 }
 
+// awaitReplaced waits until the pods that an upgrade replaced are gone. helm does not wait for them. Until then they may
+// answer with the old configuration, and their logs may vanish.
+func (r *release) awaitReplaced(t testing.TB) {
+	t.Helper()
+	eventually(t, 2*time.Minute, "the replaced pods are gone", func() error {
+		for _, p := range r.pods(t, "") {
+			if p.Metadata.DeletionTimestamp != nil {
+				return fmt.Errorf("%s is terminating", p.Metadata.Name)
+			}
+		}
+		return nil
+	})
+}
+
 func (r *release) upgradeArguments(chart string) []string {
 	args := []string{"upgrade", "--install", "lectern", chart, "--wait", "--timeout", "4m"}
 	for _, file := range r.values {

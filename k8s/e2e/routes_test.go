@@ -51,6 +51,7 @@ func (r *release) testRoutes(t *testing.T) {
 		t.Run(flavour, func(t *testing.T) {
 			host := flavour + ".example.test"
 			r.upgrade(t, append(flavours()[flavour], "--set", "routing.hosts={"+host+"}")...)
+			r.awaitReplaced(t)
 			r.awaitRoute(t, host)
 			t.Run("console", func(t *testing.T) { r.testConsole(t, host) })
 			began := time.Now().Add(-time.Second)
