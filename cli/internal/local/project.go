@@ -103,8 +103,8 @@ func (r *run) demoParts(reader *client.Client) []demoPart {
 	}
 }
 
-// loadDemo loads parts. It resets the mark of a complete load first, and sets it after the last part. So the next run
-// repeats an interrupted load.
+// loadDemo loads parts and then marks the load as complete. If entries are among them, it resets the mark first, so that
+// the next run repeats an interrupted load.
 func (r *run) loadDemo(ctx context.Context, ingester *client.Ingester, parts []demoPart) error {
 	complete := func(is bool) error {
 		r.state.DemoLoaded = is
