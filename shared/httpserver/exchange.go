@@ -220,8 +220,8 @@ type patientBody struct {
 	fixed bool // the deadline stays: the body has ended, a read has failed, or the handler has set a deadline
 }
 
-// bound gives the client READ_TIMEOUT from now to send more of the body. The reads of net/http need this deadline too:
-// before the headers of an answer and after the handler, it reads the rest of the body to find the next request.
+// bound gives the client READ_TIMEOUT from now to send more of the body. The reads of net/http need this deadline too.
+// It reads the rest of the body to find the next request, before the headers of an answer and after the handler.
 func (b *patientBody) bound() {
 	if b == nil {
 		return
