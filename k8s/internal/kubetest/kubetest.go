@@ -88,15 +88,12 @@ type Cluster struct {
 // running yet; without its binaries the test is skipped, or failed where CI=true.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	if os.Getenv(assets) == "" {
-		const missing = assets + " is not set: there is no kube-apiserver to test with (scripts/test sets it by CLUSTER_KIT)"
-		if os.Getenv("CI") == "true" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
+	needBinaries(t)
 	server.once.Do(func() {
-		server.env, server.err = boot()
+		var config string
+		if config, server.err = sources(); server.err == nil {
+			server.env, server.err = boot(filepath.Join(config, "crd"))
+		}
 	})
 	if server.err != nil {
 		t.Fatal(server.err)
@@ -104,12 +101,10 @@ func Start(t testing.TB) *Cluster {
 	return view(t, server.env)
 }
 
-// Private gives t a server that no other test shares, which it may stop and start again.
-func Private(t testing.TB) (*Cluster, *envtest.Environment) {
+// Bare gives t a server of its own that does not know the project's custom resources.
+func Bare(t testing.TB) *Cluster {
 	t.Helper()
-	if os.Getenv(assets) == "" {
-		Start(t) // says so
-	}
+	needBinaries(t)
 	env, err := boot()
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +114,20 @@ func Private(t testing.TB) (*Cluster, *envtest.Environment) {
 			t.Error(err)
 		}
 	})
-	return view(t, env), env
+	return view(t, env)
+}
+
+// needBinaries skips t where the server's binaries are missing, or fails it where CI=true.
+func needBinaries(t testing.TB) {
+	t.Helper()
+	if os.Getenv(assets) != "" {
+		return
+	}
+	const missing = assets + " is not set: there is no kube-apiserver to test with (scripts/test sets it by CLUSTER_KIT)"
+	if os.Getenv("CI") == "true" {
+		t.Fatal(missing)
+	}
+	t.Skip(missing)
 }
 
 func view(t testing.TB, env *envtest.Environment) *Cluster {
@@ -133,14 +141,10 @@ func view(t testing.TB, env *envtest.Environment) *Cluster {
 	return c
 }
 
-// boot starts an API server with the project's custom resources.
-func boot() (*envtest.Environment, error) {
-	config, err := sources()
-	if err != nil {
-		return nil, err
-	}
+// boot starts an API server with the custom resources that are defined in the given folders.
+func boot(definitions ...string) (*envtest.Environment, error) {
 	env := &envtest.Environment{
-		CRDDirectoryPaths:        []string{filepath.Join(config, "crd")},
+		CRDDirectoryPaths:        definitions,
 		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: time.Minute,
 		ControlPlaneStopTimeout:  time.Minute,
