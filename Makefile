@@ -41,7 +41,7 @@ lint: ## compile and tidy every module alone, and lint them, the chart, the pros
 # k8s first: other modules use the files that it generates.
 generate: ## bring generated files and tables up to date
 	@{ echo ./k8s; scripts/modules; } | awk '!seen[$$0]++' | while read -r module; do go generate "$$module/..." || exit 1; done
-	@go run ./shared/config/configdoc docs/reference/configuration.md
+	@go run ./shared/config/configdoc docs/reference/settings.md
 	@GOWORK=off go -C charts run ./generate -root ..
 	@scripts/generate-typescript
 	@scripts/build-console

@@ -10,23 +10,25 @@ import (
 )
 
 func TestFillSchema(t *testing.T) {
-	operating := strings.Join([]string{
-		"# Operating", "## Configuration", "", "### Every data service", "",
-		"| Variable | Meaning | Default |", "|---|---|---|",
-		"| `DATABASE_URL` | Where. Secret: `DATABASE_URL_FILE` may name a file instead. | – |",
-		"| `RATE_LIMIT` | How many. | `1000` |", "| `LOG_LEVEL` | How much. | `info` |", "| `DRAIN_DELAY` | How long. | `5s` |",
-		"", "### entries", "", "| `MAX_LIMIT` | The most. | `1000000` |",
-		"", "### The operator", "", "| `WORKERS` | How many. | `4` |", "", "### proxy", "", "| `PROXY_ALLOWED_RANGES` | Where to. | – |",
-		"", "## API keys", "", "| `NOT_A_VARIABLE` | no | – |", "",
+	settings := strings.Join([]string{
+		"# Settings", "",
+		"| Setting | Read by | Default | Meaning |", "|---|---|---|---|",
+		"| `DATABASE_URL` (secret) | data services | – | Where. |",
+		"| `RATE_LIMIT` | data services | `1000` | How many. |",
+		"| `LOG_LEVEL` | data services, proxy, operator | `info` | How much. |",
+		"| `DRAIN_DELAY` | data services, proxy | `5s` | How long. |",
+		"| `MAX_LIMIT` | entries, embeddables | `1000000` | The most. |",
+		"| `WORKERS` | operator | `4` | How many. |",
+		"| `PROXY_ALLOWED_RANGES` | proxy | – | Where to. |", "",
 	}, "\n")
 	for _, tt := range []struct{ name, in, want string }{
 		{"a service", `    "variables-entries": {"enum": ["OLD"]},`, `    "variables-entries": {"enum": ["LOG_LEVEL","MAX_LIMIT","RATE_LIMIT"]},`},
-		{"what is no service", `"variables-proxy": {"enum": []}`, `"variables-proxy": {"enum": ["LOG_LEVEL","PROXY_ALLOWED_RANGES"]}`},
-		{"what is called by an article", `"variables-operator": {"enum": []}`, `"variables-operator": {"enum": ["LOG_LEVEL","WORKERS"]}`},
+		{"the proxy", `"variables-proxy": {"enum": []}`, `"variables-proxy": {"enum": ["LOG_LEVEL","PROXY_ALLOWED_RANGES"]}`},
+		{"the operator", `"variables-operator": {"enum": []}`, `"variables-operator": {"enum": ["LOG_LEVEL","WORKERS"]}`},
 		{"anything else", `"type": {"enum": ["A"]}`, `"type": {"enum": ["A"]}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := fillSchema([]byte(tt.in), []byte(operating))
+			got, err := fillSchema([]byte(tt.in), []byte(settings))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -35,8 +37,8 @@ func TestFillSchema(t *testing.T) {
 			}
 		})
 	}
-	if _, err := fillSchema(nil, []byte("# Nothing")); err == nil {
-		t.Error("a document without the chapter is taken")
+	if _, err := fillSchema([]byte(`"variables-proxy": {"enum": []}`), []byte("# Nothing")); err == nil {
+		t.Error("a document without the table is accepted")
 	}
 	if got := string(routesFile()); !strings.Contains(got, `{service: entries, operation: listEntries, pattern: "^/projects/[^/]+/entries$"}`) {
 		t.Errorf("the routes' file:\n%s", got)

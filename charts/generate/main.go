@@ -1,5 +1,5 @@
 // Command generate writes the generated files of the chart lectern. Routes come from shared/routes. The definitions of
-// custom resources and the roles come from k8s/config. The names of variables in the schema come from docs/reference/configuration.md.
+// custom resources and the roles come from k8s/config. The names of settings in the schema come from docs/reference/settings.md.
 // helm-docs makes the README from the values. The command works on the project's root, which is the working folder
 // unless -root names another.
 package main
@@ -30,12 +30,12 @@ func run(root string) error {
 	if err := copyManifests(filepath.Join(root, "k8s", "config"), filepath.Join(chart, "files")); err != nil {
 		return err
 	}
-	operating, err := os.ReadFile(filepath.Join(root, "docs", "reference", "configuration.md"))
+	settings, err := os.ReadFile(filepath.Join(root, "docs", "reference", "settings.md"))
 	if err != nil {
 		return err
 	}
 	if err := rewrite(filepath.Join(chart, "values.schema.json"), func(schema []byte) ([]byte, error) {
-		return fillSchema(schema, operating)
+		return fillSchema(schema, settings)
 	}); err != nil {
 		return err
 	}

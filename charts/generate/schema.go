@@ -9,23 +9,20 @@ import (
 	"strings"
 )
 
-// set is a line of the schema that lists names: the variables of a component, or the operations.
+// set is a line of the schema that lists names: the settings of a component, or the operations.
 var set = regexp.MustCompile(`(?m)^(\s*"(variables-(\w+)|operations)": )\{.*\}(,?)$`)
 
-// fillSchema returns schema with the names of the variables that each component reads, out of the tables of
-// operating, and the ids of the operations.
-func fillSchema(schema, operating []byte) ([]byte, error) {
-	tables, err := variableTables(string(operating))
-	if err != nil {
-		return nil, err
-	}
+// fillSchema returns schema with the names of the settings that each component reads, out of the table in settings, and
+// the ids of the operations.
+func fillSchema(schema, settings []byte) ([]byte, error) {
+	read := settingsByProgram(string(settings))
 	var faults []error
 	filled := set.ReplaceAllFunc(schema, func(line []byte) []byte {
 		m := set.FindSubmatch(line)
 		names := operations()
 		if component := string(m[3]); component != "" {
-			if names = variablesOf(tables, component); len(names) == 0 {
-				faults = append(faults, fmt.Errorf("docs/reference/configuration.md has no variables of %s", component))
+			if names = settingsOf(read, component); len(names) == 0 {
+				faults = append(faults, fmt.Errorf("docs/reference/settings.md has no settings of %s", component))
 			}
 		}
 		list, err := json.Marshal(names)
@@ -37,44 +34,30 @@ func fillSchema(schema, operating []byte) ([]byte, error) {
 	return filled, errors.Join(faults...)
 }
 
-// row is one of a table of variables: a line that begins with a name in backquotes.
-var row = regexp.MustCompile("^\\| `([A-Z][A-Z0-9_]*)` \\|(.*)$")
+// row is a row of the table of settings: a name in backquotes and the programs that read it. The rows of secrets,
+// which are no values of the chart, have another form.
+var row = regexp.MustCompile("(?m)^\\| `([A-Z][A-Z0-9_]*)` \\| ([^|]+) \\|")
 
-// variableTables returns the names of the variables below each heading of the configuration's chapter, without
-// secrets, which are no values of the chart.
-func variableTables(text string) (map[string][]string, error) {
-	_, chapter, ok := strings.Cut(text, "\n## Configuration\n")
-	if !ok {
-		return nil, errors.New("docs/reference/configuration.md has no chapter Configuration")
-	}
-	chapter, _, _ = strings.Cut(chapter, "\n## ")
-	tables := map[string][]string{}
-	heading := ""
-	for line := range strings.Lines(chapter) {
-		if title, ok := strings.CutPrefix(line, "### "); ok {
-			heading = strings.TrimPrefix(strings.TrimSpace(title), "The ")
+// settingsByProgram returns the names of the settings that each program reads, without secrets.
+func settingsByProgram(text string) map[string][]string {
+	names := map[string][]string{}
+	for _, m := range row.FindAllStringSubmatch(text, -1) {
+		for program := range strings.SplitSeq(m[2], ", ") {
+			names[program] = append(names[program], m[1])
 		}
-		m := row.FindStringSubmatch(strings.TrimSpace(line))
-		if m == nil || strings.Contains(m[2], "Secret: `") {
-			continue
-		}
-		tables[heading] = append(tables[heading], m[1])
 	}
-	return tables, nil
+	return names
 }
 
-// chartOwns are variables that the chart sets from other values. Examples are names, the ports of Services and the time
+// chartOwns are settings that the chart sets from other values. Examples are names, the ports of Services and the time
 // that a pod has to stop.
 var chartOwns = []string{"REDIS_REQUIRE_TLS", "WATCH_NAMESPACES", "UNDECLARED_PROJECTS", "LEASE_NAME", "REGION_INTERNAL_URL", "LISTEN_PUBLIC", "LISTEN_INTERNAL", "DRAIN_DELAY", "DRAIN_TIMEOUT", "PROXY_MANIFESTS", "EDGE_SERVICES", "EDGE_EXCLUDE"}
 
-// variablesOf returns the names that component reads, sorted.
-func variablesOf(tables map[string][]string, component string) []string {
-	names := slices.Clone(tables[component])
-	for _, name := range tables["Every data service"] {
-		// All that runs has logs and traces, and the other tables are complete.
-		if !slices.Contains([]string{"operator", "proxy", "console", "edge"}, component) || strings.HasPrefix(name, "LOG_") || strings.HasPrefix(name, "OTEL_") {
-			names = append(names, name)
-		}
+// settingsOf returns the names that component reads, sorted.
+func settingsOf(read map[string][]string, component string) []string {
+	names := slices.Clone(read[component])
+	if slices.Contains([]string{"entries", "embeddables", "experiments", "region"}, component) {
+		names = append(names, read["data services"]...)
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)

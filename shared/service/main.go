@@ -48,7 +48,7 @@ func Main(name string, args []string, stderr io.Writer, commands ...Command) int
 		}
 		names = append(names, c.name)
 	}
-	fmt.Fprintf(stderr, "usage: %s %s\nConfigured by environment variables: see docs/reference/configuration.md.\n", name, strings.Join(names, " | "))
+	fmt.Fprintf(stderr, "usage: %s %s\nConfigured by environment variables: see docs/reference/settings.md.\n", name, strings.Join(names, " | "))
 	return exitUsage
 }
 

@@ -1,11 +1,12 @@
-// Command doclinks checks the links to the documentation of the repository whose root it is given. It reads all files
-// that git tracks:
+// Command doclinks checks the documentation of the repository whose root it is given. It reads all files that git tracks:
 //
 //   - In Markdown, each relative link and image names a tracked file or folder, and its fragment a heading there.
 //   - In other files, each path that begins with docs/ and ends with .md names a page, and its fragment a heading.
+//   - In tutorials and how-tos, a comment stands above each block of shell commands. It names the test that runs them
+//     ("run by", then a Go test or a tracked file) or says why none does ("not run:", then the reason).
 //
-// It prints each broken link as FILE:LINE, and exits with 1 if there is one. It opens no network connection: links to
-// other hosts are not checked.
+// It prints each fault as FILE:LINE, and exits with 1 if there is one. It opens no network connection: links to other
+// hosts are not checked.
 package main
 
 import (
@@ -30,15 +31,15 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: doclinks ROOT")
 		os.Exit(2)
 	}
-	broken, err := check(os.Args[1])
+	faults, err := check(os.Args[1])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "doclinks:", err)
 		os.Exit(2)
 	}
-	for _, b := range broken {
-		fmt.Println(b)
+	for _, f := range faults {
+		fmt.Println(f)
 	}
-	if len(broken) > 0 {
+	if len(faults) > 0 {
 		os.Exit(1)
 	}
 }
@@ -51,7 +52,15 @@ type link struct {
 	fragment string // "" for none
 }
 
-// check returns the broken links of the repository at root.
+// commands is a fenced block of a tutorial or how-to.
+type commands struct {
+	file     string
+	line     int
+	language string
+	comment  string // the HTML comment above it, or ""
+}
+
+// check returns the faults of the repository at root.
 func check(root string) ([]string, error) {
 	if err := os.Chdir(root); err != nil {
 		return nil, err
@@ -63,6 +72,8 @@ func check(root string) ([]string, error) {
 	known := map[string]bool{".": true} // files and folders
 	headings := map[string]map[string]bool{}
 	var links []link
+	var blocks []commands
+	tests := map[string]bool{} // Go test functions
 	for _, file := range strings.Split(strings.TrimRight(string(tracked), "\x00"), "\x00") {
 		source, err := os.ReadFile(file)
 		if os.IsNotExist(err) {
@@ -79,26 +90,62 @@ func check(root string) ([]string, error) {
 			page := parse(file, source)
 			headings[file] = page.headings
 			links = append(links, page.links...)
+			if strings.HasPrefix(file, "docs/tutorials/") || strings.HasPrefix(file, "docs/how-to/") {
+				blocks = append(blocks, page.blocks...)
+			}
 		case !bytes.ContainsRune(source, 0):
 			links = append(links, mentions(file, source)...)
+			if strings.HasSuffix(file, "_test.go") {
+				for _, found := range test.FindAllSubmatch(source, -1) {
+					tests[string(found[1])] = true
+				}
+			}
 		}
 	}
-	var broken []string
+	var faults []string
 	for _, l := range links {
 		switch {
 		case !known[l.target]:
-			broken = append(broken, fmt.Sprintf("%s:%d: %s does not exist", l.file, l.line, l.target))
+			faults = append(faults, fmt.Sprintf("%s:%d: %s does not exist", l.file, l.line, l.target))
 		case l.fragment != "" && headings[l.target] != nil && !headings[l.target][l.fragment]:
-			broken = append(broken, fmt.Sprintf("%s:%d: %s has no heading #%s", l.file, l.line, l.target, l.fragment))
+			faults = append(faults, fmt.Sprintf("%s:%d: %s has no heading #%s", l.file, l.line, l.target, l.fragment))
 		}
 	}
-	return broken, nil
+	for _, b := range blocks {
+		if fault := b.fault(known, tests); fault != "" {
+			faults = append(faults, fmt.Sprintf("%s:%d: %s", b.file, b.line, fault))
+		}
+	}
+	return faults, nil
 }
 
-// page has the headings and links of a Markdown file.
+var (
+	test   = regexp.MustCompile(`(?m)^func (Test\w*)\(`)
+	runBy  = regexp.MustCompile(`^<!-- run by (\S+) -->$`)
+	notRun = regexp.MustCompile(`^<!-- not run: \S.* -->$`)
+)
+
+// fault returns the fault of the block's comment, or "". Only blocks of shell commands need a comment.
+func (c commands) fault(files, tests map[string]bool) string {
+	m := runBy.FindStringSubmatch(c.comment)
+	switch {
+	case c.language == "":
+		return "the block names no language"
+	case c.language != "sh":
+		return ""
+	case m != nil && !tests[m[1]] && !files[m[1]]:
+		return fmt.Sprintf("%s, which runs the block, is neither a test nor a file", m[1])
+	case m == nil && !notRun.MatchString(c.comment):
+		return `no comment "<!-- run by TEST -->" or "<!-- not run: REASON -->" stands above the block`
+	}
+	return ""
+}
+
+// page has the headings, links and fenced blocks of a Markdown file.
 type page struct {
 	headings map[string]bool // the fragments that name them
 	links    []link
+	blocks   []commands
 }
 
 var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
@@ -106,7 +153,7 @@ var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.Wit
 // anchor matches an anchor that a page sets by HTML.
 var anchor = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
 
-// parse reads the headings and links of a Markdown file.
+// parse reads the headings, links and fenced blocks of a Markdown file.
 func parse(file string, source []byte) page {
 	p := page{headings: map[string]bool{}}
 	for _, found := range anchor.FindAllSubmatch(source, -1) {
@@ -122,6 +169,12 @@ func parse(file string, source []byte) page {
 			if id, ok := n.AttributeString("id"); ok {
 				p.headings[string(id.([]byte))] = true
 			}
+		case *ast.FencedCodeBlock:
+			block := commands{file: file, line: lineOf(source, n), language: string(n.Language(source))}
+			if comment, ok := n.PreviousSibling().(*ast.HTMLBlock); ok {
+				block.comment = strings.TrimSpace(string(comment.Lines().Value(source)) + string(comment.ClosureLine.Value(source)))
+			}
+			p.blocks = append(p.blocks, block)
 		case *ast.Link:
 			p.add(file, source, n, n.Destination)
 		case *ast.Image:
@@ -175,7 +228,7 @@ func lineOf(source []byte, n ast.Node) int {
 	return 1
 }
 
-var mention = regexp.MustCompile(`\bdocs/([a-zA-Z0-9/_-]+\.md)(?:#([a-z0-9-]+))?`)
+var mention = regexp.MustCompile(`\bdocs/([a-zA-Z0-9/_-]+\.md)(?:#([a-z0-9_-]+))?`)
 
 // mentions returns the pages that a file other than Markdown names by their path from the root.
 func mentions(file string, source []byte) []link {

@@ -1,7 +1,10 @@
-// Command configdoc keeps the tables of variables in Markdown files equal to the structs that services load them
-// into. It writes a table between two marks. The first mark names a folder and the type of the struct in its package:
+// Command configdoc keeps the table of settings in a Markdown file equal to the structs that programs load them into.
+// It writes the table between two marks. The first mark has a line for each struct: the program that reads it, the
+// folder of its package and the name of its type.
 //
-//	<!-- configdoc services/entries/app Config -->
+//	<!-- configdoc
+//	entries: services/entries/internal/api Config
+//	-->
 //	<!-- configdoc end -->
 //
 // Folders are relative to the working folder. With -check it changes nothing, and fails if a file differs from what
@@ -10,10 +13,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -50,53 +55,75 @@ func run(ctx context.Context, check bool, files []string) error {
 }
 
 const (
-	beginMark = "<!-- configdoc "
+	beginMark = "<!-- configdoc\n"
+	endOfMark = "-->\n"
 	endMark   = "<!-- configdoc end -->"
 )
 
-// fill returns text with a fresh table between each pair of marks.
+// fill returns text with a fresh table between its marks.
 func fill(ctx context.Context, text string) (string, error) {
-	var out strings.Builder
-	inside := false
-	for line := range strings.Lines(text) {
-		mark := strings.TrimSpace(line)
-		switch {
-		case mark == endMark:
-			if !inside {
-				return "", fmt.Errorf("a mark ends what did not begin")
-			}
-			inside = false
-			out.WriteString(line)
-		case inside && strings.HasPrefix(mark, beginMark):
-			return "", fmt.Errorf("%q stands where %q is missing", mark, endMark)
-		case strings.HasPrefix(mark, beginMark):
-			folder, typeName, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(mark, beginMark), " -->"), " ")
-			if !ok {
-				return "", fmt.Errorf("%q names no folder and type", mark)
-			}
-			variables, err := variablesOf(ctx, folder, typeName)
-			if err != nil {
-				return "", err
-			}
-			out.WriteString(line)
-			out.WriteString(table(variables))
-			inside = true
-		case !inside:
-			out.WriteString(line)
-		}
+	before, rest, ok := strings.Cut(text, beginMark)
+	if !ok {
+		return "", fmt.Errorf("%q is missing", beginMark)
 	}
-	if inside {
+	sources, rest, ok := strings.Cut(rest, endOfMark)
+	if !ok {
+		return "", fmt.Errorf("%q is missing after %q", endOfMark, beginMark)
+	}
+	_, after, ok := strings.Cut(rest, endMark)
+	if !ok {
 		return "", fmt.Errorf("%q is missing", endMark)
 	}
-	return out.String(), nil
+	settings, err := settingsOf(ctx, sources)
+	if err != nil {
+		return "", err
+	}
+	return before + beginMark + sources + endOfMark + table(settings) + endMark + after, nil
 }
 
-// table returns the variables as a Markdown table.
-func table(variables []variable) string {
+// setting is one row of the table.
+type setting struct {
+	variable
+	readers []string // in the order of the mark
+}
+
+// settingsOf returns the settings of all programs, sorted by name. Programs that read the same variable with the same
+// meaning and default share a setting.
+func settingsOf(ctx context.Context, sources string) ([]setting, error) {
+	var settings []setting
+	for line := range strings.Lines(sources) {
+		reader, source, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		folder, typeName, ok2 := strings.Cut(source, " ")
+		if !ok || !ok2 {
+			return nil, fmt.Errorf("%q does not have the form \"program: folder Type\"", line)
+		}
+		variables, err := variablesOf(ctx, folder, typeName)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range variables {
+			i := slices.IndexFunc(settings, func(s setting) bool { return s.variable == v })
+			if i < 0 {
+				i = len(settings)
+				settings = append(settings, setting{variable: v})
+			}
+			settings[i].readers = append(settings[i].readers, reader)
+		}
+	}
+	slices.SortStableFunc(settings, func(a, b setting) int { return cmp.Compare(a.name, b.name) })
+	return settings, nil
+}
+
+// table returns the settings as a Markdown table.
+func table(settings []setting) string {
 	var b strings.Builder
-	b.WriteString("\n| Variable | Meaning | Default |\n|---|---|---|\n")
-	for _, v := range variables {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", v.name, strings.ReplaceAll(v.meaning, "|", `\|`), v.byDefault)
+	b.WriteString("\n| Setting | Read by | Default | Meaning |\n|---|---|---|---|\n")
+	for _, s := range settings {
+		name := "`" + s.name + "`"
+		if s.secret {
+			name += " (secret)"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, strings.Join(s.readers, ", "), s.byDefault, strings.ReplaceAll(s.meaning, "|", `\|`))
 	}
 	b.WriteByte('\n')
 	return b.String()

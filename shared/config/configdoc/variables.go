@@ -13,11 +13,12 @@ import (
 	"strings"
 )
 
-// variable is one row of a table.
+// variable is an environment variable that one program reads.
 type variable struct {
 	name      string
 	meaning   string // the field's comment, in one line
 	byDefault string // as Markdown
+	secret    bool
 }
 
 // variablesOf returns the variables of a struct type and of the structs within it, in order.
@@ -106,9 +107,6 @@ func (r *reader) add(name, options string, tag reflect.StructTag, field *ast.Fie
 	if meaning == "" {
 		return fmt.Errorf("%s has no comment", name)
 	}
-	if isSecret(field.Type) {
-		meaning += " Secret: `" + name + "_FILE` may name a file instead."
-	}
 	byDefault := "–"
 	switch value, ok := tag.Lookup("envDefault"); {
 	case ok && value != "":
@@ -116,7 +114,7 @@ func (r *reader) add(name, options string, tag reflect.StructTag, field *ast.Fie
 	case strings.Contains(options, "required"), strings.Contains(options, "notEmpty"):
 		byDefault = "required"
 	}
-	r.found = append(r.found, variable{name, meaning, byDefault})
+	r.found = append(r.found, variable{name, meaning, byDefault, isSecret(field.Type)})
 	return nil
 }
 
