@@ -172,7 +172,7 @@ func parse(file string, source []byte) page {
 		case *ast.FencedCodeBlock:
 			block := commands{file: file, line: lineOf(source, n), language: string(n.Language(source))}
 			if comment, ok := n.PreviousSibling().(*ast.HTMLBlock); ok {
-				block.comment = strings.TrimSpace(string(comment.Lines().Value(source)) + string(comment.ClosureLine.Value(source)))
+				block.comment = strings.TrimSpace(string(comment.Lines().Value(source)))
 			}
 			p.blocks = append(p.blocks, block)
 		case *ast.Link:
