@@ -52,11 +52,11 @@ type link struct {
 	fragment string // "" for none
 }
 
-// commands is a fenced block of a tutorial or how-to.
+// commands is a block of code in a tutorial or how-to.
 type commands struct {
 	file     string
 	line     int
-	language string
+	language string // "" for an indented block
 	comment  string // the HTML comment above it, or ""
 }
 
@@ -130,7 +130,7 @@ func (c commands) fault(files, tests map[string]bool) string {
 	m := runBy.FindStringSubmatch(c.comment)
 	switch {
 	case c.language == "":
-		return "the block names no language"
+		return "the block has no fence that names its language"
 	case c.language != "sh":
 		return ""
 	case m != nil && !tests[m[1]] && !files[m[1]]:
@@ -141,7 +141,7 @@ func (c commands) fault(files, tests map[string]bool) string {
 	return ""
 }
 
-// page has the headings, links and fenced blocks of a Markdown file.
+// page has the headings, links and blocks of code of a Markdown file.
 type page struct {
 	headings map[string]bool // the fragments that name them
 	links    []link
@@ -153,7 +153,7 @@ var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.Wit
 // anchor matches an anchor that a page sets by HTML.
 var anchor = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
 
-// parse reads the headings, links and fenced blocks of a Markdown file.
+// parse reads the headings, links and blocks of code of a Markdown file.
 func parse(file string, source []byte) page {
 	p := page{headings: map[string]bool{}}
 	for _, found := range anchor.FindAllSubmatch(source, -1) {
@@ -175,6 +175,8 @@ func parse(file string, source []byte) page {
 				block.comment = strings.TrimSpace(string(comment.Lines().Value(source)))
 			}
 			p.blocks = append(p.blocks, block)
+		case *ast.CodeBlock:
+			p.blocks = append(p.blocks, commands{file: file, line: lineOf(source, n)})
 		case *ast.Link:
 			p.add(file, source, n, n.Destination)
 		case *ast.Image:

@@ -117,6 +117,10 @@ func TestUp(t *testing.T) {
 	t.Run("check", func(t *testing.T) { testCheck(t, environ) })
 	t.Run("keys", func(t *testing.T) { testKeysOfAll(t, environ, folder) })
 	t.Run("proxy", func(t *testing.T) { testProxyFromAll(t, environ, folder) })
+	t.Run("first run", func(t *testing.T) {
+		testTutorial(t, folder, "first-run.md", "ent_10000yh3", "flowpage.viewed", "allowed: one of the parameters", "90000 changes",
+			"Exported 10000 entries", "Bearer [redacted]", "allowed by endpoint demo")
+	})
 	t.Run("sync", func(t *testing.T) { testSyncTutorial(t, folder) })
 	t.Run("import", func(t *testing.T) { testImportIntoAll(t, environ) })
 	t.Run("erase --all", func(t *testing.T) { testEraseAll(t, environ) })
