@@ -9,12 +9,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// page describes all kinds.
+// page returns the page about all kinds.
 func page(kinds []*apiextensionsv1.CustomResourceDefinition) string {
 	var b strings.Builder
 	b.WriteString("# Custom resources\n\n")
-	b.WriteString("Every field of every kind, made from the definitions in `k8s/config/crd` by `make generate`. `kubectl explain` says the\n" +
-		"same in a cluster. How they are used: [Kubernetes](../how-to/kubernetes.md).\n\n")
+	b.WriteString("*Reference, for platform engineers.*\n\n")
+	b.WriteString("Every field of every kind, generated from `k8s/config/crd`. `kubectl explain` shows the same in a cluster. To use them, see\n" +
+		"[Kubernetes](../how-to/kubernetes.md).\n\n")
 	b.WriteString("| Kind | Short | Columns of `kubectl get` |\n|---|---|---|\n")
 	for _, k := range kinds {
 		var columns []string
@@ -31,24 +32,26 @@ func page(kinds []*apiextensionsv1.CustomResourceDefinition) string {
 		schema := version.Schema.OpenAPIV3Schema
 		fmt.Fprintf(&b, "\n## %s\n\n`%s/%s`, %s. %s\n", k.Spec.Names.Kind, k.Spec.Group, version.Name,
 			strings.ToLower(string(k.Spec.Scope)), prose(schema.Description))
-		for _, part := range []string{"spec", "status"} {
-			p := schema.Properties[part]
-			rows := fields(nil, &p, "")
-			fmt.Fprintf(&b, "\n### %s of %s %s\n\n", part, article(k.Spec.Names.Kind), k.Spec.Names.Kind)
-			b.WriteString("| Field | Type | Default | Bounds | Meaning |\n|---|---|---|---|---|\n")
-			for _, r := range rows {
-				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.path, r.kind, r.byDefault, r.bounds, r.meaning)
-			}
-			if rules := rulesOf(&p); len(rules) > 0 {
-				fmt.Fprintf(&b, "\nAs a whole: %s.\n", strings.Join(rules, "; "))
-			}
+		noun := article(k.Spec.Names.Kind) + " " + k.Spec.Names.Kind
+		spec, status := schema.Properties["spec"], schema.Properties["status"]
+		fmt.Fprintf(&b, "\n### spec of %s\n\n| Field | Type | Allowed | Meaning |\n|---|---|---|---|\n", noun)
+		for _, r := range fields(nil, &spec, "") {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.path, r.kind, r.bounds, r.meaning)
+		}
+		if rules := rulesOf(&spec); len(rules) > 0 {
+			fmt.Fprintf(&b, "\nAs a whole: %s.\n", strings.Join(rules, "; "))
+		}
+		// The operator writes the status, so nobody has to know what is allowed.
+		fmt.Fprintf(&b, "\n### status of %s\n\n| Field | Type | Meaning |\n|---|---|---|\n", noun)
+		for _, r := range fields(nil, &status, "") {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.path, r.kind, r.meaning)
 		}
 	}
 	return b.String()
 }
 
 // row is one field.
-type row struct{ path, kind, byDefault, bounds, meaning string }
+type row struct{ path, kind, bounds, meaning string }
 
 // fields appends the fields of an object, each followed by those within it; required ones first.
 func fields(rows []row, object *apiextensionsv1.JSONSchemaProps, prefix string) []row {
@@ -73,7 +76,7 @@ func fields(rows []row, object *apiextensionsv1.JSONSchemaProps, prefix string) 
 			r.kind += ", required"
 		}
 		if p.Default != nil {
-			r.byDefault = "`" + cell(string(p.Default.Raw)) + "`"
+			r.kind += ", default `" + cell(string(p.Default.Raw)) + "`"
 		}
 		r.bounds = cell(strings.Join(boundsOf(&p), "; "))
 		rows = append(rows, r)
@@ -101,7 +104,7 @@ func kindOf(p *apiextensionsv1.JSONSchemaProps) string {
 	return p.Type
 }
 
-// boundsOf says what a value is held to.
+// boundsOf returns the rules that a value must follow.
 func boundsOf(p *apiextensionsv1.JSONSchemaProps) []string {
 	var said []string
 	span := func(least, most *int64, unit string) {
@@ -117,7 +120,7 @@ func boundsOf(p *apiextensionsv1.JSONSchemaProps) []string {
 	if p.Minimum != nil || p.Maximum != nil {
 		said = append(said, strings.TrimSpace(number(p.Minimum)+" to "+number(p.Maximum)))
 	}
-	// A rule says in words what length and pattern say in signs.
+	// A rule's message already describes the length and the pattern.
 	inWords := slices.ContainsFunc(p.XValidations, func(r apiextensionsv1.ValidationRule) bool { return !strings.Contains(r.Message, "immutable") })
 	if !inWords {
 		span(p.MinLength, p.MaxLength, "characters")
@@ -177,12 +180,12 @@ func meaning(name, description string) string {
 	return text
 }
 
-// prose takes the lines of a description together.
+// prose joins the lines of a description.
 func prose(description string) string {
 	return strings.Join(strings.Fields(description), " ")
 }
 
-// cell makes text fit a cell of a table.
+// cell escapes text for a cell of a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 func article(noun string) string {
