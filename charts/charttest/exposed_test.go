@@ -118,7 +118,7 @@ func syncMetrics(t *testing.T, backing *servicetest.Backing, entries *servicetes
 	}
 	<-ended
 	if code := sync.ProcessState.ExitCode(); code != 130 {
-		t.Errorf("after SIGTERM the sync ends with %d; want 130, as docs/how-to/sync.md says\n%s", code, log.String())
+		t.Errorf("after SIGTERM the sync ends with %d; want 130, as docs/reference/copies.md says\n%s", code, log.String())
 	}
 	return families
 }

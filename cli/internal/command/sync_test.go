@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -101,39 +99,6 @@ func TestSync(t *testing.T) {
 		if r.code != tt.code || !strings.Contains(r.err, tt.says) || strings.Contains(r.err, "secret-1") {
 			t.Errorf("%s: %+v; want %d and %q", tt.name, r, tt.code, tt.says)
 		}
-	}
-}
-
-// testSyncTutorial follows the tutorial of docs/how-to/sync.md in the folder of a lectern up.
-func testSyncTutorial(t *testing.T, folder string) {
-	doc, err := os.ReadFile("../../../docs/how-to/sync.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	steps := regexp.MustCompile("(?s)In another terminal.*?```sh\n(.*?)bin/lectern sync [^\n]*--follow\n```").FindSubmatch(doc)
-	if steps == nil {
-		t.Fatal("docs/how-to/sync.md has no tutorial")
-	}
-	bin := filepath.Join(t.TempDir(), "bin")
-	if err := os.Mkdir(bin, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, filepath.Join(bin, "lectern")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(folder, filepath.Join(filepath.Dir(bin), ".lectern")); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("sh", "-ec", string(steps[1]))
-	cmd.Dir = filepath.Dir(bin)
-	cmd.Env = append(os.Environ(), asLectern+"=1")
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "Copied 90000 changes") || !strings.Contains(string(out), "Combination") {
-		t.Errorf("%v: %s", err, out)
 	}
 }
 

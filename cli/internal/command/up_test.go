@@ -121,7 +121,9 @@ func TestUp(t *testing.T) {
 		testTutorial(t, folder, "first-run.md", "ent_10000yh3", "flowpage.viewed", "allowed: one of the parameters", "90000 changes",
 			"Exported 10000 entries", "Bearer [redacted]", "allowed by endpoint demo")
 	})
-	t.Run("sync", func(t *testing.T) { testSyncTutorial(t, folder) })
+	t.Run("copy", func(t *testing.T) {
+		testTutorial(t, folder, "copy.md", "Copied 90000 changes", "Combination", "1 stored, 0 existing")
+	})
 	t.Run("import", func(t *testing.T) { testImportIntoAll(t, environ) })
 	t.Run("erase --all", func(t *testing.T) { testEraseAll(t, environ) })
 	t.Run("edge", func(t *testing.T) { testEdge(t, environ) })

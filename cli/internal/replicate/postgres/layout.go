@@ -17,7 +17,7 @@ type column struct{ name, kind, rule string }
 // text of identifiers is compared as bytes, as the API does.
 const bytewise = ` COLLATE "C"`
 
-// The tables are described in docs/how-to/sync.md.
+// The tables are described in docs/reference/copies.md.
 var (
 	entryColumns = []column{
 		{"entry_id", "text", bytewise + " PRIMARY KEY"},
