@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pglocal"
 )
 
-// describe tells what the figures were measured on.
+// describe returns a description of the machine.
 func describe(ctx context.Context) string {
 	versions := []string{runtime.Version()}
 	if folder, err := pglocal.Binaries(); err == nil {
@@ -24,7 +24,7 @@ func describe(ctx context.Context) string {
 		runtime.GOOS, firstLine(ctx, "uname", "-r"), strings.Join(versions, "; "), loadAverage())
 }
 
-// field returns the value of the first line "name: value" of a file, "?" when there is none.
+// field returns the value of the first line "name: value" of a file, or "?" if there is none.
 func field(file, name string) string {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -38,7 +38,7 @@ func field(file, name string) string {
 	return "?"
 }
 
-// firstLine returns the first line that a program says; some say their version and exit with a fault.
+// firstLine returns the first line of a program's output. Some programs print their version and exit with an error.
 func firstLine(ctx context.Context, name string, args ...string) string {
 	out, _ := exec.CommandContext(ctx, name, args...).Output()
 	line, _, _ := strings.Cut(string(out), "\n")

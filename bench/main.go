@@ -1,12 +1,12 @@
-// Command bench measures the services beside their limits: real processes, driven from outside, in
-// rounds that alternate with what Postgres and a bare handler do in the same seconds.
+// Command bench compares the services with their limits. It drives real processes from outside, in rounds that
+// alternate with those of Postgres and of a bare handler.
 //
 //	go run ./bench [-compare FILE] [-grow N] [-peers] [NAME…]
 //	CITUS_KIT=FOLDER go run ./bench -citus [-compare FILE] [NAME…]
 //	go run ./bench -hold [-citus]
 //
-// It writes a table to standard output and bench/results.json; with -hold it measures nothing and leaves
-// everything running, with profiles.
+// It writes a table to standard output and bench/results.json. With -hold it measures nothing and leaves everything
+// running, with profiles.
 package main
 
 import (

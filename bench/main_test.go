@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Nothing is started before it is known that all can be.
+// Faults of the command line are reported before anything is started.
 func TestRunRefuses(t *testing.T) {
 	t.Setenv("CITUS_KIT", "")
 	for _, tc := range []struct {
@@ -22,7 +22,7 @@ func TestRunRefuses(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			err := run(context.Background(), tc.in, io.Discard, io.Discard)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got %v, want what names %s", err, tc.want)
+				t.Errorf("got %v, want an error that names %s", err, tc.want)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
-// Command bare is what the service is measured against besides Postgres: the same statements behind
-// net/http, and nothing else. It checks no key, keeps no rate, logs, counts and compresses nothing,
-// sets no header but two, gives no cursor, and streams nothing. What it answers is as good as the
-// service's: rows go from Postgres' wire to JSON without a struct.
+// Command bare is the reference that the service is measured against, in addition to Postgres: net/http, a pool and
+// the same statements. It checks no key, limits no rate, logs, counts, compresses and streams nothing. It sets two
+// headers and gives no cursor. Its rows go from Postgres' wire to JSON without a struct, as the service's do.
 package main
 
 import (
@@ -39,7 +38,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg.MaxConns = max(8, 4*int32(runtime.GOMAXPROCS(0))) // as the service
+	cfg.MaxConns = max(8, 4*int32(runtime.GOMAXPROCS(0))) // as in the service
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return err
@@ -55,12 +54,12 @@ func run(ctx context.Context) error {
 	mux.HandleFunc("POST /api/projects/region", region)
 	server := &http.Server{
 		Addr: os.Getenv("LISTEN"), Handler: mux,
-		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, // without which no server should stand
+		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, // no server should run without these
 	}
 	return server.ListenAndServe()
 }
 
-// rows is how many records a list asks for: ten, and one that tells whether there are more.
+// rows is how many records a list reads: ten, and one more to know whether there are more.
 const rows = 11
 
 // viewRows bounds the page views of a list, as the service does.
@@ -94,7 +93,7 @@ func (b *bare) pageViews(w http.ResponseWriter, r *http.Request) {
 		infinity(pgtype.Infinity), "", infinity(pgtype.NegativeInfinity), "", rows, viewRows)
 }
 
-// region reads a look-up and gives an answer that is always the same.
+// region reads a look-up and returns an answer that is always the same.
 func region(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		ProjectID string `json:"projectId"`
@@ -111,7 +110,7 @@ func region(w http.ResponseWriter, r *http.Request) {
 
 const regionAnswer = `{"region":"America/Los_Angeles","offsetInMinutes":-480}` + "\n"
 
-// answer runs a statement and writes what encode makes of its rows.
+// answer runs a statement and writes its rows, encoded by encode.
 func (b *bare) answer(w http.ResponseWriter, r *http.Request, name string, encode func([]byte, pgx.Rows) []byte, args ...any) {
 	buffer := b.buffers.Get().(*[]byte)
 	defer b.buffers.Put(buffer)
@@ -155,7 +154,7 @@ func array(dst []byte, found pgx.Rows) []byte {
 // entryColumns is how many columns of a page view's row are its entry's.
 const entryColumns = 6
 
-// nested gives each entry once, with the page views of all its rows.
+// nested returns each entry once, with the page views of all its rows.
 func nested(dst []byte, found pgx.Rows) []byte {
 	dst = append(dst, '[')
 	var id []byte
@@ -184,10 +183,10 @@ func nested(dst []byte, found pgx.Rows) []byte {
 	return append(dst, ']')
 }
 
-// epoch is what timestamptz counts from, 2000-01-01 UTC, in Unix microseconds.
+// epoch is the zero of timestamptz, 2000-01-01 UTC, in Unix microseconds.
 const epoch = 946684800_000000
 
-// members appends columns from first up to end of the row as members of an object.
+// members appends the columns from first up to end of the row as members of an object.
 func members(dst []byte, found pgx.Rows, first, end int) []byte {
 	columns, values := found.FieldDescriptions(), found.RawValues()
 	for i := first; i < end; i++ {

@@ -1,5 +1,5 @@
-// Command capacity sizes an installation for a demand, by a model that is made from measured costs, and tells how
-// far the model's predictions are from what was measured.
+// Command capacity sizes an installation for a demand by a model made from measured costs. It also reports how far
+// the model's predictions are from the measured values.
 //
 //	go run ./bench/capacity -lists 2000 -gets 1000 -entries 1e8 -events 1e9
 //	go run ./bench/capacity -check              predictions beside measurements
@@ -108,7 +108,7 @@ func run(args []string, out io.Writer) error {
 	return size(out, m.Need(d, on, p), d, on)
 }
 
-// compare writes predictions beside measurements.
+// compare writes predictions next to measurements.
 func compare(out io.Writer, m capacity.Model, p capacity.Points) error {
 	fmt.Fprintf(out, "service   %.0f µs a request + %.2f µs a row + %.2f µs for 1,000 bytes\n", m.Request, m.ServiceRow, m.KB)
 	fmt.Fprintf(out, "postgres  %.0f µs for one row by its key; %.0f µs a list + %.2f µs a row + %.1f µs a look-up within it + %.2f µs a row of an index that is passed\n",
@@ -134,7 +134,7 @@ func compare(out io.Writer, m capacity.Model, p capacity.Points) error {
 	return err
 }
 
-// size writes what a demand needs.
+// size writes the resources that a demand needs.
 func size(out io.Writer, n capacity.Need, d capacity.Demand, on capacity.Machine) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(what, format string, args ...any) { fmt.Fprintf(w, what+"\t"+format+"\n", args...) }
@@ -157,7 +157,7 @@ func size(out io.Writer, n capacity.Need, d capacity.Demand, on capacity.Machine
 	return w.Flush()
 }
 
-// count writes a number with separators.
+// count formats a number with separators.
 func count(n float64) string {
 	s := strconv.FormatFloat(math.Round(n), 'f', 0, 64)
 	for i := len(s) - 3; i > 0; i -= 3 {

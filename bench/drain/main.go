@@ -1,12 +1,12 @@
-// Command drain exports a project several times at once, from the first page to the last and again, and keeps
-// nothing of it: the load of a large tenant. Configured by the environment:
+// Command drain is the load of a large tenant. It exports a project several times at once, over and over, and discards
+// the answers. It reads its configuration from the environment:
 //
 //	URL    the list, with its limit
 //	KEY    the API key
 //	LISTS  how many are read at once
 //
-// It says "flowing" when every list has begun, and when it is told to stop, as a JSON object, how many rows came in
-// how many seconds since, and how many requests were refused with 429.
+// It prints "flowing" when every list has begun. When it is stopped, it prints a JSON object: the rows received, the
+// seconds since then, and the requests that were refused with 429.
 package main
 
 import (
@@ -98,7 +98,7 @@ func (d *drained) walk(ctx context.Context, first *url.URL) error {
 	return nil
 }
 
-// page reads one page. It says that its list has begun when *fresh is true, and makes it false.
+// page reads one page. If *fresh is true, it notes that its list has begun, and sets it to false.
 func (d *drained) page(ctx context.Context, address string, fresh *bool) (cursor string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Command forward is what the credential proxy is measured against: net/http's ReverseProxy with one header
-// set, and nothing else. It knows one target, whose certificate it verifies; it decides nothing, searches
-// nothing, limits nothing and logs nothing.
+// Command forward is the reference that the credential proxy is measured against: net/http's ReverseProxy, which sets
+// one header. It knows one target, whose certificate it verifies. It decides, searches, limits and logs nothing.
 package main
 
 import (
@@ -48,7 +47,7 @@ func run() error {
 			},
 			FlushInterval: -1,
 		},
-		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, // without which no server should stand
+		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, // no server should run without these
 	}
 	return server.ListenAndServe()
 }

@@ -1,5 +1,5 @@
-// Command target is what the credential proxy is measured with as a third party: a server over TLS,
-// HTTP/1.1, that does as little as can be.
+// Command target is the third party for measurements of the credential proxy: a TLS server for HTTP/1.1 that does as
+// little as possible.
 //
 //	GET /small        1 KiB of JSON
 //	GET /bulk?bytes=N N bytes

@@ -2,8 +2,8 @@
 //
 //   - In Markdown, each relative link and image names a tracked file or folder, and its fragment a heading there.
 //   - In other files, each path that begins with docs/ and ends with .md names a page, and its fragment a heading.
-//   - In tutorials and how-tos, a comment stands above each block of shell commands. It names the test that runs them
-//     ("run by", then a Go test or a tracked file) or says why none does ("not run:", then the reason).
+//   - In tutorials and how-tos, each block of shell commands has a comment above it. The comment names the test that
+//     runs the block ("run by", then a Go test or a tracked file). Or it says why none does ("not run:", a reason).
 //
 // It prints each fault as FILE:LINE, and exits with 1 if there is one. It opens no network connection: links to other
 // hosts are not checked.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// made are points that a model of these parts would have brought.
+// made returns the points that a model of these parts would give.
 func made(of Model) Points {
 	p := Points{Operations: map[string]Measured{}, Sizes: map[string]float64{"entries": of.Entry, "events": of.Event}}
 	for name, bytes := range map[string]float64{
@@ -30,7 +30,7 @@ var truth = Model{
 	Ingest: Measured{Service: 6, Postgres: 12, Bytes: 600}, Entry: 700, Event: 400,
 }
 
-// The parts that brought the points are found again, and predict what they were not made from.
+// The model finds the parts that gave the points, and predicts the other points.
 func TestModelFindsItsParts(t *testing.T) {
 	p := made(truth)
 	got, err := New(p)
@@ -54,7 +54,7 @@ func TestModelFindsItsParts(t *testing.T) {
 		}
 	}
 	if fitted != 7 {
-		t.Errorf("%d are said to be what the model is made from", fitted)
+		t.Errorf("%d are marked as those that the model is made from", fitted)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package capacity owns the capacity model: what operations cost, as measured, and what a demand therefore needs
-// of processors, memory, disk and connections. It predicts and sizes; it measures nothing.
+// Package capacity owns the capacity model: the measured costs of operations, and the processors, memory, disk and
+// connections that a demand needs. It predicts and sizes; it measures nothing.
 //
 // The model is small on purpose. A read costs each program a part of its own and a part for each row, and Postgres
 // one for each look-up within a statement. These parts come from four measured operations, and everything else is
@@ -10,31 +10,31 @@ import (
 	"fmt"
 )
 
-// Measured is what one operation took, by the rows cost_… of the benchmarks.
+// Measured holds the measured costs of one operation, from the rows cost_… of the benchmarks.
 type Measured struct {
 	// Service, Postgres and Redis are processor time in µs, of a request, or of a record of an ingest.
 	Service, Postgres, Redis float64
-	// Bytes is the size of the answer, or of a record that came in.
+	// Bytes is the size of the answer, or of an ingested record.
 	Bytes float64
 }
 
-// Shape is what an operation reads and gives.
+// Shape describes the reads and the answer of an operation.
 type Shape struct {
-	// Statements that Postgres runs for it.
+	// Statements is how many statements Postgres runs for it.
 	Statements float64
-	// Point says that the statement finds one row by its key, and no list.
+	// Point reports whether the statement finds one row by its key, instead of a list.
 	Point bool
-	// Rows that it reads, with the one that tells whether there are more.
+	// Rows is how many rows it reads, including the one that shows whether there are more.
 	Rows float64
-	// Lookups in a further table, one for each record of a list.
+	// Lookups is how many look-ups in a further table it makes, one for each record of a list.
 	Lookups float64
-	// Index is how many rows of an index are passed besides, on the way to the end of a long page.
+	// Index is how many further index rows it passes on the way to the end of a long page.
 	Index float64
-	// Bytes of the answer.
+	// Bytes is the size of the answer.
 	Bytes float64
 }
 
-// Model holds the costs of a read. All is in µs of one processor of the machine that was measured.
+// Model holds the costs of a read, in µs of one processor of the measured machine.
 type Model struct {
 	// Request, ServiceRow and KB are the service's time for a request, for each row, and for each 1,000 bytes of its
 	// answer.
@@ -52,7 +52,7 @@ type Model struct {
 	Entry, Event float64
 }
 
-// Names of the operations that the model is made from; all others are predicted.
+// Names of the operations that the model is made from. All others are predicted.
 const (
 	onePoint  = "get_one"
 	shortList = "list_10"
@@ -60,10 +60,10 @@ const (
 	nested    = "page_views_100"
 )
 
-// indexRow is µs for a row of an index-only scan: 13 ms for 100,000, by the first byte of an export.
+// indexRow is µs for a row of an index-only scan: 13 ms for 100,000 rows, from the first byte of an export.
 const indexRow = 0.13
 
-// New makes the model of what was measured: of four reads, the ingest, and the sizes of records.
+// New makes the model from measurements: of four reads, the ingest, and the sizes of records.
 func New(p Points) (Model, error) {
 	shapes := Shapes(p)
 	for _, name := range []string{onePoint, shortList, longList, nested, "ingest"} {
@@ -92,13 +92,13 @@ func New(p Points) (Model, error) {
 	return m, nil
 }
 
-// solve gives x and y of a·x + b·y = c and d·x + e·y = f.
+// solve returns x and y of a·x + b·y = c and d·x + e·y = f.
 func solve(a, b, c, d, e, f float64) (x, y float64) {
 	det := a*e - b*d
 	return (c*e - b*f) / det, (a*f - c*d) / det
 }
 
-// Cost is what an operation of that shape takes of each program, in µs.
+// Cost returns the processor time that an operation of that shape takes of each program, in µs.
 func (m Model) Cost(s Shape) Measured {
 	cost := Measured{
 		Service:  m.Request + m.ServiceRow*s.Rows + m.KB*s.Bytes/1000,
@@ -119,7 +119,7 @@ const (
 	goalBytes  = 1 << 20
 )
 
-// ListShape is the shape of a list of that many records, of bytes in all.
+// ListShape returns the shape of a list of records with bytes in all.
 func ListShape(records, bytes float64) Shape {
 	if records < firstChunk {
 		return Shape{Statements: 1, Rows: records + 1, Bytes: bytes}

@@ -7,21 +7,21 @@ import (
 
 // Demand is the peak load of an installation.
 type Demand struct {
-	// Projects that there are. What they cost is their keys.
+	// Projects is the number of projects. Their cost is that of their keys.
 	Projects float64
-	// Entries and Events that are kept.
+	// Entries and Events are the stored records.
 	Entries, Events float64
 
 	// Gets, Lists, EventLists and ViewLists are requests a second: for one entry, and for lists of ten.
 	Gets, Lists, EventLists, ViewLists float64
 	// ExportRows are entries a second in long lists.
 	ExportRows float64
-	// IngestEntries and IngestEvents are records a second that come in.
+	// IngestEntries and IngestEvents are ingested records a second.
 	IngestEntries, IngestEvents float64
 	// ActiveKeys are the keys that are used within the same minutes.
 	ActiveKeys float64
 
-	// Hot is the part of the data that is read day by day, and should be in memory.
+	// Hot is the part of the data in daily use, which should fit into memory.
 	Hot float64
 	// Copies are the standbys of each database.
 	Copies float64
@@ -30,9 +30,9 @@ type Demand struct {
 // Machine describes one machine of an installation.
 type Machine struct {
 	Cores, MemoryGiB, DiskGiB float64
-	// Speed is that of a core beside one of the machine that was measured.
+	// Speed is the speed of a core relative to one of the measured machine.
 	Speed float64
-	// Use is the part of its cores, and Fill that of its memory and its disk, that is planned with.
+	// Use is the part of its cores, and Fill that of its memory and disk, to plan with.
 	Use, Fill float64
 }
 
@@ -40,42 +40,43 @@ type Machine struct {
 type Need struct {
 	// ServiceCores, PostgresCores and RedisCores are cores of the machine, at its Use.
 	ServiceCores, PostgresCores, RedisCores float64
-	// DiskGiB is of one copy of the data; HotGiB of the part that should be in memory.
+	// DiskGiB is for one copy of the data; HotGiB for the part that should be in memory.
 	DiskGiB, HotGiB float64
-	// ServiceReplicas are of ReplicaCores each. ServiceMiB is what one needs of memory.
+	// ServiceReplicas is the number of replicas with ReplicaCores each. ServiceMiB is the memory of one.
 	ServiceReplicas, ServiceMiB float64
-	// Connections that all replicas together may open to a database, and to the one of keys.
+	// Connections is how many connections all replicas together may open to a database, and to that of the keys.
 	Connections, KeyConnections float64
-	// KeyQuestions are the times a second that the database of keys is asked which of them have changed, however
-	// many are in use.
+	// KeyQuestions is how often a second processes ask the key database for changed keys, however many keys are in
+	// use.
 	KeyQuestions float64
-	// Workers by what asks for them, each without its standbys; Binding names the greatest.
+	// Workers is the number of workers by the resource that needs them, without standbys. Binding names the resource
+	// that needs most.
 	WorkersByCores, WorkersByDisk, WorkersByMemory float64
 	Binding                                        string
-	// Shards that the tables should be distributed over.
+	// Shards is how many shards the tables should have.
 	Shards float64
 }
 
-// ReplicaCores are what one replica of a service is given.
+// ReplicaCores is the number of cores of one replica of a service.
 const ReplicaCores = 2
 
 const (
 	gib = 1 << 30
 	mib = 1 << 20
 
-	// poolPerCore is DATABASE_MAX_CONNS for each core, leastPool what it is at least.
+	// poolPerCore is DATABASE_MAX_CONNS for each core, leastPool its least value.
 	poolPerCore, leastPool = 4, 8
-	// idleMiB is resident in a service under load; a long list holds two chunks and what the collector leaves.
+	// idleMiB is the resident memory of a service under load. A long list adds two chunks and garbage.
 	idleMiB, listMiB = 45, 5
-	// listsAtOnce is how many long lists a replica is planned with.
+	// listsAtOnce is how many long lists at once a replica is planned for.
 	listsAtOnce = 16
 	// keyMiB is the memory of a key in a process.
 	keyMiB = 300.0 / mib
 	// questionsPerSecond is how often each process asks which keys have changed: every 300 ms.
 	questionsPerSecond = 1 / 0.3
-	// shardGiB is how large a shard may grow and still be moved within the hour.
+	// shardGiB is the size up to which a shard can be moved within an hour.
 	shardGiB = 50
-	// leastShards are Citus' own number.
+	// leastShards is Citus' default.
 	leastShards = 32
 )
 
@@ -97,7 +98,7 @@ func (m Model) Need(d Demand, on Machine, p Points) Need {
 		add(d.ExportRows, Measured{Service: c.Service / exportRows, Postgres: c.Postgres / exportRows, Redis: c.Redis / exportRows})
 	}
 	add(d.IngestEntries, m.Ingest)
-	// An event is a row of about the size of an entry, and goes the same way.
+	// An event is a row of about the size of an entry, and is stored the same way.
 	add(d.IngestEvents, m.Ingest)
 	cores := func(us float64) float64 { return us / 1e6 / on.Use / on.Speed }
 

@@ -61,7 +61,7 @@ const (
 	exportRows = 100_000
 )
 
-// Shapes gives the shapes of the operations that were measured, with the bytes that their answers had.
+// Shapes returns the shapes of the measured operations, with the bytes of their answers.
 func Shapes(p Points) map[string]Shape {
 	shapes := map[string]Shape{}
 	for name, m := range p.Operations {
@@ -87,17 +87,17 @@ func Shapes(p Points) map[string]Shape {
 	return shapes
 }
 
-// Prediction is one figure beside what was measured.
+// Prediction is a predicted and a measured value.
 type Prediction struct {
 	Operation, Program  string
 	Predicted, Measured float64 // µs of a processor
 	Fitted              bool    // the model was made from it
 }
 
-// Error is how far the prediction is off, as a part of what was measured.
+// Error returns how far the prediction is off, relative to the measured value.
 func (p Prediction) Error() float64 { return p.Predicted/p.Measured - 1 }
 
-// Compare predicts every read that was measured, sorted by operation.
+// Compare predicts every measured read, sorted by operation.
 func (m Model) Compare(p Points) []Prediction {
 	var all []Prediction
 	for name, shape := range Shapes(p) {

@@ -1,5 +1,4 @@
-// Package load drives servers from outside with the tools that are made for it: wrk for HTTP and
-// pgbench for Postgres.
+// Package load puts load on servers with the usual tools: wrk for HTTP and pgbench for Postgres.
 package load
 
 import (
@@ -15,7 +14,7 @@ import (
 	"time"
 )
 
-// Request is one that wrk sends, over and over among others.
+// Request is one request that wrk sends repeatedly, among others.
 type Request struct {
 	Path string // with its query
 	Key  string // the API key
@@ -40,7 +39,7 @@ var requestsLua []byte
 
 // HTTP is a load of requests on a server, by wrk with one thread.
 type HTTP struct {
-	// Header is lines that every request bears besides.
+	// Header has lines that every request has in addition.
 	Header []string
 
 	script, requests string

@@ -1,5 +1,5 @@
-// Package report owns what a run of the benchmarks says: its results, the table for people, the file
-// for programs, and the comparison with the file of another run.
+// Package report owns the output of the benchmarks: results, the table for people, the file for programs, and the
+// comparison with an earlier file.
 package report
 
 import (
@@ -39,26 +39,26 @@ type Result struct {
 
 	// Against names the reference.
 	Against string `json:"-"`
-	// Floor is what is asked of the ratio, or of the value where there is no limit.
+	// Floor is the bound that the ratio must meet, or the value if there is no limit.
 	Floor Floor `json:"-"`
-	// Low and High are the least and the greatest of what Floor is asked of, over the rounds.
+	// Low and High are the least and the greatest of that figure over the rounds.
 	Low, High float64 `json:"-"`
 	Rounds    int     `json:"-"`
 }
 
-// Floor is what a figure has to reach. The zero value asks for nothing.
+// Floor is a bound that a figure must meet. The zero value is no bound.
 type Floor struct {
 	Bound  float64
 	AtMost bool // else at least
 }
 
-// AtLeast asks for bound or more.
+// AtLeast returns the bound "bound or more".
 func AtLeast(bound float64) Floor { return Floor{Bound: bound} }
 
-// AtMost asks for bound or less.
+// AtMost returns the bound "bound or less".
 func AtMost(bound float64) Floor { return Floor{Bound: bound, AtMost: true} }
 
-// String gives the floor as the table has it.
+// String returns the floor as the table shows it.
 func (f Floor) String() string {
 	switch {
 	case f == Floor{}:
@@ -69,7 +69,7 @@ func (f Floor) String() string {
 	return fmt.Sprintf("≥ %g", f.Bound)
 }
 
-// judged is the figure that the floor is asked of.
+// judged returns the figure that the floor applies to.
 func (r Result) judged() float64 {
 	if r.Ratio != nil {
 		return *r.Ratio
@@ -77,7 +77,7 @@ func (r Result) judged() float64 {
 	return r.Value
 }
 
-// Met reports whether the floor is reached; true if there is none.
+// Met reports whether the floor is met; true if there is none.
 func (r Result) Met() bool {
 	switch {
 	case r.Floor == Floor{}:
@@ -88,7 +88,7 @@ func (r Result) Met() bool {
 	return r.judged() >= r.Floor.Bound
 }
 
-// Values makes a result without a limit of what the rounds measured.
+// Values makes a result without a limit from the values of the rounds.
 func Values(name, unit string, floor Floor, values []float64) Result {
 	return Result{
 		Name: name, Value: median(values), Unit: unit, Floor: floor,
@@ -96,7 +96,7 @@ func Values(name, unit string, floor Floor, values []float64) Result {
 	}
 }
 
-// Ratios makes a result of what the rounds measured and of the reference in the same rounds.
+// Ratios makes a result from the values of the rounds and of the reference in the same rounds.
 func Ratios(name, unit string, floor Floor, values []float64, against string, limits []float64) Result {
 	each := make([]float64, len(values))
 	for i := range values {

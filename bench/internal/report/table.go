@@ -8,8 +8,8 @@ import (
 	"text/tabwriter"
 )
 
-// Table writes results for people. spread is the least and the greatest over the rounds: of the ratio,
-// or of the value where there is no limit.
+// Table writes results for people. Its column spread has the least and the greatest over the rounds, of the ratio, or
+// of the value if there is no limit.
 func Table(w io.Writer, results []Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "name\tvalue\tunit\tlimit\tagainst\tratio\tspread\tfloor\t")
@@ -28,8 +28,8 @@ func Table(w io.Writer, results []Result) error {
 	return t.Flush()
 }
 
-// Compare writes the figures of two runs side by side, with the change: of the ratio where both have
-// one, as that holds across machines and their load, of the value otherwise.
+// Compare writes the figures of two runs side by side, with the change. It compares ratios where both runs have one,
+// because ratios hold across machines. Otherwise it compares values.
 func Compare(w io.Writer, before, after []Result) error {
 	byName := make(map[string]Result, len(before))
 	for _, r := range before {
@@ -64,7 +64,7 @@ func optional(ratio *float64) string {
 	return fmt.Sprintf("%.3f", *ratio)
 }
 
-// figure gives three or four digits that mean something.
+// figure returns three or four significant digits.
 func figure(v float64) string {
 	switch a := math.Abs(v); {
 	case v == 0:

@@ -1,6 +1,5 @@
-// Package row owns what is measured: each row of the table, the load behind it, and what it is held
-// against. What a row and its references do, they do in turn, round after round, so that what else the
-// machine does meets them alike.
+// Package row owns the measurements: each row of the table, its load, and its references. A row and its references
+// run in turn, round after round, so that other work of the machine affects them alike.
 package row
 
 import (
@@ -13,24 +12,24 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/stage"
 )
 
-// Options say how much is measured.
+// Options configure the measurements.
 type Options struct {
 	// Rounds is how often each load runs. Required.
 	Rounds int
 	// Round is how long a load runs each time, in whole seconds. Required.
 	Round time.Duration
-	// Grow is how many times the rows grow_10x has. Required.
+	// Grow is the factor by which the rows of grow_10x grow. Required.
 	Grow int
-	// Peers has other servers of the same job measured too. They are installed for the run.
+	// Peers measures other servers of the same kind too. They are installed for the run.
 	Peers bool
-	// Citus is the folder of a program citus that starts a cluster: the rows of one are measured, and those
-	// alone. Empty: the others are.
+	// Citus is the folder of a program citus that starts a cluster. If it is set, only the rows of a cluster are
+	// measured; otherwise the others are.
 	Citus string
-	// Note is told what is being done. Required.
+	// Note receives messages on the progress. Required.
 	Note func(format string, args ...any)
 }
 
-// Bench measures rows on a stage. What several rows need is made once, when the first asks for it.
+// Bench measures rows on a stage. Data that several rows need is made once, when the first row needs it.
 type Bench struct {
 	Options
 	stage *stage.Stage
@@ -42,7 +41,7 @@ type Bench struct {
 	distributed  map[string]*made[*entries] // by database
 }
 
-// made is something that is made when it is first asked for, well or not.
+// made holds the result, or the error, of making something when it is first needed.
 type made[T any] struct {
 	thing T
 	err   error
@@ -62,15 +61,15 @@ func New(s *stage.Stage, o Options) *Bench {
 	return &Bench{Options: o, stage: s, siblings: map[string]*made[*filled]{}, distributed: map[string]*made[*entries]{}}
 }
 
-// Group is rows that are measured together.
+// Group is a set of rows that are measured together.
 type Group struct {
-	// Names are the rows'.
+	// Names are the names of the rows.
 	Names []string
 	// Measure measures all of them.
 	Measure func(context.Context) ([]report.Result, error)
 }
 
-// Groups lists everything that can be measured. Those that change the data of others come last.
+// Groups lists all measurements. Those that change the data of others come last.
 func (b *Bench) Groups() []Group {
 	if b.Citus != "" {
 		return b.citusGroups()
@@ -126,8 +125,8 @@ func (b *Bench) Names() []string {
 	return names
 }
 
-// Run measures the rows of those names, all when there are none, and gives each row's results to done.
-// A row that fails does not keep the others from being measured.
+// Run measures the rows of those names, all if there are none, and passes each row's results to done. If a row fails,
+// Run continues with the others.
 func (b *Bench) Run(ctx context.Context, names []string, done func([]report.Result)) error {
 	known := b.Names()
 	for _, name := range names {
@@ -159,11 +158,10 @@ func (b *Bench) Run(ctx context.Context, names []string, done func([]report.Resu
 	return nil
 }
 
-// contender is one of those that are measured in turn.
+// contender is one of the loads that are measured in turn.
 type contender func(context.Context) (float64, error)
 
-// rounds runs the contenders in turn, n times, in the opposite order every other time, and returns what
-// each measured.
+// rounds runs the contenders in turn, n times, in reverse order every other time. It returns the values of each.
 func rounds(ctx context.Context, n int, contenders ...contender) ([][]float64, error) {
 	values := make([][]float64, len(contenders))
 	for round := range n {

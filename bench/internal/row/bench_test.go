@@ -10,7 +10,7 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/row"
 )
 
-// A row is asked for by its name, which tells those of a cluster from the others.
+// Rows are selected by name. The names of a cluster's rows differ from the others.
 func TestNames(t *testing.T) {
 	for _, tc := range []struct {
 		name string

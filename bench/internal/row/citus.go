@@ -9,25 +9,26 @@ import (
 )
 
 const (
-	// onCitus begins the name of what is measured on a cluster.
+	// onCitus begins the names of rows that are measured on a cluster.
 	onCitus = "citus_"
-	// usualWorkers is how many workers have the tables where a row does not say.
+	// usualWorkers is how many workers have the tables unless a row sets another number.
 	usualWorkers = 2
-	// mostWorkers is how many there are.
+	// mostWorkers is the number of workers.
 	mostWorkers = 3
 
-	// patience has requests wait for a worker of a machine that does much else, instead of being refused after a
-	// second: how long they take is what is measured.
-	patience = "DATABASE_ACQUIRE_TIMEOUT=10s"
+	// waitForConnection is DATABASE_ACQUIRE_TIMEOUT of the measured services. On a busy machine, requests wait for a
+	// connection instead of getting 503 after a second, because the row measures how long they take.
+	waitForConnection = "DATABASE_ACQUIRE_TIMEOUT=10s"
 
-	// firstSpread is the id before that of the first project of what comes in for many at once.
+	// firstSpread is the id before the first project of the ingest for many projects.
 	firstSpread = 7_400_000_000
-	// spreadProjects is how many they are, and spreadEntries how many entries they get in a round, together.
+	// spreadProjects is the number of these projects, and spreadEntries the number of their entries in a round,
+	// together.
 	spreadProjects = 100
 	spreadEntries  = 20_000
 )
 
-// citusGroups lists what can be measured on a cluster. What changes the data of others comes last.
+// citusGroups lists all measurements on a cluster. Those that change the data of others come last.
 func (b *Bench) citusGroups() []Group {
 	var groups []Group
 	for _, r := range reads() {
@@ -54,8 +55,8 @@ func (b *Bench) onCluster(ctx context.Context) (*entries, error) {
 		shape{projects: projects, each: perProject, events: sample.EventsOf, big: bigProject, bigEntries: bigEntries})
 }
 
-// spread returns the service over a database of that name, whose tables are distributed over so many workers.
-// All such databases are on the same servers, so that one can be measured in turn with another.
+// spread returns the service over a database of that name, whose tables are distributed over the given number of
+// workers. All such databases are on the same servers, so that they can be measured in turn.
 func (b *Bench) spread(ctx context.Context, name string, workers int, s shape) (*entries, error) {
 	m, ok := b.distributed[name]
 	if !ok {
@@ -71,7 +72,7 @@ func (b *Bench) spread(ctx context.Context, name string, workers int, s shape) (
 		if err != nil {
 			return nil, err
 		}
-		return b.makeEntries(ctx, stage.Definition{Name: "entries", On: &db, Environ: []string{patience}}, s)
+		return b.makeEntries(ctx, stage.Definition{Name: "entries", On: &db, Environ: []string{waitForConnection}}, s)
 	})
 }
 
@@ -85,7 +86,7 @@ func (b *Bench) startCluster(ctx context.Context) (*stage.Citus, error) {
 	})
 }
 
-// citusExport measures an export of a project beside the cluster's own.
+// citusExport compares an export of a project with the cluster's own.
 func (b *Bench) citusExport(ctx context.Context) ([]report.Result, error) {
 	e, err := b.onCluster(ctx)
 	if err != nil {
@@ -94,17 +95,17 @@ func (b *Bench) citusExport(ctx context.Context) ([]report.Result, error) {
 	return b.exportOf(ctx, e, onCitus+"export")
 }
 
-// citusIngest measures taking entries in beside COPY: of one project, and of many at once.
+// citusIngest compares the ingest of entries with COPY: for one project, and for many at once.
 func (b *Bench) citusIngest(ctx context.Context) ([]report.Result, error) {
 	e, err := b.onCluster(ctx)
 	if err != nil {
 		return nil, err
 	}
-	one, err := b.takeIn(ctx, e, firstIngested, 1, ingestEntries)
+	one, err := b.ingestRounds(ctx, e, firstIngested, 1, ingestEntries)
 	if err != nil {
 		return nil, err
 	}
-	many, err := b.takeIn(ctx, e, firstSpread, spreadProjects, spreadEntries)
+	many, err := b.ingestRounds(ctx, e, firstSpread, spreadProjects, spreadEntries)
 	if err != nil {
 		return nil, err
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/stage"
 )
 
-// costConnections leave the machine some room: what an operation costs is asked for, and not how fast it can be.
+// costConnections leaves the machine some room, because the rows measure the cost of an operation and not its
+// greatest rate.
 const costConnections = 2
 
-// costs measures what each operation takes of the processors, in the service, in Postgres and in Redis, and
-// how many bytes it gives: what the capacity model is made from and held against.
+// costs measures the processor time of each operation in the service, in Postgres and in Redis, and the bytes of its
+// answer. The capacity model is made from these values and compared with them.
 func (b *Bench) costs(ctx context.Context) ([]report.Result, error) {
 	e, err := b.entries(ctx)
 	if err != nil {
@@ -69,8 +70,8 @@ func (b *Bench) costs(ctx context.Context) ([]report.Result, error) {
 	return append(append(results, r...), sizes...), err
 }
 
-// cost measures one operation. do runs it for a while and tells how often, and what the client took of the
-// processors, 0 where that is this process.
+// cost measures one operation. do runs it for a while, and returns how often and the client's processor time, 0 if
+// the client is this process.
 func (b *Bench) cost(ctx context.Context, name string, svc *stage.Service, size int64, do func(context.Context) (int64, time.Duration, error)) ([]report.Result, error) {
 	var service, postgres, redis, client, rate []float64
 	if _, _, err := do(ctx); err != nil {
@@ -114,7 +115,7 @@ func (b *Bench) cost(ctx context.Context, name string, svc *stage.Service, size 
 	}, nil
 }
 
-// costOfIngest measures taking a body of new entries in, for each entry.
+// costOfIngest measures the ingest of a body of new entries, for each entry.
 func (b *Bench) costOfIngest(ctx context.Context, svc *stage.Service) ([]report.Result, error) {
 	const firstProject = firstIngested + 1000
 	round := 0
@@ -140,7 +141,7 @@ func (b *Bench) costOfIngest(ctx context.Context, svc *stage.Service) ([]report.
 	return r, err
 }
 
-// sizes measures what a record takes on disk, with its part of the indexes.
+// sizes measures the disk space of a record with its part of the indexes.
 func (b *Bench) sizes(ctx context.Context, svc *stage.Service) ([]report.Result, error) {
 	var results []report.Result
 	for _, table := range []string{"entries", "events"} {

@@ -9,8 +9,8 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/stage"
 )
 
-// edge measures what the edge costs the requests of get_one: beside direct access, and beside Traefik where it is
-// installed.
+// edge measures the cost of the edge for the requests of get_one. It compares it with direct access, and with Traefik
+// if that is installed.
 func (b *Bench) edge(ctx context.Context) (_ []report.Result, err error) {
 	e, err := b.entries(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (b *Bench) edge(ctx context.Context) (_ []report.Result, err error) {
 		report.Ratios("edge_added_p50", report.Milliseconds, report.Floor{}, added[1], "added by Traefik", added[2])), nil
 }
 
-// alone measures the median of one request at a time.
+// alone measures the median time of one request at a time.
 func alone(b *Bench, requests *load.HTTP, s *stage.Service) contender {
 	return func(ctx context.Context) (float64, error) {
 		rate, err := requests.Run(ctx, s.URL, 1, b.Round)

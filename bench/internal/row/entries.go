@@ -20,7 +20,7 @@ const (
 	projects = 50
 	// perProject is how many entries each of them has: 100,000 in all.
 	perProject = 2000
-	// firstProject is the id before that of the first project. pgbench can compute numbers only.
+	// firstProject is the id before the first project. pgbench can compute numbers only.
 	firstProject = 7_100_000_000
 	// bigProject has bigEntries entries and no events.
 	bigProject = "7200000000"
@@ -32,7 +32,7 @@ const (
 
 func projectID(n int) string { return strconv.Itoa(firstProject + n) }
 
-// shape says which entries there are.
+// shape describes the entries to make.
 type shape struct {
 	projects, each int    // so many projects have so many entries each
 	events         int    // and each of these so many events
@@ -57,8 +57,7 @@ func (b *Bench) entries(ctx context.Context) (*entries, error) {
 	})
 }
 
-// grown returns the service over as many times the entries as Grow says, without events, and a project of a
-// million.
+// grown returns the service over Grow times the entries, without events, and a project of a million.
 func (b *Bench) grown(ctx context.Context) (*entries, error) {
 	return b.large.once(func() (*entries, error) {
 		return b.makeEntries(ctx, stage.Definition{Name: "entries", Database: "entries_grown"},
@@ -101,12 +100,12 @@ func (b *Bench) makeEntries(ctx context.Context, d stage.Definition, s shape) (*
 	return e, err
 }
 
-// addCounters gives each project with entries its counter of changes, as if a transaction of now had numbered them.
+// addCounters gives each project with entries its counter of changes, as if a current transaction had numbered them.
 const addCounters = `
 INSERT INTO project_changes (project_id, last_seq)
 SELECT project_id, (extract(epoch FROM now()) * 1000000)::bigint FROM entries GROUP BY project_id`
 
-// fill puts entries into the tables, and events.
+// fill inserts entries and events into the tables.
 func (b *Bench) fill(ctx context.Context, db stage.Database, s shape) error {
 	many := s.projects * s.each
 	err := db.WithoutIndexes(ctx, "entries", func() error {
@@ -120,7 +119,7 @@ func (b *Bench) fill(ctx context.Context, db stage.Database, s shape) error {
 	if err == nil && s.events > 0 {
 		err = db.WithoutIndexes(ctx, "events", func() error {
 			return db.Load(ctx, "events", sample.EventColumns(), many*s.events, func(i int) []any {
-				// As they happen: one page after the other, of many visitors at a time.
+				// In the order in which they happen: page after page, of many visitors at a time.
 				visit := i % many
 				return sample.EntryOf(projectID(1+visit%s.projects), 1+visit/s.projects, s.each).Event(i / many)
 			})
@@ -148,10 +147,10 @@ func (b *Bench) startBare(ctx context.Context, db stage.Database, set statement.
 	return b.stage.StartBare(ctx, db, string(encoded))
 }
 
-// variety is how many different requests a load goes through.
+// variety is how many different requests a load has.
 const variety = 5000
 
-// requests prepares a load of the path that template makes of a project's, an entry's and its contact's id.
+// requests prepares a load of the path that template makes from the ids of a project, an entry and its contact.
 func (e *entries) requests(folder, name, template string) (*load.HTTP, error) {
 	random := rand.New(rand.NewPCG(1, 2))
 	list := make([]load.Request, variety)

@@ -21,7 +21,7 @@ type answer struct {
 	whole  time.Duration
 }
 
-// get reads a list to its end, as a client that keeps nothing of it.
+// get reads a list to its end and discards it.
 func get(ctx context.Context, url, key string) (answer, error) {
 	return read64(ctx, url, key, "", true)
 }
@@ -31,7 +31,7 @@ func getLines(ctx context.Context, url, key string) (answer, error) {
 	return read64(ctx, url, key, "application/x-ndjson", true)
 }
 
-// getFirst reads a list's first bytes and leaves the rest.
+// getFirst reads the first bytes of a list and no more.
 func getFirst(ctx context.Context, url, key string) (answer, error) {
 	return read64(ctx, url, key, "", false)
 }
@@ -77,12 +77,12 @@ func read64(ctx context.Context, url, key, accept string, all bool) (answer, err
 	}
 }
 
-// all asks for every entry of a project in one request.
+// all requests every entry of a project at once.
 func all(e *stage.Service, project string) string {
 	return e.URL + "/projects/" + project + "/entries?limit=1000000"
 }
 
-// exported reads all of a project, which has that many entries.
+// exported reads a whole project, which has the given number of entries.
 func exported(ctx context.Context, e *stage.Service, project, key string, rows int) (answer, error) {
 	a, err := get(ctx, all(e, project), key)
 	if err == nil && a.rows != rows {
@@ -91,7 +91,7 @@ func exported(ctx context.Context, e *stage.Service, project, key string, rows i
 	return a, err
 }
 
-// export measures an export of a project beside Postgres' own.
+// export compares an export of a project with Postgres' own.
 func (b *Bench) export(ctx context.Context) ([]report.Result, error) {
 	e, err := b.entries(ctx)
 	if err != nil {
@@ -124,8 +124,10 @@ func (b *Bench) exportOf(ctx context.Context, e *entries, name string) ([]report
 	return []report.Result{report.Ratios(name, report.RowsRate, report.AtLeast(0.7), v[0], "COPY (row_to_json)", v[1])}, nil
 }
 
-// firstByte measures how soon an export begins: after VACUUM, behind one that was read to its end; behind one that was
-// broken off at its first byte, of which the database still has to hear; and after a tenth of the rows was updated.
+// firstByte measures the time to the first byte of an export in three situations:
+//   - after VACUUM and a complete export;
+//   - after an export that was broken off at its first byte, which the database has yet to notice;
+//   - after an update of a tenth of the rows.
 func (b *Bench) firstByte(ctx context.Context) ([]report.Result, error) {
 	e, err := b.entries(ctx)
 	if err != nil {
@@ -172,7 +174,7 @@ func (b *Bench) firstByte(ctx context.Context) ([]report.Result, error) {
 	}, e.Database.Run(ctx, "VACUUM (ANALYZE) entries")
 }
 
-// exportMemory measures what a fresh process needs for an export.
+// exportMemory measures the memory of a fresh process for an export.
 func (b *Bench) exportMemory(ctx context.Context) ([]report.Result, error) {
 	e, err := b.entries(ctx)
 	if err != nil {
@@ -184,7 +186,7 @@ func (b *Bench) exportMemory(ctx context.Context) ([]report.Result, error) {
 	})
 }
 
-// exportMemoryMillion does as exportMemory, for a million rows.
+// exportMemoryMillion does the same for a million rows.
 func (b *Bench) exportMemoryMillion(ctx context.Context) ([]report.Result, error) {
 	g, err := b.grown(ctx)
 	if err != nil {
@@ -197,7 +199,7 @@ func (b *Bench) exportMemoryMillion(ctx context.Context) ([]report.Result, error
 	})
 }
 
-// peakMemory measures the most that a fresh process needs to do something.
+// peakMemory measures the peak memory of a fresh process.
 func (b *Bench) peakMemory(ctx context.Context, name string, d stage.Definition, do func(context.Context, *stage.Service) error) ([]report.Result, error) {
 	v, err := rounds(ctx, 3, func(ctx context.Context) (float64, error) {
 		svc, err := b.stage.Start(ctx, d)

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// feedEntries is how many entries the followed project has, and feedEvents how many events each of them.
+	// feedEntries is the number of entries of the followed project, and feedEvents the number of events of each.
 	feedEntries = 100_000
 	feedEvents  = 8
-	// deepEvents is where a page of the feed lies in the middle of the events.
+	// deepEvents is the position of a page of the feed in the middle of the events.
 	deepEvents = feedEntries * feedEvents / 2
 	// followers is how many clients wait at once for changes.
 	followers = 1000
-	// firstFollowed is the id before that of the first project whose changes are timed.
+	// firstFollowed is the id before the first project whose changes are timed.
 	firstFollowed = 7_900_000_000
 )
 
@@ -38,8 +38,8 @@ func (b *Bench) followed(ctx context.Context) (*entries, error) {
 
 var followedIn = stage.Definition{Name: "entries", Database: "entries_feed"}
 
-// feed measures the change feed of a project from its beginning to its end beside COPY of the same rows, and what a
-// fresh process needs for that.
+// feed compares the change feed of a project, from beginning to end, with COPY of the same rows. It also measures the
+// memory of a fresh process for it.
 func (b *Bench) feed(ctx context.Context) ([]report.Result, error) {
 	e, err := b.followed(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func changesOf(svc *stage.Service, project string) string {
 	return svc.URL + "/projects/" + project + "/entries-changes"
 }
 
-// feedDeep measures a page of events in the middle of the feed beside the first one.
+// feedDeep compares a page of events in the middle of the feed with the first page.
 func (b *Bench) feedDeep(ctx context.Context) ([]report.Result, error) {
 	e, err := b.followed(ctx)
 	if err != nil {
@@ -113,7 +113,7 @@ type follower struct {
 	client  *http.Client
 }
 
-// wait asks once for what follows the cursor, waits up to a minute, and reports whether there was a change.
+// wait requests the changes after the cursor, waits up to a minute, and reports whether there was one.
 func (f *follower) wait(ctx context.Context) (changed bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, changesOf(f.of, f.project)+"?wait=60&cursor="+f.cursor, nil)
 	if err != nil {
@@ -137,8 +137,8 @@ func (f *follower) wait(ctx context.Context) (changed bool, err error) {
 	return n > 0, err
 }
 
-// following has all follow until stop is called, and returns when all of them wait. seen is called for each answer with
-// changes. stop returns the first error.
+// following starts all followers and returns when all of them wait. They follow until stop is called, which returns
+// the first error. seen is called for each answer with changes.
 func following(ctx context.Context, svc *stage.Service, all []*follower, seen func(i int)) (stop func() error, err error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: len(all), DisableCompression: true}
 	client := &http.Client{Transport: transport}
@@ -183,7 +183,7 @@ func following(ctx context.Context, svc *stage.Service, all []*follower, seen fu
 	}
 }
 
-// gauge reads a metric of a service, summed over its labels.
+// gauge returns a metric of a service, summed over its labels.
 func gauge(ctx context.Context, svc *stage.Service, name string) (sum float64, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, svc.InternalURL+"/metrics", nil)
 	if err != nil {
@@ -212,8 +212,8 @@ func gauge(ctx context.Context, svc *stage.Service, name string) (sum float64, e
 	return sum, nil
 }
 
-// feedIdle measures what a thousand clients take of the processor that wait on 50 projects in which nothing happens,
-// and how many connections to the database are in use meanwhile.
+// feedIdle measures the processor time for a thousand clients that wait on 50 projects without changes. It also
+// measures the database connections in use.
 func (b *Bench) feedIdle(ctx context.Context) ([]report.Result, error) {
 	e, err := b.entries(ctx)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/sample"
 )
 
-// Hold makes the data, starts the service and the bare handler, writes to out how they are reached, and
-// leaves them running until ctx ends: for profiles and for loads by hand. With Citus they are over a cluster.
+// Hold makes the data and starts the service and the bare handler, for profiles and loads by hand. It writes their
+// addresses to out, and leaves them running until ctx ends. With Citus they use a cluster.
 func (b *Bench) Hold(ctx context.Context, out io.Writer) error {
 	data := b.entries
 	if b.Citus != "" {

@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	// firstIngested is the id before that of the first round's project.
+	// firstIngested is the id before the first round's project.
 	firstIngested = 7_500_000_000
 	ingestEntries = 100_000
-	// firstShared is the id before that of the first project that several senders fill, and senders how many they are.
+	// firstShared is the id before the first project that several senders fill, and senders the number of them.
 	firstShared = 7_800_000_000
 	senders     = 8
 )
 
-// ingest measures taking entries in, new ones and then the same again, beside COPY of the same rows
-// into a table of the same columns, rows and indexes.
+// ingest measures the ingest of entries, first new ones and then the same again. It compares it with COPY of the same
+// rows into a table with the same columns and indexes.
 func (b *Bench) ingest(ctx context.Context) ([]report.Result, error) {
 	e, err := b.entries(ctx)
 	if err != nil {
 		return nil, err
 	}
-	v, err := b.takeIn(ctx, e, firstIngested, 1, ingestEntries)
+	v, err := b.ingestRounds(ctx, e, firstIngested, 1, ingestEntries)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (b *Bench) ingest(ctx context.Context) ([]report.Result, error) {
 	}, nil
 }
 
-// ingestEight measures eight senders to one project at once beside one sender of the same entries.
+// ingestEight compares eight senders to one project at once with one sender of the same entries.
 func (b *Bench) ingestEight(ctx context.Context) ([]report.Result, error) {
 	e, err := b.entries(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (b *Bench) ingestEight(ctx context.Context) ([]report.Result, error) {
 	return []report.Result{report.Ratios("ingest_eight", report.RowsRate, report.AtLeast(0.7), v[0], "one sender", v[1])}, nil
 }
 
-// distributeReference has COPY's table be on the machines where entries is.
+// distributeReference distributes COPY's table over the machines that have entries.
 const distributeReference = `
 DO $$ BEGIN
     IF EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN
@@ -95,19 +95,19 @@ DO $$ BEGIN
     END IF;
 END $$`
 
-// takenIn is how many rows a second were taken in, in each round.
-type takenIn struct{ fresh, repeated, copied []float64 }
+// ingested has the rows a second of each round.
+type ingested struct{ fresh, repeated, copied []float64 }
 
-// takeIn has e take in entries, all in one body, of so many projects in turn. Projects have ids behind that of
-// before; each round has its own.
-func (b *Bench) takeIn(ctx context.Context, e *entries, before, projects, count int) (v takenIn, err error) {
+// ingestRounds sends entries of the given number of projects in turn to e, all in one body. The projects have ids
+// after before; each round has its own.
+func (b *Bench) ingestRounds(ctx context.Context, e *entries, before, projects, count int) (v ingested, err error) {
 	err = e.Database.Run(ctx, `DROP TABLE IF EXISTS reference`, `CREATE TABLE reference (LIKE entries INCLUDING ALL)`,
 		distributeReference, `INSERT INTO reference TABLE entries`, `VACUUM (ANALYZE) reference`)
 	if err != nil {
 		return v, err
 	}
 	for round := range max(3, b.Rounds/2) {
-		// The next checkpoint would write what this round dirties during another's turn.
+		// Otherwise the next checkpoint would write this round's pages during another's turn.
 		if err := e.Database.Checkpoint(ctx); err != nil {
 			return v, err
 		}
@@ -149,7 +149,7 @@ func (b *Bench) takeIn(ctx context.Context, e *entries, before, projects, count 
 	return v, nil
 }
 
-// summary is what the ingest answers, as far as it is looked at.
+// summary is the part of ingest's answer that the benchmark reads.
 type summary struct {
 	Stored, Existing, Rejected int
 }

@@ -33,13 +33,13 @@ func (p parts) less(q parts) parts {
 	return p
 }
 
-// share is the total use of requests.
+// share is the total processor time of a number of requests.
 type share struct {
 	parts
 	requests int64
 }
 
-// String gives each part of a request, in microseconds.
+// String returns each program's part of a request, in microseconds.
 func (s share) String() string {
 	said := make([]string, len(s.parts))
 	for i, name := range partNames() {

@@ -10,11 +10,11 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/report"
 )
 
-// postGraphileVersion is the package that is installed, with its exact version.
+// postGraphileVersion is the installed package with its exact version.
 const postGraphileVersion = "postgraphile@4.14.1"
 
-// postGraphile measures list_10 by PostGraphile, which makes a GraphQL API of any schema, beside the
-// service. It checks no key and keeps no rate.
+// postGraphile compares list_10 by PostGraphile, which makes a GraphQL API of any schema, with the service.
+// PostGraphile checks no key and limits no rate.
 func (b *Bench) postGraphile(ctx context.Context) ([]report.Result, error) {
 	e, err := b.entries(ctx)
 	if err != nil {

@@ -31,10 +31,10 @@ func (b *Bench) coldStart(ctx context.Context) ([]report.Result, error) {
 	return []report.Result{report.Values("cold_start", report.Milliseconds, report.AtMost(300), v[0])}, nil
 }
 
-// idle is how long a service is left alone before its memory is looked at.
+// idle is how long a service is idle before its memory is measured.
 const idle = 5 * time.Second
 
-// idleMemory measures the resident memory of a service that nobody has asked for anything.
+// idleMemory measures the resident memory of a service that received no request.
 func (b *Bench) idleMemory(ctx context.Context) ([]report.Result, error) {
 	d := stage.Definition{Name: "entries"}
 	if _, err := b.stage.Migrated(ctx, d); err != nil {
@@ -74,8 +74,7 @@ func (b *Bench) keyCheck(ctx context.Context) ([]report.Result, error) {
 	}, nil
 }
 
-// goBenchmark runs a Go benchmark of the source once a round and returns nanoseconds and allocations of an
-// operation.
+// goBenchmark runs a Go benchmark once a round. It returns nanoseconds and allocations of an operation.
 func (b *Bench) goBenchmark(ctx context.Context, pkg, name string) (took, allocations []float64, err error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^"+name+"$", "-benchmem",
 		"-count", strconv.Itoa(b.Rounds), pkg)

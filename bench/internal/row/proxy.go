@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/stage"
 )
 
-// proxied is the credential proxy before a target over TLS, and what it is held against.
+// proxied is the credential proxy before a target over TLS, with its references.
 type proxied struct {
 	target *stage.Target
 	proxy  *stage.Service
@@ -50,13 +50,13 @@ func (p *proxied) stop() error {
 	return err
 }
 
-// through returns the path by which the proxy is asked for a path of the target.
+// through returns the path of the proxy for a path of the target.
 func (p *proxied) through(path string) string {
 	return "/proxy?url=" + url.QueryEscape(p.target.URL+path)
 }
 
-// headers returns what a page sends, as lines: with the credential where used is set, and else to the endpoint that has
-// none.
+// headers returns the headers of a page's request as lines. If used is set they have the credential; otherwise they
+// select the endpoint without one.
 func headers(used bool) []string {
 	lines := []string{"X-Project-ID: " + stage.ProxyProject, "Origin: " + stage.ProxyOrigin}
 	if used {
@@ -65,8 +65,8 @@ func headers(used bool) []string {
 	return append(lines, "X-Environment: "+stage.ProxyPlainEnvironment)
 }
 
-// proxyRate measures small requests with one credential in a header beside a bare ReverseProxy and nginx,
-// and what the proxy adds to one request at a time.
+// proxyRate compares small requests with one credential in a header with a bare ReverseProxy and nginx. It also
+// measures the time that the proxy adds to one request at a time.
 func (b *Bench) proxyRate(ctx context.Context) (_ []report.Result, err error) {
 	p, err := b.proxied(ctx)
 	if err != nil {
@@ -126,17 +126,17 @@ func (b *Bench) proxyRate(ctx context.Context) (_ []report.Result, err error) {
 	), nil
 }
 
-// templating runs the Go benchmarks of putting values into bodies.
+// templating runs the Go benchmarks of inserting values into bodies.
 func (b *Bench) templating(ctx context.Context) ([]report.Result, error) {
 	return b.throughput(ctx, "templating", "./proxy/internal/template", "BenchmarkBody", 500)
 }
 
-// scrubbing runs the Go benchmarks of taking values out of answers.
+// scrubbing runs the Go benchmarks of removing values from answers.
 func (b *Bench) scrubbing(ctx context.Context) ([]report.Result, error) {
 	return b.throughput(ctx, "scrubbing", "./proxy/internal/scrub", "BenchmarkStream", 300)
 }
 
-// throughput runs a Go benchmark of the source once a round. Each of its kinds becomes a result.
+// throughput runs a Go benchmark once a round. Each of its kinds becomes a result.
 func (b *Bench) throughput(ctx context.Context, row, pkg, name string, floor float64) ([]report.Result, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^"+name+"$", "-benchtime", "500ms",
 		"-count", strconv.Itoa(b.Rounds), pkg)

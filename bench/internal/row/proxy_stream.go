@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// bulkBytes is what goes each way.
+	// bulkBytes is the size of the body each way.
 	bulkBytes = 1 << 30
-	// streams is how many are open at a time.
+	// streams is the number of streams open at a time.
 	streams = 1000
-	// settle is how long they are left alone before memory is looked at.
+	// settle is how long the streams are idle before memory is measured.
 	settle = 3 * time.Second
 )
 
-// request makes a request of a page, where header says so.
+// request makes a request with the given lines of header.
 func request(ctx context.Context, method, address string, body io.Reader, header []string) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
@@ -37,8 +37,8 @@ func request(ctx context.Context, method, address string, body io.Reader, header
 	return req, nil
 }
 
-// proxyBulk measures a large body down and another one up, by an endpoint without credentials, beside a bare ReverseProxy
-// and the way to the target itself.
+// proxyBulk measures a large body down and another one up, by an endpoint without credentials. It compares them with
+// a bare ReverseProxy and with direct access.
 func (b *Bench) proxyBulk(ctx context.Context) (_ []report.Result, err error) {
 	p, err := b.proxied(ctx)
 	if err != nil {
@@ -116,17 +116,17 @@ func send(client *http.Client, address string, header []string) contender {
 	}
 }
 
-// zeros never ends.
+// zeros is an endless reader.
 type zeros struct{}
 
-// Read gives zeros.
+// Read fills b with zeros.
 func (zeros) Read(p []byte) (int, error) {
 	clear(p)
 	return len(p), nil
 }
 
-// proxyMemory measures the resident memory of a proxy through which many streams of events are open, each
-// searched for the credential that it was asked with.
+// proxyMemory measures the resident memory of a proxy with many open streams of events. Each is searched for the
+// credential of its request.
 func (b *Bench) proxyMemory(ctx context.Context) (_ []report.Result, err error) {
 	target, err := b.stage.StartTarget(ctx)
 	if err != nil {
@@ -168,7 +168,7 @@ func (b *Bench) proxyMemory(ctx context.Context) (_ []report.Result, err error) 
 	}, nil
 }
 
-// openStreams opens the streams, waits for the first event of each, and reads on until what it returns is
+// openStreams opens the streams, waits for the first event of each, and reads them until the returned function is
 // called.
 func openStreams(ctx context.Context, address string) (closeAll func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)

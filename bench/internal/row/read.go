@@ -13,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/statement"
 )
 
-// connections is how many each load has open.
+// connections is the number of connections of each load.
 const connections = 16
 
 // A read is a small request that a page of an application makes.
@@ -37,7 +37,7 @@ func reads() []read {
 	}
 }
 
-// read measures a read beside the bare handler and pgbench.
+// read compares a read with the bare handler and pgbench.
 func (b *Bench) read(ctx context.Context, r read) ([]report.Result, error) {
 	e, err := b.entries(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (b *Bench) read(ctx context.Context, r read) ([]report.Result, error) {
 
 // readOf measures a read of e under a row's name.
 func (b *Bench) readOf(ctx context.Context, e *entries, r read, name string) ([]report.Result, error) {
-	// The %[2]s of the paths that name no entry has nothing to say.
+	// Paths without an entry ignore the parameter %[2]s.
 	requests, err := e.requests(b.stage.Folder, name, r.path+"%.0[2]s")
 	if err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func (b *Bench) readOf(ctx context.Context, e *entries, r read, name string) ([]
 	}, nil
 }
 
-// driven is a server under load, with the processor time that a request took it in each round: a figure
-// that what else the machine does changes little.
+// driven is a server under load, with the processor time of a request in each round. Other work of the machine
+// changes that figure little.
 type driven struct {
 	of  *stage.Service
 	cpu []float64 // ns
@@ -100,7 +100,7 @@ func (d *driven) by(requests *load.HTTP, round time.Duration) contender {
 	}
 }
 
-// pgbench prepares the statement of a read as a load, whose file has that name.
+// pgbench prepares the statement of a read as a load with a file of that name.
 func (b *Bench) pgbench(e *entries, r read, name string) (*load.SQL, error) {
 	sql, err := e.statements.Get(r.statement)
 	if err != nil {
@@ -120,7 +120,7 @@ func (b *Bench) pgbench(e *entries, r read, name string) (*load.SQL, error) {
 	return reference, err
 }
 
-// listContact measures the list of one contact's entries beside pgbench.
+// listContact compares the list of one contact's entries with pgbench.
 func (b *Bench) listContact(ctx context.Context) ([]report.Result, error) {
 	e, err := b.entries(ctx)
 	if err != nil {
@@ -150,7 +150,7 @@ func (b *Bench) listContact(ctx context.Context) ([]report.Result, error) {
 	return []report.Result{report.Ratios(r.name, report.RequestsRate, report.AtLeast(0.3), v[0], "pgbench", v[1])}, nil
 }
 
-// deepPage measures the page at nine tenths of a list beside its first one.
+// deepPage compares the page at nine tenths of a list with its first page.
 func (b *Bench) deepPage(ctx context.Context) ([]report.Result, error) {
 	e, err := b.entries(ctx)
 	if err != nil {
@@ -159,8 +159,8 @@ func (b *Bench) deepPage(ctx context.Context) ([]report.Result, error) {
 	return b.deep(ctx, e, "deep_page", bigProject, "/entries?limit=%d", 10, bigEntries*9/10, report.AtMost(1.2))
 }
 
-// deep measures a page of a list after so many records beside its first page, one request at a time. list is the path
-// in the project, with a place for the limit.
+// deep compares a page of a list after the given number of records with its first page, one request at a time. list
+// is the path within the project, with a verb for the limit.
 func (b *Bench) deep(ctx context.Context, e *entries, name, project, list string, limit, after int, floor report.Floor) ([]report.Result, error) {
 	list = "/projects/" + project + list
 	head, err := get(ctx, e.URL+fmt.Sprintf(list, after), e.keys[project])
@@ -193,7 +193,7 @@ func (b *Bench) deep(ctx context.Context, e *entries, name, project, list string
 	return []report.Result{report.Ratios(name, report.Milliseconds, floor, v[0], "page 1", v[1])}, nil
 }
 
-// grow measures list_10 over many times the rows beside itself.
+// grow compares list_10 over many times the rows with list_10.
 func (b *Bench) grow(ctx context.Context) ([]report.Result, error) {
 	e, err := b.entries(ctx)
 	if err != nil {

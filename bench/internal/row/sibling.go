@@ -17,7 +17,7 @@ import (
 const (
 	// items is how many embeddables and experiments each project has.
 	items = 20
-	// firstItem is the id before that of a project's first item.
+	// firstItem is the id before a project's first item.
 	firstItem = 9_000_000
 )
 
@@ -81,7 +81,7 @@ type filled struct {
 	keys       map[string]string // by project
 }
 
-// filled returns the sibling's service, started and filled when it is first asked for.
+// filled returns the sibling's service. The first call starts and fills it.
 func (b *Bench) filled(ctx context.Context, s sibling) (*filled, error) {
 	m, ok := b.siblings[s.service]
 	if !ok {
@@ -112,7 +112,7 @@ func (b *Bench) filled(ctx context.Context, s sibling) (*filled, error) {
 	})
 }
 
-// list measures a sibling's list beside pgbench.
+// list compares a sibling's list with pgbench.
 func (b *Bench) list(ctx context.Context, s sibling) ([]report.Result, error) {
 	f, err := b.filled(ctx, s)
 	if err != nil {
@@ -160,8 +160,8 @@ func (b *Bench) list(ctx context.Context, s sibling) ([]report.Result, error) {
 	return []report.Result{report.Ratios(s.name, report.RequestsRate, report.AtLeast(0.25), v[0], "pgbench", v[1])}, nil
 }
 
-// region measures operation 9, whose answers come from memory, beside a bare handler that reads the same
-// body and gives an answer of the same size.
+// region measures operation 9, whose answers come from memory. It compares it with a bare handler that reads the same
+// body and returns an answer of the same size.
 func (b *Bench) region(ctx context.Context) ([]report.Result, error) {
 	d := stage.Definition{Name: "region"}
 	db, err := b.stage.Migrated(ctx, d)

@@ -12,18 +12,18 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/stage"
 )
 
-// burden is a service under a load, with what a request took of the processors in each round: in the service,
-// in every server of the cluster, and in the Postgres and the Redis that are asked about its key.
+// burden is a service under load, with the processor time of a request in each round. It counts the service, all
+// servers of the cluster, and the Postgres and Redis of its keys.
 type burden struct {
 	name     string
 	of       *entries
 	requests *load.HTTP
-	floor    report.Floor // of its time beside that of the first
+	floor    report.Floor // of its time relative to that of the first
 	cpu      []float64    // µs
 	sum      share        // over all rounds
 }
 
-// workers measures the latest ten entries with one, two and three workers, of the same rows.
+// workers compares the list of the latest ten entries with one, two and three workers, over the same rows.
 func (b *Bench) workers(ctx context.Context) ([]report.Result, error) {
 	var all []*burden
 	for n := range mostWorkers {
@@ -41,17 +41,19 @@ func (b *Bench) workers(ctx context.Context) ([]report.Result, error) {
 	return b.weigh(ctx, "1 worker", all)
 }
 
-// evenly returns the service over the 100,000 entries of the 50 projects, or of so many times the projects with
-// fewer entries each, without events, on so many workers.
+// evenly returns the service over the 100,000 entries of the 50 projects, on the given number of workers and without
+// events. With more projects, each has fewer entries.
 func (b *Bench) evenly(ctx context.Context, workers, times int) (*entries, error) {
 	return b.spread(ctx, fmt.Sprintf("entries_%d_%d", workers, times), workers, shape{projects: projects * times, each: perProject / times})
 }
 
-// manyProjects measures a list of one entry among 50 projects, and among ten and a thousand times as many, of the same
-// rows in all. What a request reads and gives is then the same. Of the thousandfold there are three: its first 50
-// projects are asked, so that what is stored is all that has grown; all of them are; and the 50 are asked by as many
-// keys as a thousandfold has, so that all that has grown are the keys. When a key was last used is written behind
-// the requests, for many keys for as long as it takes; so what uses many comes last, with the 50 beside it once more.
+// manyProjects measures a list of one entry among 50 projects. It compares it with the same list among ten and a
+// thousand times as many projects, over as many rows in all. So each request reads and returns the same.
+//
+// The thousandfold is measured with its first 50 projects, with all of them, and with the 50 by as many keys as all
+// projects have. So only the stored data has grown, or the projects in use, or only the keys. The last use of a key is stored after the
+// request, and for many keys this takes long. So the loads with many keys come last, and the 50 projects are measured
+// once more with them.
 func (b *Bench) manyProjects(ctx context.Context) ([]report.Result, error) {
 	base, err := b.evenly(ctx, usualWorkers, 1)
 	if err != nil {
@@ -101,10 +103,10 @@ func (b *Bench) manyProjects(ctx context.Context) ([]report.Result, error) {
 	return append(first, then...), err
 }
 
-// holder is a project and a key of it.
+// holder is a project with one of its keys.
 type holder struct{ project, key string }
 
-// holders gives the first projects, so many of them, with their keys.
+// holders returns the given number of projects, the first ones, with their keys.
 func (e *entries) holders(n int) []holder {
 	all := make([]holder, n)
 	for i := range all {
@@ -114,7 +116,7 @@ func (e *entries) holders(n int) []holder {
 	return all
 }
 
-// asking is a burden that is not yet prepared: a list of one entry of each of the holders.
+// asking is a burden before its preparation: a list of one entry for each of the holders.
 type asking struct {
 	name  string
 	of    *entries
@@ -122,7 +124,7 @@ type asking struct {
 	floor report.Floor
 }
 
-// asked prepares them. Each goes through its holders in an order that is no order of theirs.
+// asked prepares them. Each goes through its holders in random order.
 func (b *Bench) asked(all []asking) ([]*burden, error) {
 	burdens := make([]*burden, len(all))
 	for i, a := range all {
@@ -141,8 +143,8 @@ func (b *Bench) asked(all []asking) ([]*burden, error) {
 	return burdens, nil
 }
 
-// weigh measures the time and the processor time of a request under each burden beside those under the first, when
-// each request has been made before: a key is read once, when it is new to the service.
+// weigh compares the time and the processor time of a request under each burden with those under the first. Each
+// request was sent before, because the service reads a new key once.
 func (b *Bench) weigh(ctx context.Context, first string, all []*burden) ([]report.Result, error) {
 	var contenders []contender
 	for _, w := range all {
@@ -169,7 +171,7 @@ func (b *Bench) weigh(ctx context.Context, first string, all []*burden) ([]repor
 	return results, nil
 }
 
-// begin makes each request of a load once.
+// begin sends each request of a load once.
 func (b *Bench) begin(ctx context.Context, w *burden) error {
 	var made int64
 	var took time.Duration
@@ -185,7 +187,7 @@ func (b *Bench) begin(ctx context.Context, w *burden) error {
 	return nil
 }
 
-// carry runs a load for a round, notes the processor time of a request and returns its time in milliseconds.
+// carry runs a load for a round, records the processor time of a request and returns its time in milliseconds.
 func (b *Bench) carry(ctx context.Context, w *burden) (float64, error) {
 	before, err := b.used(ctx, w.of.Service)
 	if err != nil {
@@ -203,7 +205,7 @@ func (b *Bench) carry(ctx context.Context, w *burden) (float64, error) {
 	return milliseconds(rate.Time(connections)), err
 }
 
-// used returns what the service and all that it asks have used of the processors.
+// used returns the processor time of the service and of all servers that it uses.
 func (b *Bench) used(ctx context.Context, svc *stage.Service) (parts, error) {
 	cluster, err := b.startCluster(ctx)
 	if err != nil {

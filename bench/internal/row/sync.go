@@ -13,8 +13,8 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/report"
 )
 
-// sync measures copies of a project by lectern sync, into Postgres and into Parquet files, beside reading its feed from
-// beginning to end, and what the command needs for that.
+// sync measures copies of a project by lectern sync, into Postgres and into Parquet files, and the memory of the
+// command. It compares them with reading the feed from beginning to end.
 func (b *Bench) sync(ctx context.Context) ([]report.Result, error) {
 	e, err := b.followed(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func (b *Bench) sync(ctx context.Context) ([]report.Result, error) {
 	const rows = feedEntries * (1 + feedEvents)
 	project := projectID(1)
 	var peaks []float64
-	// copied copies the project and returns changes a second.
+	// copied copies the project and returns the changes a second.
 	copied := func(ctx context.Context, to string, args ...string) (float64, error) {
 		cmd := exec.CommandContext(ctx, program, append([]string{"sync", "--quiet"}, args...)...)
 		cmd.Env = append(os.Environ(), "LECTERN_URL="+e.URL, "LECTERN_PROJECT_ID="+project, "LECTERN_API_KEY="+e.keys[project], "LECTERN_SYNC_TO="+to)

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// firstTenant is the id before that of the first of the small projects, which have tenantEntries each.
+	// firstTenant is the id before the first of the small projects, which have tenantEntries each.
 	firstTenant   = 7_600_000_000
 	tenants       = 200
 	tenantEntries = 500
@@ -24,17 +24,17 @@ const (
 	largeTenant  = "7700000000"
 	largeEntries = 5_000_000
 	largeExports = 8
-	// tenantRate is how many lists of ten all small projects together ask for a second, evenly: some tenth
-	// of what the service gives.
+	// tenantRate is how many lists of ten all small projects together request a second, evenly: about a tenth of what
+	// the service can answer.
 	tenantRate = 400
-	// tenantRound is how long they do so each time: p99 is then made of the 20 slowest.
+	// tenantRound is the length of a round: p99 is then made of the 20 slowest requests.
 	tenantRound = 5 * time.Second
 	// tenantWarmUp is how long exports may take to begin.
 	tenantWarmUp = time.Minute
 )
 
-// tenants measures what small projects see of one that exports all it has several times at once: the time
-// of their lists, from when they were due, beside that of the same lists while nobody exports.
+// tenants measures how small projects are affected by one project that exports all its data several times at once. It
+// compares the time of their lists, from when they were due, with the time without exports.
 func (b *Bench) tenants(ctx context.Context) ([]report.Result, error) {
 	d := stage.Definition{Name: "entries", Database: "entries_tenants"}
 	b.Note("making %d entries in one project, and %d in each of %d", largeEntries, tenantEntries, tenants)
@@ -57,7 +57,7 @@ func (b *Bench) tenants(ctx context.Context) ([]report.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The same without bounds on how many lists read at a time.
+	// The same without bounds on the number of lists that read at a time.
 	d.Environ = []string{"PROJECT_MAX_READS=1000", "MAX_EXPORT_READS=1000"}
 	loose, err := b.stage.Start(ctx, d)
 	if err != nil {
@@ -82,7 +82,7 @@ func (b *Bench) tenants(ctx context.Context) ([]report.Result, error) {
 			return nil, err
 		}
 	}
-	var medians [2][]float64 // beside exports, and without
+	var medians [2][]float64 // with exports, and without
 	rates := map[*stage.Service][]float64{}
 	exporting := func(of *stage.Service, clients []polite) func(context.Context) ([]float64, error) {
 		return func(ctx context.Context) ([]float64, error) {
@@ -143,8 +143,8 @@ func (b *Bench) tenants(ctx context.Context) ([]report.Result, error) {
 	}, nil
 }
 
-// tenantEntriesOf makes entries of projects where they are kept: like those of package sample, of which five
-// million are long on their way.
+// tenantEntriesOf makes entries of projects in their database, like those of package sample: five million would take
+// long over the network.
 func tenantEntriesOf(project string, each int, projects string) string {
 	return fmt.Sprintf(`
 		INSERT INTO entries (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data, seq)
@@ -158,12 +158,12 @@ func tenantEntriesOf(project string, each int, projects string) string {
 			FROM generate_series(1, %[2]d::bigint) i) e`, project, each, projects)
 }
 
-// polite is a client that asks for one list now and then.
+// polite is a client that requests one list now and then.
 type polite struct{ url, key string }
 
-// paced has the clients ask in turn, tenantRate times a second, and returns how long each answer took in
-// milliseconds, ascending. The time counts from when the request was due, so that one that is held up does
-// not keep those behind it from being counted.
+// paced lets the clients send requests in turn, tenantRate times a second. It returns the time of each answer in
+// milliseconds, ascending. The time counts from when the request was due, so that a slow answer does not hide the
+// wait of later requests.
 func paced(ctx context.Context, clients []polite, during time.Duration) ([]float64, error) {
 	n := int(during.Seconds() * tenantRate)
 	took := make([]float64, n)
@@ -208,7 +208,7 @@ func (p polite) ask(ctx context.Context, client *http.Client) error {
 	return err
 }
 
-// quantile gives a quantile of ascending values.
+// quantile returns a quantile of ascending values.
 func quantile(ascending []float64, q float64) float64 {
 	return ascending[min(int(q*float64(len(ascending))), len(ascending)-1)]
 }

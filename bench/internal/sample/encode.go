@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// NDJSON gives the entries as the ingest takes them, one a line.
+// NDJSON returns the entries in ingest's format, one a line.
 func NDJSON(entries []Entry) []byte {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -31,7 +31,7 @@ func NDJSON(entries []Entry) []byte {
 // escapes are those of COPY's text format.
 var escapes = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
 
-// CopyText gives the entries in COPY's text format, in the order of [EntryColumns].
+// CopyText returns the entries in COPY's text format, in the order of [EntryColumns].
 func CopyText(entries []Entry) []byte {
 	var b bytes.Buffer
 	for _, e := range entries {

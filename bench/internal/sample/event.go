@@ -18,8 +18,8 @@ func EventColumns() []string {
 	}
 }
 
-// Event gives the entry's i-th event, from 0, as values of [EventColumns]. In the change feed, events come after all
-// entries of the project: first the first event of each entry, then the second of each.
+// Event returns the entry's i-th event, from 0, as values of [EventColumns]. In the change feed, events come after
+// all entries of the project: first the first event of each entry, then the second of each.
 func (e Entry) Event(i int) []any {
 	sum := sha256.Sum256([]byte(e.Project + " " + e.ID + " " + strconv.Itoa(i)))
 	page := "page_" + strconv.Itoa(i)

@@ -1,5 +1,5 @@
-// Package sample makes the data that benchmarks run on: the same in every run, shaped like the data of a
-// real project, and named so that pgbench, whose scripts know numbers only, can name it too.
+// Package sample makes the data of the benchmarks. It is the same in every run, and shaped like the data of a real
+// project. Its names can be computed by pgbench, whose scripts know only numbers.
 package sample
 
 import (
@@ -20,7 +20,7 @@ const (
 	entryStep  = 48_611
 )
 
-// begin is when the first entry was made, in Unix seconds: 2024-01-01.
+// begin is the creation time of the first entry, in Unix seconds: 2024-01-01.
 const begin = 1_704_067_200
 
 // PgbenchEntryID is the id of entry number n, which is a variable's name, as pgbench computes it.
@@ -31,7 +31,7 @@ func PgbenchEntryID(n string) string {
 // EntryID is the id of a project's n-th entry, from 1.
 func EntryID(n int) string { return strconv.Itoa(firstEntry + n*entryStep) }
 
-// The id of contact n, from 0, is firstContact + n. A project has so many contacts, whose entries come in turn.
+// The id of contact n, from 0, is firstContact + n. The entries of a project's contacts come in turn.
 const (
 	firstContact = 8_000_000
 	contacts     = 200
@@ -58,8 +58,8 @@ type Entry struct {
 	n, many int64 // the entry is the n-th of its project's many
 }
 
-// EntryOf makes the n-th of the project's many entries, from 1. Entries were updated in another order
-// than that of their ids: neighbours in a list are not neighbours in the table.
+// EntryOf makes the n-th of the project's entries, from 1. The order of updates is not that of the ids, so neighbours
+// in a list are not neighbours in the table.
 func EntryOf(project string, n, many int) Entry {
 	at := time.Unix(begin+7*int64(shuffled(n, many)), 0).UTC()
 	return Entry{
@@ -69,8 +69,7 @@ func EntryOf(project string, n, many int) Entry {
 	}
 }
 
-// shuffled spreads 1…many over 0…many-1, each once: a multiplication by a prime that does not divide
-// many.
+// shuffled maps 1…many to 0…many-1, each once, by a multiplication with a prime that does not divide many.
 func shuffled(n, many int) int {
 	for _, prime := range []int{7_368_787, 15_485_863} {
 		if many%prime != 0 {
@@ -88,7 +87,7 @@ func data(n int) string {
 		`"},"score":` + number(n%100) + `,"consent":true,"referrer":null}`
 }
 
-// Row gives the entry as values of [EntryColumns]. Its number in the change feed is its place in the project.
+// Row returns the entry as values of [EntryColumns]. Its number in the change feed is its place in the project.
 func (e Entry) Row() []any {
 	return []any{e.Project, e.ID, e.Group, e.Embeddable, e.Contact, e.Created, e.Updated, e.Data, e.n}
 }

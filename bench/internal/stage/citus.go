@@ -20,10 +20,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Citus is a Postgres of several servers, a coordinator and workers, with the settings of a stage's own. All
-// are on this machine.
+// Citus is a Postgres of a coordinator and workers on this machine, with the settings of a stage's own.
 type Citus struct {
-	// Version is Citus' own, with its name.
+	// Version is the version of Citus, with its name.
 	Version string
 
 	program string
@@ -32,15 +31,15 @@ type Citus struct {
 	nodes   []string // the superuser's URLs, in the database postgres; the coordinator's is the first
 }
 
-// citusSettings are those that a coordinator is to have beside a server's: a commit of two phases that lost a
+// citusSettings are the coordinator's settings in addition to those of each server. A two-phase commit that lost a
 // worker is finished soon.
 const citusSettings = "citus.recover_2pc_interval = '3s'\n"
 
-// endCitusWithin is how long its servers may take to end.
+// endCitusWithin bounds the stop of its servers.
 const endCitusWithin = time.Minute
 
-// StartCitus starts a coordinator and workers with the program citus in the folder kit, and installs Citus
-// first where it is missing. They end with the stage, or with this process, however that ends.
+// StartCitus starts a coordinator and workers with the program citus in the folder kit, and installs Citus if it is
+// missing. They end with the stage, or with this process, even if it is killed.
 func (s *Stage) StartCitus(ctx context.Context, kit string, workers int) (*Citus, error) {
 	kit, err := filepath.Abs(kit)
 	if err != nil {
@@ -50,7 +49,7 @@ func (s *Stage) StartCitus(ctx context.Context, kit string, workers int) (*Citus
 	if c.port, err = freePorts(ctx, 1+workers); err != nil {
 		return nil, err
 	}
-	// Under root the servers run as another user, who has to come through.
+	// As root the servers run as another user, which must be able to enter the folder.
 	if err := os.Chmod(s.Folder, 0o711); err != nil {
 		return nil, err
 	}
@@ -63,7 +62,7 @@ func (s *Stage) StartCitus(ctx context.Context, kit string, workers int) (*Citus
 	if err := os.WriteFile(c.settings(), []byte(lines.String()), 0o644); err != nil {
 		return nil, err
 	}
-	heir, err := hire(c.program, c.home, c.port)
+	watchdog, err := startWatchdog(c.program, c.home, c.port)
 	if err != nil {
 		return nil, err
 	}
@@ -72,9 +71,9 @@ func (s *Stage) StartCitus(ctx context.Context, kit string, workers int) (*Citus
 		defer cancel()
 		_, err := c.run(ctx, "down")
 		if err == nil {
-			heir.dismiss()
+			watchdog.stop()
 		}
-		return err // the heir tries again
+		return err // the watchdog tries again
 	})
 	if _, err := c.run(ctx, "install"); err != nil {
 		return nil, err
@@ -88,7 +87,7 @@ func (s *Stage) StartCitus(ctx context.Context, kit string, workers int) (*Citus
 
 func (c *Citus) settings() string { return c.home + ".conf" }
 
-// run runs the kit's program and returns what it says.
+// run runs the kit's program and returns its output.
 func (c *Citus) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, c.program, args...)
 	cmd.Env = append(os.Environ(), "CITUS_HOME="+c.home, "CITUS_PORT="+strconv.Itoa(c.port), "CITUS_CONF="+c.settings(), "CITUS_DB=citus")
@@ -100,7 +99,7 @@ func (c *Citus) run(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// discover asks the coordinator, whose superuser's URL is given, who the nodes are.
+// discover asks the coordinator, by its superuser's URL, for the nodes.
 func (c *Citus) discover(ctx context.Context, coordinator string) error {
 	u, err := url.Parse(coordinator)
 	if err != nil {
@@ -130,8 +129,8 @@ func (c *Citus) discover(ctx context.Context, coordinator string) error {
 	})
 }
 
-// Database makes a database on the coordinator and the first of the workers, so many of them, and its three
-// roles. Tables that are distributed there are on these workers alone.
+// Database makes a database and its three roles on the coordinator and on the first workers of the given number. Its
+// distributed tables are on these workers only.
 func (c *Citus) Database(ctx context.Context, name string, workers int) (Database, error) {
 	owner, reader, ingest := name+"_owner", name+"_reader", name+"_ingest"
 	nodes := c.nodes[:1+workers]
@@ -162,7 +161,7 @@ func (c *Citus) Database(ctx context.Context, name string, workers int) (Databas
 	}, Database{Owner: of(first, "postgres", name)}.Run(ctx, join...)
 }
 
-// of gives the URL by which a role reaches a database of the node.
+// of returns the URL by which a role reaches a database of the node.
 func of(node, role, database string) string {
 	u, err := url.Parse(node)
 	if err != nil {
@@ -172,8 +171,8 @@ func of(node, role, database string) string {
 	return u.String()
 }
 
-// CPU returns what the coordinator and what all workers have used of the processors since they were started,
-// with all of their processes.
+// CPU returns the processor time of the coordinator and of all workers since their start, with all of their
+// processes.
 func (c *Citus) CPU() (coordinator, workers time.Duration, err error) {
 	postmasters := make([]int, len(c.nodes))
 	for i := range c.nodes {
@@ -193,8 +192,8 @@ func (c *Citus) CPU() (coordinator, workers time.Duration, err error) {
 	return coordinator, workers, err
 }
 
-// freePorts returns the first of n TCP ports in a row that nobody listens on. They are below those that
-// connections of other programs are given.
+// freePorts returns the first of n consecutive TCP ports on which nothing listens. They are below the range of
+// ephemeral ports.
 func freePorts(ctx context.Context, n int) (int, error) {
 	const low, high = 15_000, 32_000
 	for range 50 {

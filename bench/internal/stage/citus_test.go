@@ -15,7 +15,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
-// asChild names the variable that has the test binary be the process that is killed: its stage's folder.
+// asChild names the variable that makes the test binary the process that is killed. Its value is the stage's folder.
 const asChild = "LECTERN_TEST_STAGE"
 
 func TestMain(m *testing.M) {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// folder makes one for a stage. Those of a test may be entered by nobody else, and servers run as another user.
+// folder makes a folder for a stage. Only its owner can enter a folder of testing.T, and servers run as another user.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "lectern-bench-")
@@ -54,7 +54,7 @@ func servers(t *testing.T, below string) (n int) {
 	return n
 }
 
-// A database has its tables on as many of the workers as it is given.
+// A database has its tables on the given number of workers.
 func TestCitus(t *testing.T) {
 	s := &stage.Stage{Folder: folder(t)}
 	t.Cleanup(func() {
@@ -107,7 +107,7 @@ func TestCitus(t *testing.T) {
 	}
 }
 
-// What started a cluster is killed, and the cluster ends all the same.
+// TestCitusEndsWithItsProcess checks that a cluster ends even if the process that started it is killed.
 func TestCitusEndsWithItsProcess(t *testing.T) {
 	pgtest.Kit(t)
 	dir := folder(t)
@@ -123,7 +123,7 @@ func TestCitusEndsWithItsProcess(t *testing.T) {
 	}
 	said, err := bufio.NewReader(out).ReadString('\n')
 	if said != "started: <nil>\n" {
-		t.Errorf("it said %q, %v", said, err)
+		t.Errorf("the output is %q, %v", said, err)
 	}
 	if servers(t, dir) == 0 {
 		t.Error("nothing runs in its folder")

@@ -18,7 +18,7 @@ type Database struct {
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// Database makes a database and its three roles, if they are not there.
+// Database makes a database and its three roles if they do not exist.
 func (s *Stage) Database(ctx context.Context, name string) (Database, error) {
 	owner, reader, ingest := name+"_owner", name+"_reader", name+"_ingest"
 	for _, role := range []string{owner, reader, ingest} {
@@ -35,7 +35,7 @@ func (s *Stage) Database(ctx context.Context, name string) (Database, error) {
 	}, nil
 }
 
-// Checkpoint has its servers write now what they would else write during a round.
+// Checkpoint lets its servers write now, so that they do not write during a round.
 func (d Database) Checkpoint(ctx context.Context) error {
 	for _, url := range d.servers {
 		if err := (Database{Owner: url}).Run(ctx, "CHECKPOINT"); err != nil {
@@ -57,7 +57,7 @@ func (d Database) Run(ctx context.Context, statements ...string) error {
 	})
 }
 
-// Number runs a query that gives one integer, as the owner.
+// Number runs a query that returns one integer, as the owner.
 func (d Database) Number(ctx context.Context, query string) (n int64, err error) {
 	err = d.connected(ctx, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, query).Scan(&n) })
 	return n, err
@@ -72,8 +72,8 @@ func (d Database) Load(ctx context.Context, table string, columns []string, n in
 	})
 }
 
-// WithoutIndexes takes the indexes and the primary key off a table, does what fills it, and makes them
-// again, which takes a fraction of the time that keeping them does.
+// WithoutIndexes drops the indexes and the primary key of a table, runs fill, and creates them again. This takes a
+// fraction of the time of filling a table with indexes.
 func (d Database) WithoutIndexes(ctx context.Context, table string, fill func() error) error {
 	var drop, create []string
 	err := d.connected(ctx, func(conn *pgx.Conn) error {
@@ -100,7 +100,7 @@ func (d Database) WithoutIndexes(ctx context.Context, table string, fill func() 
 	return d.Run(ctx, append([]string{"SET maintenance_work_mem = '512MB'"}, create...)...)
 }
 
-// indexesOf gives the statements that drop and make each index of a table, that of its primary key last.
+// indexesOf returns the statements that drop and create each index of a table, that of its primary key last.
 const indexesOf = `
 SELECT CASE WHEN c.oid IS NULL THEN format('DROP INDEX %s', i.indexrelid::regclass)
             ELSE format('ALTER TABLE %s DROP CONSTRAINT %I', i.indrelid::regclass, c.conname) END,
@@ -120,7 +120,7 @@ func (d Database) LoadText(ctx context.Context, table string, columns []string, 
 	return rows, err
 }
 
-// Dump copies what a query gives out of the database and returns how many rows it was.
+// Dump copies the result of a query out of the database and returns the number of rows.
 func (d Database) Dump(ctx context.Context, query string) (rows int64, err error) {
 	err = d.connected(ctx, func(conn *pgx.Conn) error {
 		tag, err := conn.PgConn().CopyTo(ctx, sink{}, "COPY ("+query+") TO STDOUT")
@@ -130,10 +130,10 @@ func (d Database) Dump(ctx context.Context, query string) (rows int64, err error
 	return rows, err
 }
 
-// sink takes everything and keeps nothing.
+// sink discards everything.
 type sink struct{}
 
-// Write takes b.
+// Write discards b.
 func (sink) Write(b []byte) (int, error) { return len(b), nil }
 
 func quoted(columns []string) string {

@@ -20,7 +20,7 @@ type Drained struct {
 	Seconds       float64
 }
 
-// StartDrain starts one that reads the list at url with key.
+// StartDrain starts a Drain that reads the list at url with key.
 func (s *Stage) StartDrain(ctx context.Context, url, key string, lists int) (*Drain, error) {
 	binary, err := s.Build(ctx, "bench/drain")
 	if err != nil {
@@ -42,7 +42,7 @@ func (d *Drain) Flowing() bool {
 	return err == nil && strings.HasPrefix(string(said), "flowing\n")
 }
 
-// Finish stops it and says what came since all lists had begun.
+// Finish stops it and returns the counts since all lists had begun.
 func (d *Drain) Finish() (Drained, error) {
 	if err := d.Stop(); err != nil {
 		return Drained{}, err

@@ -66,8 +66,8 @@ func traefik(ctx context.Context) (string, error) {
 	return binary, nil
 }
 
-// StartTraefik runs Traefik before the service entries. It routes by regular expression, as the chart has it do without
-// the edge, and has an access log and metrics.
+// StartTraefik runs Traefik before the service entries. It routes by regular expression, as it does with the chart if
+// there is no edge, and has an access log and metrics.
 func (s *Stage) StartTraefik(ctx context.Context, entries *Service) (*Service, error) {
 	binary, err := traefik(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// stopWithin is how long a process may take to end when it is asked to.
+// stopWithin bounds the stop of a process.
 const stopWithin = 20 * time.Second
 
 // Process is a program that runs for the benchmarks. Its output goes into a file.
@@ -37,15 +37,15 @@ func start(cmd *exec.Cmd, output string) (*Process, error) {
 	}
 	p := &Process{cmd: cmd, output: output, ended: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // how it ended is in its output
+		_ = cmd.Wait() // the log has the reason
 		close(p.ended)
 	}()
 	return p, nil
 }
 
-// Stop asks the process to end, and makes it end when it does not.
+// Stop asks the process to end, and kills it if it does not.
 func (p *Process) Stop() error {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // gone is gone
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
 	case <-p.ended:
 		return nil
@@ -65,7 +65,7 @@ func (p *Process) stopIfRunning() error {
 	}
 }
 
-// until waits for done to be true.
+// until waits until done returns true.
 func (p *Process) until(ctx context.Context, done func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -87,7 +87,7 @@ func (p *Process) until(ctx context.Context, done func() bool) error {
 // tick is the unit of processor time in /proc (USER_HZ, which is 100 on every Linux).
 const tick = 10 * time.Millisecond
 
-// CPU returns how much processor time the process has used, its own and the kernel's for it.
+// CPU returns the processor time of the process, its own and the kernel's for it.
 func (p *Process) CPU() (time.Duration, error) {
 	own, _, err := processorTime(p.cmd.Process.Pid)
 	return own, err

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// bindLife has the kernel end the program when this one is killed.
+// bindLife lets the kernel end the program when this one is killed.
 func bindLife(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

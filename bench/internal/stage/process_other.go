@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// bindLife does what there is: an interrupt of this program does not reach the other before it is stopped.
+// bindLife only keeps an interrupt of this program from the other before it is stopped.
 func bindLife(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

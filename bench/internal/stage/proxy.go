@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// What the manifests of a stage's proxy allow.
+// The endpoints in the manifests of a stage's proxy.
 const (
 	ProxyProject     = "pr_bench"
 	ProxyEnvironment = "prod"
@@ -30,13 +30,13 @@ const (
 // Target is a third party over TLS.
 type Target struct {
 	*Service
-	// Client trusts its authority, whose certificate is the file Authority. It is over HTTP/1.1, and keeps
+	// Client trusts the target's authority, whose certificate is the file Authority. It uses HTTP/1.1 and keeps
 	// connections.
 	Client    *http.Client
 	Authority string
 }
 
-// StartTarget runs a third party. Its URL is of the host localhost.
+// StartTarget runs a third party. Its URL has the host localhost.
 func (s *Stage) StartTarget(ctx context.Context) (*Target, error) {
 	binary, err := s.Build(ctx, "bench/target")
 	if err != nil {
@@ -77,10 +77,10 @@ func (s *Stage) StartForward(ctx context.Context, t *Target) (*Service, error) {
 	})
 }
 
-// ErrNoNginx is StartNginx' where nginx is not installed.
+// ErrNoNginx is the error of StartNginx if nginx is not installed.
 var ErrNoNginx = errors.New("nginx is not installed (scripts/setup nginx does)")
 
-// StartNginx runs nginx before the target: one header set, the certificate verified, connections kept, an
+// StartNginx runs nginx before the target. It sets one header, verifies the certificate, keeps connections and has an
 // access log.
 func (s *Stage) StartNginx(ctx context.Context, t *Target) (*Service, error) {
 	binary, err := exec.LookPath("nginx")
@@ -136,7 +136,7 @@ http {
 }
 `
 
-// startPlain runs what serves /ready at an address.
+// startPlain runs a program that serves /ready at an address.
 func (s *Stage) startPlain(ctx context.Context, client *http.Client, base string, command func(address string) *exec.Cmd) (*Service, error) {
 	port, err := FreePort(ctx)
 	if err != nil {
@@ -198,7 +198,7 @@ func (s *Stage) StartProxy(ctx context.Context, t *Target) (*Service, error) {
 	return svc, err
 }
 
-// concurrent is how many requests the endpoint lets run at a time.
+// concurrent is how many requests the endpoint allows at a time.
 const concurrent = 4096
 
 func (s *Stage) writeManifests(folder string, t *Target) error {

@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// Service is a service that runs as a process: its key check, rates (set so high that none is reached),
-// access log and metrics are on.
+// Service is a service that runs as a process. Its key check, access log and metrics are on, and so are rates, set so
+// high that none is reached.
 type Service struct {
 	*Process
 	Database Database
 	// URL is the base of its public address, InternalURL of its internal one.
 	URL, InternalURL string
-	// Started is how long it took from the start of the process to readiness.
+	// Started is the time from the start of the process to readiness.
 	Started time.Duration
 }
 
-// Definition names a service: entries, with the database of that name unless it says another.
+// Definition describes a service. Its database has the service's name unless On is set.
 type Definition struct {
 	Name     string
 	Database string
-	// On is the database itself where it is not one of the stage's Postgres.
+	// On is the database, if it is not one of the stage's Postgres.
 	On *Database
 	// Environ adds to the configuration, or overrides it.
 	Environ []string
@@ -34,7 +34,7 @@ type Definition struct {
 
 func (d Definition) folder() string { return "services/" + d.Name + "/cmd/" + d.Name }
 
-// Migrated makes the service's database and has its own command migrate it.
+// Migrated makes the service's database and runs the service's command migrate.
 func (s *Stage) Migrated(ctx context.Context, d Definition) (Database, error) {
 	binary, err := s.Build(ctx, d.folder())
 	if err != nil {
@@ -114,7 +114,7 @@ func answers(ctx context.Context, url string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// environ is a service's configuration, all of it: nothing comes from the caller's environment.
+// environ returns a service's whole configuration: nothing comes from the caller's environment.
 func (s *Stage) environ(d Definition, db Database, public, internal int) []string {
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
@@ -135,7 +135,7 @@ func (s *Stage) environ(d Definition, db Database, public, internal int) []strin
 	}, d.Environ...)
 }
 
-// StartBare runs the bare handler of statements, a JSON object of their text by name, on a database.
+// StartBare runs the bare handler on a database. statements is a JSON object of their text by name.
 func (s *Stage) StartBare(ctx context.Context, db Database, statements string) (*Service, error) {
 	binary, err := s.Build(ctx, "bench/bare")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package stage starts what the benchmarks drive and removes it afterwards: a Postgres and a Redis of
-// their own, services as processes, built as they are released. It runs no code of a service.
+// Package stage starts the programs of the benchmarks and removes them afterwards. These are a Postgres, a Redis, and
+// services as processes, built as they are released. It runs no code of a service.
 package stage
 
 import (
@@ -31,11 +31,11 @@ const (
 type Stage struct {
 	// Root is the folder of the source.
 	Root string
-	// Folder takes the files of the run.
+	// Folder has the files of the run.
 	Folder string
 	// Postgres has fsync on and 1 GB of buffers; it is reached over TCP.
 	Postgres *pglocal.Server
-	// Profiles has services serve Go's profiles at their internal address.
+	// Profiles lets services serve Go's profiles at their internal address.
 	Profiles bool
 
 	redisURL string
@@ -68,7 +68,7 @@ func Open(ctx context.Context, root string) (_ *Stage, err error) {
 	return s, s.openAuth(ctx)
 }
 
-// Close ends everything and removes the data.
+// Close ends all programs and removes the data.
 func (s *Stage) Close() error {
 	return s.parts.Stop(closeTimeout)
 }
@@ -137,7 +137,7 @@ func (s *Stage) startRedis(ctx context.Context) error {
 	})
 }
 
-// openAuth makes the keys' database, and what mints keys there.
+// openAuth makes the key database and the minter of its keys.
 func (s *Stage) openAuth(ctx context.Context) error {
 	db, err := s.Database(ctx, "auth")
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Stage) Key(ctx context.Context, project string) (string, error) {
 	return key.Reveal(), err
 }
 
-// Keys mints a key of each of the projects as [Stage.Key] does, all at once.
+// Keys mints a key for each of the projects, all at once.
 func (s *Stage) Keys(ctx context.Context, projects []string) ([]string, error) {
 	keys := make([]string, len(projects))
 	columns := []string{"project_id", "key_hash", "key_id", "scopes"}
@@ -196,7 +196,7 @@ func (s *Stage) Build(ctx context.Context, folder string) (string, error) {
 	return path, nil
 }
 
-// FreePort returns a TCP port of the loopback interface that nobody listens on.
+// FreePort returns a TCP port of the loopback interface on which nothing listens.
 func FreePort(ctx context.Context) (int, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Usage is processor time that was used since the start of each, its own and the kernel's for it.
+// Usage is the processor time of each program since its start, its own and the kernel's for it.
 type Usage struct {
 	Postgres, Redis time.Duration
 }
 
-// Usage returns what Postgres, all of its processes together, and Redis have used.
+// Usage returns the processor time of Postgres, with all of its processes, and of Redis.
 func (s *Stage) Usage() (Usage, error) {
 	postgres, err := serversTime(s.Postgres.PID())
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *Stage) Usage() (Usage, error) {
 	return Usage{Postgres: postgres, Redis: redis}, err
 }
 
-// serversTime returns what Postgres servers, with all of their processes, have used.
+// serversTime returns the processor time of Postgres servers, with all of their processes.
 func serversTime(postmasters ...int) (time.Duration, error) {
 	for {
 		before, err := mastersTime(postmasters)
@@ -41,14 +41,14 @@ func serversTime(postmasters ...int) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		// One that was waited for meanwhile may be in both or in neither.
+		// A process that was waited for meanwhile may be counted twice or not at all.
 		if before.waited == after.waited {
 			return after.own + after.waited + backends, nil
 		}
 	}
 }
 
-// spent is processor time of processes, and of those of their children that they have waited for.
+// spent returns the processor time of processes and of the children that they have waited for.
 type spent struct{ own, waited time.Duration }
 
 func mastersTime(pids []int) (all spent, err error) {
@@ -63,7 +63,7 @@ func mastersTime(pids []int) (all spent, err error) {
 	return all, nil
 }
 
-// childrenTime returns what the children of processes have used that run, or have not been waited for.
+// childrenTime returns the processor time of the children that run, or that nobody has waited for.
 func childrenTime(of []int) (all time.Duration, err error) {
 	processes, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -90,13 +90,13 @@ func childrenTime(of []int) (all time.Duration, err error) {
 	return all, nil
 }
 
-// statFields returns the fields after the name of a process in /proc/…/stat. The name, in parentheses, may hold
-// anything.
+// statFields returns the fields after the name of a process in /proc/…/stat. The name, in parentheses, may contain
+// any character.
 func statFields(stat []byte) []string {
 	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 }
 
-// processorTime returns what a process has used, and what those of its children have that it has waited for.
+// processorTime returns the processor time of a process and of the children that it has waited for.
 func processorTime(pid int) (own, waited time.Duration, err error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

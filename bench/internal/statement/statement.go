@@ -27,7 +27,7 @@ func Read(file string) (Set, error) {
 	return set, nil
 }
 
-// Get returns the named statement. The error says that the service has no such statement any more.
+// Get returns the named statement. The error says that the service no longer has such a statement.
 func (s Set) Get(name string) (string, error) {
 	sql, ok := s[name]
 	if !ok {

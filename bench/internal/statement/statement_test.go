@@ -30,7 +30,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// The rows name statements of the services; one that was renamed is seen here and not in a run.
+// The rows name statements of the services. The test finds a renamed one before a run does.
 func TestServicesHaveTheStatements(t *testing.T) {
 	for service, names := range map[string][]string{
 		"entries":     {"entriesByUpdatedAtDescending.chunk", "getEntry", "eventsDescending.first", "pageViewsDescending"},
