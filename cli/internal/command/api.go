@@ -11,7 +11,7 @@ import (
 
 // apiFlags say which API is read.
 type apiFlags struct {
-	URL     string `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"Where the API is; ${default} unless given." placeholder:"URL"`
+	URL     string `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
 	APIKey  string `env:"LECTERN_API_KEY" help:"An API key of the project. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 }
@@ -76,7 +76,7 @@ func (f filterFlags) direction() client.Direction {
 
 // statusFlags select experiments.
 type statusFlags struct {
-	Status string `enum:"draft,running,paused,winner_picked,completed,discarded," default:"" help:"Only experiments that stand there: draft, running, paused, winner_picked, completed or discarded." placeholder:"STATUS"`
+	Status string `enum:"draft,running,paused,winner_picked,completed,discarded," default:"" help:"Only experiments with this status: draft, running, paused, winner_picked, completed or discarded." placeholder:"STATUS"`
 }
 
 func (f statusFlags) query() client.ExperimentQuery {

@@ -13,26 +13,26 @@ import (
 
 type changesCommand struct {
 	apiFlags
-	Follow     bool     `short:"f" help:"Do not end with the newest change: wait for more."`
+	Follow     bool     `short:"f" help:"Wait for more changes after the newest one."`
 	Types      []string `enum:"entry,event,entry_removed" help:"Only changes of these types: entry, event, entry_removed. Default: all. A copy needs entry_removed too." placeholder:"TYPE"`
-	CursorFile string   `type:"path" help:"Go on where the run before ended, and keep the place in FILE. Without it, every run starts at the beginning." placeholder:"FILE"`
+	CursorFile string   `type:"path" help:"Continue where the last run ended, and store the position in FILE. Without it, every run starts at the beginning." placeholder:"FILE"`
 	PageSize   int      `default:"5000" help:"Changes a request; it may differ from run to run. Default: ${default}." placeholder:"N"`
-	Retries    int      `default:"10" help:"How often a request is sent again (429, 503, broken connections), waiting as the server says. Default: ${default}." placeholder:"N"`
+	Retries    int      `default:"10" help:"How often a request is retried (429, 503, broken connections), after the time that the server asks for. Default: ${default}." placeholder:"N"`
 }
 
 // longestWait is how long a request of --follow waits for changes.
 const longestWait = time.Minute
 
-// Help tells what the lines are, what a killed run leaves, and shows examples.
+// Help describes the lines and the guarantees after a kill, with examples.
 func (changesCommand) Help() string {
-	return `One change a line: {"change":"entry","seq":…,"entry":{…}}, {"change":"event","seq":…,"event":{…}} or {"change":"entry_removed","seq":…,"entry_id":"…","removed_at":"…","reason":"…"}. Store each entry by its entry_id and each event by its event_key; a removal removes the entry and all events with its id. Nothing is left out, so a reader that does this holds an exact copy.
+	return `One change a line: {"change":"entry","seq":…,"entry":{…}}, {"change":"event","seq":…,"event":{…}} or {"change":"entry_removed","seq":…,"entry_id":"…","removed_at":"…","reason":"…"}. Store each entry by its entry_id and each event by its event_key; a removal removes the entry and all events with its id. Nothing is left out, so a reader that does this has an exact copy.
 
-The cursor is written to --cursor-file after the changes before it are written; if standard output is a file, after they are on disk. Killed at any moment, the same command delivers every change at least once: the last page may come again, which does no harm to a reader that stores by id. If the file was cut within a line, that line is ended first: skip lines that are no JSON. Through a pipe, the command cannot know what the reader has stored: a reader that is killed loses what it had taken from the pipe, or not taken yet.
+The command writes the cursor to --cursor-file after the changes before it. If standard output is a file, these are on disk by then. If the command is killed, run it again: it delivers every change at least once. The last page may come again, which does not harm a reader that stores by id. If the file ends within a line, the command ends that line first, so skip lines that are not JSON. Through a pipe, the command cannot know what the reader has stored. A reader that is killed loses the changes in the pipe, and those that it had not stored.
 
 Examples:
 
 	lectern changes --env-file .lectern/demo.env | jq -c 'select(.change == "entry").entry.entry_id'
-	lectern changes --cursor-file pr_demo.cursor >> changes.ndjson      # each time what is new
+	lectern changes --cursor-file pr_demo.cursor >> changes.ndjson      # new changes each time
 	lectern changes --cursor-file pr_demo.cursor --follow >> changes.ndjson`
 }
 

@@ -18,17 +18,17 @@ import (
 )
 
 type checkCommand struct {
-	URL            string            `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"Where the API is; ${default} unless given." placeholder:"URL"`
-	Service        map[string]string `help:"Where one service is, instead of the API as a whole: entries=http://lectern-entries. Then only the operations of those services are called. Repeatable." placeholder:"NAME=URL"`
+	URL            string            `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
+	Service        map[string]string `help:"The address of one service, such as entries=http://lectern-entries. The command then calls only the operations of the given services. Repeatable." placeholder:"NAME=URL"`
 	Project        string            `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
-	APIKey         string            `env:"LECTERN_API_KEY" help:"An API key of the project. Without one, operations are only seen to ask for a key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
-	InternalAPIKey string            `env:"LECTERN_INTERNAL_API_KEY" help:"An internal key, for the operation that asks for one. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
+	APIKey         string            `env:"LECTERN_API_KEY" help:"An API key of the project. Without one, the command only checks that operations ask for a key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
+	InternalAPIKey string            `env:"LECTERN_INTERNAL_API_KEY" help:"An internal key, for the operation that needs one. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 	Timeout        time.Duration     `default:"10s" help:"How long an answer may take. Default: ${default}." placeholder:"TIME"`
 }
 
-// Help tells what is held for right, and shows examples.
+// Help describes the expected answers, with examples.
 func (checkCommand) Help() string {
-	return `Each operation, and the web console, is called once, reading only. What a list gives first is asked for by the operations that read one record; where a list is empty, or not given out, they are asked for a record that is not there, and have to say so. The exit code is 1 when an answer is not the one that the API's description gives to it.
+	return `The command calls each operation and the web console once. It only reads. Operations that read one record are asked for the first record of their list. If the list is empty or refused, they are asked for a record that does not exist, and must answer 404. The exit code is 1 if an answer is not the one in the API's description.
 
 Examples:
 

@@ -58,22 +58,22 @@ func (e advisedError) Unwrap() error { return e.error }
 // commands is the whole command line.
 type commands struct {
 	EnvFile envFile `help:"Read variables from FILE, such as .lectern/demo.env; those of the environment win." placeholder:"FILE"`
-	Quiet   bool    `short:"q" help:"Say nothing but errors on standard error; no progress bars."`
+	Quiet   bool    `short:"q" help:"Print only errors on standard error, and no progress bars."`
 
 	Up             upCommand      `cmd:"" help:"Run everything on this machine, with a demo project."`
 	Console        consoleCommand `cmd:"" help:"Open the web console in the browser, signed in."`
 	Get            getCommands    `cmd:"" help:"Print records."`
-	Export         exportCommands `cmd:"" help:"Write whole lists to a file, page by page; goes on where it was cut."`
-	Changes        changesCommand `cmd:"" help:"Print everything that is stored or removed, from the beginning or from where an earlier run ended; --follow goes on."`
-	Sync           syncCommand    `cmd:"" help:"Keep a copy of the project's entries and events in step, in Postgres or Parquet files."`
-	Import         importCommands `cmd:"" help:"Send files of records in; goes on where it was cut."`
+	Export         exportCommands `cmd:"" help:"Write whole lists to a file, page by page; continues where it was cut."`
+	Changes        changesCommand `cmd:"" help:"Print all stored and removed records, from the beginning or from where the last run ended."`
+	Sync           syncCommand    `cmd:"" help:"Keep a copy of the project's entries and events, in Postgres or Parquet files."`
+	Import         importCommands `cmd:"" help:"Send files of records; continues where it was cut."`
 	Erase          eraseCommand   `cmd:"" help:"Remove an entry, all of a contact, or a whole project, for good."`
 	Purge          purgeCommand   `cmd:"" help:"Remove entries that were last updated long ago."`
 	Region         regionCommand  `cmd:"" help:"Print a project's region and its offset from UTC."`
 	Keys           keysCommands   `cmd:"" help:"Mint, list, rotate and revoke API keys."`
-	Proxy          proxyCommands  `cmd:"" help:"Look into the credential proxy's rules."`
-	Check          checkCommand   `cmd:"" help:"Call every operation once, and say which do not answer as they should."`
-	Demo           demoCommand    `cmd:"" help:"Print the demo project's records, to be sent in elsewhere."`
+	Proxy          proxyCommands  `cmd:"" help:"Check the credential proxy's rules."`
+	Check          checkCommand   `cmd:"" help:"Call every operation once, and report wrong answers."`
+	Demo           demoCommand    `cmd:"" help:"Print the demo project's records, to send them elsewhere."`
 	MigrateToCitus migrateCommand `cmd:"" name:"migrate-to-citus" help:"Distribute a service's database over the machines of a Citus cluster, in place; or bring it back."`
 
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
@@ -82,9 +82,9 @@ type commands struct {
 
 const description = `Lectern's command line: run the platform on this machine, get data in and out, manage API keys.
 
-Exit codes: 0 all went well; 1 it failed, the last line on standard error says why; 2 the command line is wrong; 3 done, but some records were rejected; 130 interrupted (export, import, sync, and changes with a cursor file go on where they were when repeated).
+Exit codes: 0 success; 1 failure, and the last line on standard error says why; 2 wrong command line; 3 done, but some records were rejected; 130 interrupted. Export, import, sync, and changes with a cursor file then continue when you run them again.
 
-Variables: flags are also taken from the variables that their help names, and these from a file by --env-file.`
+Variables: the help of a flag names its variable in parentheses. --env-file reads variables from a file.`
 
 // exited carries an exit code out of the parser, which ends the process where help is asked for.
 type exited int

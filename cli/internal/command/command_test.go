@@ -205,7 +205,7 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		{"no ingest key", with("LECTERN_INTERNAL_API_KEY", ""), []string{"import", "entries", "-"}, exitUsage, "set LECTERN_INTERNAL_API_KEY"},
 		{"wrong key", with("LECTERN_API_KEY", "rk_2"), []string{"get", "entries"}, exitFailure, "check the key"},
 		{"bad URL", with("LECTERN_URL", "example.com"), []string{"get", "entries"}, exitUsage, "--url"},
-		{"bad time", with(), []string{"get", "entries", "--updated-after", "soon"}, exitUsage, "RFC 3339|is no time"},
+		{"bad time", with(), []string{"get", "entries", "--updated-after", "soon"}, exitUsage, "RFC 3339|is not a time"},
 		{"bad direction", with(), []string{"get", "entries", "--direction", "up"}, exitUsage, "--direction must be one of"},
 		{"no such entry", with(), []string{"get", "entry", "e9"}, exitFailure, "entry_not_found"},
 		{"no such file", with(), []string{"import", "entries", missing}, exitFailure, "no such file"},

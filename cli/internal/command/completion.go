@@ -21,7 +21,7 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help tells how the script is loaded.
+// Help shows how to load the script.
 func (completionCommand) Help() string {
 	return `Examples:
 

@@ -16,15 +16,15 @@ import (
 )
 
 type consoleCommand struct {
-	URL     string `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"Where the API is; ${default} unless given." placeholder:"URL"`
+	URL     string `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
 	APIKey  string `env:"LECTERN_API_KEY" help:"An API key of the project. Without one, the console asks for it. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
-	Print   bool   `help:"Print the link that signs in, and open no browser. The link holds the key: show it to nobody."`
+	Print   bool   `help:"Print the link that signs in, and open no browser. The link contains the key: keep it secret."`
 }
 
-// Help tells how the key gets to the browser, and shows examples.
+// Help describes how the key gets to the browser, with examples.
 func (consoleCommand) Help() string {
-	return `The console is a web page on the API's own address. The command signs in with the key and without showing it to other users of this machine: the browser opens a file that only this user can read, and goes on from there. The file is removed after ten seconds. Where no browser can be started, the link is printed.
+	return `The console is a web page on the API's own address. The command signs in with the key. Other users of this machine do not see it: the browser opens a file that only this user can read, which leads to the console. The command removes the file after ten seconds. If it cannot start a browser, it prints the link.
 
 Examples:
 

@@ -10,9 +10,9 @@ type demoCommand struct {
 	Resource string `arg:"" enum:"projects,embeddable-versions,embeddables,experiments,entries,events" help:"projects, embeddable-versions, embeddables, experiments, entries or events."`
 }
 
-// Help tells what the records are for, and shows an example.
+// Help describes the records, with an example.
 func (demoCommand) Help() string {
-	return `The records are NDJSON, as import takes them: 10,000 entries of the project pr_demo with 80,000 events, and what they belong to. They are the same bytes each time.
+	return `The records are NDJSON, as import takes them: 10,000 entries of the project pr_demo with 80,000 events, and the records that they belong to. The output is the same each time.
 
 Examples:
 

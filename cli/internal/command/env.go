@@ -124,7 +124,7 @@ func (m *moment) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is no time: want one such as 2026-09-01T12:00:00Z, or a date", text)
+	return fmt.Errorf("%q is not a time: want one such as 2026-09-01T12:00:00Z, or a date", text)
 }
 
 // String gives the moment as the API writes times; nothing for none.

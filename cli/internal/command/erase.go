@@ -16,16 +16,16 @@ type eraseCommand struct {
 
 	Entry   string            `help:"Remove the entry of this id, and its events." placeholder:"ID"`
 	Contact string            `help:"Remove all entries of this contact with their events, and every entry that an event of the contact names." placeholder:"ID"`
-	All     bool              `help:"Remove all that the services hold of the project, its API keys too."`
-	Service map[string]string `env:"LECTERN_INTERNAL_SERVICES" mapsep:"," help:"Where the internal port of each service is, for --all: region, entries, embeddables and experiments." placeholder:"NAME=URL,…"`
+	All     bool              `help:"Remove all data of the project, and revoke its API keys."`
+	Service map[string]string `env:"LECTERN_INTERNAL_SERVICES" mapsep:"," help:"The internal address of each service, for --all: region, entries, embeddables and experiments." placeholder:"NAME=URL,…"`
 	Confirm string            `help:"Do not ask before --all removes this project." placeholder:"ID"`
 }
 
-// Help tells what stays, and shows examples.
+// Help describes the effect, with examples.
 func (eraseCommand) Help() string {
-	return `What is removed is gone for good, and later data for the id of an erased entry is rejected. Followers of the change feed see the removal of entries. Backups, and copies that others made, stay. The command may be repeated; it prints how much was removed.
+	return `The removal is final, and later data for the id of an erased entry is rejected. Followers of the change feed see the removal of entries. Backups and copies of others stay. You may repeat the command; it prints how many records it removed.
 
---all asks for the project's id first. It revokes the project's keys, and then removes its data from every service; the feed does not show that. Cut by whatever means, the same command goes on.
+--all asks for the project's id first. It revokes the project's keys, and then removes its data from every service; the feed does not show that. If the command was cut, run it again.
 
 Examples:
 
@@ -116,7 +116,7 @@ func (e *eraseCommand) removeProject(s *Session, c *commands) error {
 func (e *eraseCommand) confirm(s *Session) error {
 	typed := e.Confirm
 	if typed == "" {
-		fmt.Fprintf(s.Err, "All data of the project %s will be removed, and its keys revoked. There is no way back.\nType the project's id to go on: ", e.Project)
+		fmt.Fprintf(s.Err, "All data of the project %s will be removed, and its keys revoked. This cannot be undone.\nType the project's id to continue: ", e.Project)
 		line, err := bufio.NewReader(io.LimitReader(s.In, 4096)).ReadString('\n')
 		if err != nil && err != io.EOF {
 			return err

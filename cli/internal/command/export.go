@@ -30,17 +30,17 @@ type exportFlags struct {
 	Format   string `enum:"ndjson,csv,parquet," default:"" help:"ndjson, csv or, for entries and events, parquet. Default: by the name of --out, else ndjson." placeholder:"FORMAT"`
 	Limit    int    `help:"End after so many records. Default: all." placeholder:"N"`
 	PageSize int    `default:"5000" help:"Records a request; it may differ from run to run. Default: ${default}." placeholder:"N"`
-	Resume   bool   `default:"true" negatable:"" help:"Go on with the part that a cut run of the same query left; --no-resume starts over."`
-	Retries  int    `default:"10" help:"How often a request is sent again (429, 503, broken connections), waiting as the server says. Default: ${default}." placeholder:"N"`
+	Resume   bool   `default:"true" negatable:"" help:"Continue a cut run of the same query; --no-resume starts again."`
+	Retries  int    `default:"10" help:"How often a request is retried (429, 503, broken connections), after the time that the server asks for. Default: ${default}." placeholder:"N"`
 }
 
 const exportHelp = `
-A file grows as FILE.part, with FILE.part.json beside it that notes where it is settled; FILE appears when it is whole. Cut by whatever means, the same command goes on behind the last settled page, and the file is the one that an uncut run would have written. Records that change while an export runs come as they are when their page is read.
+The command writes FILE.part, and its progress to FILE.part.json. FILE appears when it is complete. If the command was cut, run it again: it continues after the last complete page, and the file is the same as that of an uncut run. Records that change while an export runs come as they are when their page is read.
 `
 
 // convertHelp is about formats that need all records first.
 const convertHelp = `
-%s, FILE.part is NDJSON, and FILE is made of it when it is whole, as FILE.part.out. Until then both take room on the disk; without --out, the NDJSON is in the folder for temporary files (TMPDIR). Cut in between, the same command makes FILE anew, without reading the API again.
+%s, FILE.part is NDJSON. When it is complete, the command converts it to FILE.part.out, which becomes FILE. So the disk needs room for both. Without --out, the NDJSON is in the folder for temporary files (TMPDIR). If the conversion was cut, run the command again: it does not read the API again.
 `
 
 type exportEntries struct {
@@ -76,7 +76,7 @@ func (f flattenFlags) set() (*columns.Set, error) {
 func (exportEntries) Help() string {
 	return `As CSV or Parquet, the columns are entry_id, group_id, project_id, embeddable_id, contact_id, created_at, updated_at, entry_data. In Parquet, times are timestamps in microseconds.
 
-With --flatten, the keys of entry_data follow, with the names and types that lectern sync --columns gives them: text, double, boolean or timestamp where all values fit, else text. A CSV file has numbers in their shortest form, times in UTC, and an empty cell where the key is null or missing. A file for --columns lists keys, and names and types if you like:
+With --flatten, the keys of entry_data follow, with the names and types that lectern sync --columns gives them: text, double, boolean or timestamp where all values fit, else text. A CSV file has numbers in their shortest form, times in UTC, and an empty cell if the key is null or missing. A file for --columns lists keys, with optional names and types:
 
 	[{"key": "email"}, {"key": "age", "name": "age_in_years", "type": "double"}]
 ` + exportHelp + fmt.Sprintf(convertHelp, "With --flatten, or as Parquet") + `

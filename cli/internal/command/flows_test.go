@@ -270,7 +270,7 @@ func testRegion(t *testing.T, environ map[string]string) {
 		{map[string]string{}, []string{"pr_demo"}, exitUsage, "no internal key"},
 		{map[string]string{"LECTERN_URL": environ["LECTERN_URL"], "LECTERN_INTERNAL_API_KEY": environ["LECTERN_API_KEY"]}, []string{"pr_demo"},
 			exitFailure, "check LECTERN_INTERNAL_API_KEY"},
-		{environ, []string{"--at", "soon"}, exitUsage, "is no time"},
+		{environ, []string{"--at", "soon"}, exitUsage, "is not a time"},
 	} {
 		r := lectern(t, "", tt.environ, append([]string{"region"}, tt.args...)...)
 		if r.code != tt.code || !strings.Contains(r.err, tt.want) || strings.Count(r.err, "\n") != 1 || r.out != "" {

@@ -19,10 +19,10 @@ type getCommands struct {
 	Version     getVersion     `cmd:"" help:"Print one version of an embeddable with its definition."`
 	Experiments getExperiments `cmd:"" help:"Print the project's experiments."`
 	Experiment  getExperiment  `cmd:"" help:"Print one experiment."`
-	Project     getProject     `cmd:"" help:"Print what is public of the project."`
+	Project     getProject     `cmd:"" help:"Print the public record of the project."`
 }
 
-// outputFlags say how records are printed.
+// outputFlags configure the output of records.
 type outputFlags struct {
 	Raw bool `help:"Print the answer byte for byte, instead of indented."`
 }
@@ -31,7 +31,7 @@ func (f outputFlags) print(s *Session, body []byte) error {
 	if !f.Raw {
 		var indented bytes.Buffer
 		if err := json.Indent(&indented, body, "", "  "); err != nil {
-			return fmt.Errorf("the answer is no JSON: %w", err)
+			return fmt.Errorf("the answer is not JSON: %w", err)
 		}
 		body = append(bytes.TrimRight(indented.Bytes(), "\n"), '\n')
 	}
@@ -39,7 +39,7 @@ func (f outputFlags) print(s *Session, body []byte) error {
 	return err
 }
 
-// printOne prints a record that was read, unless reading it failed.
+// printOne prints a record, or returns the error of reading it.
 func (f outputFlags) printOne(s *Session, body []byte, err error) error {
 	if err != nil {
 		return err
@@ -47,10 +47,10 @@ func (f outputFlags) printOne(s *Session, body []byte, err error) error {
 	return f.print(s, body)
 }
 
-// pageFlags say which page of a list is printed.
+// pageFlags select a page of a list.
 type pageFlags struct {
 	Limit  int    `help:"How many records. The API's default: ${default_limit}." placeholder:"N"`
-	Cursor string `help:"Go on where the page before ended: its next cursor." placeholder:"CURSOR"`
+	Cursor string `help:"Continue after the previous page: its next cursor." placeholder:"CURSOR"`
 }
 
 // printPage prints a page, and to standard error how to get the next one.

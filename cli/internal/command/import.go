@@ -30,13 +30,13 @@ type importCommands struct {
 
 // importFlags are those of every import.
 type importFlags struct {
-	InternalURL    string `env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"Where the internal ports are: records go to URL/internal/RESOURCE. Default: ${default}." placeholder:"URL"`
+	InternalURL    string `env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"The internal address: records go to URL/internal/RESOURCE. Default: ${default}." placeholder:"URL"`
 	InternalAPIKey string `env:"LECTERN_INTERNAL_API_KEY" help:"An ingest key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 
 	Rejects string `type:"path" help:"Write rejected records to FILE: one JSON object a line with file, line, code, message and the record." placeholder:"FILE"`
-	State   string `type:"path" help:"Where the progress is noted while the import runs. Default: beside the first file; none for standard input." placeholder:"FILE"`
-	Restart bool   `help:"Begin anew, whatever an earlier run noted."`
-	Retries int    `default:"10" help:"How often a batch is sent again (429, 503, broken connections), waiting as the server says. Default: ${default}." placeholder:"N"`
+	State   string `type:"path" help:"The file for the progress while the import runs. Default: next to the first file; none for standard input." placeholder:"FILE"`
+	Restart bool   `help:"Start again, whatever the progress of an earlier run."`
+	Retries int    `default:"10" help:"How often a batch is retried (429, 503, broken connections), after the time that the server asks for. Default: ${default}." placeholder:"N"`
 	DryRun  bool   `help:"Print the records instead of sending them."`
 
 	Files []string `arg:"" help:"Files to send; - is standard input."`
@@ -46,27 +46,27 @@ type importFlags struct {
 type tableFlags struct {
 	Project   string   `short:"p" env:"LECTERN_PROJECT_ID" help:"The project of CSV rows that name none. NDJSON records name theirs." placeholder:"ID"`
 	Format    string   `enum:"auto,ndjson,csv" default:"auto" help:"ndjson, csv, or auto: NDJSON when the file begins with a brace." placeholder:"FORMAT"`
-	Delimiter string   `default:"," help:"What separates the cells of CSV: one character, or tab." placeholder:"CHAR"`
+	Delimiter string   `default:"," help:"The separator of CSV cells: one character, or tab." placeholder:"CHAR"`
 	Set       []string `sep:"none" help:"Give a field of CSV rows: text, in which {COLUMN} stands for a cell, and {#1} for that of the first column." placeholder:"FIELD=VALUE"`
-	Skip      []string `sep:"none" help:"Leave a column out." placeholder:"COLUMN"`
+	Skip      []string `sep:"none" help:"Omit a column." placeholder:"COLUMN"`
 }
 
 const importHelp = `
-Records go in batches that are acknowledged one by one. Cut by whatever means, the same command goes on behind the last acknowledged batch, when the file up to there is still the same. Sending a record again is harmless.
+The command sends batches, which the server acknowledges one by one. If the command was cut, run it again: it continues after the last acknowledged batch if the file up to there is the same. Sending a record again is harmless.
 
-A record that is rejected does not stop the others: the first ones are listed, --rejects takes all, and the exit code is 3.
+A rejected record does not stop the others. The command prints the first rejected ones, writes all of them to --rejects, and exits with 3.
 `
 
 type importEntries struct {
 	importFlags
 	tableFlags
 	Keep []string `sep:"none" help:"Keep a column in entry_data although --set uses it." placeholder:"COLUMN"`
-	Text []string `sep:"none" help:"Keep a column's cells text, whatever they look like." placeholder:"COLUMN"`
+	Text []string `sep:"none" help:"Keep a column's cells as text, even numbers." placeholder:"COLUMN"`
 }
 
-// Help tells how columns become fields, and shows examples.
+// Help describes how columns become fields, with examples.
 func (importEntries) Help() string {
-	return `NDJSON has one entry a line, as the API gives it out. CSV has a header. Columns named like a field of an entry give that field; --set gives the others, from columns or as constants; updated_at is created_at unless it is given. All other columns become entry_data, a JSON object in the order of the header: integers and decimals as numbers, digit by digit as they are written ("007" stays text), true and false as booleans, an empty cell as null, anything else as text. Columns are named by their header, or by number: {#1}.
+	return `NDJSON has one entry a line, as the API returns it. CSV has a header. A column with the name of a field sets that field. --set sets the others, from columns or constants. updated_at is created_at unless it is set. All other columns become entry_data, a JSON object in the order of the header. Integers and decimals become numbers with the same digits ("007" stays text), true and false booleans, an empty cell null, anything else text. Name a column by its header, or by its number: {#1}.
 ` + importHelp + `
 Examples:
 
@@ -89,9 +89,9 @@ type importEvents struct {
 	tableFlags
 }
 
-// Help tells how columns become fields, and shows examples.
+// Help describes how columns become fields, with examples.
 func (importEvents) Help() string {
-	return `NDJSON has one event a line, as the API gives it out, and may add event_id and url. CSV has a header with the names of an event's fields; --set gives those that have no column, as constants or from other columns; an empty cell is null; columns that are no field are left out by --skip.
+	return `NDJSON has one event a line, as the API returns it, and may add event_id and url. CSV has a header with the names of an event's fields. --set sets the others, from columns or constants. An empty cell is null. Omit columns that are not fields with --skip.
 ` + importHelp + `
 Examples:
 

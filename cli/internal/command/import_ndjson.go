@@ -12,7 +12,7 @@ import (
 func runLinesImport(s *Session, c *commands, f importFlags, resource string) error {
 	for _, name := range f.Files {
 		if strings.EqualFold(filepath.Ext(name), ".csv") {
-			return usagef("%s: %s are taken as NDJSON, one JSON object a line", name, resource)
+			return usagef("%s: %s must be NDJSON, one JSON object a line", name, resource)
 		}
 	}
 	return runImport(s, c, f, load.Options{Format: load.NDJSON, Shape: csvrow.Shape{Resource: resource}})
@@ -20,9 +20,9 @@ func runLinesImport(s *Session, c *commands, f importFlags, resource string) err
 
 type importEmbeddables struct{ importFlags }
 
-// Help tells what a record is, and shows examples.
+// Help describes a record, with examples.
 func (importEmbeddables) Help() string {
-	return `NDJSON has one embeddable a line, as the API gives one out: embeddable_id, title, group_id, project_id and json_string_prod. The last one sent wins.
+	return `NDJSON has one embeddable a line, as the API returns it: embeddable_id, title, group_id, project_id and json_string_prod. The last one sent replaces the others.
 ` + importHelp + `
 Examples:
 
@@ -37,9 +37,9 @@ func (i *importEmbeddables) Run(s *Session, c *commands) error {
 
 type importEmbeddableVersions struct{ importFlags }
 
-// Help tells what a record is, and shows examples.
+// Help describes a record, with examples.
 func (importEmbeddableVersions) Help() string {
-	return `NDJSON has one version a line, as the API gives one out, and its project: embeddable_id, project_id, version_number, saved_at and json_string. A version never changes: another content under its number is rejected. Versions may come before their embeddable, and show once it is there.
+	return `NDJSON has one version a line, as the API returns it, and its project: embeddable_id, project_id, version_number, saved_at and json_string. A version never changes: another content under its number is rejected. Versions may come before their embeddable, and show once it is there.
 ` + importHelp + `
 Examples:
 
@@ -54,9 +54,9 @@ func (i *importEmbeddableVersions) Run(s *Session, c *commands) error {
 
 type importExperiments struct{ importFlags }
 
-// Help tells what a record is, and shows examples.
+// Help describes a record, with examples.
 func (importExperiments) Help() string {
-	return `NDJSON has one experiment a line, as the API gives it out, and its project_id. An older updated_at never overwrites a newer one; any status may follow any other, and each change is kept with its time.
+	return `NDJSON has one experiment a line, as the API returns it, and its project_id. An older updated_at never overwrites a newer one; any status may follow any other, and each change is kept with its time.
 ` + importHelp + `
 Examples:
 
@@ -71,9 +71,9 @@ func (i *importExperiments) Run(s *Session, c *commands) error {
 
 type importProjects struct{ importFlags }
 
-// Help tells what a record is, and shows examples.
+// Help describes a record, with examples.
 func (importProjects) Help() string {
-	return `NDJSON has one project a line: id, title and region, a zone of the tz database such as Europe/Berlin, or null for none. The last one sent wins, whole: a region that is left out is none.
+	return `NDJSON has one project a line: id, title and region, a zone of the tz database such as Europe/Berlin, or null for none. The last one sent replaces the others as a whole: an omitted region is none.
 ` + importHelp + `
 Examples:
 

@@ -15,16 +15,16 @@ import (
 )
 
 type keysCommands struct {
-	Mint   keysMint   `cmd:"" help:"Make a key and print it: the only time that it is shown."`
+	Mint   keysMint   `cmd:"" help:"Make a key and print it. It is shown only this once."`
 	List   keysList   `cmd:"" help:"List a project's keys."`
-	Rotate keysRotate `cmd:"" help:"Make a key in the place of another, which works on for a while."`
-	Revoke keysRevoke `cmd:"" help:"End a key for good: everywhere within a second, or within AUTH_CACHE_TTL where the services have no Redis."`
+	Rotate keysRotate `cmd:"" help:"Replace a key. The old one stays valid for a while."`
+	Revoke keysRevoke `cmd:"" help:"Revoke a key: within a second, or within AUTH_CACHE_TTL if the services have no Redis."`
 }
 
 // administrationFlags say where keys are administered, and by whom.
 type administrationFlags struct {
 	Project     string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
-	InternalURL string `env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"Where the internal port of the ${service=region} service is. Default: ${default}." placeholder:"URL"`
+	InternalURL string `env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"The internal address of the ${service=region} service. Default: ${default}." placeholder:"URL"`
 	AdminAPIKey string `env:"LECTERN_ADMIN_API_KEY" help:"An admin key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 }
 
@@ -81,18 +81,18 @@ func printKey(s *Session, c *commands, asJSON bool, minted client.MintedAPIKey) 
 
 type keysMint struct {
 	administrationFlags
-	Name      string        `help:"What its owner calls it." placeholder:"TEXT"`
-	Scope     []string      `help:"What it may be used for: entries:read, embeddables:read, experiments:read (all three by default), proxy:use." placeholder:"SCOPE,…"`
+	Name      string        `help:"Its name for people." placeholder:"TEXT"`
+	Scope     []string      `help:"Its permissions: entries:read, embeddables:read, experiments:read (all three by default), proxy:use." placeholder:"SCOPE,…"`
 	ExpiresIn time.Duration `help:"End it after this time, such as 720h. Default: never." placeholder:"DURATION"`
 	ExpiresAt moment        `help:"End it at this time." placeholder:"TIME"`
 	Rate      int           `help:"Requests a second. Default: that of the services." placeholder:"N"`
 	Import    bool          `help:"Import an existing key from standard input. The services accept it with FOREIGN_KEYS=true."`
-	JSON      bool          `help:"Print the key and all about it as JSON."`
+	JSON      bool          `help:"Print the key and its record as JSON."`
 }
 
 // Help shows examples.
 func (keysMint) Help() string {
-	return `The key alone goes to standard output; what else is said goes to standard error.
+	return `The key alone goes to standard output, messages to standard error.
 
 Examples:
 
@@ -144,9 +144,8 @@ type keysList struct {
 
 // Help shows examples.
 func (keysList) Help() string {
-	return `Revoked and expired keys too, oldest first. The last use is exact to about a minute. A key with an owner is
-looked after by a program, such as an APIKey of Kubernetes by its operator, which puts another in its place
-when it is revoked.
+	return `The list has revoked and expired keys too, the oldest first. The last use is exact to about a minute. A program
+manages a key with an owner, as the operator does for an APIKey of Kubernetes. It replaces the key if you revoke it.
 
 Examples:
 
@@ -199,8 +198,8 @@ func when(t *time.Time) string {
 
 type keysRotate struct {
 	administrationFlags
-	Overlap time.Duration `default:"24h" help:"How long the old key works on; 0s ends it at once. Default: ${default}." placeholder:"DURATION"`
-	JSON    bool          `help:"Print the key and all about it as JSON."`
+	Overlap time.Duration `default:"24h" help:"How long the old key stays valid; 0s ends it at once. Default: ${default}." placeholder:"DURATION"`
+	JSON    bool          `help:"Print the key and its record as JSON."`
 	ID      string        `arg:"" help:"The id of the key to replace, as keys list shows it."`
 }
 

@@ -8,15 +8,15 @@ import (
 
 // migrateCommand takes a database from one Postgres to a Citus cluster, or back.
 type migrateCommand struct {
-	Step        string   `arg:"" enum:"prepare,distribute,finish,undo" help:"prepare: make the machines known to each other. distribute: copy the tables out and switch over; reads go on, writes wait. finish: give back the room that they took. undo: bring all back to one machine."`
+	Step        string   `arg:"" enum:"prepare,distribute,finish,undo" help:"prepare: connect the machines. distribute: copy the tables to the workers and switch over; reads continue, writes wait. finish: free the space of the old tables. undo: move all tables back to one machine."`
 	DatabaseURL string   `name:"database-url" env:"LECTERN_ADMIN_DATABASE_URL" required:"" help:"A service's database, by a superuser." placeholder:"URL"`
-	Coordinator string   `help:"Where the workers reach that server; for prepare." placeholder:"HOST:PORT"`
-	Worker      []string `help:"Where a worker is reached, with the same user and password; for prepare. Once for each." placeholder:"HOST:PORT"`
+	Coordinator string   `help:"The address of that server for the workers; for prepare." placeholder:"HOST:PORT"`
+	Worker      []string `help:"The address of a worker, with the same user and password; for prepare. Repeatable." placeholder:"HOST:PORT"`
 }
 
 // Help returns the text of --help in addition to the options.
 func (migrateCommand) Help() string {
-	return `The steps are taken in this order; each may be repeated, and undo goes back from any but the last. Reads go on throughout; docs/how-to/scale.md says what each step does, and what to check before the next.
+	return `Take the steps in this order. You may repeat each, and undo each but the last. Reads continue throughout. docs/how-to/scale.md describes each step and the checks before the next one.
 
 Examples:
 

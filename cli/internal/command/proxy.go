@@ -13,7 +13,7 @@ import (
 )
 
 type proxyCommands struct {
-	Check proxyCheck `cmd:"" help:"Say which rule lets a request through the credential proxy or refuses it, without calling anybody."`
+	Check proxyCheck `cmd:"" help:"Report which rule of the credential proxy allows or refuses a request, without sending it."`
 }
 
 type proxyCheck struct {
@@ -21,17 +21,17 @@ type proxyCheck struct {
 	Project      string   `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id, as X-Project-ID." placeholder:"ID"`
 	Environment  string   `short:"e" env:"LECTERN_ENVIRONMENT" required:"" help:"The environment, as X-Environment, such as prod." placeholder:"NAME"`
 	Origin       string   `help:"The page's origin, such as https://app.example.com. Without it, only endpoints with access by key apply." placeholder:"ORIGIN"`
-	WithKey      bool     `help:"As if the request bore an API key of the project with the scope proxy:use."`
+	WithKey      bool     `help:"Assume that the request has an API key of the project with the scope proxy:use."`
 	Method       string   `short:"X" default:"GET" help:"The method. Default: ${default}." placeholder:"METHOD"`
-	Header       []string `short:"H" sep:"none" help:"A header, placeholders and all; repeatable." placeholder:"'NAME: VALUE'"`
-	BodyTemplate string   `type:"path" help:"A body that values are to be put into; - is standard input. Its type is given by --header 'Content-Type: …'." placeholder:"FILE"`
+	Header       []string `short:"H" sep:"none" help:"A header, with its placeholders; repeatable." placeholder:"'NAME: VALUE'"`
+	BodyTemplate string   `type:"path" help:"A body with placeholders; - is standard input. Set its type by --header 'Content-Type: …'." placeholder:"FILE"`
 	JSON         bool     `help:"Print JSON."`
 	URL          string   `arg:"" help:"The target, not escaped."`
 }
 
 // Help shows examples.
 func (proxyCheck) Help() string {
-	return `It reads the manifests as the proxy does and runs the proxy's own decision, up to the moment of sending. Whether the target's address is a public one is only known when it is looked up, which is not done here. No value of a credential is shown.
+	return `The command reads the manifests and decides as the proxy does, but sends nothing. It does not look up the target's address, so it cannot know whether that is public. It shows no value of a credential.
 
 Exit codes: 0 the request is allowed; 1 it is refused; 2 the command line or the manifests are wrong.
 

@@ -18,11 +18,11 @@ type purgeCommand struct {
 	DryRun    bool   `help:"Count them, and remove nothing."`
 }
 
-// Help tells what is removed, and shows examples.
+// Help describes the removed records, with examples.
 func (purgeCommand) Help() string {
-	return `Removes entries with their events, and events that are older if their entry never came. Followers of the change feed see the removals. A purged entry comes back when its source sends it again.
+	return `The command removes entries with their events, and older events whose entry never came. Followers of the change feed see the removals. A purged entry comes back if its source sends it again.
 
-The command prints how much was removed. Cut by whatever means, the same command goes on. See also the retention setting of the chart, which does this every day.
+The command prints how many records it removed. If it was cut, run it again. See also the retention setting of the chart, which does this every day.
 
 Examples:
 
@@ -89,5 +89,5 @@ func (a *age) UnmarshalText(text []byte) error {
 		*a = age(d)
 		return nil
 	}
-	return fmt.Errorf("%q is no age: want 1d to %dd, or a duration such as 36h", text, longest)
+	return fmt.Errorf("%q is not an age: want 1d to %dd, or a duration such as 36h", text, longest)
 }

@@ -7,17 +7,17 @@ import (
 )
 
 type regionCommand struct {
-	URL            string `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"Where the API is; ${default} unless given." placeholder:"URL"`
-	Project        string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project, where none is given as argument." placeholder:"ID"`
-	InternalAPIKey string `env:"LECTERN_INTERNAL_API_KEY" help:"A key that the operator shares with trusted services. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
-	At             moment `help:"The moment that the offset is asked for: RFC 3339, or a date. Default: now." placeholder:"TIME"`
+	URL            string `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
+	Project        string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project, if the argument is omitted." placeholder:"ID"`
+	InternalAPIKey string `env:"LECTERN_INTERNAL_API_KEY" help:"A key for trusted services. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
+	At             moment `help:"The time of the offset: RFC 3339, or a date. Default: now." placeholder:"TIME"`
 	outputFlags
 	ProjectID string `arg:"" optional:"" name:"project" help:"The project's id."`
 }
 
-// Help tells what is printed, and shows examples.
+// Help describes the output, with examples.
 func (regionCommand) Help() string {
-	return `The project's region is a zone of the tz database; the offset is in minutes east of UTC, daylight saving counted at the moment asked for. A project that has no region, or is not known, gives America/Los_Angeles.
+	return `The project's region is a zone of the tz database. The offset is in minutes east of UTC at that time, with daylight saving. A project without a region, or an unknown one, is in America/Los_Angeles.
 
 Examples:
 

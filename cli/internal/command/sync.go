@@ -17,23 +17,23 @@ import (
 
 type syncCommand struct {
 	apiFlags
-	To         string `required:"" env:"LECTERN_SYNC_TO" help:"Where the copy is: postgres://USER@HOST:PORT/DATABASE, file:///FOLDER or s3://BUCKET/PREFIX. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
-	Schema     string `default:"lectern" help:"The Postgres schema that holds the copy and nothing else; created if missing. Default: ${default}." placeholder:"NAME"`
+	To         string `required:"" env:"LECTERN_SYNC_TO" help:"The copy: postgres://USER@HOST:PORT/DATABASE, file:///FOLDER or s3://BUCKET/PREFIX. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
+	Schema     string `default:"lectern" help:"The Postgres schema of the copy, which has nothing else; created if missing. Default: ${default}." placeholder:"NAME"`
 	Columns    string `default:"auto" help:"Which keys of entry_data become columns: auto (all), none, or a FILE that lists them as JSON. Default: ${default}." placeholder:"auto|none|FILE"`
 	Once       bool   `xor:"end" help:"End when the copy is current, which is the default."`
 	Follow     bool   `xor:"end" help:"Stay connected and copy each change as it comes."`
 	SoftDelete bool   `help:"Postgres only: mark removed rows with removed_at and removal_reason, and keep them with their data. Default: delete them."`
-	Moved      bool   `help:"Go on with a copy that was made from another --url of the same deployment."`
+	Moved      bool   `help:"Continue a copy that was made from another --url of the same deployment."`
 	PageSize   int    `default:"5000" help:"Changes a request. Default: ${default}." placeholder:"N"`
-	Retries    int    `default:"10" help:"How often in a row the API or the destination may fail for a time. Default: ${default}." placeholder:"N"`
+	Retries    int    `default:"10" help:"How often in a row the API or the destination may fail. Default: ${default}." placeholder:"N"`
 	metricsFlag
 }
 
-// Help says what a copy is.
+// Help describes a copy, with examples.
 func (syncCommand) Help() string {
-	return `Copies the project's change feed into the tables entries and events of a Postgres schema, or into Parquet files of a folder or a bucket. Each batch is committed together with the position after it, so the copy is exact whatever is killed: the same command goes on. Entries that are removed at the source are removed from the copy; Parquet files keep all changes, also those.
+	return `The command copies the project's change feed into the tables entries and events of a Postgres schema, or into Parquet files of a folder or a bucket. It commits each batch together with the position after it, so the copy is exact whatever is killed: run the command again. It removes entries that are removed at the source. Parquet files keep all changes, including these.
 
-The top-level keys of entry_data become columns, in Postgres of a view for each embeddable (entries_of_ID), in Parquet of the files of entries. A type is text, double, boolean or timestamp; a column becomes text when a value does not fit. A file for --columns lists keys, and names and types if you like:
+The top-level keys of entry_data become columns: in Postgres of a view for each embeddable (entries_of_ID), in Parquet of the files of entries. A type is text, double, boolean or timestamp. A column becomes text if a value does not fit. A file for --columns lists keys, with optional names and types:
 
 	[{"key": "email"}, {"key": "age", "name": "age_in_years", "type": "double"}]
 
@@ -44,7 +44,7 @@ Examples:
 	lectern sync --to file:///data/shop
 	lectern sync --to s3://lake/shop
 
-A bucket takes the credentials and the region of AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION, or of the machine's role, and another server than Amazon's of AWS_ENDPOINT_URL.`
+For a bucket, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION, or use the machine's role. AWS_ENDPOINT_URL names another server than Amazon's.`
 }
 
 // tooManyKeys is the message for keys that get no column.

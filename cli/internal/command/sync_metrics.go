@@ -69,7 +69,7 @@ func (f metricsFlag) serve(s *Session, notes io.Writer) (*syncMetrics, error) {
 	go func() {
 		defer close(ended)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			fmt.Fprintf(notes, "lectern: the metrics are not served any more: %s\n", oneLine(err))
+			fmt.Fprintf(notes, "lectern: the metrics are no longer served: %s\n", oneLine(err))
 		}
 	}()
 	m.stop = append(m.stop, func() { _ = server.Close(); <-ended })

@@ -10,17 +10,24 @@ import (
 )
 
 type upCommand struct {
-	Listen         string `env:"LECTERN_LISTEN" default:"127.0.0.1:8080" help:"Address of the public operations; port 0 takes any that is free. Default: ${default}." placeholder:"HOST:PORT"`
-	ListenInternal string `env:"LECTERN_LISTEN_INTERNAL" default:"127.0.0.1:9090" help:"Address at which data is sent in. Default: ${default}." placeholder:"HOST:PORT"`
-	Folder         string `env:"LECTERN_FOLDER" default:".lectern" type:"path" help:"Where data, logs and secrets are kept. Default: .lectern." placeholder:"FOLDER"`
+	Listen         string `env:"LECTERN_LISTEN" default:"127.0.0.1:8080" help:"Address of the public operations; port 0 is any free port. Default: ${default}." placeholder:"HOST:PORT"`
+	ListenInternal string `env:"LECTERN_LISTEN_INTERNAL" default:"127.0.0.1:9090" help:"Address of the internal operations. Default: ${default}." placeholder:"HOST:PORT"`
+	Folder         string `env:"LECTERN_FOLDER" default:".lectern" type:"path" help:"The folder of data, logs and secrets. Default: .lectern." placeholder:"FOLDER"`
 	Verbose        bool   `short:"v" help:"Print all logs to standard error instead of into files below the folder."`
 }
 
-// Help tells what runs.
+// Help describes what runs, with examples.
 func (upCommand) Help() string {
-	return `Postgres, private to the folder; Redis, in process unless REDIS_URL names one; the services, with the web console; an edge before them that routes as the ingress does in a cluster; a demo project, which is loaded the first time; and a third party that answers with what it received, for the credential proxy to call by the rules in FOLDER/proxy. Variables of the services, such as RATE_LIMIT or OTEL_EXPORTER_OTLP_ENDPOINT, are passed on.
+	return `The command runs
 
-When all is ready, FOLDER/demo.env holds the variables that the other commands take by --env-file, and sh by its dot command; it goes when the run ends. Ctrl-C or SIGTERM stops everything; the data stays, and the next run starts on it.
+  - Postgres, private to the folder, and Redis, in process unless REDIS_URL names one;
+  - the services, the web console and the edge;
+  - a demo project, which is loaded the first time;
+  - a third party that answers with the request that it received. The credential proxy calls it by the rules in FOLDER/proxy.
+
+It passes variables of the services on, such as RATE_LIMIT or OTEL_EXPORTER_OTLP_ENDPOINT.
+
+When everything is ready, FOLDER/demo.env has the variables for the other commands (--env-file) and for sh (its dot command). The file is removed when the run ends. Ctrl-C or SIGTERM stops everything. The data stays for the next run.
 
 Examples:
 
@@ -29,7 +36,7 @@ Examples:
 	REDIS_URL=redis://127.0.0.1:6379/0 lectern up --verbose`
 }
 
-// Run runs until it is told to stop.
+// Run runs until it is stopped.
 func (u *upCommand) Run(s *Session, c *commands) error {
 	o := local.Options{
 		Folder: u.Folder, Listen: u.Listen, ListenInternal: u.ListenInternal,
