@@ -1,4 +1,4 @@
-// Package k8s holds no code: what is generated for Kubernetes is generated from here.
+// Package k8s has no code. It generates the files for Kubernetes.
 package k8s
 
 //go:generate ../scripts/generate-k8s

@@ -13,8 +13,8 @@ import (
 	"github.com/lectern-dev/lectern/proxy/manifest"
 )
 
-// Older orders objects by age, and those of one second by namespace and name. Of objects that claim the same,
-// the older one counts. It is negative when a is the older one.
+// Older compares objects by age, and those of the same second by namespace and name. It is negative if a is older. Of
+// objects with the same claim, the older one prevails.
 func Older(a, b metav1.Object) int {
 	return cmp.Or(
 		a.GetCreationTimestamp().Time.Compare(b.GetCreationTimestamp().Time),
@@ -32,14 +32,14 @@ const (
 // KnownUndeclared reports whether value is one that UNDECLARED_PROJECTS may have.
 func KnownUndeclared(value string) bool { return value == RefuseUndeclared || value == AllowUndeclared }
 
-// Standing is where a Project stands among those that name the same project. The least one declares the project.
+// Standing ranks a Project among those that name the same project. The one with the least standing declares it.
 type Standing int
 
-// The standings. A Project that is out of the running never declares its project.
+// The standings. A Conflicting Project never declares its project.
 const (
-	Accepted        Standing = iota // the operator has said that this one declares the project
-	Undecided                       // the operator has not looked at it, or not since it was changed
-	OutOfTheRunning                 // the operator has said, of the Project as it is now, that another one came first
+	Accepted    Standing = iota // the operator has decided that this one declares the project
+	Undecided                   // the operator has not reconciled it since its last change
+	Conflicting                 // the operator has decided, for this generation, that another one declares it
 )
 
 // StandingOf reads a Project's standing from its condition Accepted.
@@ -51,20 +51,19 @@ func StandingOf(conditions []metav1.Condition, generation int64) Standing {
 	case accepted.Status == metav1.ConditionTrue:
 		return Accepted
 	case accepted.ObservedGeneration == generation:
-		return OutOfTheRunning
+		return Conflicting
 	}
 	return Undecided
 }
 
-// Declaring returns the Project that declares the project which all of the given ones name; nil when none does.
-// It is the accepted one, or else the oldest of those that are undecided. A Project that was in conflict does not
-// take over when the other one goes.
+// Declaring returns the Project that declares the project, of those that name it, or nil if none does. It is the accepted
+// one, or else the oldest undecided one. A conflicting Project does not take over when the other one is deleted.
 func Declaring(projects []v1alpha1.Project) *v1alpha1.Project {
 	var first *v1alpha1.Project
 	for i := range projects {
 		p := &projects[i]
 		standing := StandingOf(p.Status.Conditions, p.Generation)
-		if standing == OutOfTheRunning {
+		if standing == Conflicting {
 			continue
 		}
 		if first == nil || cmp.Or(cmp.Compare(standing, StandingOf(first.Status.Conditions, first.Generation)), Older(p, first)) < 0 {
@@ -78,7 +77,7 @@ func metadata(o metav1.Object) manifest.Metadata {
 	return manifest.Metadata{Name: o.GetName(), Namespace: o.GetNamespace()}
 }
 
-// Project is p as the proxy judges it.
+// Project converts p to the proxy's type.
 func Project(p *v1alpha1.Project) manifest.Project {
 	return manifest.Project{Metadata: metadata(p), Spec: manifest.ProjectSpec{
 		ProjectID: p.Spec.ProjectID, Title: p.Spec.Title, Region: p.Spec.Region,
@@ -86,7 +85,7 @@ func Project(p *v1alpha1.Project) manifest.Project {
 	}}
 }
 
-// Credential is c as the proxy judges it.
+// Credential converts c to the proxy's type.
 func Credential(c *v1alpha1.Credential) manifest.Credential {
 	spec := manifest.CredentialSpec{
 		Project: c.Spec.Project, Environment: c.Spec.Environment, ID: c.Spec.ID,
@@ -101,7 +100,7 @@ func Credential(c *v1alpha1.Credential) manifest.Credential {
 	return manifest.Credential{Metadata: metadata(c), Spec: spec}
 }
 
-// Endpoint is e as the proxy judges it.
+// Endpoint converts e to the proxy's type.
 func Endpoint(e *v1alpha1.ProxyEndpoint) manifest.ProxyEndpoint {
 	spec := manifest.ProxyEndpointSpec{
 		Project: e.Spec.Project, Environment: e.Spec.Environment, Access: string(e.Spec.Access),
@@ -125,7 +124,7 @@ func Endpoint(e *v1alpha1.ProxyEndpoint) manifest.ProxyEndpoint {
 	return manifest.ProxyEndpoint{Metadata: metadata(e), Spec: spec}
 }
 
-// Secret is s as the proxy judges it. Its values are not copied.
+// Secret converts s to the proxy's type. Its values are not copied.
 func Secret(s *corev1.Secret) manifest.Secret {
 	return manifest.Secret{Metadata: metadata(s), Data: s.Data}
 }

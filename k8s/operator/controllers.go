@@ -18,7 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// setUp adds every controller to mgr, and to parts what is to be closed after they have stopped.
+// setUp adds every controller to mgr. It adds the resources to close after them to parts.
 func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Telemetry, parts *shutdown.Stack) error {
 	common := frame.Common{
 		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Now: cfg.Now, Workers: cfg.Workers,
@@ -35,7 +35,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	}
 	projects := project.Options{Common: common, ForgetWithin: cfg.ForgetTimeout}
 	if cfg.RegionURL == "" {
-		tel.Logger.WarnContext(ctx, "REGION_INTERNAL_URL is not set: no region service is told of Projects")
+		tel.Logger.WarnContext(ctx, "REGION_INTERNAL_URL is not set: Projects are not stored in a region service")
 	} else {
 		region, err := client.NewProjects(cfg.RegionURL, cfg.IngestKeys[0].Reveal(), client.ProjectsOptions{Tracer: tel.TracerProvider})
 		if err != nil {
@@ -48,7 +48,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 		return err
 	}
 	if cfg.Auth.AdminURL.IsZero() {
-		tel.Logger.WarnContext(ctx, "AUTH_ADMIN_DATABASE_URL is not set: APIKeys are not looked after")
+		tel.Logger.WarnContext(ctx, "AUTH_ADMIN_DATABASE_URL is not set: APIKeys are not reconciled")
 		return nil
 	}
 	if !cfg.Auth.Redis.Enabled() {

@@ -13,11 +13,11 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 )
 
-// measure shows how many objects of each kind are ready, and how many are not, by reason:
+// measure exports the number of objects of each kind, by readiness and reason:
 //
 //	lectern.operator.objects{kind, ready, reason}
 //
-// An object that was not looked at yet has the reason "".
+// An object that was not reconciled yet has the reason "".
 func measure(provider metric.MeterProvider, memory client.Reader) error {
 	_, err := provider.Meter("github.com/lectern-dev/lectern/k8s/operator").Int64ObservableGauge("lectern.operator.objects",
 		metric.WithDescription("Objects of lectern.dev, by kind, by whether they are ready, and why."),
@@ -49,7 +49,7 @@ func count(ctx context.Context, memory client.Reader, counts map[state]int64) er
 		}
 		counts[s]++
 	}
-	// They are only looked at.
+	// The objects are only read.
 	list := func(into client.ObjectList) error {
 		if err := memory.List(ctx, into, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("count the objects: %w", err)

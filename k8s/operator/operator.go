@@ -1,7 +1,7 @@
-// Package operator is the operator, put together: its configuration and its life. It keeps Lectern in step
-// with the objects of lectern.dev: projects, API keys, and what the credential proxy may do.
+// Package operator configures and runs the operator. The operator reconciles the objects of lectern.dev: projects, API
+// keys, and the rules of the credential proxy.
 //
-// Several may run: one acts, by a Lease, and the others stand by.
+// Several operators may run. One holds the Lease and acts, the others stand by.
 package operator
 
 import (
@@ -30,7 +30,7 @@ import (
 // stopTimeout bounds the shutdown after the controllers have stopped.
 const stopTimeout = 10 * time.Second
 
-// The operator asks for its Lease, in its own namespace, and tells there by events who has it.
+// The operator requests its Lease in its own namespace, and records events there on who has it.
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lectern,resources=leases,verbs=get;create;update
 // +kubebuilder:rbac:groups="",namespace=lectern,resources=events,verbs=create;patch
 
@@ -74,8 +74,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	return nil
 }
 
-// Migrate brings the database of API keys to what this version needs, when AUTH_MIGRATE_DATABASE_URL is set:
-// the operator has none of its own.
+// Migrate migrates the key database if AUTH_MIGRATE_DATABASE_URL is set. The operator has no database of its own.
 func Migrate(ctx context.Context, cfg Config) (err error) {
 	if cfg.Auth.MigrateURL.IsZero() {
 		return nil
@@ -88,7 +87,7 @@ func Migrate(ctx context.Context, cfg Config) (err error) {
 	return keyring.Migrate(ctx, cfg.Auth, tel.Logger)
 }
 
-// newManager makes what the controllers run in. Metrics, health and profiles are served by [server].
+// newManager returns the manager of the controllers. [server] serves metrics, health and profiles.
 func newManager(cfg Config, tel *telemetry.Telemetry) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -114,11 +113,11 @@ func newManager(cfg Config, tel *telemetry.Telemetry) (ctrl.Manager, error) {
 		Scheme: scheme,
 		Cache:  frame.CacheOptions(cfg.WatchNamespaces),
 		Client: frame.ClientOptions(),
-		Logger: logr.FromSlogHandler(calm{tel.Logger.Handler()}),
+		Logger: logr.FromSlogHandler(quietShutdown{tel.Logger.Handler()}),
 
 		LeaderElection: cfg.LeaderElection, LeaderElectionID: cfg.LeaseName, LeaderElectionNamespace: cfg.LeaseNamespace,
 		LeaseDuration: &cfg.LeaseDuration, RenewDeadline: &renew, RetryPeriod: &retry,
-		// Nothing acts any more when the manager has stopped: Run waits for all of it.
+		// No controller runs after the manager has stopped: Run waits for all of them.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &graceful,
 
@@ -131,7 +130,7 @@ func newManager(cfg Config, tel *telemetry.Telemetry) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// ownNamespace is the pod's, or else lectern.
+// ownNamespace returns the pod's namespace, or lectern outside a pod.
 func ownNamespace() string {
 	name, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err != nil {

@@ -178,7 +178,7 @@ func TestProjectConflict(t *testing.T) {
 	near.Spec.Title, near.Spec.DeletionPolicy = "Near", v1alpha1.DeleteOnDelete
 	far.Spec.Title, far.Spec.AllowedNamespaces = "Far", []string{"*"}
 	c.Create(t, near, far)
-	const until = " This Project stays in conflict, also when the other one goes, until it is changed or created anew."
+	const until = " This Project stays in conflict, even if the other one is deleted, until it is changed or created again."
 	if got := c.AwaitReady(t, near, v1alpha1.ReasonConflict).Message; got != `spec.projectId: is "pr_two", which the Project "a" declares.`+until {
 		t.Errorf("says %s", got)
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// server serves what every part of Lectern has on its internal address: /healthz, /readyz, /metrics, and
-// profiles when asked for. It runs also in an operator that stands by.
+// server serves the paths that every part of Lectern has on its internal address: /healthz, /readyz, /metrics, and
+// optional profiles. It also runs in a standby operator.
 type server struct {
 	address string
 	http    *http.Server
@@ -37,7 +37,7 @@ func newServer(cfg Config, tel *telemetry.Telemetry, mgr ctrl.Manager) *server {
 		answer(w, http.StatusOK, map[string]any{"status": "ok"})
 	})
 	mux.HandleFunc("GET /readyz", s.readyz)
-	mux.Handle("GET /metrics", tel.MetricsHandler(ours{ctrlmetrics.Registry}))
+	mux.Handle("GET /metrics", tel.MetricsHandler(controllerMetrics{ctrlmetrics.Registry}))
 	if cfg.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
@@ -49,7 +49,7 @@ func newServer(cfg Config, tel *telemetry.Telemetry, mgr ctrl.Manager) *server {
 	return s
 }
 
-// NeedLeaderElection says no.
+// NeedLeaderElection returns false: the server runs in every operator.
 func (*server) NeedLeaderElection() bool { return false }
 
 // Start serves until ctx ends.
@@ -96,12 +96,12 @@ func answer(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body) // a failure means that the client disconnected
 }
 
-// ours gathers the metrics of controller-runtime, without those of the process, which telemetry exports.
-type ours struct{ all prometheus.Gatherer }
+// controllerMetrics gathers the metrics of controller-runtime, without those of the process, which telemetry exports.
+type controllerMetrics struct{ all prometheus.Gatherer }
 
 // Gather returns the metrics without the go_ and process_ families.
-func (o ours) Gather() ([]*dto.MetricFamily, error) {
-	families, err := o.all.Gather()
+func (m controllerMetrics) Gather() ([]*dto.MetricFamily, error) {
+	families, err := m.all.Gather()
 	kept := families[:0]
 	for _, f := range families {
 		if name := f.GetName(); !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {

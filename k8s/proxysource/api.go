@@ -21,15 +21,15 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 )
 
-// api asks the API server. It takes no discovery: what it asks for is known.
+// api sends requests to the API server. It needs no discovery, because the resources are known.
 type api struct {
 	dialer   *connrotation.Dialer
-	objects  dynamic.Interface  // of the project's kinds, undecoded: one that cannot be read spoils no list
+	objects  dynamic.Interface  // of the project's kinds, undecoded, so that a malformed object does not fail a list
 	metadata metadata.Interface // of Secrets
 	core     rest.Interface     // of Secrets with their values
 }
 
-// The resources that are followed.
+// The watched resources.
 const (
 	projects    = "projects"
 	credentials = "credentials"
@@ -37,11 +37,11 @@ const (
 	secrets     = "secrets"
 )
 
-// newAPI dials nothing yet.
+// newAPI returns an api, and opens no connection yet.
 func newAPI(config *rest.Config) (*api, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "lectern-proxy"
-	config.QPS = -1 // the server shares itself out, and at most readers Secrets are read at a time
+	config.QPS = -1 // the server limits clients itself, and at most readers Secrets are read at a time
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	if config.Dial == nil {
 		config.Dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext
@@ -82,13 +82,13 @@ func resource(name string) schema.GroupVersionResource {
 	return v1alpha1.SchemeGroupVersion.WithResource(name)
 }
 
-// lister and watcher ask for a resource in a namespace, or in all.
+// lister and watcher list and watch a resource in a namespace, or in all.
 type (
 	lister  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watcher func(context.Context, metav1.ListOptions) (watch.Interface, error)
 )
 
-// of returns how a resource is followed.
+// of returns the lister and the watcher of a resource.
 func (a *api) of(name, namespace string) (lister, watcher) {
 	if name == secrets {
 		in := a.metadata.Resource(resource(name)).Namespace(namespace)
@@ -98,14 +98,14 @@ func (a *api) of(name, namespace string) (lister, watcher) {
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return in.List(ctx, o) }, in.Watch
 }
 
-// secret reads one Secret, as it is at this moment.
+// secret reads the current state of a Secret.
 func (a *api) secret(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
 	var s corev1.Secret
 	err := a.core.Get().Namespace(key.Namespace).Resource(secrets).Name(key.Name).Do(ctx).Into(&s)
 	return &s, err
 }
 
-// alive asks for as little as shows that the API server and its storage answer, and that it knows the proxy.
+// alive sends a small request. Its answer shows that the API server and its storage work, and accept the proxy.
 func (a *api) alive(ctx context.Context, namespace string) error {
 	_, err := a.objects.Resource(resource(projects)).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	return err

@@ -20,7 +20,7 @@ type seen struct {
 	unreadable []*manifest.Fault
 }
 
-// collect gathers what the API server has.
+// collect gathers the objects of all mirrors.
 func (s *Source) collect() seen {
 	var all seen
 	all.objects.RequireProject = s.requireProject
@@ -43,8 +43,8 @@ func reference(c *manifest.Credential) (types.NamespacedName, string) {
 	return types.NamespacedName{Namespace: c.Metadata.Namespace, Name: ref.Name}, ref.Key
 }
 
-// gathered returns the objects of mirrors by standing and age, without those that are out of the running. Those that
-// cannot be read are a fault, and are among the others only where all are wanted.
+// gathered returns the objects of mirrors by standing and age, without those in conflict. It adds a fault for each
+// object that cannot be read, and returns such objects only if all is true.
 func gathered[S any](from []*mirror[S], kind string, all bool, unreadable *[]*manifest.Fault) []S {
 	var objects []object[S]
 	for _, m := range from {
@@ -56,7 +56,7 @@ func gathered[S any](from []*mirror[S], kind string, all bool, unreadable *[]*ma
 	specs := make([]S, 0, len(objects))
 	for i := range objects {
 		o := &objects[i]
-		if o.standing == manifests.OutOfTheRunning {
+		if o.standing == manifests.Conflicting {
 			continue
 		}
 		if o.err != nil {
@@ -73,7 +73,7 @@ func gathered[S any](from []*mirror[S], kind string, all bool, unreadable *[]*ma
 	return specs
 }
 
-// apply puts in force what the objects come to, and says what is wrong with them.
+// apply builds a policy from the objects, applies it, and reports the faults of objects.
 func (s *Source) apply(ctx context.Context, all seen) {
 	began := time.Now()
 	o := all.objects

@@ -101,9 +101,9 @@ func (l *link) follow(ctx context.Context, list lister, begin watcher, store cac
 // expired reports whether the resource version is too old, so that the reflector lists again. It is no failure.
 func expired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// probe checks every few seconds that the API server answers. After two timeouts in a row it calls anew, which ends all
+// probe checks every few seconds that the API server answers. After two timeouts in a row it calls redial, which ends all
 // connections: the server may have vanished without closing them.
-func (l *link) probe(ctx context.Context, ask func(context.Context) error, anew func()) {
+func (l *link) probe(ctx context.Context, ask func(context.Context) error, redial func()) {
 	silent := 0
 	for {
 		within, cancel := context.WithTimeout(ctx, probeWithin)
@@ -115,7 +115,7 @@ func (l *link) probe(ctx context.Context, ask func(context.Context) error, anew 
 		cancel()
 		l.heard(ctx, err)
 		if silent == 2 {
-			anew()
+			redial()
 			silent = 0
 		}
 		pause := probeEvery

@@ -51,8 +51,8 @@ func TestOutage(t *testing.T) {
 		_, checks := p.ready(t)
 		return checks["policy"] == "ok" && p.metric(t, "lectern_proxy_policy_current") == 1 && p.metric(t, "lectern_proxy_policy_behind_seconds") == 0
 	})
-	eventually(t, "the log says so", func() bool { return strings.Contains(p.log.String(), "the cluster is heard again") })
-	for _, said := range []string{"the cluster is not heard; what is in force stays", "the cluster is heard again"} {
+	eventually(t, "the log says so", func() bool { return strings.Contains(p.log.String(), "the API server can be reached again") })
+	for _, said := range []string{"the API server cannot be reached; the last policy stays in force", "the API server can be reached again"} {
 		if n := strings.Count(p.log.String(), said); n != 1 {
 			t.Errorf("%q was said %d times", said, n)
 		}

@@ -27,9 +27,9 @@ var kinds = [...]string{"Project", "Credential", "ProxyEndpoint"}
 // goroutines.
 type report struct {
 	log      *slog.Logger
-	told     map[manifest.ObjectKey]string // the faults that were logged
+	logged   map[manifest.ObjectKey]string // the faults that were logged
 	warned   map[manifest.ObjectKey]string
-	since    atomic.Int64 // when the trouble began, in nanoseconds since 1970; 0: there is none
+	since    atomic.Int64 // when the API server became unreachable, in Unix nanoseconds; 0: it is reachable
 	changes  metric.Int64Counter
 	building metric.Float64Histogram
 }
@@ -37,24 +37,24 @@ type report struct {
 // newReport makes the instruments:
 //
 //	lectern.proxy.policy.objects{kind, state}   objects, in_force or faulty
-//	lectern.proxy.policy.behind                 seconds for which the cluster was not heard
-//	lectern.proxy.policy.changes                policies that were put in force
-//	lectern.proxy.policy.build.duration         seconds that making one took
+//	lectern.proxy.policy.behind                 seconds since the API server was last reachable
+//	lectern.proxy.policy.changes                applied policies
+//	lectern.proxy.policy.build.duration         seconds to build a policy
 func newReport(log *slog.Logger, provider metric.MeterProvider, s *Source) (*report, error) {
-	r := &report{log: log, told: map[manifest.ObjectKey]string{}, warned: map[manifest.ObjectKey]string{}}
+	r := &report{log: log, logged: map[manifest.ObjectKey]string{}, warned: map[manifest.ObjectKey]string{}}
 	meter := provider.Meter("github.com/lectern-dev/lectern/k8s/proxysource")
 	var err error
 	if r.changes, err = meter.Int64Counter("lectern.proxy.policy.changes",
-		metric.WithDescription("Policies that were put in force.")); err != nil {
+		metric.WithDescription("Policies that were applied.")); err != nil {
 		return nil, err
 	}
 	if r.building, err = meter.Float64Histogram("lectern.proxy.policy.build.duration", metric.WithUnit("s"),
-		metric.WithDescription("How long it took to make a policy of all objects."),
+		metric.WithDescription("Time to build a policy from all objects."),
 		metric.WithExplicitBucketBoundaries(0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1)); err != nil {
 		return nil, err
 	}
 	if _, err = meter.Float64ObservableGauge("lectern.proxy.policy.behind", metric.WithUnit("s"),
-		metric.WithDescription("For how long the cluster was not heard, and what was in force before is kept; 0 when it is heard."),
+		metric.WithDescription("How long the API server has been unreachable. The last policy stays in force. 0: it is reachable."),
 		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
 			behind := 0.0
 			if since := r.since.Load(); since != 0 {
@@ -66,7 +66,7 @@ func newReport(log *slog.Logger, provider metric.MeterProvider, s *Source) (*rep
 		return nil, err
 	}
 	_, err = meter.Int64ObservableGauge("lectern.proxy.policy.objects",
-		metric.WithDescription("Objects, by kind: in_force (of endpoints and credentials), or faulty, wholly or in a part."),
+		metric.WithDescription("Objects by kind and state: in_force (endpoints and credentials), or wholly or partly faulty."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			t := s.tally.Load()
 			observe := func(kind, state string, n int) {
@@ -82,40 +82,40 @@ func newReport(log *slog.Logger, provider metric.MeterProvider, s *Source) (*rep
 	return r, err
 }
 
-// trouble tells that the cluster is not heard any more, or that it is again.
+// trouble logs that the API server is unreachable, or reachable again.
 func (r *report) trouble(ctx context.Context, err error) {
 	began := r.since.Load()
 	switch {
 	case err != nil && began == 0:
 		r.since.Store(time.Now().UnixNano())
-		r.log.LogAttrs(ctx, slog.LevelWarn, "policy: the cluster is not heard; what is in force stays", slog.String("error", err.Error()))
+		r.log.LogAttrs(ctx, slog.LevelWarn, "policy: the API server cannot be reached; the last policy stays in force", slog.String("error", err.Error()))
 	case err == nil && began != 0:
 		r.since.Store(0)
-		r.log.LogAttrs(ctx, slog.LevelInfo, "policy: the cluster is heard again",
+		r.log.LogAttrs(ctx, slog.LevelInfo, "policy: the API server can be reached again",
 			slog.Duration("after", time.Since(time.Unix(0, began)).Round(time.Millisecond)))
 	}
 }
 
-// objects tells what has become wrong with objects, and what no more is, and counts them.
+// objects logs new and ended faults of objects, and counts the objects with faults.
 func (r *report) objects(ctx context.Context, t *tally, faults, warnings []*manifest.Fault) {
 	wrong := reasons(faults)
 	for key := range wrong {
 		t.faulty[key.Kind]++
 	}
-	r.tell(ctx, slog.LevelWarn, "policy: an object is faulty", r.told, wrong)
-	for key := range r.told {
+	r.logNew(ctx, slog.LevelWarn, "policy: an object is faulty", r.logged, wrong)
+	for key := range r.logged {
 		if wrong[key] == "" {
-			r.log.LogAttrs(ctx, slog.LevelInfo, "policy: nothing is wrong with an object any more", name(key)...)
+			r.log.LogAttrs(ctx, slog.LevelInfo, "policy: an object is no longer faulty", name(key)...)
 		}
 	}
-	r.told = wrong
+	r.logged = wrong
 	warned := reasons(warnings)
-	r.tell(ctx, slog.LevelWarn, "policy: an object is in force, and hardly as it was meant", r.warned, warned)
+	r.logNew(ctx, slog.LevelWarn, "policy: an object is in force, but probably not as it was meant", r.warned, warned)
 	r.warned = warned
 }
 
-// tell tells of objects what was not told before, in the order of their names.
-func (r *report) tell(ctx context.Context, level slog.Level, message string, before, now map[manifest.ObjectKey]string) {
+// logNew logs the reasons that were not logged before, in the order of the objects' names.
+func (r *report) logNew(ctx context.Context, level slog.Level, message string, before, now map[manifest.ObjectKey]string) {
 	var keys []manifest.ObjectKey
 	for key, why := range now {
 		if before[key] != why {
@@ -130,7 +130,7 @@ func (r *report) tell(ctx context.Context, level slog.Level, message string, bef
 	}
 }
 
-// replaced tells that a policy was put in force.
+// replaced logs that a policy was applied.
 func (r *report) replaced(ctx context.Context, t *tally, took time.Duration) {
 	r.changes.Add(ctx, 1)
 	r.building.Record(ctx, took.Seconds())
@@ -142,7 +142,7 @@ func (r *report) replaced(ctx context.Context, t *tally, took time.Duration) {
 		slog.Int("faulty", faulty), slog.Duration("took", took))
 }
 
-// reasons joins what is wrong with each object.
+// reasons joins the faults of each object.
 func reasons(faults []*manifest.Fault) map[manifest.ObjectKey]string {
 	all := map[manifest.ObjectKey]string{}
 	for _, f := range faults {

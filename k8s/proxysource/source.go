@@ -18,8 +18,8 @@ import (
 const (
 	// gather is the delay after a change, so that changes that are applied together make one policy.
 	gather = 10 * time.Millisecond
-	// patience is how long a change waits for Secrets that are being read.
-	patience = 200 * time.Millisecond
+	// secretsWait is how long a change waits for Secrets that are being read.
+	secretsWait = 200 * time.Millisecond
 	// After a build, the next one waits for idleFor times its duration, but at most idleAtMost. So a cluster with
 	// many changes takes a fifth of one processor.
 	idleFor    = 4
@@ -68,9 +68,9 @@ func New(config *rest.Config, options Options, o app.SourceOptions) (*Source, er
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
-	changed, told := signal(s.changes), signal(s.news)
-	s.vault = newVault(api.secret, changed, told, signal(s.rests))
-	s.alive = &link{what: "the API server", news: told, filled: true}
+	changed, news := signal(s.changes), signal(s.news)
+	s.vault = newVault(api.secret, changed, news, signal(s.rests))
+	s.alive = &link{what: "the API server", news: news, filled: true}
 	for _, namespace := range namespaces {
 		of := func(resource string) string {
 			if namespace != "" {
@@ -78,12 +78,12 @@ func New(config *rest.Config, options Options, o app.SourceOptions) (*Source, er
 			}
 			return resource
 		}
-		owners := newMirror(of(projects), readProject, changed, told)
+		owners := newMirror(of(projects), readProject, changed, news)
 		owners.keepDeleting, owners.standing = true, standingOf
 		s.projects = append(s.projects, owners)
-		s.credentials = append(s.credentials, newMirror(of(credentials), readCredential, changed, told))
-		s.endpoints = append(s.endpoints, newMirror(of(endpoints), readEndpoint, changed, told))
-		s.secretWatches = append(s.secretWatches, &secretWatch{link: link{what: of(secrets), news: told}, namespace: namespace, vault: s.vault})
+		s.credentials = append(s.credentials, newMirror(of(credentials), readCredential, changed, news))
+		s.endpoints = append(s.endpoints, newMirror(of(endpoints), readEndpoint, changed, news))
+		s.secretWatches = append(s.secretWatches, &secretWatch{link: link{what: of(secrets), news: news}, namespace: namespace, vault: s.vault})
 	}
 	return s, nil
 }
@@ -135,10 +135,10 @@ func (s *Source) Run(ctx context.Context) {
 	}
 }
 
-// renew builds and applies a policy from the objects. It waits for their Secrets, but at most for patience once a policy
+// renew builds and applies a policy from the objects. It waits for their Secrets, but at most for secretsWait once a policy
 // is in force.
 func (s *Source) renew(ctx context.Context) {
-	late := time.NewTimer(patience)
+	late := time.NewTimer(secretsWait)
 	defer late.Stop()
 	waited := false
 	for s.filled() {

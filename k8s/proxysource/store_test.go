@@ -125,7 +125,7 @@ func TestFaultyObjects(t *testing.T) {
 	p.awaitSent(t, "/bad", "", "")
 	p.awaitSent(t, "/half", "cred_lone", second)
 	eventually(t, "the log says that it is mended", func() bool {
-		return says("bad", "nothing is wrong with an object any more", "") && says("lone", "nothing is wrong with an object any more", "")
+		return says("bad", "an object is no longer faulty", "") && says("lone", "an object is no longer faulty", "")
 	})
 	if n := strings.Count(p.log.String(), `"reason":"spec.origins[0].domain`); n != 1 {
 		t.Errorf("it was said %d times what is wrong", n)

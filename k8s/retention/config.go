@@ -31,16 +31,16 @@ type Config struct {
 	// ever.
 	Days int `env:"RETENTION_DAYS" envDefault:"0"`
 
-	// How long the job may take. Projects that have not had their turn by then have it in the next run.
+	// How long the job may take. The next run continues with the remaining projects.
 	Timeout time.Duration `env:"RETENTION_TIMEOUT" envDefault:"1h"`
 
 	Telemetry telemetry.Config
 
-	// REST says how the API server is reached. Nil: by the service account of the pod, or by KUBECONFIG.
+	// REST is the configuration of the API server's client. Nil: the service account of the pod, or KUBECONFIG.
 	REST *rest.Config `env:"-"`
 
-	// OnLogger is called with the log before anything is logged: the program gives it to Kubernetes' libraries,
-	// which log through globals. Nil: they are silent.
+	// OnLogger is called with the log before anything is logged. The program passes it to Kubernetes' libraries, which
+	// log through globals. Nil: they are silent.
 	OnLogger func(*slog.Logger) `env:"-"`
 
 	// Now is the clock. Nil: time.Now.

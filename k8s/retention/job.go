@@ -24,7 +24,7 @@ type job struct {
 	days    int // of projects whose Project sets none; 0: for ever
 }
 
-// run gives each project its turn. The error says how many projects failed.
+// run processes the projects one after the other. The error has the number of failed projects.
 func (j *job) run(ctx context.Context, projects []v1alpha1.Project) error {
 	due := j.due(ctx, projects)
 	failed := 0
@@ -54,8 +54,8 @@ func (j *job) run(ctx context.Context, projects []v1alpha1.Project) error {
 }
 
 // due returns the Projects that declare their project and whose entries have an end, in the order of the projects' ids.
-// The log names those that do not declare their project. As nothing comes back, a project that the operator has not
-// accepted yet is left for the next run.
+// The log names those that do not declare their project. Because a removal is final, a project that the operator has not
+// accepted yet waits for the next run.
 func (j *job) due(ctx context.Context, projects []v1alpha1.Project) []*v1alpha1.Project {
 	byID := map[string][]v1alpha1.Project{}
 	for _, p := range projects {

@@ -31,8 +31,8 @@ const (
 	attempts = 5
 )
 
-// Run removes what is too old, project by project. A project that fails does not keep the others from their turn: Run
-// then returns an error at the end.
+// Run removes old entries, project by project. If a project fails, Run continues with the others and returns an error at
+// the end.
 func Run(ctx context.Context, cfg Config) (err error) {
 	if err := cfg.Validate(); err != nil {
 		return err

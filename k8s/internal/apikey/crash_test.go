@@ -131,7 +131,7 @@ var walks = []struct {
 // after another run.
 func TestCrashWalk(t *testing.T) {
 	b := setup(t)
-	// The API server dates a deletion by its own clock, which is hours behind ours.
+	// The API server dates a deletion by its own clock, which is hours behind owned.
 	options := func() Options {
 		o := b.options()
 		o.RevokeWithin = 10_000 * time.Hour
@@ -203,7 +203,7 @@ func TestDeletionWithoutDatabase(t *testing.T) {
 	key := b.held(k)
 	f.noDatabase = true
 	b.Delete(t, k)
-	// By the API server's clock, which is not ours.
+	// By the API server's clock, which is not owned.
 	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(k), k); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestDeletionWithoutDatabase(t *testing.T) {
 	for range 3 {
 		result, err := once(r, k)
 		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > revokeRetry {
-			t.Fatalf("%+v, %v: want another try soon", result, err)
+			t.Fatalf("%+v, %v: want another try requeueDelay", result, err)
 		}
 		b.clock.advance(result.RequeueAfter)
 	}

@@ -353,7 +353,7 @@ func TestLastUseIsTold(t *testing.T) {
 	use()
 	look(false)
 	if !k.Status.LastUsedAt.Time.Equal(used) {
-		t.Errorf("told again too soon: %v", k.Status.LastUsedAt)
+		t.Errorf("told again too requeueDelay: %v", k.Status.LastUsedAt)
 	}
 	b.clock.advance(time.Second)
 	use()

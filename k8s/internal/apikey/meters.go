@@ -25,7 +25,7 @@ func newMeters(provider metric.MeterProvider) (*meters, error) {
 	}{
 		{&m.mintedTotal, "lectern.apikey.minted", "Keys minted for APIKeys, by why."},
 		{&m.revokedTotal, "lectern.apikey.revoked", "Keys of APIKeys revoked, by why."},
-		{&m.postponedTotal, "lectern.apikey.revocations.postponed", "APIKeys let go whose keys could not be revoked yet."},
+		{&m.postponedTotal, "lectern.apikey.revocations.postponed", "APIKeys deleted before their keys could be revoked."},
 	} {
 		counter, err := meter.Int64Counter(c.name, metric.WithDescription(c.description))
 		if err != nil {

@@ -34,7 +34,7 @@ type want struct {
 // secret is the observed state of the object's Secret.
 type secret struct {
 	exists bool
-	ours   bool        // the object is its controller
+	owned  bool        // the object is its controller
 	holds  []auth.Hash // hashes of its values, the value under the key's name first
 	keyID  string      // key id in its annotation
 	tidy   bool        // its other fields that belong to the operator are correct
@@ -83,7 +83,7 @@ type step struct {
 
 // current returns the key that the Secret holds and the database accepts, or nil if there is none.
 func (s *state) current() *pgkeys.Owned {
-	if !s.secret.ours {
+	if !s.secret.owned {
 		return nil
 	}
 	for _, h := range s.secret.holds {
@@ -132,7 +132,7 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 	if current != nil && current.DeliveredAt.IsZero() {
 		return step{do: deliver, key: *current}, time.Time{}
 	}
-	mayWrite := !s.stuck && (!s.secret.exists || s.secret.ours)
+	mayWrite := !s.stuck && (!s.secret.exists || s.secret.owned)
 	if why, due := s.due(current, now); due && mayWrite && !wait && s.project == grant.Allowed {
 		return step{do: mint, why: why}, time.Time{}
 	}

@@ -33,7 +33,7 @@ func TestPlan(t *testing.T) {
 		return func(k *pgkeys.Owned) { k.ExpiresAt, k.Ended = at, true }
 	}
 	holds := func(id string) secret {
-		return secret{exists: true, ours: true, holds: []auth.Hash{hash(id)}, keyID: id, tidy: true}
+		return secret{exists: true, owned: true, holds: []auth.Hash{hash(id)}, keyID: id, tidy: true}
 	}
 	base := want{project: "p", terms: terms, overlap: 20 * time.Minute}
 	wants := func(change func(*want)) want {
@@ -109,7 +109,7 @@ func TestPlan(t *testing.T) {
 			in: in{held: true, stuck: true, want: wants(func(w *want) { w.revoke = []string{"a"} }), secret: holds("a"), keys: keys(key("a")), last: 1},
 		},
 		{name: "one before it leaked", in: in{held: true, want: wants(func(w *want) { w.revoke = []string{"a"} }), secret: holds("b"), keys: keys(key("a"), key("b")), last: 2}, do: revoke, key: "a", why: leaked},
-		{name: "an id that is not ours", in: in{held: true, want: wants(func(w *want) { w.revoke = []string{"z"} }), secret: holds("a"), keys: keys(key("a")), last: 1}},
+		{name: "an id that is not owned", in: in{held: true, want: wants(func(w *want) { w.revoke = []string{"z"} }), secret: holds("a"), keys: keys(key("a")), last: 1}},
 		{name: "given an end by people", in: in{held: true, want: base, secret: holds("a"), keys: keys(key("a", until(wait(time.Hour)))), last: 1}, do: mint, why: endedOutside},
 		{
 			name: "other scopes", do: amend, key: "a", scopes: auth.ScopesOf(auth.ProxyUse),
@@ -137,8 +137,8 @@ func TestPlan(t *testing.T) {
 		{name: "over", in: in{held: true, want: wants(func(w *want) { w.terms.ExpiresAt = now }), secret: holds("a"), last: 1}},
 		{name: "over, before any key", in: in{held: true, want: wants(func(w *want) { w.terms.ExpiresAt = now })}},
 		{name: "over by another spec", in: in{held: true, want: wants(func(w *want) { w.terms.ExpiresAt = wait(-time.Minute) }), secret: holds("a"), keys: keys(key("a")), last: 1}, do: end, key: "a", at: wait(-time.Minute)},
-		{name: "Secret untidy", in: in{held: true, want: base, secret: secret{exists: true, ours: true, holds: []auth.Hash{hash("a")}, keyID: "a"}, keys: keys(key("a")), last: 1}, do: tidy, key: "a"},
-		{name: "Secret with another id", in: in{held: true, want: base, secret: secret{exists: true, ours: true, tidy: true, holds: []auth.Hash{hash("a")}, keyID: "z"}, keys: keys(key("a")), last: 1}, do: tidy, key: "a"},
+		{name: "Secret untidy", in: in{held: true, want: base, secret: secret{exists: true, owned: true, holds: []auth.Hash{hash("a")}, keyID: "a"}, keys: keys(key("a")), last: 1}, do: tidy, key: "a"},
+		{name: "Secret with another id", in: in{held: true, want: base, secret: secret{exists: true, owned: true, tidy: true, holds: []auth.Hash{hash("a")}, keyID: "z"}, keys: keys(key("a")), last: 1}, do: tidy, key: "a"},
 		{name: "not granted", in: in{project: grant.Foreign, want: base}},
 		{name: "granted no more", in: in{project: grant.Foreign, held: true, want: base, secret: holds("a"), keys: keys(key("a")), last: 1}, do: revoke, key: "a", why: notGranted},
 		{name: "not declared", in: in{project: grant.Undeclared, want: base}},

@@ -343,7 +343,7 @@ func (w *world) end() {
 		return
 	case s != nil && metav1.GetControllerOf(s) == nil:
 		if condition.Reason != v1alpha1.ReasonSecretNotOwned {
-			w.rt.Fatalf("the Secret is not ours: %+v", condition)
+			w.rt.Fatalf("the Secret is not owned: %+v", condition)
 		}
 		return
 	case !works || condition.Status != metav1.ConditionTrue || w.object.Status.KeyID != current.ID:

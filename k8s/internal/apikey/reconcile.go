@@ -25,8 +25,8 @@ const (
 	// revokeRetry is the interval at which a deletion retries its revocations while the database is unreachable.
 	revokeRetry = 5 * time.Second
 
-	// soon is the delay before the next reconcile of an object that changed during a run.
-	soon = 200 * time.Millisecond
+	// requeueDelay is the delay before the next reconcile of an object that changed during a run.
+	requeueDelay = 200 * time.Millisecond
 )
 
 // reconciler reconciles APIKeys.
@@ -34,7 +34,7 @@ type reconciler struct {
 	Options
 	events events.EventRecorder
 	meters *meters
-	sweep  func() // asks for a sweep soon
+	sweep  func() // requests a sweep
 }
 
 var _ reconcile.Reconciler = (*reconciler)(nil)
@@ -121,7 +121,7 @@ func (r *run) conclude(ctx context.Context, wake time.Time, err error) (reconcil
 		return reconcile.Result{}, nil // only a change of the spec can help
 	case errors.Is(err, errAgain):
 		r.Log.InfoContext(ctx, "looks again", slog.String("namespace", r.object.Namespace), slog.String("name", r.object.Name), slog.Any("error", err))
-		return reconcile.Result{RequeueAfter: soon}, nil
+		return reconcile.Result{RequeueAfter: requeueDelay}, nil
 	case err != nil:
 		return reconcile.Result{}, err
 	case wake.IsZero():
@@ -134,7 +134,7 @@ func (r *run) conclude(ctx context.Context, wake time.Time, err error) (reconcil
 func (r *run) postpone(ctx context.Context, now time.Time, err error) (reconcile.Result, error) {
 	var f *fault
 	if errors.Is(err, errAgain) {
-		return reconcile.Result{RequeueAfter: soon}, nil
+		return reconcile.Result{RequeueAfter: requeueDelay}, nil
 	}
 	if !errors.As(err, &f) || f.reason != v1alpha1.ReasonDatabaseUnavailable {
 		return reconcile.Result{}, err
@@ -152,11 +152,11 @@ func (r *run) postpone(ctx context.Context, now time.Time, err error) (reconcile
 		return reconcile.Result{RequeueAfter: min(revokeRetry, max(-over, time.Millisecond))}, nil
 	}
 	if err := r.setFinalizer(ctx, false); err != nil {
-		return reconcile.Result{RequeueAfter: soon}, nil
+		return reconcile.Result{RequeueAfter: requeueDelay}, nil
 	}
 	r.meters.postpone(ctx)
 	r.events.Eventf(r.object, nil, corev1.EventTypeWarning, "RevocationPostponed", "Reconcile",
-		"The keys could not be revoked within %v. The object is let go; they are revoked when their database is back.", r.RevokeWithin)
+		"The keys could not be revoked within %v. The object is deleted; the operator revokes them when their database is back.", r.RevokeWithin)
 	r.Log.ErrorContext(ctx, "let an object go whose keys are not revoked; the sweep revokes them", slog.String("namespace", r.object.Namespace),
 		slog.String("name", r.object.Name), slog.String("project_id", r.object.Spec.Project), slog.Any("error", err))
 	r.sweep()

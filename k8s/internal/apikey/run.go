@@ -133,7 +133,7 @@ func (r *run) do(ctx context.Context, s step) error {
 			return r.gone(err)
 		}
 		r.log(ctx, "changed the terms of a key", s.key, slog.String("scopes", record.Scopes.String()), slog.Int("rate", record.Rate), slog.Time("expires_at", record.ExpiresAt))
-		r.tell("Amended", "The terms of key %s have changed.", s.key.ID)
+		r.event("Amended", "The terms of key %s have changed.", s.key.ID)
 		k := s.key
 		owner := k.Owner
 		k.Record = record
@@ -158,7 +158,7 @@ func (r *run) do(ctx context.Context, s step) error {
 		r.drop(s.key.ID)
 		r.meters.revoked(ctx, s.why)
 		r.log(ctx, "revoked a key", s.key, slog.String("cause", string(s.why)))
-		r.tell("Revoked", "Key %s is revoked: %s.", s.key.ID, revokedBecause(s.why))
+		r.event("Revoked", "Key %s is revoked: %s.", s.key.ID, revokedBecause(s.why))
 	}
 	return nil
 }
@@ -253,13 +253,13 @@ func (r *run) mint(ctx context.Context, why cause) error {
 		return secretFault(err)
 	}
 	r.written = true
-	r.state.secret = secret{exists: true, ours: true, holds: []auth.Hash{k.Hash}, keyID: k.ID, tidy: true}
+	r.state.secret = secret{exists: true, owned: true, holds: []auth.Hash{k.Hash}, keyID: k.ID, tidy: true}
 	r.log(ctx, "minted a key", k, slog.String("cause", string(why)), slog.String("secret", c.name))
 	reason := "Rotated"
 	if why == first {
 		reason = "Minted"
 	}
-	r.tell(reason, "Key %s is in the Secret %s: %s.", k.ID, c.name, mintedBecause(why))
+	r.event(reason, "Key %s is in the Secret %s: %s.", k.ID, c.name, mintedBecause(why))
 	return nil
 }
 
@@ -296,9 +296,9 @@ func (r *run) tidy(ctx context.Context, k pgkeys.Owned) error {
 		return secretFault(err)
 	}
 	r.written = true
-	r.state.secret = secret{exists: true, ours: true, holds: []auth.Hash{k.Hash}, keyID: k.ID, tidy: true}
+	r.state.secret = secret{exists: true, owned: true, holds: []auth.Hash{k.Hash}, keyID: k.ID, tidy: true}
 	r.log(ctx, "restored the Secret", k, slog.String("secret", c.name))
-	r.tell("SecretRestored", "The Secret %s is restored. Its key is unchanged.", c.name)
+	r.event("SecretRestored", "The Secret %s is restored. Its key is unchanged.", c.name)
 	return nil
 }
 
@@ -309,8 +309,8 @@ func (r *run) log(ctx context.Context, what string, k pgkeys.Owned, more ...slog
 	r.Log.LogAttrs(ctx, slog.LevelInfo, what, attrs...)
 }
 
-// tell records an event on the object.
-func (r *run) tell(reason, note string, args ...any) {
+// event records an event on the object.
+func (r *run) event(reason, note string, args ...any) {
 	r.events.Eventf(r.object, nil, corev1.EventTypeNormal, reason, "Reconcile", note, args...)
 }
 

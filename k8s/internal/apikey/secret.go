@@ -60,8 +60,8 @@ func judge(live *corev1.Secret, object *v1alpha1.APIKey, c contents) secret {
 		return secret{}
 	}
 	controller := metav1.GetControllerOf(live)
-	s := secret{exists: true, ours: controller != nil && controller.UID == object.UID}
-	if !s.ours {
+	s := secret{exists: true, owned: controller != nil && controller.UID == object.UID}
+	if !s.owned {
 		return s
 	}
 	// spec.secret.keys may have changed, so the key can be under its old name.

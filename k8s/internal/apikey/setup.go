@@ -108,7 +108,7 @@ func ClusterRealm(ctx context.Context, reader client.Reader) (string, error) {
 	ns := metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := reader.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &ns); err != nil {
-		return "", fmt.Errorf("tell this cluster from others: %w", err)
+		return "", fmt.Errorf("identify this cluster: %w", err)
 	}
 	return "kubernetes/" + string(ns.UID), nil
 }
@@ -119,18 +119,18 @@ const (
 	projectIndex = "apikey.project"
 )
 
-// APIKeys are read and watched, their finalizer is patched and their status applied.
+// The controller reads and watches APIKeys, patches their finalizer and applies their status.
 // +kubebuilder:rbac:groups=lectern.dev,resources=apikeys,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=lectern.dev,resources=apikeys/status,verbs=patch
 //
-// Projects are watched: they say which namespaces may have keys of a project.
+// It watches Projects, which decide which namespaces may have keys of a project.
 // +kubebuilder:rbac:groups=lectern.dev,resources=projects,verbs=get;list;watch
 //
-// The metadata of Secrets is watched, to notice deletions and edits. The controller reads, creates and patches the
-// Secret of each APIKey.
+// It watches the metadata of Secrets, to notice deletions and edits. It reads, creates and patches the Secret of each
+// APIKey.
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 //
-// kube-system's UID tells this cluster from others that share the database of the keys.
+// kube-system's UID identifies this cluster among those that share the key database.
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 
 // Setup adds the controller of APIKeys and the sweep of their keys to mgr, whose Projects are indexed by

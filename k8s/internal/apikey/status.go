@@ -71,7 +71,7 @@ func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) frame.Verdi
 	case !over.IsZero() && !now.Before(over):
 		return frame.Verdict{Reason: v1alpha1.ReasonExpired,
 			Message: "spec.expiresAt has passed, and no key of this object works. Set a later one, or delete the object."}
-	case s.secret.exists && !s.secret.ours:
+	case s.secret.exists && !s.secret.owned:
 		return frame.Verdict{Reason: v1alpha1.ReasonSecretNotOwned,
 			Message: fmt.Sprintf("The Secret %s belongs to somebody else and is left as it is. Delete it, or make another APIKey with another secret.name.", secretNameOf(object))}
 	case current == nil:
@@ -109,7 +109,7 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.APIKey, status
 	if err := r.Client.Status().Apply(ctx, whole, frame.FieldOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
-	verdict.Tell(ctx, r.Log, r.events, object, object.Status.Conditions)
+	verdict.Report(ctx, r.Log, r.events, object, object.Status.Conditions)
 	object.Status = status
 	return nil
 }

@@ -43,7 +43,7 @@ var (
 // NeedLeaderElection returns true: only the leader sweeps.
 func (s *sweeper) NeedLeaderElection() bool { return true }
 
-// nudge asks for a sweep soon.
+// nudge requests a sweep.
 func (s *sweeper) nudge() {
 	select {
 	case s.nudged <- struct{}{}:
@@ -73,9 +73,9 @@ func (s *sweeper) Start(ctx context.Context) error {
 
 // held is the database's data about one object.
 type held struct {
-	ids       map[string]bool
-	used      time.Time
-	forgotten bool // a key is undelivered after Settle
+	ids         map[string]bool
+	used        time.Time
+	undelivered bool // a key is undelivered after Settle
 }
 
 // once sweeps once.
@@ -98,7 +98,7 @@ func (s *sweeper) once(ctx context.Context) error {
 		if k.LastUsedAt.After(o.used) {
 			o.used = k.LastUsedAt
 		}
-		o.forgotten = o.forgotten || k.DeliveredAt.IsZero() && !now.Before(k.CreatedAt.Add(s.Settle))
+		o.undelivered = o.undelivered || k.DeliveredAt.IsZero() && !now.Before(k.CreatedAt.Add(s.Settle))
 		keys = append(keys, k)
 		return nil
 	})
@@ -113,7 +113,7 @@ func (s *sweeper) once(ctx context.Context) error {
 	for i := range all {
 		object := &all[i]
 		known[object.UID] = true
-		if !object.DeletionTimestamp.IsZero() || !worthALook(object, owners[object.UID], s.UseEvery) {
+		if !object.DeletionTimestamp.IsZero() || !outOfDate(object, owners[object.UID], s.UseEvery) {
 			continue
 		}
 		select {
@@ -161,14 +161,14 @@ func (s *sweeper) objects(ctx context.Context) ([]v1alpha1.APIKey, error) {
 	return all, nil
 }
 
-// worthALook reports whether the status of an object is out of date with the database. o is nil if the object has no
+// outOfDate reports whether the status of an object is out of date with the database. o is nil if the object has no
 // active keys.
-func worthALook(object *v1alpha1.APIKey, o *held, useEvery time.Duration) bool {
+func outOfDate(object *v1alpha1.APIKey, o *held, useEvery time.Duration) bool {
 	status := object.Status
 	if o == nil {
 		return status.KeyID != ""
 	}
-	if status.KeyID != "" && !o.ids[status.KeyID] || o.forgotten {
+	if status.KeyID != "" && !o.ids[status.KeyID] || o.undelivered {
 		return true
 	}
 	return !o.used.IsZero() && (status.LastUsedAt == nil || !o.used.Before(status.LastUsedAt.Add(useEvery)))

@@ -60,14 +60,14 @@ func Claimants(ctx context.Context, r client.Reader, project, environment, id st
 	return list.Items, nil
 }
 
-// Credentials and Projects are watched, a Credential's status is applied.
+// The controller watches Credentials and Projects, and applies the status of Credentials.
 // +kubebuilder:rbac:groups=lectern.dev,resources=credentials;projects,verbs=get;list;watch
 // +kubebuilder:rbac:groups=lectern.dev,resources=credentials/status,verbs=patch
 //
-// The metadata of Secrets is watched, and the one that a Credential names is read.
+// It watches the metadata of Secrets, and reads the one that a Credential names.
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 //
-// The controller reports its decisions by events.
+// It reports its decisions as events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller to mgr, whose Projects are indexed by [grant.Index].
@@ -85,7 +85,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		}
 	}
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorder(frame.Reporter)}
-	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // and not what the operator itself wrote
+	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // ignores the operator's own writes
 	return o.Controller(mgr, "credential", &v1alpha1.Credential{}, written).
 		Watches(&v1alpha1.Credential{}, handler.EnqueueRequestsFromMapFunc(r.rivals), written).
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(grant.Changed())).
@@ -99,7 +99,7 @@ type reconciler struct {
 	events events.EventRecorder
 }
 
-// Reconcile judges one Credential and reports what was found.
+// Reconcile validates one Credential and reports the result.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var object v1alpha1.Credential
 	if err := r.client.Get(ctx, request.NamespacedName, &object); err != nil {
@@ -175,6 +175,6 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.Credential, ve
 	if err := r.client.Status().Apply(ctx, wanted, frame.FieldOwner, client.ForceOwnership); err != nil {
 		return frame.IgnoreGone(fmt.Errorf("apply the status: %w", err))
 	}
-	verdict.Tell(ctx, r.Log, r.events, object, before)
+	verdict.Report(ctx, r.Log, r.events, object, before)
 	return nil
 }

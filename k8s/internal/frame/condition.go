@@ -19,24 +19,24 @@ import (
 
 // Verdict is a controller's decision about an object: its condition Ready.
 type Verdict struct {
-	// Ready says that what the object asks for is so.
+	// Ready reports whether the desired state has been reached.
 	Ready bool
 	// Reason is one of the constants of v1alpha1.
 	Reason string
-	// Message says more, for people. It never holds a secret, a host or another namespace's names.
+	// Message explains the reason to people. It never contains a secret, a host or another namespace's names.
 	Message string
 }
 
 // maxMessage keeps conditions and events readable, in bytes; events take 1024.
 const maxMessage = 1000
 
-// Condition makes the condition Ready of an object: as it was where nothing changed, so that applying it
-// changes nothing.
+// Condition returns the condition Ready of an object. If nothing changed, it equals the previous one, so that applying
+// it changes nothing.
 func (v Verdict) Condition(before []metav1.Condition, generation int64, now time.Time) metav1.Condition {
 	return v.ConditionOf(v1alpha1.ConditionReady, before, generation, now)
 }
 
-// ConditionOf makes a condition of another type, in the same way. Ready is the condition's status.
+// ConditionOf does the same for a condition of another type. Ready is the condition's status.
 func (v Verdict) ConditionOf(kind string, before []metav1.Condition, generation int64, now time.Time) metav1.Condition {
 	c := metav1.Condition{
 		Type: kind, Status: metav1.ConditionFalse, Reason: v.Reason, Message: shortened(v.Message),
@@ -51,7 +51,7 @@ func (v Verdict) ConditionOf(kind string, before []metav1.Condition, generation 
 	return c
 }
 
-// ApplyCondition gives a condition the form in which it is applied.
+// ApplyCondition returns the apply configuration of a condition.
 func ApplyCondition(c metav1.Condition) *metav1ac.ConditionApplyConfiguration {
 	return metav1ac.Condition().WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).WithMessage(c.Message).
 		WithObservedGeneration(c.ObservedGeneration).WithLastTransitionTime(c.LastTransitionTime)
@@ -64,9 +64,9 @@ func shortened(s string) string {
 	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
 }
 
-// Tell says once that the verdict of an object has become another one: an event on the object, and a line of
-// the log. before is the object's conditions as they were.
-func (v Verdict) Tell(ctx context.Context, log *slog.Logger, recorder events.EventRecorder, object client.Object, before []metav1.Condition) {
+// Report records a changed verdict, once: as an event on the object and in the log. before holds the object's previous
+// conditions.
+func (v Verdict) Report(ctx context.Context, log *slog.Logger, recorder events.EventRecorder, object client.Object, before []metav1.Condition) {
 	last := meta.FindStatusCondition(before, v1alpha1.ConditionReady)
 	if last != nil && (last.Status == metav1.ConditionTrue) == v.Ready && last.Reason == v.Reason && last.Message == shortened(v.Message) {
 		return
@@ -81,5 +81,5 @@ func (v Verdict) Tell(ctx context.Context, log *slog.Logger, recorder events.Eve
 		slog.Int64("generation", object.GetGeneration()))
 }
 
-// kindOf names an object's kind, which objects that were read do not say of themselves.
+// kindOf returns an object's kind. Objects that were read do not contain it.
 func kindOf(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }

@@ -18,7 +18,7 @@ import (
 
 func conflict(err error) bool { return errors.IsConflict(err) }
 
-// Ready returns the condition Ready of an object of the project, nil when it has none.
+// Ready returns the condition Ready of an object of Lectern, or nil if it has none.
 func Ready(o client.Object) *metav1.Condition {
 	var conditions []metav1.Condition
 	switch o := o.(type) {
@@ -34,8 +34,8 @@ func Ready(o client.Object) *metav1.Condition {
 	return meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
 }
 
-// AwaitReady waits until the object's condition Ready is that of its present generation, with the given
-// reason; the reason says whether it is True. It returns the condition; o is read anew.
+// AwaitReady waits until the condition Ready of the object's current generation has the given reason, which implies the
+// status. It updates o and returns the condition.
 func (c *Cluster) AwaitReady(t testing.TB, o client.Object, reason string) metav1.Condition {
 	t.Helper()
 	var got *metav1.Condition
@@ -59,13 +59,13 @@ func (c *Cluster) Events(t testing.TB, o client.Object) []string {
 	if err := c.Client.List(context.WithoutCancel(t.Context()), &list, client.InNamespace(o.GetNamespace())); err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var notes []string
 	for _, e := range list.Items {
 		if e.Regarding.UID == o.GetUID() {
-			told = append(told, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Note))
+			notes = append(notes, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Note))
 		}
 	}
-	return told
+	return notes
 }
 
 // AwaitEvent waits for an event about an object that contains text.

@@ -1,11 +1,11 @@
-// Package kubetest gives a test a real Kubernetes API server with the project's custom resources, and what
-// makes tests of controllers short. One server is started for a test binary, by the first test that asks;
-// each test has namespaces of its own. It needs a TestMain that calls [Main].
+// Package kubetest gives a test a real Kubernetes API server with the project's custom resources, and helpers for tests
+// of controllers. The tests of a binary share one server, which the first of them starts. Each test has namespaces of its
+// own. The package needs a TestMain that calls [Main].
 //
-// The server's binaries are found by KUBEBUILDER_ASSETS. Without them tests that ask are skipped, and fail
-// where CI=true.
+// KUBEBUILDER_ASSETS names the folder of the server's binaries. Without them, tests that need a server are skipped, or
+// fail if CI=true.
 //
-// Production code does not import it; the linter sees to that.
+// Production code does not import the package; the linter enforces this.
 package kubetest
 
 import (
@@ -44,13 +44,13 @@ type shared struct {
 	err  error
 }
 
-// server is started once for the process, whose [Main] stops it: tests have no other common owner.
+// server is started once for the process, and stopped by [Main]: tests have no other common owner.
 var server shared
 
-// Main runs a test binary's tests, stops the server that they shared, and exits with their code. Tests may
-// also ask pgtest for databases.
+// Main runs the tests of a binary, stops their server, and exits with their code. Tests may also use databases of
+// pgtest.
 func Main(m *testing.M) {
-	// Kubernetes' libraries complain by themselves about what tests do to them.
+	// Kubernetes' libraries log the faults that tests cause.
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	pgtest.Main(stopping{m})
@@ -84,8 +84,7 @@ type Cluster struct {
 	config *rest.Config
 }
 
-// Start gives t the server of its test binary and a namespace of its own. The server is started if it is not
-// running yet; without its binaries the test is skipped, or failed where CI=true.
+// Start gives t the server of its test binary, which the first call starts, and a namespace of its own.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	needBinaries(t)
@@ -117,7 +116,7 @@ func Bare(t testing.TB) *Cluster {
 	return view(t, env)
 }
 
-// needBinaries skips t where the server's binaries are missing, or fails it where CI=true.
+// needBinaries skips t if the server's binaries are missing, or fails it if CI=true.
 func needBinaries(t testing.TB) {
 	t.Helper()
 	if os.Getenv(assets) != "" {
@@ -156,7 +155,7 @@ func boot(definitions ...string) (*envtest.Environment, error) {
 	return env, nil
 }
 
-// sources returns the folder of what is generated for a cluster.
+// sources returns the folder of the generated files for a cluster.
 func sources() (string, error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/lectern-dev/lectern/k8s").Output()
 	if err != nil {
@@ -176,7 +175,7 @@ func Scheme() *kruntime.Scheme {
 	return s
 }
 
-// Config is how the server is reached: a copy, without a limit on the client's side.
+// Config returns a copy of the client's configuration, without a rate limit.
 func (c *Cluster) Config() *rest.Config {
 	config := rest.CopyConfig(c.config)
 	config.QPS = -1
@@ -192,7 +191,7 @@ func (c *Cluster) As(t testing.TB, component string, namespaces ...string) *rest
 	return config
 }
 
-// NewNamespace makes another namespace for the test.
+// NewNamespace creates another namespace for the test.
 func (c *Cluster) NewNamespace(t testing.TB) string {
 	t.Helper()
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
@@ -200,7 +199,7 @@ func (c *Cluster) NewNamespace(t testing.TB) string {
 	return n.Name
 }
 
-// Create creates objects, in the test's namespace where they name none.
+// Create creates objects, in the test's namespace unless they name another.
 func (c *Cluster) Create(t testing.TB, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -213,7 +212,7 @@ func (c *Cluster) Create(t testing.TB, objects ...client.Object) {
 	}
 }
 
-// Change reads an object anew, changes it and writes it, again when another writer came first.
+// Change reads an object again, changes it and writes it. It retries if another writer came first.
 func Change[T client.Object](t testing.TB, c *Cluster, o T, change func(T)) {
 	t.Helper()
 	for {
@@ -252,7 +251,7 @@ func Await(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// AwaitYounger waits until what is made from now on is younger than o: the API server keeps ages in whole
+// AwaitYounger waits until new objects are younger than o: the API server keeps ages in whole
 // seconds.
 func AwaitYounger(t testing.TB, o client.Object) {
 	t.Helper()

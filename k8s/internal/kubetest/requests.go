@@ -10,21 +10,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Requests counts what a client asks of the API server, by verb and path.
+// Requests counts the requests of a client to the API server, by verb and path.
 type Requests struct {
 	mu  sync.Mutex
 	by  map[string]int
 	cut bool
 }
 
-// Cut lets no request through any more.
+// Cut fails all further requests.
 func (r *Requests) Cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.cut = true
 }
 
-// Count has config's clients counted from now on.
+// Count counts the requests of clients with config from now on.
 func (r *Requests) Count(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return counting{r, next}
@@ -58,8 +58,7 @@ func (r *Requests) All() map[string]int {
 	return maps.Clone(r.by)
 }
 
-// Writes returns how many requests so far were to write something, other than the leader's lease and
-// events.
+// Writes returns the number of writes so far, except those of the leader's Lease and of events.
 func (r *Requests) Writes() int {
 	n := 0
 	for request, count := range r.All() {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Roles reads the roles of a component as they are generated: of the whole cluster, and of its own namespace.
+// Roles reads the generated roles of a component: for the whole cluster, and for its own namespace.
 func Roles(t testing.TB, component string) (cluster *rbacv1.ClusterRole, own *rbacv1.Role) {
 	t.Helper()
 	folder, err := sources()
@@ -84,7 +84,7 @@ func (c *Cluster) grant(t testing.TB, component string, namespaces []string) str
 	return user
 }
 
-// bind lets a user do what rules say in a namespace, or in the whole cluster, and waits until the server knows it.
+// bind grants rules to a user in a namespace, or in the whole cluster, and waits until the server applies them.
 func (c *Cluster) bind(t testing.TB, user, namespace, component string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	add := func(o client.Object) {

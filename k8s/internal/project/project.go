@@ -52,11 +52,11 @@ type Options struct {
 	CheckEvery time.Duration
 }
 
-// Projects are watched, their finalizer and their status are applied.
+// The controller watches Projects, and applies their finalizer and status.
 // +kubebuilder:rbac:groups=lectern.dev,resources=projects,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=lectern.dev,resources=projects/status,verbs=patch
 //
-// The controller reports its decisions by events.
+// It reports its decisions as events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller to mgr, whose Projects are indexed by [grant.Index]. It measures:
@@ -67,7 +67,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		o.CheckEvery = time.Hour
 	}
 	abandoned, err := o.Meter.Meter("github.com/lectern-dev/lectern/k8s/internal/project").Int64Counter("lectern.project.forgets.abandoned",
-		metric.WithDescription("Projects let go that the region service was to forget and could not in time."))
+		metric.WithDescription("Projects deleted before the region service could forget them."))
 	if err != nil {
 		return err
 	}

@@ -64,13 +64,13 @@ func conflictVerdict(object, declaring *v1alpha1.Project) frame.Verdict {
 		first = fmt.Sprintf("which the Project %q declares", declaring.Name)
 	}
 	return frame.Verdict{Reason: v1alpha1.ReasonConflict, Message: fmt.Sprintf(
-		"spec.projectId: is %q, %s. This Project stays in conflict, also when the other one goes, until it is changed or created anew.",
+		"spec.projectId: is %q, %s. This Project stays in conflict, even if the other one is deleted, until it is changed or created again.",
 		object.Spec.ProjectID, first)}
 }
 
 // declaredVerdict is the verdict on a Project that declares its project, without a region service.
 func declaredVerdict() frame.Verdict {
-	return frame.Verdict{Ready: true, Reason: v1alpha1.ReasonDeclared, Message: "It declares the project. There is no region service to be told of it (REGION_INTERNAL_URL)."}
+	return frame.Verdict{Ready: true, Reason: v1alpha1.ReasonDeclared, Message: "It declares the project. It is not stored in a region service (REGION_INTERNAL_URL is not set)."}
 }
 
 // acceptedCondition returns the condition Accepted for the verdict on an object.
@@ -117,7 +117,7 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.Project, statu
 	if err := r.client.Status().Apply(ctx, wanted, frame.FieldOwner, client.ForceOwnership); err != nil {
 		return frame.IgnoreGone(fmt.Errorf("apply the status: %w", err))
 	}
-	verdict.Tell(ctx, r.Log, r.events, object, before)
+	verdict.Report(ctx, r.Log, r.events, object, before)
 	return nil
 }
 

@@ -43,11 +43,11 @@ const (
 	byProject = "proxyendpoint.project"
 )
 
-// ProxyEndpoints, Credentials and Projects are watched, a ProxyEndpoint's status is applied.
+// The controller watches ProxyEndpoints, Credentials and Projects, and applies the status of ProxyEndpoints.
 // +kubebuilder:rbac:groups=lectern.dev,resources=proxyendpoints;credentials;projects,verbs=get;list;watch
 // +kubebuilder:rbac:groups=lectern.dev,resources=proxyendpoints/status,verbs=patch
 //
-// The controller reports its decisions by events.
+// It reports its decisions as events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller to mgr, whose Projects are indexed by [grant.Index] and whose Credentials by
@@ -65,9 +65,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		}
 	}
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorder(frame.Reporter)}
-	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // and not what the operator itself wrote
+	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // ignores the operator's own writes
 	return o.Controller(mgr, "proxyendpoint", &v1alpha1.ProxyEndpoint{}, written).
-		// Also for their status: an endpoint is as ready as its Credentials.
+		// Their status counts too: an endpoint is as ready as its Credentials.
 		Watches(&v1alpha1.Credential{}, handler.EnqueueRequestsFromMapFunc(r.ofCredential)).
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(grant.Changed())).
 		Complete(o.Traced("proxyendpoint", r))
@@ -87,7 +87,7 @@ type reconciler struct {
 	events events.EventRecorder
 }
 
-// Reconcile judges one ProxyEndpoint and reports what was found.
+// Reconcile validates one ProxyEndpoint and reports the result.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var object v1alpha1.ProxyEndpoint
 	if err := r.client.Get(ctx, request.NamespacedName, &object); err != nil {
@@ -157,7 +157,7 @@ func notReady(self manifest.ObjectKey, object *v1alpha1.ProxyEndpoint, claimants
 		var why string
 		switch {
 		case ready == nil || ready.ObservedGeneration != c.Generation:
-			why = "was not looked at yet"
+			why = "is not checked yet"
 		case ready.Status != metav1.ConditionTrue:
 			why = "is not in force (" + ready.Reason + ")"
 		default:
@@ -211,7 +211,7 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.ProxyEndpoint,
 	if err := r.client.Status().Apply(ctx, wanted, frame.FieldOwner, client.ForceOwnership); err != nil {
 		return frame.IgnoreGone(fmt.Errorf("apply the status: %w", err))
 	}
-	verdict.Tell(ctx, r.Log, r.events, object, before)
+	verdict.Report(ctx, r.Log, r.events, object, before)
 	return nil
 }
 
