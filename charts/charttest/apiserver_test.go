@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestAPIServerTakesAll: a real API server takes each object that the chart makes, strictly and without storing it. It
-// checks more than schemas do. Kinds of other projects are not known to it: their types are checked where they are read.
+// TestAPIServerTakesAll checks that a real API server accepts each object of the chart, strictly and without storing
+// it. It checks more than schemas do. It does not know kinds of other projects: other tests check their types.
 func TestAPIServerTakesAll(t *testing.T) {
 	config, err := clientcmd.BuildConfigFromFlags("", startCluster(t))
 	if err != nil {

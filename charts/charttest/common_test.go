@@ -24,7 +24,7 @@ retention: {enabled: true}
 sync: {copies: {shop: {project: pr_1}}}
 `
 
-// podLabels are the labels of the pods that the chart makes, by the name of what makes them.
+// podLabels are the labels of the chart's pods, by the name of the pod's owner.
 func podLabels(r rendered) map[string]map[string]string {
 	labels := map[string]map[string]string{}
 	for name, d := range of[*apps.Deployment](r) {
@@ -42,8 +42,8 @@ func podLabels(r rendered) map[string]map[string]string {
 	return labels
 }
 
-// TestPodValues: what is set for all pods reaches every pod, those that are no component's too; a component's own value
-// holds for it alone.
+// TestPodValues checks that values for all pods reach every pod, including those of no component. A component's own
+// value applies to it alone.
 func TestPodValues(t *testing.T) {
 	r := render(t, allPods+`
 imagePullSecrets: [{name: regcred}]
@@ -78,7 +78,8 @@ entries: {dnsPolicy: Default}
 	}
 }
 
-// TestCommonLabels: they are on every object and pod, and select nothing, so that they can change.
+// TestCommonLabels checks that the common labels are on every object and pod. They select nothing, so that they can
+// change.
 func TestCommonLabels(t *testing.T) {
 	r := render(t, everything+"\n") // with commonLabels: {team: data}
 	for _, o := range r.objects {
@@ -196,7 +197,8 @@ func TestDevelopmentData(t *testing.T) {
 	}
 }
 
-// TestAssignedUsers: where the platform assigns users, no pod names one, and all stay restricted otherwise.
+// TestAssignedUsers checks that no pod sets a user where the platform assigns users. All pods stay restricted
+// otherwise.
 func TestAssignedUsers(t *testing.T) {
 	r := render(t, allPods+"defaults: {podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: null}}")
 	for name, spec := range podSpecs(r) {
@@ -220,7 +222,7 @@ func TestAssignedUsers(t *testing.T) {
 	}
 }
 
-// TestExtraObjects: they come as they are given, as maps or text, with templates in them.
+// TestExtraObjects checks that extra objects appear as given, as maps or text, with their templates filled in.
 func TestExtraObjects(t *testing.T) {
 	r := render(t, `
 extraObjects:
@@ -245,8 +247,8 @@ extraObjects:
 	}
 }
 
-// TestMonitorsNeedTheirAPI: what Prometheus' operator reads is refused, by the value's name, where the cluster does not
-// have its kinds.
+// TestMonitorsNeedTheirAPI checks that values for objects of Prometheus' operator are refused, by name, if the
+// cluster lacks its kinds.
 func TestMonitorsNeedTheirAPI(t *testing.T) {
 	release := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
 	for _, kind := range []string{"serviceMonitor", "podMonitor", "rules"} {

@@ -90,7 +90,7 @@ func TestExampleManifests(t *testing.T) {
 	}
 }
 
-// secretsAskedFor gives the keys of each Secret that the chart reads, and whether each may be absent.
+// secretsAskedFor returns the keys of each Secret that the chart reads, and whether each may be absent.
 func secretsAskedFor(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	asked := map[string]map[string]bool{}

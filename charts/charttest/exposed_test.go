@@ -93,7 +93,8 @@ func entriesMetrics(t *testing.T, backing *servicetest.Backing, service *service
 	return scrape(t, service.InternalURL)
 }
 
-// syncMetrics are those of the command line's sync, as the chart runs it, once it has copied. SIGTERM ends it.
+// syncMetrics returns the metrics of the command line's sync after its copy is current, run as in the chart. SIGTERM
+// ends it.
 func syncMetrics(t *testing.T, backing *servicetest.Backing, entries *servicetest.Process) map[string]*dto.MetricFamily {
 	t.Helper()
 	address := freeAddress(t)
@@ -182,7 +183,7 @@ metadata: {name: echo}
 stringData: {token: a-value-to-be-found}
 `
 
-// proxyMetrics are those of a proxy that took a credential out of an answer.
+// proxyMetrics returns the metrics of a proxy that removed a credential from an answer.
 func proxyMetrics(t *testing.T, backing *servicetest.Backing) map[string]*dto.MetricFamily {
 	t.Helper()
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -220,7 +221,7 @@ func proxyMetrics(t *testing.T, backing *servicetest.Backing) map[string]*dto.Me
 	return scrape(t, proxy.InternalURL)
 }
 
-// scrape reads what Prometheus would.
+// scrape reads metrics as Prometheus does.
 func scrape(t *testing.T, internal string) map[string]*dto.MetricFamily {
 	t.Helper()
 	resp, err := http.Get(internal + "/metrics")
@@ -239,8 +240,7 @@ func scrape(t *testing.T, internal string) map[string]*dto.MetricFamily {
 // assets names the folder of kube-apiserver and etcd.
 const assets = "KUBEBUILDER_ASSETS"
 
-// startCluster starts an API server with the custom resources and one object, and returns the file that says how
-// to reach it.
+// startCluster starts an API server with the custom resources and one object. It returns the path of its kubeconfig.
 func startCluster(t *testing.T) (kubeconfig string) {
 	t.Helper()
 	if os.Getenv(assets) == "" {
@@ -291,14 +291,14 @@ func startCluster(t *testing.T) (kubeconfig string) {
 	return kubeconfig
 }
 
-// policyMetrics are those of a proxy whose policy is in the cluster.
+// policyMetrics returns the metrics of a proxy with a policy from the cluster.
 func policyMetrics(t *testing.T, backing *servicetest.Backing, kubeconfig string) map[string]*dto.MetricFamily {
 	t.Helper()
 	proxy := servicetest.StartProcess(t, backing, servicetest.BuildOf(t, "../../k8s", "./cmd/proxy"), map[string]string{"KUBECONFIG": kubeconfig})
 	return scrape(t, proxy.InternalURL)
 }
 
-// operatorMetrics are those of an operator that has looked at an object.
+// operatorMetrics returns the metrics of an operator that has reconciled an object.
 func operatorMetrics(t *testing.T, backing *servicetest.Backing, kubeconfig string) map[string]*dto.MetricFamily {
 	t.Helper()
 	address := freeAddress(t)

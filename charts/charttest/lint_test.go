@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestLint: Helm's own linter finds nothing, with no values and with all.
+// TestLint checks that Helm's linter finds nothing, with default values and with all values.
 func TestLint(t *testing.T) {
 	for _, tt := range []struct{ name, in string }{{"no values", ""}, {"everything", everything}} {
 		t.Run(tt.name, func(t *testing.T) {

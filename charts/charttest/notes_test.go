@@ -70,7 +70,7 @@ var (
 	patched       = regexp.MustCompile(`\\"([^"\\]+)\\": \\"\$\S`)
 )
 
-// commandsFor returns the keys that the commands of the notes make, by Secret.
+// commandsFor returns the keys that the commands of the notes create, by Secret.
 func commandsFor(notes string) map[string]map[string]bool {
 	found := map[string]map[string]bool{}
 	secret, continued := "", false
@@ -94,7 +94,8 @@ func commandsFor(notes string) map[string]map[string]bool {
 	return found
 }
 
-// TestMissingSecretsAreThoseThatPodsAwait: with every key of the notes' commands each container finds what it must have.
+// TestMissingSecretsAreThoseThatPodsAwait checks that each container has the Secrets that it needs once all commands
+// of the notes have run.
 func TestMissingSecretsAreThoseThatPodsAwait(t *testing.T) {
 	r := render(t, "retention: {enabled: true}\nsync: {copies: {shop: {project: pr_1}}}\ntests: {enabled: false}")
 	named := commandsFor(r.notes)
@@ -113,8 +114,8 @@ func TestMissingSecretsAreThoseThatPodsAwait(t *testing.T) {
 	}
 }
 
-// TestForwardingHeadersAreBelieved: services know the edge by its key where there is one, and the gateway by its addresses
-// where it sends to them itself.
+// TestForwardingHeadersAreBelieved checks that services know the edge by its key if there is an edge. Otherwise they
+// know the gateway by its addresses.
 func TestForwardingHeadersAreBelieved(t *testing.T) {
 	services := []string{"entries", "embeddables", "experiments", "region", "proxy", "console"}
 	for _, tt := range []struct {

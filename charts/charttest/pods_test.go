@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// podSpecs are the pods that the chart makes, by the name of what makes them.
+// podSpecs are the chart's pods, by the name of the pod's owner.
 func podSpecs(r rendered) map[string]core.PodSpec {
 	specs := map[string]core.PodSpec{}
 	for name, d := range of[*apps.Deployment](r) {
@@ -32,8 +32,8 @@ func podSpecs(r rendered) map[string]core.PodSpec {
 	return specs
 }
 
-// TestPodsAreRestricted holds all pods to the Pod Security Standard "restricted", and to a root file system that
-// cannot be written.
+// TestPodsAreRestricted checks that all pods meet the Pod Security Standard "restricted" and have a read-only root
+// file system.
 func TestPodsAreRestricted(t *testing.T) {
 	for _, values := range []string{"", "dev: {enabled: true, collector: {enabled: true}}\nretention: {enabled: true}\nsync: {copies: {shop: {project: pr_1}}}"} {
 		for name, spec := range podSpecs(render(t, values)) {
@@ -131,7 +131,7 @@ func TestGoLimits(t *testing.T) {
 	}
 }
 
-// TestPodsStopInTime: a pod is killed only after all that it may take to stop.
+// TestPodsStopInTime checks that a pod is killed only after the longest time that its stop may take.
 func TestPodsStopInTime(t *testing.T) {
 	for _, tt := range []struct {
 		name, in string
@@ -163,7 +163,7 @@ func TestPodsStopInTime(t *testing.T) {
 	}
 }
 
-// TestPods: what else holds for the pods of every component.
+// TestPods checks the other rules for the pods of every component.
 func TestPods(t *testing.T) {
 	r := render(t, "")
 	for _, component := range components() {
@@ -207,7 +207,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// TestMigrations: who has a database migrates it before it starts, with its own image.
+// TestMigrations checks that a component with a database migrates it before it starts, with its own image.
 func TestMigrations(t *testing.T) {
 	r := render(t, "")
 	for _, component := range components() {

@@ -301,8 +301,8 @@ networkPolicy:
 	}
 }
 
-// TestPoliciesByDefault: anybody reaches the documented paths, at the edge and at a service, and the namespace alone what
-// is internal.
+// TestPoliciesByDefault checks that all clients reach the documented paths, at the edge and at a service. Only the
+// namespace reaches internal ports.
 func TestPoliciesByDefault(t *testing.T) {
 	r := render(t, "")
 	for _, to := range []string{"entries", "edge"} {
@@ -332,8 +332,8 @@ func testPoliciesByDefault(t *testing.T, r rendered, entries peer) {
 	}
 }
 
-// TestExceptionsAreTaken: the API server takes only exceptions that lie within their block, and refuses IPv4 written
-// as IPv6.
+// TestExceptionsAreTaken checks that the API server accepts only exceptions within their block, and refuses IPv4
+// written as IPv6.
 func TestExceptionsAreTaken(t *testing.T) {
 	checked := 0
 	for name, p := range of[*networking.NetworkPolicy](render(t, "")) {

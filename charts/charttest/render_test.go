@@ -31,10 +31,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// chartFolder is where the chart is.
+// chartFolder is the folder of the chart.
 const chartFolder = "../lectern"
 
-// registry is image.registry where a test's values do not set it, as the chart refuses to be rendered without one.
+// registry is image.registry if a test's values do not set it, because the chart needs one.
 const registry = "registry.example.com"
 
 // object is an object of any kind.
@@ -42,7 +42,7 @@ type object interface {
 	meta.Object
 }
 
-// kinds are those that the chart may make, by apiVersion and kind.
+// kinds are the kinds that the chart may create, by apiVersion and kind.
 func kinds() map[string]func() object {
 	return map[string]func() object{
 		"v1/ServiceAccount":                                func() object { return &core.ServiceAccount{} },
@@ -76,8 +76,8 @@ type rendered struct {
 	notes   string
 }
 
-// render renders the chart as Helm does for a release called lectern in the namespace lectern. Each object
-// must be of a known kind, and hold no field that its type has not.
+// render renders the chart as Helm does, for a release called lectern in the namespace lectern. Each object must have
+// a known kind and no unknown field.
 func render(t *testing.T, values string) rendered {
 	t.Helper()
 	r, err := tryRender(t, values)
@@ -87,7 +87,7 @@ func render(t *testing.T, values string) rendered {
 	return r
 }
 
-// installed is a cluster as the chart sees it at its first installation: it has an API server, and nothing of ours.
+// installed is the cluster at the first installation: it has an API server, and no object of Lectern.
 func installed() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		{Object: map[string]any{
@@ -162,7 +162,7 @@ func renderWith(t *testing.T, values string, release common.ReleaseOptions, obje
 	return r, nil
 }
 
-// cluster answers what a template looks up.
+// cluster answers the look-ups of templates.
 type cluster struct{ objects []*unstructured.Unstructured }
 
 // GetClientFor returns a client of the objects of a kind, all of which are in a namespace.
@@ -226,7 +226,7 @@ func one[T object](t *testing.T, r rendered, name string) T {
 	return o
 }
 
-// container returns a container of a Deployment, also one that runs before the others.
+// container returns a container of a Deployment, or an init container.
 func container(t *testing.T, d *apps.Deployment, name string) core.Container {
 	t.Helper()
 	all := slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers)

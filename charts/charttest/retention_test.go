@@ -12,7 +12,7 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// environmentOf is the plain variables of a container, and of the others the Secrets' keys, as "secret/key".
+// environmentOf returns the plain variables of a container, and the keys of Secrets of the others as "secret/key".
 func environmentOf(c core.Container) map[string]string {
 	env := map[string]string{}
 	for _, e := range c.Env {
@@ -24,7 +24,7 @@ func environmentOf(c core.Container) map[string]string {
 	return env
 }
 
-// TestRetentionIsOff: without being asked for, nothing is removed, and no rights are given for it.
+// TestRetentionIsOff checks that by default nothing is removed, and no rights are granted for it.
 func TestRetentionIsOff(t *testing.T) {
 	for _, o := range render(t, "").objects {
 		if strings.Contains(o.GetName(), "retention") {
@@ -33,7 +33,8 @@ func TestRetentionIsOff(t *testing.T) {
 	}
 }
 
-// TestRetention: the CronJob runs the operator's image, one run at a time, for a bounded time, and gets one key.
+// TestRetention checks that the CronJob runs the operator's image, one run at a time, for a bounded time, with one
+// key.
 func TestRetention(t *testing.T) {
 	for _, tt := range []struct {
 		name, in string
@@ -95,7 +96,7 @@ operator: {image: {repository: o, tag: v2}, tolerations: [{key: spot, operator: 
 	}
 }
 
-// TestRetentionRights: the job's account may list Projects where they are watched, and nothing else.
+// TestRetentionRights checks that the job's account may list Projects in watched namespaces, and nothing else.
 func TestRetentionRights(t *testing.T) {
 	for _, tt := range []struct {
 		name, in string
@@ -137,7 +138,7 @@ func TestRetentionRights(t *testing.T) {
 	}
 }
 
-// TestDevelopmentRetentionKey: with dev.enabled the job's key is one of the services' admin keys.
+// TestDevelopmentRetentionKey checks that with dev.enabled the job's key is one of the services' admin keys.
 func TestDevelopmentRetentionKey(t *testing.T) {
 	r := render(t, "dev: {enabled: true}")
 	keys := one[*core.Secret](t, r, "lectern-keys").StringData

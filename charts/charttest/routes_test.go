@@ -25,7 +25,7 @@ type rule struct {
 	matches   func(path string) bool
 }
 
-// flavour is one way in which routes are written down.
+// flavour is one way to write routes.
 type flavour struct {
 	name  string
 	mode  string
@@ -35,7 +35,7 @@ type flavour struct {
 
 func (f flavour) values() string { return fmt.Sprintf("routing: {mode: %s, %s}", f.mode, f.block) }
 
-// flavours are all of them, with what each controller makes of a path, and the edge after it.
+// flavours are all of them, with the paths that each controller and then the edge send to a component.
 func flavours() []flavour {
 	const (
 		gateway = "gateway: {enabled: true, parentRefs: [{name: g}]}"
@@ -68,7 +68,7 @@ func flavours() []flavour {
 	}
 }
 
-// prefixRules reads the Ingresses of a class, none of which may have patterns.
+// prefixRules reads the Ingresses of a class. None of them may have patterns.
 func prefixRules(class string) func(*testing.T, rendered) []rule {
 	return func(t *testing.T, r rendered) []rule {
 		return ingressRules(t, r, class, func(i *networking.Ingress, path string) *regexp.Regexp {
@@ -78,7 +78,7 @@ func prefixRules(class string) func(*testing.T, rendered) []rule {
 	}
 }
 
-// throughEdge replaces rules that send all paths to the edge by what the edge makes of each path.
+// throughEdge replaces rules that send all paths to the edge by the edge's own rules.
 func throughEdge(t *testing.T, r rendered, rules []rule) []rule {
 	t.Helper()
 	var all []rule
@@ -169,7 +169,7 @@ func ingressRules(t *testing.T, r rendered, class string, pattern func(*networki
 	return rules
 }
 
-// find returns the components that the path of a host goes to.
+// find returns the components that serve the path of a host.
 func find(rules []rule, host, path string) []string {
 	var found []string
 	for _, r := range rules {
@@ -180,7 +180,7 @@ func find(rules []rule, host, path string) []string {
 	return found
 }
 
-// TestRoutes: each request of the matrix goes where shared/routes says, in each flavour.
+// TestRoutes checks that each request of the matrix reaches the component in shared/routes, in each flavour.
 func TestRoutes(t *testing.T) {
 	rows, err := routestest.Matrix()
 	if err != nil {
@@ -211,7 +211,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestOtherPathsHaveNoRoute: nothing internal, and nothing that only contains a path, is routed.
+// TestOtherPathsHaveNoRoute checks that internal paths, and paths that only contain a route, have no route.
 func TestOtherPathsHaveNoRoute(t *testing.T) {
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestOtherPathsHaveNoRoute(t *testing.T) {
 	}
 }
 
-// TestRouteChoices: operations can be left out, hosts named, and the proxy given a host of its own.
+// TestRouteChoices checks that values can exclude operations, name hosts, and give the proxy a host of its own.
 func TestRouteChoices(t *testing.T) {
 	const choices = `
   hosts: [api.example.com]

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestSyncIsOff: without a copy that is named, nothing of sync is installed.
+// TestSyncIsOff checks that nothing of sync is installed without a named copy.
 func TestSyncIsOff(t *testing.T) {
 	for _, o := range render(t, "metrics: {serviceMonitor: {enabled: true}}").objects {
 		if strings.Contains(o.GetName(), "-sync") {
@@ -22,7 +22,8 @@ func TestSyncIsOff(t *testing.T) {
 	}
 }
 
-// TestSync: each copy is one pod of the command line's image that follows its project, with its own Secrets.
+// TestSync checks that each copy is one pod of the command line's image that follows its project, with its own
+// Secrets.
 func TestSync(t *testing.T) {
 	for _, tt := range []struct {
 		name, in, copy string

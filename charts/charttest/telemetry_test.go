@@ -20,7 +20,7 @@ type query struct {
 	expression string
 }
 
-// queries are all expressions that the chart's dashboards and alerts have.
+// queries returns all expressions in the chart's dashboards and alerts.
 func queries(t *testing.T) []query {
 	t.Helper()
 	r := render(t, "metrics: {rules: {enabled: true}, dashboards: {enabled: true}}")
@@ -94,7 +94,7 @@ var (
 	labelName = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)\s*(?:=~|!~|!=|=)`)
 )
 
-// metricsOf returns the metrics of an expression, each with the labels that it is selected by.
+// metricsOf returns the metrics of an expression, each with the labels that select it.
 func metricsOf(expression string) map[string][]string {
 	expression = texts.ReplaceAllString(expression, `""`)
 	found := map[string][]string{}
@@ -145,12 +145,13 @@ func TestMetricsOf(t *testing.T) {
 	}
 }
 
-// targetLabels are those that Prometheus and the chart's monitors add to every metric.
+// targetLabels are the labels that Prometheus and the chart's monitors add to every metric.
 func targetLabels() []string {
 	return []string{"namespace", "pod", "container", "job", "instance", "endpoint", "service", "component"}
 }
 
-// TestLongMetricsExist: what dashboards and alerts name is exposed by what runs, with the labels that they select by.
+// TestLongMetricsExist checks that running programs expose the metrics in dashboards and alerts, with the labels that
+// select them.
 func TestLongMetricsExist(t *testing.T) {
 	if os.Getenv("LECTERN_LONG") == "" {
 		t.Skip("builds and runs services; set LECTERN_LONG=1")
@@ -233,7 +234,7 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 	}
 }
 
-// TestAlertChoices: alerts can be left out and labelled.
+// TestAlertChoices checks that values can omit and label alerts.
 func TestAlertChoices(t *testing.T) {
 	all := alerts(t, render(t, "metrics: {rules: {enabled: true, disabled: [LecternSlow], alertLabels: {team: data}}}"))
 	for _, rule := range all {
@@ -246,7 +247,7 @@ func TestAlertChoices(t *testing.T) {
 	}
 }
 
-// TestMonitors: every component is scraped on its internal port, and its pods' label tells which it is.
+// TestMonitors checks that every component is scraped on its internal port, and that a label of its pods names it.
 func TestMonitors(t *testing.T) {
 	r := render(t, "metrics: {serviceMonitor: {enabled: true}, podMonitor: {enabled: true}}\nsync: {copies: {shop: {project: pr_1}}}")
 	endpoints := map[string][]monitoring.RelabelConfig{}

@@ -17,12 +17,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// components are those that can be installed.
+// components are the components of the chart.
 func components() []string {
 	return []string{"console", "edge", "embeddables", "entries", "experiments", "operator", "proxy", "region"}
 }
 
-// everything turns on all that is off.
+// everything turns on every option.
 const everything = `
 dev: {enabled: true, collector: {enabled: true}}
 publicUrl: https://api.example.com
@@ -86,7 +86,7 @@ metrics:
   dashboards: {enabled: true, namespace: monitoring}
 `
 
-// TestRenders: all that is made decodes strictly, has the chart's labels, its namespace, and a name of its own.
+// TestRenders checks that all objects decode strictly, and have the chart's labels, its namespace and a unique name.
 func TestRenders(t *testing.T) {
 	for _, tt := range []struct{ name, in string }{
 		{"no values", ""},
@@ -145,7 +145,7 @@ func TestExamplesRender(t *testing.T) {
 	}
 }
 
-// TestSchemaRefuses: what is mistyped is told, by its name.
+// TestSchemaRefuses checks that the schema refuses mistyped values and names them.
 func TestSchemaRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"a component", "entires: {replicas: 3}", "entires"},
@@ -188,8 +188,8 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// TestSchemaIsClosed: no object of the schema that names its properties takes others, and each of its properties
-// is shown in values.yaml.
+// TestSchemaIsClosed checks that objects of the schema with named properties accept no others, and that values.yaml
+// shows each property.
 func TestSchemaIsClosed(t *testing.T) {
 	var schema map[string]any
 	readYAML(t, filepath.Join(chartFolder, "values.schema.json"), &schema)
@@ -250,7 +250,7 @@ func readYAML(t *testing.T, file string, into any) {
 	}
 }
 
-// TestComponentOverrides: what a component says holds for it alone, also where it says no, none or nothing.
+// TestComponentOverrides checks that a component's values apply to it alone, including false, zero and empty values.
 func TestComponentOverrides(t *testing.T) {
 	r := render(t, `
 defaults:
@@ -296,7 +296,7 @@ entries:
 	}
 }
 
-// TestImages: a digest goes before a tag, a component's before all images'.
+// TestImages checks that a digest overrides a tag, and that a component's values override those of all images.
 func TestImages(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
 	for _, tt := range []struct{ name, in, want string }{
@@ -335,8 +335,8 @@ func TestNoRegistry(t *testing.T) {
 	}
 }
 
-// TestSecretsAreOnlyNamed: without dev.enabled no Secret is made, and each component gets the secrets that it needs
-// and no more.
+// TestSecretsAreOnlyNamed checks that without dev.enabled the chart creates no Secret, and that each component gets
+// only the secrets that it needs.
 func TestSecretsAreOnlyNamed(t *testing.T) {
 	r := render(t, "")
 	if made := of[*core.Secret](r); len(made) > 0 {
@@ -391,8 +391,8 @@ func TestSecretsAreOnlyNamed(t *testing.T) {
 	}
 }
 
-// TestDevelopmentSecrets: with dev.enabled the Secrets that components name are there, with the keys that they ask
-// for.
+// TestDevelopmentSecrets checks that with dev.enabled the Secrets of all components exist, with the keys that these
+// need.
 func TestDevelopmentSecrets(t *testing.T) {
 	r := render(t, "dev: {enabled: true}\nretention: {enabled: true}\ntests: {enabled: false}")
 	secrets := of[*core.Secret](r)

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// readsSecrets gives where each component may read Secrets, and its own namespace's Lease aside nothing else: "*" is
-// the whole cluster.
+// readsSecrets returns where each component may read Secrets: "*" is the whole cluster. Apart from its own
+// namespace's Lease, it may read nothing else.
 func readsSecrets(t *testing.T, r rendered) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -40,8 +40,8 @@ func readsSecrets(t *testing.T, r rendered) map[string][]string {
 	return found
 }
 
-// TestReachOfSecrets: the operator and the proxy read the Secrets of the namespaces that they watch, and watch the
-// release's alone unless the values name others.
+// TestReachOfSecrets checks that the operator and the proxy read the Secrets of the namespaces that they watch. By
+// default they watch the release's.
 func TestReachOfSecrets(t *testing.T) {
 	for _, tt := range []struct {
 		name, values string
@@ -70,7 +70,7 @@ func TestReachOfSecrets(t *testing.T) {
 	}
 }
 
-// TestAggregatedRoles: who may do what with the custom resources is for the cluster's administrators to say.
+// TestAggregatedRoles checks that the cluster's administrators decide the rights on custom resources.
 func TestAggregatedRoles(t *testing.T) {
 	aggregated := func(values string) (names []string) {
 		for name, role := range of[*rbac.ClusterRole](render(t, values)) {
@@ -91,7 +91,8 @@ func TestAggregatedRoles(t *testing.T) {
 	}
 }
 
-// TestUpgradeKeepsWatching: an upgrade that would stop watching a namespace with objects is refused, and told what to set.
+// TestUpgradeKeepsWatching checks that the chart refuses an upgrade that would stop watching a namespace with
+// objects. The error names the value to set.
 func TestUpgradeKeepsWatching(t *testing.T) {
 	deployment := func(watched ...any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
@@ -136,7 +137,7 @@ func TestUpgradeKeepsWatching(t *testing.T) {
 	}
 }
 
-// TestAPIServerAddresses: policies name the API server by its addresses, which the cluster is asked for.
+// TestAPIServerAddresses checks that policies name the API server by the addresses that the cluster returns.
 func TestAPIServerAddresses(t *testing.T) {
 	blocks := func(r rendered) (cidrs []string) {
 		for _, rule := range one[*networking.NetworkPolicy](t, r, "lectern-proxy").Spec.Egress {
@@ -166,7 +167,7 @@ func TestAPIServerAddresses(t *testing.T) {
 	}
 }
 
-// TestWarnings: the notes warn of what is open by mistake.
+// TestWarnings checks that the notes warn of accidental openings.
 func TestWarnings(t *testing.T) {
 	for _, tt := range []struct {
 		name, values, text string
@@ -186,7 +187,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestProductionExample: what is read with a key is not public there.
+// TestProductionExample checks that records that need a key are not public in the example.
 func TestProductionExample(t *testing.T) {
 	values, err := os.ReadFile(filepath.Join(chartFolder, "examples", "values-production.yaml"))
 	if err != nil {
