@@ -3,7 +3,7 @@
 {{- $v := .root.Values -}}
 {{- $image := include "lectern.image" (dict "root" .root "image" .c.image) -}}
 {{- if eq .name "edge" -}}
-{{- /* What a service has time to end must not be cut on its way. */ -}}
+{{- /* The edge must not cut requests that a service has time to finish. */ -}}
 {{- range $name := splitList " " (include "lectern.services" .root) -}}
 {{- $c := mergeOverwrite (deepCopy $v.defaults) (deepCopy (index $v $name)) -}}
 {{- $_ := set $.c.drain "timeoutSeconds" (max (int $.c.drain.timeoutSeconds) (int $c.drain.timeoutSeconds)) -}}
@@ -29,7 +29,7 @@ spec:
   template:
     metadata:
       labels:
-        {{- /* Without the chart's version, which changes when nothing of the pods does. */}}
+        {{- /* Without the chart's version, so that the pods are not replaced if nothing else changes. */}}
         {{- toYaml (omit (include "lectern.labels" (dict "root" .root "name" .name "extra" .c.podLabels) | fromYaml) "helm.sh/chart") | nindent 8 }}
       annotations:
         {{- toYaml (mergeOverwrite (dict "kubectl.kubernetes.io/default-container" .name) (deepCopy $v.commonAnnotations) .c.podAnnotations) | nindent 8 }}

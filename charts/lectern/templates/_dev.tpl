@@ -1,4 +1,4 @@
-{{/* What waits until the development Postgres answers, so that migrations are not tried in vain. */}}
+{{/* An init container that waits until the development Postgres answers, so that migrations do not fail. */}}
 {{- define "lectern.dev.waitForPostgres" -}}
 image: {{ include "lectern.image" (dict "root" .root "image" .root.Values.dev.postgres.image) }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
@@ -9,8 +9,8 @@ securityContext:
   {{- include "lectern.withoutNulls" .c.securityContext | nindent 2 }}
 {{- end }}
 
-{{/* Whether the development Postgres has a claim: gives "true", or nothing. With auto the first
-     installation decides: it has one where the cluster has a default class. */}}
+{{/* Whether the development Postgres has a claim: "true", or nothing. With auto the first
+     installation decides: it has one if the cluster has a default class. */}}
 {{- define "lectern.dev.hasClaim" -}}
 {{- $s := .Values.dev.postgres.storage -}}
 {{- if or (eq $s.type "claim") (and (eq $s.type "auto") $s.storageClass) -}}
@@ -27,7 +27,7 @@ true
 {{- end -}}
 {{- end }}
 
-{{/* Where the data of the development Postgres lie, as a volume source. */}}
+{{/* The volume source of the development Postgres. */}}
 {{- define "lectern.dev.data" -}}
 {{- if include "lectern.dev.hasClaim" . -}}
 persistentVolumeClaim: {claimName: {{ include "lectern.fullname" . }}-dev-postgres}

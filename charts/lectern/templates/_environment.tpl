@@ -1,4 +1,4 @@
-{{/* Nine tenths of a memory quantity, as GOMEMLIMIT reads it: the rest is for what Go does not count. */}}
+{{/* Nine tenths of a memory quantity, for GOMEMLIMIT: the rest is for memory that Go does not count. */}}
 {{- define "lectern.goMemLimit" -}}
 {{- $text := ternary (printf "%.0f" (float64 (. | toString))) (toString .) (kindIs "float64" .) -}}
 {{- $number := regexFind "^[0-9]+([.][0-9]+)?" $text -}}
@@ -7,7 +7,7 @@
 {{- printf "%dKiB" (int64 (floor (divf (mulf (float64 $number) (float64 $factor) 0.9) 1024.0))) -}}
 {{- end }}
 
-{{/* A CPU quantity, rounded up, as GOMAXPROCS reads it. */}}
+{{/* A CPU quantity, rounded up, for GOMAXPROCS. */}}
 {{- define "lectern.goMaxProcs" -}}
 {{- $text := toString . -}}
 {{- if hasSuffix "m" $text -}}
@@ -17,7 +17,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* Resources without what was set to null, which takes a limit of defaults away. */}}
+{{/* Resources without values that are null, which remove a limit of defaults. */}}
 {{- define "lectern.resources" -}}
 {{- $kept := dict -}}
 {{- range $kind, $amounts := . -}}
@@ -32,7 +32,7 @@
 {{- toYaml $kept -}}
 {{- end }}
 
-{{/* One variable out of a Secret: dict name, secret, key, optional. */}}
+{{/* One variable from a Secret: dict name, secret, key, optional. */}}
 {{- define "lectern.fromSecret" -}}
 - name: {{ .name }}
   valueFrom:
@@ -44,7 +44,7 @@
       {{- end }}
 {{- end }}
 
-{{/* Variables that are no secret, as a YAML map: those of the chart's values, under those of config. */}}
+{{/* Variables without secrets, as a YAML map: those of the chart's values, overridden by config. */}}
 {{- define "lectern.plainEnvironment" -}}
 {{- $v := .root.Values -}}
 {{- $env := dict "LOG_LEVEL" $v.telemetry.logLevel "LOG_FORMAT" $v.telemetry.logFormat -}}
@@ -147,7 +147,7 @@
 {{- end }}
 
 {{/* The environment of a migration: the owners' URLs, and the others' for the names of their roles. The operator has
-     the keys' database alone. */}}
+     only the key database. */}}
 {{- define "lectern.migrationEnvironment" -}}
 {{- $auth := include "lectern.secret.auth" .root -}}
 {{- $database := include "lectern.secret.database" . -}}

@@ -1,4 +1,4 @@
-{{/* What Prometheus' operator is told of a component: dict root, name, c. */}}
+{{/* The monitor of a component for Prometheus' operator: dict root, name, c. */}}
 {{- define "lectern.monitor" -}}
 {{- with .root.Values.metrics.serviceMonitor -}}
 {{- if .enabled }}
@@ -36,7 +36,7 @@ spec:
 {{- end }}
 {{- end }}
 
-{{/* How one pod is scraped. The label component is what alerts and dashboards tell services apart by. */}}
+{{/* The scrape settings of one pod. Alerts and dashboards distinguish services by the label component. */}}
 {{- define "lectern.scrape" -}}
 port: internal
 path: /metrics

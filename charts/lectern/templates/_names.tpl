@@ -1,4 +1,4 @@
-{{/* The components, in the order in which they are written. */}}
+{{/* The components, in the order of the output. */}}
 {{- define "lectern.components" -}}
 entries embeddables experiments region proxy console {{ if include "lectern.edge" . }}edge {{ end }}operator
 {{- end }}
@@ -8,8 +8,7 @@ entries embeddables experiments region proxy console {{ if include "lectern.edge
 entries embeddables experiments region proxy console
 {{- end }}
 
-{{/* Whether the edge is installed: in mode edge, and in mode gateway where edge.enabled itself asks for it. Gives "true",
-     or nothing. */}}
+{{/* Whether the edge is installed: in mode edge, and in mode gateway if edge.enabled is set. Returns "true", or nothing. */}}
 {{- define "lectern.edge" -}}
 {{- $c := mergeOverwrite (deepCopy .Values.defaults) (deepCopy .Values.edge) -}}
 {{- if and $c.enabled (or (eq .Values.routing.mode "edge") (hasKey .Values.edge "enabled")) -}}
@@ -17,7 +16,7 @@ true
 {{- end -}}
 {{- end }}
 
-{{/* Whether a component is reached through the edge alone: dict root, name. Gives "true", or nothing. */}}
+{{/* Whether only the edge sends requests to a component: dict root, name. Returns "true", or nothing. */}}
 {{- define "lectern.behindEdge" -}}
 {{- $v := .root.Values -}}
 {{- if and (eq $v.routing.mode "edge") (include "lectern.edge" .root) (has .name (splitList " " (include "lectern.services" .root))) -}}
@@ -27,7 +26,7 @@ true
 {{- end -}}
 {{- end }}
 
-{{/* What all names of objects begin with; short enough for the longest ending. */}}
+{{/* The beginning of all names of objects, short enough for the longest ending. */}}
 {{- define "lectern.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
@@ -47,7 +46,7 @@ true
 {{- toYaml (merge (include "lectern.selector" . | fromYaml) $own .root.Values.commonLabels (.extra | default dict)) -}}
 {{- end }}
 
-{{/* Labels by which a component's pods are found; they never change. */}}
+{{/* The selector labels of a component's pods; they never change. */}}
 {{- define "lectern.selector" -}}
 app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride | trunc 63 }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -68,8 +67,8 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{/* A full image reference: dict root, image. A repository that names its registry stands as it is; another one is below
-     image.registry, without which nobody knows whose it would be. */}}
+{{/* A full image reference: dict root, image. A repository that names its registry is unchanged; another one is below
+     image.registry, which is then required. */}}
 {{- define "lectern.image" -}}
 {{- $repository := required "an image has no repository" .image.repository -}}
 {{- if not (regexMatch "^(localhost|[^/]*[.:][^/]*)/" $repository) -}}
@@ -105,7 +104,7 @@ annotations:
 {{- .c.serviceAccount.name | default (ternary $own "default" .c.serviceAccount.create) -}}
 {{- end }}
 
-{{/* Where traces go. */}}
+{{/* The collector of traces. */}}
 {{- define "lectern.otlpEndpoint" -}}
 {{- if .Values.telemetry.otlpEndpoint -}}
 {{ .Values.telemetry.otlpEndpoint }}
@@ -114,14 +113,14 @@ http://{{ include "lectern.fullname" . }}-dev-collector:{{ ternary 4317 4318 (eq
 {{- end -}}
 {{- end }}
 
-{{/* Whether a component uses Postgres and Redis: gives "true", or nothing. */}}
+{{/* Whether a component uses Postgres and Redis: "true", or nothing. */}}
 {{- define "lectern.usesStores" -}}
 {{- if not (has .name (list "console" "edge")) -}}
 true
 {{- end -}}
 {{- end }}
 
-{{/* Whether a component asks the API server: gives "true", or nothing. */}}
+{{/* Whether a component uses the API server: "true", or nothing. */}}
 {{- define "lectern.asksAPIServer" -}}
 {{- if or (has .name (list "operator" "retention")) (and (eq .name "proxy") (not .root.Values.proxy.manifests.existingSecret)) -}}
 true

@@ -5,9 +5,8 @@
 {{- end }}
 {{- end }}
 
-{{/* Where the API server is, as "to" in a NetworkPolicy, as JSON: as networkPolicy.apiServerTo says, or else the
-     addresses that the cluster itself names. Without a cluster to ask, the value is required: a rule without addresses
-     would open its ports everywhere. */}}
+{{/* The API server, as "to" in a NetworkPolicy, as JSON: networkPolicy.apiServerTo, or else the addresses that the cluster
+     names. Without a cluster the value is required, because a rule without addresses would open its ports everywhere. */}}
 {{- define "lectern.apiServerTo" -}}
 {{- if .Values.networkPolicy.apiServerTo -}}
 {{- .Values.networkPolicy.apiServerTo | toJson -}}

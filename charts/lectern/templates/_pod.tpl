@@ -1,4 +1,4 @@
-{{/* What every pod of the chart has in its spec, by the values of a component or of defaults: dict root, c. */}}
+{{/* The common part of every pod spec, from the values of a component or of defaults: dict root, c. */}}
 {{- define "lectern.pod" -}}
 enableServiceLinks: false # they would inject ENTRIES_PORT and its like
 securityContext:
@@ -21,7 +21,7 @@ dnsPolicy: {{ . }}
 {{- end }}
 {{- end }}
 
-{{/* A map without what was set to null, which takes a value of the chart away: a user that the platform assigns. */}}
+{{/* A map without values that are null, which remove a value of the chart, such as a user that the platform assigns. */}}
 {{- define "lectern.withoutNulls" -}}
 {{- $kept := dict -}}
 {{- range $key, $value := . }}{{ if not (kindIs "invalid" $value) }}{{ $_ := set $kept $key $value }}{{ end }}{{ end -}}

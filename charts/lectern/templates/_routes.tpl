@@ -1,4 +1,4 @@
-{{/* Fails where values of routing contradict each other. */}}
+{{/* Fails if values of routing contradict each other. */}}
 {{- define "lectern.routing.check" -}}
 {{- $r := .Values.routing -}}
 {{- with .Values.routes -}}
@@ -26,8 +26,8 @@
 {{- toYaml (dict "patterns" $patterns) -}}
 {{- end }}
 
-{{/* The ways to one component, as a YAML list of object (the end of a name), hosts, patterns; where there are no patterns,
-     all paths are routed: dict root, name. */}}
+{{/* The routes to one component, as a YAML list of object (the end of a name), hosts, patterns. Without patterns, all paths
+     are routed: dict root, name. */}}
 {{- define "lectern.ways" -}}
 {{- $r := .root.Values.routing -}}
 {{- $ways := list -}}
@@ -85,7 +85,7 @@ spec:
 {{- with $values.entryPoints }}{{ $_ := set $own "traefik.ingress.kubernetes.io/router.entrypoints" . }}{{ end -}}
 {{- with $values.tls }}{{ $_ := set $own "traefik.ingress.kubernetes.io/router.tls" "true" }}{{ end -}}
 {{- else if eq .flavour "nginx" -}}
-{{- /* Answers and bodies are streams: passed on as they come, whatever their size, for as long as they take. */ -}}
+{{- /* Answers and bodies are streams of any size and duration. */ -}}
 {{- range $name, $value := dict "use-regex" (toString .regexp) "proxy-buffering" "off" "proxy-request-buffering" "off" "proxy-body-size" "0" "proxy-read-timeout" "3600" "proxy-send-timeout" "3600" -}}
 {{- $_ := set $own (printf "nginx.ingress.kubernetes.io/%s" $name) $value -}}
 {{- end -}}
@@ -93,14 +93,14 @@ spec:
 {{- toYaml (mergeOverwrite $own (deepCopy $values.annotations)) -}}
 {{- end }}
 
-{{/* A pattern in the words of one flavour: dict flavour, pattern. */}}
+{{/* A pattern in the syntax of one flavour: dict flavour, pattern. */}}
 {{- define "lectern.ingress.path" -}}
 {{- if eq .flavour "traefik" -}}
-{{- /* An Ingress' path must begin with a slash, and Traefik anchors nothing: a slash that may be missing, and then
-      the beginning, is the beginning. */ -}}
+{{- /* An Ingress' path must begin with a slash, and Traefik does not anchor patterns. An optional slash before the anchor
+      meets both. */ -}}
 /?{{ .pattern }}
 {{- else -}}
-{{- /* ingress-nginx puts the anchor of the beginning there itself. */ -}}
+{{- /* ingress-nginx adds the anchor itself. */ -}}
 {{ trimPrefix "^" .pattern }}
 {{- end -}}
 {{- end }}

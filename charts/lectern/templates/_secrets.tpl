@@ -1,5 +1,5 @@
-{{/* What pods read from Secrets, as JSON: by Secret, the keys "must", without which a pod does not start, with a shell's word
-     for the value of each, and the keys "may". Read from the pods themselves. */}}
+{{/* The keys that pods read from Secrets, as JSON, by Secret. "must" has the required keys, each with a shell word for its
+     value; "may" has the optional ones. They are read from the pods' specs. */}}
 {{- define "lectern.secretsRead" -}}
 {{- $v := .Values -}}
 {{- $keys := include "lectern.secret.keys" . -}}
@@ -37,7 +37,7 @@
 {{- toJson $read -}}
 {{- end }}
 
-{{/* The Secrets that the chart makes itself, as a JSON array: those of dev.enabled that no value names. */}}
+{{/* The Secrets that the chart creates itself, as a JSON array: those of dev.enabled that no value names. */}}
 {{- define "lectern.secretsMade" -}}
 {{- $made := list -}}
 {{- if .Values.dev.enabled -}}
@@ -52,8 +52,8 @@
 {{- toJson $made -}}
 {{- end }}
 
-{{/* A command for each Secret that pods wait for, which makes it, or adds the keys that it lacks. Nothing, where none is
-     missing or there is no cluster to ask. */}}
+{{/* A command for each Secret that pods wait for, which creates it or adds its missing keys. Nothing if none is missing, or
+     if there is no cluster. */}}
 {{- define "lectern.missingSecrets" -}}
 {{- if lookup "v1" "Service" "default" "kubernetes" -}}
 {{- $made := include "lectern.secretsMade" . | fromJsonArray -}}

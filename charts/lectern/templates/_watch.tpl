@@ -1,4 +1,4 @@
-{{/* The namespaces whose objects count, as a JSON array; an empty one is all. */}}
+{{/* The watched namespaces, as a JSON array; an empty one is all. */}}
 {{- define "lectern.watchedNamespaces" -}}
 {{- if and .Values.watchAllNamespaces .Values.watchNamespaces -}}
 {{- fail (printf "watchAllNamespaces is true and watchNamespaces names %s; allowed: one of the two" (join ", " .Values.watchNamespaces)) -}}
@@ -10,7 +10,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* The namespaces that the release watches in the cluster now, as a JSON array; an empty one is all. Nothing, when there
+{{/* The namespaces that the release watches in the cluster now, as a JSON array; an empty one is all. Nothing if there
      is no such release. */}}
 {{- define "lectern.watchedBefore" -}}
 {{- $found := "" -}}
@@ -28,8 +28,8 @@
 {{- $found -}}
 {{- end }}
 
-{{/* Fails when an upgrade would stop watching a namespace that holds objects of ours: their keys would not be revoked
-     any more, nor their endpoints be in force. */}}
+{{/* Fails if an upgrade would stop watching a namespace with objects of Lectern. Their keys could no longer be revoked, and
+     their endpoints would no longer apply. */}}
 {{- define "lectern.refuseUnwatching" -}}
 {{- $watched := include "lectern.watchedNamespaces" . | fromJsonArray -}}
 {{- $before := include "lectern.watchedBefore" . -}}

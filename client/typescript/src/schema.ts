@@ -42,7 +42,7 @@ export interface paths {
                  */
                 projectId: components["parameters"]["projectId"];
                 /**
-                 * @description The entry's id, percent-encoded where it needs to be (`a/b` is `a%2Fb`).
+                 * @description The entry's id, percent-encoded (`a/b` is `a%2Fb`).
                  * @example en_0000017
                  */
                 entryId: components["parameters"]["entryId"];
@@ -73,7 +73,7 @@ export interface paths {
                  */
                 projectId: components["parameters"]["projectId"];
                 /**
-                 * @description The entry's id, percent-encoded where it needs to be (`a/b` is `a%2Fb`).
+                 * @description The entry's id, percent-encoded (`a/b` is `a%2Fb`).
                  * @example en_0000017
                  */
                 entryId: components["parameters"]["entryId"];
@@ -82,8 +82,8 @@ export interface paths {
         };
         /**
          * List an entry's events
-         * @description What happened in one entry: page views and custom events, the latest first, equal times in the order of their
-         *     arrival. Needs the scope `entries:read`.
+         * @description The page views and custom events of one entry, the latest first. Equal times keep the order of their arrival. Needs
+         *     the scope `entries:read`.
          */
         get: operations["listEntryEvents"];
         put?: never;
@@ -136,10 +136,9 @@ export interface paths {
         };
         /**
          * Follow a project's changes
-         * @description Everything that is stored or removed, in the order of its number, from the beginning or from a cursor. A reader
-         *     that follows the feed holds an exact copy: no change is ever skipped. An entry appears once, at its latest
-         *     change; an event once; a removal once, and it removes the entry and all events with its id. Events may come
-         *     before their entry.
+         * @description All stored and removed records, in the order of their numbers, from the beginning or from a cursor. A reader that
+         *     follows the feed has an exact copy: no change is ever skipped. An entry appears once, at its latest change. An
+         *     event appears once, possibly before its entry. A removal removes the entry and all events with its id.
          *
          *     Every answer has `X-Next-Cursor`. The reader is current when there is no `Link`. A cursor never expires. Needs
          *     the scope `entries:read`.
@@ -190,7 +189,7 @@ export interface paths {
                  */
                 projectId: components["parameters"]["projectId"];
                 /**
-                 * @description The embeddable's id, percent-encoded where it needs to be.
+                 * @description The embeddable's id, percent-encoded.
                  * @example emb_signup
                  */
                 embeddableId: components["parameters"]["embeddableId"];
@@ -221,7 +220,7 @@ export interface paths {
                  */
                 projectId: components["parameters"]["projectId"];
                 /**
-                 * @description The embeddable's id, percent-encoded where it needs to be.
+                 * @description The embeddable's id, percent-encoded.
                  * @example emb_signup
                  */
                 embeddableId: components["parameters"]["embeddableId"];
@@ -252,7 +251,7 @@ export interface paths {
                  */
                 projectId: components["parameters"]["projectId"];
                 /**
-                 * @description The embeddable's id, percent-encoded where it needs to be.
+                 * @description The embeddable's id, percent-encoded.
                  * @example emb_signup
                  */
                 embeddableId: components["parameters"]["embeddableId"];
@@ -295,7 +294,7 @@ export interface paths {
          * @description The experiments of a project, the latest created first. All of them, unless `limit` is sent. An unknown project
          *     has none.
          *
-         *     No key is asked for, unless the operator says so (`EXPERIMENTS_AUTH`).
+         *     No key is needed unless the operator requires one (`EXPERIMENTS_AUTH`).
          */
         get: operations["listExperiments"];
         put?: never;
@@ -317,7 +316,7 @@ export interface paths {
                  */
                 projectId: components["parameters"]["projectId"];
                 /**
-                 * @description The experiment's id, percent-encoded where it needs to be.
+                 * @description The experiment's id, percent-encoded.
                  * @example exp_headline
                  */
                 experimentId: components["parameters"]["experimentId"];
@@ -326,7 +325,7 @@ export interface paths {
         };
         /**
          * Get an experiment
-         * @description One experiment. No key is asked for, unless the operator says so (`EXPERIMENTS_AUTH`).
+         * @description One experiment. No key is needed unless the operator requires one (`EXPERIMENTS_AUTH`).
          */
         get: operations["getExperiment"];
         put?: never;
@@ -348,7 +347,7 @@ export interface paths {
                  */
                 projectId: components["parameters"]["projectId"];
                 /**
-                 * @description The experiment's id, percent-encoded where it needs to be.
+                 * @description The experiment's id, percent-encoded.
                  * @example exp_headline
                  */
                 experimentId: components["parameters"]["experimentId"];
@@ -360,7 +359,7 @@ export interface paths {
          * @description All changes of an experiment's status, the oldest first. The first one is the status that it had when it was
          *     first recorded here.
          *
-         *     No key is asked for, unless the operator says so (`EXPERIMENTS_AUTH`).
+         *     No key is needed unless the operator requires one (`EXPERIMENTS_AUTH`).
          */
         get: operations["listExperimentStatusChanges"];
         put?: never;
@@ -408,10 +407,10 @@ export interface paths {
         put?: never;
         /**
          * Look up a project's region
-         * @description For trusted services inside the cluster: the region of a project, and how far it is from UTC, now or at a moment
-         *     that you name. A project with no region, or not known here, is in `America/Los_Angeles`.
+         * @description For trusted services inside the cluster: the region of a project, and its offset from UTC, now or at a given time.
+         *     An unknown project, or one without a region, is in `America/Los_Angeles`.
          *
-         *     The internal key is checked before the body is read.
+         *     The server checks the internal key before it reads the body.
          */
         post: operations["lookUpProjectRegion"];
         delete?: never;
@@ -449,7 +448,7 @@ export interface paths {
         };
         /**
          * This description as JSON
-         * @description The same in JSON, for tools that read no YAML.
+         * @description The same in JSON, for tools that do not read YAML.
          */
         get: operations["getDescriptionJSON"];
         put?: never;
@@ -495,7 +494,7 @@ export interface paths {
         };
         /**
          * A part of the reference page
-         * @description What the reference page loads.
+         * @description A file of the reference page.
          */
         get: operations["getReferenceAsset"];
         put?: never;
@@ -510,7 +509,7 @@ export interface paths {
         parameters: {
             query: {
                 /**
-                 * @description The target, percent-encoded. Placeholders may stand anywhere but in scheme, host and port.
+                 * @description The target, percent-encoded. Placeholders may be anywhere except in scheme, host and port.
                  * @example https://api.example.com/v1/contacts?token={{ cred_crm }}
                  */
                 url: components["parameters"]["url"];
@@ -532,48 +531,48 @@ export interface paths {
         };
         /**
          * Forward a GET
-         * @description Sends the request on to `url` with its placeholders replaced, and gives the target's answer back as it is:
-         *     status, headers and body. Redirects are not followed.
+         * @description Sends the request to `url` with its placeholders replaced, and returns the target's status, headers and body
+         *     unchanged. Redirects are not followed.
          *
-         *     HEAD, OPTIONS and other methods are forwarded alike.
+         *     HEAD, OPTIONS and other methods are forwarded in the same way.
          */
         get: operations["proxyGet"];
         /**
          * Forward a PUT
-         * @description Sends the request on to `url` with its placeholders replaced, and gives the target's answer back as it is:
-         *     status, headers and body. Redirects are not followed.
+         * @description Sends the request to `url` with its placeholders replaced, and returns the target's status, headers and body
+         *     unchanged. Redirects are not followed.
          *
-         *     The body goes through as it is, unbuffered and whatever its size, unless `X-Use-Body-Templating` is
-         *     `true`: then placeholders in it are replaced too (text, JSON, XML and forms).
+         *     The body passes unchanged and unbuffered, whatever its size. If `X-Use-Body-Templating` is `true`, placeholders in
+         *     it are replaced too (text, JSON, XML and forms).
          */
         put: operations["proxyPut"];
         /**
          * Forward a POST
-         * @description Sends the request on to `url` with its placeholders replaced, and gives the target's answer back as it is:
-         *     status, headers and body. Redirects are not followed.
+         * @description Sends the request to `url` with its placeholders replaced, and returns the target's status, headers and body
+         *     unchanged. Redirects are not followed.
          *
-         *     The body goes through as it is, unbuffered and whatever its size, unless `X-Use-Body-Templating` is
-         *     `true`: then placeholders in it are replaced too (text, JSON, XML and forms).
+         *     The body passes unchanged and unbuffered, whatever its size. If `X-Use-Body-Templating` is `true`, placeholders in
+         *     it are replaced too (text, JSON, XML and forms).
          */
         post: operations["proxyPost"];
         /**
          * Forward a DELETE
-         * @description Sends the request on to `url` with its placeholders replaced, and gives the target's answer back as it is:
-         *     status, headers and body. Redirects are not followed.
+         * @description Sends the request to `url` with its placeholders replaced, and returns the target's status, headers and body
+         *     unchanged. Redirects are not followed.
          *
-         *     The body goes through as it is, unbuffered and whatever its size, unless `X-Use-Body-Templating` is
-         *     `true`: then placeholders in it are replaced too (text, JSON, XML and forms).
+         *     The body passes unchanged and unbuffered, whatever its size. If `X-Use-Body-Templating` is `true`, placeholders in
+         *     it are replaced too (text, JSON, XML and forms).
          */
         delete: operations["proxyDelete"];
         options?: never;
         head?: never;
         /**
          * Forward a PATCH
-         * @description Sends the request on to `url` with its placeholders replaced, and gives the target's answer back as it is:
-         *     status, headers and body. Redirects are not followed.
+         * @description Sends the request to `url` with its placeholders replaced, and returns the target's status, headers and body
+         *     unchanged. Redirects are not followed.
          *
-         *     The body goes through as it is, unbuffered and whatever its size, unless `X-Use-Body-Templating` is
-         *     `true`: then placeholders in it are replaced too (text, JSON, XML and forms).
+         *     The body passes unchanged and unbuffered, whatever its size. If `X-Use-Body-Templating` is `true`, placeholders in
+         *     it are replaced too (text, JSON, XML and forms).
          */
         patch: operations["proxyPatch"];
         trace?: never;
@@ -590,9 +589,9 @@ export interface components {
             group_id: string;
             /** @description The project's id. */
             project_id: string;
-            /** @description The embeddable that was filled in. */
+            /** @description The embeddable of the submission. */
             embeddable_id: string;
-            /** @description The contact who filled it in. */
+            /** @description The contact of the submission. */
             contact_id: string;
             /**
              * Format: date-time
@@ -607,7 +606,7 @@ export interface components {
             /** @description The user's data as stringified JSON, byte for byte as the source sent it. */
             entry_data: string;
         };
-        /** @description One thing that happened in an entry. Every field is always there; absent data is null. */
+        /** @description An event of an entry. Every field is always present; absent data is null. */
         EntryEvent: {
             /** @description The entry's id. */
             entry_id: string;
@@ -621,7 +620,7 @@ export interface components {
             embeddable_id: string;
             /**
              * Format: int64
-             * @description The version of the embeddable that it happened in.
+             * @description The version of the embeddable at that time.
              */
             embeddable_version_number: number | null;
             /**
@@ -629,7 +628,7 @@ export interface components {
              * @description When it happened.
              */
             timestamp: string;
-            /** @description The page that it happened on. */
+            /** @description The page of the event. */
             page_id: string | null;
             /** @description The page's key. */
             page_key: string | null;
@@ -652,9 +651,9 @@ export interface components {
              * @description How many pages the embeddable has.
              */
             total_pages: number | null;
-            /** @description `flowpage.viewed` for a page view, `custom_event:triggered` for a custom event; others pass through as they came. */
+            /** @description `flowpage.viewed` for a page view, `custom_event:triggered` for a custom event; other types are unchanged. */
             event_type: string;
-            /** @description `flowpage` with page views. */
+            /** @description `flowpage` for page views. */
             view_type: string | null;
             /** @description A custom event's name. */
             custom_event_name: string | null;
@@ -677,10 +676,10 @@ export interface components {
              * @description The page's position.
              */
             page_index: number;
-            /** @description Where the page was seen; only there when asked for by `include_urls`. */
+            /** @description The address of the page; only present with `include_urls`. */
             url?: string | null;
         };
-        /** @description An EntryEvent with what identifies it. */
+        /** @description An EntryEvent with its identifiers. */
         FeedEvent: {
             /** @description The entry's id. */
             entry_id: string;
@@ -694,7 +693,7 @@ export interface components {
             embeddable_id: string;
             /**
              * Format: int64
-             * @description The version of the embeddable that it happened in.
+             * @description The version of the embeddable at that time.
              */
             embeddable_version_number: number | null;
             /**
@@ -702,7 +701,7 @@ export interface components {
              * @description When it happened.
              */
             timestamp: string;
-            /** @description The page that it happened on. */
+            /** @description The page of the event. */
             page_id: string | null;
             /** @description The page's key. */
             page_key: string | null;
@@ -725,9 +724,9 @@ export interface components {
              * @description How many pages the embeddable has.
              */
             total_pages: number | null;
-            /** @description `flowpage.viewed` for a page view, `custom_event:triggered` for a custom event; others pass through as they came. */
+            /** @description `flowpage.viewed` for a page view, `custom_event:triggered` for a custom event; other types are unchanged. */
             event_type: string;
-            /** @description `flowpage` with page views. */
+            /** @description `flowpage` for page views. */
             view_type: string | null;
             /** @description A custom event's name. */
             custom_event_name: string | null;
@@ -735,7 +734,7 @@ export interface components {
             custom_event_props: string | null;
             /** @description The event's id in the source. */
             event_id: string | null;
-            /** @description Where the event happened. */
+            /** @description The address at which the event happened. */
             url: string | null;
             /** @description Identifies the event within its project. */
             event_key: string;
@@ -795,7 +794,7 @@ export interface components {
              */
             reason: "erased" | "purged";
         };
-        /** @description An entry with the pages that it viewed. */
+        /** @description An entry with its page views. */
         EntryPageViews: {
             /** @description The entry's id. */
             entry_id: string;
@@ -803,9 +802,9 @@ export interface components {
             group_id: string;
             /** @description The project's id. */
             project_id: string;
-            /** @description The embeddable that was filled in. */
+            /** @description The embeddable of the submission. */
             embeddable_id: string;
-            /** @description The contact who filled it in. */
+            /** @description The contact of the submission. */
             contact_id: string;
             /**
              * Format: date-time
@@ -817,7 +816,7 @@ export interface components {
              * @description When it was last updated, by the clock of the source.
              */
             updated_at: string;
-            /** @description The pages that were viewed, oldest first. */
+            /** @description The page views, oldest first. */
             page_views: components["schemas"]["PageView"][];
         };
         /** @description A flow that is embedded in pages. */
@@ -877,21 +876,21 @@ export interface components {
             json_string: string;
         };
         /**
-         * @description Where an experiment stands.
+         * @description The status of an experiment.
          * @enum {string}
          */
         ExperimentState: "draft" | "running" | "paused" | "winner_picked" | "completed" | "discarded";
-        /** @description A split test between variants of flows. Every field is always there. */
+        /** @description A split test between variants of flows. Every field is always present. */
         Experiment: {
             /** @description The experiment's id. */
             id: string;
             /** @description The same. */
             experimentId: string;
-            /** @description The flow that it is about. */
+            /** @description The flow of the experiment. */
             flowId: string;
             /** @description Its name. */
             name: string | null;
-            /** @description What is thought to happen. */
+            /** @description The expected outcome. */
             hypothesis: string | null;
             /** @description Metrics that should change. */
             impact_metrics: string[] | null;
@@ -907,9 +906,9 @@ export interface components {
              * @description When it was last updated.
              */
             updated_at: string;
-            /** @description What was seen. */
+            /** @description The observations. */
             observations: string | null;
-            /** @description What came of it. */
+            /** @description The outcome. */
             outcome: string | null;
             /** @description A stringified JSON array of objects with `url` and `name`. */
             attachments: string | null;
@@ -917,20 +916,20 @@ export interface components {
             variants: string | null;
             /** @description The flows that it applies to. */
             flow_ids: string[] | null;
-            /** @description The key of the variant that is shown while it is paused. */
+            /** @description The key of the variant shown while the experiment is paused. */
             paused_showing_variant: string | null;
             /** @description The key of the variant that won. */
             winner_variant: string | null;
             /**
-             * @description Where it stands.
+             * @description The status.
              * @enum {string|null}
              */
             status: "draft" | "running" | "paused" | "winner_picked" | "completed" | "discarded" | null;
         };
-        /** @description A change of an experiment's status. Every field is always there. */
+        /** @description A change of an experiment's status. Every field is always present. */
         ExperimentStatusChange: {
             /**
-             * @description Where the experiment stood from then on.
+             * @description The status from then on.
              * @enum {string|null}
              */
             status: "draft" | "running" | "paused" | "winner_picked" | "completed" | "discarded" | null;
@@ -941,7 +940,7 @@ export interface components {
             changed_at: string;
             /**
              * Format: date-time
-             * @description When the change was recorded here.
+             * @description When Lectern recorded the change.
              */
             recorded_at: string;
         };
@@ -952,21 +951,21 @@ export interface components {
             /** @description Its title. */
             title: string;
         };
-        /** @description Whose region is asked for. */
+        /** @description The project. */
         RegionLookUp: {
             /** @description The project's id. */
             projectId: string;
             /**
              * Format: date-time
-             * @description The moment that the offset is asked for; now, when it is not sent.
+             * @description The time of the offset, by default now.
              */
             at?: string;
         };
-        /** @description A region, and its offset from UTC at a moment. */
+        /** @description A region, and its offset from UTC at a time. */
         Region: {
             /** @description A zone of the tz database. */
             region: string;
-            /** @description Minutes east of UTC at that moment, daylight saving counted; seconds are cut toward zero. */
+            /** @description Minutes east of UTC at that time, with daylight saving; seconds are cut toward zero. */
             offsetInMinutes: number;
         };
         /**
@@ -975,19 +974,19 @@ export interface components {
          */
         AnyBody: string;
         /**
-         * @description What went wrong, for programs. The set is closed.
+         * @description The error for programs. The set is closed.
          * @enum {string}
          */
         ErrorCode: "credential_not_allowed" | "destination_not_allowed" | "embeddable_does_not_exist" | "embeddable_version_does_not_exist" | "entry_not_found" | "experiment_not_found" | "insufficient_scope" | "internal" | "invalid_body" | "invalid_parameter" | "invalid_target" | "method_not_allowed" | "origin_not_allowed" | "payload_too_large" | "project_not_found" | "rate_limited" | "route_not_found" | "unauthorized" | "unavailable" | "unsupported_media_type" | "upgrade_not_supported" | "upstream_timeout" | "upstream_unreachable";
-        /** @description What every error looks like. Some have further fields beside `error`. */
+        /** @description The form of every error. Some have further fields next to `error`. */
         Error: {
             error: {
                 code: components["schemas"]["ErrorCode"];
-                /** @description What went wrong, for people. */
+                /** @description The error for people. */
                 message: string;
             };
         };
-        /** @description A query or path value is wrong. The message names the parameter, what was given and what is allowed. */
+        /** @description A query or path value is wrong. The message has the parameter, the given value and the allowed ones. */
         InvalidParameterError: {
             error: {
                 /** @enum {string} */
@@ -997,7 +996,7 @@ export interface components {
             projectId: string | null;
             parameter: string;
         };
-        /** @description The body is no JSON, or not the JSON that is asked for. */
+        /** @description The body is not JSON, or not of the expected form. */
         InvalidBodyError: {
             error: {
                 /** @enum {string} */
@@ -1014,7 +1013,7 @@ export interface components {
             };
             projectId: string | null;
         };
-        /** @description The key is good for the project and lacks this resource's scope. */
+        /** @description The key is valid for the project, but lacks the scope of this resource. */
         InsufficientScopeError: {
             error: {
                 /** @enum {string} */
@@ -1040,7 +1039,7 @@ export interface components {
             };
             projectId: string | null;
         };
-        /** @description The project has no entry of this id; also when another project has. */
+        /** @description The project has no entry of this id, even if another project has one. */
         EntryNotFoundError: {
             error: {
                 /** @enum {string} */
@@ -1097,7 +1096,7 @@ export interface components {
                 message: string;
             };
         };
-        /** @description Over the rate. Wait for `Retry-After` seconds. */
+        /** @description The rate is exceeded. Wait for `Retry-After` seconds. */
         RateLimitedError: {
             error: {
                 /** @enum {string} */
@@ -1106,7 +1105,7 @@ export interface components {
             };
             projectId: string | null;
         };
-        /** @description A fault of ours. `X-Request-Id` names it in our logs. */
+        /** @description A fault of the server. `X-Request-Id` identifies it in the logs. */
         InternalError: {
             error: {
                 /** @enum {string} */
@@ -1115,7 +1114,7 @@ export interface components {
             };
             projectId: string | null;
         };
-        /** @description Something that the answer needs is out of reach. Wait for `Retry-After` seconds. */
+        /** @description A part of the service cannot be reached. Wait for `Retry-After` seconds. */
         UnavailableError: {
             error: {
                 /** @enum {string} */
@@ -1124,7 +1123,7 @@ export interface components {
             };
             projectId: string | null;
         };
-        /** @description `url` is missing, given twice or no URL, or there is another query parameter. */
+        /** @description `url` is missing, repeated or not a URL, or there is another query parameter. */
         InvalidTargetError: {
             error: {
                 /** @enum {string} */
@@ -1148,7 +1147,7 @@ export interface components {
                 message: string;
             };
         };
-        /** @description A placeholder names a credential that does not exist or may not be used here: one answer for both. */
+        /** @description A placeholder names a credential that does not exist or is not allowed here: one answer for both. */
         CredentialNotAllowedError: {
             error: {
                 /** @enum {string} */
@@ -1156,7 +1155,7 @@ export interface components {
                 message: string;
             };
         };
-        /** @description The proxy forwards neither Upgrade nor CONNECT. */
+        /** @description The proxy supports neither Upgrade nor CONNECT. */
         UpgradeNotSupportedError: {
             error: {
                 /** @enum {string} */
@@ -1182,7 +1181,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description Nothing has changed since the answer that bore this `ETag`. */
+        /** @description Nothing has changed since the answer with this `ETag`. */
         NotModified: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -1195,7 +1194,7 @@ export interface components {
             };
             content?: never;
         };
-        /** @description A query or path value is wrong. The message names the parameter, what was given and what is allowed. */
+        /** @description A query or path value is wrong. The message has the parameter, the given value and the allowed ones. */
         InvalidParameter: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -1238,7 +1237,7 @@ export interface components {
                 "application/json": components["schemas"]["UnauthorizedError"];
             };
         };
-        /** @description The key is good for the project and lacks this resource's scope. */
+        /** @description The key is valid for the project, but lacks the scope of this resource. */
         InsufficientScope: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -1296,7 +1295,7 @@ export interface components {
                 "application/json": components["schemas"]["ProjectNotFoundError"];
             };
         };
-        /** @description The project has no entry of this id; also when another project has. */
+        /** @description The project has no entry of this id, even if another project has one. */
         EntryNotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -1399,7 +1398,7 @@ export interface components {
                 "application/json": components["schemas"]["UnsupportedMediaTypeError"];
             };
         };
-        /** @description Over the rate. Wait for `Retry-After` seconds. */
+        /** @description The rate is exceeded. Wait for `Retry-After` seconds. */
         RateLimited: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -1422,7 +1421,7 @@ export interface components {
                 "application/json": components["schemas"]["RateLimitedError"];
             };
         };
-        /** @description A fault of ours. `X-Request-Id` names it in our logs. */
+        /** @description A fault of the server. `X-Request-Id` identifies it in the logs. */
         Internal: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -1444,7 +1443,7 @@ export interface components {
                 "application/json": components["schemas"]["InternalError"];
             };
         };
-        /** @description Something that the answer needs is out of reach. Wait for `Retry-After` seconds. */
+        /** @description A part of the service cannot be reached. Wait for `Retry-After` seconds. */
         Unavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -1467,7 +1466,7 @@ export interface components {
                 "application/json": components["schemas"]["UnavailableError"];
             };
         };
-        /** @description A placeholder names a credential that does not exist or may not be used here: one answer for both. */
+        /** @description A placeholder names a credential that does not exist or is not allowed here: one answer for both. */
         CredentialNotAllowed: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -1486,7 +1485,7 @@ export interface components {
                 "application/json": components["schemas"]["CredentialNotAllowedError"];
             };
         };
-        /** @description The proxy forwards neither Upgrade nor CONNECT. */
+        /** @description The proxy supports neither Upgrade nor CONNECT. */
         UpgradeNotSupported: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -1555,7 +1554,7 @@ export interface components {
                 "application/json": components["schemas"]["EmbeddableDoesNotExistError"] | components["schemas"]["EmbeddableVersionDoesNotExistError"];
             };
         };
-        /** @description The body is not what is asked for, or there is a query parameter. */
+        /** @description The body is wrong, or there is a query parameter. */
         InvalidRegionLookUp: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -1565,7 +1564,7 @@ export interface components {
                 "application/json": components["schemas"]["InvalidBodyError"] | components["schemas"]["InvalidParameterError"];
             };
         };
-        /** @description A header is missing or given twice, or the target is. */
+        /** @description A header or the target is missing or repeated. */
         InvalidProxyRequest: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -1587,7 +1586,7 @@ export interface components {
                 "application/json": components["schemas"]["OriginNotAllowedError"] | components["schemas"]["DestinationNotAllowedError"] | components["schemas"]["InsufficientScopeError"];
             };
         };
-        /** @description Any other error, in the same shape; for a method that the path does not have, `Allow` says which it has. */
+        /** @description Any other error, in the same shape; for a method that the path does not have, `Allow` lists those that it has. */
         Refused: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -1606,12 +1605,12 @@ export interface components {
          */
         projectId: string;
         /**
-         * @description The entry's id, percent-encoded where it needs to be (`a/b` is `a%2Fb`).
+         * @description The entry's id, percent-encoded (`a/b` is `a%2Fb`).
          * @example en_0000017
          */
         entryId: string;
         /**
-         * @description The embeddable's id, percent-encoded where it needs to be.
+         * @description The embeddable's id, percent-encoded.
          * @example emb_signup
          */
         embeddableId: string;
@@ -1621,7 +1620,7 @@ export interface components {
          */
         versionNumber: number;
         /**
-         * @description The experiment's id, percent-encoded where it needs to be.
+         * @description The experiment's id, percent-encoded.
          * @example exp_headline
          */
         experimentId: string;
@@ -1631,26 +1630,26 @@ export interface components {
          */
         asset: string;
         /**
-         * @description How many records to give at most.
+         * @description The greatest number of records.
          * @example 100
          */
         limit: number;
         /**
-         * @description How many records to give at most. All of them, when it is not sent.
+         * @description The greatest number of records. Default: all.
          * @example 100
          */
         limitOfAll: number;
-        /** @description What to order by; equal times are ordered by id. `last_updated` is the same as `updated_at`. */
+        /** @description The sort key; equal times are sorted by id. `last_updated` is the same as `updated_at`. */
         sort: "updated_at" | "last_updated" | "created_at";
-        /** @description Upwards or downwards, in any case. */
+        /** @description Ascending or descending; upper and lower case are the same. */
         direction: "ASC" | "DESC";
         /**
-         * @description Only what was updated strictly after this time. A bare date is its midnight in UTC.
+         * @description Only records updated strictly after this time. A bare date is its midnight in UTC.
          * @example 2022-01-01T00:00:00Z
          */
         updated_after: string;
         /**
-         * @description Only what was updated strictly before this time. A bare date is its midnight in UTC.
+         * @description Only records updated strictly before this time. A bare date is its midnight in UTC.
          * @example 2022-02-01T00:00:00Z
          */
         updated_before: string;
@@ -1669,20 +1668,20 @@ export interface components {
          * @example gr_1
          */
         ofGroup: string;
-        /** @description Adds `url`, where the page was seen, to each page view. */
+        /** @description Adds `url`, the address of the page, to each page view. */
         include_urls: boolean;
         /** @description Only experiments of this status. */
         status: components["schemas"]["ExperimentState"];
-        /** @description `X-Next-Cursor` of the previous answer. Opaque; it grants nothing and does not expire. */
+        /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
         cursor: string;
-        /** @description How many changes at most. The greatest value is `MAX_LIMIT` of the service. */
+        /** @description The greatest number of changes, up to `MAX_LIMIT` of the service. */
         changesLimit: number;
         /** @description The types of changes, separated by commas, each at most once: `entry`, `event`, `entry_removed`. */
         types: string;
-        /** @description For how many seconds an empty answer waits for a change. */
+        /** @description How many seconds an empty answer waits for a change. */
         wait: number;
         /**
-         * @description The target, percent-encoded. Placeholders may stand anywhere but in scheme, host and port.
+         * @description The target, percent-encoded. Placeholders may be anywhere except in scheme, host and port.
          * @example https://api.example.com/v1/contacts?token={{ cred_crm }}
          */
         url: string;
@@ -1696,18 +1695,18 @@ export interface components {
          * @example prod
          */
         environment: string;
-        /** @description `true` has placeholders in the body replaced; anything else leaves the body alone. */
+        /** @description `true` replaces placeholders in the body; otherwise the body is unchanged. */
         useBodyTemplating: string;
     };
     requestBodies: never;
     headers: {
         /**
-         * @description The request's id: yours, when you sent a sane one. It names the request in our logs.
+         * @description The id of the request in the server's logs: yours, if it is valid.
          * @example 4SDG3IFB6FWWKYCCBJGJFHPOXS
          */
         XRequestId: string;
         /**
-         * @description Names what the answer says, for `If-None-Match`. A list of more than one chunk has none.
+         * @description Identifies the content, for `If-None-Match`. A list of more than one chunk has none.
          * @example W/"1z141z3"
          */
         ETag: string;
@@ -1722,13 +1721,13 @@ export interface components {
          */
         XNextCursor: string;
         /**
-         * @description Where the feed goes on. It is on every answer, also on an empty one.
+         * @description The cursor after this answer. Every answer has it, including an empty one.
          * @example AQAF1LkQ
          */
         XFeedCursor: string;
         /**
-         * @description After how many seconds to go on. Only on an empty answer with `Link`, while rows from before the feed get their
-         *     numbers.
+         * @description The seconds after which to continue. Only on an empty answer with `Link`, while rows from before the feed get
+         *     their numbers.
          * @example 1
          */
         XFeedRetryAfter: number;
@@ -1738,28 +1737,28 @@ export interface components {
          */
         XLastSeq: number;
         /**
-         * @description How many requests are left, and in how many seconds all are there again. Absent when no rate is kept.
+         * @description How many requests are left, and the seconds until all are available again. Absent if there is no rate.
          * @example "default";r=1999;t=1
          */
         RateLimit: string;
         /**
-         * @description The quota, and the seconds that it is for. Absent when no rate is kept.
+         * @description The quota and its period in seconds. Absent if there is no rate.
          * @example "default";q=2000;w=2
          */
         RateLimitPolicy: string;
         /**
-         * @description After how many seconds to try again.
+         * @description The seconds after which to retry.
          * @example 1
          */
         RetryAfter: number;
-        /** @description What is asked for. */
+        /** @description The requested record. */
         WWWAuthenticate: "ApiKey";
         /**
-         * @description The methods that the path has.
+         * @description The methods of the path.
          * @example GET, HEAD
          */
         Allow: string;
-        /** @description `true` when the target answered, `false` when the proxy itself did. */
+        /** @description `true` if the target answered, `false` if the proxy itself did. */
         XProxyWorkerSuccess: "true" | "false";
     };
     pathItems: never;
@@ -1770,21 +1769,21 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description How many records to give at most.
+                 * @description The greatest number of records.
                  * @example 100
                  */
                 limit?: components["parameters"]["limit"];
-                /** @description What to order by; equal times are ordered by id. `last_updated` is the same as `updated_at`. */
+                /** @description The sort key; equal times are sorted by id. `last_updated` is the same as `updated_at`. */
                 sort?: components["parameters"]["sort"];
-                /** @description Upwards or downwards, in any case. */
+                /** @description Ascending or descending; upper and lower case are the same. */
                 direction?: components["parameters"]["direction"];
                 /**
-                 * @description Only what was updated strictly after this time. A bare date is its midnight in UTC.
+                 * @description Only records updated strictly after this time. A bare date is its midnight in UTC.
                  * @example 2022-01-01T00:00:00Z
                  */
                 updated_after?: components["parameters"]["updated_after"];
                 /**
-                 * @description Only what was updated strictly before this time. A bare date is its midnight in UTC.
+                 * @description Only records updated strictly before this time. A bare date is its midnight in UTC.
                  * @example 2022-02-01T00:00:00Z
                  */
                 updated_before?: components["parameters"]["updated_before"];
@@ -1803,7 +1802,7 @@ export interface operations {
                  * @example gr_1
                  */
                 group_id?: components["parameters"]["ofGroup"];
-                /** @description `X-Next-Cursor` of the previous answer. Opaque; it grants nothing and does not expire. */
+                /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: never;
@@ -1818,7 +1817,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Entries, in the order asked for. */
+            /** @description Entries, in the requested order. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["XRequestId"];
@@ -1869,7 +1868,7 @@ export interface operations {
                  */
                 projectId: components["parameters"]["projectId"];
                 /**
-                 * @description The entry's id, percent-encoded where it needs to be (`a/b` is `a%2Fb`).
+                 * @description The entry's id, percent-encoded (`a/b` is `a%2Fb`).
                  * @example en_0000017
                  */
                 entryId: components["parameters"]["entryId"];
@@ -1918,13 +1917,13 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description How many records to give at most.
+                 * @description The greatest number of records.
                  * @example 100
                  */
                 limit?: components["parameters"]["limit"];
-                /** @description Upwards or downwards, in any case. */
+                /** @description Ascending or descending; upper and lower case are the same. */
                 direction?: components["parameters"]["direction"];
-                /** @description `X-Next-Cursor` of the previous answer. Opaque; it grants nothing and does not expire. */
+                /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: never;
@@ -1935,7 +1934,7 @@ export interface operations {
                  */
                 projectId: components["parameters"]["projectId"];
                 /**
-                 * @description The entry's id, percent-encoded where it needs to be (`a/b` is `a%2Fb`).
+                 * @description The entry's id, percent-encoded (`a/b` is `a%2Fb`).
                  * @example en_0000017
                  */
                 entryId: components["parameters"]["entryId"];
@@ -1999,19 +1998,19 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description How many records to give at most.
+                 * @description The greatest number of records.
                  * @example 100
                  */
                 limit?: components["parameters"]["limit"];
-                /** @description Upwards or downwards, in any case. */
+                /** @description Ascending or descending; upper and lower case are the same. */
                 direction?: components["parameters"]["direction"];
                 /**
-                 * @description Only what was updated strictly after this time. A bare date is its midnight in UTC.
+                 * @description Only records updated strictly after this time. A bare date is its midnight in UTC.
                  * @example 2022-01-01T00:00:00Z
                  */
                 updated_after?: components["parameters"]["updated_after"];
                 /**
-                 * @description Only what was updated strictly before this time. A bare date is its midnight in UTC.
+                 * @description Only records updated strictly before this time. A bare date is its midnight in UTC.
                  * @example 2022-02-01T00:00:00Z
                  */
                 updated_before?: components["parameters"]["updated_before"];
@@ -2030,9 +2029,9 @@ export interface operations {
                  * @example gr_1
                  */
                 group_id?: components["parameters"]["ofGroup"];
-                /** @description Adds `url`, where the page was seen, to each page view. */
+                /** @description Adds `url`, the address of the page, to each page view. */
                 include_urls?: components["parameters"]["include_urls"];
-                /** @description `X-Next-Cursor` of the previous answer. Opaque; it grants nothing and does not expire. */
+                /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: never;
@@ -2098,13 +2097,13 @@ export interface operations {
     listEntriesChanges: {
         parameters: {
             query?: {
-                /** @description How many changes at most. The greatest value is `MAX_LIMIT` of the service. */
+                /** @description The greatest number of changes, up to `MAX_LIMIT` of the service. */
                 limit?: components["parameters"]["changesLimit"];
                 /** @description The types of changes, separated by commas, each at most once: `entry`, `event`, `entry_removed`. */
                 types?: components["parameters"]["types"];
-                /** @description For how many seconds an empty answer waits for a change. */
+                /** @description How many seconds an empty answer waits for a change. */
                 wait?: components["parameters"]["wait"];
-                /** @description `X-Next-Cursor` of the previous answer. Opaque; it grants nothing and does not expire. */
+                /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: never;
@@ -2160,11 +2159,11 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description How many records to give at most. All of them, when it is not sent.
+                 * @description The greatest number of records. Default: all.
                  * @example 100
                  */
                 limit?: components["parameters"]["limitOfAll"];
-                /** @description `X-Next-Cursor` of the previous answer. Opaque; it grants nothing and does not expire. */
+                /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: never;
@@ -2226,7 +2225,7 @@ export interface operations {
                  */
                 projectId: components["parameters"]["projectId"];
                 /**
-                 * @description The embeddable's id, percent-encoded where it needs to be.
+                 * @description The embeddable's id, percent-encoded.
                  * @example emb_signup
                  */
                 embeddableId: components["parameters"]["embeddableId"];
@@ -2272,13 +2271,13 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description How many records to give at most.
+                 * @description The greatest number of records.
                  * @example 100
                  */
                 limit?: components["parameters"]["limit"];
-                /** @description Upwards or downwards, in any case. */
+                /** @description Ascending or descending; upper and lower case are the same. */
                 direction?: components["parameters"]["direction"];
-                /** @description `X-Next-Cursor` of the previous answer. Opaque; it grants nothing and does not expire. */
+                /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: never;
@@ -2289,7 +2288,7 @@ export interface operations {
                  */
                 projectId: components["parameters"]["projectId"];
                 /**
-                 * @description The embeddable's id, percent-encoded where it needs to be.
+                 * @description The embeddable's id, percent-encoded.
                  * @example emb_signup
                  */
                 embeddableId: components["parameters"]["embeddableId"];
@@ -2345,7 +2344,7 @@ export interface operations {
                  */
                 projectId: components["parameters"]["projectId"];
                 /**
-                 * @description The embeddable's id, percent-encoded where it needs to be.
+                 * @description The embeddable's id, percent-encoded.
                  * @example emb_signup
                  */
                 embeddableId: components["parameters"]["embeddableId"];
@@ -2397,11 +2396,11 @@ export interface operations {
                 /** @description Only experiments of this status. */
                 status?: components["parameters"]["status"];
                 /**
-                 * @description How many records to give at most. All of them, when it is not sent.
+                 * @description The greatest number of records. Default: all.
                  * @example 100
                  */
                 limit?: components["parameters"]["limitOfAll"];
-                /** @description `X-Next-Cursor` of the previous answer. Opaque; it grants nothing and does not expire. */
+                /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: never;
@@ -2480,7 +2479,7 @@ export interface operations {
                  */
                 projectId: components["parameters"]["projectId"];
                 /**
-                 * @description The experiment's id, percent-encoded where it needs to be.
+                 * @description The experiment's id, percent-encoded.
                  * @example exp_headline
                  */
                 experimentId: components["parameters"]["experimentId"];
@@ -2549,7 +2548,7 @@ export interface operations {
                  */
                 projectId: components["parameters"]["projectId"];
                 /**
-                 * @description The experiment's id, percent-encoded where it needs to be.
+                 * @description The experiment's id, percent-encoded.
                  * @example exp_headline
                  */
                 experimentId: components["parameters"]["experimentId"];
@@ -2801,7 +2800,7 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description The target, percent-encoded. Placeholders may stand anywhere but in scheme, host and port.
+                 * @description The target, percent-encoded. Placeholders may be anywhere except in scheme, host and port.
                  * @example https://api.example.com/v1/contacts?token={{ cred_crm }}
                  */
                 url: components["parameters"]["url"];
@@ -2823,7 +2822,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the target answered. Its status, headers and body come back as they are, also when the status is another. */
+            /** @description The target's answer. Status, headers and body are unchanged, for any status. */
             200: {
                 headers: {
                     "X-Proxy-Worker-Success": components["headers"]["XProxyWorkerSuccess"];
@@ -2852,7 +2851,7 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description The target, percent-encoded. Placeholders may stand anywhere but in scheme, host and port.
+                 * @description The target, percent-encoded. Placeholders may be anywhere except in scheme, host and port.
                  * @example https://api.example.com/v1/contacts?token={{ cred_crm }}
                  */
                 url: components["parameters"]["url"];
@@ -2868,20 +2867,20 @@ export interface operations {
                  * @example prod
                  */
                 "X-Environment": components["parameters"]["environment"];
-                /** @description `true` has placeholders in the body replaced; anything else leaves the body alone. */
+                /** @description `true` replaces placeholders in the body; otherwise the body is unchanged. */
                 "X-Use-Body-Templating"?: components["parameters"]["useBodyTemplating"];
             };
             path?: never;
             cookie?: never;
         };
-        /** @description What the target is to get. */
+        /** @description The body for the target. */
         requestBody?: {
             content: {
                 "*/*": components["schemas"]["AnyBody"];
             };
         };
         responses: {
-            /** @description What the target answered. Its status, headers and body come back as they are, also when the status is another. */
+            /** @description The target's answer. Status, headers and body are unchanged, for any status. */
             200: {
                 headers: {
                     "X-Proxy-Worker-Success": components["headers"]["XProxyWorkerSuccess"];
@@ -2910,7 +2909,7 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description The target, percent-encoded. Placeholders may stand anywhere but in scheme, host and port.
+                 * @description The target, percent-encoded. Placeholders may be anywhere except in scheme, host and port.
                  * @example https://api.example.com/v1/contacts?token={{ cred_crm }}
                  */
                 url: components["parameters"]["url"];
@@ -2926,20 +2925,20 @@ export interface operations {
                  * @example prod
                  */
                 "X-Environment": components["parameters"]["environment"];
-                /** @description `true` has placeholders in the body replaced; anything else leaves the body alone. */
+                /** @description `true` replaces placeholders in the body; otherwise the body is unchanged. */
                 "X-Use-Body-Templating"?: components["parameters"]["useBodyTemplating"];
             };
             path?: never;
             cookie?: never;
         };
-        /** @description What the target is to get. */
+        /** @description The body for the target. */
         requestBody?: {
             content: {
                 "*/*": components["schemas"]["AnyBody"];
             };
         };
         responses: {
-            /** @description What the target answered. Its status, headers and body come back as they are, also when the status is another. */
+            /** @description The target's answer. Status, headers and body are unchanged, for any status. */
             200: {
                 headers: {
                     "X-Proxy-Worker-Success": components["headers"]["XProxyWorkerSuccess"];
@@ -2968,7 +2967,7 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description The target, percent-encoded. Placeholders may stand anywhere but in scheme, host and port.
+                 * @description The target, percent-encoded. Placeholders may be anywhere except in scheme, host and port.
                  * @example https://api.example.com/v1/contacts?token={{ cred_crm }}
                  */
                 url: components["parameters"]["url"];
@@ -2984,20 +2983,20 @@ export interface operations {
                  * @example prod
                  */
                 "X-Environment": components["parameters"]["environment"];
-                /** @description `true` has placeholders in the body replaced; anything else leaves the body alone. */
+                /** @description `true` replaces placeholders in the body; otherwise the body is unchanged. */
                 "X-Use-Body-Templating"?: components["parameters"]["useBodyTemplating"];
             };
             path?: never;
             cookie?: never;
         };
-        /** @description What the target is to get. */
+        /** @description The body for the target. */
         requestBody?: {
             content: {
                 "*/*": components["schemas"]["AnyBody"];
             };
         };
         responses: {
-            /** @description What the target answered. Its status, headers and body come back as they are, also when the status is another. */
+            /** @description The target's answer. Status, headers and body are unchanged, for any status. */
             200: {
                 headers: {
                     "X-Proxy-Worker-Success": components["headers"]["XProxyWorkerSuccess"];
@@ -3026,7 +3025,7 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description The target, percent-encoded. Placeholders may stand anywhere but in scheme, host and port.
+                 * @description The target, percent-encoded. Placeholders may be anywhere except in scheme, host and port.
                  * @example https://api.example.com/v1/contacts?token={{ cred_crm }}
                  */
                 url: components["parameters"]["url"];
@@ -3042,20 +3041,20 @@ export interface operations {
                  * @example prod
                  */
                 "X-Environment": components["parameters"]["environment"];
-                /** @description `true` has placeholders in the body replaced; anything else leaves the body alone. */
+                /** @description `true` replaces placeholders in the body; otherwise the body is unchanged. */
                 "X-Use-Body-Templating"?: components["parameters"]["useBodyTemplating"];
             };
             path?: never;
             cookie?: never;
         };
-        /** @description What the target is to get. */
+        /** @description The body for the target. */
         requestBody?: {
             content: {
                 "*/*": components["schemas"]["AnyBody"];
             };
         };
         responses: {
-            /** @description What the target answered. Its status, headers and body come back as they are, also when the status is another. */
+            /** @description The target's answer. Status, headers and body are unchanged, for any status. */
             200: {
                 headers: {
                     "X-Proxy-Worker-Success": components["headers"]["XProxyWorkerSuccess"];
