@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// testClientAddresses: the edge tells clients apart by the gateway's forwarding headers, and each has an anonymous rate of its
-// own at a service. A client that names addresses or a key itself gains nothing.
+// testClientAddresses checks that the edge distinguishes clients by the gateway's forwarding headers. Each client has
+// an anonymous rate of its own at a service. A client that sends addresses or a key itself gains nothing.
 func (r *release) testClientAddresses(t *testing.T) {
 	// A forwarded port reaches the edge from its own pod's loopback addresses, which stand for the gateway here.
 	r.upgrade(t, "--set-string", "region.config.ANON_RATE_LIMIT=1", "--set", "trustedProxies={127.0.0.1/32,::1/128}")
@@ -41,10 +41,10 @@ func (r *release) testClientAddresses(t *testing.T) {
 	}
 }
 
-// requests is how many each client of testClientAddresses makes.
+// requests is the number of requests of each client of testClientAddresses.
 const requests = 60
 
-// askRepeatedly makes requests that need no key, as fast as they are answered, and returns how many got which status.
+// askRepeatedly sends requests without a key as fast as possible, and returns the number of answers by status.
 func (r *release) askRepeatedly(t *testing.T, url string, headers func(i int) []string) map[int]int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// page calls the third party through the proxy, as a front-end does, and shows what came back.
+// page calls the third party through the proxy, as a front-end does, and shows the answer.
 const page = `<!doctype html><title>app</title><pre id=said></pre><script>
 fetch(%q, {headers: {"X-Project-ID": "pr_demo", "X-Environment": "prod", "Authorization": "Bearer {{ cred_third_party }}"}})
   .then(async r => r.status + " " + r.headers.get("X-Proxy-Worker-Success") + " " + await r.text())
@@ -20,7 +20,7 @@ fetch(%q, {headers: {"X-Project-ID": "pr_demo", "X-Environment": "prod", "Author
   .then(said => { document.getElementById("said").textContent = said; });
 </script>`
 
-// findChromium skips t where there is no Chromium, unless all must be there.
+// findChromium skips t if there is no Chromium, unless everything must be there.
 func findChromium(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {

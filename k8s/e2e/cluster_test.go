@@ -32,12 +32,12 @@ type release struct {
 	apiKey, ingestKey, internalKey string
 }
 
-// patience bounds each command that waits for the cluster.
-const patience = 5 * time.Minute
+// commandTimeout bounds each command that waits for the cluster.
+const commandTimeout = 5 * time.Minute
 
 // command runs a program to its end and returns what it printed; in is its standard input.
 func command(ctx context.Context, in string, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdin = strings.NewReader(in)
@@ -55,7 +55,7 @@ func (r *release) kubectl(t testing.TB, args ...string) string {
 	return r.apply(t, "", args...)
 }
 
-// apply is kubectl with standard input.
+// apply runs kubectl with standard input.
 func (r *release) apply(t testing.TB, in string, args ...string) string {
 	t.Helper()
 	out, err := r.tryKubectl(t.Context(), in, args...)
@@ -69,7 +69,7 @@ func (r *release) tryKubectl(ctx context.Context, in string, args ...string) (st
 	return command(ctx, in, "kubectl", append([]string{"--namespace", r.namespace}, args...)...)
 }
 
-// helm runs helm in the release's namespace; a failure ends the test, with what the cluster says of the pods.
+// helm runs helm in the release's namespace. A failure ends the test with the state of the pods.
 func (r *release) helm(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := command(t.Context(), "", "helm", append([]string{"--namespace", r.namespace}, args...)...)
@@ -81,7 +81,7 @@ func (r *release) helm(t testing.TB, args ...string) string {
 	return out
 }
 
-// upgrade brings the release to its values and more, and waits until all pods are replaced.
+// upgrade upgrades the release to its values and more, and waits until all pods are replaced.
 func (r *release) upgrade(t testing.TB, more ...string) {
 	t.Helper()
 	r.helm(t, append(r.upgradeArguments(r.chart), more...)...)
@@ -109,7 +109,7 @@ func (r *release) upgradeArguments(chart string) []string {
 	return args
 }
 
-// manifest returns a file of testdata, or of path, with the release's names in it.
+// manifest returns a file of testdata, or of path, with the release's names filled in.
 func (r *release) manifest(t testing.TB, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -130,7 +130,7 @@ func (r *release) secret(t testing.TB, name, key string) string {
 	return string(value)
 }
 
-// object decodes what kubectl prints as JSON.
+// object decodes the JSON output of kubectl.
 func object[T any](t testing.TB, r *release, args ...string) T {
 	t.Helper()
 	var o T
@@ -140,7 +140,7 @@ func object[T any](t testing.TB, r *release, args ...string) T {
 	return o
 }
 
-// forward makes a port of an object reachable and returns its URL.
+// forward forwards a port of an object and returns its URL.
 func (r *release) forward(t testing.TB, target string, port int) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -164,7 +164,7 @@ func (r *release) forward(t testing.TB, target string, port int) string {
 	return "http://127.0.0.1:" + local
 }
 
-// eventually waits until try succeeds, for as long as limit, and returns how long that took.
+// eventually waits until try succeeds, at most for limit, and returns the time.
 func eventually(t testing.TB, limit time.Duration, what string, try func() error) time.Duration {
 	t.Helper()
 	started := time.Now()
@@ -186,7 +186,7 @@ func eventually(t testing.TB, limit time.Duration, what string, try func() error
 	}
 }
 
-// get asks for a path with a key and returns status and body.
+// get requests a path with a key and returns status and body.
 func (r *release) get(ctx context.Context, path, key string, headers ...string) (int, http.Header, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -238,7 +238,7 @@ type pod struct {
 	}
 }
 
-// ready reports whether the pod serves, and since when.
+// ready reports whether the pod is ready, and since when.
 func (p pod) ready() (bool, time.Time) {
 	for _, c := range p.Status.Conditions {
 		if c.Type == "Ready" && c.Status == "True" && p.Metadata.DeletionTimestamp == nil {
@@ -248,7 +248,7 @@ func (p pod) ready() (bool, time.Time) {
 	return false, time.Time{}
 }
 
-// pods returns those of one component, or of the whole release.
+// pods returns the pods of one component, or of the whole release.
 func (r *release) pods(t testing.TB, component string) []pod {
 	t.Helper()
 	selector := "app.kubernetes.io/instance=lectern"

@@ -15,8 +15,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// testConsole: the console opens in a real browser at a host that the release is routed at, by a link that signs in. It
-// asks no other host, and the browser has no fault to report.
+// testConsole opens the console in a real browser at a host of the release, by a link that signs in. The console uses
+// no other host, and the browser reports no fault.
 func (r *release) testConsole(t *testing.T, host string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// TestEndToEnd installs the release, holds it to its promises one after the other, and removes it.
+// TestEndToEnd installs the release, checks its promises one after the other, and removes it.
 func TestEndToEnd(t *testing.T) {
 	r := fromEnvironment(t)
 	if !t.Run("install", r.testInstall) {
@@ -55,7 +55,7 @@ func TestEndToEnd(t *testing.T) {
 	}
 }
 
-// fromEnvironment reads what scripts/e2e has made ready; without it the test is skipped.
+// fromEnvironment reads the settings of scripts/e2e. Without them the test is skipped.
 func fromEnvironment(t *testing.T) *release {
 	t.Helper()
 	if os.Getenv("LECTERN_E2E_VALUES") == "" {
@@ -138,7 +138,7 @@ func (r *release) loadDemo(t *testing.T) {
 	}
 }
 
-// send sends records in batches; none may be rejected.
+// send sends records in batches. No record may be rejected.
 func send(t *testing.T, ingester *client.Ingester, resource string, ndjson []byte) {
 	t.Helper()
 	const batch = 4 << 20
@@ -155,7 +155,7 @@ func send(t *testing.T, ingester *client.Ingester, resource string, ndjson []byt
 	}
 }
 
-// testPods: every pod is ready and has not been started again; a process is ready soon after its start.
+// testPods checks that every pod is ready and was not restarted, and that processes are ready soon after their start.
 func (r *release) testPods(t *testing.T) {
 	for _, component := range components() {
 		pods := r.pods(t, component)
@@ -181,13 +181,13 @@ func (r *release) testPods(t *testing.T) {
 	}
 }
 
-// testHelmTest: the chart's own test calls every operation from inside.
+// testHelmTest runs the chart's own test, which calls every operation from inside.
 func (r *release) testHelmTest(t *testing.T) {
 	out := r.helm(t, "test", "lectern", "--logs", "--timeout", "2m")
 	r.mustBeAllOperations(t, out)
 }
 
-// testOperations: every operation answers through the Gateway.
+// testOperations checks that every operation answers through the Gateway.
 func (r *release) testOperations(t *testing.T) {
 	t.Setenv("LECTERN_API_KEY", r.apiKey)
 	t.Setenv("LECTERN_INTERNAL_API_KEY", r.internalKey)
@@ -198,7 +198,7 @@ func (r *release) testOperations(t *testing.T) {
 	r.mustBeAllOperations(t, out)
 }
 
-// mustBeAllOperations looks for a line of each operation that ends with ok.
+// mustBeAllOperations checks that each operation has a line that ends with ok.
 func (r *release) mustBeAllOperations(t *testing.T, out string) {
 	t.Helper()
 	for _, c := range r.everyOperation() {
@@ -213,7 +213,7 @@ func (r *release) mustBeAllOperations(t *testing.T, out string) {
 	}
 }
 
-// testRegion: a service of the cluster asks region by its DNS name with the Go client.
+// testRegion checks that a service of the cluster can call region by its DNS name with the Go client.
 func (r *release) testRegion(t *testing.T) {
 	r.apply(t, r.manifest(t, "testdata/region.yaml"), "apply", "-f", "-")
 	r.kubectl(t, "wait", "--for=condition=Complete", "--timeout=60s", "job/region")
@@ -223,8 +223,8 @@ func (r *release) testRegion(t *testing.T) {
 	}
 }
 
-// testTrace: one trace crosses the ingress, the edge, the service, Redis and Postgres. Its key is new, as one that a process has
-// looked up lately is not asked for in Redis.
+// testTrace checks that one trace crosses the ingress, the edge, the service, Redis and Postgres. It uses a new key,
+// because a process does not look up a cached key in Redis.
 func (r *release) testTrace(t *testing.T) {
 	r.apply(t, `{"apiVersion":"lectern.dev/v1alpha1","kind":"APIKey","metadata":{"name":"traced"},"spec":{"project":"pr_demo"}}`, "apply", "-f", "-")
 	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=60s", "apikey/traced")
@@ -319,7 +319,7 @@ func (r *release) testUninstall(t *testing.T) {
 	r.kubectl(t, "delete", "crds", "-l", "app.kubernetes.io/instance=lectern", "--timeout=60s")
 }
 
-// testFromChartBefore: a release of the chart that the last change to it replaced is upgraded to this one.
+// testFromChartBefore upgrades a release of the previous chart to this one.
 func (r *release) testFromChartBefore(t *testing.T) {
 	before := os.Getenv("LECTERN_E2E_CHART_BEFORE")
 	if before == "" {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// testFaults: what docs/how-to/operate.md says of faults holds in the cluster.
+// testFaults checks faults of docs/how-to/operate.md in the cluster.
 func (r *release) testFaults(t *testing.T) {
 	dev := "app.kubernetes.io/component=dev-"
 	for _, fault := range []struct {
@@ -49,7 +49,7 @@ func (r *release) testFaults(t *testing.T) {
 	}
 }
 
-// awaitGood waits until n requests in a row were answered well.
+// awaitGood waits until n requests in a row succeed.
 func awaitGood(t *testing.T, l *load, n int) time.Duration {
 	t.Helper()
 	good, faults := l.answered()
@@ -65,7 +65,7 @@ func awaitGood(t *testing.T, l *load, n int) time.Duration {
 	})
 }
 
-// awaitRestart waits until the server that ended runs again.
+// awaitRestart waits until the killed server runs again.
 func (r *release) awaitRestart(t *testing.T, selector string) {
 	t.Helper()
 	eventually(t, time.Minute, "a restart", func() error {
@@ -78,7 +78,7 @@ func (r *release) awaitRestart(t *testing.T, selector string) {
 	})
 }
 
-// killPod ends one pod without its time to stop and waits for the one that takes its place.
+// killPod kills one pod at once and waits for its replacement.
 func (r *release) killPod(t *testing.T, component string) {
 	t.Helper()
 	killed := r.pods(t, component)[0].Metadata.Name
@@ -86,7 +86,8 @@ func (r *release) killPod(t *testing.T, component string) {
 	r.kubectl(t, "rollout", "status", "--timeout=2m", "deployment/lectern-"+component)
 }
 
-// testAPIServerAway: without an API server for a minute, clients see nothing, also those of the proxy.
+// testAPIServerAway checks that clients, including those of the proxy, see no fault during a minute without an API
+// server.
 func (r *release) testAPIServerAway(t *testing.T) {
 	if len(r.nodeExec) == 0 {
 		t.Skip("nothing runs commands on this cluster's node: LECTERN_E2E_NODE_EXEC is not set")

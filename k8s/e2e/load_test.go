@@ -15,13 +15,13 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// call is one request that load makes over and over.
+// call is one request that load repeats.
 type call struct {
 	operation, method, path, key, body string
 	want                               int // status
 }
 
-// load asks for every operation over and over, from several clients, and holds each answer to the first one.
+// load repeats every operation from several clients, and compares each answer with the first one.
 type load struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -56,7 +56,7 @@ func (r *release) everyOperation() []call {
 	return calls
 }
 
-// startLoad asks for each of calls once, which must succeed, and then for all until stop.
+// startLoad sends each of calls once, which must succeed, and then all of them until stop.
 func startLoad(t testing.TB, r *release, clients int, pause time.Duration, calls []call) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -89,7 +89,7 @@ func startLoad(t testing.TB, r *release, clients int, pause time.Duration, calls
 	return l
 }
 
-// do makes the request.
+// do sends the request.
 func (c call) do(ctx context.Context, client *http.Client, url string) (int, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, c.method, url+c.path, strings.NewReader(c.body))
 	if err != nil {
@@ -129,7 +129,7 @@ func (l *load) note(c call, status int, body, want []byte, err error, took time.
 	}
 }
 
-// answered returns how many requests were answered well, and how many not.
+// answered returns the number of good answers and of others.
 func (l *load) answered() (good, faults int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,10 +142,10 @@ func (l *load) stop() {
 	l.done.Wait()
 }
 
-// mustBeClean ends the load and fails the test where a request failed, or there were fewer than atLeast.
+// mustBeClean ends the load. The test fails if a request failed, or if there were fewer than atLeast.
 func (l *load) mustBeClean(t testing.TB, atLeast int) {
 	t.Helper()
-	eventually(t, patience, fmt.Sprintf("%d requests", atLeast), func() error {
+	eventually(t, commandTimeout, fmt.Sprintf("%d requests", atLeast), func() error {
 		if good, faults := l.answered(); good+faults < atLeast {
 			return fmt.Errorf("%d so far", good+faults)
 		}

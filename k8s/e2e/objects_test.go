@@ -32,7 +32,7 @@ func (r *release) consumed(t testing.TB) (consumed, error) {
 	return c, nil
 }
 
-// testConsumer: a pod that mounts the Secret of an APIKey reads entries with it.
+// testConsumer checks that a pod can read entries with the key in the mounted Secret of an APIKey.
 func (r *release) testConsumer(t *testing.T) {
 	r.apply(t, r.manifest(t, "testdata/consumer.yaml"), "apply", "-f", "-")
 	r.kubectl(t, "rollout", "status", "--timeout=60s", "deployment/consumer")
@@ -45,8 +45,8 @@ func (r *release) testConsumer(t *testing.T) {
 	})
 }
 
-// testRotate asks for another key. testRotated sees later, as the mounted file changes within two minutes, that
-// the consumer went over to it without a failed request.
+// testRotate requests another key. testRotated checks later that the consumer uses it without a failed request,
+// because the mounted file changes within two minutes.
 func (r *release) testRotate(t *testing.T) {
 	before := r.kubectl(t, "get", "apikey", "demo", "-o", "jsonpath={.status.keyId}")
 	r.kubectl(t, "annotate", "--overwrite", "apikey", "demo", "lectern.dev/rotate=first")

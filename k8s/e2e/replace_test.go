@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// exported is how many entries the project of exports has.
+// exported is the number of entries in the project of exports.
 const exported = 100_000
 
 // testReplacedUnderLoad replaces pods under load of all operations and of long exports. An upgrade and a rollback
@@ -53,7 +53,7 @@ func (r *release) testReplacedUnderLoad(t *testing.T) {
 	l.mustBeClean(t, 20_000)
 }
 
-// restart replaces the pods of components and waits until that is done.
+// restart replaces the pods of components and waits for the new ones.
 func (r *release) restart(t *testing.T, components ...string) {
 	t.Helper()
 	for _, c := range components {
@@ -64,8 +64,8 @@ func (r *release) restart(t *testing.T, components ...string) {
 	}
 }
 
-// evictAll evicts each pod that a component has now, as a drain does: again and again until its
-// PodDisruptionBudget allows it.
+// evictAll evicts each current pod of a component, as a drain does: again and again until its PodDisruptionBudget
+// allows it.
 func (r *release) evictAll(t *testing.T, component string) {
 	t.Helper()
 	refusals := 0
@@ -128,13 +128,13 @@ spec: {project: pr_export}
 	return r.secret(t, "export", "api-key")
 }
 
-// export is how one ended.
+// export is the result of an export.
 type export struct {
 	said  string
 	fault string // empty: it was whole, or visibly broken
 }
 
-// startExport reads all entries of the project of exports, as slowly as takes most of a pod's time to stop.
+// startExport reads all entries of the project of exports, so slowly that it takes most of a pod's time to stop.
 func (r *release) startExport(t *testing.T, key string) <-chan export {
 	t.Helper()
 	ended := make(chan export, 1)

@@ -36,8 +36,8 @@ func (r *release) feed(t *testing.T, project, key, query string) (p feedPage) {
 	return p
 }
 
-// testRetention: the retention job removes the entries that are older than their Project allows, and no others. A
-// follower of the change feed that waits meanwhile sees the removal.
+// testRetention checks that the retention job removes the entries that are older than their Project allows, and no
+// others. A waiting follower of the change feed sees the removal.
 func (r *release) testRetention(t *testing.T) {
 	r.upgrade(t, "--set", "retention.enabled=true", "--set", "retention.suspend=true")
 	r.apply(t, `{"apiVersion":"v1","kind":"List","items":[

@@ -18,7 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/routestest"
 )
 
-// flavours are the ways in which routes are written down, and the values of each.
+// flavours are the ways to write routes, with the values of each.
 func flavours() map[string][]string {
 	all := map[string][]string{}
 	for name, values := range map[string]struct{ mode, block string }{
@@ -33,14 +33,14 @@ func flavours() map[string][]string {
 	return all
 }
 
-// outcome is who saw a request, and what was answered.
+// outcome is the service that received a request, and the answer.
 type outcome struct {
 	service string // "-": no service
 	status  int
 }
 
-// testRoutes: the matrix holds through each way in which routes are written down, but for the differences that
-// testdata/differences.txt lists with their reasons.
+// testRoutes checks the matrix with each way to write routes, except for the differences in testdata/differences.txt,
+// which has their reasons.
 func (r *release) testRoutes(t *testing.T) {
 	rows, err := routestest.Matrix()
 	if err != nil {
@@ -105,7 +105,7 @@ func (r *release) testRoutes(t *testing.T) {
 	r.awaitRoute(t, strings.TrimPrefix(r.url, "http://"))
 }
 
-// awaitRoute waits until the host is routed.
+// awaitRoute waits until the host has a route.
 func (r *release) awaitRoute(t *testing.T, host string) {
 	t.Helper()
 	for _, path := range []string{"/projects/pr_demo/entries", "/projects/pr_demo/embeddables", "/projects/pr_demo/experiments", "/docs", "/proxy", "/console/"} {
@@ -142,7 +142,7 @@ func (r *release) askRow(t *testing.T, row routestest.Row, host, id string) int 
 	return resp.StatusCode
 }
 
-// seenBy returns which services' access logs have a request, by its id.
+// seenBy returns the services whose access logs have a request, by its id.
 func (r *release) seenBy(t *testing.T, since time.Time) map[string][]string {
 	t.Helper()
 	seen := map[string][]string{}
@@ -162,7 +162,7 @@ func (r *release) seenBy(t *testing.T, since time.Time) map[string][]string {
 	return seen
 }
 
-// readDifferences returns what differs from the matrix, by flavour, key, method and path. A flavour * is all of them.
+// readDifferences returns the differences from the matrix, by flavour, key, method and path. The flavour * means all.
 func readDifferences(t *testing.T) map[string]outcome {
 	t.Helper()
 	file, err := os.Open("testdata/differences.txt")

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// testMemory says how much memory each pod holds.
+// testMemory logs the memory of each pod.
 func (r *release) testMemory(t *testing.T) {
 	for _, component := range components() {
 		for _, p := range r.pods(t, component) {
@@ -52,7 +52,7 @@ func (r *release) metric(t *testing.T, target, name string) float64 {
 	return 0
 }
 
-// testAutoscaling: entries gets more pods under load and gives them back, and no request fails.
+// testAutoscaling checks that entries gets more pods under load and fewer afterwards, and that no request fails.
 func (r *release) testAutoscaling(t *testing.T) {
 	if _, err := r.tryKubectl(t.Context(), "", "top", "pods"); err != nil {
 		t.Skipf("the cluster measures no pods: %v", err)

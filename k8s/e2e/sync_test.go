@@ -11,7 +11,8 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// testSync: a copy that the chart keeps gets all entries, also those that come while its pod is killed and replaced.
+// testSync checks that a copy of the chart gets all entries, including those that come while its pod is killed and
+// replaced.
 func (r *release) testSync(t *testing.T) {
 	to := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", r.secret(t, "lectern-dev", "postgres")), Host: "lectern-dev-postgres:5432", Path: "/postgres"}
 	r.apply(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"List","items":[

@@ -57,7 +57,7 @@ func annotated(name, value string) func(*v1alpha1.APIKey) {
 	return func(k *v1alpha1.APIKey) { metav1.SetMetaDataAnnotation(&k.ObjectMeta, name, value) }
 }
 
-// keyIn is the key in an APIKey's Secret, empty when there is none.
+// keyIn returns the key in an APIKey's Secret, or "" if there is none.
 func keyIn(t testing.TB, c *kubetest.Cluster, k *v1alpha1.APIKey) string {
 	t.Helper()
 	var s corev1.Secret
@@ -68,7 +68,7 @@ func keyIn(t testing.TB, c *kubetest.Cluster, k *v1alpha1.APIKey) string {
 	return string(s.Data["api-key"])
 }
 
-// anotherKey waits until the Secret holds another key than before, and returns it.
+// anotherKey waits until the Secret has another key than before, and returns it.
 func anotherKey(t testing.TB, c *kubetest.Cluster, k *v1alpha1.APIKey, before string) (key string) {
 	t.Helper()
 	kubetest.Await(t, "the Secret of "+k.Name+" holds another key", func() bool {
@@ -163,7 +163,7 @@ func TestAPIKeyLife(t *testing.T) {
 	c.Gone(t, k)
 }
 
-// No key comes into a log, an event, a condition, a metric, a trace or an annotation.
+// No log, event, condition, metric, trace or annotation contains a key.
 func TestNoKeyIsTold(t *testing.T) {
 	var (
 		mu    sync.Mutex
@@ -267,7 +267,7 @@ func TestNoKeyIsTold(t *testing.T) {
 	}
 }
 
-// Operators that take over from each other, by a lease that was given up and one that was lost, rotate once.
+// Operators that take over from each other, after a released and after a lost Lease, rotate once.
 func TestLongAPIKeyWithTwoOperators(t *testing.T) {
 	if os.Getenv("LECTERN_LONG") != "1" {
 		t.Skip("takes long; LECTERN_LONG=1 runs it")
@@ -330,7 +330,7 @@ func TestLongAPIKeyWithTwoOperators(t *testing.T) {
 	}
 }
 
-// A project of another namespace: its Project says who may have keys, and takes them back.
+// For a project of another namespace, its Project grants keys and takes them back.
 func TestAPIKeyGrant(t *testing.T) {
 	c := kubetest.Start(t)
 	theirs, elsewhere := c.NewNamespace(t), c.NewNamespace(t)

@@ -96,7 +96,7 @@ func TestCredentialLife(t *testing.T) {
 	}
 }
 
-// Of two that claim an id the older one counts, until it goes.
+// Of two Credentials with the same id, the older one prevails until it is deleted.
 func TestCredentialConflict(t *testing.T) {
 	c := kubetest.Start(t)
 	start(t, c, nil, nil)
@@ -121,7 +121,7 @@ func TestCredentialConflict(t *testing.T) {
 	c.AwaitReady(t, second, v1alpha1.ReasonValid)
 }
 
-// An endpoint's life: it is as good as itself and what it refers to.
+// An endpoint is valid if it and the objects that it refers to are valid.
 func TestProxyEndpointLife(t *testing.T) {
 	c := kubetest.Start(t)
 	start(t, c, nil, nil)
@@ -167,7 +167,7 @@ func TestProxyEndpointLife(t *testing.T) {
 	c.Gone(t, endpoint)
 }
 
-// Nothing refers to what is another namespace's, unless that is granted.
+// No object refers to objects of another namespace without a grant.
 func TestGrants(t *testing.T) {
 	c := kubetest.Start(t)
 	other := c.NewNamespace(t)
@@ -231,7 +231,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// With UNDECLARED_PROJECTS=allow, a project that no Project declares is everybody's.
+// With UNDECLARED_PROJECTS=allow, every namespace may use an undeclared project.
 func TestUndeclaredProjectsAllowed(t *testing.T) {
 	c := kubetest.Start(t)
 	start(t, c, map[string]string{"UNDECLARED_PROJECTS": "allow"}, nil)
@@ -241,7 +241,7 @@ func TestUndeclaredProjectsAllowed(t *testing.T) {
 	c.AwaitReady(t, endpoint, v1alpha1.ReasonValid)
 }
 
-// An endpoint that may reach any host gets no credential that may go anywhere.
+// An endpoint for any host gets no credential that may go anywhere.
 func TestCredentialForAnyHost(t *testing.T) {
 	c := kubetest.Start(t)
 	start(t, c, nil, nil)
@@ -256,8 +256,7 @@ func TestCredentialForAnyHost(t *testing.T) {
 	c.AwaitReady(t, endpoint, v1alpha1.ReasonValid)
 }
 
-// Where nothing changes, nothing is written: also not by an operator that starts anew, nor when all is
-// touched without a change.
+// The operator writes nothing if nothing changes, even after a restart, or after writes without a change.
 func TestSteadyState(t *testing.T) {
 	c := kubetest.Start(t)
 	first := start(t, c, nil, nil)
@@ -302,7 +301,7 @@ func TestSteadyState(t *testing.T) {
 	}
 }
 
-// versions are the resourceVersions of the namespace's objects.
+// versions returns the resourceVersions of the namespace's objects.
 func versions(t testing.TB, c *kubetest.Cluster) map[string]string {
 	t.Helper()
 	found := map[string]string{}

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
 
-// running is an operator that runs.
+// running is a running operator.
 type running struct {
 	URL      string // of the internal address
 	Requests *kubetest.Requests
@@ -26,7 +26,7 @@ type running struct {
 	done chan error
 }
 
-// declare makes c's namespace the one of the project pr_1, unless it is that already.
+// declare makes c's namespace the owner of the project pr_1, unless it is already.
 func declare(t testing.TB, c *kubetest.Cluster) {
 	t.Helper()
 	o := newProject(in(c.Namespace, "pr-1"), "pr_1")
@@ -35,8 +35,8 @@ func declare(t testing.TB, c *kubetest.Cluster) {
 	}
 }
 
-// start runs an operator on c until t ends, where pr_1 is a declared project. It looks after the test's namespace and those of more alone, so
-// that tests that share a server do not meet.
+// start runs an operator on c until t ends, with the declared project pr_1. It watches only the test's namespace and
+// those in more, so that tests that share a server do not interfere.
 func start(t testing.TB, c *kubetest.Cluster, environ map[string]string, change func(*Config)) *running {
 	t.Helper()
 	all := map[string]string{
@@ -95,8 +95,7 @@ func (r *running) Stop() error {
 	return err
 }
 
-// quiet waits until the operator has asked nothing to be written for a while, and returns how much it has
-// asked for.
+// quiet waits until the operator has sent no write for a while, and returns the number of its writes.
 func (r *running) quiet(t testing.TB) int {
 	t.Helper()
 	const still = 300 * time.Millisecond

@@ -53,8 +53,8 @@ func acting(t testing.TB, url string) bool {
 	return said.Acting
 }
 
-// Of two operators one acts. The other takes over at once if the first one stops. If the first one cannot reach the API
-// server, it exits, and the other takes over later.
+// Of two operators one acts. The other takes over at once if the first one stops. If the first one cannot reach the
+// API server, it exits, and the other takes over later.
 func TestTwoOperators(t *testing.T) {
 	c := kubetest.Start(t)
 	first := start(t, c, nil, nil)

@@ -35,7 +35,7 @@ type process struct {
 	dead chan struct{}
 }
 
-// kubeconfig writes how c's server is reached, and returns the file.
+// kubeconfig writes a kubeconfig for c's server, and returns its path.
 func kubeconfig(t testing.TB, c *kubetest.Cluster) string {
 	t.Helper()
 	cfg := c.Config()
@@ -94,7 +94,7 @@ func ready200(url string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// memory is the process's resident memory now and at its peak, in bytes.
+// memory returns the process's resident memory now and at its peak, in bytes.
 func (p *process) memory(t testing.TB) (now, peak int64) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -115,8 +115,7 @@ func (p *process) memory(t testing.TB) (now, peak int64) {
 	return now, peak
 }
 
-// asked is how many requests the process has sent to the API server, by method, and which of them have come
-// back with what.
+// asked returns the number of requests of the process to the API server, by method and by status.
 func (p *process) asked(t testing.TB) map[string]int {
 	t.Helper()
 	counts := map[string]int{}

@@ -21,7 +21,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// startRegion runs the region service over a database of t's own, and returns it with a client of its.
+// startRegion runs the region service over a database of t's own, and returns it with a client.
 func startRegion(t testing.TB) (*servicetest.Service, *regionclient.Projects) {
 	t.Helper()
 	redis := redistest.Start(t)
@@ -37,12 +37,12 @@ func startRegion(t testing.TB) (*servicetest.Service, *regionclient.Projects) {
 	return s, projects
 }
 
-// withRegion is the configuration of an operator that tells s of Projects.
+// withRegion returns the configuration of an operator that stores Projects in s.
 func withRegion(s *servicetest.Service) map[string]string {
 	return map[string]string{"REGION_INTERNAL_URL": s.InternalURL, "INGEST_API_KEYS": servicetest.IngestKey}
 }
 
-// A Project's life, with the region service behind.
+// A Project's life, with a region service.
 func TestProjectLife(t *testing.T) {
 	c := kubetest.Start(t)
 	region, known := startRegion(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// An operator that is uninstalled and installed again goes on with the objects that stayed: their keys are the same, and it
-// holds them again. The keys of an object that was deleted meanwhile are revoked.
+// An operator that is uninstalled and installed again continues with the remaining objects. Their keys stay the same,
+// and it adds its finalizers again. It revokes the keys of an object that was deleted meanwhile.
 func TestReinstalled(t *testing.T) {
 	c := kubetest.Start(t)
 	redis := redistest.Start(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 )
 
-// The roles do not grant more than the operator needs. Every other test here runs the operator with them, which shows
-// that they grant enough.
+// The roles grant no more than the operator needs. Every other test here runs the operator with them, which shows
+// that they suffice.
 func TestRolesGrantNoMore(t *testing.T) {
 	c := kubetest.Start(t)
 	other := c.NewNamespace(t)
@@ -55,7 +55,7 @@ func TestRolesGrantNoMore(t *testing.T) {
 	}
 }
 
-// Where namespaces are named, nothing is granted in any other, and no list of the whole cluster.
+// With named namespaces, nothing is granted in any other, and no list of the whole cluster.
 func TestRolesOfNamespaces(t *testing.T) {
 	c := kubetest.Start(t)
 	watched, other := c.NewNamespace(t), c.NewNamespace(t)

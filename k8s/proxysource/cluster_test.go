@@ -27,10 +27,10 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 )
 
-// patience is how long a test waits for what should happen at once.
-const patience = 30 * time.Second
+// awaitTimeout is how long a test waits for an immediate effect.
+const awaitTimeout = 30 * time.Second
 
-// booted is the API server of the test binary: tests have no other common owner.
+// booted is the API server of the test binary, shared by its tests.
 var booted struct {
 	once sync.Once
 	env  *envtest.Environment
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// cluster is an API server with the project's custom resources, as a test sees it.
+// cluster is an API server with the project's custom resources, for one test.
 type cluster struct {
 	env       *envtest.Environment
 	own       bool          // no other test shares it
@@ -61,7 +61,7 @@ type cluster struct {
 }
 
 // newCluster gives t the API server of the test binary and a namespace. Without the server's programs the test is
-// skipped, or failed where CI=true.
+// skipped, or fails if CI=true.
 func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	needAssets(t)
@@ -72,7 +72,7 @@ func newCluster(t testing.TB) *cluster {
 	return view(t, booted.env, false)
 }
 
-// newOwnCluster gives t an API server that no other test shares.
+// newOwnCluster gives t an API server of its own.
 func newOwnCluster(t testing.TB) *cluster {
 	t.Helper()
 	needAssets(t)
@@ -110,7 +110,7 @@ func scheme() *runtime.Scheme {
 	return s
 }
 
-// generated is where the definitions and roles are that the proxy is installed with.
+// generated returns the folder of the definitions and roles that an installation has.
 var generated = filepath.Join("..", "config")
 
 func boot() (*envtest.Environment, error) {
@@ -140,7 +140,7 @@ func view(t testing.TB, env *envtest.Environment, own bool) *cluster {
 	return c
 }
 
-// newNamespace makes a namespace, whose objects go when the test is over.
+// newNamespace creates a namespace, whose objects are deleted at the end of the test.
 func (c *cluster) newNamespace(t testing.TB) string {
 	t.Helper()
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
@@ -158,7 +158,7 @@ func (c *cluster) newNamespace(t testing.TB) string {
 	return n.Name
 }
 
-// create creates objects, in the test's namespace where they name none.
+// create creates objects, in the test's namespace unless they name another.
 func (c *cluster) create(t testing.TB, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -174,7 +174,7 @@ func (c *cluster) create(t testing.TB, objects ...client.Object) {
 	}
 }
 
-// change reads an object anew and writes it as it is then to be.
+// change reads an object again, changes it and writes it.
 func change[T client.Object](t testing.TB, c *cluster, o T, to func(T)) {
 	t.Helper()
 	if err := c.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
@@ -226,14 +226,14 @@ func (c *cluster) asProxy(t testing.TB, namespaces ...string) *rest.Config {
 // eventually waits until ok.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(awaitTimeout); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}
 	}
 }
 
-// long skips a test that takes over 20 seconds, unless such are asked for.
+// long skips a test of over 20 seconds unless LECTERN_LONG is set.
 func long(t testing.TB) {
 	t.Helper()
 	if os.Getenv("LECTERN_LONG") != "1" {

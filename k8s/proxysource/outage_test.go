@@ -59,7 +59,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// A server that vanishes without a word is left for another, long before the connection to it counts as broken.
+// If a server vanishes without closing its connections, the proxy uses another one long before TCP times out.
 func TestLongVanishedServer(t *testing.T) {
 	long(t)
 	c := newCluster(t)
@@ -130,7 +130,7 @@ func (s *apiServer) signal(t testing.TB, what syscall.Signal) {
 	}
 }
 
-// start runs a killed API server again, until t ends.
+// start restarts a killed API server until t ends.
 func (s *apiServer) start(t testing.TB) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-apiserver"), s.args[1:]...)
@@ -143,7 +143,7 @@ func (s *apiServer) start(t testing.TB) {
 	})
 }
 
-// load calls the proxy all the time, and counts what fails.
+// load calls the proxy continuously and counts failures.
 type load struct {
 	calls, failed atomic.Int64
 	first         atomic.Pointer[string]
@@ -174,7 +174,7 @@ func startLoad(p *proxy, callers int, pause time.Duration, path, id string) *loa
 	return l
 }
 
-// report ends the load. It fails t when a call failed.
+// report ends the load. It fails t if a call failed.
 func (l *load) report(t testing.TB) {
 	t.Helper()
 	l.stop()
@@ -185,7 +185,7 @@ func (l *load) report(t testing.TB) {
 	}
 }
 
-// An API server that hangs, and one that is gone for a minute, fail no request.
+// An API server that hangs, and one that is away for a minute, fail no request.
 func TestLongOutage(t *testing.T) {
 	long(t)
 	c := newOwnCluster(t)

@@ -13,10 +13,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
-// process is a proxy that runs by itself, for figures of memory.
+// process is a proxy in a process of its own, to measure its memory.
 type process struct{ cmd *exec.Cmd }
 
-// launch starts the program, which runs until t ends, and tells p where it listens.
+// launch starts the program, which runs until t ends, and gives p its address.
 func launch(t testing.TB, p *proxy, binary string, environ map[string]string) *process {
 	t.Helper()
 	cmd := exec.Command(binary, "serve")
@@ -60,7 +60,7 @@ func launch(t testing.TB, p *proxy, binary string, environ map[string]string) *p
 	return &process{cmd}
 }
 
-// memory is the process's resident memory now and at its peak, in bytes.
+// memory returns the process's resident memory now and at its peak, in bytes.
 func (p *process) memory(t testing.TB) (now, peak int64) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

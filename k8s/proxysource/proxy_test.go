@@ -24,7 +24,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
-// third is a third party on loopback, which remembers the last credential that it was sent.
+// third is a third party on loopback. It remembers the last credential that it received.
 type third struct {
 	*httptest.Server
 	port int32
@@ -79,7 +79,7 @@ func declared(name, project string, allowed ...string) *v1alpha1.Project {
 	}}
 }
 
-// proxy is one that runs, with its policy in a cluster.
+// proxy is a running proxy with its policy in a cluster.
 type proxy struct {
 	base, internal string
 	third          *third
@@ -89,7 +89,7 @@ type proxy struct {
 	client         *http.Client
 }
 
-// startProxy runs a proxy that asks the API server of kube.
+// startProxy runs a proxy that uses the API server of kube.
 func startProxy(t testing.TB, c *cluster, kube *rest.Config, environ map[string]string) *proxy {
 	t.Helper()
 	p := &proxy{third: newThird(t), project: "pr_" + c.namespace, log: &logtest.Buffer{}}
@@ -223,7 +223,7 @@ func (p *proxy) call(path, id string) (status int, sent, code string, err error)
 	return resp.StatusCode, "", body.Error.Code, nil
 }
 
-// awaitSent waits until a call brings the third party a value.
+// awaitSent waits until the third party receives a value.
 func (p *proxy) awaitSent(t testing.TB, path, id, value string) {
 	t.Helper()
 	eventually(t, "a call of "+path+" with "+id+" brings the value", func() bool {

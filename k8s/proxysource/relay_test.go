@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// relay stands between a proxy and the API server.
+// relay forwards connections between a proxy and the API server.
 type relay struct {
 	at, to string
 
@@ -20,7 +20,7 @@ type relay struct {
 	done     sync.WaitGroup
 }
 
-// newRelay returns a way to the API server of config that can be cut.
+// newRelay returns a relay to the API server of config.
 func newRelay(t testing.TB, config *rest.Config) (*relay, *rest.Config) {
 	t.Helper()
 	to, err := url.Parse(config.Host)
@@ -80,7 +80,7 @@ func (r *relay) carry(from, to net.Conn) {
 	}
 }
 
-// interrupt ends all connections and takes no others.
+// interrupt closes all connections and refuses new ones.
 func (r *relay) interrupt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *relay) forget() {
 	}
 }
 
-// mend takes connections, at the same address as before.
+// mend accepts connections again, at the same address.
 func (r *relay) mend(t testing.TB) {
 	t.Helper()
 	listener, err := net.Listen("tcp", r.at)

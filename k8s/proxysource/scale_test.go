@@ -61,7 +61,7 @@ func changes(t testing.TB, c *cluster, p *proxy, n int) []time.Duration {
 	return took
 }
 
-// judge says how long changes took, and holds the slowest but one of a hundred to a second.
+// judge logs how long changes took, and checks that at most one of a hundred takes more than a second.
 func judge(t testing.TB, took []time.Duration) {
 	t.Helper()
 	n := len(took)
@@ -82,7 +82,7 @@ func TestLongChanges(t *testing.T) {
 	judge(t, changes(t, c, p, 100))
 }
 
-// A minute in which nothing changes costs the API server a question every five seconds.
+// A minute without changes costs the API server one request every five seconds.
 func TestLongRest(t *testing.T) {
 	long(t)
 	c := newCluster(t)
@@ -176,7 +176,7 @@ func TestLongScale(t *testing.T) {
 	}
 }
 
-// kubeconfig writes how an API server is reached, and returns the file.
+// kubeconfig writes a kubeconfig for an API server, and returns its path.
 func kubeconfig(t testing.TB, config *rest.Config) string {
 	t.Helper()
 	all := clientcmdapi.NewConfig()

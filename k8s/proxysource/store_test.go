@@ -21,7 +21,7 @@ const (
 	second = "sk_live_an0th3rV4lue8Kq2Zt7b"
 )
 
-// A policy's life: nothing before the first one is there, and then what the cluster says.
+// The proxy has no policy at first, then that of the cluster, and follows its changes.
 func TestLife(t *testing.T) {
 	c := newCluster(t)
 	way, kube := newRelay(t, c.asProxy(t))
@@ -166,7 +166,7 @@ func TestGrants(t *testing.T) {
 	change(t, c, owner, func(o *v1alpha1.Project) { o.Finalizers = nil })
 }
 
-// Only the namespaces that are told count, and the proxy needs rights in no others.
+// The proxy reads only the given namespaces, and needs rights in no others.
 func TestNamespaces(t *testing.T) {
 	c := newCluster(t)
 	other := c.newNamespace(t)
@@ -184,8 +184,8 @@ func TestNamespaces(t *testing.T) {
 	p.awaitRefused(t, "/c", "", "destination_not_allowed")
 }
 
-// Objects of a project that no Project declares are out of force, unless that is allowed. A Project in conflict never
-// declares its project, however old it is.
+// Objects of an undeclared project do not apply, unless that is allowed. A Project in conflict never declares its
+// project, however old it is.
 func TestUndeclaredProjects(t *testing.T) {
 	c := newCluster(t)
 	rival := c.newNamespace(t)
@@ -226,7 +226,7 @@ func TestUndeclaredProjects(t *testing.T) {
 	p.awaitSent(t, "/theirs", "", "")
 }
 
-// With UNDECLARED_PROJECTS=allow a project that no Project declares is everybody's.
+// With UNDECLARED_PROJECTS=allow, every namespace may use an undeclared project.
 func TestUndeclaredProjectsAllowed(t *testing.T) {
 	c := newCluster(t)
 	p := startProxy(t, c, c.asProxy(t), map[string]string{"UNDECLARED_PROJECTS": "allow"})
@@ -236,7 +236,7 @@ func TestUndeclaredProjectsAllowed(t *testing.T) {
 	p.awaitSent(t, "/a", "", "")
 }
 
-// requests notes what is asked of the API server.
+// requests records the requests to the API server.
 type requests struct {
 	mu   sync.Mutex
 	next http.RoundTripper
@@ -310,7 +310,7 @@ func TestAsksForLittle(t *testing.T) {
 	}
 }
 
-// A value shows nowhere.
+// No output contains a value.
 func TestValuesShowNowhere(t *testing.T) {
 	c := newCluster(t)
 	p := startProxy(t, c, c.asProxy(t), nil)

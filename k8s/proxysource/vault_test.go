@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// server is an API server that has one Secret, and holds or refuses reads of it.
+// server is an API server with one Secret. It can delay or refuse reads.
 type server struct {
 	mu    sync.Mutex
 	now   *corev1.Secret // nil: there is none
@@ -63,7 +63,7 @@ func secretOf(uid, revision string, data map[string]string) *corev1.Secret {
 
 var key = types.NamespacedName{Namespace: "a", Name: "s"}
 
-// fixture is a vault before a server, with what it holds as text.
+// fixture is a vault with its server, and the values of the vault as text.
 type fixture struct {
 	*testing.T
 	server *server
@@ -108,7 +108,7 @@ func (f *fixture) until(what string, ok func() bool) {
 	}
 }
 
-// holds compares the values that are held.
+// holds compares the values in the vault.
 func (f *fixture) holds(want map[string]string) {
 	f.Helper()
 	var got map[string]string
@@ -211,7 +211,7 @@ func TestVaultKeepsWhatItCanNotRead(t *testing.T) {
 	}
 }
 
-// A value that was read while the Secret changed is read again.
+// The vault reads a value again if the Secret changed during the read.
 func TestVaultReadsAgainWhatChangedMeanwhile(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -250,7 +250,7 @@ func TestVaultReadsAgainWhatChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// An object that cannot be read spoils no list, and a Project still says whose the project is.
+// A malformed object does not fail a list, and a malformed Project still declares its project.
 func TestMirrorOfUnreadableObjects(t *testing.T) {
 	object := func(kind, name string, spec map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { kubetest.Main(m) }
 // now is the clock of the tests.
 var now = time.Date(2030, 3, 31, 12, 0, 0, 5, time.UTC)
 
-// entries is an entries service that only purges.
+// entries is an entries service that can only purge.
 type entries struct {
 	URL string
 
@@ -36,7 +36,8 @@ type entries struct {
 	asked []string // "project updated_before", in order
 }
 
-// startEntries starts one. answer gives the status and the body for the nth request of a project, from 1 on.
+// startEntries starts an entries service. answer returns the status and the body for the nth request of a project,
+// from 1.
 func startEntries(t *testing.T, answer func(w http.ResponseWriter, project string, n int)) *entries {
 	t.Helper()
 	e := &entries{}
@@ -66,7 +67,7 @@ func startEntries(t *testing.T, answer func(w http.ResponseWriter, project strin
 	return e
 }
 
-// declare makes a Project whose condition Accepted has the status; "" is none yet.
+// declare creates a Project whose condition Accepted has the status; "" means none yet.
 func declare(t *testing.T, c *kubetest.Cluster, namespace, name, project string, days int32, accepted metav1.ConditionStatus) {
 	t.Helper()
 	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.ProjectSpec{
@@ -84,13 +85,13 @@ func declare(t *testing.T, c *kubetest.Cluster, namespace, name, project string,
 	}
 }
 
-// retain runs the job on c with the rights that the chart gives it, and returns its log.
+// retain runs the job on c with the rights in the chart, and returns its log.
 func retain(t *testing.T, c *kubetest.Cluster, e *entries, environ map[string]string) (log []map[string]any, err error) {
 	t.Helper()
 	return retainAt(t, c, e.URL, now, environ)
 }
 
-// retainAt is retain at another time.
+// retainAt does the same at another time.
 func retainAt(t *testing.T, c *kubetest.Cluster, entriesURL string, now time.Time, environ map[string]string) (log []map[string]any, err error) {
 	t.Helper()
 	all := map[string]string{
@@ -119,7 +120,7 @@ func retainAt(t *testing.T, c *kubetest.Cluster, entriesURL string, now time.Tim
 	return log, err
 }
 
-// said are the lines of a log with a message, each as the values of some fields.
+// said returns the lines of a log with a message, each as the values of some fields.
 func said(log []map[string]any, message string, fields ...string) []string {
 	var lines []string
 	for _, line := range log {
@@ -206,7 +207,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// Without a default, entries are kept for ever unless the Project says otherwise.
+// Without a default, entries are kept for ever unless the Project sets a retention.
 func TestRetentionWithoutDefault(t *testing.T) {
 	c := kubetest.Start(t)
 	declare(t, c, c.Namespace, "one", "pr_1", 0, metav1.ConditionTrue)
@@ -234,7 +235,7 @@ func TestRetentionKeyRefused(t *testing.T) {
 	}
 }
 
-// A service that hangs holds the job up for RETENTION_TIMEOUT at most.
+// A hanging service delays the job by RETENTION_TIMEOUT at most.
 func TestRetentionTimeout(t *testing.T) {
 	c := kubetest.Start(t)
 	declare(t, c, c.Namespace, "one", "pr_1", 1, metav1.ConditionTrue)

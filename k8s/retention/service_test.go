@@ -21,7 +21,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// The job and the entries service: what is too old is gone, the rest is there, and the change feed has a tombstone.
+// The job with the real entries service: old entries are gone, the others stay, and the change feed has a tombstone.
 func TestRetentionOfTheService(t *testing.T) {
 	c := kubetest.Start(t)
 	redis := redistest.Start(t)

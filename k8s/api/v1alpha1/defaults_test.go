@@ -62,7 +62,7 @@ timeouts: {connect: 10s, headers: 60s, idle: 5m}
 	}
 }
 
-// The defaults of the schema are the proxy's own.
+// The defaults of the schema equal the proxy's own.
 func TestDefaultsAreTheProxys(t *testing.T) {
 	c := kubetest.Start(t)
 	blank := v1alpha1.ProxyEndpointSpec{
@@ -85,7 +85,7 @@ func TestDefaultsAreTheProxys(t *testing.T) {
 	}
 }
 
-// Whatever is stored comes back as it was: all fields of all kinds.
+// Reading returns all fields of all kinds as they were stored.
 func TestRoundTrip(t *testing.T) {
 	c := kubetest.Start(t)
 	at := metav1.NewTime(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC).Local())

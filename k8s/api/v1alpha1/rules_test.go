@@ -23,7 +23,7 @@ const (
 	proxyEndpoint = "project: pr_1\nenvironment: prod\norigins: [{domain: example.com}]\ndestinations: [{domain: stripe.com}]\n"
 )
 
-// object makes an object that has no spec but what the YAML says.
+// object returns an object with the spec in the YAML.
 func object(t testing.TB, kind, spec string) *unstructured.Unstructured {
 	t.Helper()
 	o := &unstructured.Unstructured{}
@@ -34,8 +34,8 @@ func object(t testing.TB, kind, spec string) *unstructured.Unstructured {
 	return o
 }
 
-// Every rule: objects that it lets through, and ones that it refuses, with what the refusal says. Rules of what
-// changes are in TestImmutable.
+// Each rule has objects that it accepts, and objects that it refuses, with the message. Rules about changes are in
+// TestImmutable.
 func TestRules(t *testing.T) {
 	c := kubetest.Start(t)
 	with := func(base, more string) string { return base + more + "\n" }
@@ -232,7 +232,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// differs lists the specs that the API server and the proxy's folder of manifests judge differently on purpose:
+// differs lists the specs about which the API server and the proxy's folder of manifests differ on purpose:
 //   - Lists with a value twice, which server-side apply forbids.
 //   - Names that only Kubernetes restricts.
 //   - References of an endpoint, which the proxy resolves.

@@ -55,7 +55,7 @@ func TestStoredObjects(t *testing.T) {
 	}
 }
 
-// missing lists what want has and got has not, or otherwise.
+// missing lists the fields that only one of want and got has.
 func missing(path string, want, got any) (all []string) {
 	fields, ok := want.(map[string]any)
 	if !ok {

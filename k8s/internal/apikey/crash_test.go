@@ -15,7 +15,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-// outcome is the final state of an object: what an unbroken run and a broken one are compared by.
+// outcome is the final state of an object. The tests compare that of an unbroken run with that of a broken one.
 type outcome struct {
 	There     bool // the object
 	Ready     string
@@ -65,7 +65,7 @@ func (b *bench) outcome(k *v1alpha1.APIKey) outcome {
 	return o
 }
 
-// lost are the object's keys that work and that nobody has: neither in the Secret nor ever delivered.
+// lost returns the object's working keys that nobody has: not in the Secret and never delivered.
 func (b *bench) lost(k *v1alpha1.APIKey) int {
 	b.t.Helper()
 	n := 0
@@ -83,7 +83,7 @@ func (b *bench) lost(k *v1alpha1.APIKey) int {
 	return n
 }
 
-// walks are the sequences of the crash walk. Each begins with an object at rest, unless it is new.
+// walks are the sequences of the crash walk. Each begins with an object without pending steps, or with a new one.
 var walks = []struct {
 	name string
 	new  bool
@@ -238,7 +238,7 @@ func TestDeletionWithoutDatabase(t *testing.T) {
 	}
 }
 
-// A database that is away makes no key unready that works.
+// An unreachable database makes no object unready whose key works.
 func TestDatabaseAway(t *testing.T) {
 	b := setup(t)
 	f := &fate{}
@@ -275,7 +275,7 @@ func TestDatabaseAway(t *testing.T) {
 	}
 }
 
-// A Secret that cannot be written costs no key at each try, and the key of before works on.
+// If the Secret cannot be written, retries mint no further keys, and the previous key stays valid.
 func TestSecretRefused(t *testing.T) {
 	b := setup(t)
 	r := b.controller(b.options())

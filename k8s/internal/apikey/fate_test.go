@@ -31,8 +31,8 @@ var (
 	errRefused = apierr.NotAvailable(errors.New("refused"))
 )
 
-// fate injects a fault at one external effect of a process: a write to the API server or to the key database.
-// Without an effect it counts them.
+// fate injects a fault at one external effect of a process: a write to the API server or to the key database. Without
+// an effect it only counts them.
 type fate struct {
 	mu   sync.Mutex
 	at   int // the number of the effect, from 1 on; 0: none
@@ -50,7 +50,7 @@ func (f *fate) effects() int {
 	return f.n
 }
 
-// effect has one effect come to pass, or not.
+// effect executes one effect, or fails it.
 func (f *fate) effect(do func() error) error {
 	f.mu.Lock()
 	if f.dead {
@@ -79,7 +79,7 @@ func (f *fate) effect(do func() error) error {
 	return errUnheard
 }
 
-// look lets a process that lives read.
+// look allows reads while the process lives.
 func (f *fate) look(do func() error) error {
 	f.mu.Lock()
 	dead := f.dead
@@ -90,7 +90,7 @@ func (f *fate) look(do func() error) error {
 	return do()
 }
 
-// over puts f between a controller and what it works on.
+// over wraps the clients of a controller with f.
 func (f *fate) over(o Options, inner client.WithWatch) Options {
 	c := interceptor.NewClient(inner, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -122,7 +122,7 @@ func (f *fate) over(o Options, inner client.WithWatch) Options {
 	return o
 }
 
-// fatedKeys is a database of keys under a fate.
+// fatedKeys is a key database whose effects pass through a fate.
 type fatedKeys struct {
 	Keys
 	fate *fate

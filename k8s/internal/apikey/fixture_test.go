@@ -36,7 +36,7 @@ import (
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
 
-// clock is a clock that goes when it is told to.
+// clock is a clock that tests advance.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -115,12 +115,12 @@ func setup(t testing.TB) *bench {
 	return b
 }
 
-// adminAt is the keys' administration by another clock.
+// adminAt returns an administration of the keys with another clock.
 func (b *bench) adminAt(c *clock) *pgkeys.Admin {
 	return pgkeys.NewAdmin(b.pool, nil, c.now, slog.New(slog.DiscardHandler))
 }
 
-// options are a controller's over what b is made of.
+// options returns a controller's options with the clients of b.
 func (b *bench) options() Options {
 	return Options{
 		Common: frame.Common{
@@ -143,7 +143,7 @@ func (b *bench) controller(o Options) *reconciler {
 	return &reconciler{Options: o, events: b.events, meters: m, sweep: func() {}}
 }
 
-// sweep sweeps once, and gives the names of the objects that are to be looked at.
+// sweep sweeps once, and returns the names of the objects to reconcile.
 func (b *bench) sweep(o Options) ([]string, error) {
 	m, err := newMeters(o.Meter)
 	if err != nil {
@@ -158,7 +158,7 @@ func (b *bench) sweep(o Options) ([]string, error) {
 	return names, err
 }
 
-// newKey makes an APIKey as its user would.
+// newKey creates an APIKey as a user does.
 func (b *bench) newKey(name string, change ...func(*v1alpha1.APIKey)) *v1alpha1.APIKey {
 	b.t.Helper()
 	k := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.APIKeySpec{Project: b.project}}
@@ -181,13 +181,13 @@ func annotate(name, value string) func(*v1alpha1.APIKey) {
 	}
 }
 
-// once has r look at the object once.
+// once lets r reconcile the object once.
 func once(r *reconciler, k *v1alpha1.APIKey) (reconcile.Result, error) {
 	return r.Reconcile(context.Background(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(k)})
 }
 
-// settle has r look at the object until it wants no more now, and no sooner than in a minute. The clock goes on
-// by what r waits for, and by a second for each fault.
+// settle lets r reconcile the object until it has nothing to do within a minute. The clock advances by the time that
+// r waits for, and by a second for each fault.
 func (b *bench) settle(r *reconciler, k *v1alpha1.APIKey) {
 	b.t.Helper()
 	var last error
@@ -209,7 +209,7 @@ func (b *bench) settle(r *reconciler, k *v1alpha1.APIKey) {
 	b.t.Fatalf("%s does not come to rest; last error: %v\n%s", k.Name, last, b.log)
 }
 
-// secretOf reads the object's Secret; nil: there is none.
+// secretOf reads the object's Secret, or nil if there is none.
 func (b *bench) secretOf(k *v1alpha1.APIKey) *corev1.Secret {
 	b.t.Helper()
 	var s corev1.Secret
@@ -223,7 +223,7 @@ func (b *bench) secretOf(k *v1alpha1.APIKey) *corev1.Secret {
 	return &s
 }
 
-// held is the key in the object's Secret.
+// held returns the key in the object's Secret.
 func (b *bench) held(k *v1alpha1.APIKey) string {
 	b.t.Helper()
 	s := b.secretOf(k)
@@ -240,14 +240,14 @@ func (b *bench) works(key string) bool {
 	return ok && r.Active(b.clock.now())
 }
 
-// row is a key as the database has it.
+// row is a key in the database.
 type row struct {
 	auth.Record
 	number    int64
 	delivered bool
 }
 
-// rows are all the realm's keys, of all objects, by number.
+// rows returns all keys of the realm, of all objects, by number.
 func (b *bench) rows() []row {
 	b.t.Helper()
 	all, err := b.db.Query(context.Background(), `SELECT key_id, owner_id, owner_number, delivered_at IS NOT NULL,
@@ -293,7 +293,7 @@ func zeroed(t time.Time) time.Time {
 	return t.UTC()
 }
 
-// active are the object's keys that are accepted now.
+// active returns the object's keys that are accepted now.
 func (b *bench) active(k *v1alpha1.APIKey) []row {
 	b.t.Helper()
 	return slices.DeleteFunc(b.rows(), func(r row) bool { return r.Owner.ID != string(k.UID) || !r.Active(b.clock.now()) })

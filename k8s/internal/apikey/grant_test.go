@@ -11,8 +11,8 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 )
 
-// A key of a project that is another namespace's is made only where that one allows it, and ends when it does
-// not any more.
+// A key for a project of another namespace is minted only if that namespace allows it, and revoked when it no longer
+// does.
 func TestGrant(t *testing.T) {
 	b := setup(t)
 	o := b.options()

@@ -242,7 +242,8 @@ func TestNamesInTheSecret(t *testing.T) {
 	}
 }
 
-// A Secret of somebody else is neither written nor taken, whatever its labels, and heard of when it goes.
+// The operator neither writes nor adopts a Secret of somebody else, whatever its labels. It notices when that Secret
+// is deleted.
 func TestSecretOfSomebodyElse(t *testing.T) {
 	b := setup(t)
 	r := b.controller(b.options())
@@ -274,7 +275,7 @@ func TestSecretOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// An object of the same name is another object: the Secret of the one before is somebody else's to it.
+// An object of the same name is another object. The Secret of the earlier one is not its own.
 func TestObjectMadeAnew(t *testing.T) {
 	b := setup(t)
 	r := b.controller(b.options())
@@ -363,7 +364,7 @@ func TestLastUseIsTold(t *testing.T) {
 	}
 }
 
-// The sweep touches no key that is not its realm's, or whose object is there.
+// The sweep changes no key of another realm, or whose object exists.
 func TestSweep(t *testing.T) {
 	b := setup(t)
 	o := b.options()

@@ -21,7 +21,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
-// world is an object that people, other programs, faults and crashes are at, and what may be expected of it.
+// world is an object that people, other programs, faults and crashes change, with the expected state.
 type world struct {
 	*bench
 	rt      *rapid.T
@@ -42,7 +42,7 @@ const (
 	worldOverlap = time.Hour
 )
 
-// start starts the operator, after a crash or at first.
+// start starts the operator, initially or after a crash.
 func (w *world) start() {
 	w.fate = &fate{noDatabase: w.away}
 	o := w.options()
@@ -55,7 +55,7 @@ func (w *world) advance(d time.Duration) {
 	w.passed += d
 }
 
-// run has the operator look at the object once.
+// run lets the operator reconcile the object once.
 func (w *world) run() {
 	if w.object == nil {
 		return
@@ -67,7 +67,7 @@ func (w *world) run() {
 	w.refresh()
 }
 
-// refresh reads the object anew; one that is gone takes its Secret along, as the garbage collector does.
+// refresh reads the object again. If it is gone, refresh deletes its Secret, as the garbage collector does.
 func (w *world) refresh() {
 	fresh := &v1alpha1.APIKey{}
 	err := w.client.Get(context.Background(), client.ObjectKeyFromObject(w.object), fresh)
@@ -88,7 +88,7 @@ func (w *world) refresh() {
 	w.object = nil
 }
 
-// change changes the object as its user does.
+// change changes the object as a user does.
 func (w *world) change(do func(*v1alpha1.APIKey)) {
 	w.refresh()
 	if w.object == nil || !w.object.DeletionTimestamp.IsZero() {
@@ -100,7 +100,7 @@ func (w *world) change(do func(*v1alpha1.APIKey)) {
 	}
 }
 
-// changeSecret changes the Secret as somebody does.
+// changeSecret changes the Secret as another program does.
 func (w *world) changeSecret(do func(*corev1.Secret)) {
 	if w.object == nil {
 		return
@@ -113,7 +113,7 @@ func (w *world) changeSecret(do func(*corev1.Secret)) {
 	}
 }
 
-// inSecret is the row of the key that the Secret holds, when it works.
+// inSecret returns the row of the working key in the Secret, if any.
 func (w *world) inSecret() (row, bool) {
 	if w.object == nil {
 		return row{}, false
@@ -268,7 +268,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// check holds at every moment, whatever came before.
+// check checks the rules that hold at every moment.
 func (w *world) check(*rapid.T) {
 	lost := map[string]int{}
 	var inSecret string
@@ -296,7 +296,7 @@ func (w *world) check(*rapid.T) {
 	}
 }
 
-// end brings all to rest without faults, and holds it against what is wanted.
+// end runs without faults until nothing is left to do, and compares the state with the desired one.
 func (w *world) end() {
 	w.away = false
 	w.start()
@@ -359,7 +359,7 @@ func (w *world) end() {
 	}
 }
 
-// property runs sequences of what may happen, and checks that nothing is lost.
+// property runs random sequences, and checks that nothing is lost.
 func property(t *testing.T, checks int) {
 	b := setup(t)
 	f := flag.Lookup("rapid.checks")

@@ -13,8 +13,8 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 )
 
-// Two operators that both believe to act, at the same objects at the same time: each rotation that is asked for
-// is one.
+// Two operators that both believe to be the leader reconcile the same objects at the same time. Each requested
+// rotation happens once.
 func TestTwoAtOnce(t *testing.T) {
 	b := setup(t)
 	controllers := []*reconciler{b.controller(b.options()), b.controller(b.options()), b.controller(b.options())}

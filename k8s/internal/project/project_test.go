@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
 
-// memory is a region service whose clock is the test's.
+// memory is a region service in memory, with the test's clock.
 type memory struct {
 	mu    sync.Mutex
 	known map[string]regionclient.Project
@@ -63,7 +63,7 @@ func (m *memory) Delete(_ context.Context, id string) error {
 	return nil
 }
 
-// The offset that is shown follows the zone's changes, at the moment of the change.
+// The offset in the status changes at the moment of the zone's change.
 func TestOffsetFollowsTheZone(t *testing.T) {
 	c := kubetest.Start(t)
 	// Half a second before summer begins in Berlin.
