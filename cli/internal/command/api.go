@@ -9,7 +9,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// apiFlags say which API is read.
+// apiFlags select the API.
 type apiFlags struct {
 	URL     string `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
@@ -24,7 +24,7 @@ func (f apiFlags) client(retry client.Retry, notes io.Writer) (*client.Client, e
 	return f.keylessClient(retry, notes)
 }
 
-// keylessClient is for what a deployment may give out without a key; one that is there is sent.
+// keylessClient returns a client for operations that may need no key. It sends the key if there is one.
 func (f apiFlags) keylessClient(retry client.Retry, notes io.Writer) (*client.Client, error) {
 	say, also := notifier(notes), retry.Notify
 	retry.Notify = func(err error, wait time.Duration) {
@@ -46,21 +46,21 @@ func notifier(notes io.Writer) func(error, time.Duration) {
 	}
 }
 
-// interactive is the patience of a command that somebody waits for.
+// interactive bounds the retries of a command that a user waits for.
 func interactive() client.Retry {
 	r := client.DefaultRetry()
 	r.Attempts, r.Longest = 4, 10*time.Second
 	return r
 }
 
-// patient is the patience of a command that runs for long.
+// patient bounds the retries of a long command.
 func patient(attempts int) client.Retry {
 	r := client.DefaultRetry()
 	r.Attempts = attempts
 	return r
 }
 
-// filterFlags select entries by when they were updated and by ids.
+// filterFlags select entries by update time and ids.
 type filterFlags struct {
 	Direction     string `enum:"ASC,DESC,asc,desc," default:"" help:"ASC is oldest first, DESC newest first, which is the default." placeholder:"ASC|DESC"`
 	UpdatedAfter  moment `help:"Only entries updated after this time: RFC 3339, or a date." placeholder:"TIME"`

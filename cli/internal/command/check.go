@@ -84,14 +84,14 @@ func (c *checkCommand) Run(s *Session) error {
 	return nil
 }
 
-// checker calls operations, and keeps of each answer what later ones need.
+// checker calls operations, and keeps the identifiers in their answers for later ones.
 type checker struct {
 	command *checkCommand
 	http    *http.Client
 	known   map[string]string // values of the variables of paths
 }
 
-// firstOf says which field of a list's first record is which variable of later paths.
+// firstOf maps fields of a list's first record to variables of later paths.
 func firstOf(operation string) (variable, field string) {
 	switch operation {
 	case "listEntries":
@@ -106,7 +106,7 @@ func firstOf(operation string) (variable, field string) {
 	return "", ""
 }
 
-// call calls one operation and returns the status of its answer, with an error when it is not the right one.
+// call calls one operation and returns the status of its answer, with an error if it is not the expected one.
 func (k *checker) call(ctx context.Context, r routes.Route, at string) (int, error) {
 	path, known := k.path(r)
 	method, body := http.MethodGet, ""
@@ -168,7 +168,7 @@ func (k *checker) path(r routes.Route) (path string, known bool) {
 	return strings.Join(segments, "/"), known && r.Operation != "getProject" && r.Operation != "getReferenceAsset"
 }
 
-// remember keeps the first record's identifier of a list.
+// remember stores the identifier of a list's first record.
 func (k *checker) remember(r routes.Route, status int, answer []byte) {
 	variable, field := firstOf(r.Operation)
 	if variable == "" || status != http.StatusOK {

@@ -18,7 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// The exit codes. They are documented in the help and stay as they are.
+// The exit codes. They are documented in the help and do not change.
 const (
 	exitOK          = 0
 	exitFailure     = 1
@@ -40,14 +40,14 @@ type Session struct {
 // errRejected ends a command that did its work, except for rejected records. The command has printed them.
 var errRejected = errors.New("some records were rejected")
 
-// usageError is a fault of the command line that its syntax does not show.
+// usageError is a fault of the command line beyond its syntax.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// advisedError knows better what to do about it than its code tells.
+// advisedError has better advice than that for its code.
 type advisedError struct {
 	error
 	advice string
@@ -86,7 +86,7 @@ Exit codes: 0 success; 1 failure, and the last line on standard error says why; 
 
 Variables: the help of a flag names its variable in parentheses. --env-file reads variables from a file.`
 
-// exited carries an exit code out of the parser, which ends the process where help is asked for.
+// exited carries an exit code out of the parser, which ends the process for --help.
 type exited int
 
 // Main runs the command line args and returns the exit code.
@@ -134,7 +134,7 @@ func newParser(s *Session, c *commands) (*kong.Kong, error) {
 	)
 }
 
-// fail says what went wrong, in one line, and returns the exit code.
+// fail prints the error in one line, and returns the exit code.
 func (s *Session) fail(err error) int {
 	switch _, usage := errors.AsType[usageError](err); {
 	case err == nil:
@@ -152,11 +152,11 @@ func (s *Session) fail(err error) int {
 	return exitFailure
 }
 
-// oneLine returns the text of err as one line, in which each line of err stands once.
+// oneLine returns the text of err as one line, with each distinct line of err.
 func oneLine(err error) string {
 	var lines []string
 	for _, line := range strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }) {
-		// pgx tries an address with TLS and without, and gives the same line for both.
+		// pgx tries an address with TLS and without, and reports the same line for both.
 		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}
@@ -164,7 +164,7 @@ func oneLine(err error) string {
 	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
 }
 
-// advice says what to do about an error that the API answered.
+// advice returns what to do about an error of the API.
 func advice(err error) string {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return "; nothing listens there: is it running, and the address right?"

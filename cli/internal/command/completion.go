@@ -11,7 +11,7 @@ import (
 // Completion is our own. The packages for kong (kong-completion, kongplete) offer words without their help, which zsh
 // and fish show. They also write the program's path into the script, and offer no files in fish.
 
-// completeWord is the first argument by which a shell asks what may come next.
+// completeWord is the first argument of a request of a shell for candidates.
 const completeWord = "__complete"
 
 // filesLine tells the shell's script to offer files as well.
@@ -82,8 +82,8 @@ complete -c lectern -f -a '(__lectern_complete | string match -v :files)'
 complete -c lectern -F -n '__lectern_complete | string match -q :files'
 `
 
-// complete prints what may stand where the last of words stands: one candidate a line, after a tab its help. A
-// flag's value may be a word of its own or follow "=", which bash makes a word of its own.
+// complete prints the candidates for the last of words: one a line, with its help after a tab. A flag's value may be a
+// word of its own or follow "=", which bash passes as a word of its own.
 func complete(s *Session, words []string) int {
 	var c commands
 	parser, err := newParser(s, &c)
@@ -132,7 +132,7 @@ func complete(s *Session, words []string) int {
 	return exitOK
 }
 
-// offerValues offers what a flag or argument may be: its choices, or files where it is a path.
+// offerValues prints the values of a flag or argument: its choices, or files if it is a path.
 func offerValues(s *Session, v *kong.Value, offer func(word, about string)) {
 	switch {
 	case v.Enum != "":

@@ -70,7 +70,7 @@ func (c *consoleCommand) open(s *Session, all *commands, address, link string) e
 	browser.Stdout, browser.Stderr = io.Discard, io.Discard
 	all.note(s, "Opening %s in the browser.", consolePage(c.URL))
 	started := make(chan error, 1)
-	// Some of the programs that start a browser end with the browser.
+	// Some programs that start a browser run until the browser ends.
 	go func() { started <- browser.OpenURL(address) }()
 	read := time.NewTimer(readWithin)
 	defer read.Stop()
@@ -98,8 +98,8 @@ func (c *consoleCommand) print(s *Session, link string) error {
 	return err
 }
 
-// writeSignIn writes a page that goes on to link, into a file that this user alone can read, and returns its path. It
-// removes those that killed commands have left.
+// writeSignIn writes a page that redirects to link, into a file that only this user can read, and returns its path. It
+// removes the files of killed commands.
 func writeSignIn(link string) (path string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -11,14 +11,13 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// environment resolves flags from variables, and not from the process's own, so that all of a run is
-// in its Session.
+// environment resolves flags from the variables of a Session, not from those of the process.
 type environment map[string]string
 
 // Validate accepts every command line.
 func (environment) Validate(*kong.Application) error { return nil }
 
-// Resolve gives a flag the value of the first of its variables that is set to something.
+// Resolve returns the value of the first of a flag's variables that is not empty.
 func (e environment) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, name := range flag.Tag.Envs {
 		if value := e[name]; value != "" {
@@ -28,7 +27,7 @@ func (e environment) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 	return nil, nil
 }
 
-// fileEnvironment is the variables of a file, which those of the environment hide.
+// fileEnvironment has the variables of a file. Those of the environment override them.
 type fileEnvironment struct {
 	file, environ environment
 }
@@ -36,7 +35,7 @@ type fileEnvironment struct {
 // Validate accepts every command line.
 func (fileEnvironment) Validate(*kong.Application) error { return nil }
 
-// Resolve gives a flag the file's value where the environment has none.
+// Resolve returns the file's value of a flag, if the environment has none.
 func (e fileEnvironment) Resolve(c *kong.Context, p *kong.Path, flag *kong.Flag) (any, error) {
 	if value, err := e.environ.Resolve(c, p, flag); value != nil || err != nil {
 		return nil, err
@@ -65,8 +64,8 @@ func (envFile) BeforeResolve(ctx *kong.Context, trace *kong.Path, s *Session) er
 	return nil
 }
 
-// parseEnv reads lines NAME=value as sh does, of which it knows single quotes, double quotes without
-// expansion, comments and a leading export.
+// parseEnv reads lines NAME=value as sh does. It supports single quotes, double quotes without expansion, comments and a
+// leading export.
 func parseEnv(content []byte) (map[string]string, error) {
 	variables := map[string]string{}
 	lines := bufio.NewScanner(bytes.NewReader(content))
@@ -127,7 +126,7 @@ func (m *moment) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q is not a time: want one such as 2026-09-01T12:00:00Z, or a date", text)
 }
 
-// String gives the moment as the API writes times; nothing for none.
+// String returns the moment in the form of the API, or "" for none.
 func (m moment) String() string {
 	if m.IsZero() {
 		return ""

@@ -129,7 +129,7 @@ func (e *eraseCommand) confirm(s *Session) error {
 	return nil
 }
 
-// counter shows how much was removed.
+// counter shows the number of removed records.
 type counter struct {
 	bar *progress.Bar // nil for a quiet command
 	n   int64
@@ -151,7 +151,7 @@ func (c *counter) add(n int, format string, args ...any) {
 	}
 }
 
-// done takes the bar away.
+// done removes the bar.
 func (c *counter) done() {
 	if c.bar != nil {
 		c.bar.Done()

@@ -117,7 +117,7 @@ func runTableImport(s *Session, c *commands, f importFlags, table tableFlags, sh
 	return runImport(s, c, f, load.Options{Format: load.Format(table.Format), Delimiter: delimiter, Shape: shape, Columns: columns})
 }
 
-// runImport sends the files. o says what they are.
+// runImport sends the files, which o describes.
 func runImport(s *Session, c *commands, f importFlags, o load.Options) error {
 	inputs, total, err := openInputs(s, f.Files)
 	if err != nil {
@@ -160,7 +160,7 @@ func runImport(s *Session, c *commands, f importFlags, o load.Options) error {
 	return report.end(s, c, f, o.Shape.Resource, result, err)
 }
 
-// target is a fingerprint of what an import's state depends on.
+// target is a fingerprint of the settings that an import's state depends on.
 func target(url string, o load.Options) string {
 	b, _ := json.Marshal([]any{url, o.Shape.Resource, o.Format, o.Delimiter, o.Columns}) // strings and lists of them
 	sum := sha256.Sum256(b)
@@ -177,8 +177,7 @@ func parseDelimiter(text string) (byte, error) {
 	return 0, usagef("--delimiter %q: want one character, or tab", text)
 }
 
-// openInputs makes sure that the files are there, before any is sent. The total size is -1 when
-// standard input is among them.
+// openInputs checks that all files exist before any is sent. The total size is -1 if standard input is among them.
 func openInputs(s *Session, files []string) ([]load.Input, int64, error) {
 	var inputs []load.Input
 	total, known, stdin := int64(0), true, 0
@@ -217,7 +216,7 @@ func printBatch(out io.Writer) func(context.Context, []byte) (client.Receipt, er
 	}
 }
 
-// reporter says what became of the records.
+// reporter reports the outcome of the records.
 type reporter struct {
 	notes io.Writer
 	quiet bool

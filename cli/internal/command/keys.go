@@ -21,7 +21,7 @@ type keysCommands struct {
 	Revoke keysRevoke `cmd:"" help:"Revoke a key: within a second, or within AUTH_CACHE_TTL if the services have no Redis."`
 }
 
-// administrationFlags say where keys are administered, and by whom.
+// administrationFlags select the internal address and the admin key.
 type administrationFlags struct {
 	Project     string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
 	InternalURL string `env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"The internal address of the ${service=region} service. Default: ${default}." placeholder:"URL"`
@@ -42,7 +42,7 @@ func (f administrationFlags) open(s *Session) (*client.Administrator, error) {
 	return admin, nil
 }
 
-// advised adds to an error of the administration, which a service answered, what to do about it.
+// advised adds advice to an error of the administration.
 func advised(err error, service routes.Service) error {
 	switch client.Code(err) {
 	case "unauthorized":
@@ -55,7 +55,7 @@ func advised(err error, service routes.Service) error {
 	return err
 }
 
-// noticed says how soon the services learn of a change.
+// noticed returns how soon the services apply a change.
 const noticed = "The services notice within a second, or within AUTH_CACHE_TTL (5s by default) where they have no Redis."
 
 func printJSON(out io.Writer, v any) error {

@@ -6,7 +6,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/distribute"
 )
 
-// migrateCommand takes a database from one Postgres to a Citus cluster, or back.
+// migrateCommand moves a database from one Postgres to a Citus cluster, or back.
 type migrateCommand struct {
 	Step        string   `arg:"" enum:"prepare,distribute,finish,undo" help:"prepare: connect the machines. distribute: copy the tables to the workers and switch over; reads continue, writes wait. finish: free the space of the old tables. undo: move all tables back to one machine."`
 	DatabaseURL string   `name:"database-url" env:"LECTERN_ADMIN_DATABASE_URL" required:"" help:"A service's database, by a superuser." placeholder:"URL"`

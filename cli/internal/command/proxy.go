@@ -72,7 +72,7 @@ func (p *proxyCheck) Run(s *Session, c *commands) error {
 	return nil
 }
 
-// question returns what the flags say.
+// question returns the request that the flags describe.
 func (p *proxyCheck) question(s *Session) (explain.Question, error) {
 	q := explain.Question{
 		Project: p.Project, Environment: p.Environment, Origin: p.Origin, Keyed: p.WithKey,

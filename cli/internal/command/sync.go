@@ -50,10 +50,10 @@ For a bucket, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN an
 // tooManyKeys is the message for keys that get no column.
 const tooManyKeys = "Some keys of entry_data have no column, because there are %d already; their values are in entry_data."
 
-// lockWait is how long a sync waits for another one that has the copy. A killed one has it until Postgres notices.
+// lockWait is how long a sync waits for another one that holds the lock. A killed one holds it until Postgres notices.
 const lockWait = 5 * time.Second
 
-// noteEvery is the time between two lines about the progress where there is no terminal.
+// noteEvery is the time between two lines about the progress without a terminal.
 const noteEvery = time.Minute
 
 // memoryLimit is the soft limit of Go's memory, in bytes. With it the process stays within 128 MiB, even when it writes
@@ -119,7 +119,7 @@ func (f *syncCommand) source() replicate.Source {
 	return replicate.Source{URL: f.URL, ProjectID: f.Project}
 }
 
-// destination is a copy that says where it is.
+// destination is a copy that can print its address.
 type destination interface {
 	replicate.Destination
 	fmt.Stringer
@@ -127,7 +127,7 @@ type destination interface {
 	Full() bool
 }
 
-// choice returns the columns that --columns says.
+// choice returns the columns of --columns.
 func (f *syncCommand) choice() (columns.Choice, error) {
 	switch f.Columns {
 	case "auto":
@@ -237,7 +237,7 @@ func (r *syncReport) show(p replicate.Progress) {
 	}
 }
 
-// done takes the bar away.
+// done removes the bar.
 func (r *syncReport) done() {
 	if r.bar != nil {
 		r.bar.Done()

@@ -18,7 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// metricsFlag says where a command that runs for long serves its metrics.
+// metricsFlag sets the address of the metrics of a long command.
 type metricsFlag struct {
 	MetricsAddress string `env:"LECTERN_METRICS_ADDRESS" help:"Serve /metrics (Prometheus), /healthz and /readyz at this address, such as :9090. Default: nowhere." placeholder:"HOST:PORT"`
 }
@@ -95,7 +95,7 @@ func (m *syncMetrics) copied(context.Context) error {
 	return nil
 }
 
-// show notes how far the run has come, after each batch.
+// show records the progress of the run after each batch.
 func (m *syncMetrics) show(p replicate.Progress) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,7 +119,7 @@ func (m *syncMetrics) destinationFailed() {
 	m.destinationFailures++
 }
 
-// measure shows the state as metrics. Each is computed when it is read, so the time since the copy was current grows
+// measure exports the state as metrics. Each is computed when it is read, so the time since the copy was current grows
 // while nothing happens.
 func (m *syncMetrics) measure(provider metric.MeterProvider) error {
 	meter := provider.Meter("github.com/lectern-dev/lectern/cli")

@@ -53,7 +53,7 @@ func (u *upCommand) Run(s *Session, c *commands) error {
 	return local.Run(s.Context, o)
 }
 
-// announce prints how the run is used.
+// announce prints how to use the run.
 func (u *upCommand) announce(s *Session, d local.Demo) {
 	project := d.URL + "/projects/" + d.ProjectID
 	get := func(rest string) string {

@@ -13,8 +13,8 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/parquetfile"
 )
 
-// conversion writes the export that records hold as NDJSON in another format. The header of a CSV file and the schema
-// of a Parquet file need all records, so a conversion follows when the list is whole.
+// conversion converts an export from NDJSON to another format. The header of a CSV file and the schema
+// of a Parquet file need all records, so the conversion begins when the list is complete.
 type conversion func(ctx context.Context, records io.ReadSeeker, to io.Writer) error
 
 // newConversion returns the conversion to the export's format, or nil if pages are written in that format at once.
@@ -94,7 +94,7 @@ func (o *Options) eventsToParquet(ctx context.Context, records io.ReadSeeker, to
 	return writeRows(ctx, records, o.Converted, parquetfile.NewWriter(to, nil, func(*eventRow) *string { return nil }))
 }
 
-// observe makes the columns fit all records, and goes back to the first one.
+// observe adapts the columns to all records, and rewinds to the first one.
 func (o *Options) observe(ctx context.Context, records io.ReadSeeker) error {
 	err := eachRecord(ctx, records, nil, func(e *struct {
 		Data string `json:"entry_data"`
@@ -118,8 +118,8 @@ func writeRows[T any](ctx context.Context, records io.Reader, converted func(int
 	return w.Close()
 }
 
-// eachRecord calls yield with each record of NDJSON, which is valid until yield returns. It tells converted, when set,
-// how many there were.
+// eachRecord calls yield with each record of NDJSON, which is valid until yield returns. If converted is set, it
+// receives the number of records so far.
 func eachRecord[T any](ctx context.Context, records io.Reader, converted func(int), yield func(*T) error) error {
 	const pause = 1000 // records between two looks at ctx
 	var record, none T

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Format is how an export is written.
+// Format is the format of an export.
 type Format string
 
 // The formats.
@@ -20,9 +20,9 @@ const (
 
 // encoder turns records of NDJSON into the bytes of the export.
 type encoder interface {
-	// header returns what the export begins with.
+	// header returns the beginning of the export.
 	header() []byte
-	// append appends the record that line holds, a line of NDJSON with its end.
+	// append appends the record in line, a line of NDJSON with its end.
 	append(dst, line []byte) ([]byte, error)
 }
 
@@ -71,7 +71,7 @@ func newEncoder(kind Kind, format Format, urls bool) (encoder, error) {
 	return nil, fmt.Errorf("no way to write %s as %s", kind, format)
 }
 
-// asIs writes the records byte for byte.
+// asIs writes the records unchanged.
 type asIs struct{}
 
 func (asIs) header() []byte                          { return nil }
@@ -98,7 +98,7 @@ func (e eventOf) append(dst, line []byte) ([]byte, error) {
 	return e.encoder.append(dst, change.Event)
 }
 
-// objectOf writes records as NDJSON with these fields alone, each value as it came.
+// objectOf writes records as NDJSON with these fields alone, with unchanged values.
 type objectOf []string
 
 func (objectOf) header() []byte { return nil }
@@ -146,7 +146,7 @@ func (t *table) header() []byte {
 
 func (t *table) append(dst, line []byte) ([]byte, error) { return t.take(dst, t.rows(line, t.write)) }
 
-// take moves what was written to dst.
+// take moves the written bytes to dst.
 func (t *table) take(dst []byte, err error) ([]byte, error) {
 	t.csv.Flush()
 	dst = append(dst, t.buffer.Bytes()...)

@@ -18,7 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Query identifies what is exported: a part is gone on with only when all of it is the same.
+// Query identifies the list to export. Run continues a part only if all fields are the same.
 type Query struct {
 	URL           string `json:"url"`
 	ProjectID     string `json:"project_id"`
@@ -31,30 +31,30 @@ type Query struct {
 	IncludeURLs   bool   `json:"include_urls,omitempty"`
 	// Limit is how many records are exported at most; 0 is all.
 	Limit int `json:"limit,omitempty"`
-	// EmbeddableID is whose versions or entries, and Status which experiments.
+	// EmbeddableID selects versions or entries, Status experiments.
 	EmbeddableID string `json:"embeddable_id,omitempty"`
 	ContactID    string `json:"contact_id,omitempty"`
 	GroupID      string `json:"group_id,omitempty"`
 	Status       string `json:"status,omitempty"`
 }
 
-// Options say what is exported, and where to.
+// Options configure an export.
 type Options struct {
 	Query Query
 	// Fetch reads one page of at most limit records, as client.Client.Raw does.
 	Fetch func(ctx context.Context, cursor string, limit int, receive func(client.RawPage) error) error
 	// PageSize is how many records one request asks for.
 	PageSize int
-	// Columns, when set, follow those of the entries in CSV and Parquet. Run makes them fit the entries.
+	// Columns, if set, are added to those of entries in CSV and Parquet. Run adapts them to the entries.
 	Columns *columns.Set
 	// Path is the file; empty: the export goes to Stream, page by page, and cannot be resumed.
 	Path   string
 	Stream io.Writer
 	// Restart discards the part that an earlier run left.
 	Restart bool
-	// Progress, when set, is told how many records and bytes are settled.
+	// Progress, if set, is called with the number of settled records and bytes.
 	Progress func(records int, bytes int64)
-	// Converted, when set, is told how many records have been converted, when the list is whole.
+	// Converted, if set, is called with the number of converted records, once the list is complete.
 	Converted func(records int)
 }
 
@@ -133,7 +133,7 @@ func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark
 	var next mark
 	current, told := false, false
 	err := o.Fetch(ctx, at.Cursor, limit, func(raw client.RawPage) error {
-		// Called again when the transfer broke: what came of the page is forgotten.
+		// It is called again if the transfer broke off, and then discards the part of the page that it has.
 		w, err := out.rewind()
 		if err != nil {
 			return err
@@ -214,13 +214,13 @@ type mark struct {
 	Done    bool   `json:"done,omitempty"`
 }
 
-// sink takes pages.
+// sink stores pages.
 type sink interface {
-	// settled returns where the export stands when it is opened.
+	// settled returns the mark at the opening.
 	settled() mark
-	// rewind forgets what was written since the last settle and returns where to write.
+	// rewind discards writes since the last settle and returns the writer.
 	rewind() (io.Writer, error)
-	// settle makes what was written stay, whatever comes.
+	// settle makes all writes durable.
 	settle(mark) error
 	// finish publishes the complete export. If convert is set, it converts the settled records first.
 	finish(convert func(records io.ReadSeeker, to io.Writer) error) error
@@ -256,7 +256,7 @@ func (g *growing) rewind() (io.Writer, error) {
 	return g.file, err
 }
 
-// records returns what is settled.
+// records returns the settled records.
 func (g *growing) records() io.ReadSeeker { return io.NewSectionReader(g.file, 0, g.at.Bytes) }
 
 func (g *growing) close() error { return g.file.Close() }
@@ -281,7 +281,7 @@ func (s *store) finish(convert func(io.ReadSeeker, io.Writer) error) error {
 	return convert(s.records(), s.stream)
 }
 
-// spool holds a page back from a stream until it is whole.
+// spool withholds a page from a stream until it is complete.
 type spool struct {
 	file   *os.File
 	stream io.Writer

@@ -14,14 +14,14 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Feed identifies a change feed. A cursor is good for one feed.
+// Feed identifies a change feed. A cursor is valid for one feed.
 type Feed struct {
 	URL       string `json:"url"`
 	ProjectID string `json:"project_id"`
 	Types     string `json:"types"`
 }
 
-// FollowOptions say which feed is followed, and where to.
+// FollowOptions configure a follower.
 type FollowOptions struct {
 	Feed Feed
 	// Fetch reads the page after a cursor.
@@ -30,9 +30,9 @@ type FollowOptions struct {
 	Stream io.Writer
 	// CursorFile keeps the cursor; empty: the feed starts at the beginning.
 	CursorFile string
-	// Endless goes on when there are no more changes.
+	// Endless waits for further changes instead of ending.
 	Endless bool
-	// Waits, when set, is called when the server asks to wait although there are more changes.
+	// Waits, if set, is called if the server asks to wait although there are more changes.
 	Waits func()
 }
 
@@ -153,7 +153,7 @@ func (f *follower) size() (int64, error) {
 func (f *follower) page(ctx context.Context, done *Followed) (current bool, err error) {
 	next, changes := f.at, 0
 	err = f.Fetch(ctx, f.at.Cursor, func(raw client.RawPage) error {
-		// Called again when the transfer broke: the part of the page that came is dropped.
+		// It is called again if the transfer broke off, and then discards the part of the page that it has.
 		w, err := f.spool.rewind()
 		if err != nil {
 			return err

@@ -30,10 +30,10 @@ type progress struct {
 func partPath(path string) string  { return path + ".part" }
 func statePath(path string) string { return path + ".part.json" }
 
-// convertedPath is the file that a whole part is converted to.
+// convertedPath is the file that a complete part is converted to.
 func convertedPath(path string) string { return path + ".part.out" }
 
-// openPart opens the part of path where an earlier run of query left it, or a new one.
+// openPart opens the part of path that an earlier run of query left, or a new one.
 func openPart(path string, query Query, restart bool) (_ *part, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no regular file: leave --out away and redirect instead", path)
@@ -72,7 +72,7 @@ func openPart(path string, query Query, restart bool) (_ *part, err error) {
 		return nil, err
 	}
 	if info.Size() < p.at.Bytes {
-		// Somebody took the part away, or emptied it.
+		// Someone removed or truncated the part.
 		p.at = mark{}
 	}
 	if p.at.Bytes == 0 {
@@ -113,8 +113,7 @@ func difference[T any](was, is T) string {
 	return ""
 }
 
-// settle brings the bytes to the disk first and the note of them second: the note never promises more
-// than is there.
+// settle syncs the bytes first and then the progress, so that the progress never exceeds the bytes.
 func (p *part) settle(at mark) error {
 	if err := p.file.Sync(); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Bounds of a batch. One has no more lines than an answer lists rejects, so that each is known.
+// Bounds of a batch. It has at most as many lines as an answer lists rejects, so that every reject is known.
 const (
 	batchLines = client.MaxListedRejects
 	batchBytes = 4 << 20
@@ -28,7 +28,7 @@ type Input struct {
 	Open func() (io.ReadCloser, error)
 }
 
-// Options say what is loaded, and where to.
+// Options configure a run.
 type Options struct {
 	Inputs []Input
 	Format Format
@@ -38,7 +38,7 @@ type Options struct {
 	Columns   csvrow.Options
 	// Send delivers a batch of NDJSON.
 	Send func(ctx context.Context, ndjson []byte) (client.Receipt, error)
-	// Target identifies deployment, resource and mapping: a state of another one is refused.
+	// Target identifies deployment, resource and mapping. Run refuses the state of another target.
 	Target string
 	// State is the path of the state file; empty: none is kept.
 	State string
@@ -46,7 +46,7 @@ type Options struct {
 	Restart bool
 	// Rejects is the path of the file that takes rejected lines; empty: none.
 	Rejects string
-	// Progress, when set, is told how many bytes of all files are acknowledged.
+	// Progress, if set, is called with the number of acknowledged bytes of all files.
 	Progress func(bytes int64)
 	// Rejected, if set, is called for each rejected line.
 	Rejected func(file string, line int, code, message string)
@@ -59,10 +59,10 @@ type Summary struct {
 	Rejected int `json:"rejected"`
 }
 
-// Result is a Summary and where the run began.
+// Result is a Summary, with the start of the run.
 type Result struct {
 	Summary
-	// Resumed tells that an earlier run was continued; the summary counts both.
+	// Resumed reports that the run continued an earlier one. The summary counts both.
 	Resumed bool
 }
 
@@ -76,13 +76,13 @@ type loader struct {
 	refused []byte // lines for the file of rejects
 }
 
-// line is where a line of a batch came from.
+// line is the origin of a line of a batch.
 type line struct {
 	number int
 	raw    []byte
 }
 
-// Run loads all inputs. On an error the state stands, and the same call goes on from there.
+// Run loads all inputs. After an error the state stays, and the same call continues from there.
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	l := &loader{Options: &o}
 	if err := l.begin(); err != nil {
@@ -107,7 +107,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	return result, nil
 }
 
-// begin reads the state of an earlier run and opens the file of rejects as it was then.
+// begin reads the state of an earlier run, and truncates the file of rejects to its length then.
 func (l *loader) begin() error {
 	files := make([]string, len(l.Inputs))
 	for i, in := range l.Inputs {
@@ -144,7 +144,7 @@ func (l *loader) begin() error {
 	return nil
 }
 
-// file loads what is left of one file.
+// file loads the rest of one file.
 func (l *loader) file(ctx context.Context, in Input) error {
 	f, err := in.Open()
 	if err != nil {
@@ -184,7 +184,7 @@ func (l *loader) file(ctx context.Context, in Input) error {
 	return l.state.write(l.State)
 }
 
-// resume passes over what an earlier run had acknowledged, when it is still the same.
+// resume skips the part of a file that an earlier run loaded, if it has not changed.
 func (l *loader) resume(src source) error {
 	err := src.skip(l.state.Offset, l.state.Line)
 	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -202,7 +202,7 @@ func (l *loader) resume(src source) error {
 	return nil
 }
 
-// add puts an item into the batch, or among the refused.
+// add adds an item to the batch or, if it is malformed, to the rejects.
 func (l *loader) add(file string, it item) {
 	switch {
 	case it.fault != nil:
@@ -223,7 +223,7 @@ func (l *loader) reject(file string, number int, raw []byte, code, message strin
 	}
 }
 
-// settle sends the batch and, once it is acknowledged, notes how far the file was read.
+// settle sends the batch and, after the acknowledgement, stores the position in the file.
 func (l *loader) settle(ctx context.Context, file string, src source) error {
 	if len(l.lines) > 0 {
 		receipt, err := l.Send(ctx, l.batch)

@@ -17,7 +17,7 @@ import (
 // Format is the format of the records in a file.
 type Format string
 
-// The formats. Auto looks at the file's first byte: an object's brace is NDJSON, anything else CSV.
+// The formats. Auto decides by the file's first byte: a brace is NDJSON, anything else CSV.
 const (
 	Auto   Format = "auto"
 	NDJSON Format = "ndjson"
@@ -32,24 +32,23 @@ type item struct {
 	fault  error  // why there is none; nil for blank lines
 }
 
-// source reads items and keeps account of the bytes that were consumed.
+// source reads items and counts the consumed bytes.
 type source interface {
 	// next returns the next item, io.EOF after the last. Its slices are valid until the next call.
 	next() (item, error)
-	// skip passes over n bytes, to where an earlier run stopped; the next line has the number line.
+	// skip skips n bytes, up to the end of an earlier run. The next line has the number line.
 	skip(n int64, line int) error
-	// position returns how many bytes were consumed, which line comes next, and the SHA-256 of those
-	// bytes.
+	// position returns the number of consumed bytes, the next line, and the SHA-256 of those bytes.
 	position() (offset int64, line int, sum []byte)
 }
 
-// account counts and hashes what was consumed.
+// account counts and hashes consumed bytes.
 type account struct {
 	offset int64
 	sum    hash.Hash
 }
 
-// Write takes p as consumed.
+// Write counts and hashes p.
 func (a *account) Write(p []byte) (int, error) {
 	a.offset += int64(len(p))
 	return a.sum.Write(p)
@@ -57,11 +56,11 @@ func (a *account) Write(p []byte) (int, error) {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// open reads what is needed to tell the format, and the header of CSV.
+// open detects the format and reads the header of CSV.
 func open(in io.Reader, o *Options) (source, error) {
 	buffered := bufio.NewReaderSize(in, 256<<10)
 	a := account{sum: sha256.New()}
-	// Spreadsheets put one before CSV.
+	// Spreadsheets write a byte order mark.
 	if start, _ := buffered.Peek(len(byteOrderMark)); bytes.Equal(start, byteOrderMark) {
 		_, _ = buffered.Discard(len(byteOrderMark))
 		_, _ = a.Write(byteOrderMark)
@@ -166,7 +165,7 @@ func (s *rowSource) next() (item, error) {
 		return item{}, err
 	}
 	_, _ = s.Write(row.Raw)
-	// Blank lines before a row are no part of what stands wrong in it.
+	// Blank lines before a row are not part of the rejected text.
 	it := item{line: row.Line, raw: bytes.TrimLeft(row.Raw, "\r\n"), fault: row.Fault}
 	if row.Fault != nil || row.Cells == nil {
 		return it, nil
@@ -187,7 +186,7 @@ type rejection struct {
 	Code    string  `json:"code"`
 	Message string  `json:"message"`
 	Record  *string `json:"record"`
-	// Base64 holds the line instead where it is no valid UTF-8, which JSON cannot hold.
+	// Base64 has the line instead if it is not valid UTF-8, which JSON cannot contain.
 	Base64 []byte `json:"record_base64,omitempty"`
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/durable"
 )
 
-// state is how far an import came: all before it was acknowledged.
+// state is the position of an import. Everything before it was acknowledged.
 type state struct {
-	// Target and Files say which import this is.
+	// Target and Files identify the import.
 	Target string   `json:"target"`
 	Files  []string `json:"files"`
 	// File is the index of the current file. Offset and Line are the position of the next read, and SHA256 is the hash of
@@ -21,9 +21,9 @@ type state struct {
 	Offset int64  `json:"offset"`
 	Line   int    `json:"line"`
 	SHA256 string `json:"sha256"`
-	// Done is how many bytes of the files before it were read.
+	// Done is the size of the files before it.
 	Done int64 `json:"done"`
-	// RejectsBytes is how long the file of rejects was.
+	// RejectsBytes is the length of the file of rejects.
 	RejectsBytes int64 `json:"rejects_bytes"`
 	Summary
 }

@@ -40,7 +40,7 @@ func (r *run) startEdges(ctx context.Context, public, internal net.Listener, add
 	return r.startEdge(ctx, "edge", public, routes.Outside(), own, out)
 }
 
-// startEdge serves the paths of a table on l, and returns when it does.
+// startEdge serves the paths of a table on l, and returns once it does.
 func (r *run) startEdge(ctx context.Context, name string, l net.Listener, table routes.Table, environ map[string]string, log io.Writer) error {
 	var cfg edge.Config
 	if err := config.Load(&cfg, environ); err != nil {
@@ -53,7 +53,7 @@ func (r *run) startEdge(ctx context.Context, name string, l net.Listener, table 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// Requests that do not end in time are cut. That is no fault of a run that was told to stop.
+		// Requests that do not end in time are cut off. This is not a fault of a stopping run.
 		if err := edge.Run(running, cfg); running.Err() == nil {
 			r.fail(fmt.Errorf("%s: %w", name, cmp.Or(err, errors.New("it ended"))))
 		}

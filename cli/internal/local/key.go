@@ -8,7 +8,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-// demoScopes returns what the demo's key is for: everything.
+// demoScopes returns the scopes of the demo's key: all of them.
 func demoScopes() auth.Scopes { return auth.DefaultScopes | auth.ScopesOf(auth.ProxyUse) }
 
 // demoKey returns a key of the demo project. It is the key of the last run, if that is still accepted and has the scopes

@@ -25,9 +25,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/shutdown"
 )
 
-// Options say how a run is set up.
+// Options configure a run.
 type Options struct {
-	// Folder keeps everything.
+	// Folder has all files of the run.
 	Folder string
 	// Listen and ListenInternal are the edges' addresses, host:port.
 	Listen, ListenInternal string
@@ -44,7 +44,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Demo is how the demo project is reached.
+// Demo has the addresses and keys of the demo project.
 type Demo struct {
 	URL            string // of the public operations
 	InternalURL    string // below which /internal/<resource> takes data in
@@ -53,11 +53,11 @@ type Demo struct {
 	APIKey         string // reads all, and may use the proxy
 	InternalAPIKey string // good for ingest, and as an internal key
 	AdminAPIKey    string // administers keys, and removes data
-	// EntryID is an entry to ask for.
+	// EntryID is an entry to read.
 	EntryID string
 }
 
-// EnvFile returns where the variables of a run in folder are written.
+// EnvFile returns the path of the variables of a run in folder.
 func EnvFile(folder string) string { return filepath.Join(folder, "demo.env") }
 
 // Run runs until ctx ends, and then stops all of it. The error is nil after that.
@@ -90,9 +90,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 }
 
-// takeFolder makes the folder and takes it for this process.
+// takeFolder creates the folder and locks it for this process.
 func takeFolder(folder string) (*os.File, error) {
-	// Others on this machine need to pass, as Postgres may run as another user, but not to look.
+	// Other users may enter the folder, because Postgres may run as one, but not list it.
 	if err := os.MkdirAll(folder, 0o711); err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ type run struct {
 // stopTimeout bounds the shutdown of a run.
 const stopTimeout = 30 * time.Second
 
-// fail ends the run because of what ended by itself. The first one counts.
+// fail ends the run because a part of it failed. The first error counts.
 func (r *run) fail(err error) {
 	select {
 	case r.failed <- err:
@@ -134,9 +134,9 @@ func (r *run) fail(err error) {
 	}
 }
 
-// start brings everything up, in the order in which it depends on each other.
+// start starts all parts, in the order of their dependencies.
 func (r *run) start(ctx context.Context) (err error) {
-	// First what fails for others' reasons.
+	// The ports first: other programs may have taken them.
 	public, err := listen(r.Listen, "--listen", "LECTERN_LISTEN")
 	if err != nil {
 		return err
@@ -226,7 +226,7 @@ func internalServices(addresses map[routes.Service]address) string {
 	return strings.Join(list, ",")
 }
 
-// listen opens an edge's address. Its error says by what another one is given.
+// listen opens an edge's address. Its error names the flag and the variable for another one.
 func listen(address, flag, variable string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -250,7 +250,7 @@ func baseURL(l net.Listener) string {
 	return "http://" + address.String()
 }
 
-// closed forgives closing twice.
+// closed ignores the error of closing twice.
 func closed(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return nil
@@ -265,7 +265,7 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-// writeEnv puts the variables in place for sh.
+// writeEnv writes the variables in the syntax of sh.
 func writeEnv(path string, variables [][2]string) error {
 	var b strings.Builder
 	for _, v := range variables {

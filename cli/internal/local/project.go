@@ -33,7 +33,7 @@ func (r *run) demoData(ctx context.Context, d Demo) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// All are looked for before the first is loaded, which would be found then.
+	// Check all parts before loading the first one, because loading it changes the result.
 	var missing []demoPart
 	for _, part := range r.demoParts(reader) {
 		found, err := part.isThere(ctx)
@@ -142,7 +142,7 @@ func (p demoPart) load(ctx context.Context, ingester *client.Ingester) error {
 	return nil
 }
 
-// newestEntry returns the id of the newest of the demo's entries, or none when there is none.
+// newestEntry returns the id of the newest entry of the demo, or none if there is none.
 func newestEntry(ctx context.Context, reader *client.Client) (string, error) {
 	page, err := reader.EntriesPage(ctx, demo.ProjectID, client.EntryQuery{
 		Paging: client.Paging{Limit: 1}, Sort: client.ByCreatedAt, UpdatedBefore: demo.End(),
@@ -153,7 +153,7 @@ func newestEntry(ctx context.Context, reader *client.Client) (string, error) {
 	return page.Records[0].EntryID, nil
 }
 
-// stream gives what write writes to be read.
+// stream returns a reader of the output of write.
 func stream(write func(io.Writer) error) io.ReadCloser {
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(write(w)) }()

@@ -37,8 +37,8 @@ func (r *run) startThirdParty(ctx context.Context) (string, error) {
 	return baseURL(l), nil
 }
 
-// writeDemoManifests allows the demo project a credential for what listens on port of this machine, and for
-// nothing else. The value is made up anew each time: it is good nowhere else.
+// writeDemoManifests allows the demo project a credential for the server on port of this machine, and for nothing
+// else. Each call generates another value, which is valid nowhere else.
 func (r *run) writeDemoManifests(port int) error {
 	if err := os.MkdirAll(proxyFolder(r.Folder), 0o700); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (r *run) writeDemoManifests(port int) error {
 }
 
 const demoManifests = `# The demo's rules of the credential proxy. lectern up writes this file at each start, as the demo's third
-# party has another port then. Put rules of your own into files beside it: they are in force within a second.
+# party has another port then. Put rules of your own into files next to it: they apply within a second.
 
 # With an API key of the project that has the scope proxy:use, from anywhere.
 apiVersion: lectern.dev/v1alpha1
@@ -92,10 +92,10 @@ metadata: {name: demo}
 stringData: {token: %[5]s}
 `
 
-// proxyEnviron adds to the services' variables those that the run decides for the proxy.
+// proxyEnviron adds the run's own settings of the proxy to the services' variables.
 func (r *run) proxyEnviron(environ map[string]string) {
 	environ["PROXY_MANIFESTS"] = proxyFolder(r.Folder)
-	// The third party is on this machine, where in production nothing may be reached.
+	// The third party is on this machine, which the proxy must not reach in production.
 	const loopback = "127.0.0.0/8"
 	if ranges := environ["PROXY_ALLOWED_RANGES"]; ranges != "" {
 		environ["PROXY_ALLOWED_RANGES"] = ranges + "," + loopback

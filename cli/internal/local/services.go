@@ -32,7 +32,7 @@ func services() []service {
 	}
 }
 
-// service is one that can be run in this process.
+// service is a service that can run in this process.
 type service struct {
 	name routes.Service
 	// stores reports whether it has a database of its own.
@@ -42,20 +42,20 @@ type service struct {
 	run func(ctx context.Context, environ map[string]string, log io.Writer, ready func(address)) error
 }
 
-// address is where one service listens.
+// address has the addresses of one service.
 type address struct{ public, internal string }
 
-// common is where in a service's configuration the parts are that a run sets.
+// common points to the parts of a service's configuration that a run sets.
 type common struct {
 	log  *io.Writer
 	http *httpserver.Config
 }
 
-// ofData finds them in that of a service of data.
+// ofData returns those parts of a data service.
 func ofData(c *shared.Config) common { return common{&c.LogOutput, &c.HTTP} }
 
-// row makes a service of its package: its configuration, where in it the common parts are, and what it
-// does. migrate is nil if there is nothing to migrate.
+// row returns a service from the parts of its package: the common parts of its configuration, and its functions. migrate
+// is nil if there is nothing to migrate.
 func row[C any](name routes.Service, stores bool, parts func(*C) common, run, migrate func(context.Context, C) error) service {
 	load := func(environ map[string]string, log io.Writer) (cfg C, err error) {
 		err = config.Load(&cfg, environ)
@@ -86,14 +86,14 @@ func row[C any](name routes.Service, stores bool, parts func(*C) common, run, mi
 	}
 }
 
-// startServices migrates and starts all, at once, and returns where each listens when all do.
+// startServices migrates and starts all services concurrently, and returns their addresses once all listen.
 func (r *run) startServices(ctx context.Context, all []service, dbs databases, environ map[string]string, logs logs) (map[routes.Service]address, error) {
 	type event struct {
 		name routes.Service
 		address
 		err error
 	}
-	// The services end when they are told to, which is after the edges, and not with ctx.
+	// The services are stopped after the edges, and not by ctx.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	events := make(chan event, 2*len(all))
 	started := 0
@@ -130,7 +130,7 @@ func (r *run) startServices(ctx context.Context, all []service, dbs databases, e
 				err = s.run(running, own, out, func(a address) { ready <- event{name: s.name, address: a} })
 			}
 			if running.Err() == nil {
-				// It ended by itself.
+				// The service failed.
 				if err == nil {
 					err = errors.New("it ended")
 				}

@@ -18,7 +18,7 @@ type state struct {
 
 	InternalKey string `json:"internal_key"`
 	AdminKey    string `json:"admin_key"`
-	// APIKey is the demo project's key, which is good as long as the database knows it.
+	// APIKey is the demo project's key, which is valid while the database has it.
 	APIKey string `json:"api_key,omitempty"`
 	// APIKeyScopes lists the scopes of that key, separated by spaces.
 	APIKeyScopes string `json:"api_key_scopes,omitempty"`
@@ -26,7 +26,7 @@ type state struct {
 	DemoLoaded bool `json:"demo_loaded,omitempty"`
 }
 
-// openState reads the state of the run before, or makes one.
+// openState reads the state of the previous run, or creates one.
 func openState(folder string) (*state, error) {
 	s := &state{path: filepath.Join(folder, "state.json")}
 	b, err := os.ReadFile(s.path)

@@ -19,11 +19,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pglocal"
 )
 
-// logs gives each part of a run the place for its log.
+// logs returns the log of each part of a run.
 type logs func(name string) (io.Writer, error)
 
-// openLogs returns one file a part, where the file of the run before becomes NAME.log.1, or the one
-// place for all.
+// openLogs returns one file for each part, and renames that of the previous run to NAME.log.1. If the run has one log,
+// openLogs returns that.
 func (r *run) openLogs() (logs, error) {
 	if r.Log != nil {
 		shared := &lockedWriter{w: r.Log}
@@ -34,7 +34,7 @@ func (r *run) openLogs() (logs, error) {
 		return nil, err
 	}
 	var files []*os.File
-	// Registered before whatever logs, so that it is done after it has stopped.
+	// Registered before the parts that log, so that the files are closed after these have stopped.
 	r.parts.Add(func(context.Context) error {
 		var errs []error
 		for _, f := range files {
@@ -56,27 +56,27 @@ func (r *run) openLogs() (logs, error) {
 	}, nil
 }
 
-// lockedWriter is a writer for several.
+// lockedWriter is a writer for concurrent use.
 type lockedWriter struct {
 	mu sync.Mutex
 	w  io.Writer
 }
 
-// Write writes one piece whole.
+// Write writes p without interruption.
 func (l *lockedWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.w.Write(p)
 }
 
-// database is one service's or that of the keys, by its roles. A role that there is none of is empty.
+// database has the URLs of a service's database, or of the key database, by role. Missing roles are empty.
 type database struct{ owner, reader, ingest, remover, admin string }
 
-// databases are those of a run.
+// databases are the databases of a run.
 type databases struct {
 	auth database
 	of   map[string]database
-	// warehouse is an empty one for copies of the demo project.
+	// warehouse is an empty database for copies of the demo project.
 	warehouse string
 }
 
@@ -103,7 +103,7 @@ func (r *run) poolSize() (int, error) {
 
 const poolSizeVariable = "DATABASE_MAX_CONNS"
 
-// startPostgres starts the private server and makes sure of the databases and their roles.
+// startPostgres starts the private server and creates missing databases and roles.
 func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (databases, error) {
 	out, err := logs("postgres")
 	if err != nil {
@@ -212,7 +212,7 @@ func (r *run) startRedis() (string, error) {
 	return u.String(), nil
 }
 
-// environ returns what the services share: the caller's variables, but for those that the run decides.
+// environ returns the variables of all services: the caller's, except those that the run sets.
 func (r *run) environ(auth database, redisURL string) map[string]string {
 	environ := map[string]string{}
 	for name, value := range r.Environ {

@@ -1,5 +1,4 @@
-// Package progress shows on a terminal how far a long command came. Where there is no terminal it
-// shows nothing.
+// Package progress shows the progress of a long command on a terminal. Without a terminal it shows nothing.
 package progress
 
 import (
@@ -21,7 +20,7 @@ type Bar struct {
 	text atomic.Pointer[string]
 }
 
-// Bytes shows bytes out of total; of an unknown total, 0, only how many and how fast.
+// Bytes shows bytes out of total. If the total is unknown, 0, it shows only the number and the rate.
 func Bytes(w io.Writer, total int64) *Bar {
 	if total <= 0 {
 		return open(w, 0, nil)
@@ -79,7 +78,7 @@ func (b *Bar) Set(n int64, format string, args ...any) {
 	b.bar.SetCurrent(n)
 }
 
-// Done takes the bar away.
+// Done removes the bar.
 func (b *Bar) Done() {
 	if b.pool == nil {
 		return

@@ -56,7 +56,7 @@ func (p *pages) read(ctx context.Context, cursor string, wait time.Duration) (pa
 func (p *pages) try(ctx context.Context, cursor string, wait time.Duration) (one page, err error) {
 	list := client.ChangeQuery{Wait: wait}.List(p.projectID)
 	err = p.client.Raw(ctx, list, cursor, p.size, func(raw client.RawPage) error {
-		// Called again after a broken transfer: forget what came of the page.
+		// It is called again after a broken transfer, and then discards the part of the page that it has.
 		one = page{ChangePage: client.ChangePage{NextCursor: raw.NextCursor, Current: raw.Current, LastSeq: raw.LastSeq}}
 		lines := bufio.NewReaderSize(raw.Body, 64<<10)
 		for {
@@ -87,7 +87,7 @@ func (p *pages) try(ctx context.Context, cursor string, wait time.Duration) (one
 	return one, err
 }
 
-// known reports whether a change is of a type of this version and has what belongs to it.
+// known reports whether a change has a type of this version and the fields of that type.
 func known(c *client.Change) bool {
 	switch c.Type {
 	case client.EntryChanged:
@@ -100,7 +100,7 @@ func known(c *client.Change) bool {
 	return false
 }
 
-// readLine returns the next line of r with its end. The line stands until the next call if it fits r's buffer.
+// readLine returns the next line of r with its end. The line is valid until the next call if it fits r's buffer.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {

@@ -1,4 +1,4 @@
-// Package replicate keeps a copy of a project's entries and events in step with the project's change feed. It reads
+// Package replicate keeps a copy of a project's entries and events up to date with the project's change feed. It reads
 // the feed page by page and gathers changes into batches. A [Destination] commits each batch together with the position
 // after it. So a copy is exact even if a process is killed: the next run continues from the destination's position.
 package replicate
@@ -15,7 +15,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Position is how far a copy has come in the feed. The zero value is the beginning.
+// Position is the position of a copy in the feed. The zero value is the beginning.
 type Position struct {
 	// Cursor continues the feed.
 	Cursor string `json:"cursor"`
@@ -23,9 +23,9 @@ type Position struct {
 	Seq int64 `json:"seq"`
 }
 
-// Source identifies what a copy is of.
+// Source identifies the source of a copy.
 type Source struct {
-	// URL is where the API is.
+	// URL is the address of the API.
 	URL string `json:"url"`
 	// ProjectID is the project.
 	ProjectID string `json:"project_id"`
@@ -36,7 +36,7 @@ type Batch struct {
 	Changes []client.Change
 	// Bytes is the size of the changes in the feed.
 	Bytes int
-	// Position is where the feed goes on after the batch.
+	// Position is the position after the batch.
 	Position Position
 	// Current reports that the copy has all changes that there are once it has this batch.
 	Current bool
@@ -44,15 +44,14 @@ type Batch struct {
 	LastSeq int64
 }
 
-// Destination holds a copy. Its methods are not called concurrently. Errors that another attempt may not meet are
-// marked by [Temporary].
+// Destination is a copy. Its methods are not called concurrently. [Temporary] marks errors that a retry may avoid.
 type Destination interface {
-	// Open takes the copy for this process, creates it if it is missing, and returns its position. It fails when
-	// another process has the copy, or when the copy is of another source.
+	// Open locks the copy for this process, creates it if it is missing, and returns its position. It fails if another
+	// process has the lock, or if the copy has another source.
 	Open(ctx context.Context) (Position, error)
 	// Apply commits a batch and the position after it, all or nothing. A batch that is current may have no changes.
 	Apply(ctx context.Context, b *Batch) error
-	// Limits says how much one batch holds.
+	// Limits returns the bounds of one batch.
 	Limits() Limits
 	// Close releases the copy.
 	Close() error
@@ -66,24 +65,24 @@ type Limits struct {
 	Linger time.Duration
 }
 
-// Options say what is copied and where to.
+// Options configure a copy.
 type Options struct {
 	Client      *client.Client
 	Source      Source
 	Destination Destination
-	// Follow goes on when the copy is current, until ctx ends.
+	// Follow continues when the copy is current, until ctx ends.
 	Follow bool
-	// PageSize is how many changes one request asks for at most.
+	// PageSize is the greatest number of changes of one request.
 	PageSize int
 	// Attempts is how often in a row the destination may fail for a time, the first time included.
 	Attempts int
-	// Progress, when set, is called after each batch.
+	// Progress, if set, is called after each batch.
 	Progress func(Progress)
-	// Notify, when set, is called before each wait for the destination.
+	// Notify, if set, is called before each wait for the destination.
 	Notify func(err error, wait time.Duration)
 }
 
-// Progress is how far a run has come.
+// Progress is the progress of a run.
 type Progress struct {
 	// Changes and Bytes count what was committed in this run.
 	Changes, Bytes int64
@@ -93,14 +92,14 @@ type Progress struct {
 	Current bool
 }
 
-// ErrRemoved is in the chain of the error that says that the source has no changes of the project any more.
+// ErrRemoved is in the chain of the error if the source no longer has changes of the project.
 var ErrRemoved = errors.New("the project has no changes any more")
 
 type temporaryError struct{ error }
 
 func (e temporaryError) Unwrap() error { return e.error }
 
-// Temporary marks err as one that another attempt may not meet.
+// Temporary marks err as one that a retry may avoid.
 func Temporary(err error) error { return temporaryError{err} }
 
 const (
@@ -108,8 +107,8 @@ const (
 	longestWait = time.Minute
 )
 
-// Run copies until the copy is current, or until ctx ends if it follows. When the destination fails for a time, Run
-// opens it again and goes on from the position that it holds.
+// Run copies until the copy is current, or until ctx ends if it follows. If the destination fails for a time, Run
+// opens it again and continues from its position.
 func Run(ctx context.Context, o Options) (Progress, error) {
 	r := &run{Options: o}
 	wait := firstWait

@@ -16,7 +16,7 @@ import (
 // MaxBody is how much of a request's body is answered with, in bytes. The rest is read and left out.
 const MaxBody = 64 << 10
 
-// Received is the answer: what arrived.
+// Received is the answer: the received request.
 type Received struct {
 	Method string `json:"method"`
 	// Target is the path and the query as they were sent.

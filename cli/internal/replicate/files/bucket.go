@@ -105,7 +105,7 @@ func (b *bucket) replace(ctx context.Context, name string, data []byte, version 
 	if !errors.Is(err, errChanged) {
 		return etag, err
 	}
-	// The client repeats a put whose answer was lost, and then meets its own.
+	// The client repeats a put whose answer was lost, and then finds its own.
 	if found, etag, err := b.read(ctx, name); err == nil && bytes.Equal(found, data) {
 		return etag, nil
 	}
@@ -122,7 +122,7 @@ func (b *bucket) remove(ctx context.Context, name string) error {
 	return b.explain(b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{}))
 }
 
-// explain says what an error of S3 means for the copy, and marks those that pass.
+// explain adds the meaning of an error of S3 for the copy, and marks temporary ones.
 func (b *bucket) explain(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err

@@ -71,12 +71,12 @@ type storage interface {
 	remove(ctx context.Context, name string) error
 }
 
-// Options say what a copy is of.
+// Options configure a copy.
 type Options struct {
 	Source replicate.Source
 	// Moved accepts a copy that was made from another URL of the same project.
 	Moved bool
-	// Columns says which keys of entry_data become columns.
+	// Columns selects the keys of entry_data that become columns.
 	Columns columns.Choice
 }
 
@@ -101,7 +101,7 @@ func Folder(path string, o Options) *Destination {
 	return &Destination{Options: o, storage: &folder{path: path}}
 }
 
-// Limits returns what one file takes. Changes wait for others, so that a copy that follows the feed does not consist
+// Limits returns the bounds of one file. Changes wait for others, so that a copy that follows the feed does not consist
 // of very small files.
 func (*Destination) Limits() replicate.Limits {
 	return replicate.Limits{Changes: 50_000, Bytes: 4 << 20, Linger: time.Minute}
@@ -162,7 +162,7 @@ func (d *Destination) load(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// check takes the manifest that data holds, if it is of this source and its files are there.
+// check uses the manifest in data, if it has this source and its files exist.
 func (d *Destination) check(data []byte, names []string) error {
 	var m manifest
 	if err := json.Unmarshal(data, &m); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 )
 
-// explain says what an error of Postgres means for the copy, and marks those that pass.
+// explain adds the meaning of an error of Postgres for the copy, and marks temporary ones.
 func (d *Destination) explain(during string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err

@@ -14,7 +14,7 @@ const layout = 1
 // column is a column of a table of the copy.
 type column struct{ name, kind, rule string }
 
-// text of identifiers is compared as bytes, as the API does.
+// Text of identifiers is compared as bytes, as in the API.
 const bytewise = ` COLLATE "C"`
 
 // The tables are described in docs/reference/copies.md.
@@ -121,7 +121,7 @@ func definitions(columns []column, staging bool) string {
 	return b.String()
 }
 
-// names returns the names of the columns but those of but.
+// names returns the names of the columns, except those in but.
 func names(columns []column, but ...string) []string {
 	var list []string
 next:
@@ -236,7 +236,7 @@ func create(ctx context.Context, tx pgx.Tx, schema string) error {
 	return nil
 }
 
-// prepare makes what is this connection's own.
+// prepare creates the temporary objects of the connection.
 func prepare(ctx context.Context, conn *pgx.Conn) error {
 	for _, sql := range []string{
 		toJSONB,

@@ -1,4 +1,4 @@
-// Package postgres keeps a copy of a project in tables of a Postgres schema of its own. One connection takes the copy by
+// Package postgres keeps a copy of a project in tables of a Postgres schema of its own. One connection locks the copy by
 // an advisory lock and writes each batch in one transaction, with the position after it.
 package postgres
 
@@ -17,7 +17,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// Options say where the copy is.
+// Options configure the copy.
 type Options struct {
 	// URL is a connection string of Postgres.
 	URL string
@@ -28,7 +28,7 @@ type Options struct {
 	Moved bool
 	// SoftDelete marks removed rows and keeps them.
 	SoftDelete bool
-	// Columns says which keys of entry_data become columns of the views.
+	// Columns selects the keys of entry_data that become columns of the views.
 	Columns columns.Choice
 	// LockWait is how long Open waits for another process that has the copy.
 	LockWait time.Duration
@@ -75,12 +75,12 @@ func (d *Destination) Full() bool {
 	return false
 }
 
-// Limits returns what one transaction takes.
+// Limits returns the bounds of one transaction.
 func (d *Destination) Limits() replicate.Limits {
 	return replicate.Limits{Changes: 20_000, Bytes: 4 << 20}
 }
 
-// Open connects, takes the copy, creates it if it is missing, and checks that it is one of the source.
+// Open connects, locks the copy, creates it if it is missing, and checks that it is one of the source.
 func (d *Destination) Open(ctx context.Context) (at replicate.Position, err error) {
 	conn, err := pgx.ConnectConfig(ctx, d.config)
 	if err != nil {
@@ -122,7 +122,7 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.classid = $1::bigint::oid AND 
 LIMIT 1`
 )
 
-// lock takes the copy for as long as the connection lasts.
+// lock locks the copy until the connection ends.
 func (d *Destination) lock(ctx context.Context) error {
 	if _, err := d.conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, fmt.Sprintf("%dms", max(d.LockWait.Milliseconds(), 1))); err != nil {
 		return d.explain("lock", err)
@@ -140,7 +140,7 @@ func (d *Destination) lock(ctx context.Context) error {
 	return nil
 }
 
-// holder describes the connection that has the copy, as far as Postgres shows it.
+// holder describes the connection that holds the lock, as far as Postgres shows it.
 func (d *Destination) holder(ctx context.Context) string {
 	var pid int
 	var host string
@@ -154,7 +154,7 @@ func (d *Destination) holder(ctx context.Context) string {
 const (
 	schemaThere = `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`
 
-	// relationsOf lists what would collide with the tables of a copy, and the columns of tables.
+	// relationsOf lists the relations that collide with the tables of a copy, with the columns of tables.
 	relationsOf = `
 SELECT c.relname, coalesce(a.attname, ''), coalesce(format_type(a.atttypid, a.atttypmod), '')
 FROM pg_class c
@@ -201,7 +201,7 @@ func (d *Destination) ensure(ctx context.Context) error {
 	})
 }
 
-// relations returns the columns of what has the name of one of the copy's tables, with their types.
+// relations returns the columns of relations with names of the copy's tables, and their types.
 func (d *Destination) relations(ctx context.Context, tx pgx.Tx) (map[string]map[string]string, error) {
 	var wanted []string
 	for _, t := range tables {
