@@ -19,7 +19,7 @@ func TestRolesGrantNoMore(t *testing.T) {
 		for _, tt := range []struct {
 			name string
 			in   attributes
-			who  map[string]bool // who may; else nobody
+			may  map[string]bool // the components that may; nil: none
 		}{
 			{"read a Secret", attributes{Verb: "get", Resource: "secrets", Namespace: other}, map[string]bool{"operator": true, "proxy": true}},
 			{"write a Secret", attributes{Verb: "patch", Resource: "secrets", Namespace: other}, map[string]bool{"operator": true}},
@@ -47,7 +47,7 @@ func TestRolesGrantNoMore(t *testing.T) {
 				if err := c.Client.Create(t.Context(), review); err != nil {
 					t.Fatal(err)
 				}
-				if review.Status.Allowed != tt.who[component] {
+				if review.Status.Allowed != tt.may[component] {
 					t.Errorf("allowed is %v: %s", review.Status.Allowed, review.Status.Reason)
 				}
 			})

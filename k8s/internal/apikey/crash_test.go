@@ -88,7 +88,7 @@ var walks = []struct {
 	name string
 	new  bool
 	do   func(b *bench, k *v1alpha1.APIKey)
-	// dead says that the Secret's key may not work until the walk is over: people saw to that.
+	// dead reports that the walk itself makes the Secret's key invalid until its end.
 	dead bool
 }{
 	{name: "mint", new: true, do: func(*bench, *v1alpha1.APIKey) {}},

@@ -39,7 +39,7 @@ func TestTwoAtOnce(t *testing.T) {
 			wg.Go(func() {
 				for range 5 {
 					for _, k := range keys {
-						_, _ = once(r, k) // who comes late fails, and that is well
+						_, _ = once(r, k) // the late one may fail
 					}
 				}
 			})
