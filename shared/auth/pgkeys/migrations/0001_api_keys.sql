@@ -1,6 +1,6 @@
 -- +goose Up
 
--- The keys' hashes, never the keys. Every look-up names the project: a key is good for one.
+-- The hashes of keys, never the keys. Every look-up names the project, because a key is valid for one.
 CREATE TABLE api_keys (
     project_id   text COLLATE "C" NOT NULL CHECK (octet_length(project_id) BETWEEN 1 AND 256),
     key_hash     bytea NOT NULL CHECK (octet_length(key_hash) = 32),
@@ -11,8 +11,8 @@ CREATE TABLE api_keys (
     is_foreign   boolean NOT NULL DEFAULT false,
     created_at   timestamptz NOT NULL DEFAULT now(),
     expires_at   timestamptz,
-    -- For how long the key was minted; null: without end. Rotation brings expires_at forward, and gives
-    -- the next key this time again.
+    -- The lifetime with which the key was minted; null: unlimited. Rotation moves expires_at forward, and gives the
+    -- next key the same lifetime.
     lifetime_ms  bigint CHECK (lifetime_ms > 0),
     revoked_at   timestamptz,
     last_used_at timestamptz,
@@ -20,7 +20,7 @@ CREATE TABLE api_keys (
     UNIQUE (project_id, key_id)
 );
 
--- For the set of foreign keys that processes hold, the one query over all projects.
+-- For the set of imported keys in each process, the only query over all projects.
 CREATE INDEX api_keys_foreign ON api_keys (created_at) WHERE is_foreign;
 
 -- +goose StatementBegin

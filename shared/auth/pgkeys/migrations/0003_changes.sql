@@ -1,21 +1,21 @@
 -- +goose Up
 
--- Which shards of the keys (the first byte of their hash) changed what a copy of them must not outlive, by
--- which transaction: so that a process learns of every change by one question, however many keys it holds. A
--- change that no snapshot could show yet is of a transaction that is not before the snapshot's xmin.
+-- The shards of keys (the first byte of their hash) with changes that invalidate copies, by transaction. So a process
+-- finds every change by one query, however many keys it has cached. A change that no snapshot could show yet belongs to
+-- a transaction that is not before the snapshot's xmin.
 CREATE TABLE api_key_changes (
     xid     xid8 NOT NULL DEFAULT pg_current_xact_id(),
     shard   smallint NOT NULL CHECK (shard BETWEEN 0 AND 255),
-    -- Of the transaction: numbers come again where a dump is restored.
+    -- Of the transaction: a restored dump may repeat numbers.
     began   timestamptz NOT NULL DEFAULT now(),
     noted   timestamptz NOT NULL DEFAULT clock_timestamp(),
-    -- Transactions before it were over when this was noted.
+    -- Transactions before it had ended when this row was written.
     horizon xid8 NOT NULL DEFAULT pg_snapshot_xmin(pg_current_snapshot()),
     PRIMARY KEY (xid, shard, began)
 );
 CREATE INDEX api_key_changes_noted ON api_key_changes (noted);
 
--- The functions run as who changes a key, and find the tables here and nowhere else.
+-- The functions run with the rights of the role that changes a key, and find tables in this schema only.
 -- +goose StatementBegin
 DO $outer$ BEGIN
     EXECUTE format($format$
@@ -31,7 +31,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- What could be seen for an hour is forgotten: who has not asked since begins anew.
+-- Rows that were visible for an hour are deleted: processes without a query since then start again.
 CREATE OR REPLACE FUNCTION forget_api_key_changes() RETURNS trigger LANGUAGE plpgsql SET search_path = %1$I, pg_temp AS $$
 BEGIN
     DELETE FROM api_key_changes WHERE (xid, shard, began) IN (
@@ -41,7 +41,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Notes changes from then on. Distributed tables take no triggers: without them nobody relies on the notes.
+-- Records changes from now on. Distributed tables support no triggers; without them nobody relies on the rows.
 CREATE OR REPLACE FUNCTION note_api_key_changes() RETURNS void LANGUAGE plpgsql SET search_path = %1$I, pg_temp AS $$
 BEGIN
     CREATE OR REPLACE TRIGGER changed AFTER UPDATE ON api_keys FOR EACH ROW
@@ -52,7 +52,7 @@ BEGIN
     CREATE OR REPLACE TRIGGER emptied AFTER TRUNCATE ON api_keys FOR EACH STATEMENT EXECUTE FUNCTION note_api_key_change();
     CREATE OR REPLACE TRIGGER forget AFTER UPDATE OF scopes, rate, expires_at, revoked_at OR DELETE ON api_keys
         FOR EACH STATEMENT EXECUTE FUNCTION forget_api_key_changes();
-    -- Also for changes that replication brings.
+    -- Also for changes by replication.
     ALTER TABLE api_keys ENABLE ALWAYS TRIGGER changed;
     ALTER TABLE api_keys ENABLE ALWAYS TRIGGER deleted;
     ALTER TABLE api_keys ENABLE ALWAYS TRIGGER emptied;

@@ -14,7 +14,7 @@ CREATE TABLE embeddables (
     PRIMARY KEY (project_id, embeddable_id)
 );
 
--- A version may come before its embeddable, so that it does not refer to it.
+-- A version may come before its embeddable, so it does not refer to it.
 CREATE TABLE versions (
     project_id      text COLLATE "C" NOT NULL,
     embeddable_id   text COLLATE "C" NOT NULL,
@@ -24,9 +24,9 @@ CREATE TABLE versions (
     PRIMARY KEY (project_id, embeddable_id, version_number)
 );
 
--- Definitions are JSON, byte for byte as it came, once for each content of a project: what is in
--- production mostly is a version too. They are cut into parts, each compressed alone, so that
--- megabytes are read some parts at a time.
+-- Definitions are JSON as the source sent it. A project stores each content once, because the definition in production
+-- is usually that of a version too. They are cut into parts, each compressed alone, so that a service reads megabytes
+-- some parts at a time.
 CREATE TABLE definitions (
     project_id      text COLLATE "C" NOT NULL,
     definition_hash bytea            NOT NULL,

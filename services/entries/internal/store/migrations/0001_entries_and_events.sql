@@ -12,21 +12,19 @@ CREATE TABLE entries (
     contact_id    text COLLATE "C" NOT NULL,
     created_at    timestamptz      NOT NULL,
     updated_at    timestamptz      NOT NULL,
-    -- JSON, byte for byte as it came: not jsonb, which would rewrite it.
+    -- JSON as the source sent it: not jsonb, which would rewrite it.
     entry_data    text COLLATE "C" NOT NULL,
     PRIMARY KEY (project_id, entry_id)
 );
 
 CREATE INDEX entries_by_updated_at ON entries (project_id, updated_at, entry_id);
 
--- updated_at is included so that a list by creation with filters on it settles its last key from the
--- index alone.
+-- updated_at is included so that a list by creation with filters on it finds its last key in the index alone.
 CREATE INDEX entries_by_created_at ON entries (project_id, created_at, entry_id) INCLUDE (updated_at);
 
 CREATE TABLE events (
     project_id                text COLLATE "C" NOT NULL,
-    -- What makes an event the same event: a digest of its event_id where it has one, else of all its
-    -- fields.
+    -- The identity of the event: a digest of its event_id if it has one, else of all its fields.
     event_key                 bytea            NOT NULL CHECK (octet_length(event_key) = 16),
     -- The order of arrival: it breaks ties between equal timestamps.
     arrival                   bigint           NOT NULL GENERATED ALWAYS AS IDENTITY,
@@ -46,12 +44,12 @@ CREATE TABLE events (
     event_type                text COLLATE "C" NOT NULL,
     view_type                 text COLLATE "C",
     custom_event_name         text COLLATE "C",
-    -- JSON, byte for byte as it came.
+    -- JSON as the source sent it.
     custom_event_props        text COLLATE "C",
     url                       text COLLATE "C",
     event_id                  text COLLATE "C",
     PRIMARY KEY (project_id, event_key),
-    -- A page view leaves nothing of its page open, so that the API needs no null there.
+    -- A page view has all fields of its page, so that the API needs no null there.
     CHECK (event_type <> 'flowpage.viewed'
         OR (page_id IS NOT NULL AND page_key IS NOT NULL AND page_index IS NOT NULL))
 );

@@ -5,13 +5,13 @@
 CREATE TABLE project_changes (
     project_id text COLLATE "C" PRIMARY KEY,
     -- The last number that a transaction took. It is at least the time of that transaction in microseconds, so that a
-    -- restored backup never gives a number again.
+    -- restored backup never uses a number twice.
     last_seq   bigint           NOT NULL,
     -- False lists the project for the service, which numbers rows from before the feed in the background.
     numbered   boolean          NOT NULL DEFAULT true
 );
 
--- What was removed. It holds no personal data.
+-- The removed entries. The table has no personal data.
 CREATE TABLE removals (
     project_id text COLLATE "C" NOT NULL,
     entry_id   text COLLATE "C" NOT NULL,
@@ -24,7 +24,7 @@ CREATE TABLE removals (
 
 CREATE INDEX removals_by_seq ON removals (project_id, seq);
 
--- Inserts of the version before have no number. They fail as if a lock were taken, so that its processes answer 503
+-- Inserts of the previous version have no number. They fail as if a lock were held, so that its processes answer 503
 -- until they are replaced, and senders repeat their requests.
 -- +goose StatementBegin
 CREATE FUNCTION refuse_unnumbered() RETURNS boolean LANGUAGE plpgsql AS $$

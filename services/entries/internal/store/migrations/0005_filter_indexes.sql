@@ -1,8 +1,8 @@
 -- +goose NO TRANSACTION
 -- +goose Up
 
--- For lists of a contact's or an embeddable's entries, in the order of updates. As in 0003, indexes are made without
--- holding up writers, and each begins with dropping what an attempt that was broken off left.
+-- For lists of a contact's or an embeddable's entries, in the order of updates. As in 0003, indexes are created
+-- without blocking writers, and each attempt first drops the index of an interrupted one.
 
 DROP INDEX CONCURRENTLY IF EXISTS entries_by_contact;
 CREATE INDEX CONCURRENTLY entries_by_contact ON entries (project_id, contact_id, updated_at, entry_id);

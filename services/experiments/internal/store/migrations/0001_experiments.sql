@@ -10,14 +10,14 @@ CREATE TABLE experiments (
     flow_id                text COLLATE "C" NOT NULL,
     name                   text COLLATE "C",
     hypothesis             text COLLATE "C",
-    -- JSON arrays of strings, as the API gives them out; flow_ids too.
+    -- JSON arrays of strings, as the API returns them; flow_ids too.
     impact_metrics         text COLLATE "C",
     no_impact_metrics      text COLLATE "C",
     created_at             timestamptz      NOT NULL,
     updated_at             timestamptz      NOT NULL,
     observations           text COLLATE "C",
     outcome                text COLLATE "C",
-    -- JSON, byte for byte as it came; variants too.
+    -- JSON as the source sent it; variants too.
     attachments            text COLLATE "C",
     variants               text COLLATE "C",
     flow_ids               text COLLATE "C",
@@ -25,7 +25,7 @@ CREATE TABLE experiments (
     winner_variant         text COLLATE "C",
     status                 text COLLATE "C"
         CHECK (status IN ('draft', 'running', 'paused', 'winner_picked', 'completed', 'discarded')),
-    -- How often the status has changed, its first one counted: the number of the last change.
+    -- The number of status changes, including the first status: the number of the last change.
     changes                bigint           NOT NULL,
     PRIMARY KEY (project_id, experiment_id)
 );
@@ -38,7 +38,7 @@ CREATE TABLE status_changes (
     experiment_id text COLLATE "C" NOT NULL,
     change        bigint           NOT NULL,
     status        text COLLATE "C",
-    -- When the source changed it: updated_at of the record that brought it.
+    -- When the source changed it: updated_at of the record with the change.
     changed_at    timestamptz      NOT NULL,
     recorded_at   timestamptz      NOT NULL DEFAULT now(),
     PRIMARY KEY (project_id, experiment_id, change)

@@ -6,7 +6,7 @@
 CREATE TABLE projects (
     project_id text COLLATE "C" NOT NULL,
     title      text COLLATE "C" NOT NULL,
-    -- A zone of the tz database; null where none is set.
+    -- A zone of the tz database, or null.
     region     text COLLATE "C",
     PRIMARY KEY (project_id)
 );
