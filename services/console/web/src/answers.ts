@@ -178,7 +178,7 @@ export function encodeNames(names: readonly string[]): string {
   return names.length === 0 ? "," : names.map((name) => (/^[\w .-]+$/.test(name) ? name : encodeURIComponent(JSON.stringify(name)))).join(",");
 }
 
-/** decodeNames is the inverse of encodeNames. It throws an error for what encodeNames does not write. */
+/** decodeNames is the inverse of encodeNames. It throws an error for other text. */
 export function decodeNames(list: string): string[] {
   const names = list.split(",").filter(Boolean).map((name) => {
     if (!name.startsWith("%22")) return name;

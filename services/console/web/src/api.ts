@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Client, type Embeddable } from "@lectern/client";
 import { session } from "./session.ts";
 
-/** What the answer's headers say about the rate of the key. */
+/** The rate of the key, from the answer's headers. */
 export interface Rate {
   policy: string;
   state: string;
@@ -40,7 +40,7 @@ export function connect(onRetry?: (waiting: Waiting) => void, attempts = 6, apiK
 /** Load is the state of something that a page reads. */
 export interface Load<T> {
   state: "loading" | "done" | "failed";
-  /** What was read. While it loads: what is there so far. */
+  /** The result; while it loads, the part so far. */
   value: T | undefined;
   error: Error | undefined;
   /** Set while the client waits before it tries again. */
@@ -49,7 +49,7 @@ export interface Load<T> {
   reload: () => void;
 }
 
-/** Reading is what a function that loads reads with. */
+/** Reading has the client and the signal of a load. */
 export interface Reading {
   client: Client;
   signal: AbortSignal;
@@ -58,7 +58,7 @@ export interface Reading {
 }
 
 /**
- * useLoad runs read, which may show what is there so far, and runs it whenever one of the inputs changes. A
+ * useLoad runs read, which may show a partial result, and runs it again whenever one of the inputs changes. A
  * reading that is no longer wanted is aborted. Errors become the state "failed".
  */
 export function useLoad<T>(read: (reading: Reading, show: (value: T) => void) => Promise<T>, inputs: readonly unknown[]): Load<T> {

@@ -70,7 +70,7 @@ function Lazy({ load, project, id }: { load: () => Promise<View>; project: strin
   return <Loading what="the page" />;
 }
 
-/** Guarded shows its content, or that it failed. The navigation beside it stays usable. */
+/** Guarded shows its content, or that it failed. The navigation stays usable. */
 function Guarded({ children }: { children: ComponentChildren }) {
   const [failed, reset] = useErrorBoundary();
   if (failed) return <Problem error={failed instanceof Error ? failed : new Error(String(failed))} retry={reset} />;

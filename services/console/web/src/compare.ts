@@ -19,7 +19,7 @@ export interface Line {
   after?: number;
 }
 
-/** A run of lines: changes with what surrounds them, or lines that are the same in both and can be folded. */
+/** A run of lines: changes with the lines around them, or lines that are the same in both and can be folded. */
 export interface Hunk {
   folded: boolean;
   lines: Line[];

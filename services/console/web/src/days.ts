@@ -18,7 +18,7 @@ export class Days {
 
   readonly #end: number;
   readonly #counts = new Map<string, number[]>();
-  // What each counted entry was counted as, so that it can be taken back.
+  // The count of each entry, so that it can be undone.
   readonly #counted = new Map<string, { day: number; embeddable: string }>();
 
   /** borders are the beginnings of the days and the end of the last. */

@@ -9,7 +9,7 @@ const pieceLength = 2_000_000;
 /** How long work on entries may keep the page from drawing, in milliseconds. */
 const slice = 12;
 
-/** Entries are what a file is made of. */
+/** Entries are the source of a file. */
 export interface Entries {
   /** The entries as NDJSON. */
   pieces: Blob[];

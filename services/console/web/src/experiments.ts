@@ -1,4 +1,4 @@
-// What the pages of experiments share: the statuses and what is kept as JSON within a string.
+// What the pages of experiments share: the statuses, and the fields with JSON in a string.
 import type { Experiment } from "@lectern/client";
 
 export type Status = NonNullable<Experiment["status"]>;
@@ -15,7 +15,7 @@ export const statuses: readonly { status: Status; name: string; tone: "good" | "
 
 export interface Variant {
   key: string;
-  /** What is known of the variant, as names and texts. */
+  /** The fields of the variant, as names and texts. */
   fields: [string, string][];
 }
 

@@ -1,9 +1,9 @@
 // The path of a visitor through the pages of an embeddable, from the events of an entry.
 import type { EntryEvent } from "@lectern/client";
 
-/** Stop is a page view with what happened until the next one. */
+/** Stop is a page view with the events until the next one. */
 export interface Stop {
-  /** The page view, or undefined for what happened before the first one. */
+  /** The page view, or undefined for events before the first one. */
   view: EntryEvent | undefined;
   events: EntryEvent[];
   /** Milliseconds until the next page view; for the last one until its last event, or undefined if it has none. */

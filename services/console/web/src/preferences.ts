@@ -1,4 +1,4 @@
-// What the visitor has chosen once: the time zone and the colours. It is kept in this browser until sign-out.
+// The visitor's settings: the time zone and the colours. This browser stores them until sign-out.
 import { effect, signal } from "@preact/signals";
 
 const stored = { zone: "lectern.zone", theme: "lectern.theme" };

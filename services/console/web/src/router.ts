@@ -25,7 +25,7 @@ export interface Place {
   project: string;
   /** The page, or undefined if there is no page of that name. */
   page: Page | undefined;
-  /** What the page is about: an entry, an embeddable or an experiment. "" for the list. */
+  /** The subject of the page: an entry, an embeddable or an experiment. "" for the list. */
   id: string;
   query: URLSearchParams;
 }

@@ -72,7 +72,7 @@ function Choice({ label, value, none, versions, choose }: { label: string; value
   );
 }
 
-/** show compares two versions, or shows one, and scrolls to where that is seen. */
+/** show compares two versions, or shows one, and scrolls to it. */
 function show(from: number | undefined, to: number): void {
   filter({ from: from === undefined ? "-" : String(from), to: String(to) });
   document.querySelector("main")?.scrollIntoView();

@@ -27,7 +27,7 @@ const longestCell = 200;
 
 interface Filters {
   query: EntryQuery;
-  /** What is wrong with the address. */
+  /** The fault of the address. */
   faults: string[];
   sort: "updated" | "created";
   direction: "asc" | "desc";
@@ -72,7 +72,7 @@ function filtersOf(place: URLSearchParams): Filters {
     direction,
     columns,
     query: {
-      // The API leaves out what was updated at the two times themselves; the first day begins with its first moment.
+      // The API omits entries updated exactly at the two times; the first day begins with its first moment.
       updated_after: after ? justBefore(startOfDay(after)) : undefined,
       updated_before: before ? new Date(startOfDay(before, 1)).toISOString() : undefined,
       embeddable_id: id("embeddable"),
@@ -207,7 +207,7 @@ function Table({ project, filters, embeddables, found }: TableProps) {
   const key = JSON.stringify([project, filters.query]);
   const [wanted, setWanted] = useState({ key, limit: step });
   const limit = wanted.key === key ? wanted.limit : step;
-  // What is shown until a longer reading of the same filters has come as far.
+  // The rows to show until a longer load of the same filters has as many.
   const kept = useRef<Read | undefined>(undefined);
   if (kept.current?.key !== key) kept.current = undefined;
 
@@ -232,7 +232,7 @@ function Table({ project, filters, embeddables, found }: TableProps) {
     [key, limit],
   );
 
-  // What was read before is there once more, until the reading of other filters starts.
+  // Earlier rows are shown again until the load of other filters starts.
   const stale = load.value !== undefined && load.value.key !== key;
   const busy = load.state === "loading" || stale;
   const newest = stale ? undefined : load.value;

@@ -8,7 +8,7 @@ import { Badge, PageHead, Text, Time } from "../ui/parts.tsx";
 import { Loaded } from "../ui/state.tsx";
 import { LongText } from "../ui/value.tsx";
 
-/** ExperimentPage shows one experiment: what it tries, its variants, its outcome and its history. */
+/** ExperimentPage shows one experiment: its hypothesis, its variants, its outcome and its history. */
 export function ExperimentPage({ project, id }: { project: string; id: string }) {
   const load = useLoad(({ client, signal }) => client.experiment(project, id, { signal }), [project, id]);
   const history = useLoad(({ client, signal }) => client.experimentHistory(project, id, { signal }), [project, id]);

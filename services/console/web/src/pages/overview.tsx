@@ -15,7 +15,7 @@ const shown = 10;
 
 interface Window {
   days: Days;
-  /** Where the change feed goes on after what was read. */
+  /** The cursor of the change feed after the records so far. */
   cursor: string;
   /** Whether the days end in the past, with the newest entry. */
   past: boolean;
@@ -23,7 +23,7 @@ interface Window {
   complete: boolean;
 }
 
-/** Overview shows the entries of the last days, what came in last, and the experiments that run. */
+/** Overview shows the entries of the last days, the latest entries, and the running experiments. */
 export function Overview({ project }: { project: string }) {
   const title = useNames(project);
 
@@ -31,7 +31,7 @@ export function Overview({ project }: { project: string }) {
   const today = isoDay(useNow(60_000));
   const window = useLoad<Window | null>(
     async ({ client, signal }, show) => {
-      // The cursor comes first, so that nothing is missed between the list and the feed. What is in both is counted once.
+      // The cursor comes first, so that nothing is missed between the list and the feed. Records in both are counted once.
       const cursor = await client.changesCursor(project, { types: ["entry", "entry_removed"] }, { signal });
       const newest = await collect(client.entries(project, { limit: 10 }, { signal }));
       const [last] = await collect(client.entries(project, { sort: "created_at", limit: 1 }, { signal }));

@@ -1,4 +1,4 @@
-// A chart of stacked bars, one bar a day. uPlot draws it; the legend and the table beside it are HTML.
+// A chart of stacked bars, one bar a day. uPlot draws it; the legend and the table next to it are HTML.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -16,7 +16,7 @@ export interface Series {
 /** How many series have a colour of their own. */
 export const colours = 8;
 
-/** resolve returns the colour that a CSS variable stands for in the current theme. */
+/** resolve returns the colour of a CSS variable in the current theme. */
 function resolve(at: HTMLElement, variable: string): string {
   const probe = document.createElement("span");
   probe.style.color = `var(${variable})`;
@@ -96,7 +96,7 @@ export function Bars({ label, days, series }: { label: string; days: readonly nu
       chart.destroy();
       plot.current = undefined;
     };
-    // The data follows by setData; only what the chart is built from builds it again.
+    // setData updates the data. Only other inputs build the chart again.
   }, [scheme, days, series.length]);
 
   useEffect(() => plot.current?.setData(data), [data]);

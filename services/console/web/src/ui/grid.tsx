@@ -17,7 +17,7 @@ export interface Column<Row> {
 
 interface Props<Row> {
   label: string;
-  /** What the rows are about. Rows about something else start at the first one again. */
+  /** The subject of the rows. Rows about another subject start at the first one. */
   subject: string;
   /** A new array draws all rows again. */
   columns: readonly Column<Row>[];
@@ -29,7 +29,7 @@ interface Props<Row> {
   open: (row: Row) => void;
 }
 
-/** Where the visitor was when a grid was left. Coming back to the same rows goes on from there. */
+/** The position in a grid that the visitor left. Returning to the same rows restores it. */
 let left: { subject: string; row: number; column: number; top: number } | undefined;
 
 /** The height of a row and of the head, in rem. */
@@ -38,7 +38,7 @@ const rowHeight = 2.4;
 const remInPixels = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 
 /**
- * Grid is one tab stop. The arrow keys move through its cells and its head, Page Up and Page Down by what is seen, Home and
+ * Grid is one tab stop. The arrow keys move through its cells and its head, Page Up and Page Down by the visible rows, Home and
  * End to the first and the last row. Enter opens a row, or sorts by a column of the head.
  */
 export function Grid<Row>({ label, subject, columns, rows, count, busy, open }: Props<Row>) {

@@ -19,14 +19,14 @@ export function Time({ at, show = dateTime }: { at: string; show?: (at: number) 
 
 /**
  * Text shows a text that somebody else wrote. It keeps the direction of the text to itself, so that marks for
- * right-to-left writing cannot reorder what surrounds it. It is cut after 1,000 characters unless it is wanted whole: a
+ * right-to-left writing cannot reorder the text around it. It is cut after 1,000 characters unless it is wanted whole: a
  * browser takes minutes to break a word of a million characters into lines.
  */
 export function Text({ children, whole = false }: { children: string; whole?: boolean }) {
   return <bdi>{whole || children.length <= longestText ? children : `${children.slice(0, longestText)}…`}</bdi>;
 }
 
-/** PageHead is the title of a page, with what belongs to its right. It also names the window. */
+/** PageHead is the title of a page, with the parts to its right. It also names the window. */
 export function PageHead({ title, lead, children }: { title: string; lead?: ComponentChildren; children?: ComponentChildren }) {
   useEffect(() => {
     document.title = `${title.slice(0, longestText)} · Lectern`;

@@ -1,4 +1,4 @@
-// What surrounds every page: the navigation, the choices of the visitor, help and search, and the keys that open them.
+// The frame of every page: navigation, settings, help and search, and the keys that open them.
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";

@@ -1,4 +1,4 @@
-// The states that every page has beside its content: loading, slow, waiting for the server, empty, offline, and failed.
+// The states that every page has in addition to its content: loading, slow, waiting for the server, empty, offline, and failed.
 import { APIError, ConnectionError, IncompleteError } from "@lectern/client";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -53,7 +53,7 @@ export function Loading({ what, rows = 0 }: { what: string; rows?: number }) {
   );
 }
 
-/** Empty says that there is nothing, and what the visitor can do. */
+/** Empty tells the visitor that there is no data, and what to do. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="notice" data-state="empty">
@@ -92,7 +92,7 @@ function explain(error: Error, online: boolean): Said {
   return { state: "failed", title: "The page failed", advice: "Load it again. If it fails again, report the message below." };
 }
 
-/** Problem says what failed and what the visitor can do. Without retry it has no buttons. */
+/** Problem tells the visitor what failed and what to do. Without retry it has no buttons. */
 export function Problem({ error, retry }: { error: Error; retry?: () => void }) {
   const online = useOnline();
   const said = explain(error, online);

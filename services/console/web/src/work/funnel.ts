@@ -8,7 +8,7 @@
 //     exactly one page: the latest that it reached.
 //   - The time on a page goes from a view of it to the next page view of the same entry, in the order of their times; views
 //     of the same moment stay in the order in which they are added. The last view of an entry has no such time.
-//   - A page is told from others by its id. Its newest view gives its name and its place in the order of pages.
+//   - A page is identified by its id. Its newest view gives its name and its place in the order of pages.
 
 /** PageSeen is a page as one view describes it. */
 export interface PageSeen {
@@ -143,7 +143,7 @@ export class Funnel {
     this.#sets.set(set, (this.#sets.get(set) ?? 0) + 1);
   }
 
-  /** figures returns the figures of what was added so far. */
+  /** figures returns the figures of the events so far. */
   figures(): Figures {
     const order = this.#pages.map((_, number) => number).sort((a, b) => compare(this.#pages[a], this.#pages[b]));
     const places: number[] = [];

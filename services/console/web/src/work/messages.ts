@@ -1,8 +1,8 @@
-// What the page and the worker say to each other.
+// The messages between the page and the worker.
 import { APIError, ConnectionError, IncompleteError } from "@lectern/client";
 import type { Figures } from "./funnel.ts";
 
-/** Order is what the worker is to count. It is the only message to the worker. */
+/** Order tells the worker what to count. It is the only message to the worker. */
 export interface Order {
   apiKey: string;
   project: string;
@@ -14,7 +14,7 @@ export interface Order {
   until: number | undefined;
 }
 
-/** Counted is what was counted so far. */
+/** Counted has the counts so far. */
 export interface Counted {
   figures: Figures;
   /** With a version: how many changes were read. */

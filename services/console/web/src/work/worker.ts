@@ -9,7 +9,7 @@ const pageSize = 10_000;
 
 const say = (news: News) => postMessage(news);
 
-/** Progress says what was counted so far, at most four times a second and with at most a quarter of the worker's time. */
+/** Progress reports the counts so far, at most four times a second and with at most a quarter of the worker's time. */
 class Progress {
   readonly #started = performance.now();
   #next = this.#started + 100;
