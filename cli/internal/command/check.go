@@ -28,7 +28,7 @@ type checkCommand struct {
 
 // Help describes the expected answers, with examples.
 func (checkCommand) Help() string {
-	return `The command calls each operation and the web console once. It only reads. Operations that read one record are asked for the first record of their list. If the list is empty or refused, they are asked for a record that does not exist, and must answer 404. The exit code is 1 if an answer is not the one in the API's description.
+	return `The command calls each operation and the web console once. It only reads. Operations that read one record are asked for the first record of their list. If the list is empty or refused, the command asks for a record that does not exist, and expects 404. Without a key, it also accepts 401 where a key may be needed. The exit code is 1 if an answer is not the one in the API's description.
 
 Examples:
 

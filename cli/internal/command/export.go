@@ -111,7 +111,7 @@ type exportEvents struct {
 
 // Help shows examples.
 func (exportEvents) Help() string {
-	return `The events come from the change feed, in the order in which they were stored, also those whose entry has not come. Each has event_id and url; lectern import events takes the file. As CSV or Parquet, the columns are the fields in the order of the API. In CSV, null is an empty cell; in Parquet, timestamp is one in microseconds. To go on from there as events come, see lectern changes.
+	return `The events come from the change feed, in the order in which they were stored. They include events whose entry has not come. Each has event_id and url; lectern import events takes the file. As CSV or Parquet, the columns are the fields in the order of the API. In CSV, null is an empty cell; in Parquet, timestamp is a timestamp in microseconds. To follow new events, see lectern changes.
 ` + exportHelp + fmt.Sprintf(convertHelp, "As Parquet") + `
 Examples:
 
@@ -223,7 +223,7 @@ func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, 
 	done()
 	if err != nil {
 		if result.Records > 0 && f.Out != "" && !errors.Is(err, io.ErrShortWrite) {
-			c.note(s, "%d %s are settled in %s.part; the same command goes on from there.", result.Records, what, f.Out)
+			c.note(s, "%d %s are complete in %s.part. Run the command again to continue.", result.Records, what, f.Out)
 		}
 		return err
 	}

@@ -237,7 +237,7 @@ func (r *reporter) rejected(file string, line int, code, message string) {
 func (r *reporter) end(s *Session, c *commands, f importFlags, resource string, result load.Result, err error) error {
 	if err != nil {
 		if result.Stored+result.Existing > 0 && (f.State != "" || f.Files[0] != "-") && !f.DryRun {
-			c.note(s, "%d %s are acknowledged; the same command goes on from there.", result.Stored+result.Existing, resource)
+			c.note(s, "%d %s are acknowledged. Run the command again to continue.", result.Stored+result.Existing, resource)
 		}
 		if errors.Is(err, os.ErrPermission) {
 			err = fmt.Errorf("%w (name a place for the state by --state)", err)

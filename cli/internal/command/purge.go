@@ -64,7 +64,7 @@ func (p *purgeCommand) Run(s *Session, c *commands) error {
 		removed.Events += some.Events
 		if err != nil {
 			count.done()
-			c.note(s, "%d entries and %d events are removed; the same command goes on from there.", removed.Entries, removed.Events)
+			c.note(s, "%d entries and %d events are removed. Run the command again to continue.", removed.Entries, removed.Events)
 			return advised(err, routes.Entries)
 		}
 		count.add(some.Entries, "%d entries with %d events", removed.Events)

@@ -99,7 +99,7 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 	}
 	if err != nil {
 		if result.Changes > 0 {
-			c.note(s, "%s copied to the %s; the same command goes on from there.", counted(result.Changes, "change was", "changes were"), to)
+			c.note(s, "%s copied to the %s. Run the command again to continue.", counted(result.Changes, "change was", "changes were"), to)
 		}
 		return err
 	}
