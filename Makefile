@@ -16,7 +16,7 @@ up: ## run everything on this machine, with demo data (ARGS="--help" for more)
 	@go build -o bin/lectern ./cli/cmd/lectern
 	@exec bin/lectern up $(ARGS)
 
-setup: ## install what the tests need beside Go, if it is missing
+setup: ## install missing programs that the tests need in addition to Go
 	@scripts/setup
 
 build: ## build every program into bin/
@@ -29,7 +29,7 @@ test: setup ## test every module, those that serve requests with the race detect
 test-long: setup ## run the tests that take over 20 seconds
 	@scripts/test-long
 
-test-citus: setup ## run the suites of all services on a Citus cluster (CITUS_KIT: what starts one)
+test-citus: setup ## run the suites of all services on a Citus cluster (CITUS_KIT: the folder of the program that starts it)
 	@scripts/test-citus
 
 lint: ## compile and tidy every module alone, and lint them, the chart, the prose and its links
@@ -46,7 +46,7 @@ generate: ## bring generated files and tables up to date
 	@scripts/generate-typescript
 	@scripts/build-console
 
-bench: ## measure the services beside their limits (NAME=list_10 for some, COMPARE=FILE, GROW=100, PEERS=1; CITUS=1 for those of a Citus cluster, with CITUS_KIT)
+bench: ## compare the services with their limits (NAME=list_10 for some, COMPARE=FILE, GROW=100, PEERS=1; CITUS=1 for those of a Citus cluster, with CITUS_KIT)
 	@scripts/setup postgres redis wrk nginx
 	@go run ./bench $(if $(COMPARE),-compare '$(COMPARE)') $(if $(GROW),-grow $(GROW)) $(if $(filter 1,$(PEERS)),-peers) $(if $(filter 1,$(CITUS)),-citus) $(NAME)
 
@@ -62,5 +62,5 @@ images: ## build the images with ko and push them to KO_DOCKER_REPO; prints valu
 release: ## make, sign and push the release VERSION=v1.2.3 (docs/how-to/release.md)
 	@scripts/release '$(VERSION)'
 
-e2e: ## install on a real cluster, see that all promises hold there, remove it (LECTERN_LONG=1 for all of it)
+e2e: ## install on a real cluster, check all promises there, remove it (LECTERN_LONG=1 for all of it)
 	@scripts/e2e

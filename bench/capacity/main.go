@@ -2,7 +2,7 @@
 // the model's predictions are from the measured values.
 //
 //	go run ./bench/capacity -lists 2000 -gets 1000 -entries 1e8 -events 1e9
-//	go run ./bench/capacity -check              predictions beside measurements
+//	go run ./bench/capacity -check              predictions and measurements
 //	go run ./bench/capacity -points results.json after a run of the benchmark costs on your machine
 //
 // docs/explanation/scaling.md says what the figures mean.
@@ -36,7 +36,7 @@ func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("capacity", flag.ContinueOnError)
 	flags.SetOutput(out)
 	from := flags.String("points", "", "a results.json with the rows of the benchmark costs; default: those that the program was built with")
-	check := flags.Bool("check", false, "show predictions beside measurements, and nothing else")
+	check := flags.Bool("check", false, "show predictions and measurements, and nothing else")
 	d := capacity.Demand{}
 	for _, f := range []struct {
 		to    *float64

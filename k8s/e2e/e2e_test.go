@@ -90,7 +90,7 @@ func (r *release) testInstall(t *testing.T) {
 	}
 	r.url = "http://" + address
 	r.apply(t, r.manifest(t, "testdata/echo.yaml"), "apply", "-f", "-")
-	// The third party has an address of the cluster, which the proxy does not connect to unless it is told to.
+	// The third party has an address of the cluster, to which the proxy connects only if a setting allows it.
 	third := filepath.Join(r.folder, "third-party.yaml")
 	if err := os.WriteFile(third, fmt.Appendf(nil, "proxy: {config: {PROXY_ALLOWED_RANGES: %s/32}}\nrouting: {gateway: {parentRefs: [{name: %s, namespace: %s}]}}\n",
 		r.kubectl(t, "get", "service", "echo", "-o", "jsonpath={.spec.clusterIP}"), gatewayName, gatewayNamespace), 0o600); err != nil {
@@ -155,7 +155,7 @@ func send(t *testing.T, ingester *client.Ingester, resource string, ndjson []byt
 	}
 }
 
-// testPods checks that every pod is ready and was not restarted, and that processes are ready soon after their start.
+// testPods checks that every pod is ready and was not restarted, and that processes are ready shortly after their start.
 func (r *release) testPods(t *testing.T) {
 	for _, component := range components() {
 		pods := r.pods(t, component)

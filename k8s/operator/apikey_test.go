@@ -189,11 +189,11 @@ func TestNoKeyIsTold(t *testing.T) {
 	c.Create(t, k)
 	c.AwaitReady(t, k, v1alpha1.ReasonIssued)
 	secret := &corev1.Secret{ObjectMeta: in(c.Namespace, "reports")}
-	told := []string{keyIn(t, c, k)}
+	delivered := []string{keyIn(t, c, k)}
 	kubetest.Change(t, c, k, annotated(v1alpha1.AnnotationRotate, "1"))
-	told = append(told, anotherKey(t, c, k, told[0]))
+	delivered = append(delivered, anotherKey(t, c, k, delivered[0]))
 	c.Delete(t, secret)
-	told = append(told, anotherKey(t, c, k, told[1]))
+	delivered = append(delivered, anotherKey(t, c, k, delivered[1]))
 	// Failures are reported as events.
 	kubetest.Change(t, c, secret, func(s *corev1.Secret) { yes := true; s.Immutable = &yes })
 	kubetest.Change(t, c, k, annotated(v1alpha1.AnnotationRotate, "2"))
@@ -207,9 +207,9 @@ func TestNoKeyIsTold(t *testing.T) {
 		return err == nil
 	})
 	c.Delete(t, secret)
-	told = append(told, anotherKey(t, c, k, told[2]))
+	delivered = append(delivered, anotherKey(t, c, k, delivered[2]))
 	blocked := newKey("blocked")
-	c.Create(t, newSecret(named("blocked"), map[string]string{"api-key": told[3]}), blocked)
+	c.Create(t, newSecret(named("blocked"), map[string]string{"api-key": delivered[3]}), blocked)
 	c.AwaitReady(t, blocked, v1alpha1.ReasonSecretNotOwned)
 
 	metrics := metricsOf(t, o.URL)
@@ -253,7 +253,7 @@ func TestNoKeyIsTold(t *testing.T) {
 		if len(text) < 50 {
 			t.Errorf("%s: %q: there is nothing to look at", place, text)
 		}
-		for i, key := range told {
+		for i, key := range delivered {
 			if _, err := auth.ParseKey(key); err != nil {
 				t.Fatalf("key %d: %v", i, err)
 			}

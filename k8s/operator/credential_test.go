@@ -196,7 +196,7 @@ func TestGrants(t *testing.T) {
 	kubetest.Change(t, c, shared, func(c *v1alpha1.Credential) { c.Spec.AllowedNamespaces = []string{"*"} })
 	c.AwaitReady(t, endpoint, v1alpha1.ReasonValid)
 	kubetest.Change(t, c, shared, func(c *v1alpha1.Credential) { c.Spec.AllowedNamespaces = nil })
-	// Nobody is told that others have a Credential: the words are those for one that does not exist.
+	// The message does not reveal a Credential of others: it is the one for a Credential that does not exist.
 	notGranted := c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotFound).Message
 	c.Delete(t, shared)
 	c.Gone(t, shared)

@@ -113,7 +113,7 @@ func TestInternalAddress(t *testing.T) {
 		`lectern_operator_objects{`, `kind="Credential"`, `reason="SecretNotFound"`, `lectern_build_info{`, `service_name="operator"`, "process_open_fds ",
 		`controller_runtime_reconcile_total{controller="credential"`, "workqueue_depth{", "rest_client_requests_total{",
 	}
-	kubetest.Await(t, "the metrics tell", func() bool {
+	kubetest.Await(t, "the metrics show the object", func() bool {
 		text := metricsOf(t, o.URL)
 		for _, w := range want {
 			if !strings.Contains(text, w) {

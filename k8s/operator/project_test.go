@@ -157,7 +157,7 @@ func TestProjectDrift(t *testing.T) {
 	}
 	// Of pr_drift twice by an operator, and once by somebody; of pr_1 once.
 	if said := region.Log(); strings.Count(said, `"method":"POST"`) > 4 {
-		t.Errorf("the region service was told more than it had to be:\n%s", said)
+		t.Errorf("the operator sent more requests to the region service than it had to:\n%s", said)
 	}
 }
 
@@ -269,7 +269,7 @@ func TestProjectRegionAway(t *testing.T) {
 	}
 	c.AwaitEvent(t, p, "Warning ForgetAbandoned: ")
 	kubetest.Await(t, "it is counted", func() bool {
-		return strings.Contains(metricsOf(t, o.URL), "lectern_project_forgets_abandoned_total") && strings.Contains(o.log.String(), "let a Project go")
+		return strings.Contains(metricsOf(t, o.URL), "lectern_project_forgets_abandoned_total") && strings.Contains(o.log.String(), "removed the finalizer of a Project that the region service still has")
 	})
 	if err := o.Stop(); err != nil {
 		t.Fatal(err)

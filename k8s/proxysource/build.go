@@ -82,7 +82,7 @@ func (s *Source) apply(ctx context.Context, all seen) {
 	defer o.Zero()
 	snapshot, faults, warnings := manifest.BuildEach(o)
 	faults = append(all.unreadable, faults...)
-	excuse(faults, o.Credentials, unknown)
+	explainUnread(faults, o.Credentials, unknown)
 
 	t := &tally{endpoints: len(snapshot.Endpoints()), credentials: snapshot.Credentials(), faulty: map[string]int{}}
 	s.store.Replace(snapshot)
@@ -94,8 +94,8 @@ func (s *Source) apply(ctx context.Context, all seen) {
 	s.report.replaced(ctx, t, took)
 }
 
-// excuse corrects the faults of Credentials whose Secret is not read yet or cannot be read.
-func excuse(faults []*manifest.Fault, credentials []manifest.Credential, unknown map[types.NamespacedName]error) {
+// explainUnread corrects the faults of Credentials whose Secret is not read yet or cannot be read.
+func explainUnread(faults []*manifest.Fault, credentials []manifest.Credential, unknown map[types.NamespacedName]error) {
 	if len(unknown) == 0 {
 		return
 	}

@@ -55,8 +55,8 @@ func (l *link) fill() {
 	l.filled = true
 }
 
-// heard records the result of a request.
-func (l *link) heard(ctx context.Context, err error) {
+// record records the result of a request.
+func (l *link) record(ctx context.Context, err error) {
 	if ctx.Err() != nil && err != nil {
 		return // the caller cancelled the request, so the error is not the server's
 	}
@@ -79,7 +79,7 @@ func (l *link) follow(ctx context.Context, list lister, begin watcher, store cac
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			objects, err := list(ctx, o)
 			if err != nil && !expired(err) {
-				l.heard(ctx, err)
+				l.record(ctx, err)
 			}
 			return objects, err
 		},
@@ -87,7 +87,7 @@ func (l *link) follow(ctx context.Context, list lister, begin watcher, store cac
 			w, err := begin(ctx, o)
 			// A server without streamed lists returns Invalid, and the reflector then lists.
 			if !expired(err) && !(o.SendInitialEvents != nil && apierrors.IsInvalid(err)) {
-				l.heard(ctx, err)
+				l.record(ctx, err)
 			}
 			return w, err
 		},
@@ -113,7 +113,7 @@ func (l *link) probe(ctx context.Context, ask func(context.Context) error, redia
 			silent = 0
 		}
 		cancel()
-		l.heard(ctx, err)
+		l.record(ctx, err)
 		if silent == 2 {
 			redial()
 			silent = 0

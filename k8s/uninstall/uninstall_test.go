@@ -78,7 +78,7 @@ func TestUninstall(t *testing.T) {
 		}
 	}
 	if !strings.Contains(log, `its keys are not revoked`) || !strings.Contains(log, "key_of_the_deleted") {
-		t.Errorf("the log does not tell whose keys work on:\n%s", log)
+		t.Errorf("the log does not name the objects whose keys still work:\n%s", log)
 	}
 
 	// Again, there is nothing to do; without namespaces, all count.

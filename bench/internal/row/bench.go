@@ -34,21 +34,21 @@ type Bench struct {
 	Options
 	stage *stage.Stage
 
-	small, large made[*entries]
-	feeding      made[*entries]
-	siblings     map[string]*made[*filled] // by service
-	cluster      made[*stage.Citus]
-	distributed  map[string]*made[*entries] // by database
+	small, large lazy[*entries]
+	feeding      lazy[*entries]
+	siblings     map[string]*lazy[*filled] // by service
+	cluster      lazy[*stage.Citus]
+	distributed  map[string]*lazy[*entries] // by database
 }
 
-// made holds the result, or the error, of making something when it is first needed.
-type made[T any] struct {
+// lazy holds the result, or the error, of making something when it is first needed.
+type lazy[T any] struct {
 	thing T
 	err   error
 	tried bool
 }
 
-func (m *made[T]) once(do func() (T, error)) (T, error) {
+func (m *lazy[T]) once(do func() (T, error)) (T, error) {
 	if !m.tried {
 		m.tried = true
 		m.thing, m.err = do()
@@ -58,7 +58,7 @@ func (m *made[T]) once(do func() (T, error)) (T, error) {
 
 // New returns a Bench.
 func New(s *stage.Stage, o Options) *Bench {
-	return &Bench{Options: o, stage: s, siblings: map[string]*made[*filled]{}, distributed: map[string]*made[*entries]{}}
+	return &Bench{Options: o, stage: s, siblings: map[string]*lazy[*filled]{}, distributed: map[string]*lazy[*entries]{}}
 }
 
 // Group is a set of rows that are measured together.

@@ -60,7 +60,7 @@ func (b *Bench) onCluster(ctx context.Context) (*entries, error) {
 func (b *Bench) spread(ctx context.Context, name string, workers int, s shape) (*entries, error) {
 	m, ok := b.distributed[name]
 	if !ok {
-		m = &made[*entries]{}
+		m = &lazy[*entries]{}
 		b.distributed[name] = m
 	}
 	return m.once(func() (*entries, error) {

@@ -35,11 +35,11 @@ func (b *Bench) postGraphile(ctx context.Context) ([]report.Result, error) {
 		}
 		list[i] = load.Request{Path: "/graphql", Body: string(query)}
 	}
-	theirs, err := load.NewHTTP(b.stage.Folder, "peer_postgraphile", list)
+	peerLoad, err := load.NewHTTP(b.stage.Folder, "peer_postgraphile", list)
 	if err != nil {
 		return nil, err
 	}
-	ours, err := e.requests(b.stage.Folder, "list_10_beside_peer", "/projects/%[1]s/entries%.0[2]s")
+	ownLoad, err := e.requests(b.stage.Folder, "list_10_beside_peer", "/projects/%[1]s/entries%.0[2]s")
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (b *Bench) postGraphile(ctx context.Context) ([]report.Result, error) {
 			return rate.PerSecond, err
 		}
 	}
-	v, err := rounds(ctx, b.Rounds, by(theirs, peer.URL), by(ours, e.URL))
+	v, err := rounds(ctx, b.Rounds, by(peerLoad, peer.URL), by(ownLoad, e.URL))
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ type filled struct {
 func (b *Bench) filled(ctx context.Context, s sibling) (*filled, error) {
 	m, ok := b.siblings[s.service]
 	if !ok {
-		m = &made[*filled]{}
+		m = &lazy[*filled]{}
 		b.siblings[s.service] = m
 	}
 	return m.once(func() (*filled, error) {

@@ -12,9 +12,9 @@ import (
 	"github.com/lectern-dev/lectern/bench/internal/stage"
 )
 
-// burden is a service under load, with the processor time of a request in each round. It counts the service, all
-// servers of the cluster, and the Postgres and Redis of its keys.
-type burden struct {
+// loadedService is a service under load, with the processor time of a request in each round. That time includes all
+// servers of the cluster, and the Postgres and Redis of the keys.
+type loadedService struct {
 	name     string
 	of       *entries
 	requests *load.HTTP
@@ -25,9 +25,9 @@ type burden struct {
 
 // workers compares the list of the latest ten entries with one, two and three workers, over the same rows.
 func (b *Bench) workers(ctx context.Context) ([]report.Result, error) {
-	var all []*burden
+	var all []*loadedService
 	for n := range mostWorkers {
-		e, err := b.evenly(ctx, 1+n, 1)
+		e, err := b.evenEntries(ctx, 1+n, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -36,34 +36,37 @@ func (b *Bench) workers(ctx context.Context) ([]report.Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, &burden{name: name, of: e, requests: requests, floor: report.AtMost(1.2)})
+		all = append(all, &loadedService{name: name, of: e, requests: requests, floor: report.AtMost(1.2)})
 	}
-	return b.weigh(ctx, "1 worker", all)
+	return b.compareLoads(ctx, "1 worker", all)
 }
 
-// evenly returns the service over the 100,000 entries of the 50 projects, on the given number of workers and without
-// events. With more projects, each has fewer entries.
-func (b *Bench) evenly(ctx context.Context, workers, times int) (*entries, error) {
+// evenEntries returns the service over the 100,000 entries of the 50 projects, on the given number of workers and
+// without events. With more projects, each has fewer entries.
+func (b *Bench) evenEntries(ctx context.Context, workers, times int) (*entries, error) {
 	return b.spread(ctx, fmt.Sprintf("entries_%d_%d", workers, times), workers, shape{projects: projects * times, each: perProject / times})
 }
 
 // manyProjects measures a list of one entry among 50 projects. It compares it with the same list among ten and a
 // thousand times as many projects, over as many rows in all. So each request reads and returns the same.
 //
-// The thousandfold is measured with its first 50 projects, with all of them, and with the 50 by as many keys as all
-// projects have. So only the stored data has grown, or the projects in use, or only the keys. The last use of a key is stored after the
-// request, and for many keys this takes long. So the loads with many keys come last, and the 50 projects are measured
-// once more with them.
+// There are three loads of the thousandfold:
+//   - its first 50 projects: only the number of stored projects has grown;
+//   - all of its projects: the projects in use have grown, too;
+//   - the 50 projects, by as many keys as all projects have: only the number of keys has grown.
+//
+// The service stores the last use of a key after the request, and for many keys this takes long. So the loads with
+// many keys come last, and the 50 projects are measured once more with them.
 func (b *Bench) manyProjects(ctx context.Context) ([]report.Result, error) {
-	base, err := b.evenly(ctx, usualWorkers, 1)
+	base, err := b.evenEntries(ctx, usualWorkers, 1)
 	if err != nil {
 		return nil, err
 	}
-	ten, err := b.evenly(ctx, usualWorkers, 10)
+	ten, err := b.evenEntries(ctx, usualWorkers, 10)
 	if err != nil {
 		return nil, err
 	}
-	thousand, err := b.evenly(ctx, usualWorkers, 1000)
+	thousand, err := b.evenEntries(ctx, usualWorkers, 1000)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +82,7 @@ func (b *Bench) manyProjects(ctx context.Context) ([]report.Result, error) {
 	for i := range further {
 		further[i] = holder{owners[i], keys[i]}
 	}
-	few, err := b.asked([]asking{
+	few, err := b.prepare([]loadSpec{
 		{"projects_1x", base, base.holders(projects), report.Floor{}},
 		{"projects_10x", ten, ten.holders(ten.projects), report.AtMost(1.2)},
 		{"projects_1000x_same", thousand, thousand.holders(projects), report.AtMost(1.2)},
@@ -87,7 +90,7 @@ func (b *Bench) manyProjects(ctx context.Context) ([]report.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	many, err := b.asked([]asking{
+	many, err := b.prepare([]loadSpec{
 		{"projects_1x_again", base, base.holders(projects), report.Floor{}},
 		{"projects_1000x", thousand, thousand.holders(thousand.projects), report.AtMost(2)},
 		{"keys_1000x", base, further, report.Floor{}},
@@ -95,11 +98,11 @@ func (b *Bench) manyProjects(ctx context.Context) ([]report.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	first, err := b.weigh(ctx, "50 projects", few)
+	first, err := b.compareLoads(ctx, "50 projects", few)
 	if err != nil {
 		return nil, err
 	}
-	then, err := b.weigh(ctx, "50 projects", many)
+	then, err := b.compareLoads(ctx, "50 projects", many)
 	return append(first, then...), err
 }
 
@@ -116,17 +119,17 @@ func (e *entries) holders(n int) []holder {
 	return all
 }
 
-// asking is a burden before its preparation: a list of one entry for each of the holders.
-type asking struct {
+// loadSpec describes a load: a list of one entry for each of the holders.
+type loadSpec struct {
 	name  string
 	of    *entries
 	by    []holder
 	floor report.Floor
 }
 
-// asked prepares them. Each goes through its holders in random order.
-func (b *Bench) asked(all []asking) ([]*burden, error) {
-	burdens := make([]*burden, len(all))
+// prepare makes the loads. Each goes through its holders in a shuffled order, which is the same in each run.
+func (b *Bench) prepare(all []loadSpec) ([]*loadedService, error) {
+	loaded := make([]*loadedService, len(all))
 	for i, a := range all {
 		requests := make([]load.Request, max(variety, len(a.by)))
 		for n := range requests {
@@ -138,20 +141,20 @@ func (b *Bench) asked(all []asking) ([]*burden, error) {
 		if err != nil {
 			return nil, err
 		}
-		burdens[i] = &burden{name: onCitus + a.name, of: a.of, requests: web, floor: a.floor}
+		loaded[i] = &loadedService{name: onCitus + a.name, of: a.of, requests: web, floor: a.floor}
 	}
-	return burdens, nil
+	return loaded, nil
 }
 
-// weigh compares the time and the processor time of a request under each burden with those under the first. Each
-// request was sent before, because the service reads a new key once.
-func (b *Bench) weigh(ctx context.Context, first string, all []*burden) ([]report.Result, error) {
+// compareLoads compares the time and the processor time of a request under each load with those under the first. It
+// sends each request once before it measures, because the service reads a new key only then.
+func (b *Bench) compareLoads(ctx context.Context, first string, all []*loadedService) ([]report.Result, error) {
 	var contenders []contender
 	for _, w := range all {
-		if err := b.begin(ctx, w); err != nil {
+		if err := b.warmUp(ctx, w); err != nil {
 			return nil, err
 		}
-		contenders = append(contenders, func(ctx context.Context) (float64, error) { return b.carry(ctx, w) })
+		contenders = append(contenders, func(ctx context.Context) (float64, error) { return b.runRound(ctx, w) })
 	}
 	took, err := rounds(ctx, b.Rounds, contenders...)
 	if err != nil {
@@ -171,8 +174,8 @@ func (b *Bench) weigh(ctx context.Context, first string, all []*burden) ([]repor
 	return results, nil
 }
 
-// begin sends each request of a load once.
-func (b *Bench) begin(ctx context.Context, w *burden) error {
+// warmUp sends each request of a load once.
+func (b *Bench) warmUp(ctx context.Context, w *loadedService) error {
 	var made int64
 	var took time.Duration
 	for made < int64(w.requests.Many()) {
@@ -187,8 +190,8 @@ func (b *Bench) begin(ctx context.Context, w *burden) error {
 	return nil
 }
 
-// carry runs a load for a round, records the processor time of a request and returns its time in milliseconds.
-func (b *Bench) carry(ctx context.Context, w *burden) (float64, error) {
+// runRound runs a load for a round, records the processor time of a request and returns its time in milliseconds.
+func (b *Bench) runRound(ctx context.Context, w *loadedService) (float64, error) {
 	before, err := b.used(ctx, w.of.Service)
 	if err != nil {
 		return 0, err

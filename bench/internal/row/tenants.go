@@ -63,28 +63,28 @@ func (b *Bench) tenants(ctx context.Context) ([]report.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	var small, smallLoose []polite
+	var small, smallLoose []pacedClient
 	for n := range tenants {
 		project := strconv.Itoa(firstTenant + 1 + n)
 		key, err := b.stage.Key(ctx, project)
 		if err != nil {
 			return nil, err
 		}
-		small = append(small, polite{svc.URL + "/projects/" + project + "/entries", key})
-		smallLoose = append(smallLoose, polite{loose.URL + "/projects/" + project + "/entries", key})
+		small = append(small, pacedClient{svc.URL + "/projects/" + project + "/entries", key})
+		smallLoose = append(smallLoose, pacedClient{loose.URL + "/projects/" + project + "/entries", key})
 	}
 	large, err := b.stage.Key(ctx, largeTenant)
 	if err != nil {
 		return nil, err
 	}
-	for _, clients := range [][]polite{small, smallLoose} {
+	for _, clients := range [][]pacedClient{small, smallLoose} {
 		if _, err := paced(ctx, clients, time.Second); err != nil {
 			return nil, err
 		}
 	}
 	var medians [2][]float64 // with exports, and without
 	rates := map[*stage.Service][]float64{}
-	exporting := func(of *stage.Service, clients []polite) func(context.Context) ([]float64, error) {
+	exporting := func(of *stage.Service, clients []pacedClient) func(context.Context) ([]float64, error) {
 		return func(ctx context.Context) ([]float64, error) {
 			drain, err := b.stage.StartDrain(ctx, all(of, largeTenant), large, largeExports)
 			if err != nil {
@@ -158,13 +158,13 @@ func tenantEntriesOf(project string, each int, projects string) string {
 			FROM generate_series(1, %[2]d::bigint) i) e`, project, each, projects)
 }
 
-// polite is a client that requests one list now and then.
-type polite struct{ url, key string }
+// pacedClient is a client that requests one list now and then.
+type pacedClient struct{ url, key string }
 
 // paced lets the clients send requests in turn, tenantRate times a second. It returns the time of each answer in
 // milliseconds, ascending. The time counts from when the request was due, so that a slow answer does not hide the
 // wait of later requests.
-func paced(ctx context.Context, clients []polite, during time.Duration) ([]float64, error) {
+func paced(ctx context.Context, clients []pacedClient, during time.Duration) ([]float64, error) {
 	n := int(during.Seconds() * tenantRate)
 	took := make([]float64, n)
 	errs := make([]error, n)
@@ -190,7 +190,7 @@ func paced(ctx context.Context, clients []polite, during time.Duration) ([]float
 	return took, errors.Join(errs...)
 }
 
-func (p polite) ask(ctx context.Context, client *http.Client) error {
+func (p pacedClient) ask(ctx context.Context, client *http.Client) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ type Citus struct {
 }
 
 // citusSettings are the coordinator's settings in addition to those of each server. A two-phase commit that lost a
-// worker is finished soon.
+// worker is completed within seconds.
 const citusSettings = "citus.recover_2pc_interval = '3s'\n"
 
 // endCitusWithin bounds the stop of its servers.

@@ -69,8 +69,8 @@ func (p *Process) stopIfRunning() error {
 func (p *Process) until(ctx context.Context, done func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	soon := time.NewTicker(time.Millisecond)
-	defer soon.Stop()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
 	for !done() {
 		select {
 		case <-p.ended:
@@ -78,7 +78,7 @@ func (p *Process) until(ctx context.Context, done func() bool) error {
 			return fmt.Errorf("%s ended:\n%s", p.cmd.Path, said)
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready: %w", p.cmd.Path, ctx.Err())
-		case <-soon.C:
+		case <-ticker.C:
 		}
 	}
 	return nil

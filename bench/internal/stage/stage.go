@@ -104,7 +104,7 @@ func settings() map[string]string {
 		"checkpoint_timeout":                  "1h",
 		"maintenance_work_mem":                "256MB",
 		"random_page_cost":                    "1.1",
-		"autovacuum":                          "off", // nor does a vacuum: it is done where a row says so
+		"autovacuum":                          "off", // nor does a vacuum, unless a row runs one
 		"max_parallel_workers":                "0",
 		"log_min_duration_statement":          "-1",
 		"default_statistics_target":           "100",

@@ -131,7 +131,7 @@ var walks = []struct {
 // after another run.
 func TestCrashWalk(t *testing.T) {
 	b := setup(t)
-	// The API server dates a deletion by its own clock, which is hours behind owned.
+	// The API server dates a deletion by its own clock, which may be hours behind the clock of the test.
 	options := func() Options {
 		o := b.options()
 		o.RevokeWithin = 10_000 * time.Hour
@@ -149,7 +149,7 @@ func TestCrashWalk(t *testing.T) {
 				return k
 			}
 			// Unbroken, to know its effects and its end.
-			count := &fate{}
+			count := &injector{}
 			k := prepare(w.name)
 			b.settle(b.controller(count.over(options(), b.client)), k)
 			want, effects := b.outcome(k), count.effects()
@@ -157,10 +157,10 @@ func TestCrashWalk(t *testing.T) {
 				t.Fatalf("unbroken: %d effects, %+v", effects, want)
 			}
 			for n := 1; n <= effects; n++ {
-				for _, h := range []harm{killed, unheard, refused} {
+				for _, h := range []failure{killed, unheard, refused} {
 					name := fmt.Sprintf("%s-%d-%s", w.name, n, h)
 					k := prepare(name)
-					f := &fate{at: n, harm: h}
+					f := &injector{at: n, failure: h}
 					o := f.over(options(), b.client)
 					r := b.controller(o)
 					result, err := once(r, k)
@@ -193,7 +193,7 @@ func TestCrashWalk(t *testing.T) {
 // An unreachable database does not block a deletion for ever. The keys are revoked when the database is back.
 func TestDeletionWithoutDatabase(t *testing.T) {
 	b := setup(t)
-	f := &fate{}
+	f := &injector{}
 	o := f.over(b.options(), b.client)
 	r := b.controller(o)
 	nudged := 0
@@ -203,7 +203,7 @@ func TestDeletionWithoutDatabase(t *testing.T) {
 	key := b.held(k)
 	f.noDatabase = true
 	b.Delete(t, k)
-	// By the API server's clock, which is not owned.
+	// The API server sets the deletion's time by its own clock, so the test's clock starts there.
 	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(k), k); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestDeletionWithoutDatabase(t *testing.T) {
 	for range 3 {
 		result, err := once(r, k)
 		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > revokeRetry {
-			t.Fatalf("%+v, %v: want another try requeueDelay", result, err)
+			t.Fatalf("%+v, %v: want a retry within %v", result, err, revokeRetry)
 		}
 		b.clock.advance(result.RequeueAfter)
 	}
@@ -241,7 +241,7 @@ func TestDeletionWithoutDatabase(t *testing.T) {
 // An unreachable database makes no object unready whose key works.
 func TestDatabaseAway(t *testing.T) {
 	b := setup(t)
-	f := &fate{}
+	f := &injector{}
 	r := b.controller(f.over(b.options(), b.client))
 	k := b.newKey("reports", every(time.Hour, time.Minute))
 	f.noDatabase = true

@@ -54,19 +54,19 @@ func (c *clock) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// told collects events.
-type told struct {
+// eventRecorder is a recorder that collects events.
+type eventRecorder struct {
 	mu  sync.Mutex
 	all []string
 }
 
-func (e *told) Eventf(_, _ runtime.Object, kind, reason, _, note string, args ...any) {
+func (e *eventRecorder) Eventf(_, _ runtime.Object, kind, reason, _, note string, args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all = append(e.all, kind+" "+reason+": "+fmt.Sprintf(note, args...))
 }
 
-func (e *told) has(text string) bool {
+func (e *eventRecorder) has(text string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.ContainsFunc(e.all, func(s string) bool { return strings.Contains(s, text) })
@@ -83,7 +83,7 @@ type bench struct {
 	pool     *pgdb.Pool
 	db       *pgx.Conn
 	clock    *clock
-	events   *told
+	events   *eventRecorder
 	log      *logtest.Buffer
 	realm    string
 	project  string
@@ -92,7 +92,7 @@ type bench struct {
 func setup(t testing.TB) *bench {
 	t.Helper()
 	b := &bench{
-		Cluster: kubetest.Start(t), t: t, events: &told{}, log: &logtest.Buffer{}, realm: "test/cluster",
+		Cluster: kubetest.Start(t), t: t, events: &eventRecorder{}, log: &logtest.Buffer{}, realm: "test/cluster",
 		clock: &clock{at: time.Now().UTC().Truncate(time.Second)},
 	}
 	b.project = "pr_" + b.Namespace // b's clients see the Projects of all tests

@@ -354,7 +354,7 @@ func TestLastUseIsTold(t *testing.T) {
 	use()
 	look(false)
 	if !k.Status.LastUsedAt.Time.Equal(used) {
-		t.Errorf("told again too requeueDelay: %v", k.Status.LastUsedAt)
+		t.Errorf("updated before UseEvery has passed: %v", k.Status.LastUsedAt)
 	}
 	b.clock.advance(time.Second)
 	use()
@@ -391,7 +391,7 @@ func TestSweep(t *testing.T) {
 	if b.works(lost) || !b.works(b.held(k)) || !b.works(foreign) || len(b.active(k)) != 2 {
 		t.Errorf("after the sweep: gone %v, there %v (%d), of another realm %v", b.works(lost), b.works(b.held(k)), len(b.active(k)), b.works(foreign))
 	}
-	// Keys that people revoked are heard of.
+	// The sweep finds keys that people revoked.
 	if _, err := b.admin.Revoke(t.Context(), b.project, k.Status.KeyID); err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func TestPlan(t *testing.T) {
 			in: in{held: true, stuck: true, want: wants(func(w *want) { w.revoke = []string{"a"} }), secret: holds("a"), keys: keys(key("a")), last: 1},
 		},
 		{name: "one before it leaked", in: in{held: true, want: wants(func(w *want) { w.revoke = []string{"a"} }), secret: holds("b"), keys: keys(key("a"), key("b")), last: 2}, do: revoke, key: "a", why: leaked},
-		{name: "an id that is not owned", in: in{held: true, want: wants(func(w *want) { w.revoke = []string{"z"} }), secret: holds("a"), keys: keys(key("a")), last: 1}},
+		{name: "an id that is no key of the object", in: in{held: true, want: wants(func(w *want) { w.revoke = []string{"z"} }), secret: holds("a"), keys: keys(key("a")), last: 1}},
 		{name: "given an end by people", in: in{held: true, want: base, secret: holds("a"), keys: keys(key("a", until(wait(time.Hour)))), last: 1}, do: mint, why: endedOutside},
 		{
 			name: "other scopes", do: amend, key: "a", scopes: auth.ScopesOf(auth.ProxyUse),

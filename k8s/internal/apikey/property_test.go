@@ -24,12 +24,12 @@ import (
 // world is an object that people, other programs, faults and crashes change, with the expected state.
 type world struct {
 	*bench
-	rt      *rapid.T
-	name    string
-	object  *v1alpha1.APIKey // nil: there is none
-	process *reconciler
-	fate    *fate
-	away    bool // the database
+	rt       *rapid.T
+	name     string
+	object   *v1alpha1.APIKey // nil: there is none
+	process  *reconciler
+	injector *injector
+	away     bool // the database
 
 	asked     int           // for new keys, in whatever way
 	passed    time.Duration // on the clock
@@ -44,10 +44,10 @@ const (
 
 // start starts the operator, initially or after a crash.
 func (w *world) start() {
-	w.fate = &fate{noDatabase: w.away}
+	w.injector = &injector{noDatabase: w.away}
 	o := w.options()
 	o.RevokeWithin = 100_000 * time.Hour // the API server's clock is another
-	w.process = w.controller(w.fate.over(o, w.client))
+	w.process = w.controller(w.injector.over(o, w.client))
 }
 
 func (w *world) advance(d time.Duration) {
@@ -61,7 +61,7 @@ func (w *world) run() {
 		return
 	}
 	_, _ = once(w.process, w.object) // the injected faults may make it fail
-	if w.fate.dead {
+	if w.injector.dead {
 		w.start()
 	}
 	w.refresh()
@@ -146,14 +146,14 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			if w.object == nil {
 				return
 			}
-			w.fate.mu.Lock()
-			w.fate.at = w.fate.n + rapid.IntRange(1, 7).Draw(rt, "effect")
-			w.fate.harm = rapid.SampledFrom([]harm{killed, unheard, refused}).Draw(rt, "harm")
-			w.fate.mu.Unlock()
+			w.injector.mu.Lock()
+			w.injector.at = w.injector.n + rapid.IntRange(1, 7).Draw(rt, "effect")
+			w.injector.failure = rapid.SampledFrom([]failure{killed, unheard, refused}).Draw(rt, "failure")
+			w.injector.mu.Unlock()
 			w.run()
-			w.fate.mu.Lock()
-			w.fate.at = 0
-			w.fate.mu.Unlock()
+			w.injector.mu.Lock()
+			w.injector.at = 0
+			w.injector.mu.Unlock()
 		},
 		"time passes": func(rt *rapid.T) {
 			w.advance(rapid.SampledFrom([]time.Duration{time.Second, 11 * time.Second, time.Minute, time.Hour, 25 * time.Hour}).Draw(rt, "time"))
@@ -236,9 +236,9 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		},
 		"database goes or comes": func(*rapid.T) {
 			w.away = !w.away
-			w.fate.mu.Lock()
-			w.fate.noDatabase = w.away
-			w.fate.mu.Unlock()
+			w.injector.mu.Lock()
+			w.injector.noDatabase = w.away
+			w.injector.mu.Unlock()
 		},
 		"delete": func(*rapid.T) {
 			if w.object != nil {
@@ -372,7 +372,7 @@ func property(t *testing.T, checks int) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := worlds.Add(1)
 		one := *b
-		one.realm, one.log, one.events = fmt.Sprintf("test/%d", n), &logtest.Buffer{}, &told{}
+		one.realm, one.log, one.events = fmt.Sprintf("test/%d", n), &logtest.Buffer{}, &eventRecorder{}
 		one.clock = &clock{at: b.clock.now()}
 		w := &world{bench: &one, rt: rt, name: fmt.Sprintf("world-%d", n)}
 		one.admin = b.adminAt(one.clock)

@@ -78,14 +78,14 @@ func TestStalled(t *testing.T) {
 				w.do(b, k)
 				return k
 			}
-			count := &fate{}
+			count := &injector{}
 			k := prepare(w.name)
 			b.settle(b.controller(count.over(options(), b.client)), k)
 			want := b.outcome(k)
 			for n := 1; n <= count.effects(); n++ {
 				k := prepare(fmt.Sprintf("%s-%d", w.name, n))
 				reached, goOn := make(chan struct{}), make(chan struct{})
-				f := &fate{stall: func(effect int) {
+				f := &injector{stall: func(effect int) {
 					if effect == n {
 						close(reached)
 						<-goOn

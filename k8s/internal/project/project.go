@@ -136,7 +136,7 @@ func (r *reconciler) sync(ctx context.Context, object *v1alpha1.Project) (region
 	if err := r.Region.Put(ctx, want); err != nil {
 		return stored, err
 	}
-	r.Log.InfoContext(ctx, "told the region service of a project", "namespace", object.Namespace, "name", object.Name, "project_id", want.ID)
+	r.Log.InfoContext(ctx, "stored a project in the region service", "namespace", object.Namespace, "name", object.Name, "project_id", want.ID)
 	return r.Region.Get(ctx, want.ID)
 }
 
@@ -169,7 +169,7 @@ func (r *reconciler) end(ctx context.Context, object *v1alpha1.Project, counts b
 				return stderrors.Join(r.report(ctx, object, statusOf(object, nil), verdict), fault)
 			}
 			r.abandoned.Add(ctx, 1)
-			r.tellAbandoned(ctx, object, fault)
+			r.reportAbandoned(ctx, object, fault)
 		} else {
 			r.Log.InfoContext(ctx, "the region service forgot a project", "namespace", object.Namespace, "name", object.Name, "project_id", object.Spec.ProjectID)
 		}

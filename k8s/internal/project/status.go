@@ -121,10 +121,10 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.Project, statu
 	return nil
 }
 
-// tellAbandoned logs, and records as an event, that the region service still has the project of a deleted object.
-func (r *reconciler) tellAbandoned(ctx context.Context, object *v1alpha1.Project, fault error) {
-	const message = "The region service could not be told to forget the project in time: it still knows its title and region."
+// reportAbandoned logs, and records as an event, that the region service still has the project of a deleted object.
+func (r *reconciler) reportAbandoned(ctx context.Context, object *v1alpha1.Project, fault error) {
+	const message = "The region service did not remove the project in time. It still has its title and region."
 	r.events.Eventf(object, nil, corev1.EventTypeWarning, "ForgetAbandoned", "Delete", message)
-	r.Log.ErrorContext(ctx, "let a Project go that the region service still knows", "namespace", object.Namespace, "name", object.Name,
+	r.Log.ErrorContext(ctx, "removed the finalizer of a Project that the region service still has", "namespace", object.Namespace, "name", object.Name,
 		"project_id", object.Spec.ProjectID, "error", fault)
 }

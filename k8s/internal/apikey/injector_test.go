@@ -16,13 +16,13 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// harm is the failure at one external effect.
-type harm string
+// failure is the kind of fault at one external effect.
+type failure string
 
 const (
-	killed  harm = "killed"  // it came to pass, and the process is dead: nothing of it comes to pass any more
-	unheard harm = "unheard" // it came to pass, and its answer was lost
-	refused harm = "refused" // it did not come to pass
+	killed  failure = "killed"  // the effect took place, and the process is dead: it causes no further effects
+	unheard failure = "unheard" // the effect took place, and its answer was lost
+	refused failure = "refused" // the effect did not take place
 )
 
 var (
@@ -31,27 +31,27 @@ var (
 	errRefused = apierr.NotAvailable(errors.New("refused"))
 )
 
-// fate injects a fault at one external effect of a process: a write to the API server or to the key database. Without
-// an effect it only counts them.
-type fate struct {
-	mu   sync.Mutex
-	at   int // the number of the effect, from 1 on; 0: none
-	harm harm
-	n    int
-	dead bool
+// injector injects a fault at one external effect of a process: a write to the API server or to the key database. If at
+// is 0, it only counts the effects.
+type injector struct {
+	mu      sync.Mutex
+	at      int // the number of the effect, from 1 on; 0: none
+	failure failure
+	n       int
+	dead    bool
 
 	noDatabase bool             // every call of the database fails
 	stall      func(effect int) // called before each effect, when set
 }
 
-func (f *fate) effects() int {
+func (f *injector) effects() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.n
 }
 
 // effect executes one effect, or fails it.
-func (f *fate) effect(do func() error) error {
+func (f *injector) effect(do func() error) error {
 	f.mu.Lock()
 	if f.dead {
 		f.mu.Unlock()
@@ -63,14 +63,14 @@ func (f *fate) effect(do func() error) error {
 	if stall != nil {
 		stall(n)
 	}
-	if hit && f.harm == refused {
+	if hit && f.failure == refused {
 		return errRefused
 	}
 	err := do()
 	if !hit || err != nil {
 		return err
 	}
-	if f.harm == killed {
+	if f.failure == killed {
 		f.mu.Lock()
 		f.dead = true
 		f.mu.Unlock()
@@ -80,7 +80,7 @@ func (f *fate) effect(do func() error) error {
 }
 
 // look allows reads while the process lives.
-func (f *fate) look(do func() error) error {
+func (f *injector) look(do func() error) error {
 	f.mu.Lock()
 	dead := f.dead
 	f.mu.Unlock()
@@ -91,7 +91,7 @@ func (f *fate) look(do func() error) error {
 }
 
 // over wraps the clients of a controller with f.
-func (f *fate) over(o Options, inner client.WithWatch) Options {
+func (f *injector) over(o Options, inner client.WithWatch) Options {
 	c := interceptor.NewClient(inner, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			return f.look(func() error { return c.Get(ctx, key, obj, opts...) })
@@ -118,69 +118,69 @@ func (f *fate) over(o Options, inner client.WithWatch) Options {
 			return f.effect(func() error { return c.SubResource(sub).Apply(ctx, obj, opts...) })
 		},
 	})
-	o.Client, o.Reader, o.Keys = c, c, fatedKeys{o.Keys, f}
+	o.Client, o.Reader, o.Keys = c, c, faultyKeys{o.Keys, f}
 	return o
 }
 
-// fatedKeys is a key database whose effects pass through a fate.
-type fatedKeys struct {
+// faultyKeys is a key database whose effects pass through an injector.
+type faultyKeys struct {
 	Keys
-	fate *fate
+	injector *injector
 }
 
-func (k fatedKeys) reached() error {
-	k.fate.mu.Lock()
-	defer k.fate.mu.Unlock()
-	if k.fate.noDatabase {
+func (k faultyKeys) reached() error {
+	k.injector.mu.Lock()
+	defer k.injector.mu.Unlock()
+	if k.injector.noDatabase {
 		return errRefused
 	}
 	return nil
 }
 
-func (k fatedKeys) look(do func() error) error {
+func (k faultyKeys) look(do func() error) error {
 	if err := k.reached(); err != nil {
 		return err
 	}
-	return k.fate.look(do)
+	return k.injector.look(do)
 }
 
-func (k fatedKeys) effect(do func() error) error {
+func (k faultyKeys) effect(do func() error) error {
 	if err := k.reached(); err != nil {
 		return err
 	}
-	return k.fate.effect(do)
+	return k.injector.effect(do)
 }
 
-func (k fatedKeys) Owned(ctx context.Context, projectID string, o auth.Owner) (active []pgkeys.Owned, last int64, err error) {
+func (k faultyKeys) Owned(ctx context.Context, projectID string, o auth.Owner) (active []pgkeys.Owned, last int64, err error) {
 	err = k.look(func() (err error) { active, last, err = k.Keys.Owned(ctx, projectID, o); return err })
 	return active, last, err
 }
 
-func (k fatedKeys) EachOwned(ctx context.Context, realm string, do func(pgkeys.Owned) error) error {
+func (k faultyKeys) EachOwned(ctx context.Context, realm string, do func(pgkeys.Owned) error) error {
 	return k.look(func() error { return k.Keys.EachOwned(ctx, realm, do) })
 }
 
-func (k fatedKeys) MintOwned(ctx context.Context, o pgkeys.OwnedOptions) (key config.Secret, r pgkeys.Owned, err error) {
+func (k faultyKeys) MintOwned(ctx context.Context, o pgkeys.OwnedOptions) (key config.Secret, r pgkeys.Owned, err error) {
 	err = k.effect(func() (err error) { key, r, err = k.Keys.MintOwned(ctx, o); return err })
 	return key, r, err
 }
 
-func (k fatedKeys) Deliver(ctx context.Context, projectID, keyID string) (r pgkeys.Owned, err error) {
+func (k faultyKeys) Deliver(ctx context.Context, projectID, keyID string) (r pgkeys.Owned, err error) {
 	err = k.effect(func() (err error) { r, err = k.Keys.Deliver(ctx, projectID, keyID); return err })
 	return r, err
 }
 
-func (k fatedKeys) Amend(ctx context.Context, projectID, keyID string, t pgkeys.Terms) (r auth.Record, err error) {
+func (k faultyKeys) Amend(ctx context.Context, projectID, keyID string, t pgkeys.Terms) (r auth.Record, err error) {
 	err = k.effect(func() (err error) { r, err = k.Keys.Amend(ctx, projectID, keyID, t); return err })
 	return r, err
 }
 
-func (k fatedKeys) Expire(ctx context.Context, projectID, keyID string, at time.Time) (r auth.Record, err error) {
+func (k faultyKeys) Expire(ctx context.Context, projectID, keyID string, at time.Time) (r auth.Record, err error) {
 	err = k.effect(func() (err error) { r, err = k.Keys.Expire(ctx, projectID, keyID, at); return err })
 	return r, err
 }
 
-func (k fatedKeys) Revoke(ctx context.Context, projectID, keyID string) (r auth.Record, err error) {
+func (k faultyKeys) Revoke(ctx context.Context, projectID, keyID string) (r auth.Record, err error) {
 	err = k.effect(func() (err error) { r, err = k.Keys.Revoke(ctx, projectID, keyID); return err })
 	return r, err
 }
