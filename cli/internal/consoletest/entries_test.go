@@ -41,13 +41,13 @@ func (w *world) entryIDs(t *testing.T, q client.EntryQuery) []string {
 
 const firstCell = `document.querySelector("[role=grid] [aria-rowindex='2'] [role=gridcell]")?.innerText`
 
-// rows waits until a table of the entries is read.
+// rows waits until the table of entries is complete and has n rows.
 func (b *tab) rows(n int) {
 	b.Helper()
 	b.until(fmt.Sprint(n, " rows"), `document.querySelector("main [data-state=done]") && document.querySelector("[role=grid]")?.dataset.rows === "`+quoteInt(n)+`"`)
 }
 
-// TestEntries filters and sorts the table as a visitor does, and compares it with the API's lists.
+// TestEntries filters and sorts the table in the browser, and compares it with the API's lists.
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -107,7 +107,7 @@ func TestEntries(t *testing.T) {
 	b.rows(len(all))
 }
 
-// TestTableByKeys goes through the table without a mouse.
+// TestTableByKeys moves through the table by keyboard alone.
 func TestTableByKeys(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -122,37 +122,37 @@ func TestTableByKeys(t *testing.T) {
 		b.press(kb.Tab)
 	}
 	active := `document.getElementById(document.activeElement.getAttribute("aria-activedescendant"))`
-	// is waits until a row is the active one, is within what is seen, and is an entry's.
-	is := func(row int) {
+	// isActive waits until a row is active and visible, and shows its entry.
+	isActive := func(row int) {
 		t.Helper()
 		b.until(fmt.Sprint("row ", row), `(() => { const e = `+active+`, grid = document.activeElement.getBoundingClientRect(), own = e?.getBoundingClientRect();
 			return e?.closest("[role=row]").getAttribute("aria-rowindex") === "`+quoteInt(row+2)+`" && e.innerText.trim() === `+quote(all[row])+` && own.top >= grid.top && own.bottom <= grid.bottom + 1; })()`)
 	}
-	is(0)
+	isActive(0)
 	b.press(kb.ArrowDown, kb.ArrowDown, kb.ArrowUp)
-	is(1)
+	isActive(1)
 	b.press(kb.End)
-	is(len(all) - 1)
+	isActive(len(all) - 1)
 	b.press(kb.ArrowUp)
-	is(len(all) - 2)
+	isActive(len(all) - 2)
 	b.press(kb.Home)
-	is(0)
+	isActive(0)
 	b.press(kb.PageDown)
 	b.until("a page further", `Number(`+active+`?.closest("[role=row]").getAttribute("aria-rowindex")) > 5`)
 	b.press(kb.PageUp)
-	is(0)
+	isActive(0)
 	b.press(kb.ArrowDown, kb.Enter)
 	b.until("the entry", `document.querySelector("h1")?.innerText === `+quote(all[1]))
 	b.run(chromedp.NavigateBack())
 	b.rows(len(all))
 }
 
-// download clicks on what gives a file, and returns the file.
+// download downloads the list in the dialog and returns the file.
 func (b *tab) download(kind string, safe bool) []byte {
 	b.Helper()
 	folder := b.TempDir()
-	b.onBrowser(func(apart cdp.BrowserContextID) chromedp.Action {
-		return browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithBrowserContextID(apart).WithDownloadPath(folder)
+	b.onBrowser(func(contextID cdp.BrowserContextID) chromedp.Action {
+		return browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithBrowserContextID(contextID).WithDownloadPath(folder)
 	})
 	b.clickText("Download")
 	b.until("the dialog", `document.querySelector("dialog form.download")`)
@@ -164,7 +164,7 @@ func (b *tab) download(kind string, safe bool) []byte {
 	b.click("dialog button[type=submit]")
 	b.until("the file", `document.querySelector("dialog [data-state=done]")`)
 	var found []string
-	for end := time.Now().Add(patience); len(found) == 0; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(pageTimeout); len(found) == 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			b.Fatal("no file came")
 		}
@@ -178,7 +178,7 @@ func (b *tab) download(kind string, safe bool) []byte {
 	return content
 }
 
-// TestDownload compares files with what the API gives for the same filter.
+// TestDownload compares downloaded files with the API's list of the same filter.
 func TestDownload(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -225,14 +225,14 @@ func TestDownload(t *testing.T) {
 		t.Errorf("%v, want the fields of %+v", row, entry)
 	}
 
-	// A file that cannot be whole is not given.
+	// If the API refuses the list, no file is made.
 	b.breaks(&fault{part: "/entries", left: -1, serve: refusal(403, "forbidden")})
 	b.clickText("Download")
 	b.click("dialog button[type=submit]")
 	b.until("no file", `document.querySelector("dialog [data-state='403']") && document.querySelector("dialog").innerText.includes("No file was made")`)
 }
 
-// TestSafeSpreadsheet opens a file as a spreadsheet would: no text of a visitor is a formula.
+// TestSafeSpreadsheet checks that no text of a visitor is a formula in a spreadsheet.
 func TestSafeSpreadsheet(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -254,7 +254,7 @@ func TestSafeSpreadsheet(t *testing.T) {
 	}
 }
 
-// TestEntry compares the way of a visitor through the pages with the API's events.
+// TestEntry compares the page views on the page of an entry with the API's events.
 func TestEntry(t *testing.T) {
 	t.Parallel()
 	w := start(t)

@@ -15,7 +15,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// front is a proxy between a browser and the run. Each has its own origin, so that tests do not share browser storage.
+// front is a proxy between a browser and the local run. Each front has its own origin, so tests share no browser
+// storage.
 type front struct {
 	*httptest.Server
 	run http.Handler
@@ -27,9 +28,9 @@ type front struct {
 
 // fault makes the front answer requests itself instead of passing them on.
 type fault struct {
-	// part is a part of the path of the requests that are meant; "" means all of the API. A script must be named.
+	// part selects requests by a part of their path. "" selects all requests of the API, but no scripts.
 	part string
-	// left is how often the fault still occurs; negative means always.
+	// left is how often the fault still occurs. Negative: always.
 	left  int
 	serve func(w http.ResponseWriter, r *http.Request, run http.Handler)
 }
@@ -76,7 +77,7 @@ func (f *front) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	f.run.ServeHTTP(w, r)
 }
 
-// breaks makes requests of the API fail from now on, as one fault or several say.
+// breaks injects faults from now on, in place of earlier ones.
 func (f *front) breaks(faults ...*fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,7 +91,7 @@ func (f *front) seen() []*http.Request {
 	return slices.Clone(f.requests)
 }
 
-// refusal answers as a service does that refuses a request.
+// refusal answers with an error of the API.
 func refusal(status int, code string, headers ...string) func(http.ResponseWriter, *http.Request, http.Handler) {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		w.Header().Set("Content-Type", "application/json")
@@ -106,7 +107,7 @@ func refusal(status int, code string, headers ...string) func(http.ResponseWrite
 // reset ends the connection without an answer.
 func reset(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) }
 
-// cutOff passes the first bytes of the answer on and then ends the connection.
+// cutOff sends the first bytes of the answer and then closes the connection.
 func cutOff(after int) func(http.ResponseWriter, *http.Request, http.Handler) {
 	return func(w http.ResponseWriter, r *http.Request, run http.Handler) {
 		r.Header.Set("Accept-Encoding", "identity") // so that the cut is in the middle of a record
@@ -135,8 +136,8 @@ func (c *cutWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// held lets requests wait until the gate is closed.
-func held(gate <-chan struct{}) func(http.ResponseWriter, *http.Request, http.Handler) {
+// hold delays requests until the gate is closed, for at most a minute.
+func hold(gate <-chan struct{}) func(http.ResponseWriter, *http.Request, http.Handler) {
 	return func(w http.ResponseWriter, r *http.Request, run http.Handler) {
 		select {
 		case <-gate:
@@ -147,15 +148,15 @@ func held(gate <-chan struct{}) func(http.ResponseWriter, *http.Request, http.Ha
 	}
 }
 
-// checkRequests fails t if the browser asked for anything that the API's description and the console's pages do not have.
+// checkRequests fails t if the browser sent a request that is neither in the API's description nor for a console page.
 func (f *front) checkRequests(t *testing.T, keys []string) {
 	t.Helper()
 	for _, r := range f.seen() {
 		path := r.URL.EscapedPath()
 		i := slices.IndexFunc(routes.Outside(), func(route routes.Route) bool { return route.Matches(path) })
 		if i < 0 {
-			if path != "/favicon.ico" { // what browsers ask for by themselves
-				t.Errorf("%s %s is no documented operation", r.Method, path)
+			if path != "/favicon.ico" { // browsers request it by themselves
+				t.Errorf("%s %s is not a documented operation", r.Method, path)
 			}
 			continue
 		}
@@ -181,8 +182,8 @@ func (f *front) checkRequests(t *testing.T, keys []string) {
 	}
 }
 
-// says answers with a body that no service would give.
-func says(contentType, body string) func(http.ResponseWriter, *http.Request, http.Handler) {
+// answerWith answers with a body that no service would send.
+func answerWith(contentType, body string) func(http.ResponseWriter, *http.Request, http.Handler) {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		w.Header().Set("Content-Type", contentType)
 		_, _ = w.Write([]byte(body))

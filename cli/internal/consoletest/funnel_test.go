@@ -18,14 +18,14 @@ import (
 //go:embed testdata/funnel.sql
 var funnelSQL string
 
-// entriesDatabase connects to the database of the entries of the run.
+// entriesDatabase connects to the entries database of the run.
 func (w *world) entriesDatabase(t *testing.T) *pgx.Conn {
 	t.Helper()
 	text, err := os.ReadFile(local.EnvFile(w.folder))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All databases of a run are on one server, of which demo.env names one.
+	// All databases of a run are on one server. demo.env has the address of one of them.
 	_, warehouse, _ := strings.Cut(string(text), "LECTERN_SYNC_TO='")
 	warehouse, _, _ = strings.Cut(warehouse, "'")
 	u, err := url.Parse(warehouse)
@@ -41,7 +41,7 @@ func (w *world) entriesDatabase(t *testing.T) *pgx.Conn {
 	return conn
 }
 
-// TestFunnel compares the funnels of the demo project with what SQL counts, row by row.
+// TestFunnel compares the funnels of the demo project with counts by SQL, row by row.
 func TestFunnel(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -115,7 +115,7 @@ func TestFunnel(t *testing.T) {
 	}
 }
 
-// duration writes milliseconds as the console does.
+// duration formats milliseconds as the console does.
 func duration(ms float64) string {
 	seconds := int(ms/1000 + 0.5)
 	switch {

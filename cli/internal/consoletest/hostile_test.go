@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Texts that a careless page runs, or that reorder what stands around them.
+// Texts that a page without escaping runs as a script, or that change the order of the text around them.
 const (
 	script = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`
 	bidi   = "\u202e\u2067abc drow\u2069 \u200f"
 )
 
-// TestHostile shows a project whose every text was written by an attacker.
+// TestHostile checks that no text of a project can harm the page if an attacker wrote all of them.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -114,7 +114,7 @@ func TestHostile(t *testing.T) {
 		{"an id that is none", "entries/" + url.PathEscape(script+"%zz/../"), `document.querySelector("[data-state='404']")`},
 	} {
 		if tt.where == "an id that is none" {
-			b.breaks() // nothing, but the browser notes the 404
+			b.breaks() // no fault, but the browser logs the 404
 		}
 		b.open(at(project, tt.path))
 		b.until(tt.where, tt.shown)
@@ -123,7 +123,7 @@ func TestHostile(t *testing.T) {
 			t.Errorf("%s: %d links go elsewhere", tt.where, links)
 		}
 	}
-	// Links with such ids lead where they say.
+	// Links with such ids lead to the right pages.
 	b.open(at(project, "embeddables"))
 	b.click("main tbody a[href*=entries]")
 	b.rows(len(datas))
@@ -134,7 +134,7 @@ func TestHostile(t *testing.T) {
 	b.until("the embeddable", `document.querySelector("[data-added]")`)
 }
 
-// TestHostileAnswers gives the page answers that no service of the platform gives.
+// TestHostileAnswers sends the page answers that no service of the platform sends.
 func TestHostileAnswers(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -143,11 +143,11 @@ func TestHostileAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.breaks(&fault{part: "/entries", left: -1, serve: says("application/x-ndjson", string(record)+"\n")})
+	b.breaks(&fault{part: "/entries", left: -1, serve: answerWith("application/x-ndjson", string(record)+"\n")})
 	b.signIn(demoProject, w.APIKey, at(demoProject, "entries"))
 	b.rows(1)
 	for _, body := range []string{"{\n", "<html>\n", strings.Repeat("[", 100_000) + "\n"} {
-		b.breaks(&fault{part: "/", left: -1, serve: says("application/x-ndjson", body)})
+		b.breaks(&fault{part: "/", left: -1, serve: answerWith("application/x-ndjson", body)})
 		b.open(at(demoProject, "entries"))
 		b.until("a state of "+body[:min(10, len(body))], `document.querySelector("main [data-state]:not([data-state=loading])")`)
 	}

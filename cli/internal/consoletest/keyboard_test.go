@@ -8,11 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// canFocus lists what a visitor can do something with, in the order of the page.
+// canFocus lists the elements that can have the focus, in the order of the page.
 const canFocus = `[...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
 	.filter(e => e.checkVisibility() && !e.disabled && e.tabIndex >= 0)`
 
-// TestLongTabOrder reaches everything by the tab key alone, in the order of the page, and always shows where it is.
+// TestLongTabOrder checks that the tab key reaches every control in the order of the page, and that the focus is
+// visible.
 func TestLongTabOrder(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -22,13 +23,13 @@ func TestLongTabOrder(t *testing.T) {
 			t.Parallel()
 			b := newTab(t, w)
 			b.show(w, v)
-			// A text may still change: the id of an embeddable becomes its name.
+			// Labels are read now, because a text may still change: the id of an embeddable becomes its name.
 			want := eval[[]string](b, `window.labels = (window.stops = `+canFocus+`).map((e, i) => i + " " + e.tagName + " " + e.innerText.slice(0, 40))`)
 			var got []string
 			for range 3 * len(want) {
 				b.press(kb.Tab)
 				stop := eval[string](b, `(() => { const e = document.activeElement, style = getComputedStyle(e);
-					// A date has stops of its own within it, which the browser draws.
+					// A date field has several tab stops inside, which the browser draws.
 					const seen = e.type === "date" || style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1;
 					return (labels[stops.indexOf(e)] ?? "another element: " + e.outerHTML.slice(0, 80)) + (seen ? "" : " IS NOT SEEN"); })()`)
 				if len(got) == 0 || got[len(got)-1] != stop {
@@ -45,7 +46,7 @@ func TestLongTabOrder(t *testing.T) {
 	}
 }
 
-// TestShortcuts opens and closes everything that has a key.
+// TestShortcuts checks every keyboard shortcut.
 func TestShortcuts(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -72,7 +73,7 @@ func TestShortcuts(t *testing.T) {
 
 	b.press("/")
 	focus("the search", `e.role === "combobox"`)
-	// The driver sends a key and its character apart. The character of the slash may so come to the search.
+	// The driver sends a key and its character separately, so the search may receive the slash.
 	b.run(chromedp.Evaluate(`document.activeElement.select()`, nil), chromedp.KeyEvent("solar"))
 	b.until("an embeddable is found", `document.querySelectorAll("dialog [role=option]").length >= 2 && document.querySelector("dialog").innerText.includes("What would solar save you?")`)
 	b.press(kb.ArrowDown, kb.Enter)
@@ -87,7 +88,7 @@ func TestShortcuts(t *testing.T) {
 		}
 	}
 
-	// A visitor who types gets what is typed.
+	// In a text field, the same keys only type.
 	b.press("g", "e")
 	b.rows(10_000)
 	b.click("input[name=contact]")

@@ -23,7 +23,7 @@ func long(t *testing.T) {
 	}
 }
 
-// megabytes returns how much memory the page's script holds, after what it no longer needs is gone.
+// megabytes returns the used size of the page's JavaScript heap.
 func (b *tab) megabytes() float64 {
 	b.Helper()
 	var used float64
@@ -39,8 +39,7 @@ func (b *tab) megabytes() float64 {
 	return used
 }
 
-// largestProcess returns the most memory that a process of the browser for pages and their workers has had, as Linux
-// tells it.
+// largestProcess returns the peak memory of the largest renderer process of the browser, as Linux reports it.
 func (w *world) largestProcess(t *testing.T) (most float64) {
 	t.Helper()
 	processes, err := systeminfo.GetProcessInfo().Do(cdp.WithExecutor(w.browser, chromedp.FromContext(w.browser).Browser))
@@ -88,7 +87,8 @@ func (w *world) big(t *testing.T, project string, n int) string {
 	return key
 }
 
-// TestLongBig shows 100,000 entries with 800,000 page views: the pages stay fluid, draw only what is seen, and count all.
+// TestLongBig shows 100,000 entries with 800,000 page views. The pages stay responsive, draw only visible rows, and
+// count everything.
 func TestLongBig(t *testing.T) {
 	long(t)
 	w := start(t)
@@ -97,7 +97,7 @@ func TestLongBig(t *testing.T) {
 	key := w.big(t, project, n)
 	t.Logf("stored after %v", time.Since(began))
 
-	// A page that does not react for so long, in milliseconds, is frozen. The log has what it was.
+	// A page that does not react for so many milliseconds is frozen. The log has the measured time.
 	const frozen = 5000
 	fluid := func(b *tab, where string) {
 		t.Helper()
@@ -116,7 +116,7 @@ func TestLongBig(t *testing.T) {
 		b.rows(n)
 		t.Logf("all rows after %v", time.Since(began))
 		fluid(b, "read")
-		// Through all of the table, a piece in every frame.
+		// Scroll through the whole table, one step in each frame.
 		frames := eval[map[string]float64](b, `(async () => {
 			const grid = document.querySelector("[role=grid]"), steps = 120, frames = [];
 			let most = 0, last = performance.now();

@@ -15,15 +15,15 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// pictures names a folder that TestLongLook fills with a picture of each page.
+// pictures is the environment variable with the folder for TestLongLook's screenshots of each page.
 const pictures = "LECTERN_PICTURES"
 
-// axe returns the source of axe-core, which comes with what the console's build needs.
+// axe returns the source of axe-core, which is a development dependency of the console.
 func axe(t *testing.T) string {
 	t.Helper()
 	source, err := os.ReadFile("../../../services/console/web/node_modules/axe-core/axe.min.js")
 	if errors.Is(err, fs.ErrNotExist) && os.Getenv("CI") != "true" {
-		t.Log("axe-core is not there, so accessibility is not tested: run scripts/npm-ci services/console/web")
+		t.Log("axe-core is not installed, so accessibility is not tested: run scripts/npm-ci services/console/web")
 		return ""
 	}
 	if err != nil {
@@ -32,7 +32,7 @@ func axe(t *testing.T) string {
 	return string(source)
 }
 
-// accessible fails the test for each rule of axe-core that the page breaks. Without rules all are asked.
+// accessible fails the test for each rule of axe-core that the page breaks. Without rules it checks all of them.
 func (b *tab) accessible(source, when string, rules ...string) {
 	b.Helper()
 	if source == "" {
@@ -55,7 +55,7 @@ func (b *tab) accessible(source, when string, rules ...string) {
 	}
 }
 
-// look sets the size of the window and the scheme of its colours.
+// look sets the width of the window and the colour scheme.
 func (b *tab) look(width int64, scheme string) {
 	b.Helper()
 	b.run(
@@ -74,7 +74,7 @@ func (b *tab) fits(when string) {
 	}
 }
 
-// picture writes what the window shows to the folder of the pictures, if there is one.
+// picture writes a screenshot to the folder of pictures, if one is set.
 func (b *tab) picture(name string) {
 	b.Helper()
 	folder := os.Getenv(pictures)
@@ -91,8 +91,8 @@ func (b *tab) picture(name string) {
 	}
 }
 
-// TestLongLook looks at each page in windows of all sizes, light and dark. The rules of accessibility are asked once for each
-// arrangement, and those about colours once for each scheme.
+// TestLongLook checks each page in windows of all sizes, light and dark. It checks accessibility once for each layout,
+// and the rules about colours once for each scheme.
 func TestLongLook(t *testing.T) {
 	long(t)
 	t.Parallel()

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	// Connections that a fault breaks are no news.
+	// Discard log lines about connections that a fault breaks.
 	log.SetOutput(io.Discard)
 	code := m.Run()
 	if err := stop(); err != nil {
@@ -59,14 +59,14 @@ type world struct {
 var (
 	once    sync.Once
 	shared  *world
-	failure error // why there is no world
-	missing error // what this machine lacks for one
+	failure error // why the world did not start
+	missing error // what this machine lacks to start it
 
 	stopping sync.Mutex
 	stops    []func() error
 )
 
-// stop ends the world, the browser first.
+// stop shuts the world down, the browser first.
 func stop() error {
 	stopping.Lock()
 	defer stopping.Unlock()
@@ -84,8 +84,8 @@ func atStop(do func() error) {
 	stops = append(stops, do)
 }
 
-// start returns the world, which the first test brings up. It skips t where Chromium or Postgres is missing, unless all
-// must be there.
+// start returns the world, which the first test starts. It skips t if Chromium or Postgres is missing, unless
+// everything must be there.
 func start(t *testing.T) *world {
 	t.Helper()
 	once.Do(func() {
@@ -125,7 +125,7 @@ func bringUp(chromium string) (*world, error) {
 		return nil, err
 	}
 	atStop(func() error {
-		// Postgres and the browser write for a moment after they were told to end.
+		// Postgres and the browser still write for a moment after they were told to stop.
 		var err error
 		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 			if err = errors.Join(pglocal.Remove(filepath.Join(folder, "lectern", "postgres")), os.RemoveAll(folder)); err == nil {
@@ -134,7 +134,7 @@ func bringUp(chromium string) (*world, error) {
 		}
 		return err
 	})
-	// Postgres may run as a user that has to pass here.
+	// Postgres may run as another user, which must be able to enter this folder.
 	if err := os.Chmod(folder, 0o711); err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func bringUp(chromium string) (*world, error) {
 		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
-		// Pages of other tests stay as awake as if they were looked at.
+		// Pages of other tests must not be throttled in the background.
 		chromedp.Flag("disable-background-timer-throttling", true), chromedp.Flag("disable-renderer-backgrounding", true),
 		chromedp.Flag("disable-backgrounding-occluded-windows", true))
 	browser, closeBrowser := chromedp.NewContext(allocator)
@@ -191,10 +191,10 @@ func (w *world) mint(t *testing.T, project string, scopes ...string) string {
 	return key.Key
 }
 
-// record is a record as the ingest takes it.
+// record is a record in the format of ingest.
 type record = map[string]any
 
-// send stores records, all of them.
+// send stores records and fails the test if one is rejected.
 func (w *world) send(t *testing.T, resource string, records ...record) {
 	t.Helper()
 	var lines bytes.Buffer
@@ -213,7 +213,7 @@ func (w *world) send(t *testing.T, resource string, records ...record) {
 	}
 }
 
-// newEntry returns an entry that was created and updated at a moment.
+// newEntry returns an entry that was created and updated at the same time.
 func newEntry(project, embeddable, id string, at time.Time, data string) record {
 	return record{
 		"entry_id": id, "group_id": "gr_1", "project_id": project, "embeddable_id": embeddable, "contact_id": "co_1",

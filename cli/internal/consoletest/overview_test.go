@@ -7,7 +7,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// TestOverview compares the figures of the overview with what the API gives.
+// TestOverview compares the figures of the overview with the API's entries.
 func TestOverview(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -26,7 +26,7 @@ func TestOverview(t *testing.T) {
 			last = entry.CreatedAt
 		}
 	}
-	// The demo ends in the past. Then the window ends on the day of its last entry.
+	// The demo's data ends in the past, so the window ends on the day of the last entry.
 	y, m, d := last.In(location).Date()
 	from := func(days int) int {
 		n := 0
@@ -68,7 +68,7 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// TestOverviewIsLive stores and removes entries while the page is shown.
+// TestOverviewIsLive checks that the open page follows stored and removed entries.
 func TestOverviewIsLive(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -92,9 +92,9 @@ func TestOverviewIsLive(t *testing.T) {
 	}
 	b.within(soon, "one entry again", total("1")+` && !document.querySelector("main").innerText.includes("en_2")`)
 
-	// The feed breaks, says so, and goes on where it was.
+	// The feed fails, the page says so, and then the feed continues from its cursor.
 	b.breaks(&fault{part: "entries-changes", left: 2, serve: refusal(503, "service_unavailable", "Retry-After", "1")})
-	w.send(t, "entries", newEntry(project, "em_live", "en_3", time.Now(), "{}")) // ends the request that waits
+	w.send(t, "entries", newEntry(project, "em_live", "en_3", time.Now(), "{}")) // ends the long poll
 	b.until("it says so", `document.querySelector("[data-live=broken]")`)
 	w.send(t, "entries", newEntry(project, "em_live", "en_4", time.Now(), "{}"))
 	b.until("three entries", total("3")+` && document.querySelector("[data-live=live]")`)

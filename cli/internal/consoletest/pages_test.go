@@ -12,16 +12,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// onBrowser does something that is about the whole browser.
-func (b *tab) onBrowser(do func(apart cdp.BrowserContextID) chromedp.Action) {
+// onBrowser runs an action on the browser instead of on the page.
+func (b *tab) onBrowser(do func(contextID cdp.BrowserContextID) chromedp.Action) {
 	b.Helper()
 	c := chromedp.FromContext(b.ctx)
-	if err := do(b.apart).Do(cdp.WithExecutor(b.ctx, c.Browser)); err != nil {
+	if err := do(b.contextID).Do(cdp.WithExecutor(b.ctx, c.Browser)); err != nil {
 		b.Fatal(err)
 	}
 }
 
-// TestVersions compares two definitions that are known, by choosing them as a visitor does.
+// TestVersions chooses two known definitions in the page and checks their comparison.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -37,7 +37,7 @@ func TestVersions(t *testing.T) {
 	b := newTab(t, w)
 	b.signIn(project, key, at(project, "embeddables"))
 	b.clickText("A short questionnaire")
-	b.shows("The two are the same but for spaces between values.") // the newest change
+	b.shows("The two are the same but for spaces between values.") // the last two versions
 	changes := func() []string { return b.texts(".line.added .text, .line.removed .text") }
 	b.choose("Compare", "1")
 	b.choose("with", "2")
@@ -54,7 +54,7 @@ func TestVersions(t *testing.T) {
 	b.run(chromedp.Reload())
 	b.until("the same comparison", `document.querySelector("[data-added='3'][data-removed='2']")`)
 	b.open(at(project, "embeddables/"+embeddable+"?from=1&to=77"))
-	b.breaks() // nothing, but the browser notes the 404
+	b.breaks() // no fault, but the browser logs the 404
 	b.state("404")
 }
 
@@ -65,7 +65,7 @@ func trimmed(lines []string) []string {
 	return lines
 }
 
-// TestExperiments follows an experiment through its statuses, and finds those of one status.
+// TestExperiments checks the statuses of an experiment over time, and the filter by status.
 func TestExperiments(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -111,14 +111,14 @@ func TestExperiments(t *testing.T) {
 	}
 }
 
-// TestConnect runs the request that the page gives to be copied.
+// TestConnect copies the request on the page and runs it.
 func TestConnect(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)
 	for _, name := range []string{"clipboard-read", "clipboard-write"} {
-		b.onBrowser(func(apart cdp.BrowserContextID) chromedp.Action {
-			return browser.SetPermission(&browser.PermissionDescriptor{Name: name}, browser.PermissionSettingGranted).WithBrowserContextID(apart)
+		b.onBrowser(func(contextID cdp.BrowserContextID) chromedp.Action {
+			return browser.SetPermission(&browser.PermissionDescriptor{Name: name}, browser.PermissionSettingGranted).WithBrowserContextID(contextID)
 		})
 	}
 	b.signIn(demoProject, w.APIKey, at(demoProject, "connect"))

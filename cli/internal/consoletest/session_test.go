@@ -11,7 +11,7 @@ import (
 
 const overview = "/console/p/" + demoProject + "/overview"
 
-// stored returns the names of what the page keeps in each storage of the browser.
+// stored returns the names of all items of the page in each storage of the browser.
 func (b *tab) stored() map[string][]string {
 	b.Helper()
 	return eval[map[string][]string](b, `(async () => ({
@@ -61,12 +61,12 @@ func TestSignInByLink(t *testing.T) {
 	}
 }
 
-// A shared address asks a visitor without a session for a key, and then shows what it is about.
+// TestSignInByForm checks that a shared address asks a visitor without a session for a key, and then shows its page.
 func TestSignInByForm(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	b := newTab(t, w)
-	b.breaks() // nothing, but the browser notes the 401
+	b.breaks() // no fault, but the browser logs the 401
 	b.keys = append(b.keys, "rk_mistyped")
 	const shared = "/console/p/" + demoProject + "/experiments?status=running"
 	b.open(shared)
@@ -88,13 +88,13 @@ func TestSignInByForm(t *testing.T) {
 	}
 }
 
-// A key that may not read everything still signs in. The console has no right that the API does not give.
+// TestKeyOfOneScope checks that a key of one scope can sign in, and that other pages show the API's refusal.
 func TestKeyOfOneScope(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	key := w.mint(t, demoProject, "embeddables:read")
 	b := newTab(t, w)
-	b.breaks() // nothing, but the browser notes each 403
+	b.breaks() // no fault, but the browser logs each 403
 	b.signIn(demoProject, key, overview)
 	b.state("403")
 	b.shows("The API key may not read this")
@@ -102,7 +102,8 @@ func TestKeyOfOneScope(t *testing.T) {
 	b.until("the embeddables", `document.querySelectorAll("main tbody tr").length === 3`)
 }
 
-// A link of another project replaces the session, and the one before is gone.
+// TestAnotherProjectAsks checks that an address of another project does not use the key of the session, and offers to
+// sign out.
 func TestAnotherProjectAsks(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -120,7 +121,7 @@ func TestAnotherProjectAsks(t *testing.T) {
 	b.until("signed out", `sessionStorage.length === 0 && document.querySelector("input[name=project]")?.value === ""`)
 }
 
-// A visitor who types an address of no page stays signed in.
+// TestNoSuchPage checks that an address without a page keeps the visitor signed in.
 func TestNoSuchPage(t *testing.T) {
 	t.Parallel()
 	w := start(t)

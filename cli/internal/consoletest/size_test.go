@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestSize holds the size of all scripts of the console together, as they are sent.
+// TestSize limits the compressed size of all scripts of the console together.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	w := start(t)

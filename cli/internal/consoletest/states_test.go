@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestStates takes a page and the one with a worker through all states. TestLongStates does that with every page.
+// TestStates shows one page, and the page with a worker, in all states. TestLongStates does that with every page.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -27,8 +27,8 @@ func TestLongStates(t *testing.T) {
 	testStates(t, w, views(w)...)
 }
 
-// testStates goes through the states of pages. Each tells the visitor what the problem is. After a fault that passes, the
-// page recovers without another load.
+// testStates shows pages in all states. Each state names the problem. After a temporary fault the page recovers without
+// a reload.
 func testStates(t *testing.T, w *world, pages ...view) {
 	emptyKey := w.newProject(t, "pr_empty", "Empty", "")
 	for _, v := range pages {
@@ -40,7 +40,7 @@ func testStates(t *testing.T, w *world, pages ...view) {
 			waits := refusal(http.StatusServiceUnavailable, "service_unavailable", "Retry-After", "1")
 			stages := []func(http.ResponseWriter, *http.Request, http.Handler){
 				0: func(w http.ResponseWriter, r *http.Request, run http.Handler) {
-					held(gate)(w, r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { waits(w, r, run) }))
+					hold(gate)(w, r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { waits(w, r, run) }))
 				},
 				1: waits,
 				2: refusal(http.StatusTooManyRequests, "rate_limited", "Retry-After", "1"),
@@ -73,7 +73,7 @@ func testStates(t *testing.T, w *world, pages ...view) {
 				b.shows("req-of-the-test")
 			}
 			b.breaks()
-			for !eval[bool](b, `!!(`+v.shown+`)`) { // a page may have parts that failed apart
+			for !eval[bool](b, `!!(`+v.shown+`)`) { // several parts of a page may have failed
 				b.until("it is shown after new tries", `(`+v.shown+`) || [...document.querySelectorAll("button")].find(e => e.innerText === "Try again")?.click() === undefined`)
 			}
 
@@ -83,16 +83,17 @@ func testStates(t *testing.T, w *world, pages ...view) {
 	}
 }
 
-// offline takes the network away, or gives it back.
+// offline disconnects the browser from the network, or connects it again.
 func (b *tab) offline(is bool) {
 	b.Helper()
 	b.run(chromedp.ActionFunc(func(ctx context.Context) error {
-		// The commands that follow this one do without it only in browsers newer than Debian's.
+		// This command is deprecated, but Debian's Chromium does not have its successors.
 		return cdp.Execute(ctx, "Network.emulateNetworkConditions", network.OverrideNetworkState(is, 0, -1, -1), nil)
 	}))
 }
 
-// When the network is lost, the page says so and keeps its content. Each page works once the network is back.
+// TestOffline checks that the page reports a lost network and keeps its content. Each page works again once the network
+// is back.
 func TestOffline(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -102,7 +103,7 @@ func TestOffline(t *testing.T) {
 	b.until("the scripts of the other pages", `performance.getEntriesByType("resource").filter(e => e.name.endsWith(".js")).length >= 10`)
 	for _, v := range all {
 		if strings.Contains(v.path, "/") || v.name == "overview" {
-			continue // these are opened from a list, which cannot be read
+			continue // these are opened from a list, which cannot be read offline
 		}
 		b.breaks()
 		b.offline(true)
@@ -115,7 +116,7 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// A page whose script cannot be loaded says so, and a new try gets it.
+// TestScriptIsMissing checks that a page whose script cannot be loaded says so, and that a retry loads it.
 func TestScriptIsMissing(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -127,7 +128,7 @@ func TestScriptIsMissing(t *testing.T) {
 	b.until("the embeddables", `document.querySelectorAll("main tbody tr").length === 3`)
 }
 
-// A list whose answer is cut off neither loses a record nor shows one twice.
+// TestCutOff checks that a truncated answer of a list neither loses a record nor shows one twice.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -148,7 +149,7 @@ func TestCutOff(t *testing.T) {
 			if got := eval[string](b, read); got != want {
 				t.Errorf("after two cuts:\n%s\nwithout one:\n%s", got, want)
 			}
-			// It keeps and says what it has, if the rest never comes.
+			// If the rest never comes, the page keeps the records that it has, and says that the list is incomplete.
 			b.breaks(&fault{part: part, left: -1, serve: cutOff(300_000)})
 			b.run(chromedp.Reload())
 			b.until("it says so", `document.querySelector("main [data-state^=waiting-incomplete], main [data-state^=waiting-unreachable]")`)

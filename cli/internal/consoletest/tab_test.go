@@ -22,16 +22,16 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// zone is the time zone of the browser. It is not UTC, so that a day is not a day of UTC.
+// zone is the time zone of the browser. It is not UTC, so that its days differ from those of UTC.
 const zone = "Europe/Berlin"
 
-// tab is a window of a browser that nobody has used before.
+// tab is a window in a browser context of its own, without storage from other tests.
 type tab struct {
 	*testing.T
 	*front
-	ctx   context.Context
-	apart cdp.BrowserContextID
-	keys  []string // of which none may show
+	ctx       context.Context
+	contextID cdp.BrowserContextID
+	keys      []string // none of them may appear in the page or its storage
 
 	mu         sync.Mutex
 	complaints []string
@@ -39,7 +39,7 @@ type tab struct {
 	faulty     bool
 }
 
-// newTab opens a window. When the test ends, the window is searched for what must never be there.
+// newTab opens a window. When the test ends, finish and checkSecrecy check the window.
 func newTab(t *testing.T, w *world) *tab {
 	t.Helper()
 	b := &tab{T: t, front: newFront(t, w), keys: []string{w.APIKey}}
@@ -53,22 +53,22 @@ func newTab(t *testing.T, w *world) *tab {
 	return b
 }
 
-// newWindow opens an empty window that shares nothing with others. A tab alone needs a window to be in.
+// newWindow opens an empty window in a new browser context. The browser opens a tab only if a window exists.
 func (b *tab) newWindow(w *world) (id target.ID) {
 	b.Helper()
 	all := cdp.WithExecutor(w.browser, chromedp.FromContext(w.browser).Browser)
 	var err error
-	if b.apart, err = target.CreateBrowserContext().Do(all); err != nil {
+	if b.contextID, err = target.CreateBrowserContext().Do(all); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = target.DisposeBrowserContext(b.apart).Do(all) })
-	if id, err = target.CreateTarget("about:blank").WithBrowserContextID(b.apart).WithNewWindow(true).Do(all); err != nil {
+	b.Cleanup(func() { _ = target.DisposeBrowserContext(b.contextID).Do(all) })
+	if id, err = target.CreateTarget("about:blank").WithBrowserContextID(b.contextID).WithNewWindow(true).Do(all); err != nil {
 		b.Fatal(err)
 	}
 	return id
 }
 
-// watchViolations collects what the page's policies refused, and long tasks.
+// watchViolations records violations of the page's Content-Security-Policy, and the longest task.
 const watchViolations = `
 window.refused = [];
 addEventListener("securitypolicyviolation", e => refused.push(e.violatedDirective + " " + e.blockedURI + " " + e.sample));
@@ -106,13 +106,13 @@ func (b *tab) listen(event any) {
 			return
 		}
 		if b.faulty && e.Entry.Source == cdplog.SourceNetwork {
-			return // the browser notes each answer that the test broke
+			return // the browser logs each answer that the test broke
 		}
 		b.complaints = append(b.complaints, fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 	}
 }
 
-// breaks makes requests fail from now on, about which the browser may complain.
+// breaks injects faults from now on. The browser may then log network errors.
 func (b *tab) breaks(faults ...*fault) {
 	b.mu.Lock()
 	b.faulty = true
@@ -120,7 +120,7 @@ func (b *tab) breaks(faults ...*fault) {
 	b.front.breaks(faults...)
 }
 
-// finish looks for what must not be there at the end of any test.
+// finish checks the window at the end of each test.
 func (b *tab) finish() {
 	b.Helper()
 	if b.ctx.Err() != nil {
@@ -143,14 +143,14 @@ func (b *tab) finish() {
 			b.Error(err)
 			continue
 		}
-		// data: and blob: ask nobody. The browser's own controls have their pictures by the first.
+		// data: and blob: send no requests. The browser's own controls use data: for their images.
 		if u.Scheme+"://"+u.Host != b.URL && u.Scheme != "blob" && u.Scheme != "data" {
 			b.Errorf("the page asked %s", asked)
 		}
 	}
 }
 
-// checkSecrecy fails the test if a key is where it must not be.
+// checkSecrecy fails the test if a key appears where it must not.
 func (b *tab) checkSecrecy() {
 	b.Helper()
 	places := eval[map[string]string](b, `(() => {
@@ -180,7 +180,7 @@ func (b *tab) checkSecrecy() {
 	}
 }
 
-// run does something in the browser.
+// run runs actions in the browser.
 func (b *tab) run(actions ...chromedp.Action) {
 	b.Helper()
 	if err := chromedp.Run(b.ctx, actions...); err != nil {
@@ -198,16 +198,16 @@ func eval[T any](b *tab, expression string) T {
 	return value
 }
 
-// awaited makes a promise be waited for.
+// awaited makes an evaluation wait for its promise.
 func awaited(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
 
-// patience is how long a page may take to show something.
-const patience = 30 * time.Second
+// pageTimeout is how long a page may take to show something.
+const pageTimeout = 30 * time.Second
 
 // until waits until a JavaScript expression is true.
 func (b *tab) until(what, expression string) {
 	b.Helper()
-	b.within(patience, what, expression)
+	b.within(pageTimeout, what, expression)
 }
 
 // within waits until a JavaScript expression is true, and returns how long that took.
@@ -215,7 +215,7 @@ func (b *tab) within(longest time.Duration, what, expression string) time.Durati
 	b.Helper()
 	began := time.Now()
 	for {
-		// While a page is replaced by another there is none to ask.
+		// During a navigation there is no page to evaluate the expression.
 		var holds bool
 		err := chromedp.Run(b.ctx, chromedp.Evaluate(`!!(`+expression+`)`, &holds))
 		took := time.Since(began)
@@ -231,7 +231,7 @@ func (b *tab) within(longest time.Duration, what, expression string) time.Durati
 	}
 }
 
-// quote returns a JavaScript expression of a text.
+// quote returns a text as a JavaScript string.
 func quote(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil {
@@ -240,14 +240,14 @@ func quote(text string) string {
 	return string(b)
 }
 
-// text returns what a visitor reads in the first element of a selector.
+// text returns the visible text of the first element of a selector.
 func (b *tab) text(selector string) string {
 	b.Helper()
 	b.until(selector, `document.querySelector(`+quote(selector)+`)`)
 	return eval[string](b, `document.querySelector(`+quote(selector)+`).innerText`)
 }
 
-// texts returns what a visitor reads in all elements of a selector.
+// texts returns the visible texts of all elements of a selector.
 func (b *tab) texts(selector string) []string {
 	b.Helper()
 	return eval[[]string](b, `[...document.querySelectorAll(`+quote(selector)+`)].map(e => e.innerText)`)
@@ -259,7 +259,7 @@ func (b *tab) number(selector string) int {
 	text := b.text(selector)
 	n, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
 	if err != nil {
-		b.Fatalf("%s: %q is no number", selector, text)
+		b.Fatalf("%s: %q is not a number", selector, text)
 	}
 	return n
 }
@@ -270,7 +270,7 @@ func (b *tab) shows(text string) {
 	b.until(text, `document.body.innerText.includes(`+quote(text)+`)`)
 }
 
-// state waits until the page is in one of its states.
+// state waits until the page or a part of it is in a state.
 func (b *tab) state(state string) {
 	b.Helper()
 	b.until("the state "+state, `document.querySelector('[data-state="`+state+`"]')`)
@@ -307,7 +307,7 @@ func (b *tab) click(selector string) {
 	b.run(chromedp.Click(selector, chromedp.ByQuery))
 }
 
-// clickText clicks on the first button or link that says exactly this.
+// clickText clicks on the first button or link with exactly this text.
 func (b *tab) clickText(text string) {
 	b.Helper()
 	found := `[...document.querySelectorAll("button, a, summary")].find(e => e.innerText.trim() === ` + quote(text) + ` && e.checkVisibility() && !e.disabled)`
@@ -316,20 +316,20 @@ func (b *tab) clickText(text string) {
 		at := eval[[]float64](b, `(() => { const e = `+found+`; e.scrollIntoView({ block: "center" }); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()`)
 		return at[0], at[1]
 	}
-	// A page that is still being built moves what it shows.
+	// While the page is still loading, elements move.
 	x, y := where()
 	for {
 		time.Sleep(50 * time.Millisecond)
-		again, anew := where()
-		if again == x && anew == y {
+		againX, againY := where()
+		if againX == x && againY == y {
 			break
 		}
-		x, y = again, anew
+		x, y = againX, againY
 	}
 	b.run(chromedp.MouseClickXY(x, y))
 }
 
-// choose chooses in the list that belongs to a label.
+// choose selects a value in the list with a label.
 func (b *tab) choose(label, value string) {
 	b.Helper()
 	found := `[...document.querySelectorAll("label")].find(l => l.innerText.trim().startsWith(` + quote(label) + `))?.querySelector("select")`

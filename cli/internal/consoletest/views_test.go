@@ -7,15 +7,15 @@ import (
 // view is one kind of page of the console, over the demo project.
 type view struct {
 	name string
-	path string // what follows the project in the address
+	path string // the part of the address after the project
 	h1   string
-	// shown holds when all that the page reads is on it.
+	// shown is an expression that is true once the page shows all of its data.
 	shown string
-	// empty holds on the same page of a project that has nothing.
+	// empty is an expression that is true on the same page of an empty project.
 	empty string
 }
 
-// Embeddable and experiment of the demo project.
+// An embeddable and an experiment of the demo project.
 const (
 	solar    = "emb_solar7kq2"
 	headline = "exp_headline8rk"
@@ -41,7 +41,7 @@ func views(w *world) []view {
 
 func at(project, path string) string { return "/console/p/" + url.PathEscape(project) + "/" + path }
 
-// show signs in at a page of the demo project and waits until all of it is there.
+// show opens a page of the demo project with a link that signs in, and waits until it is complete.
 func (b *tab) show(w *world, v view) {
 	b.Helper()
 	b.signIn(demoProject, w.APIKey, at(demoProject, v.path))

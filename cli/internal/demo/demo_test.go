@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// These ids are part of the documentation, whose examples use them.
+// The documentation's examples use these ids, so the generated records must not change.
 const (
 	goldenEntries = "98292586eff796f6360914d0a2c4b6b41764a00059208aa57830ded1b0b7f223"
 	goldenEvents  = "9a9e04a1477905793eb814ea4dae0089467825ee64a9c4ee5d42c1820e599b62"
@@ -50,8 +50,8 @@ func TestData(t *testing.T) {
 		})
 	}
 	decoded := decode[Event](t, events)
-	t.Run("believable", func(t *testing.T) { believable(t, decode[Entry](t, entries), decoded) })
-	t.Run("events name the versions that there are", func(t *testing.T) { versionsMatch(t, decoded) })
+	t.Run("believable", func(t *testing.T) { checkFlows(t, decode[Entry](t, entries), decoded) })
+	t.Run("events name the versions that there are", func(t *testing.T) { checkVersions(t, decoded) })
 }
 
 func decode[T any](t *testing.T, text string) []T {
@@ -67,8 +67,8 @@ func decode[T any](t *testing.T, text string) []T {
 	return all
 }
 
-// believable checks the properties that any flows must have.
-func believable(t *testing.T, entries []Entry, events []Event) {
+// checkFlows checks properties that hold for the entries and events of real visitors.
+func checkFlows(t *testing.T, entries []Entry, events []Event) {
 	if len(entries) != EntryCount || len(events) != EventCount {
 		t.Fatalf("%d entries and %d events, want %d and %d", len(entries), len(events), EntryCount, EventCount)
 	}
@@ -96,7 +96,7 @@ func believable(t *testing.T, entries []Entry, events []Event) {
 			t.Fatalf("%s: %v to %v is not within %v to %v", entry.EntryID, entry.CreatedAt, entry.UpdatedAt, first, End())
 		}
 		if !json.Valid([]byte(entry.Data)) {
-			t.Fatalf("%s: data is no JSON: %s", entry.EntryID, entry.Data)
+			t.Fatalf("%s: data is not JSON: %s", entry.EntryID, entry.Data)
 		}
 		furthest := 0
 		var before time.Time
@@ -110,7 +110,7 @@ func believable(t *testing.T, entries []Entry, events []Event) {
 				t.Fatalf("%s: page %d of %d, furthest %d, want %d", entry.EntryID, e.PageIndex, e.TotalPages, e.MaxPageIndex, furthest)
 			}
 			if e.ContactID != entry.ContactID || e.GroupID != entry.GroupID || e.EmbeddableID != entry.EmbeddableID || e.ProjectID != ProjectID {
-				t.Fatalf("%s: an event names another's ids", entry.EntryID)
+				t.Fatalf("%s: an event has the ids of another entry", entry.EntryID)
 			}
 		}
 		if !before.Equal(entry.UpdatedAt) {
@@ -119,9 +119,9 @@ func believable(t *testing.T, entries []Entry, events []Event) {
 	}
 }
 
-// versionsMatch checks that the versions are exactly those that the events name. Each must be saved before the first of
-// its events, and its definition must contain the pages that the events visit.
-func versionsMatch(t *testing.T, events []Event) {
+// checkVersions checks that the versions are exactly those in the events. Each must be saved before the first of its
+// events, and its definition must contain the pages of the events.
+func checkVersions(t *testing.T, events []Event) {
 	type key struct {
 		id     string
 		number int

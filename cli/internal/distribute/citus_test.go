@@ -140,12 +140,12 @@ func inPlace(t *testing.T, server *pgtest.Instance, n int) {
 	defer cancel()
 	prepare := func() ([]distribute.Table, error) { return nil, d.Prepare(ctx) }
 	step("prepare", prepare)
-	step("prepare", prepare) // repeating it does no harm
+	step("prepare", prepare) // a repetition changes nothing
 	step("distribute", func() ([]distribute.Table, error) { return d.Distribute(ctx) })
 	if got := shards(t, server.Superuser(b.DB)); got < 2*2 {
 		t.Errorf("%d shards", got)
 	}
-	if n < 100_000 { // all requests wait while a table is brought back
+	if n < 100_000 { // undo blocks all requests while it copies a table back
 		step("undo", func() ([]distribute.Table, error) { return d.Undo(ctx) })
 		step("prepare", prepare)
 		step("distribute", func() ([]distribute.Table, error) { return d.Distribute(ctx) })

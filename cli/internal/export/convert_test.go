@@ -21,7 +21,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// entriesOf answers a list of entries with these entry_data.
+// entriesOf returns a Fetch function for a list of entries with these entry_data.
 func entriesOf(t *testing.T, data ...string) func(context.Context, string, int, func(client.RawPage) error) error {
 	t.Helper()
 	return func(_ context.Context, cursor string, limit int, receive func(client.RawPage) error) error {
@@ -45,7 +45,7 @@ func entriesOf(t *testing.T, data ...string) func(context.Context, string, int, 
 	}
 }
 
-// export returns what an export writes to its stream.
+// export returns the output of an export to a stream.
 func export(t *testing.T, o Options) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -69,7 +69,7 @@ func readCSV(t *testing.T, b []byte) [][]string {
 	return rows
 }
 
-// readParquet returns the names of the columns and the rows, as a reader finds them that does not know them.
+// readParquet returns the names of the columns and the rows. It uses only the schema in the file.
 func readParquet(t *testing.T, b []byte) (names []string, rows []map[string]any) {
 	t.Helper()
 	f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)))
@@ -89,8 +89,8 @@ func readParquet(t *testing.T, b []byte) (names []string, rows []map[string]any)
 	return names, rows
 }
 
-// TestFlattenedEntries checks that a flattened export has the columns of the plain one, followed by those of the keys of
-// all entries. It includes a type that the last entry widens.
+// TestFlattenedEntries checks that a flattened export has the columns of the plain one, then one for each key of any
+// entry. The last entry widens the type of a column.
 func TestFlattenedEntries(t *testing.T) {
 	data := []string{
 		`{"n":1.50,"wide":1.50,"ok":true,"at":"2024-01-02T03:04:05.5+02:00","contact_id":"x","N":2}`,
@@ -152,7 +152,8 @@ func TestFlattenedEntries(t *testing.T) {
 	}
 }
 
-// Columns that a user names are the only ones, and get wider where values do not fit.
+// TestFlattenedIntoNamedColumns checks that an export has only the columns that the user names. A column's type is
+// widened if a value does not fit.
 func TestFlattenedIntoNamedColumns(t *testing.T) {
 	list, err := columns.Parse([]byte(`[{"key": "n", "name": "number"}, {"key": "age", "type": "double"}, {"key": "none", "type": "boolean"}]`))
 	if err != nil {
@@ -167,7 +168,7 @@ func TestFlattenedIntoNamedColumns(t *testing.T) {
 	}
 }
 
-// Events in Parquet have the values that they have in NDJSON.
+// TestEventsAsParquet checks that events have the same values in Parquet as in NDJSON.
 func TestEventsAsParquet(t *testing.T) {
 	const event = `{"change":"event","seq":%d,"event":{"entry_id":"e","contact_id":"c","project_id":"p","group_id":"g","embeddable_id":"m","embeddable_version_number":%s,` +
 		`"timestamp":"2024-01-01T00:00:00.25Z","page_id":%s,"page_key":"k","page_index":0,"max_page_id":"z","max_page_key":null,"max_page_index":9007199254740991,"total_pages":null,` +
@@ -227,8 +228,8 @@ func TestNothingAsTables(t *testing.T) {
 	}
 }
 
-// A run that was cut while it read pages, or while it converted them, is continued. It does not read pages again, and
-// writes the file of an uncut run.
+// TestCutConversionEqualsUncut interrupts runs during the reading of pages and during the conversion. The next run
+// reads no page again and writes the same file as an uninterrupted run.
 func TestCutConversionEqualsUncut(t *testing.T) {
 	const total = 2500
 	data := make([]string, total)
@@ -247,7 +248,7 @@ func TestCutConversionEqualsUncut(t *testing.T) {
 			streamed.Path = ""
 			want := export(t, streamed)
 
-			// Cut while pages are read.
+			// Interrupt the reading of pages.
 			pages := 0
 			o := options()
 			o.Fetch = func(ctx context.Context, cursor string, limit int, receive func(client.RawPage) error) error {
@@ -259,7 +260,7 @@ func TestCutConversionEqualsUncut(t *testing.T) {
 			if result, err := Run(t.Context(), o); !errors.Is(err, errCut) || result.Records != 1200 {
 				t.Fatalf("%+v, %v", result, err)
 			}
-			// Cut while they are converted.
+			// Interrupt the conversion.
 			o = options()
 			ctx, cancel := context.WithCancel(t.Context())
 			o.Converted = func(int) { cancel() }
@@ -269,7 +270,7 @@ func TestCutConversionEqualsUncut(t *testing.T) {
 			if left, _ := filepath.Glob(path + "*"); !cmp.Equal(left, []string{path + ".part", path + ".part.json"}) {
 				t.Errorf("there are %v", left)
 			}
-			// A killed run leaves half of the file, too.
+			// A killed run also leaves half of the converted file.
 			if err := os.WriteFile(path+".part.out", []byte(strings.Repeat("half", 1<<20)), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -291,21 +292,21 @@ func TestCutConversionEqualsUncut(t *testing.T) {
 					t.Errorf("%s: the file differs", what)
 				}
 				if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
-					t.Errorf("%s: left behind: %v", what, left)
+					t.Errorf("%s: files left: %v", what, left)
 				}
 				if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
 					t.Errorf("%s: %v, %v", what, info.Mode(), err)
 				}
 			}
 			again("killed in the conversion")
-			// A run that is killed after the rename leaves the part.
+			// A run that is killed after the rename leaves the part files.
 			for name, content := range map[string][]byte{path + ".part": part, path + ".part.json": state} {
 				if err := os.WriteFile(name, content, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
 			again("killed after the rename")
-			// The part is the list itself, so the next run may choose another format.
+			// The part file has the unconverted list, so the next run can use another format.
 			for name, content := range map[string][]byte{path + ".part": part, path + ".part.json": state} {
 				if err := os.WriteFile(name, content, 0o600); err != nil {
 					t.Fatal(err)
@@ -326,7 +327,8 @@ func read(t *testing.T, path string) []byte {
 	return b
 }
 
-// Run refuses a conversion that does not exist before it reads a page. The error about a bad record has its number.
+// TestNoConversion checks that Run refuses an unsupported conversion before it reads a page. The error about a bad
+// record has the record's number.
 func TestNoConversion(t *testing.T) {
 	for _, tt := range []struct {
 		query Query

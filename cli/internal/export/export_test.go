@@ -19,11 +19,11 @@ import (
 
 var errCut = errors.New("cut")
 
-// server answers a list of total entries; its cutAt-th page breaks in the middle, again and again.
+// server serves a list of total entries. Its cutAt-th page breaks in the middle.
 type server struct {
 	total int
 	cutAt int
-	once  bool // it breaks only the first time
+	once  bool // the same fetch then sends the whole page
 	pages int
 }
 

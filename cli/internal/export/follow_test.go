@@ -13,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// feedPages answers a feed of these pages. The cursor after the n-th page is n letters long.
+// feedPages returns a Fetch function for a feed of these pages. The cursor after the n-th page is n letters long.
 func feedPages(pages ...string) func(context.Context, string, func(client.RawPage) error) error {
 	return func(_ context.Context, cursor string, receive func(client.RawPage) error) error {
 		at := len(cursor)
@@ -45,7 +45,7 @@ func contentOf(t *testing.T, path string) string {
 	return string(b)
 }
 
-// TestFollowAfterAKill checks that the next run repairs the states that a kill can leave between two writes.
+// TestFollowAfterAKill checks that the next run continues from any state that a kill can leave between two writes.
 func TestFollowAfterAKill(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -79,7 +79,7 @@ func TestFollowAfterAKill(t *testing.T) {
 
 var errFull = errors.New("full")
 
-// full takes n writes.
+// full is a Writer that fails after n writes.
 type full struct{ n int }
 
 func (f *full) Write(p []byte) (int, error) {
@@ -89,7 +89,7 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The cursor never gets ahead of the output.
+// TestFollowKeepsTheCursorOfWhatIsWritten checks that the stored cursor is never ahead of the output.
 func TestFollowKeepsTheCursorOfWhatIsWritten(t *testing.T) {
 	cursor := filepath.Join(t.TempDir(), "cursor")
 	o := FollowOptions{Fetch: feedPages("1\n", "2\n"), Stream: &full{1}, CursorFile: cursor}
@@ -106,7 +106,8 @@ func TestFollowKeepsTheCursorOfWhatIsWritten(t *testing.T) {
 	}
 }
 
-// A page that breaks off is not written; an empty page that is not the end does not end it.
+// TestFollowWritesWholePages checks that Follow writes no part of a truncated page. An empty page before the end does
+// not stop it.
 func TestFollowWritesWholePages(t *testing.T) {
 	calls, waits := 0, 0
 	o := FollowOptions{Waits: func() { waits++ }, Fetch: func(_ context.Context, cursor string, receive func(client.RawPage) error) error {

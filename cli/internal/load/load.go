@@ -40,11 +40,11 @@ type Options struct {
 	Send func(ctx context.Context, ndjson []byte) (client.Receipt, error)
 	// Target identifies deployment, resource and mapping. Run refuses the state of another target.
 	Target string
-	// State is the path of the state file; empty: none is kept.
+	// State is the path of the state file. Empty: Run keeps no state.
 	State string
 	// Restart forgets the state of an earlier run.
 	Restart bool
-	// Rejects is the path of the file that takes rejected lines; empty: none.
+	// Rejects is the path of the file for rejected lines. Empty: none.
 	Rejects string
 	// Progress, if set, is called with the number of acknowledged bytes of all files.
 	Progress func(bytes int64)
@@ -144,7 +144,7 @@ func (l *loader) begin() error {
 	return nil
 }
 
-// file loads the rest of one file.
+// file loads the part of one file that was not loaded before.
 func (l *loader) file(ctx context.Context, in Input) error {
 	f, err := in.Open()
 	if err != nil {

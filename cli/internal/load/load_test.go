@@ -18,8 +18,8 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// ingest is a server that stores records by entry_id, rejects those with "bad" in them, and fails from
-// its failAt-th batch on.
+// ingest is a server that stores records by entry_id, rejects records with "bad" in them, and fails from its failAt-th
+// batch on.
 type ingest struct {
 	stored  map[string]string
 	batches int

@@ -56,7 +56,7 @@ func (a *account) Write(p []byte) (int, error) {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// open detects the format and reads the header of CSV.
+// open detects the format. If it is CSV, open also reads the header.
 func open(in io.Reader, o *Options) (source, error) {
 	buffered := bufio.NewReaderSize(in, 256<<10)
 	a := account{sum: sha256.New()}

@@ -37,8 +37,8 @@ func (r *run) startThirdParty(ctx context.Context) (string, error) {
 	return baseURL(l), nil
 }
 
-// writeDemoManifests allows the demo project a credential for the server on port of this machine, and for nothing
-// else. Each call generates another value, which is valid nowhere else.
+// writeDemoManifests writes rules that let the demo project use one credential, only for the server on port of this
+// machine. Each call generates a new value of the credential, which is valid nowhere else.
 func (r *run) writeDemoManifests(port int) error {
 	if err := os.MkdirAll(proxyFolder(r.Folder), 0o700); err != nil {
 		return err

@@ -19,7 +19,7 @@ type row struct {
 	A    *string `parquet:"a,optional,dict"`
 }
 
-// written returns the file of rows.
+// written returns a Parquet file with the rows.
 func written(t *testing.T, set *columns.Set, rows []row) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -108,14 +108,14 @@ func TestRowGroups(t *testing.T) {
 	}
 }
 
-// Long data ends a row group early, since the writer holds a row group in memory.
+// TestRowGroupsOfLongData checks that long data ends a row group early, because the writer holds a row group in memory.
 func TestRowGroupsOfLongData(t *testing.T) {
 	noise := make([]byte, 1<<20)
 	random := rand.NewChaCha8([32]byte{})
 	var file bytes.Buffer
 	w := parquetfile.NewWriter(&file, nil, func(r *row) *string { return r.Data })
 	for i := range 40 {
-		_, _ = random.Read(noise) // it never fails
+		_, _ = random.Read(noise) // ChaCha8.Read never fails
 		if err := w.Write([]row{{Z: int64(i), Data: new(string(noise))}}); err != nil {
 			t.Fatal(err)
 		}
