@@ -20,7 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
-// running is a console that runs for the length of a test.
+// running is a console that runs until its test ends.
 type running struct {
 	url  string
 	log  *logtest.Buffer
@@ -81,7 +81,7 @@ func (r running) ask(t *testing.T, method, path string, headers ...string) (*htt
 	return resp, string(body)
 }
 
-// asset returns the path of the style or script that the page names first.
+// asset returns the path of the first style or script in the page.
 func asset(t *testing.T, page string) string {
 	t.Helper()
 	path := regexp.MustCompile(`/console/assets/[^"]+\.(js|css)`).FindString(page)
@@ -91,7 +91,8 @@ func asset(t *testing.T, page string) string {
 	return path
 }
 
-// Every answer, also to what is no file, keeps a browser from running, loading or framing anything but the console's own.
+// TestHeaders checks the headers of every kind of answer. They let a browser load and run only the console's own files,
+// and let no page frame them.
 func TestHeaders(t *testing.T) {
 	r := start(t, map[string]string{"CORS_ALLOWED_ORIGINS": "*"})
 	safe := map[string]string{
@@ -150,7 +151,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// The application has addresses of its own below /console/. Each of them can be opened and reloaded.
+// TestPageIsAtEveryAddress checks that each address of the application below /console/ can be opened and reloaded.
 func TestPageIsAtEveryAddress(t *testing.T) {
 	r := start(t, map[string]string{})
 	_, page := r.ask(t, "GET", "/console/")
@@ -171,7 +172,7 @@ func TestPageIsAtEveryAddress(t *testing.T) {
 	}
 }
 
-// Browsers get the files compressed, and nothing if they have them.
+// TestFilesTravelOnceAndSmall checks that browsers get the files compressed, and get 304 for a file that they have.
 func TestFilesTravelOnceAndSmall(t *testing.T) {
 	r := start(t, map[string]string{})
 	_, page := r.ask(t, "GET", "/console/")
@@ -184,7 +185,7 @@ func TestFilesTravelOnceAndSmall(t *testing.T) {
 		} {
 			resp, body := r.ask(t, "GET", path, "Accept-Encoding", coding)
 			if len(want) < 1024 && resp.Header.Get("Content-Encoding") == "" {
-				continue // it fits one packet
+				continue // too small for compression
 			}
 			compressed = true
 			unpacked, err := open(strings.NewReader(body))
@@ -206,11 +207,12 @@ func TestFilesTravelOnceAndSmall(t *testing.T) {
 	}
 }
 
-// Addresses of the console may hold identifiers and filters of a project: the log names the route alone.
+// TestLogHasNoAddress checks that the log has only the route, because addresses of the console may contain identifiers
+// and filters of a project.
 func TestLogHasNoAddress(t *testing.T) {
 	r := start(t, map[string]string{"LOG_LEVEL": "debug"})
 	r.ask(t, "GET", "/console/entries/ent_hidden?contact_id=co_hidden", "Referer", "https://example.com/hidden")
-	r.stop() // a line is written after its answer
+	r.stop() // the service logs a request after its answer
 	log := r.log.String()
 	if !strings.Contains(log, "/console/{path...}") || strings.Contains(log, "hidden") {
 		t.Errorf("the log:\n%s", log)

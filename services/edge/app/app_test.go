@@ -23,7 +23,7 @@ func TestConfig(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		in   map[string]string
-		want []string // what the fault says; none: the configuration is good
+		want []string // parts of the error; none: the configuration is valid
 	}{
 		{"good", map[string]string{"EDGE_SERVICES": "entries=lectern-entries:80, region=[::1]:80", "EDGE_KEYS": key + ",another-key-0123456", "EDGE_EXCLUDE": "getReference, listEntries"}, nil},
 		{"nothing", nil, []string{"EDGE_SERVICES is not set, and is required", "EDGE_KEYS is not set, and is required"}},
@@ -70,7 +70,7 @@ func TestPathsGoToTheirServices(t *testing.T) {
 		{"GET", "/console/a//b/../c", "console GET /console/a//b/../c"},
 		{"GET", "/docs/start.js", "region GET /docs/start.js"},
 		{"GET", "/docs", ""},                   // excluded
-		{"GET", "/projects/p/embeddables", ""}, // its service is not named
+		{"GET", "/projects/p/embeddables", ""}, // EDGE_SERVICES does not name its service
 		{"GET", "/projects/p/entries/", ""},
 		{"GET", "//projects/p/entries", ""},
 		{"GET", "/internal/entries", ""},
@@ -80,7 +80,7 @@ func TestPathsGoToTheirServices(t *testing.T) {
 		{"CONNECT", "api.example.com:443", ""},
 	} {
 		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
-			// By hand, so that no client tidies the path.
+			// A raw connection, because HTTP clients clean the path.
 			conn := faulttest.Dial(t, r.url)
 			conn.Say(tt.method + " " + tt.path + " HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n")
 			status, header, got, err := conn.Answer(http.MethodGet)
@@ -100,7 +100,8 @@ func TestPathsGoToTheirServices(t *testing.T) {
 	}
 }
 
-// The services see who asked, and where, as the edge found it out.
+// TestServicesSeeTheClient checks that the edge tells services the client's address, scheme and host, as the edge
+// determined them.
 func TestServicesSeeTheClient(t *testing.T) {
 	var got http.Header
 	var host string
@@ -156,7 +157,7 @@ func TestServicesSeeTheClient(t *testing.T) {
 	}
 }
 
-// One span of the edge's stands between the client's and the service's.
+// TestTrace checks that the service's parent span is a span of the edge in the client's trace.
 func TestTrace(t *testing.T) {
 	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer collector.Close()
@@ -196,11 +197,11 @@ func TestStreamsAndCuts(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	answer := bufio.NewReader(resp.Body)
-	// The service waits until this line was read: an edge that held it back would never get on.
+	// The service continues only after this line was read, so the edge must not buffer it.
 	if line, err := answer.ReadString('\n'); err != nil || line != "first\n" {
 		t.Fatalf("got %q, %v", line, err)
 	}
-	// In HTTP/1.0 the end of the connection is the end of the body, so only a reset tells.
+	// In HTTP/1.0 the end of the connection is the end of the body, so only a reset shows the fault.
 	old := faulttest.Dial(t, r.url)
 	old.Say("GET /projects/pr_1/entries HTTP/1.0\r\n\r\n")
 	close(proceed)
@@ -216,7 +217,7 @@ func TestStreamsAndCuts(t *testing.T) {
 	}
 }
 
-// A client that disconnects ends the work of the service.
+// TestClientDisconnects checks that the service's request is cancelled when the client disconnects.
 func TestClientDisconnects(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		ended := make(chan struct{})
@@ -279,7 +280,7 @@ func TestServiceGivesNoAnswer(t *testing.T) {
 		{"it does not listen", "GET", "/projects/pr_1/entries", 503, body("unavailable", away, `,"projectId":"pr_1"`), "1"},
 		{"it ends the connection", "GET", "/projects/pr_1/embeddables", 503, body("unavailable", away, `,"projectId":"pr_1"`), "1"},
 		{"it does not answer", "GET", "/projects/pr_1/experiments", 504, body("upstream_timeout", "The service did not answer in time.", ""), ""},
-		// A client that sends this again may do twice what the target did once.
+		// The target may have received the request, so a retry may repeat its effect.
 		{"the proxy ends the connection", "POST", "/proxy?url=a", 502, body("upstream_unreachable", "The proxy ended the connection before it answered. The target may have received the request.", ""), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -314,7 +315,8 @@ func TestServiceGivesNoAnswer(t *testing.T) {
 	}
 }
 
-// The time-out is for the headers. An answer, or an upload, may take longer.
+// TestAnswersMayTakeLong checks that EDGE_ANSWER_TIMEOUT only limits the wait for headers. A body may take longer in
+// both directions.
 func TestAnswersMayTakeLong(t *testing.T) {
 	r := start(t, map[string]string{"EDGE_ANSWER_TIMEOUT": "200ms"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -342,7 +344,7 @@ func TestAnswersMayTakeLong(t *testing.T) {
 	}
 }
 
-// A stop lets a request finish, and tells the balancer before.
+// TestDrain checks that a stopping edge is not ready, accepts no new connections, and completes requests in flight.
 func TestDrain(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {

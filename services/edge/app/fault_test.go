@@ -12,8 +12,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 )
 
-// Under load, a service that fails costs its own paths some 503 and broken answers, and the paths of others nothing. No
-// part of an answer looks whole.
+// TestServiceFailsUnderLoad checks that a failing service causes 503 and broken answers only on its own paths. No part
+// of an answer looks complete.
 func TestServiceFailsUnderLoad(t *testing.T) {
 	list := bytes.Repeat([]byte("a row of a list\n"), 40_000)
 	serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

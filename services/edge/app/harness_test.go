@@ -19,17 +19,17 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
-// key is the edge's.
+// key is the key of the edge.
 const key = "edge-key-0123456789abcdef"
 
-// running is an edge that runs for the length of a test.
+// running is an edge that runs until its test ends.
 type running struct {
 	url, internal string
 	log           *logtest.Buffer
 	stop          func() error
 }
 
-// run runs an edge before the services at these addresses.
+// run runs an edge in front of the services at these addresses.
 func run(t *testing.T, environ map[string]string, addresses map[routes.Service]string) running {
 	t.Helper()
 	all := map[string]string{
@@ -69,7 +69,7 @@ func run(t *testing.T, environ map[string]string, addresses map[routes.Service]s
 	return r
 }
 
-// start runs an edge before one server for each named service; each is h, told whose it is.
+// start runs an edge in front of one server for each of services. Each server calls h with its service.
 func start(t *testing.T, environ map[string]string, h func(service routes.Service, w http.ResponseWriter, r *http.Request), services ...routes.Service) running {
 	t.Helper()
 	addresses := map[routes.Service]string{}
@@ -92,7 +92,7 @@ func closedPort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// get asks on a connection of its own and reads the whole answer.
+// get sends a request on a new connection and reads the whole answer.
 func get(t *testing.T, url string) (*http.Response, string) {
 	t.Helper()
 	resp, err := (&http.Transport{DisableKeepAlives: true, DisableCompression: true}).RoundTrip(newRequest(t, http.MethodGet, url, nil))
@@ -116,17 +116,17 @@ func newRequest(t *testing.T, method, url string, body io.Reader) *http.Request 
 	return req
 }
 
-// until waits for a condition.
-func until(t *testing.T, what string, is func() bool) {
+// until waits until ok returns true, for at most ten seconds.
+func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: did not come", what)
+			t.Fatalf("not within ten seconds: %s", what)
 		}
 	}
 }
 
-// body gives an error of the API.
+// body returns the body of an API error, with more after the error.
 func body(code, message, more string) string {
 	return fmt.Sprintf(`{"error":{"code":%q,"message":%q}%s}`, code, message, more) + "\n"
 }

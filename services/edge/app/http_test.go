@@ -15,8 +15,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 )
 
-// over returns a client of one version of HTTP, in the clear.
-func over(t *testing.T, version int) *http.Client {
+// clientOver returns a client for one version of HTTP, without TLS.
+func clientOver(t *testing.T, version int) *http.Client {
 	t.Helper()
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(version == 1)
@@ -26,7 +26,7 @@ func over(t *testing.T, version int) *http.Client {
 	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
 }
 
-// The headers of an answer are the service's, and no others.
+// TestAnswersAreLeftAlone checks that an answer has exactly the headers of the service.
 func TestAnswersAreLeftAlone(t *testing.T) {
 	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -57,7 +57,7 @@ func TestAnswersAreLeftAlone(t *testing.T) {
 	} {
 		for version := 1; version <= 2; version++ {
 			t.Run(fmt.Sprintf("%s over HTTP/%d", tt.name, version), func(t *testing.T) {
-				resp, err := over(t, version).Do(newRequest(t, tt.method, r.url+"/projects/p/entries"+tt.query, nil))
+				resp, err := clientOver(t, version).Do(newRequest(t, tt.method, r.url+"/projects/p/entries"+tt.query, nil))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -73,7 +73,7 @@ func TestAnswersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// Trailers and interim answers pass, in both directions where both have them.
+// TestTrailersAndInterimAnswers checks that the edge forwards trailers in both directions, and interim responses (1xx).
 func TestTrailersAndInterimAnswers(t *testing.T) {
 	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Link", "</style.css>; rel=preload")
@@ -89,7 +89,7 @@ func TestTrailersAndInterimAnswers(t *testing.T) {
 			t.Run(fmt.Sprintf("%s over HTTP/%d", path, version), func(t *testing.T) {
 				req := newRequest(t, http.MethodPost, r.url+path, io.MultiReader(strings.NewReader("text")))
 				req.Trailer = http.Header{"X-Sum": {"of-the-request"}}
-				resp, err := over(t, version).Do(req)
+				resp, err := clientOver(t, version).Do(req)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -112,7 +112,7 @@ func TestTrailersAndInterimAnswers(t *testing.T) {
 	}
 }
 
-// A client that asks first sends its body only if the service wants it.
+// TestExpectContinue checks that a client that sends Expect: 100-continue sends its body only if the service reads it.
 func TestExpectContinue(t *testing.T) {
 	var sent atomic.Int64
 	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
@@ -129,7 +129,7 @@ func TestExpectContinue(t *testing.T) {
 				req := newRequest(t, http.MethodPost, r.url+path+query, io.TeeReader(strings.NewReader("body"), count{&sent}))
 				req.ContentLength = 4
 				req.Header.Set("Expect", "100-continue")
-				resp, err := over(t, 1).Do(req)
+				resp, err := clientOver(t, 1).Do(req)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -147,7 +147,7 @@ type count struct{ n *atomic.Int64 }
 
 func (c count) Write(p []byte) (int, error) { c.n.Add(int64(len(p))); return len(p), nil }
 
-// Requests that no client library makes get an answer, and do not look like a fault of the service.
+// TestOddRequests checks that unusual requests get an answer and are not reported as faults of the service.
 func TestOddRequests(t *testing.T) {
 	r := start(t, map[string]string{"READ_HEADER_TIMEOUT": "300ms"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s|%s", r.Host, r.Header.Get("Upgrade"))

@@ -9,7 +9,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 )
 
-// No part of a malformed body is treated as a request, whether the service reads the body or not.
+// TestMalformedBodies checks that no part of a malformed body is treated as a request, even if the service does not
+// read the body.
 func TestMalformedBodies(t *testing.T) {
 	for _, reads := range []bool{true, false} {
 		r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
@@ -32,12 +33,12 @@ func TestMalformedBodies(t *testing.T) {
 	}
 }
 
-// TestConnectionAfterABody keeps the connection of a request whose body was complete, and closes the connection of a
-// request that was answered before.
+// TestConnectionAfterABody checks that the edge keeps a connection after a complete body. It closes the connection if
+// it answered before the end of the body, or if the body was chunked.
 func TestConnectionAfterABody(t *testing.T) {
-	// The edge reads the rest of a body for that long.
+	// The edge reads the rest of a body for READ_TIMEOUT.
 	r := start(t, map[string]string{"READ_TIMEOUT": "300ms"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).EnableFullDuplex() // so that it may answer before the end
+		_ = http.NewResponseController(w).EnableFullDuplex() // allows an answer before the end of the body
 		if r.URL.RawQuery == "url=read" {
 			_, _ = io.Copy(io.Discard, r.Body)
 		}

@@ -22,7 +22,7 @@ func TestNothingIsAddedForTheProxy(t *testing.T) {
 	var got seen
 	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
 		for _, ours := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Lectern-Edge-Key"} {
-			r.Header.Del(ours) // by which the proxy knows the caller, and which it keeps
+			r.Header.Del(ours) // the proxy uses these itself and does not forward them
 		}
 		got = seen{r.Method, r.RequestURI, r.Host, r.Header}
 		w.Header().Set("X-Request-Id", "of-the-proxy")
@@ -66,8 +66,8 @@ func TestNothingIsAddedForTheProxy(t *testing.T) {
 	}
 }
 
-// TestProxyStreamsBothWaysAtOnce talks in turns within one request: an edge that holds a piece back stops
-// the talk.
+// TestProxyStreamsBothWaysAtOnce exchanges lines in turns within one request. An edge that buffers a line would block
+// the exchange.
 func TestProxyStreamsBothWaysAtOnce(t *testing.T) {
 	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
 		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
@@ -88,7 +88,7 @@ func TestProxyStreamsBothWaysAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _, _ = io.WriteString(speak, "0\n") }() // the answer begins when this was heard
+	go func() { _, _ = io.WriteString(speak, "0\n") }() // the answer begins after the proxy has read this line
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// serve runs a service of its own, with the server that all services have, and returns its address.
+// serve runs a test's own service on the server of all services, and returns its address.
 func serve(t *testing.T, environ map[string]string, routes func(rt *httpapi.Router)) string {
 	t.Helper()
 	environ["LISTEN_PUBLIC"], environ["LISTEN_INTERNAL"], environ["DRAIN_DELAY"] = "127.0.0.1:0", "127.0.0.1:0", "0s"
@@ -57,8 +57,8 @@ func serve(t *testing.T, environ map[string]string, routes func(rt *httpapi.Rout
 	}
 }
 
-// A reader that is slow and steady gets a long answer whole also through the edge, which passes the reader's pace on to the
-// service.
+// TestSlowAndSteadyReader checks that a slow and steady client gets a long answer completely through the edge. The edge
+// reads from the service at the client's pace.
 func TestSlowAndSteadyReader(t *testing.T) {
 	const size = 6 << 20
 	service := serve(t, map[string]string{"WRITE_TIMEOUT": "1s"}, func(rt *httpapi.Router) {
@@ -78,10 +78,10 @@ func TestSlowAndSteadyReader(t *testing.T) {
 	begin, got := time.Now(), 0
 	tick := time.NewTicker(60 * time.Millisecond)
 	defer tick.Stop()
-	for buffer := make([]byte, 64<<10); ; <-tick.C { // 1 MB/s: four times the slowest that is promised
+	for buffer := make([]byte, 64<<10); ; <-tick.C { // 1 MB/s, four times the slowest rate that is promised
 		n, err := io.ReadFull(conn, buffer)
 		got += n
-		if err != nil { // the end, or a cut
+		if err != nil { // the end, or a broken connection
 			break
 		}
 	}

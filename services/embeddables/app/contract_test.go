@@ -52,7 +52,7 @@ func TestWithoutLimitAllCome(t *testing.T) {
 			t.Errorf("Content-Type %q", a.Header.Get("Content-Type"))
 		}
 	}
-	// Page by page the list is the same, and a cursor without a limit returns the rest.
+	// Reading by pages returns the same list. A cursor without a limit returns the rest.
 	all, _ := s.List(t, key, "/projects/pr_1/embeddables")
 	if diff := cmp.Diff(all, s.Walk(t, key, "/projects/pr_1/embeddables?limit=1000", nil)); diff != "" {
 		t.Error(diff)

@@ -36,8 +36,8 @@ func TestFaultsOfPostgres(t *testing.T) {
 	servicetest.CheckPostgresFaults(t, server, reads(s), "embeddable-versions", string(line))
 }
 
-// TestFaultInTheMiddle: a client cannot mistake a list or a long definition that breaks after its first byte for a
-// complete one.
+// TestFaultInTheMiddle checks that a client cannot mistake a list or a long definition that breaks after its first byte
+// for a complete one.
 func TestFaultInTheMiddle(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -62,12 +62,12 @@ func TestFaultInTheMiddle(t *testing.T) {
 		resp.Body.Close()
 		s.Exec(t, `ALTER TABLE gone RENAME TO `+table)
 		if err == nil {
-			t.Errorf("%s: what broke looks whole", path)
+			t.Errorf("%s: a broken answer looks complete", path)
 		}
 	}
 }
 
-// TestIncompleteDefinition: a definition with a missing part is never returned as complete.
+// TestIncompleteDefinition checks that a definition with a missing part is never returned as complete.
 func TestIncompleteDefinition(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)

@@ -30,7 +30,8 @@ func definitionOf(t *testing.T, s *servicetest.Service, key, path, field string)
 	return text
 }
 
-// TestDefinitionsOfAnyLength: definitions come back byte for byte, around each length at which they are split.
+// TestDefinitionsOfAnyLength checks that definitions are returned byte for byte, with lengths around each limit at
+// which they are split.
 func TestDefinitionsOfAnyLength(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -42,7 +43,7 @@ func TestDefinitionsOfAnyLength(t *testing.T) {
 		}
 		e := servicetest.With(newEmbeddable(project, "emb_1"), "json_string_prod", want)
 		v := servicetest.With(newVersion(project, "emb_1", i), "json_string", want)
-		for range 2 { // the second time, nothing is stored twice
+		for range 2 { // the second ingest stores nothing
 			s.MustIngest(t, "embeddables", e)
 			s.MustIngest(t, "embeddable-versions", v)
 		}
@@ -55,7 +56,7 @@ func TestDefinitionsOfAnyLength(t *testing.T) {
 	}
 }
 
-// TestOneContentIsStoredOnce: a project stores each content once, even if several records have it.
+// TestOneContentIsStoredOnce checks that a project stores each content once, even if several records have it.
 func TestOneContentIsStoredOnce(t *testing.T) {
 	s := start(t, nil)
 	content := long(600 << 10)
@@ -76,7 +77,7 @@ func TestIngestRules(t *testing.T) {
 		name             string
 		send             []any
 		stored, existing int
-		want             string // the title that is stored then
+		want             string // the title that is stored afterwards
 	}{
 		{"new", []any{e("1")}, 1, 0, "1"},
 		{"the same", []any{e("1")}, 0, 1, "1"},
@@ -98,7 +99,7 @@ func TestIngestRules(t *testing.T) {
 		name             string
 		send             []any
 		stored, existing int
-		conflicts        []int // lines
+		conflicts        []int // rejected lines
 	}{
 		{"new", []any{v(1, "1"), v(2, "2")}, 2, 0, nil},
 		{"the same", []any{v(1, "1"), v(2, "2")}, 0, 2, nil},
@@ -125,11 +126,12 @@ func TestIngestRules(t *testing.T) {
 			t.Errorf("version %d is %q", number, got)
 		}
 	}
-	// A refused record stored nothing. Otherwise this would divide by zero.
+	// The rejected record stored no definition. Otherwise this divides by zero.
 	s.Exec(t, `SELECT 1 / (count(*) = 0)::int FROM definitions WHERE content = '"other"'`)
 }
 
-// TestVersionsBeforeTheirEmbeddable: versions may arrive before their embeddable, and are visible once it is stored.
+// TestVersionsBeforeTheirEmbeddable checks that versions may arrive before their embeddable, and are visible once it is
+// stored.
 func TestVersionsBeforeTheirEmbeddable(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -163,7 +165,7 @@ func TestHostileRecords(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for _, tt := range []struct {
 		name, resource, line string
-		code                 string // of the reject; empty if it is stored
+		code                 string // of the rejection; empty if the record is stored
 		want                 string // the definition that is returned
 	}{
 		{"escapes within", "embeddables", e(quote(`{"a":"\u0000 \ud800 \" \\ \n"}`)), "", `{"a":"\u0000 \ud800 \" \\ \n"}`},
@@ -202,7 +204,7 @@ func TestHostileRecords(t *testing.T) {
 				var o struct {
 					Number json.Number `json:"version_number"`
 				}
-				_ = json.Unmarshal([]byte(tt.line), &o) // a rejected record may have none
+				_ = json.Unmarshal([]byte(tt.line), &o) // a rejected record may have no version_number
 				path, field = "x/versions/"+o.Number.String(), "json_string"
 			}
 			in := s.Ingest(t, tt.resource, before, tt.line, "", after)
@@ -222,8 +224,8 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// TestConcurrentIngest: the same records are sent in many orders at once. All requests succeed, and each record is
-// stored once.
+// TestConcurrentIngest sends the same records in many orders at once. All requests succeed, and each record is stored
+// once.
 func TestConcurrentIngest(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)

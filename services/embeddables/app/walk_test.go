@@ -15,7 +15,7 @@ import (
 )
 
 // TestWalkOfEmbeddables compares order and walks with a naive model, while embeddables are added and removed. Each
-// one that stays comes exactly once.
+// embeddable that is not removed comes exactly once.
 func TestWalkOfEmbeddables(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -64,7 +64,7 @@ func TestWalkOfEmbeddables(t *testing.T) {
 	})
 }
 
-// TestWalkOfVersions walks by every limit and in both directions.
+// TestWalkOfVersions walks through versions with every limit and in both directions.
 func TestWalkOfVersions(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)

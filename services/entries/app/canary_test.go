@@ -15,12 +15,12 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// canary is a value in the place of what identifies a person.
+// canary is a value that stands for personal data.
 const canary = "canary-4711"
 
-// places returns where the database contains the canary: columns of all tables with the planner's statistics of them,
-// and indexes. On Citus, where the workers have them, it checks no statistics and no index.
-func places(t *testing.T, db pgtest.DB) (found []string) {
+// findCanary returns the columns, planner's statistics and indexes that contain the canary. On Citus it checks only the
+// columns, because the workers have the statistics and indexes.
+func findCanary(t *testing.T, db pgtest.DB) (found []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -69,8 +69,8 @@ func places(t *testing.T, db pgtest.DB) (found []string) {
 		  AND position(encode(convert_to($1, 'UTF8'), 'hex') IN replace(item.data, ' ', '')) > 0`, canary)...)
 }
 
-// TestErasureLeavesNothing: after the erasure, no table, index, statistic, answer or log contains what identifies the
-// person. This also holds when the source sends it again. A follower drops its copy.
+// TestErasureLeavesNothing checks that after an erasure no table, index, statistic, answer or log contains the person's
+// data. This also holds after the source sends the data again. A follower drops its copy.
 func TestErasureLeavesNothing(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	s := startOn(t, b, map[string]string{"LOG_LEVEL": "debug"})
@@ -108,7 +108,7 @@ func TestErasureLeavesNothing(t *testing.T) {
 	}
 	next := follow(feed + "?limit=10000")
 	exec(t, s, `ANALYZE entries, events`)
-	before := strings.Join(places(t, b.DB), ", ")
+	before := strings.Join(findCanary(t, b.DB), ", ")
 	for _, place := range []string{"entries.contact_id", "entries.entry_data", "events.contact_id", "events.event_id", "events.url", "events.custom_event_props"} {
 		if !strings.Contains(before, place) {
 			t.Errorf("before the erasure the search does not find %s: %s", place, before)
@@ -120,7 +120,7 @@ func TestErasureLeavesNothing(t *testing.T) {
 		}
 	}
 
-	removes(t, s, "DELETE", internalProject+"/contacts/"+canary, "", `{"entries":1,"events":3}`)
+	checkRemoval(t, s, "DELETE", internalProject+"/contacts/"+canary, "", `{"entries":1,"events":3}`)
 	for range 2 {
 		if in := s.Ingest(t, "entries", entry); in.Rejected != 1 || in.Rejects[0].Code != "erased" || strings.Contains(fmt.Sprint(in), canary) {
 			t.Errorf("the entry sent again: %+v", in)
@@ -130,7 +130,7 @@ func TestErasureLeavesNothing(t *testing.T) {
 		}
 	}
 	exec(t, s, `VACUUM (ANALYZE) entries, events, removals`)
-	if found := places(t, b.DB); len(found) > 0 {
+	if found := findCanary(t, b.DB); len(found) > 0 {
 		t.Errorf("after the erasure the database shows it in %s", strings.Join(found, ", "))
 	}
 	follow(feed + "?limit=10000&cursor=" + next)
@@ -149,7 +149,7 @@ func TestErasureLeavesNothing(t *testing.T) {
 			t.Errorf("GET %s gives it out: %d", path, a.Status)
 		}
 	}
-	if err := s.Stop(); err != nil { // writes all lines
+	if err := s.Stop(); err != nil { // flushes the log
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(s.Log()) {

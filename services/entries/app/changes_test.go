@@ -21,7 +21,7 @@ func changesOf(t testing.TB, s *servicetest.Service, key, path string) ([]object
 	return getList(t, s, key, path)
 }
 
-// kinds lists changes briefly: the type, and the id of the entry or the event.
+// kinds summarizes changes: the type, and the id of the entry or event.
 func kinds(changes []object) string {
 	var out []string
 	for _, c := range changes {
@@ -71,7 +71,7 @@ func TestChangeFeed(t *testing.T) {
 	}
 
 	t.Run("pages", func(t *testing.T) {
-		if got := kinds(walk2(t, s, key, feed+"?limit=1")); got != kinds(all) {
+		if got := kinds(followFeed(t, s, key, feed+"?limit=1")); got != kinds(all) {
 			t.Errorf("in pages of one: %s", got)
 		}
 	})
@@ -95,8 +95,8 @@ func TestChangeFeed(t *testing.T) {
 	})
 }
 
-// walk2 follows the feed until it is current.
-func walk2(t testing.TB, s *servicetest.Service, key, path string) []object {
+// followFeed reads the feed until it is current.
+func followFeed(t testing.TB, s *servicetest.Service, key, path string) []object {
 	t.Helper()
 	var all []object
 	next := path
@@ -150,7 +150,7 @@ func TestChangesAreWaitedFor(t *testing.T) {
 	}
 }
 
-// A request may wait longer than a client may take to send or to receive.
+// TestWaitingOutlastsTimeouts checks that a long poll may last longer than all time limits for clients and statements.
 func TestWaitingOutlastsTimeouts(t *testing.T) {
 	s := start(t, map[string]string{"READ_HEADER_TIMEOUT": "1s", "READ_TIMEOUT": "1s", "WRITE_TIMEOUT": "1s", "IDLE_TIMEOUT": "1s", "STATEMENT_TIMEOUT": "1s"})
 	key := s.Keys.Key(project)

@@ -16,38 +16,38 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// seen holds the reports of a fleet's clients over the same time.
+// seen has the reports of a fleet's clients during one period.
 type seen struct {
 	others, own map[string]faulttest.Report
-	control     faulttest.Report // others, by a process that does not use the second worker
-	writes      faulttest.Report // of others: how many writes were acknowledged and refused
+	control     faulttest.Report // requests of others to a process that does not use the second worker
+	writes      faulttest.Report // acknowledged and refused writes of others
 }
 
-// all merges the reports of all loads of one side.
+// all merges reports.
 func all(reports map[string]faulttest.Report) faulttest.Report {
 	return faulttest.Merge(slices.Collect(maps.Values(reports))...)
 }
 
-// ownClients is how many clients read each project of the worker that fails.
+// ownClients is the number of clients for each project of the failing worker.
 const ownClients = 3
 
-// run reads and writes everything for d, and calls during in that time if it is set. At the end, without a fault, it
+// run reads and writes records of all services for d, and calls during meanwhile, if it is set. After the fault it
 // reads the acknowledged records again.
 func (f *fleet) run(t *testing.T, d time.Duration, during func()) (s seen) {
 	t.Helper()
-	stopOthers := f.load(t, f.fine, 1, 30*time.Millisecond)
-	stopOwn := f.load(t, f.struck, ownClients, 60*time.Millisecond)
+	stopOthers := f.load(t, f.healthy, 1, 30*time.Millisecond)
+	stopOwn := f.load(t, f.failing, ownClients, 60*time.Millisecond)
 	var control []*faulttest.Load
-	for _, project := range f.fine.read {
-		r := f.fine.requests(project)[0]
+	for _, project := range f.healthy.read {
+		r := f.healthy.requests(project)[0]
 		control = append(control, faulttest.Start(t, f.control.URL, faulttest.LoadOptions{Key: r.key, Paths: r.paths, Clients: 1, Pause: 30 * time.Millisecond}))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	var writing sync.WaitGroup
 	var there, here []record
-	writing.Go(func() { there, s.writes.Refused = f.write(ctx, t, f.fine) })
-	writing.Go(func() { here, _ = f.write(ctx, t, f.struck) })
+	writing.Go(func() { there, s.writes.Refused = f.write(ctx, t, f.healthy) })
+	writing.Go(func() { here, _ = f.write(ctx, t, f.failing) })
 	if during != nil {
 		during()
 	}
@@ -55,15 +55,15 @@ func (f *fleet) run(t *testing.T, d time.Duration, during func()) (s seen) {
 	s.others, s.own = stopOthers(), stopOwn()
 	s.control = faulttest.Merge(control[0].Stop(), control[1].Stop())
 	again := func(s *side, r record) {
-		servicetest.Eventually(t, patience, r.path+" is answered", func() bool { return f.find(t, s, r) })
+		servicetest.Eventually(t, recoveryTimeout, r.path+" is answered", func() bool { return f.checkStored(t, s, r) })
 	}
 	for i, r := range there {
 		if i%7 == 0 {
-			again(f.fine, r)
+			again(f.healthy, r)
 		}
 	}
 	for _, r := range here {
-		again(f.struck, r)
+		again(f.failing, r)
 	}
 	s.writes.Good = len(there)
 	if len(there) == 0 || len(here) == 0 {
@@ -73,7 +73,7 @@ func (f *fleet) run(t *testing.T, d time.Duration, during func()) (s seen) {
 	return s
 }
 
-// TestFleetAsksForEverything: the load leaves out no operation.
+// TestFleetAsksForEverything checks that the load covers every operation that uses a database.
 func TestFleetAsksForEverything(t *testing.T) {
 	s := &side{write: "pr_1", fresh: []string{"pr_2"}}
 	asked := map[string]bool{}
@@ -95,19 +95,19 @@ func TestFleetAsksForEverything(t *testing.T) {
 	}
 	for _, route := range append(routes.Public(), routes.Internal()...) {
 		asksNoDatabase := route.Service == routes.Proxy || strings.HasPrefix(route.Operation, "getDescription") || strings.HasPrefix(route.Operation, "getReference")
-		if !asked[route.Operation] && !asksNoDatabase && route.Auth != routes.AdminKey { // administrators use keys, clients do not
-			t.Errorf("%s is not asked for", route.Operation)
+		if !asked[route.Operation] && !asksNoDatabase && route.Auth != routes.AdminKey { // clients do not use the operations of administrators
+			t.Errorf("%s is not in the load", route.Operation)
 		}
 	}
 }
 
-// slow is the delay that a busy machine may cause at times. A request that waits for a worker waits for a time-out of
-// a second or more.
+// slow is the longest delay that a busy machine may cause. A request that waits for a failing worker waits for a second
+// or more, until its time-out.
 const slow = 500 * time.Millisecond
 
-// tolerance is how many of the requests may be refused because of the machine. That is none, except on a machine so
-// busy that some requests wait for a second, which the control or a calm time shows. A worker that affects others
-// makes most of them fail.
+// tolerance returns the number of requests that may be refused because the machine is busy. It is 0, unless 1% of the
+// requests of a calm period or of the control waited longer than slow. A worker that affects others makes most of their
+// requests fail.
 func tolerance(r faulttest.Report, calm ...seen) int {
 	for _, s := range calm {
 		if faulttest.Quantile(all(s.others).Latencies, 0.99) > slow || faulttest.Quantile(s.control.Latencies, 0.99) > slow {
@@ -117,15 +117,15 @@ func tolerance(r faulttest.Report, calm ...seen) int {
 	return 0
 }
 
-// TestLongCitusWorkerFaults: a worker is killed, and one is stopped, while all operations of all services are in use.
-// More clients use its projects than a service has connections.
+// TestLongCitusWorkerFaults kills a worker, and then stops one, during a load of all operations of all services. The
+// clients of the worker's projects outnumber the service's connections.
 //
-// Projects elsewhere see no error and get answers as fast as before. The worker's own projects see only 503, and
-// recover by themselves. Acknowledged records can be read by the next request. Operators see the fault in the metrics
-// and in the log.
+// Projects on other workers see no error and no slower answers. The worker's own projects see only 503, and recover by
+// themselves. Acknowledged records can be read by the next request. Operators see the fault in the metrics and in the
+// log.
 func TestLongCitusWorkerFaults(t *testing.T) {
 	f := startFleet(t)
-	f.run(t, 3*time.Second, nil) // warms
+	f.run(t, 3*time.Second, nil) // fills pools and caches
 	for service := range f.of {
 		f.await(t, service, map[string]string{"serving": "2", "down": "0", "hanging": "0"})
 	}
@@ -157,9 +157,9 @@ func TestLongCitusWorkerFaults(t *testing.T) {
 				}
 				wait(max(0, tt.lasts-time.Since(begun)))
 				tt.end()
-				back = servicetest.Eventually(t, patience, "its projects are back", func() bool { return f.serve(t, f.struck) })
+				back = servicetest.Eventually(t, recoveryTimeout, "its projects are back", func() bool { return f.serve(t, f.failing) })
 			})
-			f.judge(t, s, quiet)
+			f.compare(t, s, quiet)
 			t.Logf("its own are back after %v", back)
 			for service, p := range f.of {
 				f.await(t, service, map[string]string{"serving": "2", "down": "0", "hanging": "0"})
@@ -173,13 +173,13 @@ func TestLongCitusWorkerFaults(t *testing.T) {
 	}
 }
 
-// patience is how long a recovery may take on a busy machine.
-const patience = 40 * time.Second
+// recoveryTimeout bounds a recovery on a busy machine.
+const recoveryTimeout = 40 * time.Second
 
-// await waits until a service has that many workers in each state.
+// await waits until a service reports these numbers of workers by state.
 func (f *fleet) await(t *testing.T, service routes.Service, want map[string]string) {
 	t.Helper()
-	servicetest.Eventually(t, patience, fmt.Sprintf("%s has workers %v", service, want), func() bool {
+	servicetest.Eventually(t, recoveryTimeout, fmt.Sprintf("%s has workers %v", service, want), func() bool {
 		return maps.Equal(f.workersByState(t, service), want)
 	})
 }
@@ -202,8 +202,8 @@ func (f *fleet) serve(t *testing.T, s *side) bool {
 	return true
 }
 
-// judge compares what was seen during a fault with a time without one.
-func (f *fleet) judge(t *testing.T, s, quiet seen) {
+// compare checks the reports of a fault against those of a quiet period.
+func (f *fleet) compare(t *testing.T, s, quiet seen) {
 	t.Helper()
 	p99 := func(r faulttest.Report) time.Duration { return faulttest.Quantile(r.Latencies, 0.99) }
 	for _, name := range slices.Sorted(maps.Keys(s.others)) {
@@ -213,8 +213,8 @@ func (f *fleet) judge(t *testing.T, s, quiet seen) {
 		if others.Refused > tolerance(others, quiet, seen{control: s.control}) || others.Broken > 0 {
 			t.Errorf("others noticed: %s: %v", name, others)
 		}
-		// Cached data is still served. Answers that had begun when the worker failed break off.
-		begun := ownClients * len(f.struck.read)
+		// Cached data is still served. Answers in flight when the worker failed may be broken.
+		begun := ownClients * len(f.failing.read)
 		if own.Refused == 0 && name != lookUps || own.Broken > begun || own.Statuses[http.StatusOK]+own.Statuses[http.StatusServiceUnavailable] != own.Good+own.Refused {
 			t.Errorf("its own: %s: %v", name, own)
 		}
@@ -226,7 +226,7 @@ func (f *fleet) judge(t *testing.T, s, quiet seen) {
 	t.Logf("others: %v", others)
 	t.Logf("others' p99 %v: %.2f times that of a quiet time (%v); beside it entries %v and a process that has nothing to do with it %v (quiet: %v)",
 		p99(others), float64(p99(others))/float64(p99(was)), p99(was), p99(s.others["entries"]), p99(s.control), p99(quiet.control))
-	// The machine may be busier than before, for all requests.
+	// The machine may be busier than in the quiet period, which affects all requests.
 	if limit := max(slow, 3*max(p99(was), p99(s.control))/2); p99(others) > limit {
 		t.Errorf("others wait: p99 %v, quiet %v, elsewhere at the same time %v", p99(others), p99(was), p99(s.control))
 	}

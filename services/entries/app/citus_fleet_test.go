@@ -31,22 +31,22 @@ type fleet struct {
 	redis   *redistest.Server
 	keys    *authtest.Keys
 	of      map[routes.Service]*servicetest.Process
-	control *servicetest.Process // entries again; it gets no request for a project of the second worker
-	fine    *side                // of the first worker
-	struck  *side                // of the second
+	control *servicetest.Process // another process of entries, without requests for projects of the second worker
+	healthy *side                // projects of the first worker
+	failing *side                // projects of the second worker, which fails
 }
 
-// side is a set of projects whose data is all on one worker.
+// side has projects whose data is all on one worker.
 type side struct {
-	read  []string // are read
-	write string   // gets records
+	read  []string // read by the load
+	write string   // written by the load
 	fresh []string // have no data yet
 	next  int      // the number of the next record
 	key   map[string]string
 }
 
-// poolConns is how many connections each pool of a service has. The failing worker's projects have more clients than
-// that, so that they could take all connections.
+// poolConns is the number of connections of each pool of a service. The failing worker's projects have more clients
+// than that, so they could use all connections.
 const poolConns = 4
 
 func startFleet(t *testing.T) *fleet {
@@ -61,13 +61,13 @@ func startFleet(t *testing.T) *fleet {
 	environ := map[string]string{
 		"MIGRATE_ON_START": "true", "DATABASE_MAX_CONNS": strconv.Itoa(poolConns), "INGEST_RETRY_TIME": "1s", "LOG_LEVEL": "info",
 	}
-	tables := map[string]string{f.cluster.Superuser(keys): "api_keys"} // one of each database
+	tables := map[string]string{f.cluster.Superuser(keys): "api_keys"} // one table of each database
 	for service, table := range map[routes.Service]string{
 		routes.Entries: "entries", routes.Embeddables: "embeddables", routes.Experiments: "experiments", routes.Region: "projects",
 	} {
 		name := string(service)
 		b := &servicetest.Backing{Redis: f.redis, Keys: f.keys, DB: f.cluster.Database(t, pgmigrate.Schema{
-			// The service creates its tables itself.
+			// Without tables, because the service creates them itself.
 			Name: name, Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nDROP TABLE IF EXISTS nothing;\n")}},
 		})}
 		(&servicetest.Service{Backing: b}).Exec(t, "DROP TABLE "+name+"_migrations")
@@ -79,12 +79,12 @@ func startFleet(t *testing.T) *fleet {
 		}
 		t.Cleanup(func() {
 			if t.Failed() {
-				t.Logf("what %s says of its database:\n%s", name, f.workerLog(service))
+				t.Logf("log of %s about its workers:\n%s", name, f.workerLog(service))
 			}
 		})
 	}
-	f.divide(t, tables)
-	for _, s := range []*side{f.fine, f.struck} {
+	f.findProjects(t, tables)
+	for _, s := range []*side{f.healthy, f.failing} {
 		for _, project := range append([]string{s.write}, s.read...) {
 			s.key[project] = f.keys.Key(project)
 			f.fill(t, project)
@@ -93,7 +93,7 @@ func startFleet(t *testing.T) *fleet {
 	return f
 }
 
-// workerLog returns what a service has logged about its databases' workers, at most 20 lines.
+// workerLog returns at most 20 log lines of a service about the workers of its databases.
 func (f *fleet) workerLog(service routes.Service) string {
 	var lines []string
 	for line := range strings.Lines(f.of[service].Log()) {
@@ -104,14 +104,15 @@ func (f *fleet) workerLog(service routes.Service) string {
 	return strings.Join(lines, "")
 }
 
-// divide finds projects whose data is all on one worker, by a table of each database, by its URL.
-func (f *fleet) divide(t *testing.T, tables map[string]string) {
+// findProjects finds projects whose data is on one worker in all databases. tables has one table of each database, by
+// URL.
+func (f *fleet) findProjects(t *testing.T, tables map[string]string) {
 	t.Helper()
 	var all []string
 	for i := range 2000 {
 		all = append(all, fmt.Sprintf("pr_%d", i))
 	}
-	on := map[string]map[string]int{} // worker, project: the number of databases
+	on := map[string]map[string]int{} // number of databases by worker and project
 	for url, table := range tables {
 		conn, err := pgx.Connect(t.Context(), url)
 		if err != nil {
@@ -149,7 +150,7 @@ func (f *fleet) divide(t *testing.T, tables map[string]string) {
 		s.read, s.write, s.fresh = s.fresh[:2], s.fresh[2], s.fresh[3:]
 		return s
 	}
-	f.fine, f.struck = sideOf(1), sideOf(2)
+	f.healthy, f.failing = sideOf(1), sideOf(2)
 }
 
 // fill stores some records of every kind for a project.
@@ -197,7 +198,7 @@ func newProject(id string) object {
 
 // request is a request that the load repeats.
 type request struct {
-	name    string // of its report
+	name    string // of its load's report
 	service routes.Service
 	method  string
 	paths   []string
@@ -225,10 +226,10 @@ func (s *side) requests(project string) []request {
 	}
 }
 
-// lookUps names the look-ups of regions, which are answered from memory while the database is away.
+// lookUps is the name of region look-ups, which the service answers from its cache while the database is down.
 const lookUps = "look-ups"
 
-// load reads all data of a side's projects, with that many clients for each and a pause between requests.
+// load reads all data of a side's projects, with clients for each project and a pause between requests.
 func (f *fleet) load(t *testing.T, s *side, clients int, pause time.Duration) (stop func() map[string]faulttest.Report) {
 	t.Helper()
 	loads := map[string][]*faulttest.Load{}
@@ -252,15 +253,15 @@ func (f *fleet) load(t *testing.T, s *side, clients int, pause time.Duration) (s
 	}
 }
 
-// record is a record to store, with the path where it can be read and a part of the answer.
+// record is a record to store, the path to read it, and a part of the answer.
 type record struct {
-	service    routes.Service
-	resource   string
-	line       object
-	path, says string
+	service        routes.Service
+	resource       string
+	line           object
+	path, contains string
 }
 
-// record returns the next record of a side: each resource in turn.
+// record returns the next record of a side. Resources take turns.
 func (s *side) record() record {
 	n, p := s.next, s.write
 	s.next++
@@ -286,8 +287,8 @@ func (s *side) record() record {
 	return record{routes.Region, "projects", newProject(id), "/projects/" + id, `"Title of ` + id + `"`}
 }
 
-// write stores records of a side until ctx ends, and reads each as soon as it is acknowledged. It returns the
-// acknowledged records, and how many requests got 503.
+// write stores records of a side until ctx ends, and reads each one once it is acknowledged. It returns the
+// acknowledged records, and the number of answers with 503.
 func (f *fleet) write(ctx context.Context, t *testing.T, s *side) (acknowledged []record, refused int) {
 	pause := time.NewTicker(20 * time.Millisecond)
 	defer pause.Stop()
@@ -304,7 +305,7 @@ func (f *fleet) write(ctx context.Context, t *testing.T, s *side) (acknowledged 
 		switch {
 		case a.Status == http.StatusOK && strings.Contains(string(a.Body), `"rejected":0`):
 			acknowledged = append(acknowledged, r)
-			if !f.find(t, s, r) {
+			if !f.checkStored(t, s, r) {
 				refused++
 			}
 		case a.Status == http.StatusServiceUnavailable:
@@ -316,13 +317,13 @@ func (f *fleet) write(ctx context.Context, t *testing.T, s *side) (acknowledged 
 	return acknowledged, refused
 }
 
-// find reads an acknowledged record, and fails t if it is missing. It returns false for a 503.
-func (f *fleet) find(t *testing.T, s *side, r record) bool {
+// checkStored reads an acknowledged record, and fails t if it is missing. It returns false for a 503.
+func (f *fleet) checkStored(t *testing.T, s *side, r record) bool {
 	a := f.of[r.service].Get(t, s.key[s.write], r.path)
 	if a.Status == http.StatusServiceUnavailable {
 		return false
 	}
-	if a.Status != http.StatusOK || !strings.Contains(string(a.Body), r.says) {
+	if a.Status != http.StatusOK || !strings.Contains(string(a.Body), r.contains) {
 		t.Errorf("%s was acknowledged and is %d %.300s", r.path, a.Status, a.Body)
 	}
 	return true
@@ -330,7 +331,7 @@ func (f *fleet) find(t *testing.T, s *side, r record) bool {
 
 var cellsOf = regexp.MustCompile(`(?m)^lectern_citus_workers\{[^}]*db_client_connection_pool_name="([^"]+)"[^}]*state="([a-z]+)"[^}]*\} (\d+)$`)
 
-// workersByState returns how many workers of the reading pool are in each state, by the metrics.
+// workersByState returns the number of workers of the reading pool in each state, from the metrics.
 func (f *fleet) workersByState(t *testing.T, service routes.Service) map[string]string {
 	t.Helper()
 	a := f.of[service].DoInternal(t, servicetest.Request{Path: "/metrics"})

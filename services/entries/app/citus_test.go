@@ -23,12 +23,12 @@ import (
 type sharded struct {
 	*servicetest.Service
 	cluster *pgtest.Cluster
-	fine    []string // projects on the first worker
-	struck  []string // projects on the second
+	healthy []string // projects on the first worker
+	failing []string // projects on the second
 	keys    map[string]string
 }
 
-// rowsEach is how many entries each project has, with a page view each.
+// rowsEach is the number of entries of each project. Each entry has a page view.
 const rowsEach = 300
 
 func startSharded(t *testing.T) *sharded {
@@ -44,14 +44,14 @@ func startSharded(t *testing.T) *sharded {
 		project := fmt.Sprintf("pr_%d", i)
 		fill(t, s.Service, project, rowsEach)
 		if s.worker(t, project) == c.Member(1) {
-			s.fine = append(s.fine, project)
+			s.healthy = append(s.healthy, project)
 		} else {
-			s.struck = append(s.struck, project)
+			s.failing = append(s.failing, project)
 		}
 		s.keys[project] = b.Keys.Key(project)
 	}
-	if len(s.fine) < 3 || len(s.struck) < 3 {
-		t.Fatalf("%d projects on one worker and %d on the other", len(s.fine), len(s.struck))
+	if len(s.healthy) < 3 || len(s.failing) < 3 {
+		t.Fatalf("%d projects on one worker and %d on the other", len(s.healthy), len(s.failing))
 	}
 	return s
 }
@@ -100,14 +100,14 @@ func (s *sharded) load(t *testing.T, projects []string) (stop func() faulttest.R
 	}
 }
 
-// TestLongCitusRebalance: a third worker is added, shards are moved to it, and a large project is moved to a worker
-// of its own. Under load no request fails, and walks by cursor return every row exactly once.
+// TestLongCitusRebalance adds a third worker, moves shards to it, and moves a large project to a worker of its own.
+// Under load no request fails, and walks by cursor return every row exactly once.
 func TestLongCitusRebalance(t *testing.T) {
 	s := startSharded(t)
 	const large = "pr_large"
 	fill(t, s.Service, large, 40_000)
 	s.keys[large] = s.Keys.Key(large)
-	stop := []func() faulttest.Report{s.load(t, s.fine), s.load(t, s.struck)}
+	stop := []func() faulttest.Report{s.load(t, s.healthy), s.load(t, s.failing)}
 	ctx, cancel := context.WithCancel(context.Background())
 	var walking sync.WaitGroup
 	defer walking.Wait()
@@ -117,7 +117,7 @@ func TestLongCitusRebalance(t *testing.T) {
 	for _, of := range []struct {
 		project string
 		page, n int
-	}{{s.fine[0], 7, rowsEach}, {s.struck[0], 7, rowsEach}, {large, 100, 40_000}} {
+	}{{s.healthy[0], 7, rowsEach}, {s.failing[0], 7, rowsEach}, {large, 100, 40_000}} {
 		walking.Go(func() {
 			for ctx.Err() == nil {
 				path := fmt.Sprintf("/projects/%s/entries?direction=ASC&limit=%d", of.project, of.page)

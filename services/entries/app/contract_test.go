@@ -127,7 +127,7 @@ func TestGetEntry(t *testing.T) {
 	for _, id := range odd {
 		s.MustIngest(t, "entries", newEntry(project, id, at(9)))
 		a := s.Get(t, key, "/projects/pr_1/entries/"+url.PathEscape(id))
-		if id == "." || id == ".." { // url.PathEscape leaves these, and Go's HTTP client cleans such paths
+		if id == "." || id == ".." { // url.PathEscape does not escape these, and Go's HTTP client cleans such paths
 			a = s.Get(t, key, "/projects/pr_1/entries/"+strings.ReplaceAll(id, ".", "%2E"))
 		}
 		var got object
@@ -150,7 +150,7 @@ func TestGetEntryEvents(t *testing.T) {
 		}
 	}
 	got, _ := getList(t, s, key, "/projects/pr_1/entries/en_1/events?direction=asc")
-	number := func(o object) object { // as encoding/json decodes numbers
+	number := func(o object) object { // converts numbers to those of encoding/json
 		b, _ := json.Marshal(o)
 		var c object
 		_ = json.Unmarshal(b, &c)
@@ -163,7 +163,7 @@ func TestGetEntryEvents(t *testing.T) {
 	if none, _ := getList(t, s, key, "/projects/pr_1/entries/en_3/events"); none == nil || len(none) != 0 {
 		t.Errorf("an entry without events: %v", none)
 	}
-	// By arrival where timestamps are equal.
+	// Events with equal timestamps are in the order of arrival.
 	var equal []any
 	for i := range 20 {
 		equal = append(equal, pageView(project, "en_3", i, at(5)))
@@ -332,7 +332,7 @@ func TestErrors(t *testing.T) {
 			}
 		})
 	}
-	// All refusals of keys have the same answer.
+	// All refused keys get the same answer.
 	var got object
 	a := s.Get(t, revoked, list)
 	if a.JSON(t, &got); cmp.Diff(unauthorized, got) != "" {

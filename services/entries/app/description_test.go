@@ -6,7 +6,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// The service has exactly the routes, parameters and values of its description.
+// TestDescriptionHolds checks that the service has exactly the routes, parameters and values of its description.
 func TestDescriptionHolds(t *testing.T) {
 	s := start(t, nil)
 	s.MustIngest(t, "entries", newEntry("pr_demo", "en_1", at(1))) // without an entry the feed would wait for a change

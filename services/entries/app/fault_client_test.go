@@ -16,8 +16,8 @@ func dialOnce(url string) (net.Conn, error) {
 	return net.DialTimeout("tcp", strings.TrimPrefix(url, "http://"), time.Second)
 }
 
-// TestLongHostileClients: clients that hold connections without using them are disconnected in time, and other
-// clients are not affected.
+// TestLongHostileClients checks that clients that hold connections without using them are disconnected in time, and
+// that other clients are not affected.
 func TestLongHostileClients(t *testing.T) {
 	long(t)
 	p, key := process(t, map[string]string{"READ_HEADER_TIMEOUT": "1s", "IDLE_TIMEOUT": "2s", "WRITE_TIMEOUT": "1s", "READ_TIMEOUT": "1s"})
@@ -27,7 +27,7 @@ func TestLongHostileClients(t *testing.T) {
 		conns int
 		begin func(*faulttest.Raw)
 		drip  string // sent every 50 ms
-		reads bool   // they read slowly instead of sending
+		reads bool   // the client reads slowly instead of sending
 	}{
 		{"slowloris", 200, func(c *faulttest.Raw) { c.Say(get) }, "X-A: b\r\n", false},
 		{"slow request line", 200, func(c *faulttest.Raw) { c.Say("G") }, "E", false},
@@ -53,10 +53,10 @@ func TestLongHostileClients(t *testing.T) {
 				c := faulttest.Dial(t, p.URL)
 				tt.begin(c)
 				if !tt.reads {
-					ending.Go(func() { endure(t, c, tt.drip) })
+					ending.Go(func() { awaitDisconnect(t, c, tt.drip) })
 				}
 			}
-			if tt.reads { // they see the end after they have read what was sent already
+			if tt.reads { // these clients see the end only after they have read the data in their buffers
 				servicetest.Eventually(t, 20*time.Second, "their answers are ended", func() bool {
 					return strings.Count(p.Log(), `"aborted":true`) >= aborted+tt.conns
 				})
@@ -79,8 +79,8 @@ func TestLongHostileClients(t *testing.T) {
 	}
 }
 
-// endure sends drip every 50 ms until the service ends the connection, which it must do within 20 s.
-func endure(t *testing.T, c *faulttest.Raw, drip string) {
+// awaitDisconnect sends drip every 50 ms until the service closes the connection, which it must do within 20 s.
+func awaitDisconnect(t *testing.T, c *faulttest.Raw, drip string) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	gone := make(chan bool, 1)
@@ -107,7 +107,7 @@ func endure(t *testing.T, c *faulttest.Raw, drip string) {
 	}
 }
 
-// TestMalformedBodies: no part of a malformed body is treated as a request. Ingest reads its body, the other
+// TestMalformedBodies checks that no part of a malformed body is treated as a request. Ingest reads its body, the other
 // operations do not.
 func TestMalformedBodies(t *testing.T) {
 	s := start(t, nil)
@@ -123,8 +123,8 @@ func TestMalformedBodies(t *testing.T) {
 	}
 }
 
-// TestOddRequests: an improper request is refused, a proper one gets its answer. Nothing on the connection after it
-// is treated as another request.
+// TestOddRequests checks that improper requests are refused and proper ones are answered. Nothing after them on the
+// connection is treated as another request.
 func TestOddRequests(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)

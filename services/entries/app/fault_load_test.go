@@ -26,8 +26,8 @@ var underLoad = []string{
 	"/projects/pr_1/entries-page-views?limit=1500&include_urls=true",
 }
 
-// quick shortens time-outs, so that faults in tests are short.
-func quick(environ map[string]string) map[string]string {
+// shortTimeouts adds short time-outs to environ, so that tests of faults are fast.
+func shortTimeouts(environ map[string]string) map[string]string {
 	all := map[string]string{
 		"DATABASE_ACQUIRE_TIMEOUT": "300ms", "DATABASE_CONNECT_TIMEOUT": "500ms", "STATEMENT_TIMEOUT": "1s",
 		"INGEST_RETRY_TIME": "500ms", "RATE_LIMIT": "1000000",
@@ -38,7 +38,7 @@ func quick(environ map[string]string) map[string]string {
 	return all
 }
 
-// breakable is a service whose Postgres and Redis are behind proxies, on servers that tests may break.
+// breakable is a service that reaches Postgres and Redis through proxies. A test may break the proxies and the servers.
 type breakable struct {
 	*servicetest.Service
 	server   *pgtest.Instance
@@ -59,7 +59,7 @@ func startBreakable(t *testing.T, environ map[string]string) *breakable {
 	for name, value := range environ {
 		through[name] = value
 	}
-	f.Service = startOn(t, b, quick(through))
+	f.Service = startOn(t, b, shortTimeouts(through))
 	f.key = b.Keys.Key(project)
 	fill(t, f.Service, project, 4000)
 	return f
@@ -74,7 +74,7 @@ func hostOf(t *testing.T, raw string) string {
 	return u.Host
 }
 
-// proxied puts a proxy before a database.
+// proxied starts a proxy in front of a database, and returns the database's URL through it.
 func proxied(t *testing.T, server *pgtest.Instance, of string) (*faulttest.Proxy, string) {
 	t.Helper()
 	direct := server.TCPURL(of)
@@ -82,7 +82,7 @@ func proxied(t *testing.T, server *pgtest.Instance, of string) (*faulttest.Proxy
 	return p, strings.Replace(direct, hostOf(t, direct), p.Addr(), 1)
 }
 
-// load reads everything from the service until it is stopped.
+// load reads all paths of underLoad until it is stopped.
 func (f *breakable) load(t *testing.T) *faulttest.Load {
 	t.Helper()
 	return faulttest.Start(t, f.URL, faulttest.LoadOptions{Key: f.key, Paths: underLoad})

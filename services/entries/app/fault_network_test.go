@@ -21,7 +21,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// export requests a long list and returns its response as it streams.
+// export requests a long list and returns the response before its body is read.
 func export(t *testing.T, s *servicetest.Service, key, path string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequest("GET", s.URL+path, nil)
@@ -41,8 +41,8 @@ func export(t *testing.T, s *servicetest.Service, key, path string) *http.Respon
 	return resp
 }
 
-// TestListCutAtTheDatabase: the connection that delivers a chunk is reset in the middle. The list continues after its
-// last record, on another connection, and is complete.
+// TestListCutAtTheDatabase resets the connection to the database in the middle of a chunk. The list continues after its
+// last record on another connection, and is complete.
 func TestListCutAtTheDatabase(t *testing.T) {
 	f := startBreakable(t, nil)
 	cuts := 0
@@ -69,7 +69,7 @@ func TestListCutAtTheDatabase(t *testing.T) {
 	}
 }
 
-// TestListCutForGood: if the database does not come back, the client sees that the transfer broke.
+// TestListCutForGood checks that the client sees a broken transfer if the database does not come back.
 func TestListCutForGood(t *testing.T) {
 	f := startBreakable(t, nil)
 	fill(t, f.Service, "pr_2", 40_000)
@@ -94,8 +94,8 @@ func TestListCutForGood(t *testing.T) {
 	}
 }
 
-// TestClientCutOff: the client's own connection is reset in the middle. The statement ends, and other clients are not
-// affected.
+// TestClientCutOff resets the client's connection in the middle of a list. The statement ends, and other clients are
+// not affected.
 func TestClientCutOff(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -118,7 +118,7 @@ func TestClientCutOff(t *testing.T) {
 	}
 }
 
-// TestDiskFull: records that arrive while the database's disk is full are answered 503, and can be sent again when
+// TestDiskFull checks that ingest answers 503 while the database's disk is full, and that the sender can retry once
 // there is space. Acknowledged records are kept, and reads continue.
 func TestDiskFull(t *testing.T) {
 	disk, grow := faulttest.SmallDisk(t, 40<<20)
@@ -135,7 +135,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	superuser(t, server, "", `CREATE TABLESPACE small LOCATION '`+place+`'`)
 	superuser(t, server, "", `ALTER DATABASE "`+b.DB.Name+`" SET TABLESPACE small`)
-	s := startOn(t, b, quick(nil))
+	s := startOn(t, b, shortTimeouts(nil))
 	key := b.Keys.Key(project)
 	const perBody = 2000
 	send := func(n int) servicetest.Answer {
@@ -184,14 +184,14 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestWalkBetweenPrimaryAndStandby: a walk follows cursors while its reads move between the primary and a standby
-// that lags, dies and comes back. No record that both have is left out or comes twice.
+// TestWalkBetweenPrimaryAndStandby follows cursors while the reads move between the primary and a standby that lags,
+// dies and comes back. No record that both have is missing or comes twice.
 func TestWalkBetweenPrimaryAndStandby(t *testing.T) {
 	primary := pgtest.PrivatePrimary(t, nil)
-	b, _ := servicetest.NewBreakable(t, store.Schema()) // for its keys and Redis
+	b, _ := servicetest.NewBreakable(t, store.Schema()) // only its keys and its Redis are used
 	b.DB = primary.Database(t, store.Schema())
 	standby := primary.Standby(t, nil)
-	s := startOn(t, b, quick(map[string]string{"READ_DATABASE_URL": standby.Here(b.DB).ReaderURL, "MAX_REPLICA_LAG": "200ms"}))
+	s := startOn(t, b, shortTimeouts(map[string]string{"READ_DATABASE_URL": standby.Here(b.DB).ReaderURL, "MAX_REPLICA_LAG": "200ms"}))
 	key := b.Keys.Key(project)
 	const n = 3000
 	fill(t, s, project, n)

@@ -19,8 +19,8 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// TestPostgresFaultsUnderLoad: clients see right answers or 503 with Retry-After, and right answers soon after the
-// fault.
+// TestPostgresFaultsUnderLoad checks that clients see only right answers and 503 with Retry-After during a fault, and
+// only right answers soon after it.
 func TestPostgresFaultsUnderLoad(t *testing.T) {
 	f := startBreakable(t, nil)
 	sql := func(statements ...string) func(*testing.T) error {
@@ -36,7 +36,7 @@ func TestPostgresFaultsUnderLoad(t *testing.T) {
 		name       string
 		begin, end func(*testing.T) error
 		refuses    bool // clients may see 503 during the fault
-		serves     bool // and see good answers during the fault
+		serves     bool // clients see good answers during the fault
 	}{
 		{"killed", func(*testing.T) error { return f.server.Kill() }, func(t *testing.T) error { return f.server.Restart(t.Context()) }, true, false},
 		{"stopped", func(*testing.T) error { return f.server.Pause() }, func(*testing.T) error { return f.server.Resume() }, true, false},
@@ -67,7 +67,7 @@ func TestPostgresFaultsUnderLoad(t *testing.T) {
 			report := load.Stop()
 			report.Check(t, fault.name)
 			t.Logf("50 good answers in a row %v after the end", took)
-			// Only a list that was being sent when the fault began may break off.
+			// Only lists in flight at the start of the fault may be broken.
 			if most := 4; report.Broken > most || fault.serves && !fault.refuses && report.Broken > 0 {
 				t.Errorf("%d answers were broken off", report.Broken)
 			}
@@ -82,8 +82,8 @@ func TestPostgresFaultsUnderLoad(t *testing.T) {
 	}
 }
 
-// TestFailoverUnderLoad: the primary dies and its synchronous standby is promoted. The service finds the new primary
-// without a restart. Reads continue in the meantime, and nothing that was acknowledged is lost.
+// TestFailoverUnderLoad kills the primary and promotes its synchronous standby. The service finds the new primary
+// without a restart. Reads continue in the meantime, and no acknowledged record is lost.
 func TestFailoverUnderLoad(t *testing.T) {
 	primary := pgtest.PrivatePrimary(t, nil)
 	redis := redistest.Start(t)
@@ -100,7 +100,7 @@ func TestFailoverUnderLoad(t *testing.T) {
 		u.RawQuery += "&target_session_attrs=read-write"
 		return u.String()
 	}
-	s := startOn(t, b, quick(map[string]string{
+	s := startOn(t, b, shortTimeouts(map[string]string{
 		"DATABASE_URL": anywhere(b.DB.ReaderURL), "INGEST_DATABASE_URL": anywhere(b.DB.IngestURL),
 		"READ_DATABASE_URL": standby.TCPURL(standby.Here(b.DB).ReaderURL), "MAX_REPLICA_LAG": "10s",
 	}))
@@ -135,7 +135,7 @@ func TestFailoverUnderLoad(t *testing.T) {
 				return
 			default:
 			}
-			line, _ := json.Marshal(newEntry("pr_2", fmt.Sprintf("en_%06d", n), at(n))) // of strings: always marshals
+			line, _ := json.Marshal(newEntry("pr_2", fmt.Sprintf("en_%06d", n), at(n))) // it has only strings, so Marshal cannot fail
 			a := s.DoInternal(t, servicetest.Request{Method: "POST", Path: "/internal/entries", Key: servicetest.IngestKey, Body: strings.NewReader(string(line))})
 			switch a.Status {
 			case 200:

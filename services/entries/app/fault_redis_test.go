@@ -8,10 +8,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// TestLongRedisFaultsUnderLoad: during faults of Redis, clients see only a short delay.
+// TestLongRedisFaultsUnderLoad checks that clients see only a short delay during faults of Redis.
 func TestLongRedisFaultsUnderLoad(t *testing.T) {
 	long(t)
-	// Postgres has no fault here, and gets enough time on a busy machine.
+	// Postgres has no fault here, so its time-outs are long enough for a busy machine.
 	f := startBreakable(t, map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "10s", "DATABASE_CONNECT_TIMEOUT": "10s", "STATEMENT_TIMEOUT": "30s"})
 	command := func(args ...any) func(*testing.T) {
 		return func(t *testing.T) {

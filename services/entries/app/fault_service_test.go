@@ -22,11 +22,9 @@ func process(t *testing.T, environ map[string]string) (*servicetest.Process, str
 	return p, p.Keys.Key(project)
 }
 
-// TestTerminateUnderLoad asks a service under load to stop. During the drain delay the service serves as before.
-// It also finishes a long list to a slow reader, and ends with code 0.
-//
-// The load ends within the delay, like that of clients in a cluster, which are routed to other pods. The delay is
-// long, so that a busy machine makes enough requests in it.
+// TestTerminateUnderLoad sends SIGTERM to a service under load. During the drain delay the service serves as before. It
+// also completes a long list for a slow reader, and exits with code 0. The load ends within the delay, as in a cluster,
+// which routes clients to other pods by then. The delay is long, so that a busy machine sends enough requests.
 func TestTerminateUnderLoad(t *testing.T) {
 	p, key := process(t, map[string]string{"DRAIN_DELAY": "5s", "DRAIN_TIMEOUT": "60s"})
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad})
@@ -71,15 +69,15 @@ func answers(url string) bool {
 	return true
 }
 
-// TestOutOfFiles: when no more files can be opened, connected clients are served. All clients are served when files
-// are available again.
+// TestOutOfFiles checks that a service without free file descriptors still serves connected clients. It serves all
+// clients once descriptors are free again.
 func TestOutOfFiles(t *testing.T) {
 	p, key := process(t, map[string]string{"READ_HEADER_TIMEOUT": "60s"})
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad, Clients: 2})
 	load.Await(50, 30*time.Second)
 	undo := faulttest.LimitFiles(t, p.PID(), uint64(faulttest.OpenFiles(t, p.PID())+10))
 	var idle []*faulttest.Raw
-	for range 40 { // the kernel accepts them; the service cannot
+	for range 40 { // the kernel completes these connections, but the service cannot accept them
 		idle = append(idle, faulttest.Dial(t, p.URL))
 	}
 	servicetest.Eventually(t, 10*time.Second, "it runs out of files", func() bool {
@@ -101,8 +99,8 @@ func TestOutOfFiles(t *testing.T) {
 	}
 }
 
-// TestLongMemoryLimit: sixteen clients export everything at once and read slowly, with the memory limit close to what
-// the service needs. Its memory stays bounded, it serves other clients, and every export is complete.
+// TestLongMemoryLimit runs sixteen slow exports at once, with the memory limit close to what the service needs. Memory
+// stays bounded, other clients are served, and every export is complete.
 func TestLongMemoryLimit(t *testing.T) {
 	long(t)
 	p, key := process(t, map[string]string{"GOMEMLIMIT": "80MiB", "PROJECT_MAX_EXPORTS": "32"})
@@ -141,7 +139,7 @@ func TestLongMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestLongOverload: there are ten times as many clients as can be served. Admitted requests are served in bounded
+// TestLongOverload runs ten times as many clients as the service can serve. Admitted requests are served in bounded
 // time, the others are refused quickly, and /healthz answers. After the overload the service works as before.
 func TestLongOverload(t *testing.T) {
 	long(t)
@@ -156,11 +154,11 @@ func TestLongOverload(t *testing.T) {
 	if calm.Refused > 0 {
 		t.Errorf("%d refused within the limit", calm.Refused)
 	}
-	// The service cannot help the machine's noise, which the slowest requests of a calm time show.
+	// The bound allows for delays by the machine, which the slowest requests of a calm period show.
 	bound := max(10*faulttest.Quantile(calm.Latencies, 0.99), 500*time.Millisecond)
 
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: paths, Clients: 10 * slots, Pause: -1})
-	servicetest.Eventually(t, 20*time.Second, "enough was asked", func() bool { good, refused, _ := load.Seen(); return good > 500 && refused > 500 })
+	servicetest.Eventually(t, 20*time.Second, "there are enough answers", func() bool { good, refused, _ := load.Seen(); return good > 500 && refused > 500 })
 	for range 5 {
 		checkHealth(t, &p.Service, "under overload")
 	}

@@ -38,8 +38,8 @@ func eventually(t *testing.T, bound time.Duration, what string, ok func() bool) 
 	return time.Since(begin)
 }
 
-// TestRevocation: a second process has cached the key. It sees a revocation within a second while Redis is up, and
-// within the TTL while Redis is down.
+// TestRevocation checks when a second process, which has cached the key, sees a revocation: within a second if Redis is
+// up, and within the TTL if it is down.
 func TestRevocation(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	first, second := startOn(t, b, nil), startOn(t, b, nil)
@@ -85,7 +85,7 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-// TestFaultsOfRedis: only the rate limit is lost.
+// TestFaultsOfRedis checks that a fault of Redis disables only the rate limit.
 func TestFaultsOfRedis(t *testing.T) {
 	s, key := demo(t, nil)
 	const path = "/projects/pr_1/entries"
@@ -94,7 +94,7 @@ func TestFaultsOfRedis(t *testing.T) {
 		"hangs":  {s.Redis.Pause, s.Redis.Resume},
 	} {
 		fault.begin()
-		for _, k := range []string{key, s.Keys.Key(project)} { // one that the process has cached, and one that it has not
+		for _, k := range []string{key, s.Keys.Key(project)} { // a cached key, and one that is not cached
 			for range 20 {
 				if a := s.Get(t, k, path); a.Status != 200 {
 					t.Fatalf("Redis %s: %d %s", name, a.Status, a.Body)
@@ -108,14 +108,15 @@ func TestFaultsOfRedis(t *testing.T) {
 	}
 }
 
-// TestFaultsOfPostgres: clients see 503 with Retry-After, never 401 or 500, and the service recovers by itself.
+// TestFaultsOfPostgres checks that clients see 503 with Retry-After, never 401 or 500, and the service recovers by
+// itself.
 func TestFaultsOfPostgres(t *testing.T) {
 	server := pgtest.Private(t, map[string]string{"synchronous_commit": "on"})
 	redis := redistest.Start(t)
 	b := &servicetest.Backing{
 		DB:    server.Database(t, store.Schema()),
 		Redis: redis,
-		Keys:  authtest.New(t, redis.URL), // on another server
+		Keys:  authtest.New(t, redis.URL), // these are on another Postgres server
 	}
 	s := startOn(t, b, map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "300ms", "STATEMENT_TIMEOUT": "1s", "INGEST_RETRY_TIME": "500ms"})
 	key := b.Keys.Key(project)
@@ -184,7 +185,7 @@ func TestFaultsOfPostgres(t *testing.T) {
 	}
 }
 
-// TestFaultInTheMiddle: a client cannot mistake a list that breaks after its first byte for a complete one.
+// TestFaultInTheMiddle checks that a client cannot mistake a list that breaks after its first byte for a complete one.
 func TestFaultInTheMiddle(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -234,12 +235,13 @@ func queries(t *testing.T, s *servicetest.Service) (n int) {
 	return n
 }
 
-// TestSlowReader: clients that stop reading hold no database connection, and are disconnected after WRITE_TIMEOUT.
+// TestSlowReader checks that clients that stop reading hold no database connection, and are disconnected after
+// WRITE_TIMEOUT.
 func TestSlowReader(t *testing.T) {
 	s := start(t, map[string]string{"DATABASE_MAX_CONNS": "2", "WRITE_TIMEOUT": "2s"})
 	key := s.Keys.Key(project)
 	fill(t, s, project, 100_000)
-	const readers = 8 // more than there are connections
+	const readers = 8 // more than the database connections
 	var stalled sync.WaitGroup
 	for range readers {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
@@ -264,12 +266,12 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// TestClientLeaves: if a client disconnects, its statement is cancelled.
+// TestClientLeaves checks that the statement of a client that disconnects is cancelled.
 func TestClientLeaves(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	fill(t, s, project, 10)
-	// A statement that takes long, because it waits for a lock.
+	// The lock makes the service's statement wait.
 	conn, err := pgx.Connect(t.Context(), s.DB.OwnerURL)
 	if err != nil {
 		t.Fatal(err)
@@ -294,7 +296,7 @@ func TestClientLeaves(t *testing.T) {
 	eventually(t, 10*time.Second, "the statement is ended", func() bool { return queries(t, s) == 0 })
 }
 
-// TestFullPool: a request that finds all connections in use gets 503 in bounded time.
+// TestFullPool checks that a request gets 503 in bounded time if all connections are in use.
 func TestFullPool(t *testing.T) {
 	s := start(t, map[string]string{"DATABASE_MAX_CONNS": "1", "DATABASE_ACQUIRE_TIMEOUT": "200ms"})
 	key := s.Keys.Key(project)

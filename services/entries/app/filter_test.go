@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFilterByHostileIDs filters by ids that are alike, or that have a meaning in SQL or in a URL. Each finds exactly
-// its own entries, page by page.
+// TestFilterByHostileIDs filters by ids that are similar, or that have a meaning in SQL or in a URL. Each filter finds
+// exactly its own entries, page by page.
 func TestFilterByHostileIDs(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)

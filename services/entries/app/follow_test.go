@@ -23,7 +23,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// follower keeps a copy of a project by its change feed, as docs/reference/api.md describes.
+// follower keeps a copy of a project with the change feed, as docs/reference/api.md describes.
 type follower struct {
 	key, project string
 
@@ -37,8 +37,8 @@ func newFollower(key, project string) *follower {
 	return &follower{key: key, project: project, entries: map[string]string{}, events: map[string]bool{}}
 }
 
-// step reads one page and applies it as a whole or not at all. It reports whether the copy was current. If the page
-// cannot be read it returns an error, and the next step repeats it.
+// step reads one page and applies all of it or nothing. It reports whether the copy was current. If the page cannot be
+// read, it returns an error, and the next step reads the page again.
 func (f *follower) step(t testing.TB, base string, limit, wait int) (current bool, _ error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -103,7 +103,7 @@ func (f *follower) apply(t testing.TB, line []byte) {
 	}
 }
 
-// finish reads until the copy is current. No record may change during that time.
+// finish reads until the copy is current. No record may change in the meantime.
 func (f *follower) finish(t testing.TB, base string) {
 	t.Helper()
 	servicetest.Eventually(t, time.Minute, "the copy is current", func() bool {
@@ -112,7 +112,7 @@ func (f *follower) finish(t testing.TB, base string) {
 	})
 }
 
-// source reads from the tables what a copy of a project must hold.
+// source reads the expected copy of a project from the tables.
 func source(t testing.TB, ownerURL, project string) *follower {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), ownerURL)
@@ -141,7 +141,7 @@ func source(t testing.TB, ownerURL, project string) *follower {
 	return f
 }
 
-// equals compares a copy with its source.
+// equals fails t if the copy differs from its source.
 func (f *follower) equals(t testing.TB, source *follower) {
 	t.Helper()
 	if !maps.Equal(f.entries, source.entries) || !maps.Equal(f.events, source.events) { // faster than an empty Diff
@@ -150,9 +150,8 @@ func (f *follower) equals(t testing.TB, source *follower) {
 	}
 }
 
-// TestLongFollowersOfAKilledService: 16 senders write to one project and 4 followers copy it, while the service is
-// killed three times. Nothing is lost, out of order or twice. LECTERN_FOLLOW sets how long they write, for example
-// 2m.
+// TestLongFollowersOfAKilledService runs 16 senders of one project and 4 followers that copy it, and kills the service
+// three times. No change is lost, out of order or duplicated. LECTERN_FOLLOW sets the time of writing, for example 2m.
 func TestLongFollowersOfAKilledService(t *testing.T) {
 	long(t)
 	writing := 24 * time.Second

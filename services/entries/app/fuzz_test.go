@@ -14,8 +14,8 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// FuzzRequest sends arbitrary requests to the whole service, with a good key. The service answers in JSON and without
-// a fault of its own, and serves the next request.
+// FuzzRequest sends arbitrary requests with a good key to the whole service. The service answers in JSON, never with an
+// internal error, and serves the next request.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []struct{ method, target, headers, body string }{
 		{"GET", "/projects/pr_1/entries", "", ""},
@@ -57,10 +57,10 @@ func FuzzRequest(f *testing.F) {
 func check(t *testing.T, status int, header http.Header, body string) {
 	t.Helper()
 	switch {
-	case status == http.StatusNotImplemented || status == http.StatusHTTPVersionNotSupported: // answered by net/http
+	case status == http.StatusNotImplemented || status == http.StatusHTTPVersionNotSupported: // net/http answered
 	case status >= 500:
 		t.Fatalf("%d %s", status, body)
-	case header.Get("X-Request-Id") == "" || body == "": // refused by net/http, or a HEAD
+	case header.Get("X-Request-Id") == "" || body == "": // net/http refused the request, or it is a HEAD
 	case header.Get("Content-Encoding") != "":
 	case strings.Contains(header.Get("Content-Type"), "ndjson"):
 		for dec := json.NewDecoder(strings.NewReader(body)); ; {

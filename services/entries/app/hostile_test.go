@@ -25,7 +25,7 @@ func TestHostileRecords(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	tests := []struct {
 		name, line string
-		code       string // of the reject; empty if it is stored
+		code       string // of the rejection; empty if the record is stored
 		data       string // the entry_data that is returned, if it is stored
 		updated    string // the updated_at that is returned
 	}{

@@ -18,7 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// lines returns a reader that generates NDJSON of n entries.
+// lines returns a reader of n generated entries as NDJSON.
 func lines(project string, n int) io.Reader {
 	r, w := io.Pipe()
 	go func() {
@@ -33,7 +33,7 @@ func lines(project string, n int) io.Reader {
 				b = b[:0]
 			}
 		}
-		_ = w.Close() // always nil
+		_ = w.Close() // the error is always nil
 	}()
 	return r
 }
@@ -84,8 +84,8 @@ func writing(t *testing.T, b *servicetest.Backing) (n int) {
 	return n
 }
 
-// killed kills the service in the middle of an ingest of n lines and sends all lines again.
-func killed(t *testing.T, b *servicetest.Backing, binary string, n int) *servicetest.Process {
+// killAndResend kills the service in the middle of an ingest of n lines, and then sends all lines to a new process.
+func killAndResend(t *testing.T, b *servicetest.Backing, binary string, n int) *servicetest.Process {
 	t.Helper()
 	first := servicetest.StartProcess(t, b, binary, nil)
 	answered := make(chan error, 1)
@@ -105,7 +105,7 @@ func killed(t *testing.T, b *servicetest.Backing, binary string, n int) *service
 		t.Fatal("a killed ingest was acknowledged")
 	}
 	// Its last statement may still run.
-	servicetest.Eventually(t, time.Minute, "nothing is written any more", func() bool { return writing(t, b) == 0 })
+	servicetest.Eventually(t, time.Minute, "no statement of ingest runs", func() bool { return writing(t, b) == 0 })
 	half, _ := count(t, b)
 	second := servicetest.StartProcess(t, b, binary, nil)
 	answer, err := post(second, lines(project, n))
@@ -122,10 +122,10 @@ func killed(t *testing.T, b *servicetest.Backing, binary string, n int) *service
 	return second
 }
 
-// TestKilledIngest: the service is killed in the middle of an ingest, and the sender sends again. Nothing is lost and
-// nothing is stored twice.
+// TestKilledIngest kills the service in the middle of an ingest. The sender retries, nothing is lost and nothing is
+// stored twice.
 func TestKilledIngest(t *testing.T) {
-	killed(t, servicetest.NewBacking(t, store.Schema()), servicetest.Build(t, "../cmd/entries"), 30_000)
+	killAndResend(t, servicetest.NewBacking(t, store.Schema()), servicetest.Build(t, "../cmd/entries"), 30_000)
 }
 
 // long skips a test that takes over 20 s, unless LECTERN_LONG is set.
@@ -136,7 +136,7 @@ func long(t testing.TB) {
 	}
 }
 
-// TestLongMillionLines does the same with a million lines, which take no more memory than a thousand. It then exports
+// TestLongMillionLines does the same with a million lines, which need no more memory than a thousand. It then exports
 // all of them in one request.
 func TestLongMillionLines(t *testing.T) {
 	long(t)
@@ -149,7 +149,7 @@ func TestLongMillionLines(t *testing.T) {
 	_, peakOfThousand := small.Memory(t)
 	small.Kill()
 	const n = 1_000_000
-	s := killed(t, b, binary, n)
+	s := killAndResend(t, b, binary, n)
 	_, peak := s.Memory(t)
 	t.Logf("peak memory: %d MiB after 1,000 lines, %d MiB after 1,000,000", peakOfThousand>>20, peak>>20)
 	if peak > peakOfThousand+64<<20 {

@@ -20,7 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
 )
 
-// internalProject begins the paths of a project's removals.
+// internalProject is the start of the paths of a project's removals.
 const internalProject = "/internal/projects/" + project
 
 // administer sends a request of an administrator. If body is empty, the request has none.
@@ -33,8 +33,8 @@ func administer(t testing.TB, s *servicetest.Service, method, path, body string)
 	return s.DoInternal(t, r)
 }
 
-// removes checks that a removal is answered 200 with want.
-func removes(t testing.TB, s *servicetest.Service, method, path, body, want string) {
+// checkRemoval checks that a removal is answered 200 with want.
+func checkRemoval(t testing.TB, s *servicetest.Service, method, path, body, want string) {
 	t.Helper()
 	if a := administer(t, s, method, path, body); a.Status != 200 || strings.TrimSpace(string(a.Body)) != want || a.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%s %s %s: %d %s; want %s", method, path, body, a.Status, a.Body, want)
@@ -62,8 +62,8 @@ func queryInt(t testing.TB, s *servicetest.Service, sql string, args ...any) (n 
 	return n
 }
 
-// An entry, and all entries and events of a contact, are removed for good. Followers see the removal, and ingest
-// refuses them later.
+// TestErase checks that an entry, and all entries and events of a contact, are removed for good. Followers see the
+// removal, and ingest refuses the removed records later.
 func TestErase(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -78,9 +78,9 @@ func TestErase(t *testing.T) {
 	s.MustIngest(t, "entries", of("co_a", newEntry("pr_2", "own", at(1))))
 	_, before := changesOf(t, s, key, feed)
 
-	removes(t, s, "DELETE", internalProject+"/contacts/co_a", "", `{"entries":2,"events":5}`)
-	removes(t, s, "DELETE", internalProject+"/contacts/co_a", "", `{"entries":0,"events":0}`)
-	removes(t, s, "DELETE", internalProject+"/contacts/nobody", "", `{"entries":0,"events":0}`)
+	checkRemoval(t, s, "DELETE", internalProject+"/contacts/co_a", "", `{"entries":2,"events":5}`)
+	checkRemoval(t, s, "DELETE", internalProject+"/contacts/co_a", "", `{"entries":0,"events":0}`)
+	checkRemoval(t, s, "DELETE", internalProject+"/contacts/nobody", "", `{"entries":0,"events":0}`)
 	news, _ := changesOf(t, s, key, feed+"?cursor="+before.Header.Get("X-Next-Cursor"))
 	got := map[any]any{}
 	for _, c := range news {
@@ -92,7 +92,7 @@ func TestErase(t *testing.T) {
 	if diff := cmp.Diff(map[any]any{"own": "entry_removed erased", "shared": "entry_removed erased", "never-came": "entry_removed erased"}, got); diff != "" {
 		t.Errorf("the feed: %s", diff)
 	}
-	if got := kinds(walk2(t, s, key, feed+"?limit=100")[:2]); got != "entry other, event v6" {
+	if got := kinds(followFeed(t, s, key, feed+"?limit=100")[:2]); got != "entry other, event v6" {
 		t.Errorf("what stays is %s", got)
 	}
 	if a := s.Get(t, key, "/projects/"+project+"/entries/own"); a.Status != 404 {
@@ -111,9 +111,9 @@ func TestErase(t *testing.T) {
 	}
 
 	// One entry, an entry that is removed before it arrives, and an id that needs escaping.
-	removes(t, s, "DELETE", internalProject+"/entries/other", "", `{"entries":1,"events":1}`)
-	removes(t, s, "DELETE", internalProject+"/entries/other", "", `{"entries":0,"events":0}`)
-	removes(t, s, "DELETE", internalProject+"/entries/"+url.PathEscape("ü/% later"), "", `{"entries":0,"events":0}`)
+	checkRemoval(t, s, "DELETE", internalProject+"/entries/other", "", `{"entries":1,"events":1}`)
+	checkRemoval(t, s, "DELETE", internalProject+"/entries/other", "", `{"entries":0,"events":0}`)
+	checkRemoval(t, s, "DELETE", internalProject+"/entries/"+url.PathEscape("ü/% later"), "", `{"entries":0,"events":0}`)
 	if in := s.Ingest(t, "entries", newEntry(project, "ü/% later", at(2))); in.Rejected != 1 {
 		t.Errorf("an entry that was erased before it came: %+v", in)
 	}
@@ -123,7 +123,7 @@ func TestErase(t *testing.T) {
 	}
 }
 
-// A request that waits sees a removal at once.
+// TestEraseIsSeenByWaiting checks that a removal answers a long poll at once.
 func TestEraseIsSeenByWaiting(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -135,14 +135,14 @@ func TestEraseIsSeenByWaiting(t *testing.T) {
 		answered <- kinds(list)
 	}()
 	servicetest.Eventually(t, 10*time.Second, "a request waits", func() bool { return metricOf(t, s, "lectern_feed_waiting") == "1" })
-	removes(t, s, "DELETE", internalProject+"/entries/a", "", `{"entries":1,"events":0}`)
+	checkRemoval(t, s, "DELETE", internalProject+"/entries/a", "", `{"entries":1,"events":0}`)
 	if got := <-answered; got != "entry_removed a" {
 		t.Errorf("a request that waited got %s", got)
 	}
 }
 
-// A purge removes entries older than a time, 10,000 a request, and orphans: ids that have only old events. A purged
-// id may come back.
+// TestPurge checks that a purge removes at most 10,000 entries a request that are older than a time. It also removes
+// orphans: events without an entry, if all events of their entry id are old. A purged id may come back.
 func TestPurge(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
@@ -153,11 +153,11 @@ func TestPurge(t *testing.T) {
 	dry := strings.Replace(purgeBody(limit), "}", `, "dry_run": true}`, 1)
 
 	// Entries 1 to 10,199 are old, each with a page view, and so is an orphan.
-	removes(t, s, "POST", internalProject+"/purge", dry, `{"entries":10199,"events":10201,"dry_run":true}`)
-	removes(t, s, "POST", internalProject+"/purge", purgeBody(limit), `{"entries":10000,"events":10000,"more":true}`)
-	removes(t, s, "POST", internalProject+"/purge", purgeBody(limit), `{"entries":199,"events":201}`)
-	removes(t, s, "POST", internalProject+"/purge", purgeBody(limit), `{"entries":0,"events":0}`)
-	removes(t, s, "POST", internalProject+"/purge", dry, `{"entries":0,"events":0,"dry_run":true}`)
+	checkRemoval(t, s, "POST", internalProject+"/purge", dry, `{"entries":10199,"events":10201,"dry_run":true}`)
+	checkRemoval(t, s, "POST", internalProject+"/purge", purgeBody(limit), `{"entries":10000,"events":10000,"more":true}`)
+	checkRemoval(t, s, "POST", internalProject+"/purge", purgeBody(limit), `{"entries":199,"events":201}`)
+	checkRemoval(t, s, "POST", internalProject+"/purge", purgeBody(limit), `{"entries":0,"events":0}`)
+	checkRemoval(t, s, "POST", internalProject+"/purge", dry, `{"entries":0,"events":0,"dry_run":true}`)
 
 	left, _ := getList(t, s, key, "/projects/"+project+"/entries?limit=1000&direction=ASC")
 	if len(left) != 401 || left[0]["entry_id"] != "en_0010200" {
@@ -166,7 +166,7 @@ func TestPurge(t *testing.T) {
 	if n := queryInt(t, s, `SELECT count(*) FROM events WHERE project_id = $1 AND entry_id = 'young-orphan'`, project); n != 2 {
 		t.Errorf("%d events of an orphan with a young event are left; want both", n)
 	}
-	removed := walk2(t, s, key, feed+"?types=entry_removed&limit=5000")
+	removed := followFeed(t, s, key, feed+"?types=entry_removed&limit=5000")
 	if len(removed) != 10_200 || removed[0]["reason"] != "purged" {
 		t.Errorf("%d removals, first %v", len(removed), removed[0])
 	}
@@ -177,7 +177,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// A purge that is interrupted can be repeated, and ingest continues at the same time.
+// TestPurgeBesideIngest checks that an interrupted purge can be repeated, and that ingest continues at the same time.
 func TestPurgeBesideIngest(t *testing.T) {
 	s := start(t, nil)
 	fill(t, s, project, 4000)
@@ -191,7 +191,7 @@ func TestPurgeBesideIngest(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				// Each updates an entry that is being purged, so that it is no longer old.
+				// Each record updates an entry during the purge, so that it is no longer old.
 				s.MustIngest(t, "entries", newEntry(project, fmt.Sprintf("en_%07d", 4000-sent), at(200_000)))
 			}
 		}
@@ -225,21 +225,21 @@ func TestPurgeBesideIngest(t *testing.T) {
 	}
 }
 
-// All data of a project is removed, including its tombstones and counter, and nothing of another project. Later
-// numbers are greater than before.
+// TestRemoveProject checks that all data of a project is removed, including its tombstones and counter, and no data of
+// another project. Later sequence numbers are greater than before.
 func TestRemoveProject(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	fill(t, s, project, 10_400)
 	fill(t, s, "pr_2", 5)
 	s.MustIngest(t, "events", pageView(project, "orphan", 1, at(1)))
-	removes(t, s, "DELETE", internalProject+"/entries/en_0000001", "", `{"entries":1,"events":1}`)
+	checkRemoval(t, s, "DELETE", internalProject+"/entries/en_0000001", "", `{"entries":1,"events":1}`)
 	_, a := changesOf(t, s, key, feed+"?limit=1")
 
-	removes(t, s, "DELETE", internalProject, "", `{"entries":10000,"events":10000,"more":true}`)
-	removes(t, s, "DELETE", internalProject, "", `{"entries":399,"events":400}`)
-	removes(t, s, "DELETE", internalProject, "", `{"entries":0,"events":0}`)
-	removes(t, s, "DELETE", "/internal/projects/unknown", "", `{"entries":0,"events":0}`)
+	checkRemoval(t, s, "DELETE", internalProject, "", `{"entries":10000,"events":10000,"more":true}`)
+	checkRemoval(t, s, "DELETE", internalProject, "", `{"entries":399,"events":400}`)
+	checkRemoval(t, s, "DELETE", internalProject, "", `{"entries":0,"events":0}`)
+	checkRemoval(t, s, "DELETE", "/internal/projects/unknown", "", `{"entries":0,"events":0}`)
 	for _, table := range []string{"entries", "events", "removals", "project_changes"} {
 		if n := queryInt(t, s, `SELECT count(*) FROM `+table+` WHERE project_id IN ($1, 'unknown')`, project); n != 0 {
 			t.Errorf("%s: %d rows are left", table, n)
@@ -263,7 +263,7 @@ func TestRemovalRefuses(t *testing.T) {
 		name, method, path, body string
 		status                   int
 		code                     string
-		says                     []string // what was given, and what is allowed
+		message                  []string // parts of the error: the given value and the allowed ones
 	}{
 		{"no date", "POST", purge, `{}`, 400, "invalid_body", []string{`has no "updated_before"`, `"dry_run"`}},
 		{"null", "POST", purge, `{"updated_before":null}`, 400, "invalid_body", []string{`has no "updated_before"`}},
@@ -301,7 +301,7 @@ func TestRemovalRefuses(t *testing.T) {
 			if a.Status != tt.status || got.Error.Code != tt.code {
 				t.Errorf("%d %s; want %d %s", a.Status, a.Body, tt.status, tt.code)
 			}
-			for _, part := range tt.says {
+			for _, part := range tt.message {
 				if !strings.Contains(got.Error.Message, part) {
 					t.Errorf("%q does not say %s", got.Error.Message, part)
 				}
@@ -321,8 +321,8 @@ var removals = []struct{ method, path, body string }{
 	{"DELETE", internalProject, ""},
 }
 
-// Only administrators may remove data, only on the internal port, and only if the service has a role that may delete.
-// No other role may delete.
+// TestRemovalIsForAdministrators checks that only administrators can remove data, and only on the internal port. The
+// service needs the database role that may delete, and no other role may.
 func TestRemovalIsForAdministrators(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	s := startOn(t, b, nil)
@@ -358,7 +358,8 @@ func TestRemovalIsForAdministrators(t *testing.T) {
 	}
 }
 
-// Each removal has one audit line, which says how much was removed and names no person.
+// TestRemovalAudit checks that each removal has one audit line with the number of removed records and without personal
+// data.
 func TestRemovalAudit(t *testing.T) {
 	s := start(t, map[string]string{"LOG_LEVEL": "error"})
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
@@ -366,7 +367,7 @@ func TestRemovalAudit(t *testing.T) {
 		administer(t, s, op.method, op.path, op.body)
 	}
 	administer(t, s, "POST", internalProject+"/purge", `{}`)
-	if err := s.Stop(); err != nil { // writes all lines
+	if err := s.Stop(); err != nil { // flushes the log
 		t.Fatal(err)
 	}
 	none := object{"entries": 0.0, "events": 0.0}
@@ -397,8 +398,8 @@ func TestRemovalAudit(t *testing.T) {
 	}
 }
 
-// A database that refuses writes of the counter, such as one with a full disk, leads to 503. Nothing is lost or half
-// done.
+// TestRemovalWithoutRoom checks that a removal is answered 503 if the database refuses a write, for example because its
+// disk is full. Nothing is lost or half done.
 func TestRemovalWithoutRoom(t *testing.T) {
 	if pgtest.Server(t).Citus() {
 		t.Skip("the trigger below is of plain Postgres")
@@ -419,7 +420,7 @@ func TestRemovalWithoutRoom(t *testing.T) {
 			}
 		}
 		if table == "project_changes" {
-			line, _ := json.Marshal(newEntry(project, "b", at(1))) // of strings: always marshals
+			line, _ := json.Marshal(newEntry(project, "b", at(1))) // it has only strings, so Marshal cannot fail
 			a := s.DoInternal(t, servicetest.Request{Method: "POST", Path: "/internal/entries", Key: servicetest.IngestKey, Body: strings.NewReader(string(line))})
 			if a.Status != 503 {
 				t.Errorf("ingest: %d %s", a.Status, a.Body)
@@ -430,5 +431,5 @@ func TestRemovalWithoutRoom(t *testing.T) {
 		}
 		exec(t, s, `DROP TRIGGER full_disk ON `+table)
 	}
-	removes(t, s, "DELETE", internalProject+"/contacts/co_1", "", `{"entries":1,"events":1}`)
+	checkRemoval(t, s, "DELETE", internalProject+"/contacts/co_1", "", `{"entries":1,"events":1}`)
 }

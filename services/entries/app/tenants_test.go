@@ -12,14 +12,14 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// TestOneExportTooMany: a project reads as many long lists as it may. The next one waits and is answered 429 if none
-// of them ends. Other requests are not affected.
+// TestOneExportTooMany starts one export more than a project may run. It waits and is answered 429 if no other export
+// ends. Other requests are not affected.
 func TestOneExportTooMany(t *testing.T) {
 	s := start(t, map[string]string{"PROJECT_MAX_EXPORTS": "1", "PROJECT_EXPORT_WAIT": "100ms"})
 	key, other := s.Keys.Key(project), s.Keys.Key("pr_2")
 	fill(t, s, project, 4000)
 	fill(t, s, "pr_2", 1000)
-	// Entries larger than the buffers of the connection: a client that does not read blocks the list.
+	// The entries exceed the buffers of the connection, so a client that does not read blocks the list.
 	exec(t, s, `UPDATE entries SET entry_data = '{"large":"' || repeat('x', 10000) || '"}' WHERE project_id = $1`, project)
 	const export = "/projects/pr_1/entries?limit=4000"
 
@@ -56,7 +56,7 @@ func TestOneExportTooMany(t *testing.T) {
 	servicetest.Eventually(t, 10*time.Second, "its place is free", func() bool { return s.Get(t, key, export).Status == 200 })
 }
 
-// TestExportsWaitForEachOther: lists that wait for each other are complete.
+// TestExportsWaitForEachOther checks that lists that wait for each other are complete.
 func TestExportsWaitForEachOther(t *testing.T) {
 	s := start(t, map[string]string{"PROJECT_MAX_READS": "1", "MAX_EXPORT_READS": "1"})
 	fill(t, s, project, 4000)

@@ -20,7 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// row is an entry as the model holds it.
+// row is an entry in the model.
 type row struct {
 	id               string
 	created, updated int // seconds into 2022
@@ -55,7 +55,7 @@ func (m *table) drop(id string) {
 	m.exec(`DELETE FROM entries WHERE project_id = $1 AND entry_id = $2`, project, id)
 }
 
-// update sets another time and other ids of a row at random, and stores it.
+// update gives a row a random time and random ids, and stores it.
 func (m *table) update(r *row) {
 	one := rapid.SampledFrom([]string{"a", "b"})
 	r.updated = rapid.IntRange(0, 8).Draw(m.t, "updated")
@@ -89,7 +89,7 @@ func (m *table) change() string {
 	return id
 }
 
-// list returns the ids that the naive model lists.
+// list returns the ids of a list of the naive model.
 func (m *table) list(sort string, ascending bool, after, before int, q url.Values) []string {
 	var rows []row
 	for _, r := range m.rows {
@@ -271,7 +271,7 @@ func TestBigListUnderUpdates(t *testing.T) {
 	}
 }
 
-// move sets another time of random rows until ctx ends, and returns how many it moved.
+// move gives random rows another time until ctx ends, and returns the number of moved rows.
 func move(ctx context.Context, s *servicetest.Service, project string, n int) int {
 	conn, err := pgx.Connect(context.Background(), s.DB.OwnerURL)
 	if err != nil {
@@ -314,7 +314,8 @@ func unmoved(t *testing.T, s *servicetest.Service, project string) map[string]bo
 	return set
 }
 
-// An entry may have any number of page views. All are listed, in order, in bounded chunks.
+// TestManyPageViewsOfOneEntry checks that all page views of an entry are listed in order and in bounded chunks, however
+// many there are.
 func TestManyPageViewsOfOneEntry(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)

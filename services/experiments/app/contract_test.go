@@ -195,7 +195,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// checkCode checks that an answer is the refusal of a key.
+// checkCode checks that an answer refuses a key with this code.
 func checkCode(t *testing.T, a servicetest.Answer, code string) {
 	t.Helper()
 	var body struct {
@@ -208,7 +208,7 @@ func checkCode(t *testing.T, a servicetest.Answer, code string) {
 	}
 }
 
-// TestAnonymousRate: requests without keys are counted by client address.
+// TestAnonymousRate checks that requests without keys are counted by client address.
 func TestAnonymousRate(t *testing.T) {
 	s := start(t, map[string]string{"ANON_RATE_LIMIT": "5"})
 	limited := 0
@@ -253,7 +253,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestWithoutIngest: a service without INGEST_DATABASE_URL stores no records.
+// TestWithoutIngest checks that a service without INGEST_DATABASE_URL stores no records.
 func TestWithoutIngest(t *testing.T) {
 	b := demo(t, nil).Backing
 	s := startOn(t, b, map[string]string{"INGEST_DATABASE_URL": ""})
@@ -262,7 +262,7 @@ func TestWithoutIngest(t *testing.T) {
 	}
 }
 
-// TestMigrate: migrations may run several times at once, and give the roles only what they need.
+// TestMigrate checks that migrations may run several times at once, and give the roles only what they need.
 func TestMigrate(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	var cfg Config

@@ -47,7 +47,7 @@ func newExperiment(project, id string, created int, status string) object {
 	}
 }
 
-// given returns an experiment as the API returns it.
+// given returns an ingested experiment as the API returns it.
 func given(e object) object { return with(e, "project_id", servicetest.Absent) }
 
 // demo starts the service with an experiment of each status and one without a status.

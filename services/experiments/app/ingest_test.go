@@ -42,7 +42,7 @@ func TestIngestRules(t *testing.T) {
 		name             string
 		send             []any
 		stored, existing int
-		want             string // the name that is stored then
+		want             string // the name that is stored afterwards
 		changes          []string
 	}{
 		{"new", []any{e(5, "1", "draft")}, 1, 0, "1", []string{at(5) + " draft"}},
@@ -83,7 +83,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryEqualsModel: records in any batches lead to the same history as records that are stored one by one.
+// TestHistoryEqualsModel checks that batches of any size lead to the same history as records that are stored one by
+// one.
 func TestHistoryEqualsModel(t *testing.T) {
 	s := start(t, nil)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -128,7 +129,7 @@ func TestHostileRecords(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for _, tt := range []struct {
 		name, field, value string
-		code               string // of the reject; empty if it is stored
+		code               string // of the rejection; empty if the record is stored
 		want               any    // the field's value that is returned
 	}{
 		{"white space and numbers within", "attachments", quote(" [ {\"size\":9007199254740993, \"size\":1.10} ]\n"), "", " [ {\"size\":9007199254740993, \"size\":1.10} ]\n"},
@@ -198,8 +199,8 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// TestConcurrentIngest: the same records are sent in many orders at once. All requests succeed, and each record and
-// each change is stored once.
+// TestConcurrentIngest sends the same records in many orders at once. All requests succeed, and each record and each
+// change is stored once.
 func TestConcurrentIngest(t *testing.T) {
 	s := start(t, nil)
 	const records, senders = 30, 6

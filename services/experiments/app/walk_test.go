@@ -15,7 +15,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// row is an experiment as the model holds it.
+// row is an experiment in the model.
 type row struct {
 	id, status string
 	created    int
@@ -86,7 +86,7 @@ func TestListsEqualModel(t *testing.T) {
 // equateEmpty treats nil and an empty list as equal.
 var equateEmpty = gocmp.Transformer("empty", func(l []string) []string { return append([]string{}, l...) })
 
-// TestLongPages: pages of several chunks end at their limit.
+// TestLongPages checks that pages of several chunks end at their limit.
 func TestLongPages(t *testing.T) {
 	s := start(t, nil)
 	fill(t, s, project, 12_000)

@@ -10,7 +10,7 @@ import (
 	"github.com/lectern-dev/lectern/services/region/client"
 )
 
-// The client and the service work together.
+// TestClient checks that the client and the service work together.
 func TestClient(t *testing.T) {
 	s := start(t, nil)
 	put(t, s, "pr_1", "One", "Europe/Berlin")

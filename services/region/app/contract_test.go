@@ -23,7 +23,7 @@ func ask(t testing.TB, s *servicetest.Service, body string) servicetest.Answer {
 	})
 }
 
-// region requests a project's region, which must be answered 200.
+// region requests a project's region, and fails the test unless the answer is 200.
 func region(t testing.TB, s *servicetest.Service, project, at string) object {
 	t.Helper()
 	request := object{"projectId": project}
@@ -71,10 +71,10 @@ func TestRegion(t *testing.T) {
 	}
 }
 
-// Without "at" the offset is the current one.
+// TestRegionNow checks that the offset is the current one if the request has no "at".
 func TestRegionNow(t *testing.T) {
 	s := start(t, nil)
-	put(t, s, "pr_1", "One", "Asia/Kathmandu") // one offset since 1986
+	put(t, s, "pr_1", "One", "Asia/Kathmandu") // its offset has not changed since 1986
 	if diff := cmp.Diff(object{"region": "Asia/Kathmandu", "offsetInMinutes": 345.0}, region(t, s, "pr_1", "")); diff != "" {
 		t.Error(diff)
 	}
@@ -216,7 +216,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// There may be several keys, so that one can be replaced without a gap. If none is set, no request is allowed.
+// TestInternalKeys checks that the service accepts several keys, so that an operator can replace one without a gap. If
+// no key is set, the service refuses all requests.
 func TestInternalKeys(t *testing.T) {
 	b := start(t, nil).Backing
 	ask := func(s *servicetest.Service, keys ...string) int {

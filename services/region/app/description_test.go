@@ -45,7 +45,7 @@ func TestDescription(t *testing.T) {
 			if again.Status != 304 || len(again.Body) != 0 {
 				t.Errorf("If-None-Match: %d, %d bytes", again.Status, len(again.Body))
 			}
-			// A client that accepts gzip gets the same, compressed.
+			// A client that accepts gzip gets the same document, compressed.
 			z := s.Do(t, servicetest.Request{Path: tt.path, Headers: map[string]string{"Accept-Encoding": "gzip"}})
 			if len(tt.want) > 1024 {
 				if z.Header.Get("Content-Encoding") != "gzip" || len(z.Body) >= len(tt.want) {
@@ -77,7 +77,7 @@ func TestDescription(t *testing.T) {
 	checkError(t, s.Get(t, "", "/docs?x=1"), 400, "invalid_parameter", object{"projectId": nil, "parameter": "x"})
 }
 
-// The page may load only from its own host, and no other page may frame it.
+// TestReferencePolicy checks that the page may load only from its own host, and no other page may frame it.
 func TestReferencePolicy(t *testing.T) {
 	s := start(t, nil)
 	policy := s.Get(t, "", "/docs").Header.Get("Content-Security-Policy")

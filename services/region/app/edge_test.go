@@ -13,15 +13,15 @@ import (
 	edge "github.com/lectern-dev/lectern/services/edge/app"
 )
 
-// Through the edge, which the service recognises by its key and not by its address, each client has a rate of its own. A
-// client cannot change its rate by what it says about itself.
+// TestEachClientOfTheEdgeHasItsRate checks that each client behind the edge has a rate of its own, which the client's
+// own headers cannot change. The service recognises the edge by its key, not by its address.
 func TestEachClientOfTheEdgeHasItsRate(t *testing.T) {
 	const key = "edge-key-0123456789abcdef"
 	s := start(t, map[string]string{"ANON_RATE_LIMIT": "2", "EDGE_KEYS": "an-older-key-0123456," + key})
 	put(t, s, "pr_1", "One", nil)
 	url := startEdge(t, map[string]string{"EDGE_SERVICES": "region=" + strings.TrimPrefix(s.URL, "http://"), "EDGE_KEYS": key})
 
-	// ask sends requests from an address of this machine, and returns how many were over the rate.
+	// ask sends requests from an address of this machine, and returns the number of answers with 429.
 	ask := func(url, from string, requests int, headers ...string) (limited int) {
 		t.Helper()
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}

@@ -32,7 +32,7 @@ func awaitRegion(t testing.TB, s *servicetest.Service, project, want string) {
 	await(t, project+" is in "+want, func() bool { return region(t, s, project, "")["region"] == want })
 }
 
-// insert stores a project without an announcement.
+// insert stores a project by SQL, without an announcement.
 func insert(t testing.TB, s *servicetest.Service, id, zone string) {
 	t.Helper()
 	execute(t, s, `INSERT INTO projects (project_id, title, region) VALUES ($1, $1, $2)`, id, zone)
@@ -43,7 +43,8 @@ func awaitListening(t testing.TB, s *servicetest.Service) {
 	await(t, "it listens", func() bool { return strings.Contains(s.Log(), "listening for changes of projects") })
 }
 
-// Every process receives a change. The TTL is an hour, so no process would read the new region by itself.
+// TestChangesAreTold checks that every process receives a change. The TTL is an hour, so no process would read the new
+// region by itself.
 func TestChangesAreTold(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	environ := map[string]string{"REGION_CACHE_TTL": "1h"}
@@ -61,7 +62,7 @@ func TestChangesAreTold(t *testing.T) {
 	}
 }
 
-// A change without an announcement is seen within the TTL.
+// TestChangeBehindTheService checks that a change without an announcement is seen within the TTL.
 func TestChangeBehindTheService(t *testing.T) {
 	s := start(t, map[string]string{"REGION_CACHE_TTL": "50ms"})
 	put(t, s, "pr_1", "One", "Europe/Berlin")
@@ -70,8 +71,8 @@ func TestChangeBehindTheService(t *testing.T) {
 	awaitRegion(t, s, "pr_1", "Asia/Tokyo")
 }
 
-// While Postgres is down, cached regions are served for the stale time. Others get a 503 with Retry-After. When
-// Postgres is back, everything works again.
+// TestPostgresGone checks that cached regions are served for the stale time while Postgres is down. Other requests get
+// 503 with Retry-After. When Postgres is back, everything works again.
 func TestPostgresGone(t *testing.T) {
 	postgres := pgtest.Private(t, nil)
 	redis := redistest.Start(t)
@@ -110,7 +111,7 @@ func TestPostgresGone(t *testing.T) {
 	awaitRegion(t, short, "pr_1", "Asia/Tokyo")
 }
 
-// A Postgres that hangs delays cached regions only briefly and rarely.
+// TestPostgresHangs checks that a hanging Postgres delays cached regions only briefly and rarely.
 func TestPostgresHangs(t *testing.T) {
 	postgres := pgtest.Private(t, nil)
 	redis := redistest.Start(t)
@@ -139,7 +140,7 @@ func TestPostgresHangs(t *testing.T) {
 	}
 }
 
-// Operation 9 does not use Redis, and a project is served without Redis too.
+// TestRedisGone checks that operation 9 does not use Redis, and that a project's title is served without Redis too.
 func TestRedisGone(t *testing.T) {
 	s := start(t, map[string]string{"ANON_RATE_LIMIT": "100000"})
 	put(t, s, "pr_1", "One", "Europe/Berlin")

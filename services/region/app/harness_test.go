@@ -31,7 +31,7 @@ func startOn(t testing.TB, b *servicetest.Backing, environ map[string]string) *s
 	return servicetest.Start(t, b, Run, func(c *Config) *service.Config { return &c.Config }, environ)
 }
 
-// put stores a project. A nil region means none.
+// put stores a project. A nil region means that the project has no region.
 func put(t testing.TB, s *servicetest.Service, id, title string, region any) servicetest.Ingested {
 	t.Helper()
 	return s.MustIngest(t, "projects", object{"id": id, "title": title, "region": region})

@@ -29,7 +29,7 @@ func administer(t testing.TB, s *servicetest.Service, method, path, body string)
 	return s.DoInternal(t, r)
 }
 
-// must sends a request with [administer] that must be answered 200.
+// must sends a request with [administer], and fails the test unless the answer is 200.
 func must(t testing.TB, s *servicetest.Service, method, path, body string) object {
 	t.Helper()
 	a := administer(t, s, method, path, body)
@@ -61,8 +61,8 @@ func keyText(t testing.TB, minted object) string {
 	return key
 }
 
-// TestLifeOfAKey mints, uses, rotates and revokes a key over HTTP. Cached copies would live for ten minutes. So a key
-// is refused soon only because its change was announced.
+// TestLifeOfAKey mints, uses, rotates and revokes a key over HTTP. Copies are cached for ten minutes, so a changed key
+// is refused soon only because of the announcement.
 func TestLifeOfAKey(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	b.Keys.Config.CacheTTL = auth.MaxCacheTTL
@@ -104,7 +104,7 @@ func TestLifeOfAKey(t *testing.T) {
 	}
 	within("a key without overlap is refused", second)
 
-	for range 2 { // the second time, it keeps its first time of revocation
+	for range 2 { // the second revocation does not change the first one's time
 		revoked := must(t, s, "DELETE", "pr_1/keys/"+id, "")
 		if revoked["state"] != "revoked" || revoked["revoked_at"] == nil || revoked["key"] != nil {
 			t.Errorf("%v", revoked)
@@ -122,7 +122,7 @@ func TestLifeOfAKey(t *testing.T) {
 			t.Errorf("%q: %v", body, plain)
 		}
 	}
-	// A rotation without a body leaves the old key a day.
+	// After a rotation without a body, the old key is valid for a day.
 	daily := must(t, s, "POST", "pr_3/keys", "")
 	must(t, s, "POST", "pr_3/keys/"+daily["id"].(string)+"/rotate", "")
 	at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(listKeys(t, s, "pr_3")[0]["expires_at"]))
@@ -139,7 +139,7 @@ func TestLifeOfAKey(t *testing.T) {
 	}
 }
 
-// A key is found only by the id of its own project.
+// TestKeysOfAnotherProject checks that a key can be found by its id only in its own project.
 func TestKeysOfAnotherProject(t *testing.T) {
 	s := start(t, nil)
 	id := must(t, s, "POST", "pr_1/keys", "")["id"].(string)
@@ -167,7 +167,7 @@ func TestKeysErrors(t *testing.T) {
 		status                   int
 		code                     string
 		rest                     object
-		says                     []string // what was given, and what is allowed
+		message                  []string // parts of the error: the given value and the allowed ones
 	}{
 		{"not JSON", "POST", mint, "name=x", 400, "invalid_body", none, []string{"not valid JSON", `"scopes"`}},
 		{"cut short", "POST", mint, `{"name":"x"`, 400, "invalid_body", none, []string{"not valid JSON"}},
@@ -218,7 +218,7 @@ func TestKeysErrors(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a := administer(t, s, tt.method, tt.path, tt.body)
 			checkError(t, a, tt.status, tt.code, tt.rest)
-			for _, part := range tt.says {
+			for _, part := range tt.message {
 				if !strings.Contains(message(t, a), part) {
 					t.Errorf("%q does not say %s", message(t, a), part)
 				}
@@ -245,7 +245,8 @@ func message(t testing.TB, a servicetest.Answer) string {
 	return body.Error.Message
 }
 
-// Every operation requires an admin key before it checks anything else. No other key is accepted.
+// TestKeysAreForAdministrators checks that every operation requires an admin key before it checks anything else. No
+// other key is accepted.
 func TestKeysAreForAdministrators(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	s := startOn(t, b, map[string]string{"ADMIN_API_KEYS": "alice=key-of-alice,bob=key-of-bob"})
@@ -289,8 +290,8 @@ func TestKeysAreForAdministrators(t *testing.T) {
 	}
 }
 
-// Without AUTH_ADMIN_DATABASE_URL, or while its server is out of reach, the answer is 503. Keys need no
-// INGEST_DATABASE_URL.
+// TestKeysOutOfReach checks that key operations are answered 503 without AUTH_ADMIN_DATABASE_URL, or while its server
+// is unreachable. They need no INGEST_DATABASE_URL.
 func TestKeysOutOfReach(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	for name, environ := range map[string]map[string]string{
@@ -318,7 +319,8 @@ func TestKeysOutOfReach(t *testing.T) {
 	must(t, s, "POST", "pr_1/keys", "")
 }
 
-// Each act has one audit line, even if the log level is error. No line of the log contains a key.
+// TestKeysAudit checks that each key operation has one audit line, even if the log level is error. No line of the log
+// contains a key.
 func TestKeysAudit(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	_, owned, err := b.Keys.MintOwned(t.Context(), pgkeys.OwnedOptions{
@@ -340,7 +342,7 @@ func TestKeysAudit(t *testing.T) {
 		administer(t, s, "POST", "pr_1/keys", `{"key":"canary\n"}`)
 		s.DoInternal(t, servicetest.Request{Path: "/internal/projects/pr_3/keys", Key: "key-of-alice"})
 		s.DoInternal(t, servicetest.Request{Path: "/internal/projects/pr_4/keys", Key: "key-of-nobody"})
-		if err := s.Stop(); err != nil { // writes all lines
+		if err := s.Stop(); err != nil { // flushes the log
 			t.Fatal(err)
 		}
 		line := func(actor, action, project, key, outcome string) object {

@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/services/region/client"
 )
 
-// A project's life as the program that manages projects sees it.
+// TestProjectsOfAnOwner creates, changes and deletes a project with the client for programs that manage projects.
 func TestProjectsOfAnOwner(t *testing.T) {
 	s := start(t, nil)
 	ctx := t.Context()

@@ -21,9 +21,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/openapitest"
 )
 
-// TestReferenceInBrowser opens the reference page in a browser. It renders every operation, sends no request to
-// another host, and logs no error. With REFERENCE_SCREENSHOT the test also writes a picture of the first operation to
-// that file.
+// TestReferenceInBrowser opens the reference page in a browser. The page renders every operation, sends no request to
+// another host, and logs no error. If REFERENCE_SCREENSHOT is set, the test writes a screenshot of the first operation
+// to that file.
 func TestReferenceInBrowser(t *testing.T) {
 	chromium := findChromium(t)
 	s := start(t, nil)
@@ -72,7 +72,7 @@ func TestReferenceInBrowser(t *testing.T) {
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
 	if len(seen.complaints) > 0 {
-		t.Errorf("the console says:\n%s", strings.Join(seen.complaints, "\n"))
+		t.Errorf("the browser's console has:\n%s", strings.Join(seen.complaints, "\n"))
 	}
 	origin, err := url.Parse(s.URL)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestReferenceInBrowser(t *testing.T) {
 			t.Error(err)
 		case u.Scheme == "data" || u.Scheme == "blob": // needs no request
 		case u.Host != origin.Host:
-			t.Errorf("the page asks %s", request)
+			t.Errorf("the page sends a request to %s", request)
 		default:
 			own++
 		}
@@ -96,15 +96,15 @@ func TestReferenceInBrowser(t *testing.T) {
 	}
 }
 
-// witness records the events in the browser.
-type witness struct {
+// browserLog records the requests and errors of the browser.
+type browserLog struct {
 	mu         sync.Mutex
 	requests   []string
 	complaints []string
 }
 
-func watch(ctx context.Context) *witness {
-	w := &witness{}
+func watch(ctx context.Context) *browserLog {
+	w := &browserLog{}
 	chromedp.ListenTarget(ctx, func(event any) {
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/store"
 )
 
-// A removed project has neither title nor region, and its keys are revoked at once.
+// TestRemoveProject checks that a removed project has neither title nor region, and its keys are revoked at once.
 func TestRemoveProject(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	b.Keys.Config.CacheTTL = auth.MaxCacheTTL

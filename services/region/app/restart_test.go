@@ -17,8 +17,8 @@ import (
 )
 
 // gateway is a reverse proxy in front of one service at a time, as in a cluster. It keeps connections to the service
-// open between requests, so a service that stops gets new requests on old connections. When the service is out of
-// reach, gateway aborts the client's connection. So each status that a client sees came from the service.
+// open between requests, so a stopping service gets new requests on old connections. If the service is unreachable,
+// gateway aborts the client's connection, so every status comes from the service.
 type gateway struct {
 	*httptest.Server
 	target atomic.Pointer[url.URL]

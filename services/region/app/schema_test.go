@@ -8,8 +8,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// TestReadyLooksAtTheSchema: a database that answers but has no schema, such as a new one, makes the service unready
-// until it is migrated. No restart is needed.
+// TestReadyLooksAtTheSchema checks that a database without a schema, such as a new one, makes the service unready until
+// it is migrated. No restart is needed.
 func TestReadyLooksAtTheSchema(t *testing.T) {
 	s := start(t, nil)
 	ready := func() servicetest.Answer { return s.DoInternal(t, servicetest.Request{Path: "/readyz"}) }

@@ -23,7 +23,7 @@ import (
 
 const key = "internal-key-0123456789"
 
-// service is a region service that behaves as a test sets.
+// service is a fake region service whose answer a test sets.
 type service struct {
 	*httptest.Server
 	asked  atomic.Int64
@@ -75,7 +75,7 @@ func open(t testing.TB, address string, o client.Options) *client.Client {
 	return c
 }
 
-// clock is a clock that a test moves.
+// clock is a clock that a test advances.
 type clock struct{ moved atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.Unix(1_700_000_000, c.moved.Load()) }
@@ -160,7 +160,8 @@ func TestRenewedBehindCallers(t *testing.T) {
 	}
 }
 
-// While the service is down, a region that is not too old is served without delay. The service gets few requests.
+// TestServiceGone checks that a region that is not too old is served without delay while the service is down. The
+// service gets few requests.
 func TestServiceGone(t *testing.T) {
 	now := &clock{}
 	s := serve(t, region("UTC", 0))
@@ -243,7 +244,7 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// A service that asks for a longer pause than there is time gets no further request.
+// TestRetryAfter checks that the client does not retry if Retry-After is longer than the remaining time.
 func TestRetryAfter(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "60")
@@ -279,7 +280,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// The caller that began a request may give up; others keep waiting for it.
+// TestOneFlight checks that other callers still get the answer if the caller that began the request gives up.
 func TestOneFlight(t *testing.T) {
 	release := make(chan struct{})
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { <-release; region("UTC", 0)(w, r) })
@@ -328,14 +329,14 @@ func TestSizeIsBounded(t *testing.T) {
 	for i := range 500 {
 		look(fmt.Sprint(i))
 	}
-	// The cache evicts in the background, so it holds some dozens more for a moment.
+	// The cache evicts in the background, so it may hold some dozens more for a moment.
 	if n := s.asked.Load() - before; n < 400 {
 		t.Errorf("%d requests for 500 projects, of which 10 are remembered", n)
 	}
 }
 
-// TestKeepsConnections sends 50 requests in a row on kept connections. If http.Transport does not know within 50 ms
-// after the answer that a request was written, it closes the connection. So a busy machine may need more than one.
+// TestKeepsConnections checks that 50 requests in a row reuse connections. http.Transport closes a connection if it
+// does not learn within 50 ms after the answer that the request was written. So a busy machine may need more than one.
 func TestKeepsConnections(t *testing.T) {
 	var connections sync.Map
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {

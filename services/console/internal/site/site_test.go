@@ -7,7 +7,8 @@ import (
 	"testing/fstest"
 )
 
-// Files whose answers are kept for a year must have a name that changes with their content.
+// TestImmutableFilesHaveAHash checks that files that browsers cache for a year have a hash of their content in the
+// name.
 func TestImmutableFilesHaveAHash(t *testing.T) {
 	s, err := Load()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 )
 
-// A chunk of the feed, and the search for a page's end, read only the rows that they return, even if many changes
-// follow.
+// TestFeedReadsItsPageAlone checks that a chunk of the feed reads only the rows that it returns, even if many changes
+// follow. So does the search for a page's end.
 func TestFeedReadsItsPageAlone(t *testing.T) {
 	if pgtest.Server(t).Citus() {
 		t.Skip("plans of plain Postgres; TestEveryStatementIsOneTask has those of Citus")

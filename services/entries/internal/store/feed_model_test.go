@@ -29,20 +29,20 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// copied is the copy of a reader of the feed: entries and events, as the API returns them.
-type copied struct {
+// feedCopy is a reader's copy of a project: entries and events, as the API returns them.
+type feedCopy struct {
 	types   change.Types
 	cursor  int64
 	entries map[string]string            // by entry id
 	events  map[string]map[string]string // by entry id, then event key
 }
 
-func newCopy(types change.Types) *copied {
-	return &copied{types: types, entries: map[string]string{}, events: map[string]map[string]string{}}
+func newCopy(types change.Types) *feedCopy {
+	return &feedCopy{types: types, entries: map[string]string{}, events: map[string]map[string]string{}}
 }
 
 // apply applies a change as docs/reference/api.md describes.
-func (c *copied) apply(t *rapid.T, line []byte) {
+func (c *feedCopy) apply(t *rapid.T, line []byte) {
 	var got struct {
 		Change  string          `json:"change"`
 		Seq     int64           `json:"seq"`
@@ -78,7 +78,7 @@ func (c *copied) apply(t *rapid.T, line []byte) {
 }
 
 // read reads one page, and reports whether the reader is current.
-func (c *copied) read(t *rapid.T, s *Store, project string, limit int) (current bool) {
+func (c *feedCopy) read(t *rapid.T, s *Store, project string, limit int) (current bool) {
 	page, err := s.Changes(context.Background(), change.Ask{
 		ProjectID: project, Types: c.types, After: c.cursor, Limit: limit, Format: pagelist.NDJSON,
 	})
@@ -104,16 +104,16 @@ func (c *copied) read(t *rapid.T, s *Store, project string, limit int) (current 
 	return !page.More
 }
 
-// errRolledBack ends a transaction that must leave nothing.
+// errRolledBack makes a transaction roll back.
 var errRolledBack = errors.New("rolled back")
 
-// held is a transaction that stays open for a while.
-type held struct {
+// openTx is a transaction that stays open until end receives a value.
+type openTx struct {
 	end  chan error // nil: commit
 	done chan error
 }
 
-// process is a process that writes. Statements that run when it is killed end as if its connections broke.
+// process simulates a writing process. kill ends its statements as if its connections broke.
 type process struct {
 	context.Context
 	kill context.CancelFunc
@@ -124,14 +124,14 @@ func newProcess() process {
 	return process{ctx, kill}
 }
 
-// hold opens a transaction that stores entries. The transaction stays open until end receives its outcome, or its
+// beginTx opens a transaction that stores entries. The transaction stays open until end receives its outcome, or its
 // process is killed.
-func hold(ctx context.Context, w *Writer, project string, entries []entry.Entry) *held {
-	h := &held{end: make(chan error, 1), done: make(chan error, 1)}
+func beginTx(ctx context.Context, w *Writer, project string, entries []entry.Entry) *openTx {
+	h := &openTx{end: make(chan error, 1), done: make(chan error, 1)}
 	began := make(chan struct{})
 	go func() {
 		h.done <- w.pool.InProjectTx(ctx, project, func(ctx context.Context, tx pgx.Tx) error {
-			defer func() { // also called if it fails to begin
+			defer func() { // called too if the transaction fails before began is closed
 				select {
 				case <-began:
 				default:
@@ -167,7 +167,7 @@ func hold(ctx context.Context, w *Writer, project string, entries []entry.Entry)
 // old rows, processes that are killed, and readers. At the end each reader's copy equals the tables.
 func TestFeedModel(t *testing.T) { checkHistories(t, 30) }
 
-// TestLongFeedModel runs more of them.
+// TestLongFeedModel runs more histories than TestFeedModel.
 func TestLongFeedModel(t *testing.T) {
 	long(t)
 	checkHistories(t, 270)
@@ -211,7 +211,7 @@ func runHistories(t *testing.T, n int, db pgtest.DB, s *Store) {
 		defer func() { _ = checks.Value.Set(checks.DefValue) }()
 	}
 	owner := openPool(t, db.OwnerURL)
-	for _, sql := range []string{ // so that there are rows from before the feed
+	for _, sql := range []string{ // rows from before the feed have no numbers
 		`ALTER TABLE entries DROP CONSTRAINT entries_numbered`,
 		`ALTER TABLE events DROP CONSTRAINT events_numbered`,
 	} {
@@ -275,12 +275,12 @@ func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, own
 		}
 	}
 	count := rapid.IntRange(1, 5)
-	old(t, owner, project, count.Draw(t, "old"))
+	insertUnnumbered(t, owner, project, count.Draw(t, "old"))
 	types := rapid.SampledFrom([]change.Types{change.All, change.Entry | change.Removal, change.Event | change.Removal})
-	readers := []*copied{newCopy(change.All), newCopy(types.Draw(t, "types")), newCopy(types.Draw(t, "types"))}
+	readers := []*feedCopy{newCopy(change.All), newCopy(types.Draw(t, "types")), newCopy(types.Draw(t, "types"))}
 
 	writing := newProcess()
-	var late *held // a transaction that is open; others wait for it
+	var late *openTx // the open transaction, for which the others wait
 	var waiting []func()
 	settle := func() {
 		if late != nil {
@@ -331,7 +331,7 @@ func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, own
 			write(func(ctx context.Context) error { _, err := w.PutEvents(ctx, project, events); return err })
 		case 5:
 			if late == nil {
-				late = hold(writing.Context, w, project, unique(some(count.Draw(t, "late"))))
+				late = beginTx(writing.Context, w, project, unique(some(count.Draw(t, "late"))))
 			} else {
 				settle()
 			}
@@ -393,8 +393,8 @@ func runHistory(t *rapid.T, project string, s *Store, w *Writer, m *Remover, own
 	}
 }
 
-// old stores entries and events without numbers, like rows from before the feed.
-func old(t *rapid.T, owner *pgdb.Pool, project string, n int) {
+// insertUnnumbered stores entries and events without numbers, like rows from before the feed.
+func insertUnnumbered(t *rapid.T, owner *pgdb.Pool, project string, n int) {
 	for i := range n {
 		name := fmt.Sprintf("en_%d", i+1)
 		if _, err := owner.Exec(context.Background(), `
@@ -413,8 +413,8 @@ func old(t *rapid.T, owner *pgdb.Pool, project string, n int) {
 	}
 }
 
-// tables returns what the tables hold, read without a bound.
-func tables(t *rapid.T, s *Store, project string) *copied {
+// tables returns the contents of the tables, read without a limit.
+func tables(t *rapid.T, s *Store, project string) *feedCopy {
 	all := newCopy(change.All)
 	query := changeQuery(s.primary, project, change.Entry|change.Event)
 	list, err := pagelist.Open(context.Background(), query, pagelist.Page{

@@ -16,8 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/entry"
 )
 
-// An index serves the list of a contact's or an embeddable's entries in the default order. No statement sorts, or reads
-// a row that is not in its page, so page 1,000 costs what page 1 costs.
+// TestIDFiltersUseTheirIndexes checks that lists by contact or embeddable in the default order use an index. No
+// statement sorts, or reads a row outside its page, so page 1,000 costs as much as page 1.
 func TestIDFiltersUseTheirIndexes(t *testing.T) {
 	if pgtest.Server(t).Citus() {
 		t.Skip("plans of plain Postgres; TestEveryStatementIsOneTask has those of Citus")
@@ -75,14 +75,14 @@ func TestIDFiltersUseTheirIndexes(t *testing.T) {
 	}
 }
 
-// scan says how a plan reads the table entries, as EXPLAIN (ANALYZE) reports it.
+// scan is the node of a plan that reads the table entries, as EXPLAIN (ANALYZE) reports it.
 type scan struct {
 	Index    string `json:"Index Name"`
 	Rows     int    `json:"Actual Rows"`
 	Filtered int    `json:"Rows Removed by Filter"`
 }
 
-// scanOfEntries runs a statement and returns how it reads entries.
+// scanOfEntries runs a statement and returns the node of its plan that reads entries.
 func scanOfEntries(t *testing.T, conn *pgx.Conn, mode, sql string, args []any) scan {
 	t.Helper()
 	literals := make([]string, len(args))

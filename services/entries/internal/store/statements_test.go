@@ -35,8 +35,8 @@ func statements(t *testing.T) map[string]string {
 
 func TestGoldenStatements(t *testing.T) { pgtest.CheckGolden(t, statements(t)) }
 
-// Every statement restricts each of its tables to one project, and reaches it by an index that leads with the
-// project.
+// TestEveryStatementIsOfOneProject checks that every statement restricts each of its tables to one project, and reaches
+// it by an index that leads with the project.
 func TestEveryStatementIsOfOneProject(t *testing.T) {
 	all := statements(t)
 	if len(all) < 20 {
@@ -45,17 +45,17 @@ func TestEveryStatementIsOfOneProject(t *testing.T) {
 	if pgtest.Server(t).Citus() {
 		t.Skip("plans of plain Postgres; those of Citus are below")
 	}
-	delete(all, "unnumbered") // finds projects
+	delete(all, "unnumbered") // it finds projects, so it is not about one
 	pgtest.CheckOneProject(t, pgtest.Database(t, Schema()), all)
 }
 
-// In a distributed database every statement is one task of one node.
+// TestEveryStatementIsOneTask checks that in a distributed database every statement is one task of one node.
 func TestEveryStatementIsOneTask(t *testing.T) {
 	pgtest.NeedCitus(t)
 	all := statements(t)
 	for name, sql := range map[string]string{"putEntry": putEntry, "putEvent": putEvent} {
 		all[name+" of three"] = pginsert.Rows(sql, 3)
 	}
-	delete(all, "unnumbered") // finds projects
+	delete(all, "unnumbered") // it finds projects, so it is not about one
 	pgtest.CheckOneTask(t, pgtest.Database(t, Schema()), all, nil)
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
 )
 
-// The statements with which the version before the feed stores records.
+// Statements of the version before the feed, which store records.
 const (
 	putEntryBefore = `
 INSERT INTO entries AS e (project_id, entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data)
@@ -40,9 +40,9 @@ ON CONFLICT (project_id, event_key) DO NOTHING
 RETURNING 1`
 )
 
-// TestFeedUpgrade upgrades a database with rows from before the feed, while a long transaction reads them. It blocks
-// no reader for long. Until the rows have numbers, the feed never reports a reader as current. The version before
-// cannot write around the feed.
+// TestFeedUpgrade upgrades a database with rows from before the feed, while a long transaction reads them. The upgrade
+// blocks no reader for long. Until all rows have numbers, the feed never reports a reader as current. The previous
+// version cannot store records without numbers.
 func TestFeedUpgrade(t *testing.T) {
 	ctx := t.Context()
 	first, err := fs.ReadFile(Schema().Migrations, "0001_entries_and_events.sql")

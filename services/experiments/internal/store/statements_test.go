@@ -21,8 +21,8 @@ func statements(t *testing.T) map[string]string {
 
 func TestGoldenStatements(t *testing.T) { pgtest.CheckGolden(t, statements(t)) }
 
-// Every statement restricts each of its tables to one project, and reaches it by an index that leads with the
-// project.
+// TestEveryStatementIsOfOneProject checks that every statement restricts each of its tables to one project, and reaches
+// it by an index that leads with the project.
 func TestEveryStatementIsOfOneProject(t *testing.T) {
 	all := statements(t)
 	if len(all) < 10 {
@@ -34,7 +34,7 @@ func TestEveryStatementIsOfOneProject(t *testing.T) {
 	pgtest.CheckOneProject(t, pgtest.Database(t, Schema()), all)
 }
 
-// In a distributed database every statement is one task of one node.
+// TestEveryStatementIsOneTask checks that in a distributed database every statement is one task of one node.
 func TestEveryStatementIsOneTask(t *testing.T) {
 	pgtest.NeedCitus(t)
 	all := statements(t)

@@ -45,7 +45,7 @@ func (s *fakeSource) fail(err error) {
 
 func (s *fakeSource) find(ctx context.Context, _ string) (zone.Zone, error) {
 	s.asked.Add(1)
-	found := s.zone.Load().(zone.Zone) // read before the delay: a slow answer is old
+	found := s.zone.Load().(zone.Zone) // read before the delay, so a slow answer may be outdated
 	if d := s.delay.Load(); d > 0 {
 		select {
 		case <-time.After(time.Duration(d)):
@@ -61,7 +61,7 @@ func (s *fakeSource) find(ctx context.Context, _ string) (zone.Zone, error) {
 
 var options = Options{TTL: 5 * time.Second, Stale: time.Minute, Size: 1000}
 
-// run calls test in a bubble of fake time with a cache whose source returns Berlin.
+// run runs test in a synctest bubble with fake time. The cache's source returns Berlin.
 func run(t *testing.T, test func(t *testing.T, s *fakeSource, c *Cache)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{}
@@ -111,7 +111,8 @@ func TestUnannouncedChangeIsSeenWithinTTL(t *testing.T) {
 	})
 }
 
-// A project that is requested all the time is renewed in the background: no request waits.
+// TestRenewedInBackground checks that a project with constant requests is renewed in the background, and that no
+// request waits.
 func TestRenewedInBackground(t *testing.T) {
 	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
 		expect(t, c, berlin)
@@ -144,8 +145,8 @@ func TestConcurrentRequestsShareOneLookUp(t *testing.T) {
 	})
 }
 
-// A change during a look-up: no request that begins after it gets the old zone, and the old zone is not
-// kept.
+// TestInvalidateDuringLookUp changes a zone during a look-up. No request that begins after the change gets the old
+// zone, and the old zone is not cached.
 func TestInvalidateDuringLookUp(t *testing.T) {
 	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
 		s.delay.Store(int64(time.Second))
@@ -190,7 +191,8 @@ func TestSourceDown(t *testing.T) {
 	})
 }
 
-// A copy that is known to be outdated is never served, even if there is no other.
+// TestSourceDownAfterInvalidate checks that a copy is never served once it is known to be outdated, even if the source
+// is down.
 func TestSourceDownAfterInvalidate(t *testing.T) {
 	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
 		expect(t, c, berlin)
@@ -202,7 +204,8 @@ func TestSourceDownAfterInvalidate(t *testing.T) {
 	})
 }
 
-// A source that hangs delays a request that has a copy by renewTimeout. During the pause it delays no request.
+// TestSourceHangs checks that a hanging source delays a request for a cached project by renewTimeout. During the pause
+// it delays no request.
 func TestSourceHangs(t *testing.T) {
 	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
 		expect(t, c, berlin)
@@ -225,7 +228,8 @@ func TestSourceHangs(t *testing.T) {
 	})
 }
 
-// The request that began a look-up may end: others that wait for it get the zone.
+// TestRequestEndsBeforeItsLookUp checks that other requests still get the zone if the request that began the look-up
+// ends.
 func TestRequestEndsBeforeItsLookUp(t *testing.T) {
 	run(t, func(t *testing.T, s *fakeSource, c *Cache) {
 		s.delay.Store(int64(time.Second))

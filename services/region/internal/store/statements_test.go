@@ -8,7 +8,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// statements returns all statements about projects. announce is about none and is checked separately.
+// statements returns all statements of the package.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
 	all := pgtest.PackageStatements(t, ".")
@@ -18,7 +18,8 @@ func statements(t *testing.T) map[string]string {
 	return all
 }
 
-// Every statement about a project is restricted to it, and uses an index that leads with the project.
+// TestEveryStatementIsOfOneProject checks that every statement about a project is restricted to it, and uses an index
+// that leads with the project.
 func TestEveryStatementIsOfOneProject(t *testing.T) {
 	all := statements(t)
 	if pgtest.Server(t).Citus() {
@@ -28,10 +29,10 @@ func TestEveryStatementIsOfOneProject(t *testing.T) {
 	pgtest.CheckOneProject(t, pgtest.Database(t, Schema()), all)
 }
 
-// In a distributed database every statement is one task of one machine.
+// TestEveryStatementIsOneTask checks that in a distributed database every statement is one task of one node.
 func TestEveryStatementIsOneTask(t *testing.T) {
 	pgtest.NeedCitus(t)
 	pgtest.CheckOneTask(t, pgtest.Database(t, Schema()), statements(t), map[string]pgtest.NotOneTask{
-		"announce": {NoTable: true, Why: "it tells those who listen at the coordinator, whatever machine the project is on"},
+		"announce": {NoTable: true, Why: "it notifies the listeners at the coordinator, whatever node has the project"},
 	})
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/services/region/internal/zone"
 )
 
-// offsets lists zones and times with offsets that were checked by hand. So the test also works without a date command
-// to compare with.
+// offsets lists zones and times with offsets that were checked by hand, for machines without GNU date.
 var offsets = []struct {
 	zone, at string
 	want     int // minutes
@@ -24,7 +23,7 @@ var offsets = []struct {
 	{"America/Los_Angeles", "2022-03-13T10:00:00Z", -420},
 	{"America/Los_Angeles", "2022-11-06T08:59:59Z", -420},
 	{"America/Los_Angeles", "2022-11-06T09:00:00Z", -480},
-	{"America/Los_Angeles", "2050-07-01T00:00:00Z", -420}, // by rule, after the end of every table
+	{"America/Los_Angeles", "2050-07-01T00:00:00Z", -420}, // by the zone's rule, after the end of all tables
 	{"America/Los_Angeles", "1943-01-15T00:00:00Z", -420}, // war time, all year
 	{"America/Los_Angeles", "1883-01-01T00:00:00Z", -472}, // local mean time, -7:52:58
 	{"America/New_York", "2006-04-02T06:59:59Z", -300},    // the rule before 2007
@@ -66,7 +65,7 @@ var offsets = []struct {
 	{"Asia/Yangon", "2022-01-01T00:00:00Z", 390},
 	{"Asia/Pyongyang", "2016-01-01T00:00:00Z", 510},
 	{"Asia/Pyongyang", "2022-01-01T00:00:00Z", 540},
-	{"Asia/Manila", "1840-01-01T00:00:00Z", -956}, // then east of the date line; -15:56:08 or nearby
+	{"Asia/Manila", "1840-01-01T00:00:00Z", -956}, // east of the date line at that time; about -15:56:08
 	{"Europe/Berlin", "2022-03-27T00:59:59Z", 60},
 	{"Europe/Berlin", "2022-03-27T01:00:00Z", 120},
 	{"Europe/Berlin", "2022-10-30T00:59:59Z", 120},
@@ -116,7 +115,8 @@ func TestOffsetMinutes(t *testing.T) {
 	}
 }
 
-// OffsetMinutes equals the offset of the system's date command with the same tz database.
+// TestOffsetMinutesEqualDate checks that OffsetMinutes equals the offset of the system's date command with the same tz
+// database.
 func TestOffsetMinutesEqualDate(t *testing.T) {
 	if _, err := time.LoadLocation("Europe/Berlin"); err != nil {
 		t.Fatal(err)
@@ -150,22 +150,22 @@ func compare(t *testing.T, table *zone.Table, name string, at time.Time) {
 	}
 	want := minutes(t, strings.TrimSpace(string(out)))
 	if got := find(t, table, name).OffsetMinutes(at); got != want {
-		t.Errorf("%s at %s: %d minutes, date says %s, which is %d", name, at.Format(time.RFC3339), got, strings.TrimSpace(string(out)), want)
+		t.Errorf("%s at %s: %d minutes, date printed %s, which is %d", name, at.Format(time.RFC3339), got, strings.TrimSpace(string(out)), want)
 	}
 }
 
-// minutes parses +hh:mm:ss and cuts its seconds toward zero.
+// minutes parses +hh:mm:ss and truncates the seconds toward zero.
 func minutes(t *testing.T, offset string) int {
 	t.Helper()
 	parts := strings.Split(offset[1:], ":")
 	if len(parts) != 3 {
-		t.Fatalf("date says %q", offset)
+		t.Fatalf("date printed %q", offset)
 	}
 	n := 0
 	for i, factor := range []int{60, 1} {
 		part, err := strconv.Atoi(parts[i])
 		if err != nil {
-			t.Fatalf("date says %q", offset)
+			t.Fatalf("date printed %q", offset)
 		}
 		n += part * factor
 	}
