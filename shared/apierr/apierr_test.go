@@ -47,7 +47,7 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// The log has the cause. The body does not have it.
+// TestLogShowsTheCause checks that the log has the cause of an error, and the body does not.
 func TestLogShowsTheCause(t *testing.T) {
 	var b bytes.Buffer
 	slog.New(slog.NewJSONHandler(&b, nil)).Error("failed", slog.Any("error", NotAvailable(errors.New("dial 10.1.2.3"))))

@@ -56,7 +56,8 @@ func TestParseAdminKeys(t *testing.T) {
 	}
 }
 
-// Protect finds the holder of a key among several. It refuses a request before it reads the body.
+// TestAdminKeys checks that Protect finds the administrator of a key among several. It refuses a request before it
+// reads the body.
 func TestAdminKeys(t *testing.T) {
 	keys, err := auth.ParseAdminKeys([]config.Secret{config.NewSecret("alice=one"), config.NewSecret("bob=two"), config.NewSecret("alice=three")})
 	if err != nil {

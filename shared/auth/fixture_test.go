@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-// clock is a clock that a test moves.
+// clock is a clock that a test advances.
 type clock struct{ offset atomic.Int64 }
 
 var epoch = time.Now()
@@ -20,14 +20,14 @@ var epoch = time.Now()
 func (c *clock) now() time.Time          { return epoch.Add(time.Duration(c.offset.Load())) }
 func (c *clock) advance(d time.Duration) { c.offset.Add(int64(d)) }
 
-// store is a Store in memory that can be made to fail and to wait.
+// store is a Store in memory. A test can make it fail or wait.
 type store struct {
 	now func() time.Time
 
 	mu      sync.Mutex
 	records map[string]auth.Record // by project and hash
 	fault   error
-	gate    chan struct{} // if set, look-ups wait until it is closed, after they have read
+	gate    chan struct{} // if set, look-ups wait after the read until it is closed
 
 	asked   atomic.Int64
 	waiting atomic.Int64
@@ -109,11 +109,11 @@ func (b *bench) verify(t testing.TB) error {
 	return err
 }
 
-// eventually waits until is returns true, and fails the test if it does not.
-func eventually(t testing.TB, what string, is func() bool) {
+// eventually waits until ok returns true, and fails the test after ten seconds.
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
-	for !is() {
+	for !ok() {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within 10 s: %s", what)
 		}

@@ -69,7 +69,7 @@ func TestForeignKeys(t *testing.T) {
 	}
 	eventually(t, "the keys are known", func() bool { return verify("my own key") == nil })
 
-	// A flood of random keys reaches no store.
+	// Random keys do not reach the store.
 	before := b.store.asked.Load()
 	for i := range 20_000 {
 		if err := verify("made up " + string(rune('a'+i%26)) + strings.Repeat("x", i%100)); !errors.Is(err, auth.ErrUnknown) {

@@ -19,7 +19,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// api is a server of three operations that a Guard with a real limiter protects.
+// api is a server with three operations. A Guard with a real limiter protects them.
 type api struct {
 	*bench
 	router http.Handler

@@ -13,12 +13,12 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-// writtenDown is a key from when the form was fixed. Keys that users hold must stay valid.
+// writtenDown is a key from the first version of the format. The keys of users must stay valid.
 const writtenDown = "rk_0123456789ABCDEFGHIJKLMNOPQRSTUV"
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// withChecksum computes a key's checksum in another way than the package.
+// withChecksum adds a checksum to a key. It computes it with other code than the package.
 func withChecksum(body string) string {
 	n := new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(body))))
 	var out []byte
@@ -117,16 +117,17 @@ func TestMintedKeysParse(t *testing.T) {
 			t.Fatalf("a minted key shows when printed: %s", shown)
 		}
 	}
-	// Each of 62 digits is expected n*32/62 = 1032 times, with a standard deviation of 32. Bytes modulo 62 would give
-	// eight of them 20 % more.
+	// Each of 62 digits is expected n*32/62 = 1032 times, with a standard deviation of 32. With bytes modulo 62, eight
+	// of them would be 20 % more frequent.
 	for i := range digits {
 		if c := counts[digits[i]]; c < 1032-200 || c > 1032+200 {
-			t.Errorf("digit %c came %d times of %d", digits[i], c, n*32)
+			t.Errorf("digit %c occurs %d times in %d", digits[i], c, n*32)
 		}
 	}
 }
 
-// A key with one changed character, or two swapped ones, is refused without a look-up.
+// TestChecksumFindsTypingErrors checks that a key with one changed character, or with two swapped ones, is refused by
+// its checksum alone.
 func TestChecksumFindsTypingErrors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := "rk_" + rapid.StringMatching(`[0-9A-Za-z]{32}`).Draw(t, "random")

@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-// uses is a UseWriter that keeps the latest use.
+// uses is a UseWriter that records the latest use.
 type uses struct {
 	mu   sync.Mutex
 	last auth.Use
@@ -30,7 +30,8 @@ func (u *uses) latest() auth.Use {
 	return u.last
 }
 
-// A key is read once in ten minutes and used every second. Its last use is exact to a minute.
+// TestTheLastUseOfAKeyThatIsReadOnce uses a key every second that is read only once. The recorded last use is never
+// older than a minute.
 func TestTheLastUseOfAKeyThatIsReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := &uses{}

@@ -20,7 +20,7 @@ type Record struct {
 	LastUsedAt time.Time
 	// Foreign reports that the key was imported.
 	Foreign bool
-	// Owner is the object for which a program looks after the key. Zero: people look after it. Look-ups leave it out.
+	// Owner is the object for which a program manages the key. Zero: people manage it. Look-ups leave it out.
 	Owner Owner
 
 	// ReadAt is the time just before Postgres was read, on the clock of this process. No copy of the record is used
@@ -30,7 +30,7 @@ type Record struct {
 
 // Owner is an object for which a program mints and replaces keys, such as a resource of Kubernetes.
 type Owner struct {
-	// Realm is the scope in which ID is unique, and which one program looks after: a cluster. Up to 256 bytes.
+	// Realm is the scope in which ID is unique: a cluster. One program manages all keys of a realm. Up to 256 bytes.
 	Realm string
 	// ID identifies the object in the realm. It is never used again for another object. Up to 256 bytes.
 	ID string

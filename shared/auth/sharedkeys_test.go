@@ -64,7 +64,7 @@ func TestSharedKeys(t *testing.T) {
 	}
 }
 
-// unread is a body that notes whether it was read.
+// unread is a body that records whether it was read.
 type unread struct{ read bool }
 
 func (u *unread) Read([]byte) (int, error) {

@@ -31,7 +31,7 @@ func BenchmarkVerifyWarmParallel(b *testing.B) {
 	})
 }
 
-// warm is a verifier on the real clock. So it also looks its key up again after the TTL.
+// warm returns a verifier with a key. It uses the real clock, so it looks the key up again after the TTL.
 func warm(b *testing.B) (*auth.Verifier, context.Context, string) {
 	s := newStore(time.Now)
 	v := auth.NewVerifier(s, auth.VerifierOptions{TTL: ttl})

@@ -77,7 +77,7 @@ func TestOneLookupForManyRequests(t *testing.T) {
 	gate := make(chan struct{})
 	b.store.set(nil, gate)
 
-	// The request that started the look-up is cancelled; the others must still get their answer.
+	// The request that began the look-up is cancelled. The others must still get their answer.
 	first, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() {
@@ -129,7 +129,7 @@ func TestUnknownIsRememberedForASecond(t *testing.T) {
 		t.Fatalf("a second after it was minted: %v", err)
 	}
 
-	// Once it is announced, it is valid at once.
+	// A key is valid as soon as it is announced.
 	other, h := auth.Mint()
 	if _, err := b.Verify(t.Context(), "p", other.Reveal()); !errors.Is(err, auth.ErrUnknown) {
 		t.Fatal(err)
@@ -183,7 +183,8 @@ func TestReadingCountsOverAllLayers(t *testing.T) {
 	}
 }
 
-// A process that would miss a change uses its copies for less than a second.
+// TestRevocationIsSeenWithinASecondWithoutBroadcast checks that a process without a subscription uses its copies for
+// less than a second.
 func TestRevocationIsSeenWithinASecondWithoutBroadcast(t *testing.T) {
 	b := setup(t, auth.VerifierOptions{Unsubscribed: func() bool { return true }})
 	if err := b.verify(t); err != nil {
@@ -215,7 +216,8 @@ func TestBroadcastIsSeenAtOnce(t *testing.T) {
 	}
 }
 
-// A copy that is known to be outdated is never used, even if no store answers.
+// TestBroadcastWhileTheStoreFails checks that a copy is never used once it is known to be outdated, even if no store
+// answers.
 func TestBroadcastWhileTheStoreFails(t *testing.T) {
 	b := setup(t, auth.VerifierOptions{})
 	if err := b.verify(t); err != nil {
@@ -248,7 +250,7 @@ func revokeDuringLoad(t *testing.T, change func(*bench)) {
 	go func() { result <- b.verify(t) }()
 	eventually(t, "the look-up has read", func() bool { return b.store.waiting.Load() == 1 })
 
-	// The store has returned the key as it was. Now the key is revoked.
+	// The store has read the valid key. Now the key is revoked.
 	b.store.put(auth.Record{ID: "key_1", ProjectID: "p", RevokedAt: b.clock.now()}, b.key)
 	b.store.set(nil, nil)
 	change(b)
@@ -280,7 +282,8 @@ func TestDropAsksAgain(t *testing.T) {
 	}
 }
 
-// At most MaxLookups look-ups are in flight. Others wait for a moment, and are then told to retry.
+// TestLookupsInFlightAreBounded checks that at most MaxLookups look-ups are in flight. Other requests wait for a
+// moment, and are then told to retry.
 func TestLookupsInFlightAreBounded(t *testing.T) {
 	b := setup(t, auth.VerifierOptions{MaxLookups: 3})
 	if err := b.verify(t); err != nil {

@@ -30,26 +30,26 @@ func enter(t *testing.T, s *Limiter, project string) pagelist.Semaphore {
 	return list
 }
 
-// checkIdle checks that the limiter holds no semaphore and remembers no project.
+// checkIdle checks that no semaphore is acquired and that the limiter has no projects.
 func checkIdle(t *testing.T, s *Limiter) {
 	t.Helper()
 	if lists, waiting := s.lists.Load(), s.waiting.Load(); lists != 0 || waiting != 0 || len(s.projects) != 0 {
-		t.Fatalf("left behind: %d lists, %d waiting, %d projects", lists, waiting, len(s.projects))
+		t.Fatalf("remaining: %d lists, %d waiting, %d projects", lists, waiting, len(s.projects))
 	}
 	if !s.reads.TryAcquire(int64(s.o.Reads)) {
-		t.Fatal("left behind: an acquired semaphore")
+		t.Fatal("a semaphore is still acquired")
 	}
 	s.reads.Release(int64(s.o.Reads))
 }
 
-// log records whose statements ran, and how many at once.
+// log records the statements that ran, and how many ran concurrently.
 type log struct {
 	users sync.WaitGroup
 
 	mu      sync.Mutex
 	ran     []string
 	reading map[string]int
-	most    map[string]int // by project; "" of all
+	most    map[string]int // by project; "": all projects
 }
 
 func (l *log) begin(name, project string) {
@@ -111,7 +111,7 @@ func TestListsOfAProjectAlternate(t *testing.T) {
 	})
 }
 
-// A project with eight lists runs no more statements than a project with one.
+// TestProjectsAlternate checks that a project with eight lists runs no more statements than a project with one.
 func TestProjectsAlternate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{ProjectReads: 1, Reads: 1})
@@ -147,7 +147,7 @@ func TestProjectsAlternate(t *testing.T) {
 	})
 }
 
-// A project gets only its share of all statements, and leaves the rest to others.
+// TestBounds checks that a project gets at most its share of all statements, so that others can use the rest.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{ProjectReads: 2, Reads: 3})
@@ -187,7 +187,8 @@ func TestOneListTooMany(t *testing.T) {
 	}
 }
 
-// A list above the bound waits for a while. Lists are admitted in the order of arrival.
+// TestWaitingToBeAdmitted checks that a list over the limit waits for a while, and that lists are admitted in the order
+// of arrival.
 func TestWaitingToBeAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{ProjectLists: 1, Wait: time.Second})
@@ -243,7 +244,7 @@ func TestWaitingToBeAdmitted(t *testing.T) {
 	})
 }
 
-// A list whose client disconnects while it waits releases its semaphores.
+// TestGivingUp checks that a waiting list whose client disconnects releases its semaphores.
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{ProjectReads: 1, Reads: 1})
@@ -273,7 +274,8 @@ func TestGivingUp(t *testing.T) {
 	})
 }
 
-// A semaphore is not lost if its client disconnects at the moment of the acquisition.
+// TestGivingUpAtTheLastMoment checks that no semaphore is lost if the client disconnects at the moment of the
+// acquisition.
 func TestGivingUpAtTheLastMoment(t *testing.T) {
 	s := New(Options{ProjectReads: 1, Reads: 1})
 	for range 2000 {

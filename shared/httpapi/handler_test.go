@@ -13,8 +13,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// A client that disconnected gets no answer. A request that was only cancelled because its body was not read to the
-// end gets its error.
+// TestErrorOfACancelledRequest checks that a client that disconnected gets no answer. A request that was only cancelled
+// because its body was not read to the end gets its error.
 func TestErrorOfACancelledRequest(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// read returns what an operation with one parameter of each kind reads from a query.
+// read returns the values of an operation with one parameter of each kind.
 func read(raw string) (got map[string]any, err error) {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.URL.RawQuery = raw
@@ -33,7 +33,7 @@ func TestQuery(t *testing.T) {
 	tests := []struct {
 		in    string
 		want  map[string]any
-		fault string // the text that the message must contain: parameter, given, allowed
+		fault string // a part of the message: the parameter, its value and the allowed values
 	}{
 		{in: "", want: with("limit", 10)},
 		{in: "limit=1", want: with("limit", 1)},
@@ -139,7 +139,7 @@ func TestCursor(t *testing.T) {
 			t.Fatalf("cut at %d: taken as %v", i, got)
 		}
 	}
-	// A client can compute the check. Even then, the cursor must contain a valid position.
+	// A client can compute the checksum. Even then, the cursor must contain a valid position.
 	for _, p := range []pagelist.Position{{Key: wire.MinTime - 1, ID: "x"}, {Key: wire.MaxTime + 1}, {Key: 1, ID: "a\x00b"}, {Key: 1, ID: "\xff"}, {Key: 1, ID: strings.Repeat("x", 257)}} {
 		if got, err := open(b, b.Cursor(p)); err == nil {
 			t.Errorf("%v: taken as %v", p, got)

@@ -12,14 +12,14 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// discardWriter is a response that goes nowhere and costs nothing.
+// discardWriter is a ResponseWriter that discards the response.
 type discardWriter struct{ h http.Header }
 
 func (w discardWriter) Header() http.Header         { return w.h }
 func (w discardWriter) Write(b []byte) (int, error) { return len(b), nil }
 func (w discardWriter) WriteHeader(int)             {}
 
-// BenchmarkChain measures the cost of all that surrounds a handler, routing included.
+// BenchmarkChain measures the cost of the whole chain around a handler, including routing.
 func BenchmarkChain(b *testing.B) {
 	var c Config
 	var tc telemetry.Config

@@ -36,7 +36,7 @@ func TestRequestID(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		in   []string
-		want string // empty: one that was made
+		want string // empty: a generated id
 	}{
 		{name: "none"},
 		{name: "sane", in: []string{"abc-DEF_1.2:3/4+5=6@7"}, want: "abc-DEF_1.2:3/4+5=6@7"},
@@ -105,7 +105,7 @@ func TestFaultsAreAnsweredAsJSON(t *testing.T) {
 	}
 }
 
-// Requests that no client library sends get answers of the same form.
+// TestOddRequestTargets checks that requests that no client library sends get answers in the API's format.
 func TestOddRequestTargets(t *testing.T) {
 	s := serve(t, setup{routes: routes})
 	host := strings.TrimPrefix(s.public, "http://")

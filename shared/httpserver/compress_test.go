@@ -19,7 +19,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// list is a JSON body of at least n bytes.
+// list returns a JSON body of at least n bytes.
 func list(n int) []byte {
 	var b bytes.Buffer
 	b.WriteByte('[')
@@ -127,7 +127,7 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// HEAD answers with the headers of GET, whatever coding that would have.
+// TestHeadAnswersAsGet checks that HEAD has the same headers as GET, for every Accept-Encoding.
 func TestHeadAnswersAsGet(t *testing.T) {
 	s := serve(t, setup{routes: bodies})
 	random := rand.New(rand.NewPCG(1, 2))
@@ -154,7 +154,7 @@ func TestHeadAnswersAsGet(t *testing.T) {
 				h.Del("Date")
 				h.Del("X-Request-Id")
 				if h.Get("Content-Encoding") != "" {
-					h.Del("Content-Length") // known only of a compressed body that was made, and fits one buffer
+					h.Del("Content-Length") // GET knows it if the compressed body fits in one buffer, HEAD never does
 				}
 			}
 			if diff := cmp.Diff(get.Header, head.Header); diff != "" || get.StatusCode != head.StatusCode {
@@ -164,8 +164,8 @@ func TestHeadAnswersAsGet(t *testing.T) {
 	}
 }
 
-// An answer that broke off looks broken: in any version and coding, and also to a client that only looks
-// at the compressed stream.
+// TestBrokenOffAnswersLookBroken checks that clients can detect a truncated answer in every version of HTTP and every
+// coding. A client that reads only the compressed stream can detect it too.
 func TestBrokenOffAnswersLookBroken(t *testing.T) {
 	broken := func(fault any) httpapi.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) error {
@@ -195,7 +195,8 @@ func TestBrokenOffAnswersLookBroken(t *testing.T) {
 			for _, version := range []string{"HTTP/1.0", "HTTP/1.1", "HTTP/2"} {
 				t.Run(path+" "+accept+" "+version, func(t *testing.T) {
 					if version == "HTTP/1.0" {
-						// A body of HTTP/1.0 ends with its connection: only a reset says that this is not the end.
+						// In HTTP/1.0 the end of the connection is the end of the body, so only a reset shows the
+						// fault.
 						got, err := raw(t, s.public, "GET "+path+" HTTP/1.0\r\nAccept-Encoding: "+accept+"\r\n\r\n")
 						if !errors.Is(err, syscall.ECONNRESET) {
 							t.Errorf("%d bytes ended with %v, want a reset", len(got), err)
@@ -204,7 +205,7 @@ func TestBrokenOffAnswersLookBroken(t *testing.T) {
 					}
 					client := s.client
 					if version == "HTTP/2" {
-						client = &http.Client{Transport: h2, Timeout: patience}
+						client = &http.Client{Transport: h2, Timeout: waitTimeout}
 					}
 					req, err := http.NewRequest(http.MethodGet, s.public+path, nil)
 					if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpserver"
 )
 
-// A service believes the forwarding headers of a request with one of the edge's keys, and no handler sees the key.
+// TestEdgeKeys checks that the server trusts the forwarding headers of a request with one of the edge's keys, and that
+// no handler sees the key.
 func TestEdgeKeys(t *testing.T) {
 	const one, two = "edge-key-0123456789abcdef", "edge-key-fedcba9876543210"
 	report := func(rt *httpapi.Router) {

@@ -109,13 +109,13 @@ func (x *exchange) Write(b []byte) (int, error) {
 	}
 }
 
-// extend gives the client WRITE_TIMEOUT from now to take what is written next. http.Server's own WriteTimeout
-// bounds the whole request, and so would end long uploads and long lists.
+// extend sets the write deadline to WRITE_TIMEOUT from now. http.Server's own WriteTimeout limits the whole request, so
+// it would end long uploads and long lists.
 func (x *exchange) extend() {
 	_ = x.control.SetWriteDeadline(time.Now().Add(x.chain.config.WriteTimeout)) // a closed connection fails the write
 }
 
-// FlushError sends what is buffered.
+// FlushError sends the buffered data.
 func (x *exchange) FlushError() error {
 	if x.severed {
 		return errSevered
@@ -126,13 +126,13 @@ func (x *exchange) FlushError() error {
 	x.extend()
 	err := x.control.Flush()
 	if x.request.ProtoMajor != 1 {
-		// On HTTP/2 the deadline would end the stream also while the handler is silent.
+		// On HTTP/2 the deadline would also end the stream while the handler writes nothing.
 		_ = x.control.SetWriteDeadline(time.Time{}) // a closed stream needs none
 	}
 	return err
 }
 
-// Flush sends what is buffered, for callers that take no error.
+// Flush is FlushError for callers that expect no error.
 func (x *exchange) Flush() { _ = x.FlushError() }
 
 // Unwrap gives http.ResponseController the methods that this type does not have.
@@ -146,7 +146,7 @@ func (x *exchange) finish() {
 	if x.status == 0 {
 		x.WriteHeader(http.StatusOK)
 	}
-	x.extend() // net/http sends what is still buffered
+	x.extend() // net/http sends the rest of the buffered data
 }
 
 // abort ends the connection without completing the answer. It does not return.

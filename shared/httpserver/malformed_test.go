@@ -9,7 +9,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 )
 
-// The server never reads a part of a malformed body as a request, whether or not the handler reads the body.
+// TestMalformedBodies checks that the server never treats a part of a malformed body as a request, even if the handler
+// does not read the body.
 func TestMalformedBodies(t *testing.T) {
 	routes := func(rt *httpapi.Router) {
 		rt.Post("/read", func(w http.ResponseWriter, r *http.Request) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// Requests over the limit are refused at once, with an error of the API. Once another request ends, the next one is
-// served. The internal address has no limit.
+// TestTooManyAtOnce checks that requests over the limit are refused at once, with an error of the API. Once another
+// request ends, the next one is served. The internal address has no limit.
 func TestTooManyAtOnce(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	s := serve(t, setup{
@@ -60,14 +60,14 @@ func TestTooManyAtOnce(t *testing.T) {
 	if resp, _ := s.get(t, s.public+"/quick"); resp.StatusCode != http.StatusOK {
 		t.Errorf("with room again: %d", resp.StatusCode)
 	}
-	if err := s.stop(); err != nil { // writes the last lines of the log
+	if err := s.stop(); err != nil { // flushes the log
 		t.Error(err)
 	}
 	served := s.lines(t, "request")
 	if n := len(slices.DeleteFunc(served, func(line map[string]any) bool {
 		return line["status"] != 503.0 || line["level"] != "INFO"
 	})); n > 0 {
-		t.Errorf("%d access lines of refusals are more than for debugging", n)
+		t.Errorf("%d access lines of refusals have the level INFO, not DEBUG", n)
 	}
 	if n := strings.Count(s.log.String(), "too many at once"); n == 0 || n > 5 {
 		t.Errorf("%d lines about 100 refusals", n)
@@ -77,8 +77,7 @@ func TestTooManyAtOnce(t *testing.T) {
 	}
 }
 
-// A reader that is slow and steady gets a long answer whole, however long it takes; one that stalls is
-// cut off.
+// TestSlowAndSteadyReader checks that a slow and steady client gets a long answer completely, however long it takes.
 func TestSlowAndSteadyReader(t *testing.T) {
 	const size = 6 << 20
 	body := []byte(strings.Repeat("0123456789abcdef", size/16))
@@ -86,7 +85,7 @@ func TestSlowAndSteadyReader(t *testing.T) {
 		environ: map[string]string{"WRITE_TIMEOUT": "1s"},
 		routes: func(public *httpapi.Router) {
 			public.Get("/long", func(w http.ResponseWriter, r *http.Request) error {
-				_, err := w.Write(body) // at once, as a list gives a chunk
+				_, err := w.Write(body) // in one call, like a chunk of a list
 				return err
 			})
 		},
@@ -101,7 +100,7 @@ func TestSlowAndSteadyReader(t *testing.T) {
 	begin, got := time.Now(), 0
 	tick := time.NewTicker(60 * time.Millisecond)
 	defer tick.Stop()
-	for buffer := make([]byte, 64<<10); ; <-tick.C { // 1 MB/s: four times the slowest that is promised
+	for buffer := make([]byte, 64<<10); ; <-tick.C { // 1 MB/s, four times the slowest rate that is promised
 		n, err := io.ReadFull(conn, buffer)
 		got += n
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -115,18 +114,19 @@ func TestSlowAndSteadyReader(t *testing.T) {
 		t.Errorf("%d bytes of %d after %v", got, size, time.Since(begin))
 	}
 	if took := time.Since(begin); took < 2*time.Second {
-		t.Errorf("the answer came within %v: nobody was slow", took)
+		t.Errorf("the answer came within %v, so the client was not slow", took)
 	}
 }
 
-// A body that does not come holds its connection for READ_TIMEOUT, whether the handler reads it or not.
+// TestBodyThatDoesNotCome checks that a missing body holds its connection for READ_TIMEOUT, whether or not the handler
+// reads it.
 func TestBodyThatDoesNotCome(t *testing.T) {
 	s := serve(t, setup{
 		environ: map[string]string{"READ_TIMEOUT": "100ms"},
 		routes: func(public *httpapi.Router) {
 			public.Get("/quick", func(http.ResponseWriter, *http.Request) error { return nil })
 			public.Get("/long", func(w http.ResponseWriter, _ *http.Request) error {
-				_, err := w.Write(make([]byte, 100_000)) // the headers go out before the handler ends
+				_, err := w.Write(make([]byte, 100_000)) // large enough that the headers are sent before the handler returns
 				return err
 			})
 			public.Get("/reads", func(_ http.ResponseWriter, r *http.Request) error {
@@ -143,28 +143,28 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(patience))
+		_ = conn.SetDeadline(time.Now().Add(waitTimeout))
 		fmt.Fprint(conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx")
 		all, err := io.ReadAll(conn)
 		if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 200 ") {
 			t.Errorf("%s: answered %.100q, %v", path, all, err)
 		}
 	}
-	// One that comes is followed by the next request.
+	// After a body that arrives, the connection serves the next request.
 	next, err := net.Dial("tcp", strings.TrimPrefix(s.public, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer next.Close()
-	_ = next.SetDeadline(time.Now().Add(patience))
+	_ = next.SetDeadline(time.Now().Add(waitTimeout))
 	fmt.Fprint(next, "GET /quick HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nxGET /quick HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	if all, err := io.ReadAll(next); err != nil || strings.Count(string(all), "HTTP/1.1 200 ") != 2 {
 		t.Errorf("answered %q, %v", all, err)
 	}
 }
 
-// A handler that stops reading a body by a deadline of its own is not held by READ_TIMEOUT, and the client gets its
-// answer.
+// TestDeadlineOfTheHandler checks that a handler can stop reading a body by a deadline of its own. READ_TIMEOUT does
+// not delay it, and the client gets its answer.
 func TestDeadlineOfTheHandler(t *testing.T) {
 	s := serve(t, setup{
 		environ: map[string]string{"READ_TIMEOUT": "1h"},
@@ -192,7 +192,7 @@ func TestDeadlineOfTheHandler(t *testing.T) {
 			})
 		},
 	})
-	for range 20 { // the read and the deadline meet in either order
+	for range 20 { // the read may end before or after the deadline
 		answer, err := raw(t, s.public, "GET /stops HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx")
 		if err != nil || !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
 			t.Fatalf("answered %q, %v", answer, err)
@@ -200,7 +200,7 @@ func TestDeadlineOfTheHandler(t *testing.T) {
 	}
 }
 
-// A client that disconnects while it takes an answer is no failure of the service.
+// TestClientThatDisconnects checks that the disconnection of a client during an answer is not logged as a failure.
 func TestClientThatDisconnects(t *testing.T) {
 	s := serve(t, setup{routes: func(public *httpapi.Router) {
 		public.Get("/endless", func(w http.ResponseWriter, r *http.Request) error {
@@ -226,8 +226,8 @@ func TestClientThatDisconnects(t *testing.T) {
 	}
 }
 
-// A chunked request is the last on its connection: what follows might be meant as part of its body by
-// somebody in between.
+// TestChunkedRequestIsTheLast checks that the connection ends after a chunked request. A proxy in front may treat the
+// bytes after it as part of its body.
 func TestChunkedRequestIsTheLast(t *testing.T) {
 	s := serve(t, setup{routes: func(public *httpapi.Router) {
 		public.Get("/quick", func(http.ResponseWriter, *http.Request) error { return nil })
@@ -237,7 +237,7 @@ func TestChunkedRequestIsTheLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(waitTimeout))
 	fmt.Fprint(conn, "GET /quick HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n")
 	all, err := io.ReadAll(conn)
 	if err != nil || strings.Count(string(all), "HTTP/1.1 ") != 1 || !strings.HasPrefix(string(all), "HTTP/1.1 200 ") {

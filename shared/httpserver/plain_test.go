@@ -8,7 +8,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// TestPlainAnswersAreLeftAlone holds a plain listener to adding nothing but what it was told.
+// TestPlainAnswersAreLeftAlone checks that a plain listener adds only the configured headers to an answer.
 func TestPlainAnswersAreLeftAlone(t *testing.T) {
 	body := strings.Repeat("text that shrinks ", 1000)
 	r := serve(t, setup{
@@ -25,7 +25,7 @@ func TestPlainAnswersAreLeftAlone(t *testing.T) {
 			}))
 		},
 	})
-	for range 2 { // the second shows that the first changed nothing for it
+	for range 2 { // the second request shows that the first one had no side effects
 		resp, got := r.do(t, "PROPFIND", r.public+"/any", "Accept-Encoding", "gzip, zstd", "Origin", "https://example.com")
 		if got != body {
 			t.Errorf("the body was changed")
@@ -50,7 +50,8 @@ func TestPlainAnswersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestHeadersAreInEveryAnswer: a service's own headers replace the server's, also where no handler runs.
+// TestHeadersAreInEveryAnswer checks that a service's own headers replace the server's, even in answers without a
+// handler.
 func TestHeadersAreInEveryAnswer(t *testing.T) {
 	r := serve(t, setup{
 		headers: http.Header{"Content-Security-Policy": {"default-src 'self'"}, "X-Marked": {"always"}},

@@ -26,17 +26,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what should happen at once.
-const patience = 20 * time.Second
+// waitTimeout bounds each wait for an event that should happen at once.
+const waitTimeout = 20 * time.Second
 
-// running is a server that serves, and what it says.
+// running is a running server with its log and telemetry.
 type running struct {
 	public, internal string // base URLs
 	log              *logtest.Buffer
 	telemetry        *telemetry.Telemetry
 	client           *http.Client
-	stop             func() error // tells it to stop, and waits
-	cancel           func()       // tells it to stop
+	stop             func() error // cancels Run's context, waits for Run and shuts telemetry down
+	cancel           func()       // cancels Run's context
 	ended            <-chan error
 }
 
@@ -51,7 +51,7 @@ type setup struct {
 	headers  http.Header
 }
 
-// serve runs a server for the length of the test.
+// serve runs a server until the test ends.
 func serve(t *testing.T, s setup) *running {
 	t.Helper()
 	environ := map[string]string{"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug"}
@@ -89,7 +89,7 @@ func serve(t *testing.T, s setup) *running {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
 	transport := &http.Transport{DisableCompression: true}
-	r := &running{log: out, telemetry: tel, client: &http.Client{Transport: transport, Timeout: patience}, cancel: cancel, ended: ended}
+	r := &running{log: out, telemetry: tel, client: &http.Client{Transport: transport, Timeout: waitTimeout}, cancel: cancel, ended: ended}
 	r.stop = sync.OnceValue(func() error {
 		cancel()
 		transport.CloseIdleConnections()
@@ -109,7 +109,7 @@ func serve(t *testing.T, s setup) *running {
 	return r
 }
 
-// get asks and returns the answer with its whole body.
+// get sends a GET request and returns the answer and its whole body.
 func (r *running) get(t *testing.T, url string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	return r.do(t, http.MethodGet, url, headers...)
@@ -136,7 +136,7 @@ func (r *running) do(t *testing.T, method, url string, headers ...string) (*http
 	return resp, string(body)
 }
 
-// lines returns the log's lines with this message, once there is one. A line may come telemetry.LogDelay late.
+// lines returns the log lines with this message, once there is one. A line may be delayed by telemetry.LogDelay.
 func (r *running) lines(t *testing.T, message string) []map[string]any {
 	t.Helper()
 	var found []map[string]any
@@ -156,17 +156,17 @@ func (r *running) lines(t *testing.T, message string) []map[string]any {
 	return found
 }
 
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, is func() bool) {
+// eventually waits until ok returns true, for at most waitTimeout.
+func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: did not come", what)
+			t.Fatalf("not in time: %s", what)
 		}
 	}
 }
 
-// raw sends bytes on a connection of its own and returns all that comes back, and how it ended.
+// raw sends bytes on a new connection, and returns all bytes of the answer and the error that ended it.
 func raw(t *testing.T, url, request string) (string, error) {
 	t.Helper()
 	conn := dial(t, url)
@@ -184,7 +184,7 @@ func dial(t *testing.T, url string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(waitTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	return conn
@@ -287,7 +287,7 @@ func TestRunCutsWhatDoesNotEnd(t *testing.T) {
 		},
 	})
 	conn := dial(t, s.public)
-	// In HTTP/1.0 the end of the connection is the end of the body, so only a reset tells.
+	// In HTTP/1.0 the end of the connection is the end of the body, so only a reset shows the fault.
 	if _, err := io.WriteString(conn, "GET /endless HTTP/1.0\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestConfigValidate(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		in   map[string]string
-		want []string // variables that are at fault
+		want []string // variables with an invalid value
 	}{
 		{name: "defaults"},
 		{name: "all good", in: map[string]string{
@@ -373,7 +373,8 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// A server that clients reach through a proxy, and that believes none, says so at its start.
+// TestWarnsOfNoTrustedProxies checks that a server logs a warning at its start if PUBLIC_URL is set, and neither
+// TRUSTED_PROXIES nor EDGE_KEYS is.
 func TestWarnsOfNoTrustedProxies(t *testing.T) {
 	const warning = "PUBLIC_URL is set and TRUSTED_PROXIES is not"
 	for _, tc := range []struct {
@@ -401,7 +402,7 @@ func TestHTTP2InTheClear(t *testing.T) {
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: patience}
+	client := &http.Client{Transport: transport, Timeout: waitTimeout}
 	resp, err := client.Get(s.public + "/x")
 	if err != nil {
 		t.Fatal(err)
@@ -412,7 +413,8 @@ func TestHTTP2InTheClear(t *testing.T) {
 	}
 }
 
-// On HTTP/2 as on HTTP/1, WRITE_TIMEOUT is for the client: a handler may be silent for longer.
+// TestSilentHandlerKeepsItsAnswer checks on HTTP/1 and HTTP/2 that a handler may be silent for longer than
+// WRITE_TIMEOUT, which limits only the client.
 func TestSilentHandlerKeepsItsAnswer(t *testing.T) {
 	s := serve(t, setup{environ: map[string]string{"WRITE_TIMEOUT": "100ms"}, routes: func(rt *httpapi.Router) {
 		rt.Get("/x", func(w http.ResponseWriter, _ *http.Request) error {
@@ -430,7 +432,7 @@ func TestSilentHandlerKeepsItsAnswer(t *testing.T) {
 		protocols.SetUnencryptedHTTP2(version == 2)
 		transport := &http.Transport{Protocols: protocols}
 		defer transport.CloseIdleConnections()
-		resp, err := (&http.Client{Transport: transport, Timeout: patience}).Get(s.public + "/x")
+		resp, err := (&http.Client{Transport: transport, Timeout: waitTimeout}).Get(s.public + "/x")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -467,12 +469,12 @@ func TestStalledReaderEnds(t *testing.T) {
 		if ne, ok := errors.AsType[net.Error](err); !ok || !ne.Timeout() {
 			t.Errorf("the write ended with %v, want a time-out", err)
 		}
-	case <-time.After(patience):
-		t.Fatal("a reader that takes nothing holds the handler")
+	case <-time.After(waitTimeout):
+		t.Fatal("a client that reads nothing blocks the handler")
 	}
 }
 
-// A reader that goes on, if slowly, is not cut however long the whole takes.
+// TestSlowReaderGoesOn checks that a slow client that keeps reading is not disconnected, however long the answer takes.
 func TestSlowReaderGoesOn(t *testing.T) {
 	s := serve(t, setup{
 		environ: map[string]string{"WRITE_TIMEOUT": "1500ms"},
@@ -516,13 +518,13 @@ func TestStalledSenderEnds(t *testing.T) {
 		if ne, ok := errors.AsType[net.Error](err); !ok || !ne.Timeout() {
 			t.Errorf("the read ended with %v, want a time-out", err)
 		}
-	case <-time.After(patience):
-		t.Fatal("a sender that stalls holds the handler")
+	case <-time.After(waitTimeout):
+		t.Fatal("a client that stops sending blocks the handler")
 	}
 }
 
-// The time limits are on the network and not on the handler. A handler may run for longer than either, and a connection
-// may be used again after both.
+// TestTimeoutsDoNotOutliveTheirReason checks that READ_TIMEOUT and WRITE_TIMEOUT limit the network and not the handler.
+// A handler may run for longer than both, and the connection can be used again after them.
 func TestTimeoutsDoNotOutliveTheirReason(t *testing.T) {
 	internal := httpapi.NewRouter()
 	internal.Post("/internal/things", func(w http.ResponseWriter, r *http.Request) error {
@@ -559,6 +561,6 @@ func TestTimeoutsDoNotOutliveTheirReason(t *testing.T) {
 		if err != nil || resp.StatusCode != http.StatusOK || string(body) != "body" {
 			t.Fatalf("%d %q, %v", resp.StatusCode, body, err)
 		}
-		<-time.After(150 * time.Millisecond) // so that what was set for this request has passed
+		<-time.After(150 * time.Millisecond) // the deadlines of this request have passed now
 	}
 }

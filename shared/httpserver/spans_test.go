@@ -6,13 +6,13 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
-// keepOnShutdown keeps the spans that an in-memory exporter forgets when it is shut down.
+// keepOnShutdown keeps the spans of an in-memory exporter, which drops them when it is shut down.
 type keepOnShutdown struct {
 	*tracetest.InMemoryExporter
 	kept *tracetest.SpanStubs
 }
 
-// Shutdown keeps the spans.
+// Shutdown copies the spans and shuts the exporter down.
 func (k keepOnShutdown) Shutdown(ctx context.Context) error {
 	*k.kept = k.GetSpans()
 	return k.InMemoryExporter.Shutdown(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/ingest"
 )
 
-// submission is a record like those of the largest stream: eight texts, two of them times.
+// submission is a record like an entry: eight texts, two of them times.
 type submission struct {
 	Project, ID, Group, Embeddable, Contact, Data string
 	Created, Updated                              int64
@@ -42,7 +42,7 @@ func submissions() ingest.Kind[submission] {
 	}
 }
 
-// BenchmarkHandler measures the handler with a whole body and without a database. An operation is one line.
+// BenchmarkHandler measures the handler without a database. An operation is one line.
 func BenchmarkHandler(b *testing.B) {
 	h := ingest.Handler(submissions(), ingest.Options{})
 	for _, encoding := range []string{"", "gzip", "zstd"} {

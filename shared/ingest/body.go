@@ -30,8 +30,8 @@ const zstdWindow = 8 << 20
 // errStopped is the error of Read after stop.
 var errStopped = errors.New("ingest was stopped")
 
-// body is a request's body. Its reading can be stopped. It records faults of the connection, so that they are told
-// apart from faults of the compression. The server bounds how long a sender may be silent (READ_TIMEOUT).
+// body is a request's body whose reading can be stopped. It records faults of the connection, to distinguish them from
+// faults of the compression. The server limits how long a sender may be silent (READ_TIMEOUT).
 type body struct {
 	source  io.Reader
 	control *http.ResponseController
@@ -60,7 +60,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// stop makes a Read that waits fail, and each later Read, unless the body has ended.
+// stop makes a waiting Read and each later one fail, unless the body has ended.
 func (b *body) stop() {
 	b.mu.Lock()
 	b.stopped = true

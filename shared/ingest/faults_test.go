@@ -112,8 +112,7 @@ func TestAPanicOfAStoreReachesTheServersOwnRecovery(t *testing.T) {
 	t.Error("the panic was swallowed")
 }
 
-// server serves a handler of notes as a service does. ended receives the values with which its requests panicked, or
-// nil.
+// server serves a handler of notes as a service does. ended receives each request's panic value, or nil.
 func server(t *testing.T, s *fakeStore, o ingest.Options, readTimeout time.Duration) (addr string, ended chan any) {
 	t.Helper()
 	ended = make(chan any, 10)
@@ -175,7 +174,7 @@ func serve(t *testing.T, readTimeout time.Duration, handler http.HandlerFunc) st
 	}
 }
 
-// dial sends the head of a POST of length bytes, and body.
+// dial sends the head of a POST with a Content-Length of length, and then body.
 func dial(t *testing.T, addr string, length int, body string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -238,10 +237,10 @@ func TestASlowSenderThatGoesOnIsServed(t *testing.T) {
 			t.Fatalf("after %v: %v", time.Since(begin), err)
 		}
 		rest = rest[n:]
-		<-tick.C // the test is about a slow body
+		<-tick.C // sends the body slowly
 	}
 	if took := time.Since(begin); took < silence {
-		t.Fatalf("sent in %v, not slowly enough to tell", took)
+		t.Fatalf("sent in %v, which is too fast for this test", took)
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -274,7 +273,7 @@ func TestALongStoreAfterTheBodyOutlivesTheReadTimeout(t *testing.T) {
 func TestAFailedStoreDoesNotWaitForTheSender(t *testing.T) {
 	s := fakeStore{before: func(int, string, []note) error { return errors.New("broken") }}
 	addr, _ := server(t, &s, ingest.Options{BatchRecords: 1}, time.Minute)
-	conn := dial(t, addr, 1<<20, notesBody(2)) // and sends nothing more
+	conn := dial(t, addr, 1<<20, notesBody(2)) // sends nothing after this part of the body
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatalf("no answer while the sender is silent: %v", err)
@@ -308,7 +307,7 @@ func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector has memory of its own")
 	}
-	// The store is slower than the reader: memory that has no bound would grow.
+	// The store is slower than the reader, so unbounded memory would grow.
 	var peak atomic.Uint64
 	k := kind(&fakeStore{})
 	calls := 0
@@ -335,7 +334,8 @@ func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
 	}
 }
 
-// A failed store ends the reading of its own body, and not that of later requests.
+// TestTheRequestAfterAFailedStoreIsServed checks that a failed store ends only the reading of its own body, and not
+// that of later requests.
 func TestTheRequestAfterAFailedStoreIsServed(t *testing.T) {
 	s := fakeStore{before: func(call int, _ string, _ []note) error {
 		if call%2 == 1 {

@@ -18,7 +18,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// plainNote is the struct that the reference decoder reads a note into.
+// plainNote is a note of the reference decoder.
 type plainNote struct {
 	ID      *string  `json:"id"`
 	Project *string  `json:"project_id"`
@@ -33,7 +33,7 @@ type plainNote struct {
 	Others  []string `json:"others"`
 }
 
-// reference reads a line with another decoder. It returns nil if the line is bad.
+// reference decodes a line with another decoder. It returns nil if the line is invalid.
 func reference(line []byte) *note {
 	var p plainNote
 	if jsonv2.Unmarshal(line, &p, jsonv2.RejectUnknownMembers(true)) != nil {
@@ -64,8 +64,8 @@ func reference(line []byte) *note {
 	}
 }
 
-// FuzzBody compares the handler with a naive reading of the same body. Both find the same records in the same order
-// and reject the same lines, however the body is cut into reads and batches.
+// FuzzBody compares the handler with a naive decoder of the same body. Both find the same records in the same order and
+// reject the same lines, with any size of reads and batches.
 func FuzzBody(f *testing.F) {
 	const longest = 300
 	good := noteLine("pr_1", "a", "")
@@ -103,7 +103,7 @@ func FuzzBody(f *testing.F) {
 		for _, o := range []ingest.Options{{MaxRecordBytes: longest}, {MaxRecordBytes: longest, BatchRecords: 1}} {
 			var got []note
 			k := kind(&fakeStore{})
-			k.Project = func(*note) string { return "all" } // so that the order is kept
+			k.Project = func(*note) string { return "all" } // one project keeps the order
 			k.Store = func(_ context.Context, _ string, records []note) (ingest.Result, error) {
 				got = append(got, records...)
 				return ingest.Result{Stored: len(records)}, nil

@@ -19,7 +19,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/ingest"
 )
 
-// post sends body to a handler of notes over a recorder.
+// post sends body to a handler of notes with a ResponseRecorder.
 func post(t testing.TB, s *fakeStore, o ingest.Options, body string, headers ...string) (int, ingest.Summary, string) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/internal/notes", strings.NewReader(body))
@@ -142,7 +142,7 @@ func TestLinesOneByOne(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			// The line is between two good lines, which must be stored in any case.
+			// The handler must store the good lines before and after the line in any case.
 			var s fakeStore
 			got := mustPost(t, &s, ingest.Options{}, noteLine("pr_0", "before", "")+"\n"+tt.in+"\n"+noteLine("pr_0", "after", "")+"\n")
 			want := ingest.Summary{Stored: 3, Rejects: []ingest.Reject{}}

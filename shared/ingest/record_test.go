@@ -43,12 +43,12 @@ func fields() []ingest.Field[note] {
 	}
 }
 
-// noteLine returns a good line. extra members begin with a comma.
+// noteLine returns a valid line. extra is empty, or more members after a comma.
 func noteLine(project, id, extra string) string {
 	return fmt.Sprintf(`{"id":%q,"project_id":%q,"kind":"plain","at":"2022-01-01T00:00:00Z","size":1,"data":"{}","tags":[]%s}`, id, project, extra)
 }
 
-// with returns a good line in which the named member has another value.
+// with returns a valid line, with another value of the named member.
 func with(name, value string) string {
 	members := []struct{ name, value string }{
 		{"id", `"n1"`}, {"project_id", `"pr_1"`}, {"kind", `"plain"`}, {"at", `"2022-01-01T00:00:00Z"`},
@@ -68,7 +68,7 @@ func with(name, value string) string {
 	return "{" + b.String()[1:] + "}"
 }
 
-// fakeStore keeps notes by project and id, as a database would. A note that is sent twice is stored once.
+// fakeStore stores notes by project and id, as a database would. It stores a note once, even if it receives it twice.
 type fakeStore struct {
 	mu     sync.Mutex
 	notes  map[string]note

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write lectern.json anew")
 
-// lectern.json is lectern.yaml, with the names in the same order.
+// TestJSONSaysTheSame checks that lectern.json equals lectern.yaml, with the names in the same order.
 func TestJSONSaysTheSame(t *testing.T) {
 	source, err := os.ReadFile("lectern.yaml")
 	if err != nil {
@@ -95,7 +95,7 @@ func writeText(b *bytes.Buffer, s string) error {
 	if err := encoder.Encode(s); err != nil {
 		return err
 	}
-	b.Truncate(b.Len() - 1) // its line feed
+	b.Truncate(b.Len() - 1) // the line feed of json.Encoder
 	return nil
 }
 

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// counter is a Limiter that counts.
+// counter is a Limiter that counts its calls.
 type counter struct {
 	entered, left, acquired, released int
 
 	closed error // the error of Enter
-	fails  int   // the call of Acquire that fails; 0: none
+	fails  int   // the number of the failing call of Acquire; 0: none
 }
 
 var errWaited = errors.New("waited in vain")
@@ -39,8 +39,8 @@ func (s *counter) Release() { s.released++ }
 
 func (s *counter) Leave() { s.left++ }
 
-// stepped is a list of the numbers up to rows. It notes how many records each statement asks for: those that look for
-// the page's end, and those that read a chunk.
+// stepped is a list of the numbers below rows. It records the number of records that each statement requests. steps has
+// the statements that look for the page's end, and chunks those that read.
 type stepped struct {
 	rows   int64
 	steps  []int
@@ -144,14 +144,15 @@ func TestLimiterErrors(t *testing.T) {
 	}
 }
 
-// The end of a long page is found in steps, and is the record that one statement would find.
+// TestSettlesInSteps checks that the end of a long page is found in steps, and equals the end that one statement would
+// find.
 func TestSettlesInSteps(t *testing.T) {
 	const all = 2*settleRecords + 10_000
 	for _, tt := range []struct {
 		name  string
 		limit int
 		steps int
-		next  int64 // key of the page's last record; 0: there is no next page
+		next  int64 // key of the page's last record; 0: no next page
 	}{
 		{"one step", settleRecords, 1, settleRecords - 1},
 		{"two steps", settleRecords + firstRecords + 1, 2, settleRecords + firstRecords},

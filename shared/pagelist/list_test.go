@@ -25,7 +25,7 @@ type table struct {
 	before func() // called before each chunk
 	fail   error  // the error of the next chunk
 	chunks int
-	most   int // bytes of the greatest chunk
+	most   int // bytes of the largest chunk
 }
 
 func less(a, b Position) int {
@@ -78,7 +78,7 @@ func (f *table) Settle(_ context.Context, after, end Position, n int) (Position,
 
 var whole = Page{After: Position{Key: math.MinInt64}, End: Position{Key: math.MaxInt64}, Moves: true}
 
-// get reads a page and returns the ids in it.
+// get reads a page and returns its ids.
 func get(t interface{ Fatalf(string, ...any) }, f Source, page Page) (ids []string, next *Position) {
 	l, err := Open(context.Background(), f, page)
 	if err != nil {
@@ -147,8 +147,8 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// While records change and pages are read, no page has a record twice. A record that did not change comes exactly
-// once in all pages.
+// TestWalkUnderChange reads pages while records change. No page has a record twice, and an unchanged record comes
+// exactly once in all pages.
 func TestWalkUnderChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 1000).Draw(t, "n")
@@ -238,7 +238,8 @@ func TestFaultInTheMiddle(t *testing.T) {
 	}
 }
 
-// A client that disconnects, or a request that is cancelled, leaves no goroutine running (TestMain looks).
+// TestLeave checks that no goroutine keeps running after a client disconnects or a request is cancelled. TestMain finds
+// the remaining ones.
 func TestLeave(t *testing.T) {
 	f := &table{rows: map[string]int64{}}
 	for i := range 20000 {
@@ -272,8 +273,8 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// A page without a limit holds its whole range, up to the end that the range had at the beginning, and has no next
-// page.
+// TestAll checks that a page without a limit has no next page and has its whole range. The range ends where it ended at
+// the start.
 func TestAll(t *testing.T) {
 	for _, n := range []int{0, 1, firstRecords - 1, firstRecords, firstRecords + 1, 3 * mostRecords} {
 		src := &table{rows: map[string]int64{}}

@@ -42,7 +42,7 @@ func isUnavailable(err error) bool {
 	return err != nil && apierr.From(err).Code() == apierr.Unavailable
 }
 
-// shelves is a schema with a distributed table.
+// shelves returns a schema with a distributed table.
 func shelves() pgmigrate.Schema {
 	return pgmigrate.Schema{
 		Name: "shelves",
@@ -63,13 +63,13 @@ END $$;
 	}
 }
 
-// broken is a database whose second worker is reached through a proxy.
+// broken is a database whose second worker is behind a proxy.
 type broken struct {
-	server *pgtest.Instance
-	db     pgtest.DB
-	proxy  *faulttest.Proxy
-	fine   []string // projects on other workers
-	struck []string // projects on the second worker
+	server  *pgtest.Instance
+	db      pgtest.DB
+	proxy   *faulttest.Proxy
+	healthy []string // projects on other workers
+	failing []string // projects on the second worker
 }
 
 func breakable(t *testing.T) *broken {
@@ -95,21 +95,21 @@ func breakable(t *testing.T) *broken {
 			t.Fatal(err)
 		}
 		if addr == b.proxy.Addr() {
-			b.struck = append(b.struck, project)
+			b.failing = append(b.failing, project)
 		} else {
-			b.fine = append(b.fine, project)
+			b.healthy = append(b.healthy, project)
 		}
 		if _, err := conn.Exec(t.Context(), `INSERT INTO shelves VALUES ($1, 'a', 'body')`, project); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(b.struck) < 8 || len(b.fine) < 8 {
-		t.Fatalf("%d projects on one side and %d on the other", len(b.struck), len(b.fine))
+	if len(b.failing) < 8 || len(b.healthy) < 8 {
+		t.Fatalf("%d projects on one side and %d on the other", len(b.failing), len(b.healthy))
 	}
 	return b
 }
 
-// distributed waits until the pool knows that tables are distributed, and where.
+// distributed waits until the pool knows that tables are distributed, and knows their workers.
 func distributed(t *testing.T, p *pgdb.Pool) {
 	t.Helper()
 	if err := p.Ping(t.Context()); err != nil {
@@ -122,7 +122,7 @@ func distributed(t *testing.T, p *pgdb.Pool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the pool knows %d workers", pgcitus.Workers(p))
 		}
-		time.Sleep(10 * time.Millisecond) // the state announces no change
+		time.Sleep(10 * time.Millisecond) // there is no notification of a change
 	}
 }
 
@@ -153,12 +153,12 @@ func read(ctx context.Context, p *pgdb.Pool, project string) error {
 	return p.QueryRow(ctx, []any{&body}, readShelf, project, "a")
 }
 
-// seen collects what clients of some projects saw.
+// seen records the answers to the clients of some projects.
 type seen struct {
 	mu     sync.Mutex
-	took   []time.Duration // of good answers
-	faults []time.Duration // of 503
-	why    error           // of the first 503
+	took   []time.Duration // durations of good answers
+	faults []time.Duration // durations of 503
+	why    error           // the error of the first 503
 	other  []error
 }
 
@@ -189,21 +189,21 @@ func (s *seen) since() (took, faults []time.Duration, other []error) {
 	return took, faults, other
 }
 
-// TestCitusWorkerFaults: a worker that is down or does not answer costs its own projects a 503 each time. Other
-// projects are not affected. The worker's projects recover by themselves.
+// TestCitusWorkerFaults checks that requests for projects of a failing worker get 503 each time. Other projects are not
+// affected. The worker's projects recover by themselves.
 func TestCitusWorkerFaults(t *testing.T) {
 	b := breakable(t)
 	var o operator
 	p := open(t, b.db.ReaderURL, o.watch(pgdb.Options{MaxConns: 8, StatementTimeout: 30 * time.Second}))
 	distributed(t, p)
 	o.sees(t, map[string]int64{"serving": 2})
-	// This pool never asks for the projects of that worker, so it shows what the machine alone does.
-	apart := open(t, b.db.ReaderURL, pgdb.Options{MaxConns: 8, StatementTimeout: 30 * time.Second})
+	// This pool never uses the projects of the failing worker, so it shows the delays by the machine.
+	separate := open(t, b.db.ReaderURL, pgdb.Options{MaxConns: 8, StatementTimeout: 30 * time.Second})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	var fine, struck, control seen
+	var others, own, control seen
 	ask := func(p *pgdb.Pool, s *seen, projects []string, n int) {
 		for i := range n {
 			running.Go(func() {
@@ -211,21 +211,21 @@ func TestCitusWorkerFaults(t *testing.T) {
 					begin := time.Now()
 					err := read(context.Background(), p, projects[j%len(projects)])
 					s.note(time.Since(begin), err)
-					time.Sleep(5 * time.Millisecond) // like a client's pause
+					time.Sleep(5 * time.Millisecond) // the pause of a client
 				}
 			})
 		}
 	}
-	ask(p, &fine, b.fine, 4)
-	ask(p, &struck, b.struck, 16) // more than there are connections
-	ask(apart, &control, b.fine, 2)
+	ask(p, &others, b.healthy, 4)
+	ask(p, &own, b.failing, 16) // more than the connections
+	ask(separate, &control, b.healthy, 2)
 	during := func(d time.Duration) { time.Sleep(d) }
 	during(2 * time.Second)
-	quiet, _, _ := fine.since()
-	struck.since()
+	quiet, _, _ := others.since()
+	own.since()
 	control.since()
-	// tolerance is how many of n requests may be refused because of the machine. That is none, except on a machine so
-	// busy that the control also waits long: a request waits at most a second.
+	// tolerance returns how many of n requests may be refused because the machine is busy. That is 0, unless the
+	// control also waits long. A request waits at most a second.
 	tolerance := func(n int, calm []time.Duration) int {
 		if faulttest.Quantile(calm, 1) > 300*time.Millisecond {
 			return 1 + n/50
@@ -237,7 +237,7 @@ func TestCitusWorkerFaults(t *testing.T) {
 		name  string
 		begin func()
 		worst time.Duration // the longest time until a refusal
-		state string        // as the metrics show it
+		state string        // the state in the metrics
 	}{
 		{"down", b.proxy.Refuse, 2 * time.Second, "down"},
 		{"does not answer", b.proxy.Silence, 6 * time.Second, "hanging"},
@@ -247,17 +247,17 @@ func TestCitusWorkerFaults(t *testing.T) {
 			fault.begin()
 			during(6 * time.Second)
 			o.sees(t, map[string]int64{"serving": 1, fault.state: 1})
-			took, refused, wrong := fine.since()
+			took, refused, wrong := others.since()
 			calm, _, _ := control.since()
 			if len(refused) > tolerance(len(took), calm) || len(wrong) > 0 || len(took) < 200 {
-				t.Errorf("others: %d good, %d refused (%v), wrong %v; apart the worst took %v", len(took), len(refused), fine.why, wrong, faulttest.Quantile(calm, 1))
+				t.Errorf("others: %d good, %d refused (%v), wrong %v; in the control the worst took %v", len(took), len(refused), others.why, wrong, faulttest.Quantile(calm, 1))
 			}
 			t.Logf("others: p99 %v, quiet %v, worst %v", p99(took), p99(quiet), faulttest.Quantile(took, 1))
-			// A delay that the control has too is no fault of the worker's.
+			// A delay that the control has too is not caused by the worker.
 			if worst := faulttest.Quantile(took, 1); worst > max(time.Second, 3*faulttest.Quantile(quiet, 1), 3*faulttest.Quantile(calm, 1)) {
-				t.Errorf("others: the worst took %v, apart %v", worst, faulttest.Quantile(calm, 1))
+				t.Errorf("others: the worst took %v, in the control %v", worst, faulttest.Quantile(calm, 1))
 			}
-			good, refused, wrong := struck.since()
+			good, refused, wrong := own.since()
 			if len(refused) < 100 || len(wrong) > 0 {
 				t.Errorf("its own: %d good, %d refused, wrong %v", len(good), len(refused), wrong)
 			}
@@ -267,24 +267,24 @@ func TestCitusWorkerFaults(t *testing.T) {
 			}
 			b.proxy.Heal()
 			begin := time.Now()
-			for _, project := range b.struck {
+			for _, project := range b.failing {
 				for read(context.Background(), p, project) != nil {
 					if time.Since(begin) > 10*time.Second {
 						t.Fatalf("%s is not back", project)
 					}
-					time.Sleep(5 * time.Millisecond) // like a client's pause
+					time.Sleep(5 * time.Millisecond) // the pause of a client
 				}
 			}
 			t.Logf("back after %v", time.Since(begin))
 			o.sees(t, map[string]int64{"serving": 2})
 			o.reads(t, b.proxy.Addr(), fault.state)
-			// The requests that waited in the clients' queue come first. A busy machine takes its time for them.
+			// Requests in the queue are answered first. A busy machine needs time for them.
 			for window := 1; ; window++ {
-				struck.since()
+				own.since()
 				during(time.Second)
-				good, refused, wrong = struck.since()
+				good, refused, wrong = own.since()
 				if len(wrong) > 0 || window == 20 {
-					t.Errorf("when it was over: %d good, %d refused (%v), wrong %v", len(good), len(refused), struck.why, wrong)
+					t.Errorf("when it was over: %d good, %d refused (%v), wrong %v", len(good), len(refused), own.why, wrong)
 				}
 				if len(refused) == 0 && len(good) > 0 || window == 20 {
 					t.Logf("no request is refused after %d s", window)
@@ -292,31 +292,31 @@ func TestCitusWorkerFaults(t *testing.T) {
 				}
 			}
 			control.since()
-			fine.since()
+			others.since()
 		})
 	}
 }
 
-// TestCitusDoubtfulCommit: a write that was acknowledged but is not visible counts as not acknowledged. Citus commits
-// such a statement in two phases; the worker is lost between them.
+// TestCitusDoubtfulCommit checks that a write counts as not acknowledged if Citus acknowledged it but it is not
+// visible. Citus commits such a statement in two phases, and the worker is lost between them.
 func TestCitusDoubtfulCommit(t *testing.T) {
 	b := breakable(t)
 	const twoPhases = `INSERT INTO shelves (project_id, id, body) SELECT $1, u, $3 FROM unnest($2::text[]) u`
 	write := func(p *pgdb.Pool, id string) error {
-		_, err := p.Exec(context.Background(), twoPhases, b.struck[0], []string{id}, "late")
+		_, err := p.Exec(context.Background(), twoPhases, b.failing[0], []string{id}, "late")
 		return err
 	}
-	p := open(t, b.db.IngestURL, pgdb.Options{MaxConns: 1}) // one session, which loses its connection and opens it again
+	p := open(t, b.db.IngestURL, pgdb.Options{MaxConns: 1}) // one session, which loses its connection to the worker and opens it again
 	distributed(t, p)
 	b.proxy.RefuseAt("COMMIT PREPARED")
-	// This connection does not listen to warnings, so it gets Citus' acknowledgement.
+	// This connection ignores warnings, so it gets Citus' acknowledgement.
 	conn, err := pgx.Connect(t.Context(), b.db.IngestURL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), twoPhases, b.struck[0], []string{"w2"}, "late"); err != nil || !b.proxy.Refuses() {
-		t.Fatalf("there is no such commit: %v, lost %v", err, b.proxy.Refuses())
+	if _, err := conn.Exec(t.Context(), twoPhases, b.failing[0], []string{"w2"}, "late"); err != nil || !b.proxy.Refuses() {
+		t.Fatalf("the commit did not fail as expected: %v, worker lost: %v", err, b.proxy.Refuses())
 	}
 	b.proxy.Heal()
 	for begin := time.Now(); write(p, "w1") != nil; time.Sleep(10 * time.Millisecond) {
@@ -341,13 +341,13 @@ func TestCitusDoubtfulCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	var n int
-	if err := p.QueryRow(t.Context(), []any{&n}, `SELECT count(*) FROM shelves WHERE project_id = $1 AND body = 'late'`, b.struck[0]); err != nil || n != 3 {
+	if err := p.QueryRow(t.Context(), []any{&n}, `SELECT count(*) FROM shelves WHERE project_id = $1 AND body = 'late'`, b.failing[0]); err != nil || n != 3 {
 		t.Errorf("%d of 3 rows in the end, %v", n, err)
 	}
 }
 
-// TestCitusNodesAsReaders: any node may be read from. A node that is out of reach is left out, and used again when it
-// is back. A worker that is down makes no node unfit.
+// TestCitusNodesAsReaders checks that any node can serve reads. An unreachable node is left out, and used again when it
+// is back. A failing worker does not make other nodes unusable.
 func TestCitusNodesAsReaders(t *testing.T) {
 	b := breakable(t)
 	node := faulttest.NewProxy(t, hostPort(t, b.server.OnWorker(b.db.ReaderURL, 1)))
@@ -389,19 +389,19 @@ func TestCitusNodesAsReaders(t *testing.T) {
 			}
 		}
 	}
-	all(b.fine)
-	all(b.struck)
+	all(b.healthy)
+	all(b.failing)
 	if good.Load() != 80 {
 		t.Errorf("%d of 80 rows", good.Load())
 	}
 	node.Refuse()
-	all(b.fine)
+	all(b.healthy)
 	serving(1)
 	node.Heal()
 	serving(2)
 	b.proxy.Refuse()
-	all(b.fine)
-	if err := reads.Query(t.Context(), func(pgx.Rows) error { return nil }, readShelf, b.struck[0], "a"); !isUnavailable(err) {
+	all(b.healthy)
+	if err := reads.Query(t.Context(), func(pgx.Rows) error { return nil }, readShelf, b.failing[0], "a"); !isUnavailable(err) {
 		t.Errorf("a project whose worker is down: %v", err)
 	}
 	if _, n := reads.Standbys(); n != 2 {

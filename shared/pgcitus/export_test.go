@@ -8,7 +8,7 @@ func HashText(s string) uint32 { return hashText(s) }
 // Share exports share.
 func Share(conns, n int) int { return share(conns, n) }
 
-// Workers returns how many workers a pool's gate knows.
+// Workers returns the number of workers that a pool's gate knows.
 func Workers(p *pgdb.Pool) int {
 	g, ok := p.Gate().(*gate)
 	if !ok || g.placement.Load() == nil {

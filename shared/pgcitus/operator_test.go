@@ -16,7 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
-// operator is a pool's operator, who sees its log and how many of its workers are in each state.
+// operator has the information of a pool's operator: its log, and the number of its workers in each state.
 type operator struct {
 	log     logtest.Buffer
 	figures *sdkmetric.ManualReader
@@ -30,7 +30,7 @@ func (o *operator) watch(options pgdb.Options) pgdb.Options {
 	return options
 }
 
-// sees waits until so many workers are in these states, and none in others.
+// sees waits until the metrics show these numbers of workers by state, and no other workers.
 func (o *operator) sees(t *testing.T, want map[string]int64) {
 	t.Helper()
 	var got map[string]int64
@@ -42,7 +42,7 @@ func (o *operator) sees(t *testing.T, want map[string]int64) {
 	t.Errorf("workers by state: %v, want %v", got, want)
 }
 
-// workers returns how many workers are in each state by the metrics. It leaves out states without workers.
+// workers returns the number of workers in each state, from the metrics. It leaves out states without workers.
 func workers(t *testing.T, figures *sdkmetric.ManualReader) map[string]int64 {
 	t.Helper()
 	var rm metricdata.ResourceMetrics
@@ -75,8 +75,8 @@ func workers(t *testing.T, figures *sdkmetric.ManualReader) map[string]int64 {
 	return states
 }
 
-// reads checks that the log reported the node's state, and then its end. On a busy machine it may report either more
-// than once, but never twice in a row.
+// reads checks that the log reported the node's state, and then its recovery. On a busy machine it may report both more
+// than once, but never the same one twice in a row.
 func (o *operator) reads(t *testing.T, node, state string) {
 	t.Helper()
 	messages := map[string]string{"down": "is out of reach", "hanging": "does not answer", "serving": "serves again"}
@@ -109,7 +109,7 @@ func (o *operator) reads(t *testing.T, node, state string) {
 	t.Logf("the log reports%s", all)
 }
 
-// TestPlainPostgres: a pool of plain Postgres has no gate, no metric and no goroutine of this package.
+// TestPlainPostgres checks that a pool of plain Postgres has no gate, no metric and no goroutine of this package.
 func TestPlainPostgres(t *testing.T) {
 	var o operator
 	db := pgtest.Server(t)

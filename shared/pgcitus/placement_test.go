@@ -10,7 +10,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
-// TestHashText: hashText agrees with the server for text of any length and with any characters.
+// TestHashText checks that hashText equals the server's hash for text of any length and with any characters.
 func TestHashText(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), pgtest.Server(t).AdminURL())
 	if err != nil {

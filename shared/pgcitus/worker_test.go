@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// logLines returns what an operator reads in the log: the level of each line, with its cause or duration.
+// logLines returns the log lines in short: the level and message of each, with its cause or duration.
 func logLines(t *testing.T, log *bytes.Buffer) []string {
 	t.Helper()
 	var lines []string
@@ -41,8 +41,8 @@ func loggedWorker(most int) (*worker, *bytes.Buffer) {
 	return w, &log
 }
 
-// TestWorkerState: a worker that is out of reach or hangs is logged once, and once more when it serves again. A
-// result that an answer contradicts is ignored.
+// TestWorkerState checks that a worker is logged once when it is unreachable or hangs, and once when it serves again. A
+// result that a newer answer contradicts is ignored.
 func TestWorkerState(t *testing.T) {
 	lost, silent := errors.New("no route"), errors.New("no sign of life")
 	const (
@@ -143,7 +143,8 @@ func TestWorkerState(t *testing.T) {
 	}
 }
 
-// TestWorkerHangs: statements in flight on a worker that hangs are cancelled, and those that wait for it are refused.
+// TestWorkerHangs checks that statements in flight on a hanging worker are cancelled, and that waiting statements are
+// refused.
 func TestWorkerHangs(t *testing.T) {
 	w, _ := loggedWorker(1)
 	ctx, v, err := w.enter(context.Background(), "pr_1", time.Minute)
@@ -195,8 +196,8 @@ func TestStateOf(t *testing.T) {
 	}
 }
 
-// Statements that were cancelled leave a worker that has not been silent. A later caller that finds it full still
-// waits for its turn.
+// TestWorkerWhoseStatementsWereCancelled checks that cancelled statements do not make a worker count as silent. A later
+// caller that finds it full still waits for its turn.
 func TestWorkerWhoseStatementsWereCancelled(t *testing.T) {
 	w := newWorker(1, slog.New(slog.DiscardHandler))
 	w.configure(1, "")

@@ -21,7 +21,7 @@ func backend(t *testing.T, p *pgdb.Pool) (pid int) {
 	return pid
 }
 
-// activity waits until is, a condition over pg_stat_activity, holds for the process pid of the server.
+// activity waits until the condition is, over pg_stat_activity, is true for the server process pid.
 func activity(t *testing.T, admin, is string, pid int) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), admin)
@@ -43,7 +43,8 @@ func drain(rows pgx.Rows) error {
 	return nil
 }
 
-// The statement of a caller that disconnects ends on the server, and the next caller gets a connection.
+// TestCancelEndsTheStatement checks that the server ends the statement of a caller that gives up, and that the next
+// caller gets a connection.
 func TestCancelEndsTheStatement(t *testing.T) {
 	db := pgtest.Database(t, notes())
 	admin := pgtest.Server(t).AdminURL()
@@ -60,7 +61,7 @@ func TestCancelEndsTheStatement(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name  string
-		waits bool // for the first row, for long
+		waits bool // the first row takes long
 		ask   func(ctx context.Context, cancel func()) error
 	}{
 		{"a query", true, func(ctx context.Context, _ func()) error { return p.Query(ctx, drain, long, 1) }},
@@ -86,12 +87,12 @@ func TestCancelEndsTheStatement(t *testing.T) {
 				t.Errorf("the caller gets %v, want Canceled", err)
 			}
 			activity(t, admin, `NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active')`, pid)
-			backend(t, p) // gets the one connection of the pool
+			backend(t, p) // uses the pool's only connection
 		})
 	}
 }
 
-// A caller that disconnects does not wait for a server that hangs.
+// TestCancelOnAServerThatHangs checks that a caller that gives up does not wait for a hanging server.
 func TestCancelOnAServerThatHangs(t *testing.T) {
 	server := pgtest.Private(t, nil)
 	p := open(t, server.Database(t, notes()).ReaderURL, pgdb.Options{MaxConns: 2, StatementTimeout: time.Hour})

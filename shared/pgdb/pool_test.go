@@ -65,7 +65,7 @@ func TestQuery(t *testing.T) {
 		}
 		return nil
 	}
-	// With one connection, each of these also shows that the one before returned it.
+	// The pool has one connection, so each query also shows that the previous one returned it.
 	if err := p.Query(ctx, read, `SELECT body FROM notes WHERE id > $1 ORDER BY id`, 2); err != nil || strings.Join(got, " ") != "b3 b4 b5" {
 		t.Errorf("rows %v, %v", got, err)
 	}

@@ -44,7 +44,7 @@ func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
 func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {
 	empty := pgmigrate.Schema{Name: "notes", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
 	db := pgtest.Database(t, empty)
-	// A version of the code with more migrations uses this database.
+	// A newer version with more migrations uses this database.
 	full := notes()
 	full.Migrations.(fstest.MapFS)["0003_notes.sql"] = full.Migrations.(fstest.MapFS)["0001_notes.sql"]
 	full.Migrations.(fstest.MapFS)["0004_body.sql"] = full.Migrations.(fstest.MapFS)["0002_body.sql"]
@@ -66,9 +66,9 @@ func TestMigrateSeveralAtOnceAndAgain(t *testing.T) {
 	if err := pgmigrate.Migrate(t.Context(), db.OwnerURL, full, roles, log); err != nil {
 		t.Errorf("a second time: %v", err)
 	}
-	// The version before can still start.
+	// The previous version can still start.
 	if err := pgmigrate.Migrate(t.Context(), db.OwnerURL, empty, roles, log); err != nil {
-		t.Errorf("by the version before: %v", err)
+		t.Errorf("by the previous version: %v", err)
 	}
 	p := open(t, db.OwnerURL, pgdb.Options{})
 	var reads, readerWrites, writes, indexed bool
@@ -107,7 +107,7 @@ func TestMigrateLimitsTheRolesWhereItMay(t *testing.T) {
 		}
 		return got
 	}
-	// The owner may not alter other roles, and that is no fault.
+	// The owner cannot alter other roles. Migrate ignores that.
 	if err := pgmigrate.Migrate(t.Context(), db.OwnerURL, notes(), roles, log); err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 var errStop = errors.New("stop")
 
-// replicated is a primary with standbys, and Reads over them.
+// replicated is a primary with standbys, and a Reads that uses them.
 type replicated struct {
 	*pgreplica.Reads
 	primary  *pgtest.Instance
@@ -104,7 +104,7 @@ func replicate(t *testing.T, n int) *replicated {
 	return r
 }
 
-// await waits until reads go to n standbys.
+// await waits until n standbys serve reads.
 func (r *replicated) await(t *testing.T, n int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d standbys serve", n), func() bool {
@@ -113,7 +113,7 @@ func (r *replicated) await(t *testing.T, n int) {
 	})
 }
 
-// by queries q n times and returns how often each server answered, by its port.
+// by queries q n times and returns the number of answers by the server's port.
 func by(t *testing.T, q pgdb.Querier, n int) map[string]int {
 	t.Helper()
 	ports := map[string]int{}
@@ -196,13 +196,13 @@ func TestReadsGoToStandbys(t *testing.T) {
 	}
 }
 
-// A standby that replays nothing for a time lags only if there is something to replay.
+// TestLaggingStandby checks that a standby that replays nothing counts as lagging only if there is something to replay.
 func TestLaggingStandby(t *testing.T) {
 	r := replicate(t, 1)
 	begin := time.Now()
 	eventually(t, "an idle time beyond the lag allowed", func() bool {
 		if _, serving := r.Standbys(); serving != 1 {
-			t.Fatal("left out while nothing happens on the primary")
+			t.Fatal("left out while the primary is idle")
 		}
 		return time.Since(begin) > 3*maxLag
 	})
@@ -222,7 +222,7 @@ func TestLaggingStandby(t *testing.T) {
 		t.Errorf("answered by port: %v", got)
 	}
 
-	// The primary answers a query for a table that only the primary has yet.
+	// The primary answers a query of a table that the standby does not have yet.
 	as(t, r.standbys[0], r.db, `SELECT pg_wal_replay_pause()`)
 	as(t, r.primary, r.db, `CREATE TABLE fresh AS SELECT 1 AS n; GRANT SELECT ON fresh TO notes_reader`)
 	rows := 0
@@ -238,7 +238,7 @@ func TestLaggingStandby(t *testing.T) {
 	as(t, r.standbys[0], r.db, `SELECT pg_wal_replay_resume()`)
 }
 
-// Reads in flight while a standby dies, hangs or comes back all succeed.
+// TestStandbyFaults checks that all reads succeed while a standby dies, hangs or comes back.
 func TestStandbyFaults(t *testing.T) {
 	r := replicate(t, 1)
 	s := r.standbys[0]
@@ -288,7 +288,7 @@ func TestStandbyFaults(t *testing.T) {
 			reading.Wait()
 			t.Logf("the slowest reads took %v", slowest)
 			for _, took := range slowest {
-				if took > 10*time.Second { // the checks find that the standby hangs within 2 s
+				if took > 10*time.Second { // the checks detect a hanging standby within 2 s
 					t.Errorf("a read took %v", took)
 				}
 			}
@@ -296,7 +296,7 @@ func TestStandbyFaults(t *testing.T) {
 	}
 }
 
-// The primary answers a statement that replication cancels on the standby.
+// TestConflictWithReplication checks that the primary answers a statement that replication cancels on the standby.
 func TestConflictWithReplication(t *testing.T) {
 	r := replicate(t, 1)
 	r.insert(t, 1, 1000)
@@ -336,7 +336,8 @@ func TestConflictWithReplication(t *testing.T) {
 	}
 }
 
-// The primary dies: reads continue. A standby is promoted: writes find it without a new pool.
+// TestFailover kills the primary, and reads continue. Then it promotes a standby, and writes find it without a new
+// pool.
 func TestFailover(t *testing.T) {
 	r := replicate(t, 1)
 	r.insert(t, 1, 10)
@@ -414,7 +415,8 @@ func TestReadsWithoutStandbys(t *testing.T) {
 	}
 }
 
-// An error of read belongs to its caller, and is no reason to ask another database.
+// TestReadersOwnError checks that an error of the read function goes to the caller, and that no other database is
+// asked.
 func TestReadersOwnError(t *testing.T) {
 	r := replicate(t, 1)
 	calls := 0

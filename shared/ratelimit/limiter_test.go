@@ -20,7 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// counted counts the round trips of a client.
+// counted is a client that counts its round trips.
 type counted struct {
 	redis.Scripter
 	trips atomic.Int64
@@ -36,7 +36,7 @@ func TestSequentialClientGetsItsBurstExactly(t *testing.T) {
 	for _, burst := range []int{1, 2, 7, 100, 2000} {
 		l := ratelimit.New(server.Client(), ratelimit.Options{})
 		key := "burst" + string(rune('a'+burst%26))
-		// At one a second, almost nothing is earned back while the burst is spent.
+		// At one token a second, the rate earns almost nothing while the burst is spent.
 		rate := ratelimit.Rate{PerSecond: 1, Burst: burst}
 		start := time.Now()
 		allowed := 0
@@ -65,8 +65,8 @@ func TestSequentialClientGetsItsBurstExactly(t *testing.T) {
 	}
 }
 
-// Limiters in parallel represent processes. Together they never allow more than the burst and what the rate earns in
-// the elapsed time.
+// TestNeverAboveTheRateOverManyProcesses runs several limiters in parallel, like processes. Together they never allow
+// more than the burst plus the tokens that the rate earns in the elapsed time.
 func TestNeverAboveTheRateOverManyProcesses(t *testing.T) {
 	server := redistest.Start(t)
 	rate := ratelimit.Rate{PerSecond: 2000, Burst: 500}
@@ -87,7 +87,7 @@ func TestNeverAboveTheRateOverManyProcesses(t *testing.T) {
 					if r := l.Allow(t.Context(), "key", rate); r.Allowed {
 						allowed.Add(1)
 					} else {
-						time.Sleep(r.RetryAfter) // like a client that follows Retry-After
+						time.Sleep(r.RetryAfter) // as a client with Retry-After does
 					}
 				}
 			})
@@ -98,7 +98,7 @@ func TestNeverAboveTheRateOverManyProcesses(t *testing.T) {
 	most := int64(rate.Burst) + int64(took.Seconds()*float64(rate.PerSecond)) + 1
 	if n := allowed.Load(); n > most {
 		t.Errorf("%d allowed in %v, at most %d may be", n, took, most)
-	} else if n < most/2 { // a busy machine allows less; with one token per request to Redis it would be a tenth
+	} else if n < most/2 { // a busy machine allows less, but without leases it would be a tenth
 		t.Errorf("%d allowed in %v of %d: much stricter than the rate", n, took, most)
 	}
 }
@@ -133,7 +133,7 @@ func TestRefusedFloodSparesRoundTrips(t *testing.T) {
 	}
 }
 
-// When a lease ends, another process may use what the rate earns, and no more.
+// TestLeasesEnd checks that other processes can use the tokens that the rate earns when a lease ends, and no more.
 func TestLeasesEnd(t *testing.T) {
 	server := redistest.Start(t)
 	now := time.Now()
@@ -159,7 +159,8 @@ func TestLeasesEnd(t *testing.T) {
 	}
 }
 
-// Many processes use a key that each of them sees once. The tokens that they take ahead leave enough for all of them.
+// TestManyProcessesDoNotStarveEachOther checks that leases leave enough tokens if each of many processes uses a key
+// only once.
 func TestManyProcessesDoNotStarveEachOther(t *testing.T) {
 	server := redistest.Start(t)
 	rate := ratelimit.Rate{PerSecond: 1, Burst: 2000}
@@ -174,7 +175,7 @@ func TestManyProcessesDoNotStarveEachOther(t *testing.T) {
 	}
 }
 
-// A process does not use tokens that it leased at another rate.
+// TestAnotherRate checks that a process does not use tokens that it leased at another rate.
 func TestAnotherRate(t *testing.T) {
 	server := redistest.Start(t)
 	var limiters []*ratelimit.Limiter
@@ -197,13 +198,13 @@ func TestAnotherRate(t *testing.T) {
 			}
 		}
 	}
-	if allowed > lower.Burst+2 { // and what the rate earns on a slow machine
+	if allowed > lower.Burst+2 { // plus the tokens that the rate earns on a slow machine
 		t.Errorf("%d allowed, of a burst of %d", allowed, lower.Burst)
 	}
 }
 
-// model is the algorithm as the standard describes it, on exact integers: a leaky bucket. A request takes one token,
-// and then a lease: a tenth of a second's tokens, from the first half of the burst.
+// model is the leaky bucket algorithm with exact integers. A request takes one token, and then a lease: the tokens of a
+// tenth of a second, from the first half of the burst.
 type model struct {
 	rate  ratelimit.Rate
 	level int64 // millionths of a token
@@ -226,8 +227,8 @@ func (m *model) allow(now int64) bool {
 	return true
 }
 
-// The script decides as the model does, for any rate and any sequence of requests. Redis' own clock moves, so the
-// test reads the times of the decisions from the stored value.
+// TestScriptAgainstModel compares the script with the model, for any rate and any sequence of requests. The script uses
+// the clock of Redis, so the test reads the times of the decisions from the stored value.
 func TestScriptAgainstModel(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client()
@@ -242,14 +243,14 @@ func TestScriptAgainstModel(t *testing.T) {
 		name := "lectern:rate:{" + key + "}"
 		m := &model{rate: rate}
 		for range rapid.IntRange(1, 60).Draw(rt, "requests") {
-			// A limiter for each request: no lease is used twice.
+			// Each request has its own limiter, so no lease is used twice.
 			l := ratelimit.New(client, ratelimit.Options{})
 			before := client.Time(t.Context()).Val().UnixMicro()
 			r := l.Allow(t.Context(), key, rate)
 			after := client.Time(t.Context()).Val().UnixMicro()
 			if r.Allowed {
 				debt, at, ok := parse(client.Get(t.Context(), name).Val())
-				if !ok { // earned back and forgotten since then
+				if !ok { // the value expired because all tokens were earned back
 					m.level, m.at = 0, after
 					continue
 				}
@@ -264,9 +265,9 @@ func TestScriptAgainstModel(t *testing.T) {
 				}
 				continue
 			}
-			// It was refused at some time between before and after; the model refuses at the beginning.
+			// The refusal was between before and after, and the model must refuse at before.
 			if early := *m; early.allow(before) {
-				rt.Fatalf("refused where the model allows: %+v", r)
+				rt.Fatalf("refused, but the model allows it: %+v", r)
 			}
 			if wait := time.Duration(m.level+1_000_000-int64(rate.Burst)*1_000_000) * time.Microsecond / time.Duration(rate.PerSecond); r.RetryAfter > wait+time.Microsecond {
 				rt.Fatalf("told to wait %v, the model's longest is %v", r.RetryAfter, wait)
@@ -318,7 +319,8 @@ func TestOpenWithoutRedis(t *testing.T) {
 	}
 }
 
-// While Redis is down or hangs, the limiter allows all requests. Only the first of them is delayed.
+// TestOpenWhileRedisIsDown checks that the limiter allows all requests while Redis is down or hangs, and that only the
+// first of them is delayed.
 func TestOpenWhileRedisIsDown(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -380,7 +382,8 @@ func TestOpenWhileRedisIsDown(t *testing.T) {
 	}
 }
 
-// A Redis that answers with errors (its memory is full) is treated as down.
+// TestOpenWhileRedisIsFull checks that the limiter allows all requests if Redis answers with errors because its memory
+// is full.
 func TestOpenWhileRedisIsFull(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory", "1", "--maxmemory-policy", "noeviction")
 	l := ratelimit.New(server.Client(), ratelimit.Options{})

@@ -30,10 +30,10 @@ func open(t *testing.T, server *redistest.Server, log *slog.Logger) *redisdb.Cli
 	return c
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
-	for !is() {
+	for !ok() {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within 10 s: %s", what)
 		}
@@ -41,7 +41,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A Redis that is dead or hangs costs one time limit, and is used again soon after it is back.
+// TestRedisIsLeftAloneWhileItFails checks that a failing Redis delays only the first commands, by one time limit. It is
+// used again soon after it is back.
 func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -82,7 +83,7 @@ func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
 				t.Errorf("a pipeline: %v", err)
 			}
 			if c.Up() {
-				t.Error("said to be up")
+				t.Error("Up reports true")
 			}
 
 			tt.back(server)
@@ -90,7 +91,7 @@ func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
 				err := c.Get(ctx, "k").Err()
 				return err == nil || errors.Is(err, redis.Nil)
 			})
-			eventually(t, "said to be up", c.Up)
+			eventually(t, "Up reports true", c.Up)
 			if out, back := strings.Count(log.String(), "out of reach"), strings.Count(log.String(), "is back"); out != 1 || back != 1 {
 				t.Errorf("logged %d times down and %d times back:\n%s", out, back, log.String())
 			}
@@ -98,7 +99,8 @@ func TestRedisIsLeftAloneWhileItFails(t *testing.T) {
 	}
 }
 
-// A node that became a replica gets no commands until it accepts writes again.
+// TestReadOnlyReplicaIsLeftAlone checks that a node that became a replica gets no commands until it accepts writes
+// again.
 func TestReadOnlyReplicaIsLeftAlone(t *testing.T) {
 	server := redistest.Start(t)
 	c := open(t, server, nil)
@@ -110,7 +112,7 @@ func TestReadOnlyReplicaIsLeftAlone(t *testing.T) {
 		t.Fatal("a replica took a write")
 	}
 	if c.Up() {
-		t.Fatal("said to be up")
+		t.Fatal("Up reports true")
 	}
 	probed := time.Now()
 	eventually(t, "probes pass by", func() bool {

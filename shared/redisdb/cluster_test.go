@@ -54,8 +54,9 @@ func slotOf(key string) int {
 	return int(crc) % 16384
 }
 
-// While a master is down, the slots of the others are served as before, and its own fail fast. As soon as its replica
-// has replaced it, the client uses the replica and does not need the dead node.
+// TestClusterGoesOnWithoutAMaster checks that the slots of other masters are served as before while one master is down,
+// and that its own slots fail fast. Once its replica has replaced it, the client uses the replica and does not need the
+// failed node.
 func TestClusterGoesOnWithoutAMaster(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -122,8 +123,8 @@ func publishes(ctx context.Context, c *redisdb.Client) (int64, error) {
 	return c.Publish(ctx, "channel", "hello").Result()
 }
 
-// A subscriber at one node receives messages that are published at any node. A broken subscription is made again at a
-// node that is up.
+// TestClusterPassesMessagesOn checks that a subscriber at one node receives messages that are published at any node.
+// The client renews a broken subscription at another node.
 func TestClusterPassesMessagesOn(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	c := openURL(t, cluster.URL, &logtest.Buffer{})
@@ -142,12 +143,12 @@ func TestClusterPassesMessagesOn(t *testing.T) {
 			}
 		}
 	}
-	for range 12 { // at random nodes
+	for range 12 { // each subscribes at a random node
 		ps := c.Subscribe(t.Context(), "channel")
 		eventually(t, "a message is heard", func() bool { return hears(ps) })
 		_ = ps.Close()
 	}
-	// No node replaces it, as its replica is killed too.
+	// No node replaces the master, because its replica is killed too.
 	i := slices.Index(cluster.Nodes, cluster.AwaitMaster(slotOf("channel")))
 	cluster.Nodes[i].Kill()
 	cluster.Nodes[i+1].Kill()
@@ -160,7 +161,7 @@ func TestClusterPassesMessagesOn(t *testing.T) {
 	}
 }
 
-// A cluster that is down gets no commands, like a single node that fails.
+// TestClusterThatIsDownIsLeftAlone checks that a cluster that is down gets no commands, like a failing single node.
 func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	c := openURL(t, cluster.URL, &logtest.Buffer{})
@@ -168,13 +169,13 @@ func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 	if err := c.Set(t.Context(), keys[0], "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	// A slot without a node takes a whole cluster down.
+	// If a slot has no node, the whole cluster is down.
 	node := cluster.AwaitMaster(slotOf(keys[2]))
 	if err := node.Client().Do(t.Context(), "CLUSTER", "DELSLOTS", slotOf(keys[2])).Err(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the cluster is down", func() bool { return c.Get(t.Context(), keys[2]).Err() != nil })
-	eventually(t, "it is said to be down", func() bool { _ = c.Get(t.Context(), keys[2]); return !c.Up() })
+	eventually(t, "Up reports false", func() bool { _ = c.Get(t.Context(), keys[2]); return !c.Up() })
 	begin := time.Now()
 	unsent := 0
 	for range 200 {
@@ -195,7 +196,7 @@ func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 	eventually(t, "said to be up", c.Up)
 }
 
-// Keys move from master to master while they are used, and no command fails.
+// TestClusterIsReshardedWhileItServes checks that no command fails while keys move from one master to another.
 func TestClusterIsReshardedWhileItServes(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	c := openURL(t, cluster.URL, &logtest.Buffer{})
@@ -203,7 +204,7 @@ func TestClusterIsReshardedWhileItServes(t *testing.T) {
 	script := redis.NewScript(`return redis.call('INCR', KEYS[1])`)
 	name := func(i int) string { return fmt.Sprintf("moved-%d", i) }
 	from, to := cluster.AwaitMaster(0), cluster.AwaitMaster(16383)
-	var mine []int // slots that hold keys, and some that hold none
+	var mine []int // slots to move, with and without keys
 	for i := range n {
 		if slot := slotOf(name(i)); slot < 16384/3 {
 			mine = append(mine, slot)

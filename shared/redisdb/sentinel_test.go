@@ -12,8 +12,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// A master that dies or hangs is not used, and the node that replaces it is. This also works if a Sentinel hangs: the
-// one that was asked before.
+// TestSentinelNamesAnotherMaster checks that the client replaces a master that dies or hangs with the node that takes
+// over. This also works if the Sentinel that it asked before hangs.
 func TestSentinelNamesAnotherMaster(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -35,7 +35,7 @@ func TestSentinelNamesAnotherMaster(t *testing.T) {
 			if tt.hang {
 				asked := false
 				for _, w := range s.Sentinels {
-					// Sentinels have no subscriptions at each other.
+					// Only the client subscribes at a Sentinel, because Sentinels do not subscribe at each other.
 					if clients, err := w.Client().Do(ctx, "CLIENT", "LIST").Text(); err == nil && strings.Contains(clients, " sub=2 ") {
 						w.Pause()
 						defer w.Resume()
@@ -75,7 +75,7 @@ func TestSentinelNamesAnotherMaster(t *testing.T) {
 				return err == nil && heard
 			})
 
-			// The old master comes back and still believes for a while that it is the master. It gets no commands.
+			// The old master comes back and still acts as a master for a while. It gets no commands.
 			tt.back(first)
 			for range 50 {
 				value := strconv.FormatInt(time.Now().UnixNano(), 10)

@@ -76,8 +76,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The table, the router that the services use and the regular expressions of the ingress take the same
-// paths for the same routes.
+// TestFindRouterAndRegexpAgree checks that three matchers find the same route for a path: the table, the services'
+// router and the regular expressions of the ingress.
 func TestFindRouterAndRegexpAgree(t *testing.T) {
 	table := routes.Table(append(routes.Outside(), routes.Internal()...))
 	router := httpapi.NewRouter()
@@ -98,7 +98,7 @@ func TestFindRouterAndRegexpAgree(t *testing.T) {
 	found := map[string]int{}
 	for range 20_000 {
 		var path strings.Builder
-		// Most of the paths begin like those that exist, so that both answers are seen.
+		// Most paths begin like existing routes, so that both outcomes occur.
 		switch random.IntN(4) {
 		case 0, 1:
 			path.WriteString("/projects/p")
@@ -138,10 +138,10 @@ func TestFindRouterAndRegexpAgree(t *testing.T) {
 			t.Fatalf("%q: the expressions match %q, the table says %q", escaped, got, want)
 		}
 	}
-	// Each of these has variables of another kind.
+	// Each of these routes has another kind of variables.
 	for _, operation := range []string{"getProject", "getEntry", "redirectToConsole", "getConsole"} {
 		if found[operation] < 20 {
-			t.Errorf("only %d of the paths are %s's: too few to tell", found[operation], operation)
+			t.Errorf("only %d of the paths are %s's: too few", found[operation], operation)
 		}
 	}
 }

@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 20 * time.Second
+const waitTimeout = 20 * time.Second
 
 // start starts telemetry with the settings in environ, until the test ends.
 func start(t *testing.T, environ map[string]string, out io.Writer, spans sdktrace.SpanExporter) *telemetry.Telemetry {
@@ -66,11 +66,11 @@ func (b *syncBuffer) state() (text string, writes int) {
 	return b.b.String(), b.writes
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: did not come", what)
+			t.Fatalf("not in time: %s", what)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestLogLevelAndFormat(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		in   map[string]string
-		want string // regular expression over the whole log
+		want string // regular expression for the whole log
 	}{
 		{"defaults", nil, `^\{"time":"[^"]*Z","level":"INFO","msg":"info","service":"svc"\}\n\{.*"msg":"warn".*\}\n$`},
 		{"warn", map[string]string{"LOG_LEVEL": "warn"}, `^\{.*"msg":"warn".*\}\n$`},
@@ -273,7 +273,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// Several services run in one process: none may use another's telemetry, or leave its own to others.
+// TestNothingIsGlobal checks that services in one process do not share telemetry through global variables.
 func TestNothingIsGlobal(t *testing.T) {
 	tracers, meters, propagator := otel.GetTracerProvider(), otel.GetMeterProvider(), otel.GetTextMapPropagator()
 	a := start(t, map[string]string{"OTEL_TRACES_EXPORTER": "otlp"}, io.Discard, nil)

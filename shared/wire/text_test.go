@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkText checks that the standard JSON reader gets back what was written.
+// checkText checks that encoding/json decodes the text that AppendText wrote.
 func checkText(t interface {
 	Helper()
 	Fatalf(string, ...any)

@@ -18,7 +18,7 @@ func TestParseTime(t *testing.T) {
 	}
 	tests := []struct {
 		name, in string
-		want     string // RFC 3339; empty for a fault
+		want     string // RFC 3339; empty: in is invalid
 	}{
 		{"UTC", "2022-01-01T00:00:00Z", "2022-01-01T00:00:00Z"},
 		{"lower case", "2022-01-01t00:00:00z", "2022-01-01T00:00:00Z"},
@@ -72,7 +72,8 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-// AppendTime writes what the standard library writes, and ParseTime reads the same moment back.
+// TestTimeRoundTrip checks that AppendTime writes the same text as the standard library, and that ParseTime reads the
+// same time from it.
 func TestTimeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		micros := rapid.Int64Range(MinTime, MaxTime).Draw(t, "micros")
@@ -99,7 +100,7 @@ func FuzzParseTime(f *testing.F) {
 			t.Fatalf("ParseTime(%q) = %d is out of range", s, got)
 		}
 		if want, err := time.Parse(time.RFC3339Nano, strings.Replace(s, " ", "+", 1)); err == nil {
-			// The library cuts nanoseconds down only when asked for microseconds.
+			// The standard library truncates nanoseconds only in the conversion to microseconds.
 			if want.Truncate(time.Microsecond).UnixMicro() != got {
 				t.Fatalf("ParseTime(%q) = %d, want %d", s, got, want.UnixMicro())
 			}

@@ -38,8 +38,8 @@ func eventually(t *testing.T, bound time.Duration, what string, ok func() bool) 
 	return time.Since(begin)
 }
 
-// TestRevocation checks when a second process, which has cached the key, sees a revocation: within a second if Redis is
-// up, and within the TTL if it is down.
+// TestRevocation checks when a process that has cached the key sees a revocation by another process. That is within a
+// second if Redis is up, and within the TTL if it is down.
 func TestRevocation(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
 	first, second := startOn(t, b, nil), startOn(t, b, nil)

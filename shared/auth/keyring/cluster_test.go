@@ -47,7 +47,8 @@ func clusterFaults() []clusterFault {
 	}
 }
 
-// A master of a cluster of six dies while keys are used and revoked. Callers see only a short delay.
+// TestRedisClusterFault kills a master of a cluster of six while keys are used and revoked. Callers see only a short
+// delay.
 func TestRedisClusterFault(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	s := startKeyLoad(t, cluster.URL)

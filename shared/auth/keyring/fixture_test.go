@@ -31,11 +31,11 @@ func unavailable(err error) bool {
 	return ok && e.Code() == apierr.Unavailable
 }
 
-// until calls is every few milliseconds until it returns true, and returns how long that took.
-func until(t *testing.T, what string, is func() bool) time.Duration {
+// until calls ok every few milliseconds until it returns true, and returns the elapsed time.
+func until(t *testing.T, what string, ok func() bool) time.Duration {
 	t.Helper()
 	start := time.Now()
-	for !is() {
+	for !ok() {
 		if time.Since(start) > 20*time.Second {
 			t.Fatalf("not within 20 s: %s", what)
 		}

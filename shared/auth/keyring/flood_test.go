@@ -21,7 +21,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// serve returns a server of one operation that the ring's guard protects. The header Test-Address is the client's
+// serve returns a handler of one operation that the ring's guard protects. The header Test-Address has the client's
 // address.
 func serve(ring *keyring.Keyring) http.Handler {
 	router := httpapi.NewRouter()
@@ -44,7 +44,7 @@ func get(h http.Handler, address, key string) *http.Response {
 	return w.Result()
 }
 
-// lookups returns how many look-ups reached Postgres.
+// lookups returns the number of look-ups in Postgres.
 func lookups(t *testing.T, reader *metric.ManualReader) (n int64) {
 	t.Helper()
 	var data metricdata.ResourceMetrics
@@ -66,8 +66,9 @@ func lookups(t *testing.T, reader *metric.ManualReader) (n int64) {
 	return n
 }
 
-// One address tries more random keys of the right form than it may. It gets 429, but a key that is in use there keeps
-// working. Other addresses are not affected, and the look-ups in Postgres are bounded.
+// TestFloodOfRandomKeys sends more well-formed random keys from one address than its rate allows. The address gets 429
+// for them, but a key in use there keeps working. Other addresses are not affected, and the number of look-ups in
+// Postgres is bounded.
 func TestFloodOfRandomKeys(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -83,7 +84,7 @@ func TestFloodOfRandomKeys(t *testing.T) {
 func flood(t *testing.T, redis config.Secret) {
 	const flooder, other = "192.0.2.1", "192.0.2.2"
 	k := authtest.New(t, redis)
-	k.Config.CacheTTL = 500 * time.Millisecond // the key in use is looked up again during the flood
+	k.Config.CacheTTL = 500 * time.Millisecond // short, so that the key in use is looked up again during the flood
 	k.Config.MaxLookups, k.Config.UnknownRate = 8, 20
 	reader := metric.NewManualReader()
 	ring := k.Keyring(keyring.Options{Meter: metric.NewMeterProvider(metric.WithReader(reader))})
@@ -93,7 +94,7 @@ func flood(t *testing.T, redis config.Secret) {
 		until(t, "subscribed", func() bool {
 			return ring.Redis.PubSubNumSub(t.Context(), "lectern:apikey:changed").Val()["lectern:apikey:changed"] == 1
 		})
-		time.Sleep(50 * time.Millisecond) // the process drops its copies
+		time.Sleep(50 * time.Millisecond) // the process drops its copies when the subscription begins
 	}
 	if resp := get(h, flooder, inUse); resp.StatusCode != 200 {
 		t.Fatalf("status %d", resp.StatusCode)

@@ -17,7 +17,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 )
 
-// keyLoad uses keys in several processes and keeps revoking others, while faults of Redis happen.
+// keyLoad uses keys in several processes and revokes other keys all the time, during faults of Redis.
 type keyLoad struct {
 	t     *testing.T
 	keys  *authtest.Keys
@@ -26,19 +26,20 @@ type keyLoad struct {
 	stop  context.CancelFunc
 	users sync.WaitGroup
 
-	well    atomic.Bool // Redis has no fault now
+	well    atomic.Bool // Redis has no fault at present
 	revoked atomic.Int64
 
-	mu        sync.Mutex
-	latencies []time.Duration // of checks with the right result
-	unwell    []time.Duration // from a revocation to the last process's refusal, during a fault
-	healthy   []time.Duration // the same, without a fault
+	mu           sync.Mutex
+	latencies    []time.Duration // durations of successful checks
+	duringFault  []time.Duration // times from a revocation to the last process's refusal, during a fault
+	withoutFault []time.Duration // the same times without a fault
 }
 
-// slack is how much the machine may add to a promised time.
+// slack is the delay that a busy machine may add to a promised time.
 const slack = 250 * time.Millisecond
 
-// startKeyLoad starts three processes that use thirty keys over the Redis at url, and revokes keys one after the other.
+// startKeyLoad starts three processes that use thirty keys with the Redis at url, and revokes other keys one after the
+// other.
 func startKeyLoad(t *testing.T, url config.Secret) *keyLoad {
 	t.Helper()
 	s := &keyLoad{t: t, keys: authtest.New(t, url)}
@@ -60,7 +61,7 @@ func startKeyLoad(t *testing.T, url config.Secret) *keyLoad {
 		s.users.Go(func() {
 			for i := n; s.ctx.Err() == nil; i++ {
 				u := users[i%len(users)]
-				s.grants(ring, u.project, u.key)
+				s.checkAccepted(ring, u.project, u.key)
 				if i%20 == 0 {
 					stranger, _ := auth.Mint()
 					s.refuses(ring, u.project, stranger.Reveal())
@@ -86,8 +87,8 @@ func (s *keyLoad) check(ring *keyring.Keyring, project, key string) error {
 	return err
 }
 
-// grants checks that a good key is accepted.
-func (s *keyLoad) grants(ring *keyring.Keyring, project, key string) {
+// checkAccepted checks that a good key is accepted.
+func (s *keyLoad) checkAccepted(ring *keyring.Keyring, project, key string) {
 	begin := time.Now()
 	if err := s.check(ring, project, key); err != nil {
 		s.t.Errorf("a good key: %v", err)
@@ -103,9 +104,9 @@ func (s *keyLoad) refuses(ring *keyring.Keyring, project, key string) {
 	}
 }
 
-// revoke mints a key, uses it in all processes and revokes it. It checks that all of them refuse it in time and for
-// good. During a fault, Redis may lose the revocation that it has announced: a replica that replaces its master still
-// has the copy of the key. Then processes may accept the key again until AUTH_CACHE_TTL after the revocation.
+// revoke mints a key, uses it in all processes and revokes it. It checks that all of them refuse it in time and
+// forever. During a fault, Redis may lose a revocation after its announcement: a replica that replaces its master may
+// still have the copy of the key. Then processes may accept the key again until AUTH_CACHE_TTL after the revocation.
 func (s *keyLoad) revoke(project string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -117,15 +118,15 @@ func (s *keyLoad) revoke(project string) {
 	key := minted.Reveal()
 	for range 3 {
 		for _, ring := range s.rings {
-			s.grants(ring, project, key)
+			s.checkAccepted(ring, project, key)
 		}
 	}
 	well := s.well.Load()
-	// The time counts from the commit of the revocation: announcing it to a Redis that is down takes longer.
+	// The time starts at the commit of the revocation, because the announcement to a failing Redis takes longer.
 	announced := make(chan struct{})
 	go func() {
 		defer close(announced)
-		_, _ = s.keys.Revoke(ctx, project, r.ID) // a failed announcement is no failure of the test
+		_, _ = s.keys.Revoke(ctx, project, r.ID) // the announcement may fail during the fault
 	}()
 	for {
 		got, err := s.keys.Get(ctx, project, r.ID)
@@ -175,26 +176,26 @@ func (s *keyLoad) revoke(project string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if well {
-		s.healthy = append(s.healthy, last)
+		s.withoutFault = append(s.withoutFault, last)
 	} else {
-		s.unwell = append(s.unwell, last)
+		s.duringFault = append(s.duringFault, last)
 	}
 }
 
-// await waits until n more keys are revoked and refused by all.
+// await waits until n more keys are revoked and all processes refuse them.
 func (s *keyLoad) await(n int64) {
 	s.t.Helper()
 	before := s.revoked.Load()
 	until(s.t, fmt.Sprintf("%d keys are revoked", n), func() bool { return s.revoked.Load() >= before+n })
 }
 
-// fault runs a fault of Redis between two spells of calm. harms reports whether the fault takes Redis down for a
-// while.
+// fault runs a fault of Redis between two periods without a fault. harms reports whether Redis is unavailable during
+// the fault.
 func (s *keyLoad) fault(name string, harms bool, begin, end func()) {
 	s.t.Helper()
 	s.await(2)
 	s.mu.Lock()
-	s.latencies, s.unwell, s.healthy = nil, nil, nil
+	s.latencies, s.duringFault, s.withoutFault = nil, nil, nil
 	s.mu.Unlock()
 	s.well.Store(!harms)
 	started := time.Now()
@@ -218,7 +219,7 @@ func (s *keyLoad) fault(name string, harms bool, begin, end func()) {
 	}
 	s.t.Logf("%s: up again %v after it began; %d checks of good keys, p99 %v, longest %v; revoked keys refused by all after %v at most (%d), %v while it lasted (%d)",
 		name, recovered.Round(10*time.Millisecond), n, s.latencies[n*99/100], s.latencies[n-1],
-		longest(s.healthy), len(s.healthy), longest(s.unwell), len(s.unwell))
+		longest(s.withoutFault), len(s.withoutFault), longest(s.duringFault), len(s.duringFault))
 	if s.latencies[n-1] > 2*time.Second {
 		s.t.Errorf("%s: a check took %v", name, s.latencies[n-1])
 	}

@@ -59,7 +59,8 @@ func TestRotationOverlaps(t *testing.T) {
 	}
 }
 
-// A key that was tried before it existed is valid as soon as it is minted and announced.
+// TestMintedKeyIsGoodAtOnce checks that a key is valid as soon as its mint is announced, even if it was tried before it
+// existed.
 func TestMintedKeyIsGoodAtOnce(t *testing.T) {
 	k := authtest.New(t, redistest.Start(t).URL)
 	ring := k.Keyring(keyring.Options{})
@@ -77,8 +78,9 @@ func TestMintedKeyIsGoodAtOnce(t *testing.T) {
 	}
 }
 
-// While no store is reachable, a copy is used for at most its TTL. Then the answer is 503, never 401. This also holds
-// without a Redis. If the process loses Redis too, it drops its copies with its subscription.
+// TestAllStoresOutOfReach checks that a copy is used for at most its TTL while no store is reachable. Then the answer
+// is 503, never 401. This also holds without a Redis. If the process also loses Redis, it drops its copies when the
+// subscription ends.
 func TestAllStoresOutOfReach(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -176,7 +178,8 @@ func TestLastUseIsWritten(t *testing.T) {
 	}
 }
 
-// The metrics have the expected values. No log, span, metric or Redis entry contains a key.
+// TestTelemetryHoldsNoKey checks the values of the metrics, and that no log, span, metric or Redis entry contains a
+// key.
 func TestTelemetryHoldsNoKey(t *testing.T) {
 	redis := redistest.Start(t)
 	k := authtest.New(t, redis.URL)
@@ -240,7 +243,7 @@ func TestTelemetryHoldsNoKey(t *testing.T) {
 		t.Error(diff)
 	}
 
-	redis.Kill() // so that a fault is logged
+	redis.Kill() // causes a log line about the fault
 	until(t, "the loss of Redis is logged", func() bool { _ = verify(ring, "p", key); return strings.Contains(logs.String(), "redis") })
 	everything := logs.String()
 	for _, s := range spans.GetSpans() {
@@ -325,7 +328,7 @@ func TestMigrate(t *testing.T) {
 		}
 	}
 	var wg sync.WaitGroup
-	for range 2 { // at once, like two services that start
+	for range 2 { // concurrently, like two services that start
 		wg.Go(func() {
 			if err := keyring.Migrate(t.Context(), k.Config, slog.New(slog.DiscardHandler)); err != nil {
 				t.Error(err)

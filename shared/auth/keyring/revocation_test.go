@@ -17,7 +17,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// use verifies a key steadily in several processes, so that each keeps a copy, until stop is called.
+// use verifies a key all the time in several processes, so that each has a copy, until stop is called.
 func use(rings []*keyring.Keyring, project, key string) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -44,7 +44,7 @@ func revokeWhile(t *testing.T, k *authtest.Keys, rings []*keyring.Keyring, limit
 	}
 	stop := use(rings, "p", key)
 	defer stop()
-	// The time counts from the commit of the revocation: announcing it to a Redis that is down takes longer.
+	// The time starts at the commit of the revocation, because the announcement to a failing Redis takes longer.
 	revoked := make(chan struct{})
 	go func() {
 		defer close(revoked)
@@ -82,7 +82,7 @@ func TestRevocation(t *testing.T) {
 	k := authtest.New(t, redis.URL)
 	k.Config.CacheTTL = 3 * time.Second
 	rings := []*keyring.Keyring{k.Keyring(keyring.Options{}), k.Keyring(keyring.Options{})}
-	const slack = 250 * time.Millisecond // what the machine may add
+	const slack = 250 * time.Millisecond // a busy machine may add this delay
 	for _, tt := range []struct {
 		name  string
 		fault func()
@@ -103,12 +103,13 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-// Redis is up and has lost the broadcast: the limit is still one second.
+// TestRevocationWithoutBroadcast checks that a revocation is seen within a second if Redis is up but a process misses
+// the broadcast.
 func TestRevocationWithoutBroadcast(t *testing.T) {
 	redis := redistest.Start(t)
 	k := authtest.New(t, redis.URL)
 	ring := k.Keyring(keyring.Options{})
-	// A user of Redis that may not subscribe never receives a change.
+	// Without the permission to subscribe, a process receives no changes.
 	if err := redis.Client().Do(t.Context(), "ACL", "SETUSER", "default", "resetchannels").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,8 @@ func TestRevocationWithoutBroadcast(t *testing.T) {
 	revokeWhile(t, k, []*keyring.Keyring{ring, deaf}, time.Second)
 }
 
-// A cluster of one node needs the same commands as a larger one: keys in slots, scripts of one key.
+// TestRedisCluster checks revocations with a cluster of one node. It needs the same commands as a larger cluster: keys
+// in slots, and scripts of one key.
 func TestRedisCluster(t *testing.T) {
 	redis := redistest.Start(t, "--cluster-enabled", "yes")
 	if err := redis.Client().Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", "0", "16383").Err(); err != nil {

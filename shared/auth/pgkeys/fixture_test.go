@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// announced collects announcements.
+// announced is an announcer that records its announcements.
 type announced struct {
 	mu  sync.Mutex
 	all []string

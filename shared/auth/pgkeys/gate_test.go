@@ -26,8 +26,8 @@ func (g *gate) Enter(ctx context.Context, project string) (context.Context, pgdb
 
 func (g *gate) Close() {}
 
-// The keys of a realm belong to no single project. So the statement is counted for no server of a distributed
-// database.
+// TestEachOwnedIsOfNoProject checks that EachOwned enters the gate without a project, because the keys of a realm
+// belong to several projects.
 func TestEachOwnedIsOfNoProject(t *testing.T) {
 	p, err := pgdb.Open(t.Context(), config.NewSecret(pgtest.Database(t, pgkeys.Schema()).OwnerURL), pgdb.Options{})
 	if err != nil {

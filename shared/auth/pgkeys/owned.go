@@ -17,7 +17,7 @@ import (
 // for the same owner, or has done so since its keys were read.
 var ErrOvertaken = errors.New("the owner has a key of that number already")
 
-// Owned is a key that a program looks after for an owner.
+// Owned is a key that a program manages for an owner.
 //
 // The program mints such a key, then puts it where its users read it, then notes it as delivered. Possibly nobody
 // knows a key that was not delivered: the program may have died in between.

@@ -140,7 +140,7 @@ func TestMintOwnedRefuses(t *testing.T) {
 	}
 }
 
-// Many mint the owner's next key at once, and one of them succeeds.
+// TestMintOwnedAtOnce checks that exactly one of many concurrent mints of an owner's next key succeeds.
 func TestMintOwnedAtOnce(t *testing.T) {
 	b := setup(t)
 	var wg sync.WaitGroup
@@ -327,7 +327,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// Code of the version before owners existed mints at the same time.
+// TestMintOfTheVersionBefore checks that the version without owners can still insert keys.
 func TestMintOfTheVersionBefore(t *testing.T) {
 	b := setup(t)
 	owner := connect(t, b.db.OwnerURL)

@@ -1,7 +1,7 @@
 // Package pgkeys owns the key store in Postgres: the table and its roles, and the look-up of a key. It also mints,
 // rotates and revokes keys.
 //
-// A key may have an owner: an object that a program looks after. The program does not rotate such a key. It mints
+// A key may have an owner: an object that a program manages. The program does not rotate such a key. It mints
 // another, and ends the old one when the new one is where its users read it (see [Owned]).
 //
 // There are three roles. The owner migrates. The admin role mints, rotates, lists and revokes keys. It cannot delete

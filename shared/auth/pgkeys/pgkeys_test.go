@@ -157,7 +157,8 @@ func TestRotate(t *testing.T) {
 			}
 			key, old := b.mint(t, o)
 			b.announced.take()
-			// Twice: the next key's lifetime does not depend on the end that the first rotation gave the old key.
+			// Rotate twice: the lifetime of the new key must not depend on the old key's expiry after the first
+			// rotation.
 			for range 2 {
 				fresh, r, err := b.Rotate(t.Context(), "p", old.ID, overlap)
 				if err != nil {
@@ -322,8 +323,8 @@ func TestWriteUses(t *testing.T) {
 	}
 }
 
-// WriteUses writes the uses of more projects than one transaction holds. If one transaction fails, the others are
-// still written.
+// TestWriteUsesOfManyProjects checks that WriteUses writes the uses of more projects than fit in one transaction. If
+// one transaction fails, it still writes the others.
 func TestWriteUsesOfManyProjects(t *testing.T) {
 	b := setup(t)
 	const projects = 450
@@ -345,9 +346,9 @@ func TestWriteUsesOfManyProjects(t *testing.T) {
 		return n
 	}
 	faulty := slices.Clone(uses)
-	faulty[3].KeyID = "\x00" // text that Postgres refuses
+	faulty[3].KeyID = "\x00" // Postgres refuses a NUL character
 	if err := b.store.WriteUses(t.Context(), faulty); err == nil {
-		t.Error("a fault was not told")
+		t.Error("a fault was not reported")
 	}
 	if n := written(); n < projects/2 || n == projects {
 		t.Errorf("with a fault in one transaction, %d of %d are written", n, projects)
@@ -360,7 +361,7 @@ func TestWriteUsesOfManyProjects(t *testing.T) {
 	}
 }
 
-// The role that serves can neither mint keys nor change their rights.
+// TestReaderCanDoNoMore checks that the reader's role can neither mint keys nor change their rights.
 func TestReaderCanDoNoMore(t *testing.T) {
 	b := setup(t)
 	b.mint(t, pgkeys.MintOptions{ProjectID: "p"})
@@ -380,7 +381,7 @@ func TestReaderCanDoNoMore(t *testing.T) {
 	}
 }
 
-// The role that mints and revokes can neither delete a key nor replace it, and reads no other table.
+// TestAdminCanDoNoMore checks that the admin role can neither delete nor replace a key, and reads no other table.
 func TestAdminCanDoNoMore(t *testing.T) {
 	b := setup(t)
 	b.mint(t, pgkeys.MintOptions{ProjectID: "p"})
@@ -402,14 +403,14 @@ func TestAdminCanDoNoMore(t *testing.T) {
 		`INSERT INTO api_keys (project_id, key_hash, key_id, scopes, last_used_at) VALUES ('p', decode(repeat('00', 32), 'hex'), 'key_x', '{proxy:use}', now())`,
 	} {
 		_, err := admin.Exec(t.Context(), sql)
-		// insufficient_privilege; feature_not_supported, as Citus moves no row to another project for any role
+		// insufficient_privilege, or feature_not_supported: Citus lets no role move a row to another project
 		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "42501" && pg.Code != "0A000" {
 			t.Errorf("%s: %v, want it refused", sql, err)
 		}
 	}
 }
 
-// The table itself refuses rows that no code should write.
+// TestTableChecks checks that the table's constraints refuse invalid rows.
 func TestTableChecks(t *testing.T) {
 	b := setup(t)
 	owner := connect(t, b.db.OwnerURL)
@@ -436,7 +437,8 @@ func TestStoreOutOfReachIsUnavailable(t *testing.T) {
 	}
 }
 
-// The table of keys has no triggers, and no other table notes its changes.
+// TestMigratedTableHasNoTriggers checks that the table of keys has no triggers, and that no other table records its
+// changes.
 func TestMigratedTableHasNoTriggers(t *testing.T) {
 	b := setup(t)
 	var triggers, tables int

@@ -7,7 +7,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
-// In a distributed database, every statement is one task of one machine, except those over all projects.
+// TestEveryStatementIsOneTask checks that every statement is one task of one node in a distributed database, except
+// those over all projects.
 func TestEveryStatementIsOneTask(t *testing.T) {
 	pgtest.NeedCitus(t)
 	statements := pgtest.PackageStatements(t, ".")
@@ -16,7 +17,7 @@ func TestEveryStatementIsOneTask(t *testing.T) {
 	}
 	pgtest.CheckOneTask(t, pgtest.Database(t, pgkeys.Schema()), statements, map[string]pgtest.NotOneTask{
 		"foreign": {Why: "a process holds the hashes of all projects' foreign keys, so that random keys ask no database"},
-		"realm":   {Why: "the operator looks for keys whose objects are gone, and whose project nobody can name any more"},
+		"realm":   {Why: "the operator looks for keys whose objects are gone, so their projects are unknown"},
 		"clock":   {NoTable: true, Why: "the time is the coordinator's, as that of created_at is"},
 	})
 }

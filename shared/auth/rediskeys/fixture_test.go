@@ -15,12 +15,12 @@ import (
 
 const ttl = 5 * time.Second
 
-// store is the store below: one record, or an error.
+// store is the store below the Keys. It has one record, or an error.
 type store struct {
 	record atomic.Pointer[auth.Record]
 	fault  atomic.Pointer[error]
 	asked  atomic.Int64
-	during func() // runs after the record was read, before it is returned
+	during func() // called between the read of the record and its return
 }
 
 func (s *store) Lookup(context.Context, string, auth.Hash) (auth.Record, error) {
@@ -38,7 +38,7 @@ func (s *store) Lookup(context.Context, string, auth.Hash) (auth.Record, error) 
 
 func (s *store) fail(err error) { s.fault.Store(&err) }
 
-// bench is a Keys over a store in memory and a real Redis.
+// bench is a Keys with a store in memory and a real Redis.
 type bench struct {
 	*rediskeys.Keys
 	*rediskeys.Announcer
@@ -88,10 +88,10 @@ func (b *bench) name(t *testing.T) string {
 	return names[0]
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(15 * time.Second)
-	for !is() {
+	for !ok() {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within 15 s: %s", what)
 		}

@@ -25,9 +25,9 @@ func TestCopyIsShared(t *testing.T) {
 	if asked {
 		t.Fatal("the store was asked though there is a copy")
 	}
-	// The reader's TTL counts from the same reading of Postgres, or from just before it.
+	// The TTL of the copy starts at the same read of Postgres, or just before it.
 	if d := first.ReadAt.Sub(second.ReadAt); d < 0 || d > 100*time.Millisecond {
-		t.Errorf("the copy says that it was read %v before it was", d)
+		t.Errorf("the copy's ReadAt is %v before the read", d)
 	}
 	want := *b.below.record.Load()
 	want.Name, second.ReadAt = "", time.Time{}
@@ -68,7 +68,8 @@ func TestUnfitForACopy(t *testing.T) {
 	}
 }
 
-// A value that is no copy is not used: the store below is asked, and its fault is not reported as a wrong key.
+// TestWhatIsNoCopy checks that a value that is not a copy is ignored. The store below is asked, and its fault is not
+// reported as a wrong key.
 func TestWhatIsNoCopy(t *testing.T) {
 	for _, value := range []string{"garbage", `{"id":`, "changed"} {
 		b := setup(t)
@@ -85,7 +86,8 @@ func TestWhatIsNoCopy(t *testing.T) {
 	}
 }
 
-// A process that read the store before the change cannot write its old copy again.
+// TestChangeDuringAReadStays checks that a process that read the store before a change cannot write its old copy after
+// it.
 func TestChangeDuringAReadStays(t *testing.T) {
 	b := setup(t)
 	revoked := *b.below.record.Load()
@@ -109,13 +111,13 @@ func TestChangeDuringAReadStays(t *testing.T) {
 	}
 }
 
-// Many processes read and write copies while the key is revoked. Once the revocation is announced, Redis never holds
-// an older copy again.
+// TestLateWritersDoNotBringARevokedKeyBack lets many processes read and write copies while the key is revoked. After
+// the announcement, Redis never holds an older copy again.
 func TestLateWritersDoNotBringARevokedKeyBack(t *testing.T) {
 	b := setup(t)
 	valid := *b.below.record.Load()
 	revoked := valid
-	b.below.during = func() { time.Sleep(rand.N(2 * time.Millisecond)) } // some write after the revocation
+	b.below.during = func() { time.Sleep(rand.N(2 * time.Millisecond)) } // some writes reach Redis after the revocation
 	for range 50 {
 		b.below.record.Store(&valid)
 		b.redis.FlushAll(t.Context())
@@ -130,7 +132,7 @@ func TestLateWritersDoNotBringARevokedKeyBack(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(rand.N(2 * time.Millisecond)) // by then some have read the record
+		time.Sleep(rand.N(2 * time.Millisecond)) // some writers have read the record by now
 		revoked.RevokedAt = time.Now()
 		b.below.record.Store(&revoked)
 		if err := b.Changed(t.Context(), "p", b.hash); err != nil {
@@ -147,7 +149,8 @@ func TestLateWritersDoNotBringARevokedKeyBack(t *testing.T) {
 	}
 }
 
-// A write that reaches Redis after the copy's time, for example because the server hung, leaves nothing.
+// TestALateWriteExpiresAtOnce checks that a write that reaches Redis after the copy's TTL leaves nothing, for example
+// because the server hung.
 func TestALateWriteExpiresAtOnce(t *testing.T) {
 	b := setup(t)
 	b.below.during = func() { time.Sleep(ttl + 10*time.Millisecond) }
@@ -197,7 +200,7 @@ func TestFaultsOfRedisFallThrough(t *testing.T) {
 	}
 }
 
-// The names in Redis have the new prefix and contain no key.
+// TestNames checks that the names in Redis have the prefix lectern:apikey:.
 func TestNames(t *testing.T) {
 	b := setup(t)
 	b.lookup(t, b.Keys)

@@ -16,7 +16,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// recorder is a Listener that keeps what it receives.
+// recorder is a Listener that records the changes and subscriptions it receives.
 type recorder struct {
 	mu         sync.Mutex
 	changes    []string

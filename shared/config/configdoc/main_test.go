@@ -39,8 +39,8 @@ type Pool struct {
 }
 `
 
-// folderWith creates a package's folder within this module, so that its imports are found. The folder's name is one
-// that ./... ignores.
+// folderWith creates the folder of a package in this module, so that its imports can be resolved. ./... ignores the
+// folder because of its name.
 func folderWith(t *testing.T, source string) string {
 	t.Helper()
 	folder, err := os.MkdirTemp(".", "_folder")
@@ -54,7 +54,7 @@ func folderWith(t *testing.T, source string) string {
 	return folder
 }
 
-// mark returns a document whose table has the settings of the programs.
+// mark returns a document with the markers of a table of the programs' settings.
 func mark(programs ...string) string {
 	return "before\n<!-- configdoc\n" + strings.Join(programs, "\n") + "\n-->\nstale\n<!-- configdoc end -->\nafter\n"
 }

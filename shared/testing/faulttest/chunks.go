@@ -20,9 +20,9 @@ var malformedSizes = []struct{ name, size string }{
 	{"line too long", "0;" + strings.Repeat("x", 8<<10)},
 }
 
-// MalformedChunks sends requests with malformed chunked bodies to the server at addr. Each has a connection of its
-// own, with a second request, GET /smuggled, after the body. It fails t if a connection returns more than one answer,
-// or if the server keeps it open.
+// MalformedChunks sends requests with malformed chunked bodies to the server at addr. Each has its own connection, with
+// a second request, GET /smuggled, after the body. MalformedChunks fails t if the server sends more than one answer on
+// a connection, or keeps it open.
 //
 // The head is a request line and headers, without Transfer-Encoding and without the blank line at the end.
 func MalformedChunks(t *testing.T, addr string, head string) {

@@ -1,6 +1,5 @@
-// Package faulttest causes faults between programs and observes what their clients see. It has a proxy on the
-// loopback that slows, silences and cuts connections. It also has limits on processes, and a steady load whose every
-// answer is checked.
+// Package faulttest causes faults between programs and checks the answers to their clients. It has a loopback proxy
+// that delays, silences and resets connections. It also has limits for processes, and a load that checks every answer.
 //
 // Production code does not import it; the linter checks this.
 package faulttest

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// echo returns the address of a server that answers each line with itself.
+// echo returns the address of a server that sends each line back.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -97,7 +97,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// If Load missed a wrong answer, every test that uses it would be worthless.
+// TestLoadSeesWhatIsWrong checks that Load detects each kind of wrong answer, which all tests with a load depend on.
 func TestLoadSeesWhatIsWrong(t *testing.T) {
 	const body = `[{"entry_id":"en_1"},{"entry_id":"en_2"}]`
 	good := func(w http.ResponseWriter) { _, _ = io.WriteString(w, body) }
@@ -163,7 +163,7 @@ func TestLoadSeesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestLoadOfBodies: a load may send a body, and reports can be merged.
+// TestLoadOfBodies checks that a load can send a body, and that reports can be merged.
 func TestLoadOfBodies(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -182,7 +182,8 @@ func TestLoadOfBodies(t *testing.T) {
 	}
 }
 
-// net/http closes a connection after a malformed body, even if the handler does not read the body.
+// TestMalformedChunks checks that net/http closes a connection after a malformed body, even if the handler does not
+// read the body.
 func TestMalformedChunks(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/read" {

@@ -16,7 +16,7 @@ func LimitFiles(t testing.TB, pid int, n uint64) (undo func()) {
 	if errno := prlimit(pid, nil, &before); errno != 0 {
 		t.Fatalf("faulttest: prlimit: %v", errno)
 	}
-	now.Max = before.Max // lowering this could not be undone
+	now.Max = before.Max // only a privileged process could raise the hard limit again
 	if errno := prlimit(pid, &now, nil); errno != 0 {
 		t.Fatalf("faulttest: prlimit: %v", errno)
 	}
@@ -33,7 +33,7 @@ func prlimit(pid int, set, get *syscall.Rlimit) syscall.Errno {
 	return errno
 }
 
-// OpenFiles counts the files that the process pid has open.
+// OpenFiles returns the number of open files of the process pid.
 func OpenFiles(t testing.TB, pid int) int {
 	t.Helper()
 	open, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd")
@@ -43,15 +43,15 @@ func OpenFiles(t testing.TB, pid int) int {
 	return len(open)
 }
 
-// SmallDisk mounts a file system of that many bytes on an empty folder that any user may enter. It returns the folder
-// and a function that makes the file system larger. It skips t if this process may not mount.
+// SmallDisk mounts a file system of the given size on an empty folder that any user may enter. It returns the folder
+// and a function that makes the file system larger. It skips t if this process cannot mount.
 func SmallDisk(t testing.TB, bytes int64) (dir string, grow func(bytes int64)) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "faulttest-")
 	if err != nil {
 		t.Fatalf("faulttest: %v", err)
 	}
-	t.Cleanup(func() { _ = os.Remove(dir) }) // empty: its content was on the mounted disk
+	t.Cleanup(func() { _ = os.Remove(dir) }) // the folder is empty after the unmount
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755,size="+strconv.FormatInt(bytes, 10)); err != nil {
 		t.Skipf("faulttest: a small disk needs the right to mount: %v", err)
 	}

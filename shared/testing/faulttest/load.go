@@ -15,12 +15,11 @@ import (
 	"time"
 )
 
-// Load sends the same requests to a service again and again, from several clients. It checks every answer against the
-// one that the service gave without a fault.
-//
-// An answer is good if it is 200 with exactly that body. It is refused if it is 503 or 429 in the API's error format
-// with Retry-After, and names no address. It is broken if there was no connection, or the connection ended before the
-// answer was complete. Any other answer is wrong: another status, another body, half a body that looked complete.
+// Load repeats the same requests to a service from several clients. It compares every answer with the one that the
+// service sent without a fault. An answer is good if it is 200 with exactly that body. It is refused if it is 503 or
+// 429 in the API's error format with Retry-After, and contains no address. It is broken if there was no connection, or
+// the connection ended before the answer was complete. Any other answer is wrong: another status, another body, half a
+// body that looked complete.
 type Load struct {
 	t      testing.TB
 	url    string
@@ -50,11 +49,11 @@ type LoadOptions struct {
 	Timeout time.Duration
 }
 
-// Report is the summary of what the clients saw.
+// Report is the summary of the answers to all clients.
 type Report struct {
 	Good, Refused, Broken int
 	Statuses              map[int]int
-	Wrong                 []string        // the first of them, as text
+	Wrong                 []string        // descriptions of the first wrong answers
 	Gap                   time.Duration   // the longest time without a good answer
 	Latencies             []time.Duration // of good answers, ascending
 	Refusals              []time.Duration // the durations of refusals, ascending
@@ -127,7 +126,7 @@ func (l *Load) Stop() Report {
 	return l.report
 }
 
-// Await waits until the next n answers of all clients in a row were good, and returns how long that took.
+// Await waits until the next n answers in a row of all clients are good, and returns the elapsed time.
 func (l *Load) Await(n int, bound time.Duration) time.Duration {
 	l.t.Helper()
 	l.mu.Lock()
@@ -263,7 +262,7 @@ func Merge(reports ...Report) Report {
 	return all
 }
 
-// Check fails t for everything that no fault excuses, and logs the rest.
+// Check fails t for wrong answers and missing good ones, which no fault excuses. It logs the report.
 func (r Report) Check(t testing.TB, fault string) {
 	t.Helper()
 	t.Logf("%s: %v", fault, r)

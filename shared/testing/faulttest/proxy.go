@@ -18,12 +18,12 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when the mode changes
-	delay   time.Duration // of each piece that passes, each way
+	delay   time.Duration // of each piece of data, in both directions
 	silent  bool          // nothing is forwarded
 	refuses bool          // new connections are reset
 	budget  int64         // bytes from the server until a connection is reset; -1: any number
 	cuts    int           // connections that were reset because of budget
-	fatal   []byte        // the text of RefuseAt
+	fatal   []byte        // the argument of RefuseAt
 	conns   map[*net.TCPConn]struct{}
 	closed  bool
 }
@@ -49,8 +49,7 @@ func (p *Proxy) Heal() {
 	p.change(func() { p.delay, p.silent, p.refuses, p.budget, p.fatal = 0, false, false, -1, nil })
 }
 
-// Slow delays each piece by d, in each direction. Pieces that arrive during a delay are not delayed longer, as on a
-// long line.
+// Slow delays each piece of data by d, in both directions. Delays of successive pieces overlap, as on a long line.
 func (p *Proxy) Slow(d time.Duration) { p.change(func() { p.delay = d }) }
 
 // Silence keeps connections open and forwards nothing, like a network that drops packets: half-open connections.
@@ -67,7 +66,7 @@ func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
-		_ = c.SetLinger(0) // a closed connection is as good as reset
+		_ = c.SetLinger(0) // an error means that the connection is closed already
 		_ = c.Close()
 	}
 }
@@ -76,8 +75,8 @@ func (p *Proxy) Reset() {
 // connections. Then the proxy forwards everything again.
 func (p *Proxy) CutAfter(n int64) { p.change(func() { p.budget = n }) }
 
-// RefuseAt makes the proxy refuse, like [Proxy.Refuse], when a client sends text, before the server gets it. It does
-// not find text that arrives in two pieces.
+// RefuseAt calls [Proxy.Refuse] when a client sends text, before the server receives it. It does not find text that
+// arrives in two pieces.
 func (p *Proxy) RefuseAt(text string) { p.change(func() { p.fatal = []byte(text) }) }
 
 // Refuses reports whether new connections are reset.
@@ -87,14 +86,14 @@ func (p *Proxy) Refuses() bool {
 	return p.refuses
 }
 
-// Cuts returns how many connections [Proxy.CutAfter] has reset.
+// Cuts returns the number of connections that [Proxy.CutAfter] has reset.
 func (p *Proxy) Cuts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cuts
 }
 
-// Open returns how many clients are connected.
+// Open returns the number of connected clients.
 func (p *Proxy) Open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +142,7 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	defer client.Close()
 	s, err := net.DialTimeout("tcp", p.target, 5*time.Second)
 	if err != nil {
-		_ = client.SetLinger(0) // the server is down, so the proxy is too
+		_ = client.SetLinger(0) // the server is down, so reset the client's connection
 		return
 	}
 	server := s.(*net.TCPConn)
@@ -178,7 +177,7 @@ func (p *Proxy) forget(conns ...*net.TCPConn) {
 	}
 }
 
-// piece is a piece that was read, with the time when it may be forwarded.
+// piece is data from one read, with the time when it may be forwarded.
 type piece struct {
 	bytes []byte
 	due   time.Time
@@ -186,11 +185,11 @@ type piece struct {
 
 // pass forwards bytes from one connection to the other until one of them ends.
 func (p *Proxy) pass(to, from *net.TCPConn, fromServer bool) {
-	queue := make(chan piece, 1024) // a line holds the bytes in transit
+	queue := make(chan piece, 1024) // the data in transit
 	var writing sync.WaitGroup
 	writing.Go(func() {
 		defer func() {
-			for range queue { // let the reader end
+			for range queue { // drain the queue, so that the reader does not block
 			}
 		}()
 		for next := range queue {
@@ -199,7 +198,7 @@ func (p *Proxy) pass(to, from *net.TCPConn, fromServer bool) {
 				return
 			}
 		}
-		_ = to.CloseWrite() // also forward the end
+		_ = to.CloseWrite() // forward the end of the stream
 	})
 	for {
 		b := make([]byte, 32<<10)
@@ -237,7 +236,7 @@ func (p *Proxy) deliver(to, from *net.TCPConn, next piece, fromServer bool) bool
 		<-timer.C
 	}
 	cut := false
-	if !fromServer && p.dies(next.bytes) {
+	if !fromServer && p.matchesFatal(next.bytes) {
 		p.Refuse()
 		return false
 	}
@@ -264,9 +263,9 @@ func (p *Proxy) deliver(to, from *net.TCPConn, next piece, fromServer bool) bool
 	return err == nil && !cut && !errors.Is(err, net.ErrClosed)
 }
 
-// dies reports whether a client has sent the text of RefuseAt.
-func (p *Proxy) dies(said []byte) bool {
+// matchesFatal reports whether sent contains the text of RefuseAt.
+func (p *Proxy) matchesFatal(sent []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.fatal) > 0 && bytes.Contains(said, p.fatal)
+	return len(p.fatal) > 0 && bytes.Contains(sent, p.fatal)
 }

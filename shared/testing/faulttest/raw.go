@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Raw is a connection on which a test sends any bytes, even if they are not HTTP.
+// Raw is a connection on which a test can send any bytes, even if they are not HTTP.
 type Raw struct {
 	*net.TCPConn
 	t      testing.TB
@@ -27,14 +27,14 @@ func Dial(t testing.TB, url string) *Raw {
 		t.Fatalf("faulttest: %v", err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second)) // a closed connection reports it when it is used
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second)) // a fault shows when the connection is used
 	return &Raw{TCPConn: c.(*net.TCPConn), t: t, reader: bufio.NewReader(c)}
 }
 
-// Say sends text as it is. If the server has closed the connection, the read of the answer shows it.
+// Say sends text unchanged. If the server has closed the connection, [Raw.Answer] returns the error.
 func (r *Raw) Say(text string) { _, _ = io.WriteString(r.TCPConn, text) }
 
-// Answer reads one answer with its body. An error means that there was none, or that it was incomplete.
+// Answer reads one answer with its body. It returns an error if there is no answer, or if it is incomplete.
 func (r *Raw) Answer(method string) (status int, header http.Header, body string, err error) {
 	resp, err := http.ReadResponse(r.reader, &http.Request{Method: method})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Every fault in the operators' table names an existing test.
+// TestFaultTableNamesTests checks that every fault in the operators' table names an existing test.
 func TestFaultTableNamesTests(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	doc, err := os.ReadFile(filepath.Join(root, "docs", "how-to", "operate.md"))
@@ -20,7 +20,7 @@ func TestFaultTableNamesTests(t *testing.T) {
 	if !found {
 		t.Fatal("docs/how-to/operate.md has no section Faults")
 	}
-	code := map[string]string{} // of the file that declares a test
+	code := map[string]string{} // of the file with the test, by test
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

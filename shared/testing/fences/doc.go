@@ -1,3 +1,3 @@
-// Package fences has no code. Its test checks which packages of the whole workspace import which. No single module's
-// compiler can check that.
+// Package fences has no code. Its test checks the imports between all packages of the workspace, which the compiler of
+// a single module cannot check.
 package fences

@@ -81,7 +81,8 @@ func TestViolations(t *testing.T) {
 	}
 }
 
-// A noun or a store must not reach HTTP through another of our packages.
+// TestNounsAndStoresReachNoHTTP checks that a noun or a store does not reach HTTP through another package of the
+// project.
 func TestNounsAndStoresReachNoHTTP(t *testing.T) {
 	all := []pkg{
 		{path: "shared/httpapi", imports: []string{"net/http"}},
@@ -140,7 +141,7 @@ func run(t *testing.T, folder string, arguments ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", arguments...)
 	cmd.Dir = folder
-	cmd.Env = append(cmd.Environ(), "GOWORK=") // the workspace, even if this module is tested alone
+	cmd.Env = append(cmd.Environ(), "GOWORK=") // use the workspace, even if this module is tested alone
 	out, err := cmd.Output()
 	if err != nil {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {

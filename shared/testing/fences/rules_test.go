@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// prefix begins the import path of every package of the project.
+// prefix is the start of the import path of every package of the project.
 const prefix = "github.com/lectern-dev/lectern/"
 
 // pkg is one package of the project, with the imports of its code. Tests may import any package.
 type pkg struct {
 	path    string   // without prefix
-	imports []string // direct, in full
-	deps    []string // direct and indirect, in full
+	imports []string // direct imports, with full paths
+	deps    []string // direct and indirect imports, with full paths
 }
 
-// violations returns which packages break which rules, one line each.
+// violations returns one line for each rule that a package breaks.
 func violations(all []pkg) []string {
 	var found []string
 	http := httpPackages(all)
@@ -42,7 +42,7 @@ func violations(all []pkg) []string {
 	return found
 }
 
-// importRules returns the rules that path breaks by importing imported itself.
+// importRules returns the rules that path breaks because it imports imported directly.
 func importRules(path, imported string) []string {
 	var broken []string
 	own, ours := strings.CutPrefix(imported, prefix)
@@ -136,7 +136,7 @@ func mayImport(path, imported string) bool {
 	from, to := layerOf(path), layerOf(imported)
 	switch {
 	case strings.HasPrefix(imported, path+"/"), strings.HasPrefix(path, imported+"/"):
-		return true // a part of it, such as its migrations
+		return true // a package inside the other, such as its migrations
 	case from == cmd:
 		return to == app
 	case from == noun:
@@ -196,7 +196,7 @@ func holdsKubernetes(path string) bool {
 	return path == "k8s" || strings.HasPrefix(path, "k8s/")
 }
 
-// launcher starts a Postgres on this machine: for tests, for `lectern up` and for the benchmarks.
+// launcher is the package that starts a Postgres on this machine, for tests, `lectern up` and the benchmarks.
 const launcher = "shared/testing/pglocal"
 
 // startsLocally reports whether a program that contains the package may start servers on this machine.

@@ -1,4 +1,4 @@
-// Package logtest has a buffer from which tests read logs.
+// Package logtest has a buffer for logs that tests read.
 //
 // Production code does not import it; the linter checks this.
 package logtest
@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// Buffer collects what any number of goroutines write to it, and can be read at the same time. Its zero value is
-// empty.
+// Buffer is a buffer that goroutines can write and read concurrently. Its zero value is empty.
 type Buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -22,14 +21,14 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
-// String returns what was written so far.
+// String returns the contents.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
 }
 
-// Reset removes what was written.
+// Reset empties the buffer.
 func (b *Buffer) Reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

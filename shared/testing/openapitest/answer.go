@@ -30,8 +30,8 @@ type Answer struct {
 	Broken bool // the body is incomplete
 }
 
-// largestBody is the longest body that is checked. A longer one is a list of many records; shorter lists are checked
-// elsewhere.
+// largestBody is the length of the longest body that is checked. A longer body is a long list, and shorter lists are
+// checked.
 const largestBody = 4 << 20
 
 // Faults returns the differences between a and the description.
@@ -64,11 +64,11 @@ func preflight(a Answer) bool {
 	return a.Method == http.MethodOptions && a.Status < 300 && a.Header.Get("Vary") != ""
 }
 
-// refused checks the answer to a request that is no operation against the description of all such answers.
+// refused compares the answer to a request that is not an operation with the description of such answers.
 func (d *Document) refused(a Answer, code apierr.Code) []string {
 	response := d.Components.Responses["Refused"].Value
 	if a.Status != code.Status() {
-		return []string{fmt.Sprintf("%s is no operation and is answered %d, not %d", a.Method, a.Status, code.Status())}
+		return []string{fmt.Sprintf("%s is not an operation and is answered %d, not %d", a.Method, a.Status, code.Status())}
 	}
 	faults := append(headerFaults(response, a.Header), bodyFaults(response, a)...)
 	if code == apierr.MethodNotAllowed && a.Header.Get("Allow") == "" {
@@ -167,7 +167,7 @@ func bodyFaults(response *openapi3.Response, a Answer) []string {
 func recordFaults(what string, s *openapi3.Schema, text []byte) []string {
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {
-		return []string{what + " is no JSON: " + err.Error()}
+		return []string{what + " is not JSON: " + err.Error()}
 	}
 	if err := s.VisitJSON(v, openapi3.VisitAsResponse(), openapi3.EnableFormatValidation()); err != nil {
 		return []string{what + ": " + reason(err)}
@@ -175,7 +175,7 @@ func recordFaults(what string, s *openapi3.Schema, text []byte) []string {
 	return nil
 }
 
-// reason returns the fault without the whole schema and value.
+// reason returns the text of err without the whole schema and value.
 func reason(err error) string {
 	if e, ok := errors.AsType[*openapi3.SchemaError](err); ok {
 		return fmt.Sprintf("at /%s: %s", strings.Join(e.JSONPointer(), "/"), e.Reason)

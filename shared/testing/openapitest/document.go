@@ -16,12 +16,13 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// Document is the description, read strictly: an object has only the described fields. (Clients should accept more.)
+// Document is the published description, with stricter rules: an object has only the described fields. (Clients should
+// accept more.)
 type Document struct {
 	*openapi3.T
 }
 
-// Load returns the published description. It reads it once a process.
+// Load returns the published description. It parses it once for each process.
 func Load() (*Document, error) { return load() }
 
 var load = sync.OnceValues(func() (*Document, error) {

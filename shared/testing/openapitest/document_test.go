@@ -33,13 +33,14 @@ func TestDescriptionIsValid(t *testing.T) {
 	}
 }
 
-// Every route is described, with its own operation, and no other operation is described.
+// TestRoutesAreDescribed checks that every route is described, with its own operation, and that no other operation is
+// described.
 func TestRoutesAreDescribed(t *testing.T) {
 	d := document(t)
 	want, got := map[string]string{}, map[string]string{}
 	for _, r := range routes.Public() {
 		for _, m := range r.Methods {
-			if m != http.MethodHead { // described by the text of GET
+			if m != http.MethodHead { // the description of GET includes HEAD
 				want[m+" "+r.Template] = r.Operation
 			}
 		}
@@ -59,7 +60,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 	}
 }
 
-// The description says the same about each operation's keys as the table of routes.
+// TestSecurityIsDescribed checks that the description and the table of routes require the same keys for each operation.
 func TestSecurityIsDescribed(t *testing.T) {
 	d := document(t)
 	for _, r := range routes.Public() {
@@ -93,11 +94,12 @@ func TestSecurityIsDescribed(t *testing.T) {
 	}
 }
 
-// The described codes of errors, their statuses and fields are those that services answer.
+// TestErrorsAreDescribed checks that the described error codes, with their statuses and fields, are those of the
+// services.
 func TestErrorsAreDescribed(t *testing.T) {
 	d := document(t)
 	var want, got []string
-	internal := map[apierr.Code]bool{apierr.KeyNotFound: true} // only answered under /internal, which is not published
+	internal := map[apierr.Code]bool{apierr.KeyNotFound: true} // only operations under /internal answer it, which are not published
 	for _, c := range apierr.Codes() {
 		if !internal[c] {
 			want = append(want, string(c))

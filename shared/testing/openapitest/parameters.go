@@ -19,9 +19,9 @@ import (
 // Ask sends a GET of a path to a running service, with a key that may read everything in it.
 type Ask func(path string) Answer
 
-// ServiceFaults finds out which routes and query parameters a running service has. It returns the differences from
-// the table of routes and the description. The service must serve its own routes and no others, know the described
-// parameters and no others, and accept the described values and no others.
+// ServiceFaults probes the routes and query parameters of a running service. It returns the differences from the table
+// of routes and the description. The service must serve exactly its own routes, and accept exactly the described
+// parameters and values.
 func (d *Document) ServiceFaults(service routes.Service, ask Ask) []string {
 	var faults []string
 	for _, r := range routes.Public() {

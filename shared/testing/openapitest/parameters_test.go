@@ -13,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/openapitest"
 )
 
-// ServiceFaults finds a service whose routes or parameters differ from the description.
+// TestServiceFaults checks that ServiceFaults finds a service whose routes or parameters differ from the description.
 func TestServiceFaults(t *testing.T) {
 	d := document(t)
 	for _, tc := range []struct {

@@ -16,7 +16,7 @@ var ErrNoBinaries = errors.New("no Postgres server binaries found")
 
 // Binaries returns the folder with initdb and postgres. It is the folder in the variable PG_BIN_DIR, or else the
 // highest version in the layouts of Debian, Homebrew and Postgres.app. Otherwise it is the folder that pg_config
-// names, or one in PATH. If PG_BIN_DIR is set but does not have the programs, that is an error.
+// prints, or one in PATH. If PG_BIN_DIR is set but does not have the programs, that is an error.
 func Binaries() (string, error) {
 	return binaries(os.Getenv("PG_BIN_DIR"), []string{
 		"/usr/lib/postgresql/*/bin",

@@ -25,7 +25,7 @@ type folder struct {
 }
 
 const (
-	elsewhere = "/var/tmp" // outlives a restart of the machine, unlike /tmp
+	elsewhere = "/var/tmp" // survives a restart of the machine, unlike /tmp
 
 	// sockaddr_un holds 108 bytes with the closing NUL on Linux, 104 on the BSDs and macOS.
 	longestSocket = 103
@@ -34,7 +34,7 @@ const (
 func (f *folder) data() string     { return filepath.Join(f.root, "data") }
 func (f *folder) password() string { return filepath.Join(f.root, "password") }
 
-// name returns a name in /var/tmp or /tmp that replaces the path wished, if that cannot be used.
+// name returns the name of a folder in /var/tmp or /tmp that replaces the path wished, if wished cannot be used.
 func name(wished string) string {
 	sum := sha256.Sum256([]byte(wished))
 	return "lectern-pg-" + hex.EncodeToString(sum[:8])
@@ -104,14 +104,14 @@ func settle(wished string, o owner) (string, error) {
 	if err := o.privateDir(other); err != nil {
 		return "", err
 	}
-	// Remove only an empty folder: one with data was usable once, and must be kept.
+	// Remove only an empty folder. A folder with data was usable before, and must be kept.
 	if err := os.Remove(wished); err != nil {
 		return "", fmt.Errorf("the user with id %d cannot enter %s, and it is not empty: %w", o.uid, wished, err)
 	}
 	return other, os.Symlink(other, wished)
 }
 
-// acquire locks the folder for this process. The lock ends with the process, even if that is killed.
+// acquire locks the folder for this process. The lock ends with the process, even if the process is killed.
 func (f *folder) acquire() error {
 	lock, err := os.OpenFile(filepath.Join(f.root, "lock"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -138,8 +138,8 @@ func (f *folder) release() {
 	}
 }
 
-// Remove deletes the folder of a stopped server with all its data, even if [Start] put it elsewhere. The error is
-// [ErrInUse] if the folder is in use. A missing folder is no error.
+// Remove deletes the folder of a stopped server with all its data, even if [Start] created it elsewhere. The error is
+// [ErrInUse] if the folder is in use. Remove ignores a missing folder.
 func Remove(dir string) error {
 	wished, err := filepath.Abs(dir)
 	if err != nil {

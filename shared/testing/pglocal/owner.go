@@ -13,7 +13,7 @@ import (
 // owner is the user that the server runs as. Postgres refuses to run as root.
 type owner struct {
 	uid, gid uint32
-	switched bool // another user than this process's: its processes need a credential
+	switched bool // not the user of this process, so child processes need its credential
 }
 
 // ownerOf returns the user that the server of folder runs as. That is this process's own user, unless it is root.
@@ -41,7 +41,7 @@ func ownerOf(folder string) (owner, error) {
 	return owner{}, fmt.Errorf("we are root, Postgres may not be, and there is no user postgres or nobody to run it as")
 }
 
-// as makes cmd run as o.
+// as makes cmd run as the user o.
 func (o owner) as(cmd *exec.Cmd) {
 	if !o.switched {
 		return
@@ -57,7 +57,7 @@ func (o owner) mayEnter(dir string) bool {
 	if !o.switched {
 		return true
 	}
-	// Ask the kernel and do not compute it from modes: ACLs and mounts also matter.
+	// Test the access with a process, because modes do not show ACLs and mounts.
 	cmd := exec.Command("/bin/sh", "-c", `cd -- "$1" && test -w . && test -x .`, "sh", dir)
 	cmd.Dir = "/"
 	o.as(cmd)
@@ -65,7 +65,7 @@ func (o owner) mayEnter(dir string) bool {
 }
 
 // privateDir creates dir, or checks it, as a folder of o that no other user may enter. All users may be able to write
-// to its parent (with the sticky bit). So it does not trust an existing file or folder.
+// to its parent, which then has the sticky bit. So privateDir does not trust an existing file or folder.
 func (o owner) privateDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
 		return err
@@ -95,7 +95,7 @@ func (o owner) privateDir(dir string) error {
 
 // writeFile puts data at path, readable by o and root only.
 func (o owner) writeFile(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // made with mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // CreateTemp uses mode 0600
 	if err != nil {
 		return err
 	}

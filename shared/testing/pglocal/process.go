@@ -14,7 +14,7 @@ import (
 // process is a running postmaster.
 type process struct {
 	pid  int
-	done chan struct{} // closed when it has ended and was reaped
+	done chan struct{} // closed after the process has ended and was reaped
 }
 
 // spawn starts cmd and reaps it when it ends.
@@ -26,14 +26,14 @@ func spawn(cmd *exec.Cmd) (*process, error) {
 		// So this thread must live as long as the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		cmd.WaitDelay = time.Second // a child that outlives its parent must not keep the log's pipe open
+		cmd.WaitDelay = time.Second // children of the postmaster must not keep the log's pipe open
 		err := cmd.Start()
 		if err == nil {
 			p.pid = cmd.Process.Pid
 		}
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // its log says how it ended
+			_ = cmd.Wait() // the log has the reason for its end
 			close(p.done)
 		}
 	}()
@@ -58,11 +58,11 @@ func (p *process) ended() bool {
 
 func (p *process) signal(sig syscall.Signal) {
 	if !p.ended() {
-		_ = syscall.Kill(p.pid, sig) // it may be ending just now
+		_ = syscall.Kill(p.pid, sig) // the process may have ended just now
 	}
 }
 
-// signalAll signals the postmaster and its children. If the signal stops the postmaster, it gets it first, so that it
+// signalAll signals the postmaster and its children. For SIGSTOP and SIGKILL it stops the postmaster first, so that it
 // starts no more children.
 func (p *process) signalAll(sig syscall.Signal) {
 	if p.ended() {
@@ -75,7 +75,7 @@ func (p *process) signalAll(sig syscall.Signal) {
 			}
 		}
 		if sig == syscall.SIGKILL {
-			// After its end its children would belong to another parent: pause it while they are counted.
+			// Pause the postmaster while its children are listed. After its end they would belong to another parent.
 			_ = syscall.Kill(p.pid, syscall.SIGSTOP)
 			children()
 			_ = syscall.Kill(p.pid, sig)
@@ -104,7 +104,7 @@ func (p *process) kill(f *folder) error {
 	return until(ctx, func() bool { return len(processesIn(f.data())) == 0 })
 }
 
-// tail passes output on and keeps the end of it.
+// tail forwards output and keeps the last part of it.
 type tail struct {
 	next io.Writer // may be nil
 
@@ -127,7 +127,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return t.next.Write(b)
 }
 
-// String returns the end of what was written.
+// String returns the last part of the output.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// attributes returns attributes of a child that Ctrl-C in the terminal does not reach, as this process stops it
-// itself. The kernel ends the child when this process ends. SIGQUIT is Postgres' immediate shutdown, which includes
-// its children.
+// attributes returns the attributes of a child process. Ctrl-C in the terminal does not reach the child, because this
+// process stops it itself. The kernel ends the child when this process ends. SIGQUIT is Postgres' immediate shutdown,
+// which includes its children.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGQUIT}
 }
 
-// worksIn reports whether dir is the working folder of the process, as for all processes of a server in its data.
+// worksIn reports whether dir is the working folder of the process. All processes of a server work in its data folder.
 func worksIn(pid int, dir string) bool {
 	cwd, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "cwd"))
 	return err == nil && cwd == dir
@@ -52,7 +52,7 @@ func childrenOf(pid int) []int {
 		if err != nil {
 			continue
 		}
-		// The name, in parentheses, may contain anything (proc(5)). The fields after it are regular.
+		// The name, in parentheses, may contain any characters (proc(5)), so parse only the fields after it.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) > 1 && string(fields[0]) != "Z" && string(fields[1]) == strconv.Itoa(pid) {
 			pids = append(pids, child)

@@ -11,11 +11,12 @@ import (
 	"syscall"
 )
 
-// attributes returns attributes of a child that Ctrl-C in the terminal does not reach. Only Linux can end it with
-// this process.
+// attributes returns the attributes of a child process. Ctrl-C in the terminal does not reach it. Only Linux can end
+// the child with this process.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// worksIn trusts postmaster.pid: there is no portable way to find a process's working folder.
+// worksIn returns true, because there is no portable way to find a process's working folder. So the caller trusts
+// postmaster.pid.
 func worksIn(int, string) bool { return true }
 
 func processesIn(string) []int { return nil }

@@ -27,7 +27,7 @@ const (
 	// FreePort is the value of Options.Port for any free port.
 	FreePort = -1
 
-	socketName = ".s.PGSQL.65535" // the longest possible one
+	socketName = ".s.PGSQL.65535" // the longest possible name
 
 	startTimeout = 60 * time.Second // recovery after a crash is part of a start
 	fastTimeout  = 15 * time.Second
@@ -48,14 +48,14 @@ type Options struct {
 	// free one.
 	Port int
 
-	// NoSync gives up the data's safety in a crash of the machine for speed, for tests. A killed server still
+	// NoSync disables fsync to make tests faster. A crash of the machine may lose data, but a killed server still
 	// recovers.
 	NoSync bool
 
 	// Settings are parameters of postgresql.conf. They override those of this package.
 	Settings map[string]string
 
-	// Log receives the server's log; nil drops it. The error of a failed start contains its end.
+	// Log receives the server's log. Nil discards it. The error of a failed start contains the last part of the log.
 	Log io.Writer
 }
 
@@ -126,7 +126,7 @@ func freePort(ctx context.Context) (int, error) {
 func (s *Server) URL(user, db string) string {
 	u := url.URL{Scheme: "postgres", User: url.User(user), Path: "/" + db}
 	query := url.Values{"host": {s.folder.socket}, "port": {s.socketPort()}, "sslmode": {"disable"}}.Encode()
-	u.RawQuery = strings.ReplaceAll(query, "+", "%20") // libpq and pgx read a plus as a plus
+	u.RawQuery = strings.ReplaceAll(query, "+", "%20") // libpq and pgx do not decode a plus as a space
 	return u.String()
 }
 
@@ -215,8 +215,9 @@ func (s *Server) asSuperuser(ctx context.Context, do func(*pgx.Conn) error) erro
 	return do(conn)
 }
 
-// Stop shuts the server down: it closes the connections and writes everything to disk (a fast shutdown). After 15 s,
-// or when ctx is done, it forces the end. Then the folder is free for others. Stopping a stopped server does nothing.
+// Stop shuts the server down. It closes the connections and writes everything to disk (a fast shutdown). After 15 s, or
+// when ctx is done, it forces the end. Afterwards other processes can use the folder. Stop does nothing if the server
+// is stopped.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +240,7 @@ func (s *Server) stop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	p.signal(syscall.SIGQUIT) // immediate: the next start recovers from the log
+	p.signal(syscall.SIGQUIT) // immediate shutdown: the next start recovers from the log
 	select {
 	case <-p.done:
 		return fmt.Errorf("stop Postgres: the fast shutdown was cut short: %w", ctx.Err())
@@ -260,8 +261,8 @@ func (s *Server) Kill() error {
 	return p.kill(s.folder)
 }
 
-// Pause pauses all of the server's processes (SIGSTOP): connections stay open and nothing answers. [Server.Resume]
-// ends the pause.
+// Pause pauses all of the server's processes (SIGSTOP). Connections stay open, but the server does not answer.
+// [Server.Resume] ends the pause.
 func (s *Server) Pause() error { return s.signalAll(syscall.SIGSTOP) }
 
 // Resume ends [Server.Pause].
@@ -292,8 +293,8 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.start(ctx)
 }
 
-// runningPID returns the id of a live postmaster of this folder, or 0 if there is none. postmaster.pid may be stale:
-// left by a crash, with a number that another process has now.
+// runningPID returns the id of a running postmaster of this folder, or 0 if there is none. After a crash,
+// postmaster.pid may be stale, and another process may have its number now.
 func (f *folder) runningPID() int {
 	pid, _ := f.postmaster()
 	if pid == 0 || syscall.Kill(pid, 0) == syscall.ESRCH || !worksIn(pid, f.data()) {

@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// parentEnv makes the test binary a process that starts a server in the folder in this variable, reports it and waits
-// to be killed.
+// parentEnv is an environment variable with a folder. If it is set, the test binary starts a server in the folder,
+// prints its process id and waits until it is killed.
 const parentEnv = "PGLOCAL_TEST_PARENT_OF"
 
 func TestMain(m *testing.M) {
@@ -138,7 +138,7 @@ func TestPauseHangsAndResumeGoesOn(t *testing.T) {
 	select {
 	case err := <-answered:
 		t.Errorf("a paused server answered: %v", err)
-	case <-time.After(100 * time.Millisecond): // the test checks that nothing happens
+	case <-time.After(100 * time.Millisecond): // no answer, as expected
 	}
 	if err := s.Resume(); err != nil {
 		t.Fatal(err)
@@ -233,9 +233,9 @@ func TestStaleFileOfAWornPID(t *testing.T) {
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// A process of the server's own user now has the number that the crash left in postmaster.pid.
+	// Another process of the server's user now has the number in the stale postmaster.pid.
 	sleeper := exec.Command("sleep", "60")
-	s.dress(sleeper)
+	s.prepare(sleeper)
 	sleeper.Dir = "/"
 	if err := sleeper.Start(); err != nil {
 		t.Fatal(err)
@@ -288,7 +288,7 @@ func TestDiesWithItsParentAndTheFolderIsTheNextOnes(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = parent.Wait() // it was killed
+	_ = parent.Wait() // the error only says that it was killed
 	if err := until(testContext(t), func() bool { return syscall.Kill(pid, 0) != nil }); err != nil {
 		t.Errorf("the server outlives its killed parent: %v", err)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Standby starts a server that replicates of by streaming, in an empty folder, and returns when it accepts
-// connections. It has the data, the roles and the password of that server, and its settings unless o has others. The
-// server of must have a wal_level of replica or more and a max_wal_senders of at least 2.
+// Standby starts a server that replicates the server of by streaming, in an empty folder. It returns when the standby
+// accepts connections. The standby has the data, roles and password of that server, and its settings unless o has
+// others. The server of must have a wal_level of replica or more and a max_wal_senders of at least 2.
 func Standby(ctx context.Context, of *Server, o Options) (_ *Server, err error) {
 	settings := maps.Clone(of.options.Settings)
 	if settings == nil {
@@ -47,7 +47,7 @@ func (s *Server) replicate(ctx context.Context, of *Server) error {
 		args = append(args, "--no-sync")
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "pg_basebackup"), args...)
-	s.dress(cmd)
+	s.prepare(cmd)
 	var out tail
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := run(cmd); err != nil {

@@ -20,8 +20,8 @@ import (
 
 const poll = 4 * time.Millisecond
 
-// initialize creates the data folder if there is none. It creates it in another place and moves it when it is
-// complete. So an incomplete one is never used as a database.
+// initialize creates the data folder if there is none. It creates it under another name and renames it when it is
+// complete, so that an incomplete folder is never used.
 func (s *Server) initialize(ctx context.Context) error {
 	f := s.folder
 	b, err := os.ReadFile(f.password())
@@ -54,7 +54,7 @@ func (s *Server) initialize(ctx context.Context) error {
 		args = append(args, "--no-sync")
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), args...)
-	s.dress(cmd)
+	s.prepare(cmd)
 	var out tail
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := run(cmd); err != nil {
@@ -63,9 +63,9 @@ func (s *Server) initialize(ctx context.Context) error {
 	return os.Rename(unfinished, f.data())
 }
 
-// dress gives cmd the server's user and a plain environment: variables of this process such as PGPORT or LC_ALL must
-// not reach it.
-func (s *Server) dress(cmd *exec.Cmd) {
+// prepare sets the user and environment of cmd. It does not inherit variables of this process, such as PGPORT or
+// LC_ALL.
+func (s *Server) prepare(cmd *exec.Cmd) {
 	cmd.Dir = s.folder.root
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "HOME=" + s.folder.root}
 	cmd.SysProcAttr = attributes()
@@ -80,7 +80,7 @@ func (s *Server) start(ctx context.Context) error {
 		return fmt.Errorf("start Postgres: %w", err)
 	}
 	cmd := exec.Command(filepath.Join(s.bin, "postgres"), s.arguments()...)
-	s.dress(cmd)
+	s.prepare(cmd)
 	out := &tail{next: s.options.Log}
 	cmd.Stderr = out
 	p, err := spawn(cmd)
@@ -126,12 +126,12 @@ func (s *Server) arguments() []string {
 	return args
 }
 
-// clear makes sure that no server, and no remains of one, use the data.
+// clear waits until no server and none of its processes use the data, and removes a stale postmaster.pid.
 func (s *Server) clear(ctx context.Context) error {
 	f := s.folder
 	wait, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
-	// A server whose parent was just killed is about to end.
+	// If the server's parent was just killed, the server ends soon.
 	err := until(wait, func() bool { return f.runningPID() == 0 })
 	if err != nil {
 		return fmt.Errorf("%w: process %d in %s", ErrInUse, f.runningPID(), f.root)
@@ -140,11 +140,11 @@ func (s *Server) clear(ctx context.Context) error {
 	if pid == 0 {
 		return nil
 	}
-	// Children that outlive a killed postmaster end soon. Postgres would refuse to start while they run.
+	// The children of a killed postmaster end soon. Postgres would refuse to start while they run.
 	if err := until(wait, func() bool { return len(processesIn(f.data())) == 0 }); err != nil {
 		return fmt.Errorf("processes %v of a killed server still work in %s", processesIn(f.data()), f.data())
 	}
-	// The file is stale. Postgres would also notice, unless another process has the number now.
+	// The file is stale. Postgres would also detect that, unless another process has the number now.
 	return os.Remove(filepath.Join(f.data(), "postmaster.pid"))
 }
 

@@ -16,12 +16,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
 )
 
-// testShards is the number of shards of the tables of a test's database. It gives every worker several, and is small
-// enough for quick copies.
+// testShards is the number of shards of a table in a test's database. Every worker has several, and copies are fast.
 const testShards = 8
 
-// Citus reports whether databases are distributed here: whether the server of TEST_DATABASE_URL is the coordinator of
-// a Citus cluster.
+// Citus reports whether databases are distributed, because the server is the coordinator of a Citus cluster.
 func (i *Instance) Citus() bool { return len(i.members) > 0 }
 
 // NeedCitus skips t unless the test binary's server is the coordinator of a Citus cluster.
@@ -34,8 +32,8 @@ func NeedCitus(t testing.TB) *Instance {
 	return i
 }
 
-// Through makes the nodes reach the worker of that number, from 1, through a proxy, only in db. addr gets the
-// worker's address, host and port, and returns the proxy's.
+// Through makes all nodes connect to a worker, numbered from 1, through a proxy, only in db. addr receives the worker's
+// host and port, and returns the proxy's.
 func (i *Instance) Through(t testing.TB, db DB, worker int, addr func(target string) string) {
 	t.Helper()
 	if worker < 1 || worker >= len(i.members) {
@@ -53,7 +51,7 @@ func (i *Instance) Through(t testing.TB, db DB, worker int, addr func(target str
 	defer cancel()
 	m := i.members[worker]
 	err = i.each(ctx, db.Name, func(conn *pgx.Conn) error {
-		// Do not use citus_update_node, which connects to the nodes for it.
+		// Do not use citus_update_node, because it connects to the nodes.
 		_, err := conn.Exec(ctx, `UPDATE pg_dist_node SET nodename = $1, nodeport = $2 WHERE nodename = $3 AND nodeport = $4`,
 			host, number, m.host, m.port)
 		return err
@@ -67,12 +65,12 @@ func (i *Instance) Through(t testing.TB, db DB, worker int, addr func(target str
 // Citus.
 func (i *Instance) PlainDatabase(t testing.TB, s pgmigrate.Schema) DB {
 	t.Helper()
-	alone := &Instance{admin: i.admin, templates: map[string]string{}, prefix: "plain_", doomed: true}
+	alone := &Instance{admin: i.admin, templates: map[string]string{}, prefix: "plain_", disposable: true}
 	var name string
-	t.Cleanup(func() { // on every node, as it may be there by then
+	t.Cleanup(func() { // on every node, because the test may have distributed it
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()
-		if name == "" || i.doomed {
+		if name == "" || i.disposable {
 			return
 		}
 		if err := i.drop(ctx, name); err != nil {
@@ -84,10 +82,10 @@ func (i *Instance) PlainDatabase(t testing.TB, s pgmigrate.Schema) DB {
 	return db
 }
 
-// Member returns the address of the worker of that number, host and port; 0 is the coordinator.
+// Member returns the host and port of worker n. Worker 0 is the coordinator.
 func (i *Instance) Member(n int) string { return i.members[n].addr() }
 
-// Workers returns how many workers the cluster has.
+// Workers returns the number of workers of the cluster.
 func (i *Instance) Workers() int { return max(len(i.members)-1, 0) }
 
 // AdminURL returns the superuser's URL of the server.
@@ -103,7 +101,7 @@ func (i *Instance) Superuser(db DB) string {
 	return u.String()
 }
 
-// OnWorker returns the URL of with the worker of that number, from 1, instead of the coordinator.
+// OnWorker returns the URL of with a worker, numbered from 1, instead of the coordinator.
 func (i *Instance) OnWorker(of string, worker int) string {
 	u, err := url.Parse(of)
 	if err != nil {
@@ -121,7 +119,7 @@ type member struct {
 
 func (m member) addr() string { return net.JoinHostPort(m.host, strconv.Itoa(m.port)) }
 
-// given returns an Instance for the server at url, which another program runs.
+// given returns an Instance for an existing server at url.
 func given(url string) (*Instance, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -130,7 +128,7 @@ func given(url string) (*Instance, error) {
 	return i, err
 }
 
-// discover finds the nodes of the cluster whose coordinator the server is, if it is one.
+// discover finds the nodes of the cluster, if the server is a coordinator.
 func (i *Instance) discover(ctx context.Context) error {
 	return i.connect(ctx, "", func(conn *pgx.Conn) error {
 		var there bool
@@ -183,10 +181,10 @@ func (i *Instance) connectTo(ctx context.Context, m member, db string, do func(*
 	return do(conn)
 }
 
-// plainDatabase is a database without Citus: statements in it affect only their node.
+// plainDatabase is a database without Citus. Statements in it affect only their own node.
 const plainDatabase = "postgres"
 
-// join adds the database name, which exists on all nodes, to the cluster.
+// join makes the databases called name on all nodes a Citus cluster.
 func (i *Instance) join(ctx context.Context, name string) error {
 	err := i.each(ctx, name, func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, `CREATE EXTENSION IF NOT EXISTS citus`)
@@ -210,12 +208,12 @@ func (i *Instance) join(ctx context.Context, name string) error {
 	})
 }
 
-// seal stops new connections to the database name, so that it can be copied. This includes Citus' own daemon, which
-// would otherwise keep a connection.
+// seal refuses new connections to the database name and ends the open ones, so that it can be copied. Otherwise Citus'
+// own daemon would keep a connection.
 func (i *Instance) seal(ctx context.Context, name string) error {
 	return i.each(ctx, plainDatabase, func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "ALTER DATABASE "+quote(name)+" ALLOW_CONNECTIONS false")
-		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "3D000" { // there is none
+		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "3D000" { // the database does not exist
 			return nil
 		}
 		if err != nil {

@@ -17,18 +17,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Cluster is a Citus cluster for one test: the test may kill, pause and add workers.
+// Cluster is a Citus cluster for one test, which may kill, pause and add workers.
 type Cluster struct {
 	*Instance
 
-	kit  string // the program that starts and stops it
+	kit  string // the program that starts and stops the cluster
 	home string
 	port int // the coordinator's; the workers have the next ones
 
-	spare member // a worker that no database knows yet
+	spare member // a worker that no database uses yet
 }
 
-// Kit returns the folder in CITUS_KIT, which has a program citus that starts a cluster. If CITUS_KIT is not set, it
+// Kit returns the folder in CITUS_KIT, which has a program citus that starts a cluster. If CITUS_KIT is not set, Kit
 // skips t, or fails it if CI=true.
 func Kit(t testing.TB) string {
 	t.Helper()
@@ -84,21 +84,21 @@ func NewCluster(t testing.TB, workers int, settings ...string) *Cluster {
 		t.Fatalf("pgtest: %v", err)
 	}
 	c.members, c.spare = c.members[:workers+1], c.members[workers+1]
-	c.doomed = true
+	c.disposable = true
 	return c
 }
 
-// maxWorkers is how many ports a cluster reserves for its workers.
+// maxWorkers is the number of ports that a cluster reserves for its workers.
 const maxWorkers = 4
 
-// endCluster stops a cluster when its test binary has ended.
+// endCluster is a script that stops a cluster after its test binary has ended.
 const endCluster = `
 read -r _
 CITUS_HOME=$2 CITUS_PORT=$3 "$1" down
 rm -rf -- "$4"
 `
 
-// Kill kills a worker at once, like a crash. Its data stays.
+// Kill kills a worker at once, like a crash. The worker keeps its data.
 func (c *Cluster) Kill(t testing.TB, worker int) {
 	t.Helper()
 	c.must(t, "kill-worker", strconv.Itoa(worker))
@@ -133,8 +133,8 @@ func (c *Cluster) Grow(t testing.TB, db DB, schema string) {
 	}
 	if err == nil {
 		err = c.connect(ctx, db.Name, func(conn *pgx.Conn) error {
-			// Leave out what the new worker has no database for: settings of roles, and the template that db is a
-			// copy of.
+			// Do not copy settings of roles and the template of db, because their database does not exist on the new
+			// worker.
 			for _, sql := range []string{
 				`SET citus.enable_alter_role_set_propagation = off`,
 				`DELETE FROM pg_dist_object WHERE classid = 'pg_database'::regclass`,
@@ -154,8 +154,8 @@ func (c *Cluster) Grow(t testing.TB, db DB, schema string) {
 	c.members = append(c.members, m)
 }
 
-// Pause pauses all processes of a worker (SIGSTOP): connections stay open and nothing answers. [Cluster.Resume] or
-// the end of t ends the pause.
+// Pause pauses all processes of a worker (SIGSTOP). Connections stay open, but the worker does not answer.
+// [Cluster.Resume] or the end of t ends the pause.
 func (c *Cluster) Pause(t testing.TB, worker int) {
 	t.Helper()
 	t.Cleanup(func() { c.signal(worker, syscall.SIGCONT) })

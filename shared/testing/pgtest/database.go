@@ -43,11 +43,11 @@ func (i *Instance) Database(t testing.TB, s pgmigrate.Schema) DB {
 		t.Fatalf("pgtest: make the template of %s: %v", s.Name, err)
 	}
 	name := "t_" + s.Name + "_" + random()
-	// Before it is created: a failure may leave a part of it on a cluster.
+	// Register this before the creation, which may fail after it has created the database on some nodes.
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()
-		if i.doomed || i.Server != nil && i.PID() == 0 {
+		if i.disposable || i.Server != nil && i.PID() == 0 {
 			return // the data is removed with the server
 		}
 		if err := i.drop(ctx, name); err != nil {
@@ -89,14 +89,14 @@ func (i *Instance) drop(ctx context.Context, name string) error {
 func (i *Instance) roleURL(role, db string) string {
 	u, err := url.Parse(i.admin)
 	if err != nil {
-		return "" // then the admin's connection has failed before
+		return "" // not reached: the admin's connection uses the same URL
 	}
 	u.User = url.UserPassword(role, role)
 	u.Path = "/" + db
 	return u.String()
 }
 
-// TCPURL turns a URL of a [DB] into one over TCP. It returns "" if the server has no TCP port.
+// TCPURL returns a URL of a [DB] with a TCP address. It returns "" if the server has no TCP port.
 func (i *Instance) TCPURL(of string) string {
 	if i.Server == nil {
 		return of
@@ -143,7 +143,7 @@ func (i *Instance) template(ctx context.Context, s pgmigrate.Schema) (string, er
 		if err != nil || there {
 			return err
 		}
-		if err := i.drop(ctx, name); err != nil { // an incomplete one
+		if err := i.drop(ctx, name); err != nil { // removes an incomplete template
 			return err
 		}
 		err = i.each(ctx, plainDatabase, func(conn *pgx.Conn) error {

@@ -6,8 +6,9 @@ import (
 	"syscall"
 )
 
-// sweep waits until the process at the other end of its input has ended. Then it kills the processes that still work
-// in the data, including paused ones, which their parent's death does not reach. Finally it removes the folders.
+// sweep is a script that waits until the process at the other end of its input has ended. Then it kills the processes
+// that still work in the data folder. These include paused ones, which the signal at their parent's death does not end.
+// Finally it removes the folders.
 const sweep = `
 read -r _
 for i in 1 2 3 4 5 6 7 8 9 10; do
@@ -24,8 +25,8 @@ done
 rm -rf -- "$1" "$2"
 `
 
-// janitor is a process that outlives this one for a moment and removes what this one could not. A test binary that
-// panics, times out or is killed runs no deferred calls.
+// janitor is a process that cleans up after this one has ended. It is needed because a test binary that panics, times
+// out or is killed runs no deferred calls.
 type janitor struct {
 	cmd  *exec.Cmd
 	line io.WriteCloser // open as long as this process lives
@@ -40,7 +41,7 @@ func newJanitor(data, dir string) (*janitor, error) { return newScriptJanitor(sw
 func newScriptJanitor(script string, args ...string) (*janitor, error) {
 	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, args...)...)
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the tests
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must end only the tests
 	line, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -54,6 +55,6 @@ func newScriptJanitor(script string, args ...string) (*janitor, error) {
 // dismiss ends the janitor. Call it after the folders have been removed.
 func (j *janitor) dismiss() {
 	_ = j.cmd.Process.Kill()
-	_ = j.cmd.Wait() // it was killed
+	_ = j.cmd.Wait() // the error only says that it was killed
 	_ = j.line.Close()
 }

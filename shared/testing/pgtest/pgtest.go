@@ -4,9 +4,9 @@
 //	func TestMain(m *testing.M) { pgtest.Main(m) }
 //
 // If the machine has no Postgres, tests that need it are skipped, or fail if CI=true. With TEST_DATABASE_URL, a
-// superuser's URL, that server is used instead of a private one. If it is the coordinator of a Citus cluster,
-// databases are created on all of its nodes. Tests that need a server of their own are then skipped: they are about
-// plain Postgres.
+// superuser's URL, that server is used instead of a private one. If it is the coordinator of a Citus cluster, databases
+// are created on all of its nodes. Tests that need a server of their own are then skipped, because they test plain
+// Postgres.
 //
 // Production code does not import it; the linter checks this.
 package pgtest
@@ -27,11 +27,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pglocal"
 )
 
-// bound is the longest that any single step here may take.
+// bound is the time limit of each step in this package.
 const bound = 2 * time.Minute
 
-// shared is the test binary's server. It is the package's only variable, because only the process connects TestMain
-// with the tests.
+// shared is the test binary's server. It must be a variable, because TestMain and the tests share only the process.
 var shared struct {
 	sync.Mutex
 	main   bool // Main runs and will stop the server
@@ -39,8 +38,9 @@ var shared struct {
 	err    error
 }
 
-// Main runs the tests, m being a testing.M or a wrapper of one, and exits with their code. The server starts with the
-// first test that needs it. It is removed with its data when the process ends, even by a panic, a time-out or a kill.
+// Main runs the tests of m, which is a testing.M or a wrapper of one, and exits with their code. The server starts with
+// the first test that needs it. It is removed with its data when the process ends, even by a panic, a time-out or a
+// kill.
 func Main(m interface{ Run() int }) {
 	shared.Lock()
 	shared.main = true
@@ -79,13 +79,13 @@ func Database(t testing.TB, s pgmigrate.Schema) DB {
 	return Server(t).Database(t, s)
 }
 
-// Private returns a server for t alone, on the Unix socket and on a TCP port. It has the given settings in addition
-// to the usual ones. It is stopped and removed when t ends.
+// Private returns a server for t alone, with a Unix socket and a TCP port. It has the given settings in addition to the
+// usual ones. The server is stopped and removed when t ends.
 func Private(t testing.TB, settings map[string]string) *Instance {
 	t.Helper()
 	if url := os.Getenv("TEST_DATABASE_URL"); url != "" {
 		if i, err := given(url); err == nil && i.Citus() {
-			t.Skip("pgtest: a test of a plain Postgres of its own, and this run is of Citus")
+			t.Skip("pgtest: this test needs a plain Postgres of its own, and this run uses Citus")
 		}
 	}
 	i, err := launch(settings, pglocal.FreePort)
@@ -114,18 +114,18 @@ type Instance struct {
 	// Server kills, pauses and restarts the server. It is nil for the server of TEST_DATABASE_URL.
 	*pglocal.Server
 
-	admin   string // the superuser's URL
-	dir     string
-	janitor *janitor
-	prefix  string   // of the names of templates
-	doomed  bool     // removed with its test, including databases
-	members []member // of the Citus cluster that it coordinates, itself first; empty on plain Postgres
+	admin      string // the superuser's URL
+	dir        string
+	janitor    *janitor
+	prefix     string   // of the names of templates
+	disposable bool     // removed at the end of its test, with its databases
+	members    []member // nodes of its Citus cluster, the coordinator first; empty on plain Postgres
 
 	mu        sync.Mutex
 	templates map[string]string // names by schema
 }
 
-// open returns the server that TEST_DATABASE_URL names, or a private one.
+// open returns the server in TEST_DATABASE_URL, or a private one.
 func open() (*Instance, error) {
 	if url := os.Getenv("TEST_DATABASE_URL"); url != "" {
 		return given(url)
@@ -143,7 +143,7 @@ func startIn(o pglocal.Options, start func(context.Context, pglocal.Options) (*p
 	if err != nil {
 		return nil, err
 	}
-	// Under root the server runs as another user, which needs access to its own folder in this one.
+	// If this process is root, the server runs as another user, which must be able to enter this folder.
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
@@ -161,12 +161,12 @@ func startIn(o pglocal.Options, start func(context.Context, pglocal.Options) (*p
 	return i, nil
 }
 
-// usual returns settings in addition to those that suit tests.
+// usual returns the usual settings for tests, plus the given ones.
 func usual(settings map[string]string) map[string]string {
 	all := map[string]string{
 		"max_connections":                     "200",
 		"shared_buffers":                      "64MB",
-		"autovacuum":                          "off", // tests decide when statistics and dead rows change
+		"autovacuum":                          "off", // tests control when statistics and dead rows change
 		"max_prepared_transactions":           "10",
 		"log_min_messages":                    "fatal",
 		"wal_level":                           "minimal",
@@ -186,7 +186,7 @@ func (i *Instance) close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	err := errors.Join(i.Kill(), i.Stop(ctx)) // the data is removed, so nothing must be flushed
+	err := errors.Join(i.Kill(), i.Stop(ctx)) // no flush is needed, because the data is removed
 	err = errors.Join(err, pglocal.Remove(filepath.Join(i.dir, "pg")), os.RemoveAll(i.dir))
 	if i.janitor != nil {
 		i.janitor.dismiss()

@@ -21,7 +21,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
-// victimEnv makes the test binary one whose only test pauses its server, reports where it is and waits to be killed.
+// victimEnv is an environment variable for TestVictim. If it is set, the test pauses its server, prints its folder and
+// waits until it is killed.
 const victimEnv = "PGTEST_TEST_VICTIM"
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -59,7 +60,7 @@ func TestEachTestHasItsOwnDatabaseAndTheRolesTheirRights(t *testing.T) {
 		pg, ok := errors.AsType[*pgconn.PgError](err)
 		return ok && pg.Code == "42501"
 	}
-	for _, db := range []pgtest.DB{first, second} { // a row of the first would be a duplicate in the second
+	for _, db := range []pgtest.DB{first, second} { // a shared database would have a duplicate row
 		if err := exec1(t, db.IngestURL, insert); err != nil {
 			t.Errorf("ingest inserts: %v", err)
 		}
@@ -110,7 +111,7 @@ func TestPrivateServerOverTCP(t *testing.T) {
 	}
 }
 
-// TestVictim runs in a process that the test below starts.
+// TestVictim runs in a process of TestAKilledTestBinaryLeavesNothing.
 func TestVictim(t *testing.T) {
 	if os.Getenv(victimEnv) == "" {
 		t.Skip("runs in a process of its own")
@@ -160,7 +161,7 @@ func TestAKilledTestBinaryLeavesNothing(t *testing.T) {
 	if err := victim.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = victim.Wait() // it was killed
+	_ = victim.Wait() // the error only says that it was killed
 	gone := func() bool {
 		left, _ := filepath.Glob(filepath.Join(tmp, "lectern-pgtest-*"))
 		_, err := os.Stat(dir)
@@ -170,11 +171,11 @@ func TestAKilledTestBinaryLeavesNothing(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d or folder %s is still there", pid, dir)
 		}
-		time.Sleep(10 * time.Millisecond) // the end is not announced
+		time.Sleep(10 * time.Millisecond) // there is no notification
 	}
 }
 
-// TestLongCluster: another worker can be added to a test's own cluster.
+// TestLongCluster checks that a test can add a worker to its own cluster.
 func TestLongCluster(t *testing.T) {
 	if os.Getenv("LECTERN_LONG") == "" {
 		t.Skip("long: run by make test-long")

@@ -38,7 +38,7 @@ func (i *Instance) Standby(t testing.TB, settings map[string]string) *Instance {
 	return s
 }
 
-// Here returns the URLs on i of db, which was created on the server that i replicates or replaces.
+// Here returns the URLs of db on i. db was created on the server that i replicates or replaces.
 func (i *Instance) Here(db DB) DB {
 	here := func(of string) string {
 		u, err := url.Parse(of)

@@ -29,7 +29,7 @@ func AddList(statements map[string]string, name string, list pagelist.Statements
 }
 
 // PackageStatements returns the SQL statements among the string constants of the Go package in a folder, by name. It
-// fails t for a statement that is written in a function, as it would be overlooked.
+// fails t if a function contains a statement, because it would not find it.
 func PackageStatements(t testing.TB, folder string) map[string]string {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -86,13 +86,13 @@ func statementsOf(pkg *types.Package) map[string]string {
 	return statements
 }
 
-// isStatement reports whether text is a whole statement, and not for example a grant on a table.
+// isStatement reports whether text is a whole SELECT, INSERT, UPDATE or DELETE, and not for example a grant on a table.
 func isStatement(text string) bool {
 	verb, rest, ok := strings.Cut(text, " ")
 	return ok && !strings.HasPrefix(rest, "ON ") && strings.Contains(" SELECT INSERT UPDATE DELETE ", " "+verb+" ") && complete(rest)
 }
 
-// complete reports whether sql is a whole statement, and not the beginning of one.
+// complete reports whether sql is a whole statement, and not only the start of one.
 func complete(sql string) bool {
 	if strings.HasPrefix(sql, "INTO ") && !strings.Contains(sql, "SELECT ") && !strings.Contains(sql, "VALUES ") {
 		return false
@@ -153,7 +153,7 @@ type node struct {
 	Plans     []node   `json:"Plans"`
 }
 
-// In a join the parameter may have its type.
+// ofProject matches an index condition on the project. In a join the parameter may have a cast.
 var ofProject = regexp.MustCompile(`\b(\w+\.)?project_id = (\$1\b|\(\$1\)::text)`)
 
 func (n node) check(t *testing.T, sql string) {
@@ -171,8 +171,8 @@ func (n node) check(t *testing.T, sql string) {
 	}
 }
 
-// insertsProject reports whether the first column, which is project_id in every table, is $1, or comes from a table
-// that is read by $1.
+// insertsProject reports whether the first column is $1, or comes from a table that is read by $1. The first column of
+// every table is project_id.
 func insertsProject(n node) bool {
 	first := ""
 	if len(n.Output) > 0 {
@@ -181,6 +181,6 @@ func insertsProject(n node) bool {
 	if strings.Contains(first, "$1") || strings.HasSuffix(first, "project_id") && ofProject.MatchString(n.IndexCond) {
 		return true
 	}
-	// A sort, for example, passes the column on by name.
+	// A sort, for example, returns the column of its child by name.
 	return len(n.Plans) == 1 && insertsProject(n.Plans[0])
 }

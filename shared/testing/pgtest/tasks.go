@@ -11,12 +11,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// arrayInsert matches the form of an INSERT for one machine. On several, the same INSERT is sent row by row.
+// arrayInsert matches an INSERT over arrays, which is used only without Citus. On Citus, rows are inserted one by one.
 var arrayInsert = regexp.MustCompile(`(?s)^INSERT .*\bSELECT\b.*\bFROM unnest\(`)
 
-// CheckOneTask lets Citus plan each statement for the tables of db. It fails t unless the statement is sent as one
-// task to the machine that has project $1. There an index must serve it whose condition begins with the project.
-// Inserts over arrays are left out: for distributed tables, pginsert.Put writes them row by row.
+// CheckOneTask lets Citus plan each statement for the tables of db. It fails t unless the statement is one task on the
+// node that has project $1. On that node it must use an index whose condition begins with the project. CheckOneTask
+// ignores inserts over arrays, because pginsert.Put writes rows one by one to distributed tables.
 //
 // but lists the statements that cannot be one task, each with its kind and the reason. t also fails if a listed
 // statement is one task, or does not exist.
@@ -28,7 +28,7 @@ func CheckOneTask(t *testing.T, db DB, statements map[string]string, but map[str
 		t.Fatal(err)
 	}
 	defer conn.Close(ctx)
-	// On the workers too, as the tables are empty.
+	// Set this on the workers too, because the tables are empty.
 	for _, set := range []string{"SET citus.propagate_set_commands = 'local'", "SET citus.explain_all_tasks = on"} {
 		if _, err := conn.Exec(ctx, set); err != nil {
 			t.Fatal(err)
@@ -81,11 +81,11 @@ type NotOneTask struct {
 	// NoTable reports that the statement uses no table of a project. Otherwise it is about all projects, with a task
 	// for each shard.
 	NoTable bool
-	// Why is the reason why this is right.
+	// Why is the reason why this is correct.
 	Why string
 }
 
-// explain returns the plan of a statement with literals for its parameters, as in its first executions.
+// explain returns the plan of a statement with literals as parameters, like the plans of its first executions.
 func explain(ctx context.Context, conn *pgx.Conn, sql string) (plan []byte, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		prepared, err := tx.Prepare(ctx, "checked", sql)

@@ -17,11 +17,11 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// slots is how many hash slots a cluster has.
+// slots is the number of hash slots of a cluster.
 const slots = 16384
 
-// nodeTimeout is how long a node of a cluster may be silent before the others mark it as down and its replica
-// replaces it. It is short, as tests wait for it.
+// nodeTimeout is the time that a node may be silent before the others mark it as down and its replica replaces it. It
+// is short because tests wait for it.
 const nodeTimeout = time.Second
 
 // Cluster is a Redis Cluster of three masters with a replica each, for one test. Roles change when the test makes
@@ -71,8 +71,8 @@ func StartCluster(t testing.TB) *Cluster {
 	return c
 }
 
-// clusterNode returns the arguments of a node. It gives the node's bus a free port, as the usual one, 10,000 above
-// the other, need not exist.
+// clusterNode returns the arguments of a node. It chooses a free port for the cluster bus, because the default, 10,000
+// above the node's port, may not exist.
 func clusterNode(s *Server) ([]string, error) {
 	bus, err := freePort()
 	if err != nil {
@@ -90,7 +90,7 @@ func clusterNode(s *Server) ([]string, error) {
 // every slot, and every running replica is in step with its master.
 func (c *Cluster) AwaitHealthy() {
 	c.t.Helper()
-	c.until("the cluster is well", func(ctx context.Context, s *Server, client *redis.Client) bool {
+	c.until("the cluster is healthy", func(ctx context.Context, s *Server, client *redis.Client) bool {
 		if !strings.Contains(client.ClusterInfo(ctx).Val(), "cluster_state:ok") {
 			return false
 		}
@@ -102,7 +102,7 @@ func (c *Cluster) AwaitHealthy() {
 	}
 }
 
-// AwaitMaster returns the server that serves the slot, once all running nodes name the same one and it runs.
+// AwaitMaster waits until all running nodes name the same running server for the slot, and returns that server.
 func (c *Cluster) AwaitMaster(slot int) *Server {
 	c.t.Helper()
 	var found *Server
@@ -154,8 +154,8 @@ func (c *Cluster) master(slot int) *Server {
 	return nil
 }
 
-// RestartEmpty kills every node at once and starts all again. They still know each other and are empty, like a
-// cluster without persistence after a power cut.
+// RestartEmpty kills all nodes at once and restarts them. They still know each other but have no data, like a cluster
+// without persistence after a power failure.
 func (c *Cluster) RestartEmpty() {
 	c.t.Helper()
 	var all sync.WaitGroup
@@ -168,8 +168,8 @@ func (c *Cluster) RestartEmpty() {
 	}
 }
 
-// MoveSlots moves slots from one node to another, one after the other, as in a cluster that is resharded while it
-// serves. Keys move one by one, and clients are redirected in the meantime.
+// MoveSlots moves slots one by one from one node to another, as in a resharding of a running cluster. Keys move one by
+// one, and clients are redirected in the meantime.
 func (c *Cluster) MoveSlots(ctx context.Context, from, to *Server, slots []int) error {
 	source, target := from.client(), to.client()
 	defer source.Close()
@@ -190,7 +190,7 @@ func (c *Cluster) MoveSlots(ctx context.Context, from, to *Server, slots []int) 
 			}
 			err = source.Do(ctx, args...).Err()
 		}
-		// Tell the new owner first: until the old one also knows, it redirects.
+		// Tell the new owner first. The old owner redirects clients until it also knows.
 		err = errors.Join(err,
 			target.Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", targetID).Err(),
 			source.Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", targetID).Err())
@@ -246,8 +246,8 @@ func (c *Cluster) id(s *Server) string {
 	return ""
 }
 
-// until waits until is returns true for every running node.
-func (c *Cluster) until(what string, is func(context.Context, *Server, *redis.Client) bool) {
+// until waits until ok returns true for every running node.
+func (c *Cluster) until(what string, ok func(context.Context, *Server, *redis.Client) bool) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*bound)
 	defer cancel()
@@ -256,7 +256,7 @@ func (c *Cluster) until(what string, is func(context.Context, *Server, *redis.Cl
 			continue
 		}
 		client := s.client()
-		for !is(ctx, s, client) {
+		for !ok(ctx, s, client) {
 			select {
 			case <-ctx.Done():
 				c.t.Fatalf("redistest: not within %v: %s; %s says\n%s%s", 2*bound, what, s.Addr(),
@@ -279,7 +279,7 @@ func (c *Cluster) do(s *Server, args ...any) {
 	}
 }
 
-// text returns a node's text answer, or the value of the one setting that was requested.
+// text returns a node's text answer to a command, or the value of the requested setting.
 func (c *Cluster) text(s *Server, args ...any) string {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)

@@ -4,6 +4,6 @@ package redistest
 
 import "syscall"
 
-// attributes returns attributes of a child that Ctrl-C in the terminal does not reach. Only Linux can end it with
-// this process.
+// attributes returns the attributes of a child process. Ctrl-C in the terminal does not reach it. Only Linux can end
+// the child with this process.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

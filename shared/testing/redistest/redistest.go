@@ -27,18 +27,18 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// bound is the longest that any single step here may take.
+// bound is the time limit of each step in this package.
 const bound = 20 * time.Second
 
-// Server is a redis-server for one test. It stores nothing on disk: after a restart it is empty.
+// Server is a redis-server for one test. It stores nothing on disk, so it is empty after a restart.
 type Server struct {
 	// URL is redis:// with a loopback port that stays the same after restarts.
 	URL config.Secret
 
 	t    testing.TB
 	port int
-	dir  string   // a cluster's node stores here what it knows about the others
-	args []string // the program's and those given
+	dir  string   // a cluster node stores its view of the cluster here
+	args []string // the program and its arguments
 
 	mu      sync.Mutex
 	process *process // nil while it does not run
@@ -48,7 +48,7 @@ type Server struct {
 // process is one run of the server.
 type process struct {
 	pid    int
-	done   chan struct{} // closed when it has ended
+	done   chan struct{} // closed when the process has ended
 	output *bytes.Buffer // may be read when done is closed
 }
 
@@ -128,7 +128,7 @@ func (s *Server) Stop() { s.end(syscall.SIGTERM) }
 // Kill kills the server at once, like a crash.
 func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 
-// Pause freezes the server: connections stay, and nothing answers.
+// Pause freezes the server. Connections stay open, but the server does not answer.
 func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
 
 // Resume ends Pause.
@@ -168,7 +168,7 @@ func (s *Server) end(sig syscall.Signal) {
 	}
 	p := s.process
 	s.process, s.frozen = nil, false
-	_ = syscall.Kill(p.pid, sig) // it may have ended by itself
+	_ = syscall.Kill(p.pid, sig) // the process may have ended already
 	select {
 	case <-p.done:
 	case <-time.After(bound):
@@ -191,7 +191,7 @@ func (s *Server) launch() (*process, error) {
 	return p, nil
 }
 
-// await returns when the server answers.
+// await waits until the process p answers on the port.
 func (s *Server) await(p *process) error {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -218,8 +218,8 @@ func (s *Server) await(p *process) error {
 	}
 }
 
-// run starts a command that ends with this process. The kernel sends that signal when the thread that started the
-// child ends. So that thread waits for the child and does nothing else (golang/go#27505).
+// run starts a command that ends with this process. The kernel sends the signal of Pdeathsig when the thread that
+// started the child ends. So that thread waits for the child and does nothing else (golang/go#27505).
 func run(binary string, args []string) (*process, error) {
 	p := &process{done: make(chan struct{}), output: &bytes.Buffer{}}
 	started := make(chan error, 1)

@@ -13,16 +13,16 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// masterName is the Sentinels' name of the master.
+// masterName is the name of the master in the Sentinels' configuration.
 const masterName = "lectern"
 
-// Sentinel is a master with a replica, watched by three Sentinels, for one test.
+// Sentinel is a master with a replica and three Sentinels, for one test.
 type Sentinel struct {
-	// Servers are the two Redis servers. At first the first one is the master; faults that the test causes change
-	// that.
+	// Servers are the two Redis servers. The first one starts as the master. Faults that the test causes change the
+	// roles.
 	Servers []*Server
 
-	// Sentinels watch them. A second after the master's last sign of life, two of them make the replica the master.
+	// Sentinels monitor the servers. If the master is silent for a second, two of them make the replica the master.
 	Sentinels []*Server
 
 	// URL names the Sentinels.
@@ -118,11 +118,11 @@ func (s *Sentinel) AwaitMaster(before *Server) *Server {
 	return found
 }
 
-func (s *Sentinel) until(what string, is func(context.Context) bool) {
+func (s *Sentinel) until(what string, ok func(context.Context) bool) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*bound)
 	defer cancel()
-	for !is(ctx) {
+	for !ok(ctx) {
 		select {
 		case <-ctx.Done():
 			s.t.Fatalf("redistest: not within %v: %s", 2*bound, what)

@@ -1,5 +1,5 @@
-// Package routestest tests routing in front of the services with one matrix: which service must answer which request.
-// It is for tests. It writes requests without an HTTP client, as clients clean paths.
+// Package routestest has a matrix of requests and the service that must answer each, to test routing in front of the
+// services. It is for tests. It writes requests without an HTTP client, because clients clean paths.
 package routestest
 
 import (
@@ -20,8 +20,8 @@ var matrix string
 
 // The keys that a request of the matrix may have.
 const (
-	NoKey       = "-"        // none
-	APIKey      = "api"      // the demo project's
+	NoKey       = "-"        // no key
+	APIKey      = "api"      // the demo project's API key
 	InternalKey = "internal" // one of INTERNAL_API_KEYS
 )
 
@@ -105,12 +105,12 @@ func expand(path string) (string, error) {
 	return before + strings.Repeat(text, n) + after, nil
 }
 
-// body is sent with methods that have a body. Every operation with a body accepts it.
+// body is the body of methods with a body. Every operation with a body accepts it.
 const body = `{"projectId":"pr_demo"}`
 
-// Ask sends the row's request over conn, which is not used for another request, and returns the answer. host is sent
-// as Host, key as X-Api-Key unless it is empty, and id as X-Request-Id. The logs have the request under that id. The
-// answer's body ends with conn.
+// Ask sends the row's request over conn, which is not used for another request, and returns the answer. host is sent as
+// Host, key as X-Api-Key unless it is empty, and id as X-Request-Id. The logs have the request with that id. The
+// answer's body can be read until conn is closed.
 func (r Row) Ask(conn net.Conn, host, key, id string) (*http.Response, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nX-Request-Id: %s\r\nConnection: close\r\n", r.Method, r.Path, host, id)

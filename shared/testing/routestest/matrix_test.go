@@ -13,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// The matrix agrees with the table of routes, and covers every route of it.
+// TestMatrixAgreesWithTheTable checks that the matrix agrees with the table of routes, and covers every route of it.
 func TestMatrixAgreesWithTheTable(t *testing.T) {
 	rows, err := Matrix()
 	if err != nil {

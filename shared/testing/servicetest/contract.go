@@ -140,7 +140,7 @@ func (s *Service) checkCompression(t *testing.T, key, path string, plain Answer)
 
 var link = regexp.MustCompile(`^<(http://[^>]+)>; rel="next"$`)
 
-// CheckPaging checks that each path, which has a next page, names it in both headers, and that both lead to the same
+// CheckPaging checks that Link and X-Next-Cursor of each path lead to the same next page. Each path must have a next
 // page.
 func (s *Service) CheckPaging(t *testing.T, key string, paths ...string) {
 	t.Helper()

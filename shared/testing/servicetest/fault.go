@@ -12,7 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// Reads are requests that a service answers 200 unless there is a fault.
+// Reads are requests that a service answers with 200 if there is no fault.
 type Reads struct {
 	Service *Service
 	Key     string   // may be empty

@@ -40,7 +40,7 @@ func Column(list []Object, field string) []string {
 	return out
 }
 
-// List requests a list that must be answered 200.
+// List requests a list, and fails t unless the answer is 200.
 func (s *Service) List(t testing.TB, key, path string) ([]Object, Answer) {
 	t.Helper()
 	a := s.Get(t, key, path)
@@ -96,7 +96,7 @@ func (s *Service) Exec(t testing.TB, sql string, args ...any) {
 	}
 }
 
-// Eventually waits until ok returns true, and fails t after bound. It returns how long it waited.
+// Eventually waits until ok returns true, and fails t after bound. It returns the elapsed time.
 func Eventually(t testing.TB, bound time.Duration, what string, ok func() bool) time.Duration {
 	t.Helper()
 	begin := time.Now()

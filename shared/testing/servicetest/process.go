@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Process is a service that runs as a process of its own, built without the race detector. It is for tests that
-// measure memory or kill the service.
+// Process is a service in a separate process, built without the race detector. It is for tests that measure memory or
+// kill the service.
 type Process struct {
 	Service
 	cmd  *exec.Cmd
@@ -51,7 +51,7 @@ func StartProcess(t testing.TB, b *Backing, binary string, environ map[string]st
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	for _, from := range []map[string]string{b.Environ(), environ} {
 		for name, value := range from {
-			cmd.Env = append(cmd.Env, name+"="+value) // the last value of a name counts
+			cmd.Env = append(cmd.Env, name+"="+value) // the last value of a name is used
 		}
 	}
 	stderr, err := cmd.StderrPipe()
@@ -89,7 +89,7 @@ func StartProcess(t testing.TB, b *Backing, binary string, environ map[string]st
 // Kill kills the process and waits for its end.
 func (p *Process) Kill() { p.Signal(syscall.SIGKILL); <-p.dead }
 
-// Terminate asks the process to stop and returns its exit code.
+// Terminate sends SIGTERM, waits for the end of the process and returns its exit code.
 func (p *Process) Terminate() int {
 	p.Signal(syscall.SIGTERM)
 	<-p.dead

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// CheckProjectRemoval removes a project from s request by request; want are the answers. Only an administrator may do
-// so, and only on the internal port. Afterwards no table has a row of the project, and all rows of other projects are
-// kept. readOnly is a service on the same databases without REMOVE_DATABASE_URL.
+// CheckProjectRemoval removes a project from s with several requests, whose answers must be want. It checks that only
+// an administrator can do so, and only on the internal port. Afterwards no table has a row of the project, and all rows
+// of other projects are kept. readOnly is a service on the same databases without REMOVE_DATABASE_URL.
 func CheckProjectRemoval(t *testing.T, s, readOnly *Service, project string, want ...string) {
 	t.Helper()
 	remove := func(s *Service, key, query string) Answer {

@@ -35,7 +35,7 @@ const (
 	AdminKey    = "test-admin-key-0123456789" // of the administrator "tester"
 )
 
-// Backing holds the databases and the Redis of a service. Several services may share one.
+// Backing has the databases and the Redis of a service. Several services may share a Backing.
 type Backing struct {
 	DB    pgtest.DB
 	Redis *redistest.Server
@@ -133,7 +133,7 @@ func (s *Service) Stop() error {
 	return err
 }
 
-// Log returns what the service has logged.
+// Log returns the service's log.
 func (s *Service) Log() string { return s.log.String() }
 
 // Request is a request to a service.
@@ -164,7 +164,7 @@ type Answer struct {
 func (a Answer) JSON(t testing.TB, into any) {
 	t.Helper()
 	if err := json.Unmarshal(a.Body, into); err != nil {
-		t.Fatalf("answer %d is no JSON: %v\n%.500s", a.Status, err, a.Body)
+		t.Fatalf("answer %d is not JSON: %v\n%.500s", a.Status, err, a.Body)
 	}
 }
 
@@ -178,8 +178,8 @@ func (s *Service) Do(t testing.TB, r Request) Answer {
 	return a
 }
 
-// CheckDescription finds out which routes and parameters the service has, with a key that may read everything. They
-// must be those of service in the table of routes and the published description.
+// CheckDescription probes the routes and parameters of the service, with a key that may read everything. They must be
+// those of service in the table of routes and the published description.
 func (s *Service) CheckDescription(t testing.TB, service routes.Service, key string) {
 	t.Helper()
 	ask := func(path string) openapitest.Answer {
@@ -285,7 +285,7 @@ func (s *Service) Ingest(t testing.TB, resource string, lines ...any) Ingested {
 	return in
 }
 
-// MustIngest sends records that must all be accepted.
+// MustIngest sends records, and fails t if one of them is rejected.
 func (s *Service) MustIngest(t testing.TB, resource string, lines ...any) Ingested {
 	t.Helper()
 	in := s.Ingest(t, resource, lines...)
@@ -295,7 +295,8 @@ func (s *Service) MustIngest(t testing.TB, resource string, lines ...any) Ingest
 	return in
 }
 
-// Log collects the output of a process under test, and can be read at the same time. Its zero value is empty.
+// Log collects the output of a process under test. Goroutines can write and read it concurrently. Its zero value is
+// empty.
 type Log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -315,7 +316,7 @@ func (l *Log) String() string {
 	return l.b.String()
 }
 
-// Tail returns the end of the output, at most n bytes.
+// Tail returns at most n bytes from the end of the output.
 func (l *Log) Tail(n int) string {
 	s := l.String()
 	if len(s) > n {
