@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// feedOf serves a change feed with one change a page. The last page is empty.
+// feedOf serves a change feed with one change on each page. The last page is empty.
 func feedOf(lines ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		from, _ := strconv.Atoi(r.URL.Query().Get("cursor"))

@@ -38,7 +38,7 @@ func TestStatusesEqualTheDescription(t *testing.T) {
 	}
 }
 
-// property holds the properties of a field that both the published description and a Go type express.
+// property has the properties of a field that both the published description and a Go type express.
 type property struct {
 	Type     string
 	Format   string

@@ -267,7 +267,7 @@ stringData: {value: a-credential}
 	}
 }
 
-// routing sends each path to its service by the table of routes.
+// routing forwards each path to its service by the table of routes.
 func routing(addresses map[routes.Service]string) http.Handler {
 	return &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
 		route, _ := routes.Find(p.In.URL.EscapedPath())

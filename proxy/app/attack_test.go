@@ -16,8 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 )
 
-// loose returns an endpoint that allows all hosts, so that only the URL parser and the guard can refuse a request.
-func loose(w *world) string {
+// allowAllHosts returns an endpoint that allows all hosts, so that only the URL parser and the guard can refuse a request.
+func allowAllHosts(w *world) string {
 	return endpoint(w, "web", m{
 		"destinations": []m{{"pattern": `https://[^/]+/.*`}, {"pattern": `http://[^/]+/.*`}},
 		"credentials":  nil, // a credential without destinations cannot be used for all hosts
@@ -27,7 +27,7 @@ func loose(w *world) string {
 }
 
 func TestTargetsThatReadDifferently(t *testing.T) {
-	w := run(t, setup{open: true, manifests: loose})
+	w := run(t, setup{open: true, manifests: allowAllHosts})
 	for name, target := range map[string]string{
 		"user info":                  "https://api.lectern.test@evil.tld/",
 		"user info with port":        "https://api.lectern.test:443@evil.tld/",
@@ -130,7 +130,7 @@ func TestSameDestinationInOtherSpelling(t *testing.T) {
 }
 
 func TestAddressesThatAreNotPublic(t *testing.T) {
-	w := run(t, setup{manifests: loose}) // loopback is not allowed
+	w := run(t, setup{manifests: allowAllHosts}) // loopback is not allowed
 	// Addresses in the URL, with a port that listens.
 	for _, host := range []string{"127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "0.0.0.0", "[::]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "169.254.169.254", "[fd00:ec2::254]", "10.0.0.1", "168.63.129.16", "224.0.0.1", "[ff02::1]"} {
 		for _, target := range []string{"https://" + host + ":" + w.target.port + "/", "http://" + host + ":" + w.plain.port + "/"} {
@@ -159,7 +159,7 @@ func TestAddressesThatAreNotPublic(t *testing.T) {
 
 // TestEmbeddedAddressesAreNotAllowed allows an IPv4 range, and calls IPv6 addresses that embed an address of the range.
 func TestEmbeddedAddressesAreNotAllowed(t *testing.T) {
-	w := run(t, setup{manifests: loose, environ: map[string]string{"PROXY_ALLOWED_RANGES": "10.1.0.0/16"}})
+	w := run(t, setup{manifests: allowAllHosts, environ: map[string]string{"PROXY_ALLOWED_RANGES": "10.1.0.0/16"}})
 	for name, host := range map[string]string{
 		"ISATAP in a private network":      "[fd00::5efe:a01:203]",
 		"Teredo":                           "[2001:0:4136:e378:8000:63bf:f5fe:fdfc]",
@@ -187,7 +187,7 @@ func TestDeniedRanges(t *testing.T) {
 }
 
 func TestRebinding(t *testing.T) {
-	w := run(t, setup{manifests: loose})
+	w := run(t, setup{manifests: allowAllHosts})
 	// The first lookup returns one address, and later ones another. The proxy makes no second lookup between check and
 	// use, so it checks the address that it uses.
 	w.names.setFunc("rebind.test", func(times int) []netip.Addr {
@@ -265,7 +265,7 @@ func TestLookAlikeOrigins(t *testing.T) {
 			t.Errorf("%q: something was dialled", bad)
 		}
 	}
-	if took := time.Since(start); took > patience {
+	if took := time.Since(start); took > waitTimeout {
 		t.Errorf("patterns took %s", took)
 	}
 	// Even a pattern that matches everything does not allow an invalid origin.

@@ -19,7 +19,7 @@ import (
 // templated are the headers of a request whose body has placeholders.
 var templated = []string{"X-Use-Body-Templating", "true", "Content-Type", "text/plain"}
 
-// trustingForwarded returns settings of a proxy that believes the tests' X-Forwarded-For.
+// trustingForwarded returns settings of a proxy that trusts the tests' X-Forwarded-For.
 func trustingForwarded(further ...string) map[string]string {
 	environ := map[string]string{"TRUSTED_PROXIES": "127.0.0.0/8"}
 	for i := 0; i < len(further); i += 2 {
@@ -34,7 +34,7 @@ func (c call) by(address string) call {
 	return c
 }
 
-// holding is a target that holds each request until the test releases it.
+// holding is a target that blocks each request until the test releases it.
 type holding struct {
 	*world
 	entered chan struct{} // receives once for each request that reaches the target
@@ -56,8 +56,8 @@ func runHolding(t *testing.T, s setup) *holding {
 	return h
 }
 
-// hold sends a call. It returns "" once the target holds the call, and otherwise the refusal's code and message. end ends
-// a held call.
+// hold sends a call. It returns "" once the call is blocked in the target, and otherwise the refusal's code and
+// message. end ends a blocked call.
 func (h *holding) hold(c call) (refusal string, end func()) {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(h.t.Context())
@@ -81,7 +81,7 @@ func (h *holding) hold(c call) (refusal string, end func()) {
 	case text := <-refused:
 		cancel()
 		return text, func() {}
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		cancel()
 		h.t.Fatal("neither held nor refused")
 		return "", nil
@@ -91,8 +91,8 @@ func (h *holding) hold(c call) (refusal string, end func()) {
 // release ends all calls.
 func (h *holding) release() { close(h.ended) }
 
-// TestTemplatedMemory holds bodies with placeholders. Each takes 1 MiB, and 1.5 MiB while it grows. Of 16 MiB, one
-// address may take 4 MiB, and one endpoint 8 MiB.
+// TestTemplatedMemory keeps bodies with placeholders in memory. Each uses 1 MiB, and 1.5 MiB while it grows. Of 16 MiB,
+// one address may use 4 MiB, and one endpoint 8 MiB.
 func TestTemplatedMemory(t *testing.T) {
 	h := runHolding(t, setup{
 		environ: trustingForwarded("MAX_TEMPLATED_BODY", strconv.Itoa(1<<20), "PROXY_TEMPLATED_MEMORY", strconv.Itoa(16<<20)),
@@ -168,7 +168,7 @@ func TestTemplatedBodyThatTrickles(t *testing.T) {
 	}
 }
 
-// TestClientConcurrent holds the allowed number of requests of one client address, over all endpoints.
+// TestClientConcurrent checks the limit of concurrent requests of one client address, over all endpoints.
 func TestClientConcurrent(t *testing.T) {
 	h := runHolding(t, setup{environ: trustingForwarded("PROXY_CLIENT_CONCURRENT", "2"), manifests: func(w *world) string {
 		return endpoint(w, "a", nil) + endpoint(w, "b", m{"origins": []m{{"domain": "example.net"}}})
@@ -194,7 +194,7 @@ func TestClientConcurrent(t *testing.T) {
 	eventually(t, "a slot is free again", func() bool { refusal, _ := hold("192.0.2.2"); return refusal == "" })
 }
 
-// TestSlowUploadTakesASlot sends a body with placeholders slowly. It takes a slot from its beginning.
+// TestSlowUploadTakesASlot sends a body with placeholders slowly. The request has a slot from its start.
 func TestSlowUploadTakesASlot(t *testing.T) {
 	w := run(t, setup{open: true, environ: map[string]string{"PROXY_CLIENT_CONCURRENT": "1"}})
 	body, feed := io.Pipe()
@@ -234,7 +234,7 @@ func TestClientConcurrentIsNotForKeys(t *testing.T) {
 	}
 }
 
-// TestMaxInFlight holds the allowed number of requests of the process.
+// TestMaxInFlight checks the limit of concurrent requests of the process.
 func TestMaxInFlight(t *testing.T) {
 	h := runHolding(t, setup{environ: trustingForwarded("MAX_IN_FLIGHT", "2")})
 	defer h.release()
@@ -270,7 +270,7 @@ func TestTotalTime(t *testing.T) {
 			}
 			select {
 			case <-time.After(100 * time.Millisecond):
-			case <-r.Context().Done(): // the proxy gave up
+			case <-r.Context().Done(): // the proxy cancelled the request
 				return
 			}
 		}

@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// spare holds listeners that exist before the policy, so that the policy can list their ports.
-type spare struct {
+// spareListeners has listeners that exist before the policy, so that the policy can list their ports.
+type spareListeners struct {
 	free  []net.Listener
 	ports []int
 }
 
-func newSpare(t *testing.T, n int) *spare {
+func newSpareListeners(t *testing.T, n int) *spareListeners {
 	t.Helper()
-	s := &spare{}
+	s := &spareListeners{}
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -35,7 +35,7 @@ func newSpare(t *testing.T, n int) *spare {
 	return s
 }
 
-func (s *spare) take(t *testing.T) (l net.Listener, port string) {
+func (s *spareListeners) take(t *testing.T) (l net.Listener, port string) {
 	t.Helper()
 	if len(s.free) == 0 {
 		t.Fatal("no listener is left")
@@ -44,8 +44,8 @@ func (s *spare) take(t *testing.T) (l net.Listener, port string) {
 	return l, strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// rude starts a target that completes the TLS handshake, and then runs the test's function.
-func rude(t *testing.T, s *spare, config *tls.Config, speak func(net.Conn)) string {
+// rawTarget starts a target that completes the TLS handshake, and then runs the test's function.
+func rawTarget(t *testing.T, s *spareListeners, config *tls.Config, speak func(net.Conn)) string {
 	t.Helper()
 	plain, port := s.take(t)
 	l := tls.NewListener(plain, config)
@@ -58,7 +58,7 @@ func rude(t *testing.T, s *spare, config *tls.Config, speak func(net.Conn)) stri
 			}
 			running.Go(func() {
 				defer func() { _ = conn.Close() }()
-				_ = conn.SetDeadline(time.Now().Add(patience))
+				_ = conn.SetDeadline(time.Now().Add(waitTimeout))
 				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
 					speak(conn)
 				}
@@ -79,7 +79,7 @@ func reset(conn net.Conn) {
 }
 
 func TestUpstreamFaults(t *testing.T) {
-	targets := newSpare(t, 40)
+	targets := newSpareListeners(t, 40)
 	w := run(t, setup{open: true, manifests: func(w *world) string {
 		ports := []json.Number{json.Number(w.plain.port)}
 		for _, port := range targets.ports {
@@ -95,39 +95,39 @@ func TestUpstreamFaults(t *testing.T) {
 	stranger := &tls.Config{Certificates: []tls.Certificate{newAuthority(t).certificate(t, time.Now().Add(time.Hour), "*.lectern.test")}}
 	old := &tls.Config{Certificates: good.Certificates, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}
 	silent := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) } // until the proxy closes the connection
-	says := func(text string) func(net.Conn) {
+	answerWith := func(text string) func(net.Conn) {
 		return func(conn net.Conn) { _, _ = io.WriteString(conn, text) }
 	}
 	secretGarbage := "\x00\x01 " + canary + "\r\n\r\n"
 	refuses, closed := targets.take(t)
 	_ = refuses.Close()
-	_, deafPort := targets.take(t) // accepts and never shakes hands
+	_, silentPort := targets.take(t) // accepts connections and never completes the TLS handshake
 	for _, tt := range []struct {
 		name, port string
 		code       string
 		status     int
 	}{
 		{"refuses", closed, "upstream_unreachable", 502},
-		{"never shakes hands", deafPort, "upstream_timeout", 504},
-		{"expired certificate", rude(t, targets, expired, silent), "upstream_unreachable", 502},
-		{"certificate of another name", rude(t, targets, wrong, silent), "upstream_unreachable", 502},
-		{"certificate of a stranger", rude(t, targets, stranger, silent), "upstream_unreachable", 502},
-		{"old TLS", rude(t, targets, old, silent), "upstream_unreachable", 502},
+		{"never shakes hands", silentPort, "upstream_timeout", 504},
+		{"expired certificate", rawTarget(t, targets, expired, silent), "upstream_unreachable", 502},
+		{"certificate of another name", rawTarget(t, targets, wrong, silent), "upstream_unreachable", 502},
+		{"certificate of a stranger", rawTarget(t, targets, stranger, silent), "upstream_unreachable", 502},
+		{"old TLS", rawTarget(t, targets, old, silent), "upstream_unreachable", 502},
 		{"no TLS", w.plain.port, "upstream_unreachable", 502},
-		{"never answers", rude(t, targets, good, silent), "upstream_timeout", 504},
-		{"closes without an answer", rude(t, targets, good, func(net.Conn) {}), "upstream_unreachable", 502},
-		{"resets without an answer", rude(t, targets, good, reset), "upstream_unreachable", 502},
-		{"resets in the headers", rude(t, targets, good, func(c net.Conn) { says("HTTP/1.1 200 OK\r\nX-A")(c); reset(c) }), "upstream_unreachable", 502},
-		{"ends in a short body", rude(t, targets, good, says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")), "upstream_unreachable", 502},
-		{"garbage", rude(t, targets, good, says(secretGarbage)), "upstream_unreachable", 502},
-		{"garbage in a header", rude(t, targets, good, says("HTTP/1.1 200 OK\r\n"+secretGarbage)), "upstream_unreachable", 502},
-		{"a switch of protocols", rude(t, targets, good, says("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")), "upstream_unreachable", 502},
-		{"two lengths", rude(t, targets, good, says("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy")), "upstream_unreachable", 502},
-		{"a status below 100", rude(t, targets, good, says("HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n")), "upstream_unreachable", 502},
-		{"too many headers", rude(t, targets, good, says("HTTP/1.1 200 OK\r\n"+strings.Repeat("X-A: b\r\n", 1001)+"\r\n")), "upstream_unreachable", 502},
-		{"too many interim answers", rude(t, targets, good, says(strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 65)+"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")), "upstream_unreachable", 502},
-		{"endless headers", rude(t, targets, good, func(c net.Conn) {
-			says("HTTP/1.1 200 OK\r\n")(c)
+		{"never answers", rawTarget(t, targets, good, silent), "upstream_timeout", 504},
+		{"closes without an answer", rawTarget(t, targets, good, func(net.Conn) {}), "upstream_unreachable", 502},
+		{"resets without an answer", rawTarget(t, targets, good, reset), "upstream_unreachable", 502},
+		{"resets in the headers", rawTarget(t, targets, good, func(c net.Conn) { answerWith("HTTP/1.1 200 OK\r\nX-A")(c); reset(c) }), "upstream_unreachable", 502},
+		{"ends in a short body", rawTarget(t, targets, good, answerWith("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")), "upstream_unreachable", 502},
+		{"garbage", rawTarget(t, targets, good, answerWith(secretGarbage)), "upstream_unreachable", 502},
+		{"garbage in a header", rawTarget(t, targets, good, answerWith("HTTP/1.1 200 OK\r\n"+secretGarbage)), "upstream_unreachable", 502},
+		{"a switch of protocols", rawTarget(t, targets, good, answerWith("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")), "upstream_unreachable", 502},
+		{"two lengths", rawTarget(t, targets, good, answerWith("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy")), "upstream_unreachable", 502},
+		{"a status below 100", rawTarget(t, targets, good, answerWith("HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n")), "upstream_unreachable", 502},
+		{"too many headers", rawTarget(t, targets, good, answerWith("HTTP/1.1 200 OK\r\n"+strings.Repeat("X-A: b\r\n", 1001)+"\r\n")), "upstream_unreachable", 502},
+		{"too many interim answers", rawTarget(t, targets, good, answerWith(strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 65)+"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")), "upstream_unreachable", 502},
+		{"endless headers", rawTarget(t, targets, good, func(c net.Conn) {
+			answerWith("HTTP/1.1 200 OK\r\n")(c)
 			for range 1000 {
 				if _, err := io.WriteString(c, "X-A: "+strings.Repeat("a", 1000)+"\r\n"); err != nil {
 					return
@@ -153,33 +153,33 @@ func TestUpstreamFaults(t *testing.T) {
 		}
 	})
 	t.Run("too long in all", func(t *testing.T) {
-		got := w.do(call{target: "https://api.lectern.test:" + rude(t, targets, good, silent) + "/"}.from("https://example.net"))
+		got := w.do(call{target: "https://api.lectern.test:" + rawTarget(t, targets, good, silent) + "/"}.from("https://example.net"))
 		if got.code() != "upstream_timeout" {
 			t.Errorf("%d %s", got.StatusCode, got.body)
 		}
 	})
 	t.Run("as many headers and interim answers as may be", func(t *testing.T) {
-		speak := says(strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 64) + "HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: b\r\n", 999) + "Content-Length: 2\r\n\r\nok")
-		got := w.do(call{target: "https://api.lectern.test:" + rude(t, targets, good, speak) + "/", headers: []string{"X-K", "{{cred_main}}"}})
+		speak := answerWith(strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 64) + "HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: b\r\n", 999) + "Content-Length: 2\r\n\r\nok")
+		got := w.do(call{target: "https://api.lectern.test:" + rawTarget(t, targets, good, speak) + "/", headers: []string{"X-K", "{{cred_main}}"}})
 		if got.StatusCode != 200 || got.body != "ok" || len(got.Header["X-A"]) != 999 {
 			t.Errorf("%d %s, %d headers", got.StatusCode, got.body, len(got.Header["X-A"]))
 		}
 	})
 	for name, speak := range map[string]func(net.Conn){
-		"resets in the body":     func(c net.Conn) { says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")(c); reset(c) },
-		"ends in the body":       says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome"),
-		"ends in a chunk":        says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nsome"),
-		"falls silent in a body": func(c net.Conn) { says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")(c); silent(c) },
+		"resets in the body":     func(c net.Conn) { answerWith("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")(c); reset(c) },
+		"ends in the body":       answerWith("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome"),
+		"ends in a chunk":        answerWith("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nsome"),
+		"falls silent in a body": func(c net.Conn) { answerWith("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")(c); silent(c) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			resp, err := w.client.Do(w.request(call{target: "https://api.lectern.test:" + rude(t, targets, good, speak) + "/"}.from("https://example.org")))
+			resp, err := w.client.Do(w.request(call{target: "https://api.lectern.test:" + rawTarget(t, targets, good, speak) + "/"}.from("https://example.org")))
 			if err != nil {
 				return // the connection ended before the headers were sent
 			}
 			b, err := io.ReadAll(resp.Body)
 			_ = resp.Body.Close()
 			if err == nil {
-				t.Errorf("a part was given for a whole: %q", b)
+				t.Errorf("a truncated body looks complete: %q", b)
 			}
 		})
 	}
@@ -270,8 +270,8 @@ func TestLimitsOfTheDecidedEndpoint(t *testing.T) {
 	}
 }
 
-// TestHTTP10AnswerThatBreaksOff lets a target break off in the middle of a body. HTTP/1.0 marks the end of a body by
-// closing the connection, so the proxy must reset the caller's.
+// TestHTTP10AnswerThatBreaksOff lets a target abort in the middle of a body. In HTTP/1.0 the end of the connection is
+// the end of the body, so the proxy must reset the caller's connection.
 func TestHTTP10AnswerThatBreaksOff(t *testing.T) {
 	w := run(t, setup{open: true, handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "some")
@@ -283,9 +283,9 @@ func TestHTTP10AnswerThatBreaksOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(waitTimeout))
 	_, _ = io.WriteString(conn, "GET /proxy?url="+url.QueryEscape(w.url("/"))+" HTTP/1.0\r\nX-Project-ID: "+project+"\r\nX-Environment: prod\r\nOrigin: "+origin+"\r\n\r\n")
 	if got, err := io.ReadAll(conn); err == nil {
-		t.Errorf("a part was given for a whole: %q", got)
+		t.Errorf("a truncated body looks complete: %q", got)
 	}
 }

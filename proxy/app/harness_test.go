@@ -26,8 +26,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// patience bounds the wait for an event that should happen at once.
-const patience = 20 * time.Second
+// waitTimeout bounds the wait for an event that should happen at once.
+const waitTimeout = 20 * time.Second
 
 const (
 	project = "pr_demo"
@@ -51,7 +51,7 @@ const (
 // setup configures a test's proxy.
 type setup struct {
 	environ   map[string]string
-	manifests func(w *world) string // in addition to the credentials; nil: standard
+	manifests func(w *world) string // manifests in addition to the credentials; nil: standard
 	open      bool                  // loopback is allowed
 	handler   http.Handler          // of the target; nil: echo
 	configure func(*app.Config)
@@ -350,7 +350,7 @@ func (w *world) audits() []map[string]any {
 
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}

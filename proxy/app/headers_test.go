@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// TestHeadersThatCommand lets a target send headers that control the servers in front of us, with "-" and with "_".
+// TestHeadersThatCommand lets a target send headers that control the servers in front of the proxy, with "-" and with
+// "_".
 func TestHeadersThatCommand(t *testing.T) {
 	commands := []string{
 		"X-Accel-Redirect", "X-Accel-Buffering", "X_accel_redirect", "X-Sendfile", "X-Sendfile-Temporary", "X_sendfile", "X-Lighttpd-Send-File",
@@ -39,7 +40,7 @@ func TestHeadersThatCommand(t *testing.T) {
 	}
 }
 
-// TestHeadersThatOverride sends headers by which targets believe another client address, URL or method.
+// TestHeadersThatOverride sends headers with which targets accept another client address, URL or method.
 func TestHeadersThatOverride(t *testing.T) {
 	w := run(t, setup{open: true})
 	c := call{target: w.url("/"), headers: []string{"X-Kept_too", "kept"}}
@@ -61,7 +62,7 @@ func TestHeadersThatOverride(t *testing.T) {
 	}
 }
 
-// TestOwnKeyStays sends our own API key next to a placeholder and in a trailer. The target must not get it.
+// TestOwnKeyStays sends an API key of the platform next to a placeholder and in a trailer. The target must not get it.
 func TestOwnKeyStays(t *testing.T) {
 	w := run(t, setup{open: true})
 	s := w.do(call{target: w.url("/"), headers: []string{"X-Api-Key", "rk_ours", "X-Api-Key", "{{cred_main}}", "X-Api-Key", "rk_other"}}).seen(t)
@@ -81,10 +82,10 @@ func TestOwnKeyStays(t *testing.T) {
 
 // TestTrailersThatAreHeaders lets a target send trailers that are only allowed as headers.
 func TestTrailersThatAreHeaders(t *testing.T) {
-	targets := newSpare(t, 1)
+	targets := newSpareListeners(t, 1)
 	w := run(t, setup{open: true, manifests: func(w *world) string { return toSpare(w, "web", targets, nil) }})
 	good := &tls.Config{Certificates: []tls.Certificate{w.authority.certificate(t, time.Now().Add(time.Hour), "*.lectern.test")}}
-	port := rude(t, targets, good, func(c net.Conn) {
+	port := rawTarget(t, targets, good, func(c net.Conn) {
 		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Cache-Control, X-Sum, X-Accel-Redirect\r\n\r\n2\r\nok\r\n0\r\n"+
 			"Cache-Control: public\r\nAuthorization: x\r\nX-Accel-Redirect: /internal\r\nX_sendfile: /etc/passwd\r\n"+
 			"Location: https://evil.test/\r\nVary: *\r\nExpires: 0\r\nCDN-Cache-Control: public\r\nContent-Security-Policy: x\r\nX-Sum: 1\r\nX-Late: 2\r\n\r\n")
@@ -99,8 +100,8 @@ func TestTrailersThatAreHeaders(t *testing.T) {
 	}
 }
 
-// toSpare returns an endpoint whose targets are spare listeners.
-func toSpare(w *world, name string, s *spare, further m) string {
+// toSpare returns an endpoint whose targets are the spare listeners.
+func toSpare(w *world, name string, s *spareListeners, further m) string {
 	var ports []json.Number
 	for _, port := range s.ports {
 		ports = append(ports, json.Number(strconv.Itoa(port)))
@@ -159,7 +160,7 @@ func TestUnknownProjects(t *testing.T) {
 // not get any part of it.
 func TestAmbiguousAnswers(t *testing.T) {
 	const poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON"
-	targets := newSpare(t, 16)
+	targets := newSpareListeners(t, 16)
 	w := run(t, setup{open: true, manifests: func(w *world) string { return toSpare(w, "web", targets, nil) }})
 	config := &tls.Config{Certificates: []tls.Certificate{w.authority.certificate(t, time.Now().Add(time.Hour), "*.lectern.test")}}
 	for _, tt := range []struct {
@@ -183,7 +184,7 @@ func TestAmbiguousAnswers(t *testing.T) {
 			idle, ended := make(chan struct{}), make(chan struct{})
 			var met atomic.Bool
 			// The target has read one request. It answers further ones on the connection properly.
-			port := rude(t, targets, config, func(c net.Conn) {
+			port := rawTarget(t, targets, config, func(c net.Conn) {
 				if met.Swap(true) {
 					_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfresh")
 					return
@@ -207,7 +208,7 @@ func TestAmbiguousAnswers(t *testing.T) {
 				want = "fresh"
 				select { // otherwise net/http could take the bytes for the answer to the next request
 				case <-ended:
-				case <-time.After(patience):
+				case <-time.After(waitTimeout):
 					t.Fatal("the connection was not closed")
 				}
 			}

@@ -45,7 +45,7 @@ func TestSecondEncodingsAreScrubbed(t *testing.T) {
 	}
 }
 
-// TestForeignCharactersAreScrubbed calls a target that takes headers for ISO 8859-1 and answers in UTF-8.
+// TestForeignCharactersAreScrubbed calls a target that reads headers as ISO 8859-1 and answers in UTF-8.
 func TestForeignCharactersAreScrubbed(t *testing.T) {
 	const value = "schlüssel-größe-€"
 	w := run(t, setup{
@@ -79,8 +79,9 @@ func TestCutSecretsAreDropped(t *testing.T) {
 	}
 }
 
-// TestStreamsTellNothingOfASecret calls a target that sends a part of a value and waits. How much of the answer passes
-// must only depend on its length: an event passes whole, and the end of other text does not pass.
+// TestStreamsTellNothingOfASecret calls a target that sends a part of a value and waits. The number of forwarded bytes
+// must depend only on the length of the answer. The proxy forwards an event completely, and holds back the end of other
+// text.
 func TestStreamsTellNothingOfASecret(t *testing.T) {
 	for _, media := range []string{"text/event-stream; charset=utf-8", "application/x-ndjson", "text/plain"} {
 		guess := canary[:10]
@@ -100,7 +101,7 @@ func TestStreamsTellNothingOfASecret(t *testing.T) {
 		}
 		want := 1000 + len(guess) + 1
 		if media == "text/plain" {
-			want = 100 // at least
+			want = 100 // at least this number of bytes
 		}
 		if _, err := io.ReadFull(resp.Body, make([]byte, want)); err != nil {
 			t.Errorf("%s: %v", media, err)

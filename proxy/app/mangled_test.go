@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestMangledValues checks that the proxy refuses requests that would change a value. An incomplete escape would absorb
-// its first characters. A character set that does not extend ASCII would encode it differently. The proxy could not
-// find such a value in the answer.
+// TestMangledValues checks that the proxy refuses requests that would change a value. An incomplete escape before the
+// value would absorb its first characters. A character set that does not extend ASCII would encode it differently. The
+// proxy could not find such a value in the answer.
 func TestMangledValues(t *testing.T) {
 	w := run(t, setup{open: true})
 	templated := func(contentType, body string) call {

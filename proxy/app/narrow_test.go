@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestCredentialNamesItsHeaders uses credentials that only some headers may hold.
+// TestCredentialNamesItsHeaders uses credentials that are allowed only in some headers.
 func TestCredentialNamesItsHeaders(t *testing.T) {
 	w := run(t, setup{open: true, manifests: func(w *world) string {
 		return endpoint(w, "web", m{"credentials": []string{"cred_main", "cred_bearer", "cred_both"}}) +

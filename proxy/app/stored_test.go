@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// notes returns a target that stores a value, and returns it to the next caller.
+// notes returns a target that stores a value and returns it to the next caller.
 func notes() http.Handler {
 	var mu sync.Mutex
 	var kept string

@@ -56,7 +56,7 @@ func TestEventsArriveOneByOne(t *testing.T) {
 	}
 }
 
-// TestIdleStreamsAreKept holds an HTTP/2 stream silent for longer than a caller may stall.
+// TestIdleStreamsAreKept keeps an HTTP/2 stream silent for longer than WRITE_TIMEOUT.
 func TestIdleStreamsAreKept(t *testing.T) {
 	goOn := make(chan struct{})
 	w := run(t, setup{open: true, manifests: passThrough, environ: map[string]string{"WRITE_TIMEOUT": "50ms"}, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -142,7 +142,7 @@ func TestContinueComesFromTheTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(waitTimeout))
 	ask := func(path string) {
 		_, _ = fmt.Fprintf(conn, "POST /proxy?url=%s HTTP/1.1\r\nHost: a\r\nX-Project-ID: %s\r\nX-Environment: prod\r\nOrigin: %s\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n",
 			url.QueryEscape(w.url(path)), project, origin)
@@ -181,7 +181,7 @@ func TestEarlyAnswer(t *testing.T) {
 	defer func() { _ = feed.Close() }()
 	r := w.request(call{method: "POST", target: w.url("/")})
 	r.Body, r.ContentLength = body, -1
-	go func() { _, _ = feed.Write([]byte("begin")) }() // and never ends the body
+	go func() { _, _ = feed.Write([]byte("begin")) }() // the body never ends
 	resp, err := w.client.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestEarlyAnswer(t *testing.T) {
 	}
 }
 
-// TestConversation sends and receives in turns within one request.
+// TestConversation sends and receives lines in turns within one request.
 func TestConversation(t *testing.T) {
 	w := run(t, setup{open: true, manifests: passThrough, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex()
@@ -246,7 +246,7 @@ func TestCallerGoneCancelsTheTarget(t *testing.T) {
 	_ = resp.Body.Close()
 	select {
 	case <-gone:
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		t.Fatal("the target was not told")
 	}
 }

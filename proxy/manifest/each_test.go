@@ -48,7 +48,7 @@ func TestBuildEach(t *testing.T) {
 		name string
 		in   func(o *manifest.Objects)
 		want []fault
-		uses map[string][]string // the endpoints in force, and the credentials that each may use
+		uses map[string][]string // the active endpoints, and the credentials that each may use
 	}{
 		{"all is well", func(*manifest.Objects) {}, nil, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
 		{"an endpoint's pattern", func(o *manifest.Objects) { o.Endpoints[0].Spec.Origins = []manifest.RuleSpec{{Pattern: "("}} },

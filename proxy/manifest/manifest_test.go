@@ -257,7 +257,7 @@ func TestFolderFollowsChangesAndKeepsTheLastGoodState(t *testing.T) {
 	write(t, folder, map[string]string{"z.yaml": "\nkind: ["})
 	eventually(t, "another refusal", func() bool { return strings.Contains(out.String(), "z.yaml:2") })
 	if name() != "renamed" {
-		t.Error("a good file took effect beside a bad one")
+		t.Error("a good file took effect next to a bad one")
 	}
 	if err := os.Remove(filepath.Join(folder, "z.yaml")); err != nil {
 		t.Fatal(err)

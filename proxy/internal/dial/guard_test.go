@@ -41,7 +41,7 @@ func TestGuardByName(t *testing.T) {
 		want            bool
 	}{
 		{"the range", "10.1.0.0/16", "", "10.1.2.3", true},
-		{"beside the range", "10.1.0.0/16", "", "10.2.0.1", false},
+		{"next to the range", "10.1.0.0/16", "", "10.2.0.1", false},
 		{"mapped", "10.1.0.0/16", "", "::ffff:10.1.2.3", true},
 		{"a mapped range", "::ffff:10.1.0.0/112", "", "10.1.2.3", true},
 		{"by NAT64", "10.1.0.0/16", "", "64:ff9b::a01:203", true},

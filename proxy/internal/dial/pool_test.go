@@ -20,8 +20,8 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/dial"
 )
 
-// patience bounds the wait for an event that should happen at once.
-const patience = 20 * time.Second
+// waitTimeout bounds the wait for an event that should happen at once.
+const waitTimeout = 20 * time.Second
 
 // target is a third party on loopback.
 type target struct {
@@ -79,8 +79,8 @@ func to(t *testing.T, targets ...*target) *http.Transport {
 	return pool.Transport(dial.Key{Endpoint: "e"}, roots)
 }
 
-// held returns a request whose body is in memory.
-func held(t *testing.T, address, body string) *http.Request {
+// inMemory returns a request whose body is in memory.
+func inMemory(t *testing.T, address, body string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodPost, address, nil)
 	if err != nil {
@@ -139,7 +139,7 @@ func TestTargetOfHTTP2(t *testing.T) {
 	checkLeaks(t)
 	for _, first := range []func(*testing.T, string) *http.Request{
 		get,
-		func(t *testing.T, u string) *http.Request { return held(t, u, "body") },
+		func(t *testing.T, u string) *http.Request { return inMemory(t, u, "body") },
 		func(t *testing.T, u string) *http.Request { return streamed(t, u, "body") },
 	} {
 		s := newTarget(t, "127.0.0.1:0", true)
@@ -151,7 +151,7 @@ func TestTargetOfHTTP2(t *testing.T) {
 		}
 		expect(t, tr, r, want)
 		expect(t, tr, get(t, s.URL), "HTTP/2.0 GET ")
-		expect(t, tr, held(t, s.URL, "held"), "HTTP/2.0 POST held")
+		expect(t, tr, inMemory(t, s.URL, "held"), "HTTP/2.0 POST held")
 		expect(t, tr, streamed(t, s.URL, "streamed"), "HTTP/2.0 POST streamed")
 		if n := s.accepted.Load(); n != 1 {
 			t.Errorf("%s first: %d connections, want 1", r.Method, n)
@@ -165,7 +165,7 @@ func TestTargetOfHTTP1(t *testing.T) {
 	tr := to(t, s)
 	for range 3 {
 		expect(t, tr, get(t, s.URL), "HTTP/1.1 GET ")
-		expect(t, tr, held(t, s.URL, "held"), "HTTP/1.1 POST held")
+		expect(t, tr, inMemory(t, s.URL, "held"), "HTTP/1.1 POST held")
 		expect(t, tr, streamed(t, s.URL, "streamed"), "HTTP/1.1 POST streamed")
 	}
 	if n := s.accepted.Load(); n != 1 {
@@ -181,7 +181,7 @@ func TestTargetOfAnAddressThatIsForbidden(t *testing.T) {
 	pool := dial.NewPool(dial.Options{Guard: dial.NewGuard(nil, nil)})
 	defer pool.Close()
 	tr := pool.Transport(dial.Key{Endpoint: "e"}, roots)
-	for _, r := range []*http.Request{get(t, s.URL), held(t, s.URL, "x"), streamed(t, s.URL, "x"), get(t, strings.Replace(s.URL, "https", "http", 1))} {
+	for _, r := range []*http.Request{get(t, s.URL), inMemory(t, s.URL, "x"), streamed(t, s.URL, "x"), get(t, strings.Replace(s.URL, "https", "http", 1))} {
 		if _, err := said(tr, r); err == nil || !strings.Contains(err.Error(), dial.ErrForbidden.Error()) {
 			t.Errorf("%s %s: %v", r.Method, r.URL, err)
 		}
@@ -204,7 +204,8 @@ func TestTargetThatNobodyVouchesFor(t *testing.T) {
 	}
 }
 
-// TestKeptByEndpoint lets two endpoints use one target: they share no connection, and none outlives its endpoint.
+// TestKeptByEndpoint lets two endpoints use one target. They share no connection, and the connections of an endpoint
+// end with it.
 func TestKeptByEndpoint(t *testing.T) {
 	checkLeaks(t)
 	s := newTarget(t, "127.0.0.1:0", false)
@@ -228,22 +229,23 @@ func TestKeptByEndpoint(t *testing.T) {
 	}
 }
 
-// TestConnectingIsGivenUp calls a target that never completes the TLS handshake, with a context that expires.
+// TestConnectingIsGivenUp calls a target that never completes the TLS handshake. The attempt ends when the context
+// expires.
 func TestConnectingIsGivenUp(t *testing.T) {
 	checkLeaks(t)
-	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = deaf.Close() }()
+	defer func() { _ = silent.Close() }()
 	tr := to(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if _, err := said(tr, get(t, "https://"+deaf.Addr().String()).WithContext(ctx)); err == nil {
+	if _, err := said(tr, get(t, "https://"+silent.Addr().String()).WithContext(ctx)); err == nil {
 		t.Error("an answer")
 	}
-	if took := time.Since(began); took > patience {
+	if took := time.Since(began); took > waitTimeout {
 		t.Errorf("it took %s", took)
 	}
 }

@@ -90,7 +90,7 @@ func named(r rune) string {
 	return string(r)
 }
 
-// latin1 takes UTF-8 for ISO 8859-1 and encodes it as UTF-8 again.
+// latin1 decodes UTF-8 as ISO 8859-1 and encodes the result as UTF-8.
 func latin1(s string) string {
 	return eachByte(func(c byte) string { return string(rune(c)) })(s)
 }
@@ -124,7 +124,7 @@ func TestFindsComposedEscapes(t *testing.T) {
 		value := drawValue(t)
 		in := "before<" + composed(t, value) + ">after"
 		got, err := drive(scrub.NewStream(scrub.NewMatcher([]byte(value))), []byte(in), func(most int) int { return rapid.IntRange(1, most).Draw(t, "n") })
-		clean := strings.ReplaceAll(string(got), `\[`, `[`) // a backslash may stay in front, and reveals nothing
+		clean := strings.ReplaceAll(string(got), `\[`, `[`) // a backslash before the replacement reveals nothing
 		if err != nil || clean != "before<[redacted]>after" {
 			t.Fatalf("%q in %q: %q, %v", value, in, got, err)
 		}

@@ -99,7 +99,7 @@ func TestFindsInsideBase64(t *testing.T) {
 							t.Errorf("%q after %d bytes, %s, %s: not found in %q", canary, shift, name, how, form)
 							continue
 						}
-						// The rest decodes to at most the bits that the secret shares with its neighbours.
+						// The rest contains at most bits that the secret shares with the bytes next to it.
 						left := strings.NewReplacer("\r\n", "", "\n  ", "", `\r\n\t `, "", `\n`, "", `\/`, "/", "%3D", "=").Replace(got)
 						if n := len(left) - len("[redacted]"); n > shift*4/3+tail*4/3+8 {
 							t.Errorf("%q after %d bytes, %s, %s: %q is left", canary, shift, name, how, got)
@@ -223,7 +223,7 @@ func TestStreamEqualsModel(t *testing.T) {
 		rapid.SampledFrom(texts),
 	)
 	rapid.Check(t, func(t *rapid.T) {
-		in := strings.Join(rapid.SliceOfN(piece, 0, 24).Draw(t, "pieces"), "") + "...." // nothing begins at the end
+		in := strings.Join(rapid.SliceOfN(piece, 0, 24).Draw(t, "pieces"), "") + "...." // so that no secret begins at the end
 		want := model(texts, in)
 		got, err := drive(scrub.NewStream(m), []byte(in), func(most int) int { return rapid.IntRange(1, most).Draw(t, "n") })
 		if err != nil {
@@ -239,7 +239,8 @@ func TestStreamEqualsModel(t *testing.T) {
 	})
 }
 
-// TestStreamHoldsNoChunking searches for odd secrets in random chunks, and compares with a search of the whole text.
+// TestStreamHoldsNoChunking searches for unusual secrets in random chunks, and compares with a search of the whole
+// text.
 func TestStreamHoldsNoChunking(t *testing.T) {
 	var secrets [][]byte
 	var pieces []string
@@ -265,7 +266,7 @@ func TestStreamHoldsNoChunking(t *testing.T) {
 			t.Fatalf("%q:\n got %q (%v)\nwant %q", in, got, err, want)
 		}
 		for _, c := range canaries {
-			if bytes.Contains(got, []byte(c)) && !strings.Contains(c, "\n") { // of several lines, each line is replaced
+			if bytes.Contains(got, []byte(c)) && !strings.Contains(c, "\n") { // a secret of several lines is replaced line by line
 				t.Fatalf("%q is left in %q", c, got)
 			}
 		}

@@ -112,8 +112,8 @@ func TestFindsLinesOfAKey(t *testing.T) {
 	}
 }
 
-// TestHoldsBackByLength gives a stream pairs of texts of the same length, one with a part of a secret. The output must
-// have the same length each time, so that it reveals nothing of the secret.
+// TestHoldsBackByLength compares pairs of texts of the same length, one with a part of a secret. The outputs must have
+// the same length, so that it reveals nothing of the secret.
 func TestHoldsBackByLength(t *testing.T) {
 	const value = "sk_live_51Hx0Qw9aBcDeFgH"
 	m := scrub.NewMatcher([]byte(value))
@@ -137,7 +137,7 @@ func TestHoldsBackByLength(t *testing.T) {
 	}
 }
 
-// TestGivesOutLines writes whole lines at once, and of the last line as much as its length allows.
+// TestGivesOutLines checks that complete lines are written at once, and of the last line as much as its length allows.
 func TestGivesOutLines(t *testing.T) {
 	const value = "sk_live_51Hx0Qw9aBcDeFgH"
 	for _, tt := range []struct{ name, value, in, want string }{

@@ -16,8 +16,8 @@ import (
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
-// TestHoldsWhatATransformerMustSee hides a secret of the greatest length, in its longest spelling, after more text than
-// a buffer holds.
+// TestHoldsWhatATransformerMustSee puts a secret of the greatest length, in its longest encoding, after more text than
+// a buffer can contain.
 func TestHoldsWhatATransformerMustSee(t *testing.T) {
 	letters := make([]byte, secret.MaxBytes)
 	for i := range letters {

@@ -255,7 +255,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// net/url must see the same host and path. Otherwise the proxy sends another target than it decided on.
+		// net/url must parse the same host and path. Otherwise the proxy would send the request to another target than
+		// the one it checked.
 		u, err := url.Parse(final.Match)
 		if err != nil || u.Hostname() != got.Host || u.Scheme != got.Scheme || u.EscapedPath() != final.Path || u.User != nil {
 			t.Fatalf("%q: read as host %q and path %q, by others as %+v (%v)", raw, got.Host, final.Path, u, err)

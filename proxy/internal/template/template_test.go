@@ -31,7 +31,8 @@ var values = map[string][]byte{
 	"cred_cred_a":                     []byte("doubly named"),
 }
 
-// model substitutes in the whole body at once, by the grammar, with a JSON scanner that reads byte by byte.
+// model replaces the placeholders in the whole body at once, with the grammar and a JSON scanner that reads byte by
+// byte.
 func model(syntax template.Syntax, body []byte) []byte {
 	var out []byte
 	inString, escaped := false, false
