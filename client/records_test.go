@@ -72,7 +72,7 @@ func TestCallsAndTheirPaths(t *testing.T) {
 					t.Errorf("asked for %s with %q, want %s with %q", got, body, tt.target, tt.body)
 				}
 				if r.Method == http.MethodPost && r.Header.Get("Content-Type") != "application/json" {
-					t.Errorf("the body is said to be %q", r.Header.Get("Content-Type"))
+					t.Errorf("the body's Content-Type is %q", r.Header.Get("Content-Type"))
 				}
 				if tries++; tries == 1 {
 					w.WriteHeader(http.StatusServiceUnavailable)
@@ -85,7 +85,7 @@ func TestCallsAndTheirPaths(t *testing.T) {
 				t.Errorf("got %+v, %v; want %+v", got, err, tt.want)
 			}
 			if tries != 2 {
-				t.Errorf("%d requests, want the one that was told to come again and another", tries)
+				t.Errorf("%d requests, want one that is refused with Retry-After, and a retry", tries)
 			}
 		})
 	}

@@ -40,7 +40,7 @@ func TestAnswersWithACredentialArePrivate(t *testing.T) {
 				t.Errorf("%s, %q: %q, want %s", from, tt.sent, got.Header["Cache-Control"], tt.want)
 			}
 			if got.Header.Get("CDN-Cache-Control") != "" || got.Header.Get("Surrogate-Control") != "" {
-				t.Errorf("%s: other caches are told %v", from, got.Header)
+				t.Errorf("%s: the headers for other caches are %v", from, got.Header)
 			}
 			for _, name := range []string{"accept", "origin", "x-project-id", "x-environment", "x-proxy-api-key"} {
 				if !strings.Contains(strings.ToLower(strings.Join(got.Header["Vary"], ", ")), name) {

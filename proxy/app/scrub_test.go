@@ -278,11 +278,11 @@ func TestCanaryIsNowhere(t *testing.T) {
 	outputs.WriteString(spans.String())
 	for _, value := range []string{canary, crlf[:10], percent(canary), base64.StdEncoding.EncodeToString([]byte(canary))[:20]} {
 		if strings.Contains(outputs.String(), value) {
-			t.Errorf("%q is among what the proxy says", value)
+			t.Errorf("%q is in the output of the proxy", value)
 		}
 	}
 	if strings.Contains(outputs.String(), "secret-query") {
-		t.Error("a query string is among what the proxy says")
+		t.Error("a query string is in the output of the proxy")
 	}
 	found := false
 	for _, a := range w.audits() {

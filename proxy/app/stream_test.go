@@ -247,7 +247,7 @@ func TestCallerGoneCancelsTheTarget(t *testing.T) {
 	select {
 	case <-gone:
 	case <-time.After(waitTimeout):
-		t.Fatal("the target was not told")
+		t.Fatal("the target's request was not cancelled")
 	}
 }
 

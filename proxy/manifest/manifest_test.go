@@ -163,7 +163,7 @@ func TestFaultsNameFileAndLine(t *testing.T) {
 			}
 			for _, want := range tt.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("says:\n%v\nwant: %s", err, want)
+					t.Errorf("got:\n%v\nwant: %s", err, want)
 				}
 			}
 			for n := 6; n <= len(canary); n++ {
@@ -241,7 +241,7 @@ func TestFolderFollowsChangesAndKeepsTheLastGoodState(t *testing.T) {
 	}
 	release()
 	if !bytes.Equal(old.Value.Reveal(), make([]byte, len(canary))) {
-		t.Error("the value was not overwritten when nobody needed it any more")
+		t.Error("the value was not overwritten after its last use")
 	}
 
 	write(t, folder, map[string]string{"z.yaml": "kind: ["})

@@ -334,7 +334,7 @@ func TestValuesLiveAsLongAsTheirRequests(t *testing.T) {
 	}
 	release()
 	if diff := cmp.Diff(make([]byte, len("value-of-a")), last.Value.Reveal()); diff != "" {
-		t.Errorf("the value stayed when nobody used it any more (-want +got):\n%s", diff)
+		t.Errorf("the value was not overwritten after its last use (-want +got):\n%s", diff)
 	}
 }
 

@@ -132,7 +132,7 @@ func TestProtect(t *testing.T) {
 		})
 	}
 	if got := a.get("/projects/p/entries?fail", a.key); got.StatusCode != 500 || got.Header.Get("RateLimit") == "" {
-		t.Errorf("an error behind the guard: %d, RateLimit %q", got.StatusCode, got.Header.Get("RateLimit"))
+		t.Errorf("an error after the guard: %d, RateLimit %q", got.StatusCode, got.Header.Get("RateLimit"))
 	}
 	a.store.set(errors.New("out of reach"), nil)
 	fresh, _ := auth.Mint()

@@ -95,7 +95,7 @@ func TestOneLookupForManyRequests(t *testing.T) {
 	}
 	cancel()
 	if err := <-gone; !errors.Is(err, context.Canceled) {
-		t.Errorf("the request that went away: %v", err)
+		t.Errorf("the cancelled request: %v", err)
 	}
 	close(gate)
 	for range n {

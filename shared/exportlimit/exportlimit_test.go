@@ -224,7 +224,7 @@ func TestWaitingToBeAdmitted(t *testing.T) {
 			t.Errorf("one more than may wait: %+v", o)
 		}
 		if o := <-outcomes; o.who != 1 || !errors.Is(o.err, context.DeadlineExceeded) || o.at != 300*time.Millisecond {
-			t.Errorf("one that gave up: %+v", o)
+			t.Errorf("the cancelled list: %+v", o)
 		}
 		time.Sleep(200 * time.Millisecond)
 		first.Leave()
@@ -234,7 +234,7 @@ func TestWaitingToBeAdmitted(t *testing.T) {
 		}
 		for range queue - 2 {
 			if o := <-outcomes; code(o.err) != apierr.RateLimited || o.at != time.Second {
-				t.Errorf("waited in vain: %+v", o)
+				t.Errorf("not admitted: %+v", o)
 			}
 		}
 		second.list.Leave()

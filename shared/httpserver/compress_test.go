@@ -222,11 +222,11 @@ func TestBrokenOffAnswersLookBroken(t *testing.T) {
 					}
 					body, err := io.ReadAll(resp.Body)
 					if err == nil {
-						t.Error("the transfer looks whole")
+						t.Error("the transfer looks complete")
 					}
 					if accept != "" {
 						if _, err := decoded(t, accept, bytes.NewReader(body)); err == nil {
-							t.Error("the compressed stream looks whole")
+							t.Error("the compressed stream looks complete")
 						}
 					}
 				})

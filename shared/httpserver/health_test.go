@@ -150,6 +150,6 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	if strings.Contains(body, "go_goroutines ") || strings.Contains(body, "p1") {
-		t.Error("the metrics hold what they should not")
+		t.Error("the metrics have values that they should not have")
 	}
 }

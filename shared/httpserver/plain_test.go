@@ -42,7 +42,7 @@ func TestPlainAnswersAreLeftAlone(t *testing.T) {
 			}
 		}
 		if resp, _ := r.get(t, r.public+"/unmarked"); resp.Header.Get("X-Marked") != "" {
-			t.Error("a handler could not take a default away")
+			t.Error("a handler could not remove a default header")
 		}
 		if resp, _ := r.get(t, r.public+"/none"); resp.StatusCode != http.StatusNotFound || resp.Header.Get("X-Marked") != "by default" {
 			t.Errorf("no such path: %d, X-Marked %q", resp.StatusCode, resp.Header.Get("X-Marked"))

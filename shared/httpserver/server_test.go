@@ -294,10 +294,10 @@ func TestRunCutsWhatDoesNotEnd(t *testing.T) {
 	<-entered
 	err := s.stop()
 	if err == nil || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 requests did not finish") {
-		t.Errorf("Run: %v, want the request that was cut", err)
+		t.Errorf("Run: %v, want the interrupted request", err)
 	}
 	if b, err := io.ReadAll(conn); err == nil {
-		t.Errorf("the answer that was cut looks whole: %q", b)
+		t.Errorf("a broken answer looks complete: %q", b)
 	}
 }
 

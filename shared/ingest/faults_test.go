@@ -74,7 +74,7 @@ func TestNothingIsAcknowledgedWhenABatchCanNotBeStored(t *testing.T) {
 			}}
 			code, _, body := post(t, &s, ingest.Options{BatchRecords: 10, RetryTime: time.Millisecond}, notesBody(1000))
 			if code != tt.want || strings.Contains(body, "stored") || strings.Contains(body, "column") {
-				t.Errorf("answer %d %s, want %d and no word of what was stored or of the cause", code, body, tt.want)
+				t.Errorf("answer %d %s, want %d without the stored records or the cause", code, body, tt.want)
 			}
 		})
 	}

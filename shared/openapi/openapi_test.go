@@ -41,7 +41,7 @@ func TestJSONSaysTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want.Bytes()) {
-		t.Error("lectern.json is not what lectern.yaml says: run go generate")
+		t.Error("lectern.json differs from lectern.yaml: run go generate")
 	}
 }
 

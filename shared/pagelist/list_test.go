@@ -103,7 +103,7 @@ func get(t interface{ Fatalf(string, ...any) }, f Source, page Page) (ids []stri
 			records = append(records, r)
 		}
 	} else if err := json.Unmarshal(body.Bytes(), &records); err != nil {
-		t.Fatalf("body is no array: %v\n%.200s", err, body.String())
+		t.Fatalf("body is not an array: %v\n%.200s", err, body.String())
 	}
 	for _, r := range records {
 		ids = append(ids, r.ID)
@@ -234,7 +234,7 @@ func TestFaultInTheMiddle(t *testing.T) {
 		body, err = append(body, chunk...), e
 	}
 	if !errors.Is(err, f.fail) || json.Valid(body) {
-		t.Errorf("error %v, body looks whole: %v", err, json.Valid(body))
+		t.Errorf("error %v, body looks complete: %v", err, json.Valid(body))
 	}
 }
 

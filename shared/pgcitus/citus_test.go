@@ -326,7 +326,7 @@ func TestCitusDoubtfulCommit(t *testing.T) {
 	}
 	b.proxy.RefuseAt("COMMIT PREPARED")
 	if err := write(p, "w3"); !isUnavailable(err) {
-		t.Errorf("a write that nobody can see: %v", err)
+		t.Errorf("a write that is not visible: %v", err)
 	}
 	if !b.proxy.Refuses() {
 		t.Error("the worker was not lost")

@@ -247,10 +247,10 @@ func TestOpenDoesNotNeedTheServer(t *testing.T) {
 	l.Close()
 	p := open(t, "postgres://u:secret@"+addr+"/db?sslmode=disable", pgdb.Options{})
 	if err := p.Ping(t.Context()); !isUnavailable(err) {
-		t.Errorf("nobody listens: %v, want unavailable", err)
+		t.Errorf("no server: %v, want unavailable", err)
 	}
 	if err := p.Health(t.Context()); !isUnavailable(err) {
-		t.Errorf("nobody listens: Health is %v", err)
+		t.Errorf("no server: Health is %v", err)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 				}
 			}
 			if strings.Contains(err.Error(), "secret") {
-				t.Errorf("%v gives the password away", err)
+				t.Errorf("%v contains the password", err)
 			}
 		})
 	}

@@ -145,7 +145,7 @@ func TestABrokenMigrationIsReportedAndUndone(t *testing.T) {
 	p := open(t, db.OwnerURL, pgdb.Options{})
 	var there bool
 	if err := p.QueryRow(t.Context(), []any{&there}, `SELECT to_regclass('half') IS NOT NULL`); err != nil || there {
-		t.Errorf("half of it was left behind: %t, %v", there, err)
+		t.Errorf("a part of it remains: %t, %v", there, err)
 	}
 }
 

@@ -270,7 +270,7 @@ func TestScriptAgainstModel(t *testing.T) {
 				rt.Fatalf("refused, but the model allows it: %+v", r)
 			}
 			if wait := time.Duration(m.level+1_000_000-int64(rate.Burst)*1_000_000) * time.Microsecond / time.Duration(rate.PerSecond); r.RetryAfter > wait+time.Microsecond {
-				rt.Fatalf("told to wait %v, the model's longest is %v", r.RetryAfter, wait)
+				rt.Fatalf("RetryAfter is %v, at most %v in the model", r.RetryAfter, wait)
 			}
 		}
 	})

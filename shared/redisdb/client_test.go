@@ -147,7 +147,7 @@ func TestAnswersAreNoFaults(t *testing.T) {
 		t.Fatal("no error")
 	}
 	if !c.Up() {
-		t.Error("said to be down")
+		t.Error("Up reports false")
 	}
 	if err := c.Set(ctx, "k", "v", 0).Err(); err != nil {
 		t.Error(err)

@@ -193,7 +193,7 @@ func TestClusterThatIsDownIsLeftAlone(t *testing.T) {
 	for _, key := range keys {
 		eventually(t, "served again", func() bool { return c.Set(t.Context(), key, "v", 0).Err() == nil })
 	}
-	eventually(t, "said to be up", c.Up)
+	eventually(t, "Up reports true", c.Up)
 }
 
 // TestClusterIsReshardedWhileItServes checks that no command fails while keys move from one master to another.

@@ -62,7 +62,7 @@ func TestSentinelNamesAnotherMaster(t *testing.T) {
 				t.Errorf("a command took %v", longest)
 			}
 			second := s.AwaitMaster(first)
-			eventually(t, "said to be up", c.Up)
+			eventually(t, "Up reports true", c.Up)
 
 			ps := c.Subscribe(ctx, "channel")
 			defer ps.Close()

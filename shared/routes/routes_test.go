@@ -173,7 +173,7 @@ func TestTableHoldsTogether(t *testing.T) {
 			t.Errorf("%s: a scope is asked of API keys and of them alone, here %q of %s", r.Operation, r.Scope, r.Auth)
 		}
 		if internal := strings.HasPrefix(r.Template, "/internal/"); internal != (r.Auth == routes.IngestKey || r.Auth == routes.AdminKey) {
-			t.Errorf("%s: what lies under /internal takes ingest or admin keys, and nothing else does", r.Operation)
+			t.Errorf("%s: exactly the routes under /internal take ingest or admin keys", r.Operation)
 		}
 		if r.Allows(http.MethodGet) != r.Allows(http.MethodHead) {
 			t.Errorf("%s: GET and HEAD stand together", r.Operation)

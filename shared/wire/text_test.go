@@ -17,7 +17,7 @@ func checkText(t interface {
 	t.Helper()
 	out := AppendText([]byte("x"), []byte(s))
 	if out[0] != 'x' {
-		t.Fatalf("AppendText overwrote what stood before: %q", out)
+		t.Fatalf("AppendText overwrote the text before: %q", out)
 	}
 	var back string
 	if err := json.Unmarshal(out[1:], &back); err != nil || back != s {

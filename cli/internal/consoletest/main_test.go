@@ -125,7 +125,7 @@ func bringUp(chromium string) (*world, error) {
 		return nil, err
 	}
 	atStop(func() error {
-		// Postgres and the browser still write for a moment after they were told to stop.
+		// Postgres and the browser still write for a moment after they were asked to stop.
 		var err error
 		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 			if err = errors.Join(pglocal.Remove(filepath.Join(folder, "lectern", "postgres")), os.RemoveAll(folder)); err == nil {

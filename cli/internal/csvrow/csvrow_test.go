@@ -194,7 +194,7 @@ func TestMappingRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := NewMapping(tt.shape, tt.header, tt.in)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, want one that says %q", err, tt.want)
+				t.Errorf("got %v, want one with %q", err, tt.want)
 			}
 		})
 	}

@@ -24,10 +24,10 @@ func TestWriteFileReplaces(t *testing.T) {
 		}
 	}
 	if left, _ := os.ReadDir(folder); len(left) != 1 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("files left: %v", left)
 	}
 	if err := WriteFile(filepath.Join(folder, "none", "f"), nil, 0o600); err == nil {
-		t.Error("a folder that is missing is no error")
+		t.Error("no error for a missing folder")
 	}
 }
 

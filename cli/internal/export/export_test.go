@@ -118,7 +118,7 @@ func TestCutAndResumedEqualsUncut(t *testing.T) {
 					t.Errorf("cut at page %d: %s", cut, diff)
 				}
 				if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
-					t.Errorf("left behind: %v", left)
+					t.Errorf("files left: %v", left)
 				}
 			}
 		})

@@ -206,10 +206,10 @@ func TestStreamsAndCuts(t *testing.T) {
 	old.Say("GET /projects/pr_1/entries HTTP/1.0\r\n\r\n")
 	close(proceed)
 	if rest, err := io.ReadAll(answer); err == nil {
-		t.Errorf("a cut answer looks whole; the rest was %q", rest)
+		t.Errorf("a broken answer looks complete; the rest was %q", rest)
 	}
 	if all, err := io.ReadAll(old); err == nil {
-		t.Errorf("a cut answer looks whole to HTTP/1.0: %q", all)
+		t.Errorf("a broken answer looks complete in HTTP/1.0: %q", all)
 	}
 	_ = r.stop()
 	if line := r.log.String(); !strings.Contains(line, `"aborted":true`) || !strings.Contains(line, `"route":"/projects/{projectId}/entries"`) || strings.Contains(line, "canary") {
@@ -302,7 +302,7 @@ func TestServiceGivesNoAnswer(t *testing.T) {
 		})
 	}
 	if resp, _ := get(t, r.internal+"/readyz"); resp.StatusCode != http.StatusOK {
-		t.Errorf("/readyz: %d; a service that is away must not take the edge out", resp.StatusCode)
+		t.Errorf("/readyz: %d; an unreachable service must not make the edge unready", resp.StatusCode)
 	}
 	_, metrics := get(t, r.internal+"/metrics")
 	for service, want := range map[string]int{"entries": 1, "embeddables": 1, "proxy": 1, "experiments": 0} {

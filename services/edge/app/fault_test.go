@@ -46,7 +46,7 @@ func TestServiceFailsUnderLoad(t *testing.T) {
 	report := load.Stop()
 	report.Check(t, "the service that fails")
 	if report.Refused == 0 || report.Broken == 0 || took > 5*time.Second {
-		t.Errorf("%v; %v until it was well again", report, took)
+		t.Errorf("%v; %v until it answered again", report, took)
 	}
 	rest := others.Stop()
 	rest.Check(t, "the other service")

@@ -134,7 +134,7 @@ func TestChangesAreWaitedFor(t *testing.T) {
 		t.Errorf("a fourth that would wait is answered %d", a.Status)
 	}
 	if a := s.Get(t, key, feed); a.Status != 200 {
-		t.Errorf("beside requests that wait, another is answered %d", a.Status)
+		t.Errorf("a request next to long polls is answered %d", a.Status)
 	}
 	s.MustIngest(t, "entries", newEntry(project, "b", at(2)))
 	for range 3 {

@@ -83,7 +83,7 @@ func TestFleetAsksForEverything(t *testing.T) {
 			if route, ok := routes.Find(path); ok && route.Service == r.service && route.Allows(r.method) {
 				asked[route.Operation] = true
 			} else {
-				t.Errorf("%s %s is no operation of %s", r.method, path, r.service)
+				t.Errorf("%s %s is not an operation of %s", r.method, path, r.service)
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func (f *fleet) compare(t *testing.T, s, quiet seen) {
 	}
 	others, own, was := all(s.others), all(s.own), all(quiet.others)
 	t.Logf("others: %v", others)
-	t.Logf("others' p99 %v: %.2f times that of a quiet time (%v); beside it entries %v and a process that has nothing to do with it %v (quiet: %v)",
+	t.Logf("others' p99 %v: %.2f times that of a quiet time (%v); at the same time entries %v and the control %v (quiet: %v)",
 		p99(others), float64(p99(others))/float64(p99(was)), p99(was), p99(s.others["entries"]), p99(s.control), p99(quiet.control))
 	// The machine may be busier than in the quiet period, which affects all requests.
 	if limit := max(slow, 3*max(p99(was), p99(s.control))/2); p99(others) > limit {

@@ -82,9 +82,9 @@ func TestListCutForGood(t *testing.T) {
 		f.postgres.Refuse()
 		begin := time.Now()
 		if _, err := io.Copy(io.Discard, resp.Body); err == nil {
-			t.Errorf("%s: a list that broke looks whole", accept)
+			t.Errorf("%s: a broken list looks complete", accept)
 		} else if took := time.Since(begin); took > 10*time.Second {
-			t.Errorf("%s: the client was told after %v", accept, took)
+			t.Errorf("%s: the connection ended after %v", accept, took)
 		}
 		f.postgres.Heal()
 		servicetest.Eventually(t, 10*time.Second, "lists are whole again", func() bool {
@@ -107,7 +107,7 @@ func TestClientCutOff(t *testing.T) {
 		c := faulttest.Dial(t, "http://"+way.Addr())
 		c.Say("GET /projects/pr_1/entries?limit=40000 HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key + "\r\n\r\n")
 		if _, _, _, err := c.Answer("GET"); err == nil {
-			t.Fatal("a transfer that was cut looks whole")
+			t.Fatal("a broken transfer looks complete")
 		}
 	}
 	servicetest.Eventually(t, 10*time.Second, "no statement is left", func() bool { return queries(t, s) == 0 })

@@ -57,7 +57,7 @@ func TestPostgresFaultsUnderLoad(t *testing.T) {
 			if fault.serves {
 				load.Await(4, time.Minute)
 			} else {
-				servicetest.Eventually(t, 20*time.Second, "clients are told", func() bool { _, refused, _ := load.Seen(); return refused >= 10 })
+				servicetest.Eventually(t, 20*time.Second, "clients are refused", func() bool { _, refused, _ := load.Seen(); return refused >= 10 })
 			}
 			checkHealth(t, f.Service, "meanwhile")
 			if err := fault.end(t); err != nil {

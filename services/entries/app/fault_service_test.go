@@ -165,7 +165,7 @@ func TestLongOverload(t *testing.T) {
 	report := load.Stop()
 	report.Check(t, "ten times as much")
 	if p99 := faulttest.Quantile(report.Latencies, 0.99); p99 > bound {
-		t.Errorf("p99 of what is served: %v, allowed %v", p99, bound)
+		t.Errorf("p99 of good answers: %v, allowed %v", p99, bound)
 	}
 	if p99 := faulttest.Quantile(report.Refusals, 0.99); p99 > bound {
 		t.Errorf("p99 of refusals: %v, allowed %v", p99, bound)

@@ -212,7 +212,7 @@ func TestFaultInTheMiddle(t *testing.T) {
 			resp.Body.Close()
 			exec(t, s, `ALTER TABLE gone RENAME TO entries`)
 			if err == nil {
-				t.Errorf("%s, %s: a list that broke looks whole", accept, encoding)
+				t.Errorf("%s, %s: a broken list looks complete", accept, encoding)
 			}
 		}
 	}
@@ -259,7 +259,7 @@ func TestSlowReader(t *testing.T) {
 	}
 	eventually(t, 10*time.Second, "no connection is in use", func() bool { return queries(t, s) == 0 })
 	if a := s.Get(t, key, "/projects/pr_1/entries"); a.Status != 200 {
-		t.Errorf("a request beside %d stalled readers: %d", readers, a.Status)
+		t.Errorf("a request next to %d stalled readers: %d", readers, a.Status)
 	}
 	eventually(t, 15*time.Second, "the stalled readers are cut off", func() bool {
 		return strings.Count(s.Log(), `"route":"/projects/{projectId}/entries"`) >= readers+1

@@ -68,7 +68,7 @@ func check(t *testing.T, status int, header http.Header, body string) {
 			if err := dec.Decode(&record); err == io.EOF {
 				return
 			} else if err != nil {
-				t.Fatalf("%d: a line is no JSON: %v\n%q", status, err, body)
+				t.Fatalf("%d: a line is not JSON: %v\n%q", status, err, body)
 			}
 		}
 	case !json.Valid([]byte(body)):

@@ -93,7 +93,7 @@ func TestErase(t *testing.T) {
 		t.Errorf("the feed: %s", diff)
 	}
 	if got := kinds(followFeed(t, s, key, feed+"?limit=100")[:2]); got != "entry other, event v6" {
-		t.Errorf("what stays is %s", got)
+		t.Errorf("the remaining changes are %s", got)
 	}
 	if a := s.Get(t, key, "/projects/"+project+"/entries/own"); a.Status != 404 {
 		t.Errorf("an erased entry: %d", a.Status)

@@ -19,7 +19,7 @@ func TestTenancy(t *testing.T) {
 	const projects = 5
 	marker := func(p int) string { return fmt.Sprintf("secret-of-%d-", p) }
 	name := func(p int) string { return fmt.Sprintf("pr_%d", p) }
-	var keys []string // by project; the last key may not read entries
+	var keys []string // by project; the last key cannot read entries
 	for p := range projects {
 		for e := range 20 {
 			// The same entry ids in every project.

@@ -49,7 +49,7 @@ func TestOneExportTooMany(t *testing.T) {
 		"/projects/pr_2/entries?limit=1000": other,
 	} {
 		if a := s.Get(t, key, path); a.Status != 200 {
-			t.Errorf("%s beside it: %d %s", path, a.Status, a.Body)
+			t.Errorf("%s next to it: %d %s", path, a.Status, a.Body)
 		}
 	}
 	_ = idle.Close()
@@ -80,7 +80,7 @@ func TestExportsWaitForEachOther(t *testing.T) {
 						t.Errorf("%s: %d, %v, %d bytes of %d", path, a.Status, a.Err, len(a.Body), len(body))
 					}
 					if a := s.Get(t, key, strings.Split(path, "?")[0]); a.Status != 200 {
-						t.Errorf("a small list beside it: %d %s", a.Status, a.Body)
+						t.Errorf("a small list next to it: %d %s", a.Status, a.Body)
 					}
 				}
 			})

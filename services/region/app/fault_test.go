@@ -20,7 +20,7 @@ func await(t testing.TB, what string, ok func() bool) {
 	deadline := time.Now().Add(30 * time.Second)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("not within half a minute: %s", what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

@@ -28,7 +28,7 @@ func TestProjectsOfAnOwner(t *testing.T) {
 			t.Fatalf("%s is not known yet: %v", id, err)
 		}
 		if err := p.Delete(ctx, id); err != nil {
-			t.Errorf("to delete what is not known: %v", err)
+			t.Errorf("the deletion of an unknown project: %v", err)
 		}
 		if err := p.Put(ctx, client.Project{ID: id, Title: "One", Region: "Asia/Kathmandu"}); err != nil {
 			t.Fatal(err)
@@ -127,6 +127,6 @@ func TestProjectsOutOfReach(t *testing.T) {
 	}
 	defer p.Close()
 	if err := p.Put(t.Context(), client.Project{ID: "pr_1", Title: "One"}); !errors.Is(err, client.ErrUnavailable) {
-		t.Errorf("nobody is there: %v", err)
+		t.Errorf("without a service: %v", err)
 	}
 }

@@ -84,7 +84,7 @@ func await(t testing.TB, ok func() bool) { // for at most ten seconds
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("waited in vain")
+			t.Fatal("not within ten seconds")
 		}
 	}
 }
@@ -184,7 +184,7 @@ func TestServiceGone(t *testing.T) {
 		t.Errorf("past the stale time: %v", err)
 	}
 	if n := s.asked.Load(); n > 1+3*4 {
-		t.Errorf("a service that is gone was asked %d times for three look-ups", n)
+		t.Errorf("a service that is down got %d requests for three look-ups", n)
 	}
 	s.now(region("UTC", 0))
 	if _, err := c.Lookup(t.Context(), "pr_1"); err != nil {
@@ -323,7 +323,7 @@ func TestSizeIsBounded(t *testing.T) {
 		look("hot")
 	}
 	if n := s.asked.Load(); n > 501+25 {
-		t.Errorf("%d requests: what is in use is forgotten", n)
+		t.Errorf("%d requests: regions in use are not cached", n)
 	}
 	before := s.asked.Load()
 	for i := range 500 {

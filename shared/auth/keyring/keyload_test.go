@@ -202,7 +202,7 @@ func (s *keyLoad) fault(name string, harms bool, begin, end func()) {
 	begin()
 	s.await(4)
 	end()
-	until(s.t, "Redis is said to be up", func() bool {
+	until(s.t, "Up reports true", func() bool {
 		return !slices.ContainsFunc(s.rings, func(r *keyring.Keyring) bool { return !r.Redis.Up() })
 	})
 	recovered := time.Since(started)

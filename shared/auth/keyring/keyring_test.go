@@ -264,7 +264,7 @@ func TestTelemetryHoldsNoKey(t *testing.T) {
 		"a key": key[3:], "a refused key": stranger.Reveal()[3:], "a key's hash": auth.HashKey(key).String(),
 	} {
 		if strings.Contains(everything, text) {
-			t.Errorf("%s stands in logs or spans", what)
+			t.Errorf("%s is in the logs or spans", what)
 		}
 	}
 }
@@ -308,7 +308,7 @@ func TestOpenWhileAllIsDown(t *testing.T) {
 		t.Errorf("err = %v, want unavailable", err)
 	}
 	if err := ring.Ready(t.Context()); err == nil {
-		t.Error("said to be ready")
+		t.Error("reported as ready")
 	}
 	if err := ring.Close(t.Context()); err != nil {
 		t.Error(err)

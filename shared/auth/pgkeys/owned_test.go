@@ -221,10 +221,10 @@ func TestEachOwned(t *testing.T) {
 	}
 	enough := errors.New("enough")
 	if err := b.EachOwned(t.Context(), "cluster", func(pgkeys.Owned) error { return enough }); !errors.Is(err, enough) {
-		t.Errorf("err = %v, want what do returned", err)
+		t.Errorf("err = %v, want the error of do", err)
 	}
 	if err := b.EachOwned(t.Context(), "", func(pgkeys.Owned) error { return enough }); err != nil {
-		t.Errorf("no realm: %v: keys that nobody owns were given", err)
+		t.Errorf("no realm: %v: got keys without an owner", err)
 	}
 }
 

@@ -208,7 +208,7 @@ func TestRotate(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 		}
 		if after, _ := b.List(t.Context(), "p"); len(after) != len(before) {
-			t.Errorf("%s: a key was left behind", tt.name)
+			t.Errorf("%s: a key was stored", tt.name)
 		}
 	}
 }

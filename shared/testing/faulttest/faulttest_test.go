@@ -149,7 +149,7 @@ func TestLoadSeesWhatIsWrong(t *testing.T) {
 			deadline := time.Now().Add(10 * time.Second)
 			for tick := time.NewTicker(time.Millisecond); asked.Load() < 10; <-tick.C {
 				if time.Now().After(deadline) {
-					t.Fatal("nobody asks")
+					t.Fatal("no request came")
 				}
 			}
 			r := load.Stop()

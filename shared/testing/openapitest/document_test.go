@@ -74,7 +74,7 @@ func TestSecurityIsDescribed(t *testing.T) {
 		for m, op := range d.Paths.Value(r.Template).Operations() {
 			got := []string{}
 			if op.Security == nil {
-				t.Errorf("%s %s does not say what it asks for", m, r.Template)
+				t.Errorf("%s %s has no description of its keys", m, r.Template)
 				continue
 			}
 			for _, requirement := range *op.Security {

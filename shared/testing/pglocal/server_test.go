@@ -280,7 +280,7 @@ func TestDiesWithItsParentAndTheFolderIsTheNextOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Start(testContext(t), Options{Dir: dir, NoSync: true}); !errors.Is(err, ErrInUse) {
-		t.Errorf("beside a live server: %v, want ErrInUse", err)
+		t.Errorf("next to a running server: %v, want ErrInUse", err)
 	}
 	if err := Remove(dir); !errors.Is(err, ErrInUse) {
 		t.Errorf("removing under a live server: %v, want ErrInUse", err)
@@ -342,6 +342,6 @@ func TestBinaries(t *testing.T) {
 	t.Setenv("PATH", root)
 	_, err := binaries("", []string{filepath.Join(root, "none*")})
 	if !errors.Is(err, ErrNoBinaries) || !strings.Contains(err.Error(), "PATH") || !strings.Contains(err.Error(), "apt-get install") {
-		t.Errorf("nothing anywhere: %v, want what was tried and how to install", err)
+		t.Errorf("no binaries: %v, want the searched places and how to install them", err)
 	}
 }

@@ -55,7 +55,7 @@ func PackageStatements(t testing.TB, folder string) map[string]string {
 			ast.Inspect(function, func(n ast.Node) bool {
 				if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
 					if sql, err := strconv.Unquote(text.Value); err == nil && isStatement(strings.TrimSpace(sql)) {
-						t.Errorf("%s: a statement that is no constant: %s", fset.Position(text.Pos()), sql)
+						t.Errorf("%s: a statement that is not a constant: %s", fset.Position(text.Pos()), sql)
 					}
 				}
 				return true
@@ -161,7 +161,7 @@ func (n node) check(t *testing.T, sql string) {
 	switch {
 	case n.Type == "ModifyTable":
 		if n.Operation == "Insert" && len(n.Plans) == 1 && !insertsProject(n.Plans[0]) {
-			t.Errorf("inserts into %s what is not of project $1: %q\n%s", n.Relation, n.Plans[0].Output, sql)
+			t.Errorf("inserts rows into %s that are not of project $1: %q\n%s", n.Relation, n.Plans[0].Output, sql)
 		}
 	case n.Relation != "" && !ofProject.MatchString(n.IndexCond):
 		t.Errorf("%s of %s is not by project_id = $1: %q\n%s", n.Type, n.Relation, n.IndexCond, sql)

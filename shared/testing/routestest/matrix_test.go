@@ -28,7 +28,7 @@ func TestMatrixAgreesWithTheTable(t *testing.T) {
 			t.Errorf("%s: the matrix says %q, the table %q", row, row.Service, route.Service)
 		}
 		if row.Service == "" && row.Status != http.StatusNotFound {
-			t.Errorf("%s: nobody has it, so it is a 404", row)
+			t.Errorf("%s: no service has it, so it must be a 404", row)
 		}
 		if row.Service != "" && (row.Status == http.StatusMethodNotAllowed) == route.Allows(row.Method) {
 			t.Errorf("%s: %d, and the table says that the method is allowed: %v", row, row.Status, route.Allows(row.Method))

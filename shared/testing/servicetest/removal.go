@@ -21,7 +21,7 @@ func CheckProjectRemoval(t *testing.T, s, readOnly *Service, project string, wan
 	}
 	own, others := rowsOf(t, s, project)
 	if own == 0 || others == 0 {
-		t.Fatalf("%d rows of the project, %d of others: nothing to tell apart", own, others)
+		t.Fatalf("%d rows of the project, %d of others: both must have some", own, others)
 	}
 	for _, key := range []string{"", IngestKey, InternalKey, "tester=" + AdminKey, s.Keys.Key(project)} {
 		if a := remove(s, key, ""); a.Status != 401 {

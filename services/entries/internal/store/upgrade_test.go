@@ -91,7 +91,7 @@ func TestFeedUpgrade(t *testing.T) {
 		}, `SELECT entry_id FROM entries WHERE project_id = 'pr_2'`)
 		cancel()
 		if err != nil {
-			t.Fatalf("a reader beside the migration: %v", err)
+			t.Fatalf("a reader during the migration: %v", err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -136,7 +136,7 @@ func TestOffsetMinutesEqualDate(t *testing.T) {
 		}
 	}
 	if len(zones) < 40 || compared < 200 {
-		t.Errorf("%d zones at %d moments: too few to tell", len(zones), compared)
+		t.Errorf("%d zones at %d times: too few", len(zones), compared)
 	}
 }
 
