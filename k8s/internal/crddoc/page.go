@@ -121,7 +121,7 @@ func boundsOf(p *apiextensionsv1.JSONSchemaProps) []string {
 		said = append(said, strings.TrimSpace(number(p.Minimum)+" to "+number(p.Maximum)))
 	}
 	// A rule's message already describes the length and the pattern.
-	inWords := slices.ContainsFunc(p.XValidations, func(r apiextensionsv1.ValidationRule) bool { return !strings.Contains(r.Message, "immutable") })
+	inWords := len(rulesOf(p)) > 0
 	if !inWords {
 		span(p.MinLength, p.MaxLength, "characters")
 	}
@@ -154,10 +154,13 @@ func boundsOf(p *apiextensionsv1.JSONSchemaProps) []string {
 	return said
 }
 
+// rulesOf returns the messages of the rules of a value. It omits rules about changes: the description says which field is immutable.
 func rulesOf(p *apiextensionsv1.JSONSchemaProps) []string {
 	var said []string
 	for _, rule := range p.XValidations {
-		said = append(said, rule.Message)
+		if !strings.Contains(rule.Rule, "oldSelf") {
+			said = append(said, rule.Message)
+		}
 	}
 	return said
 }
