@@ -260,7 +260,7 @@ func TestInterruptedExportSaysSo(t *testing.T) {
 	<-reached
 	process.end(t, os.Interrupt)
 	close(proceed)
-	if said := process.stderr.String(); process.code != exitInterrupted || !strings.Contains(said, "10 entries are settled") || !strings.Contains(said, "lectern: interrupted") {
+	if said := process.stderr.String(); process.code != exitInterrupted || !strings.Contains(said, "10 entries are complete") || !strings.Contains(said, "lectern: interrupted") {
 		t.Errorf("exit code %d: %s", process.code, said)
 	}
 }
