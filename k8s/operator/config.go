@@ -58,7 +58,7 @@ type Config struct {
 	ForgetTimeout time.Duration `env:"FORGET_TIMEOUT" envDefault:"10m"`
 
 	// How long the deletion of an APIKey waits for an unreachable key database. Then the object is deleted, and the
-	// operator revokes its keys once the database is reachable.
+	// operator revokes the keys later.
 	RevokeTimeout time.Duration `env:"REVOKE_TIMEOUT" envDefault:"2m"`
 
 	// The URL at which clients reach the API. Secrets of APIKeys have it unless the object sets another.

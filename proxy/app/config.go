@@ -27,8 +27,8 @@ type Config struct {
 	// Address ranges, as CIDRs, that the proxy may connect to in addition to public addresses. Not set: none.
 	AllowedRanges []netip.Prefix `env:"PROXY_ALLOWED_RANGES"`
 
-	// Address ranges, as CIDRs, that the proxy must not connect to, even if they are public or allowed. Use it for
-	// networks of pods or nodes with public addresses. Not set: none.
+	// Address ranges, as CIDRs, that the proxy must not connect to, even if they are public or allowed. Name networks of
+	// pods or nodes with public addresses. Not set: none.
 	DeniedRanges []netip.Prefix `env:"PROXY_DENIED_RANGES"`
 
 	// The largest body with placeholders, in bytes, before and after their replacement.
@@ -41,12 +41,11 @@ type Config struct {
 	// How long a body with placeholders may take to arrive.
 	TemplatedReadTimeout time.Duration `env:"PROXY_TEMPLATED_READ_TIMEOUT" envDefault:"1m"`
 
-	// How many requests without a key one client address may have in flight, over all endpoints. The proxy answers 429
-	// to further ones. 0: any number.
+	// How many requests without a key one client address may have in flight. Further ones get 429. 0: any number.
 	ClientConcurrent int `env:"PROXY_CLIENT_CONCURRENT" envDefault:"64"`
 
-	// How long a request may take in total. This does not apply to streams, or if the endpoint sets its own total time.
-	// 0: any time.
+	// How long a request may take in total. Streams, and endpoints with a total time of their own, are exempt. 0: any
+	// time.
 	TotalTimeout time.Duration `env:"PROXY_TOTAL_TIMEOUT" envDefault:"15m"`
 
 	// The largest headers of an answer, in bytes.

@@ -18,8 +18,7 @@ type Config struct {
 	DatabaseURL config.Secret `env:"AUTH_DATABASE_URL"`
 
 	// The same database with the role that mints, rotates, lists and revokes keys: for the region service and the
-	// operator. The command migrate reads the role's name and grants it its rights. Not set: this process administers
-	// no keys.
+	// operator. migrate grants the role its rights. Not set: this process administers no keys.
 	AdminURL config.Secret `env:"AUTH_ADMIN_DATABASE_URL"`
 
 	// The same database with the role that owns it, only for the command migrate. Not set: the keys' database is not
@@ -33,12 +32,12 @@ type Config struct {
 	// How long after Postgres was read a copy of a key is used, in all caches together; from 100ms to 10m.
 	CacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"5s"`
 
-	// How many look-ups of keys one process may have in flight, from 1 to 10000. A request above that whose key is
-	// not cached waits for half a second and is then answered 429.
+	// How many look-ups of keys one process may have in flight, from 1 to 10000. Another request whose key is not cached
+	// waits half a second, then gets 429.
 	MaxLookups int `env:"AUTH_MAX_LOOKUPS" envDefault:"64"`
 
-	// How many refused keys one client address may try a second at one process. Beyond that its requests are
-	// answered 429 unless their key is cached. 0: any number.
+	// How many refused keys one client address may try a second at one process. Further ones get 429 unless their key is
+	// cached. 0: any number.
 	UnknownRate int `env:"AUTH_UNKNOWN_RATE" envDefault:"50"`
 
 	// Accepts imported keys, of any form.
@@ -47,8 +46,8 @@ type Config struct {
 	// How many requests a second one key may make, unless it has a rate of its own. 0: any number, for all keys.
 	RateLimit int `env:"RATE_LIMIT" envDefault:"1000"`
 
-	// How many requests a key that was idle may make at once. Not set: twice RATE_LIMIT. A key with a rate
-	// of its own has a burst in the same proportion.
+	// How many requests a key that was idle may make at once. Not set: twice RATE_LIMIT. A key with its own rate has a
+	// burst in proportion.
 	RateBurst int `env:"RATE_BURST"`
 
 	// How many requests a second one client address may make of operations that need no key; at once, twice as many.

@@ -30,8 +30,8 @@ import (
 
 // Options bound the large lists of one process.
 type Options struct {
-	// How many large lists (500 records or more, or more than 4 MiB) one project may read at once from one
-	// replica. One more waits for PROJECT_EXPORT_WAIT, and is answered 429 if none has ended by then. 0: any number.
+	// How many large lists (500 records or more, or more than 4 MiB) one project may read at once from one replica. One
+	// more waits for PROJECT_EXPORT_WAIT, then gets 429. 0: any number.
 	ProjectLists int `env:"PROJECT_MAX_EXPORTS" envDefault:"16"`
 
 	// How long a list above PROJECT_MAX_EXPORTS waits. 0: not at all.

@@ -25,7 +25,7 @@ type Config struct {
 	PublicURL string `env:"PUBLIC_URL"`
 
 	// CIDRs of the trusted proxies, comma-separated. The server believes X-Forwarded-For, -Proto, -Host and Forwarded
-	// from these, and from the edge by its key. Not set: from the edge alone.
+	// from these and from the edge. Not set: from the edge alone.
 	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES"`
 
 	// Keys that the edge and the services share, comma-separated, each of 16 to 256 visible ASCII characters. The edge
@@ -51,12 +51,12 @@ type Config struct {
 	// The longest request line and headers, in bytes.
 	MaxHeaderBytes int `env:"MAX_HEADER_BYTES" envDefault:"32768"`
 
-	// How many requests the public address serves at once. Further requests get 503 at once, so that the others end
-	// in bounded time. 0: any number. At the edge, requests that wait for changes count.
+	// How many requests the public address serves at once. Further requests get 503. 0: any number. At the edge,
+	// requests that wait for changes count.
 	MaxInFlight int `env:"MAX_IN_FLIGHT" envDefault:"1024"`
 
-	// How long the server still accepts requests after a signal to stop. It is not ready then, and load balancers
-	// notice that in this time.
+	// How long the server still accepts requests after a signal to stop. /readyz is 503 meanwhile, so that load
+	// balancers stop sending.
 	DrainDelay time.Duration `env:"DRAIN_DELAY" envDefault:"5s"`
 
 	// How long requests in flight may take after DRAIN_DELAY. Then the server cuts them.

@@ -22,8 +22,8 @@ import (
 
 // Options says how bodies are read. All kinds of a service use the same Options.
 type Options struct {
-	// The longest line that is accepted, in bytes after decompression and without its line end; the default is 16
-	// MiB. A longer line is skipped unread and rejected.
+	// The longest line that is accepted, in bytes after decompression and without its line end; the default is 16 MiB. A
+	// longer line is rejected.
 	MaxRecordBytes int `env:"MAX_RECORD_BYTES" envDefault:"16777216"`
 
 	// How many lines are stored at a time.

@@ -25,27 +25,25 @@ type Options struct {
 	// of all replicas together must stay below the server's max_connections.
 	MaxConns int32 `env:"DATABASE_MAX_CONNS" envDefault:"0"`
 
-	// How long a request waits for a connection when all are in use; it is then answered 503.
+	// How long a request waits for a connection when all are in use; it then gets 503.
 	AcquireTimeout time.Duration `env:"DATABASE_ACQUIRE_TIMEOUT" envDefault:"1s"`
 
 	// How long it may take to open a connection, including name look-up and TLS.
 	ConnectTimeout time.Duration `env:"DATABASE_CONNECT_TIMEOUT" envDefault:"3s"`
 
-	// The longest time that a statement or transaction runs. The server gets it as statement_timeout and ends the
-	// statement. If the server hangs, the service closes the connection a second later. 0 sets no bound and leaves it
-	// to the role's own setting, as PgBouncer requires.
+	// The longest time that a statement or transaction runs. Postgres ends the statement; if Postgres hangs, the service
+	// closes the connection a second later. 0: the role's own setting applies, as PgBouncer requires.
 	StatementTimeout time.Duration `env:"STATEMENT_TIMEOUT" envDefault:"30s"`
 
-	// The age at which a connection is replaced, plus or minus a tenth. New connections spread again after a
-	// failover or behind a load balancer.
+	// The age at which a connection is replaced, plus or minus a tenth. New connections spread over servers again.
 	MaxConnLifetime time.Duration `env:"DATABASE_MAX_CONN_LIFETIME" envDefault:"30m"`
 
 	// How long an idle connection is kept.
 	MaxConnIdleTime time.Duration `env:"DATABASE_MAX_CONN_IDLE_TIME" envDefault:"5m"`
 
-	// How statements are sent. cache_statement prepares each once for each connection. cache_describe is for
-	// PgBouncer below 1.21 in transaction mode. exec and simple_protocol are for proxies that keep no state; values
-	// come as text. describe_exec is not allowed: through a pooler it can return wrong rows without an error.
+	// How statements are sent. cache_statement prepares each once for each connection. cache_describe is for PgBouncer
+	// below 1.21 in transaction mode. exec and simple_protocol are for poolers that keep no state. describe_exec is
+	// refused: through a pooler it can return wrong rows.
 	ExecMode string `env:"DATABASE_EXEC_MODE" envDefault:"cache_statement"`
 
 	// Name identifies the connections to the server and in metrics, for example "entries".

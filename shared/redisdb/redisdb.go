@@ -17,14 +17,12 @@ var ErrDown = errors.New("redis failed a moment ago and is not used until it ans
 
 // Config says which Redis is used.
 type Config struct {
-	// The Redis that processes share. The form of the URL says which kind it is. redis://user:password@host:6379/0 is
-	// one node; rediss:// is the same with TLS, and unix:///path/to/redis.sock?db=0 a socket.
-	// redis+sentinel://host:26379/0?master_name=m&addr=host2:26379 is the master that the Sentinels name. Its user
-	// and password are those of the Sentinels; the master's are the options username and password.
-	// redis+cluster://host:6379?addr=host2:6379 is a cluster; host and each addr are seeds. rediss+sentinel:// and
-	// rediss+cluster:// are the same with TLS. Without the suffix, a master_name means Sentinel, and an addr without
-	// a master_name means Cluster. The query takes go-redis' options in snake case (pool_size, read_timeout,
-	// skip_verify, …). Not set: there is no Redis.
+	// The Redis that processes share. redis://user:password@host:6379/0 is one node, unix:///path/to/redis.sock?db=0 a
+	// socket. redis+sentinel://host:26379/0?master_name=m&addr=host2:26379 is the master that Sentinels name; user and
+	// password are the Sentinels', the options username and password the master's.
+	// redis+cluster://host:6379?addr=host2:6379 is a cluster; host and addr are starting points. rediss instead of redis
+	// uses TLS. The query takes go-redis' options in snake case (pool_size, read_timeout, skip_verify, …). Not set:
+	// there is no Redis.
 	URL config.Secret `env:"REDIS_URL"`
 
 	// Refuses a REDIS_URL without TLS. Set it in production, as Redis is inside the trust boundary.

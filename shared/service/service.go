@@ -33,15 +33,14 @@ type Config struct {
 	// while they answer. Not set: all reads use DATABASE_URL.
 	ReadDatabaseURLs []config.Secret `env:"READ_DATABASE_URL"`
 
-	// The largest lag of a standby. A standby with a larger lag is not used. The lag is measured once a second, or four
-	// times in MAX_REPLICA_LAG if that is shorter. 0: it is not measured.
+	// The largest lag of a standby. A standby with a larger lag is not used. 0: the lag is not measured.
 	MaxReplicaLag time.Duration `env:"MAX_REPLICA_LAG" envDefault:"10s"`
 
 	// The same database, as the role that writes ingested data. Not set: the service ingests nothing.
 	IngestDatabaseURL config.Secret `env:"INGEST_DATABASE_URL"`
 
-	// The same database, as the role that removes data. The command migrate reads the role's name and grants it its
-	// rights. Not set: requests to remove data get 503.
+	// The same database, as the role that removes data. migrate grants the role its rights. Not set: requests to remove
+	// data get 503.
 	RemoveDatabaseURL config.Secret `env:"REMOVE_DATABASE_URL"`
 
 	// The same database, as its owner. Required to migrate.
@@ -53,8 +52,8 @@ type Config struct {
 	// The keys for ingest, comma-separated. Any of them is valid. Not set: ingest is refused.
 	IngestKeys []config.Secret `env:"INGEST_API_KEYS"`
 
-	// The keys of administrators: name=key, comma-separated. Administrators remove data and, at region, administer the
-	// API keys of projects. The audit log has the name; several keys may share it. Not set: both are refused.
+	// The keys of administrators: name=key, comma-separated. They remove data and, at region, administer API keys. The
+	// audit log has the name. Not set: both are refused.
 	AdminKeys []config.Secret `env:"ADMIN_API_KEYS"`
 
 	HTTP      httpserver.Config

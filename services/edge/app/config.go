@@ -24,8 +24,8 @@ type Config struct {
 	// Operations that get no route, comma-separated, by their ids in the API's description. Not set: none.
 	Exclude []string `env:"EDGE_EXCLUDE"`
 
-	// How long a service may take, after it has the request, until the headers of its answer. The credential proxy may
-	// take any time, as it has limits of its own. 0: any time.
+	// How long a service may take, after it has the request, until the headers of its answer. 0: any time. It does not
+	// apply to the proxy.
 	AnswerTimeout time.Duration `env:"EDGE_ANSWER_TIMEOUT" envDefault:"2m"`
 
 	HTTP      httpserver.Config

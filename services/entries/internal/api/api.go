@@ -32,8 +32,8 @@ type Reader interface {
 type Config struct {
 	httpapi.Limits
 
-	// How many requests of the change feed may wait for changes at once. One more is answered 503. They do not count
-	// against MAX_IN_FLIGHT.
+	// How many requests of the change feed may wait for changes at once. One more gets 503. They do not count in
+	// MAX_IN_FLIGHT.
 	MaxWaiting int `env:"MAX_WAITING" envDefault:"4096"`
 }
 

@@ -31,8 +31,7 @@ type Regions interface {
 
 // Config says which clients may look up regions.
 type Config struct {
-	// The keys of trusted services that may look up regions, comma-separated. The service accepts each of them. Not
-	// set: no service may.
+	// The keys of trusted services that may look up regions, comma-separated. Not set: no service may.
 	InternalKeys []config.Secret `env:"INTERNAL_API_KEYS"`
 
 	// Now is the clock. Nil: time.Now.

@@ -23,14 +23,13 @@ import (
 
 // Options bound the age and the number of cached zones.
 type Options struct {
-	// How long a cached region is used before it is read from Postgres again. A change through this service is
-	// usually visible within milliseconds.
+	// How long a cached region is used before it is read from Postgres again.
 	TTL time.Duration `env:"REGION_CACHE_TTL" envDefault:"5s"`
 
 	// The greatest age of a region that is served while Postgres cannot be reached.
 	Stale time.Duration `env:"REGION_CACHE_STALE" envDefault:"10m"`
 
-	// How many regions are held in process, some 300 bytes each.
+	// How many regions are cached in process, some 300 bytes each.
 	Size int `env:"REGION_CACHE_SIZE" envDefault:"100000"`
 }
 
