@@ -247,15 +247,15 @@ func (r *reporter) end(s *Session, c *commands, f importFlags, resource string, 
 	if r.said > mostListed && f.Rejects == "" {
 		c.note(s, "… and %d more; --rejects FILE takes them all.", r.said-mostListed)
 	}
-	verb, went := "Imported", ""
 	if f.DryRun {
-		verb = "Would send"
+		c.note(s, "Nothing was sent. Records: %d, rejected: %d.", result.Stored+result.Existing, result.Rejected)
+	} else {
+		earlier := ""
+		if result.Resumed {
+			earlier = ", with the earlier run that this one continued"
+		}
+		c.note(s, "Imported %s: %d stored, %d existing, %d rejected%s.", resource, result.Stored, result.Existing, result.Rejected, earlier)
 	}
-	if result.Resumed {
-		went = " (with an earlier run, which this one continued)"
-	}
-	c.note(s, "%s %d %s%s: %d stored, %d existing, %d rejected.", verb,
-		result.Stored+result.Existing+result.Rejected, resource, went, result.Stored, result.Existing, result.Rejected)
 	if result.Rejected > 0 {
 		if f.Rejects != "" && !f.DryRun {
 			c.note(s, "The rejected ones are in %s.", f.Rejects)
