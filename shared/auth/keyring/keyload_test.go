@@ -26,7 +26,7 @@ type keyLoad struct {
 	stop  context.CancelFunc
 	users sync.WaitGroup
 
-	well    atomic.Bool // Redis has no fault at present
+	healthy atomic.Bool // Redis has no fault at present
 	revoked atomic.Int64
 
 	mu           sync.Mutex
@@ -56,7 +56,7 @@ func startKeyLoad(t *testing.T, url config.Secret) *keyLoad {
 		users = append(users, user{project, s.keys.Key(project)})
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.well.Store(true)
+	s.healthy.Store(true)
 	for n, ring := range s.rings {
 		s.users.Go(func() {
 			for i := n; s.ctx.Err() == nil; i++ {
@@ -121,7 +121,7 @@ func (s *keyLoad) revoke(project string) {
 			s.checkAccepted(ring, project, key)
 		}
 	}
-	well := s.well.Load()
+	healthy := s.healthy.Load()
 	// The time starts at the commit of the revocation, because the announcement to a failing Redis takes longer.
 	announced := make(chan struct{})
 	go func() {
@@ -152,16 +152,16 @@ func (s *keyLoad) revoke(project string) {
 		})
 		time.Sleep(2 * time.Millisecond)
 	}
-	well = well && s.well.Load()
+	healthy = healthy && s.healthy.Load()
 	switch {
 	case len(waiting) > 0:
 		s.t.Errorf("a revoked key is accepted after %v", time.Since(begin))
 	case last > s.keys.Config.CacheTTL+slack:
 		s.t.Errorf("a revoked key was accepted for %v, more than AUTH_CACHE_TTL", last)
-	case well && last > time.Second+slack:
+	case healthy && last > time.Second+slack:
 		s.t.Errorf("a revoked key was accepted for %v while Redis was up", last)
 	}
-	if !well {
+	if !healthy {
 		time.Sleep(time.Until(begin.Add(s.keys.Config.CacheTTL + slack)))
 	}
 	for end := time.Now().Add(1200 * time.Millisecond); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -175,7 +175,7 @@ func (s *keyLoad) revoke(project string) {
 	s.revoked.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if well {
+	if healthy {
 		s.withoutFault = append(s.withoutFault, last)
 	} else {
 		s.duringFault = append(s.duringFault, last)
@@ -197,7 +197,7 @@ func (s *keyLoad) fault(name string, harms bool, begin, end func()) {
 	s.mu.Lock()
 	s.latencies, s.duringFault, s.withoutFault = nil, nil, nil
 	s.mu.Unlock()
-	s.well.Store(!harms)
+	s.healthy.Store(!harms)
 	started := time.Now()
 	begin()
 	s.await(4)
@@ -207,7 +207,7 @@ func (s *keyLoad) fault(name string, harms bool, begin, end func()) {
 	})
 	recovered := time.Since(started)
 	s.await(3)
-	s.well.Store(true)
+	s.healthy.Store(true)
 	s.await(4)
 
 	s.mu.Lock()
