@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up setup build test test-long test-citus lint generate bench bench-go fuzz images release e2e
+.PHONY: help up setup build test test-race test-long test-citus lint generate bench bench-go fuzz images release e2e
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -23,8 +23,11 @@ build: ## build every program into bin/
 	@mkdir -p bin
 	go build -o bin/ $$(scripts/modules | sed 's|$$|/...|' | xargs go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}')
 
-test: setup ## test every module, those that serve requests with the race detector
+test: ## test every module; installs missing programs first, like setup
 	@scripts/test
+
+test-race: setup ## test the modules that serve requests with the race detector
+	@scripts/test-race
 
 test-long: setup ## run the tests that take over 20 seconds
 	@scripts/test-long
@@ -46,11 +49,11 @@ generate: ## bring generated files and tables up to date
 	@scripts/generate-typescript
 	@scripts/build-console
 
-bench: ## compare the services with their limits (NAME=list_10 for some, COMPARE=FILE, GROW=100, PEERS=1; CITUS=1 for those of a Citus cluster, with CITUS_KIT)
-	@scripts/setup postgres redis wrk nginx
-	@go run ./bench $(if $(COMPARE),-compare '$(COMPARE)') $(if $(GROW),-grow $(GROW)) $(if $(filter 1,$(PEERS)),-peers) $(if $(filter 1,$(CITUS)),-citus) $(NAME)
+bench: ## compare the services with their limits (NAME=list_10 for some, OLD=FOLDER for another checkout beside, GROW=100, PEERS=1)
+	@scripts/setup postgres redis wrk
+	@go run ./bench $(if $(OLD),-old '$(OLD)') $(if $(GROW),-grow $(GROW)) $(if $(filter 1,$(PEERS)),-peers) $(NAME)
 
-bench-go: ## run the Go benchmarks of every module (NAME=Chain for some)
+bench-go: ## run the Go benchmarks of every module (NAME=Stream for some)
 	@scripts/modules | sed 's|$$|/...|' | xargs go test -run '^$$' -bench '$(or $(NAME),.)' -benchmem
 
 fuzz: setup ## run every fuzz target, FUZZTIME=10m in all

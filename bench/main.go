@@ -1,12 +1,10 @@
 // Command bench compares the services with their limits. It drives real processes from outside, in rounds that
 // alternate with those of Postgres and of a bare handler.
 //
-//	go run ./bench [-compare FILE] [-grow N] [-peers] [NAME…]
-//	CITUS_KIT=FOLDER go run ./bench -citus [-compare FILE] [NAME…]
-//	go run ./bench -hold [-citus]
+//	go run ./bench [-old FOLDER] [-grow N] [-peers] [NAME…]
 //
-// It writes a table to standard output and bench/results.json. With -hold it measures nothing and leaves everything
-// running, with profiles.
+// It writes a table to standard output. With -old it measures another checkout in the same rounds, and writes a second
+// table.
 package main
 
 import (
@@ -23,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lectern-dev/lectern/bench/internal/must"
 	"github.com/lectern-dev/lectern/bench/internal/report"
 	"github.com/lectern-dev/lectern/bench/internal/row"
 	"github.com/lectern-dev/lectern/bench/internal/stage"
@@ -41,8 +40,8 @@ func main() {
 func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(progress)
-	compare := flags.String("compare", "", "a results.json of another `file` to print beside the new one")
-	within := flags.Duration("within", 30*time.Minute, "the longest that all of it may take")
+	other := flags.String("old", "", "the `folder` of another checkout, which is measured in the same rounds")
+	within := flags.Duration("within", time.Hour, "the longest that all of it may take")
 	begin := time.Now()
 	options := row.Options{Note: func(format string, a ...any) {
 		fmt.Fprintf(progress, "%5.0fs  "+format+"\n", append([]any{time.Since(begin).Seconds()}, a...)...)
@@ -51,8 +50,6 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	flags.DurationVar(&options.Round, "round", 2*time.Second, "how long a load runs each time, in whole seconds")
 	flags.IntVar(&options.Grow, "grow", 10, "how many `times` the rows grow_10x has")
 	flags.BoolVar(&options.Peers, "peers", false, "measure also other servers of the same job that are installed")
-	citus := flags.Bool("citus", false, "measure the rows of a Citus cluster, and those alone; CITUS_KIT names the folder of a program citus that starts one")
-	hold := flags.Bool("hold", false, "start everything with data, say how it is reached, and measure nothing until interrupted")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil
@@ -62,58 +59,37 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	if options.Rounds < 1 || options.Round < time.Second || options.Grow < 1 {
 		return errors.New("-rounds and -grow take 1 or more, -round a second or more")
 	}
-	if *citus {
-		if options.Citus = os.Getenv("CITUS_KIT"); options.Citus == "" {
-			return errors.New("-citus: CITUS_KIT is not set: it names the folder of a program citus that starts a cluster")
-		}
-	}
-	var before []report.Result
-	if *compare != "" {
-		if before, err = report.Read(*compare); err != nil { // now: it may be the file that is written
-			return err
-		}
-	}
-	root, err := source(ctx)
-	if err != nil {
-		return err
-	}
-	s, err := stage.Open(ctx, root)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if *hold {
-		s.Profiles = true
-		return row.New(s, options).Hold(ctx, out)
+	defer must.Recover(&err)
+	tree := stage.New(source(ctx))
+	defer func() { err = errors.Join(err, tree.Close()) }()
+	tree.Open(ctx)
+	var old *stage.Stage
+	if *other != "" {
+		old = stage.New(must.Get(filepath.Abs(*other)))
+		defer func() { err = errors.Join(err, old.Close()) }()
+		old.Open(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, *within)
 	defer cancel()
 
 	machine := describe(ctx)
 	var results []report.Result
-	err = row.New(s, options).Run(ctx, flags.Args(), func(r []report.Result) { results = append(results, r...) })
+	err = row.New(tree, old, options).Run(ctx, flags.Args(), func(r []report.Result) { results = append(results, r...) })
 	fmt.Fprintf(out, "%s\n%d rounds of %v; load average %s at the end; %v in all\n\n",
 		machine, options.Rounds, options.Round, loadAverage(), time.Since(begin).Round(time.Second))
 	err = errors.Join(err, report.Table(out, results))
-	if before != nil {
+	if old != nil {
 		fmt.Fprintln(out)
-		err = errors.Join(err, report.Compare(out, before, results))
-	}
-	if len(results) > 0 {
-		err = errors.Join(err, report.Write(filepath.Join(root, "bench", "results.json"), results))
+		err = errors.Join(err, report.Compare(out, results))
 	}
 	return err
 }
 
 // source returns the folder of the workspace that this program is run in.
-func source(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "env", "GOWORK").Output()
-	if err != nil {
-		return "", fmt.Errorf("go env: %w", err)
-	}
-	file := strings.TrimSpace(string(out))
+func source(ctx context.Context) string {
+	file := strings.TrimSpace(string(must.Get(exec.CommandContext(ctx, "go", "env", "GOWORK").Output())))
 	if file == "" || file == "off" {
-		return "", errors.New("run it in the workspace: no go.work is in use here")
+		must.Do(errors.New("run it in the workspace: no go.work is in use here"))
 	}
-	return filepath.Dir(file), nil
+	return filepath.Dir(file)
 }

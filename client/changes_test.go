@@ -60,34 +60,6 @@ func TestChangesAreTyped(t *testing.T) {
 	}
 }
 
-// TestChangesAreFollowed checks that with a wait, the iteration continues when it is current, and every request carries
-// the wait.
-func TestChangesAreFollowed(t *testing.T) {
-	var asked []string
-	c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.RequestURI)
-		w.Header().Set("X-Next-Cursor", strconv.Itoa(len(asked)))
-	})
-	n := 0
-	for page, err := range c.Changes(t.Context(), "p/1", ChangeQuery{
-		Types: []ChangeType{EntryRemoved, EntryChanged}, Cursor: "c", PageSize: 7, Wait: 1500 * time.Millisecond,
-	}) {
-		if err != nil || !page.Current || len(page.Changes) != 0 {
-			t.Fatalf("%+v, %v", page, err)
-		}
-		if n++; n == 3 {
-			break
-		}
-	}
-	want := []string{}
-	for _, cursor := range []string{"c", "1", "2"} {
-		want = append(want, "/projects/p%2F1/entries-changes?cursor="+cursor+"&limit=7&types=entry_removed%2Centry&wait=2")
-	}
-	if !slices.Equal(asked, want) {
-		t.Errorf("asked for\n%q, want\n%q", asked, want)
-	}
-}
-
 // TestChangesWaitAsTold checks that after an empty page that is not the last, the client waits for Retry-After.
 func TestChangesWaitAsTold(t *testing.T) {
 	asked := 0

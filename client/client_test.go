@@ -48,68 +48,6 @@ func numbered(total int) http.HandlerFunc {
 	}
 }
 
-func collect(t *testing.T, c *Client, q EntryQuery) []string {
-	t.Helper()
-	var ids []string
-	for e, err := range c.Entries(t.Context(), "pr_1", q) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, e.EntryID)
-	}
-	return ids
-}
-
-func TestEntriesFollowCursors(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		total int
-		in    Paging
-		want  int
-		first string
-	}{
-		{"many pages", 25, Paging{PageSize: 10}, 25, "e0"},
-		{"pages end with the list", 20, Paging{PageSize: 10}, 20, "e0"},
-		{"empty", 0, Paging{}, 0, ""},
-		{"limit within a page", 25, Paging{PageSize: 10, Limit: 7}, 7, "e0"},
-		{"limit across pages", 25, Paging{PageSize: 10, Limit: 17}, 17, "e0"},
-		{"from a cursor", 25, Paging{PageSize: 10, Cursor: "20"}, 5, "e20"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			c, _ := serve(t, numbered(tt.total))
-			got := collect(t, c, EntryQuery{Paging: tt.in})
-			if len(got) != tt.want || tt.want > 0 && got[0] != tt.first {
-				t.Errorf("got %d records %v, want %d from %q on", len(got), got, tt.want, tt.first)
-			}
-			slices.Sort(got)
-			if len(slices.Compact(got)) != tt.want {
-				t.Error("a record came twice")
-			}
-		})
-	}
-}
-
-func TestRequestSaysWhatWasAsked(t *testing.T) {
-	var got *http.Request
-	c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) { got = r }, WithAPIKey("rk_1"), WithUserAgent("test/1"))
-	after := time.Date(2024, 1, 2, 3, 4, 5, 6000, time.FixedZone("", 3600))
-	if _, err := c.PageViewsPage(t.Context(), "p/ü 1", PageViewQuery{
-		Paging: Paging{PageSize: 5, Cursor: "c+/="}, Direction: Ascending, UpdatedAfter: after, IncludeURLs: true,
-		EmbeddableID: "e", ContactID: "a&b", GroupID: "g",
-	}); err != nil {
-		t.Fatal(err)
-	}
-	want := "/projects/p%2F%C3%BC%201/entries-page-views?contact_id=a%26b&cursor=c%2B%2F%3D&direction=ASC&embeddable_id=e&group_id=g&include_urls=true&limit=5&updated_after=2024-01-02T02%3A04%3A05.000006Z"
-	if got.RequestURI != want {
-		t.Errorf("asked for\n%s, want\n%s", got.RequestURI, want)
-	}
-	for name, want := range map[string]string{"X-Api-Key": "rk_1", "User-Agent": "test/1", "Accept": "application/x-ndjson"} {
-		if got := got.Header.Get(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
-	}
-}
-
 func TestErrorIsTyped(t *testing.T) {
 	c, waits := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Request-Id", "req-1")
@@ -272,36 +210,6 @@ func TestRedirectDoesNotCarryTheKey(t *testing.T) {
 	}
 	if asked.Load() {
 		t.Error("the redirect was followed")
-	}
-}
-
-func TestIngesterSends(t *testing.T) {
-	var body, uri, key string
-	tries := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if tries++; tries == 1 {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		b, _ := io.ReadAll(r.Body)
-		body, uri, key = string(b), r.RequestURI, r.Header.Get("X-Api-Key")
-		_, _ = io.WriteString(w, `{"stored":1,"existing":2,"rejected":1,"rejects":[{"line":3,"code":"invalid_record","message":"no"}]}`)
-	}))
-	defer server.Close()
-	i, err := NewIngester(server.URL+"/", WithAPIKey("k"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	i.sleep = func(context.Context, time.Duration) error { return nil }
-	got, err := i.Send(t.Context(), "entries", []byte("{}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if body != "{}\n" || uri != "/internal/entries" || key != "k" {
-		t.Errorf("sent %q to %q with %q", body, uri, key)
-	}
-	if got.Stored != 1 || got.Existing != 2 || got.Rejected != 1 || len(got.Rejects) != 1 || got.Rejects[0] != (Reject{3, "invalid_record", "no"}) {
-		t.Errorf("receipt %+v", got)
 	}
 }
 

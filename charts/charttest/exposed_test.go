@@ -164,7 +164,7 @@ apiVersion: lectern.dev/v1alpha1
 kind: ProxyEndpoint
 metadata: {name: echo}
 spec:
-  project: pr_1
+  projectId: pr_1
   environment: test
   origins: [{domain: example.com}]
   destinations: [{pattern: 'http://127\.0\.0\.1:\d+/'}]
@@ -175,7 +175,7 @@ spec:
 apiVersion: lectern.dev/v1alpha1
 kind: Credential
 metadata: {name: echo}
-spec: {project: pr_1, environment: test, id: cred_echo, valueFrom: {secretKeyRef: {name: echo, key: token}}}
+spec: {projectId: pr_1, environment: test, id: cred_echo, valueFrom: {secretKeyRef: {name: echo, key: token}}}
 ---
 apiVersion: v1
 kind: Secret
@@ -281,7 +281,7 @@ func startCluster(t *testing.T) (kubeconfig string) {
 	credential := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "lectern.dev/v1alpha1", "kind": "Credential", "metadata": map[string]any{"name": "echo", "namespace": "default"},
 		"spec": map[string]any{
-			"project": "pr_1", "environment": "test", "id": "cred_echo",
+			"projectId": "pr_1", "environment": "test", "id": "cred_echo",
 			"valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "none", "key": "token"}},
 		},
 	}}

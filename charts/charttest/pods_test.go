@@ -109,28 +109,6 @@ func TestPodsKnowTheirLimits(t *testing.T) {
 	}
 }
 
-func TestGoLimits(t *testing.T) {
-	for _, tt := range []struct{ name, cpu, memory, procs, limit string }{
-		{"whole", "1", "1Gi", "1", "943718KiB"},
-		{"millicores are rounded up", "1500m", "256Mi", "2", "235929KiB"},
-		{"less than one", "100m", "100M", "1", "87890KiB"},
-		{"fraction", "2.5", "1.5Gi", "3", "1415577KiB"},
-		{"bytes", "4", "268435456", "4", "235929KiB"},
-		{"no limits", "null", "null", "", ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			limits := fmt.Sprintf("{cpu: %s, memory: %s}", tt.cpu, tt.memory)
-			d := one[*apps.Deployment](t, render(t, "entries: {resources: {limits: "+limits+"}}"), "lectern-entries")
-			c := container(t, d, "entries")
-			procs, _ := variable(c, "GOMAXPROCS")
-			limit, _ := variable(c, "GOMEMLIMIT")
-			if procs.Value != tt.procs || limit.Value != tt.limit {
-				t.Errorf("GOMAXPROCS=%q GOMEMLIMIT=%q; want %q and %q", procs.Value, limit.Value, tt.procs, tt.limit)
-			}
-		})
-	}
-}
-
 // TestPodsStopInTime checks that a pod is killed only after the longest time that its stop may take.
 func TestPodsStopInTime(t *testing.T) {
 	for _, tt := range []struct {

@@ -122,29 +122,6 @@ func metricsOf(expression string) map[string][]string {
 	return found
 }
 
-func TestMetricsOf(t *testing.T) {
-	for _, tt := range []struct {
-		name, in string
-		want     []string
-	}{
-		{"one", `up`, []string{"up"}},
-		{"with labels", `rate(a_total{x="y{}", z=~"."}[5m])`, []string{"a_total x z"}},
-		{"two", `sum by (le) (rate(a_bucket[1m])) / b{c!="d"}`, []string{"a_bucket", "b c"}},
-		{"grouping", `a{x="1"} / ignoring (y) group_left sum by (x) (b) / 1e9`, []string{"a x", "b"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var got []string
-			for name, labels := range metricsOf(tt.in) {
-				got = append(got, strings.TrimSpace(name+" "+strings.Join(labels, " ")))
-			}
-			slices.Sort(got)
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("metrics %q; want %q", got, tt.want)
-			}
-		})
-	}
-}
-
 // targetLabels are the labels that Prometheus and the chart's monitors add to every metric.
 func targetLabels() []string {
 	return []string{"namespace", "pod", "container", "job", "instance", "endpoint", "service", "component"}
@@ -158,8 +135,6 @@ func TestLongMetricsExist(t *testing.T) {
 	}
 	exposed := exposed(t)
 	exposed["up"] = nil // Prometheus' own, of every target
-	// Exposed on Citus only, and checked there: TestCitusWorkerFaults of shared/pgcitus, TestLongCitusWorkerFaults.
-	exposed["lectern_citus_workers"] = []string{"db_client_connection_pool_name", "state"}
 	for _, q := range queries(t) {
 		known := targetLabels()
 		for name := range metricsOf(q.expression) {

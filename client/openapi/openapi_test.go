@@ -211,7 +211,7 @@ apiVersion: lectern.dev/v1alpha1
 kind: ProxyEndpoint
 metadata: {name: echo}
 spec:
-  project: pr_demo
+  projectId: pr_demo
   environment: prod
   origins: [{domain: example.com}]
   destinations: [{pattern: 'http://127\.0\.0\.1:%s/echo'}]
@@ -224,7 +224,7 @@ apiVersion: lectern.dev/v1alpha1
 kind: Credential
 metadata: {name: echo}
 spec:
-  project: pr_demo
+  projectId: pr_demo
   environment: prod
   id: cred_echo
   valueFrom: {secretKeyRef: {name: echo, key: value}}

@@ -226,7 +226,7 @@ func (r *release) testRegion(t *testing.T) {
 // testTrace checks that one trace crosses the ingress, the edge, the service, Redis and Postgres. It uses a new key,
 // because a process does not look up a cached key in Redis.
 func (r *release) testTrace(t *testing.T) {
-	r.apply(t, `{"apiVersion":"lectern.dev/v1alpha1","kind":"APIKey","metadata":{"name":"traced"},"spec":{"project":"pr_demo"}}`, "apply", "-f", "-")
+	r.apply(t, `{"apiVersion":"lectern.dev/v1alpha1","kind":"APIKey","metadata":{"name":"traced"},"spec":{"projectId":"pr_demo"}}`, "apply", "-f", "-")
 	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=60s", "apikey/traced")
 	trace := fmt.Sprintf("%032x", time.Now().UnixNano())
 	status, _, body, err := r.get(t.Context(), "/projects/pr_demo/entries?limit=2", r.secret(t, "traced", "api-key"), "Traceparent", "00-"+trace+"-00f067aa0ba902b7-01")

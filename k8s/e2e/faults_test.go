@@ -31,7 +31,7 @@ func (r *release) testFaults(t *testing.T) {
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			calls := r.everyOperation()
-			l := startLoad(t, r, 4, 10*time.Millisecond, calls)
+			l := startLoad(t, r, 4, 50*time.Millisecond, calls)
 			awaitGood(t, l, 100)
 			fault.do()
 			recovered := awaitGood(t, l, 300)

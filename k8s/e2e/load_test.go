@@ -56,7 +56,8 @@ func (r *release) everyOperation() []call {
 	return calls
 }
 
-// startLoad sends each of calls once, which must succeed, and then all of them until stop.
+// startLoad sends each of calls once, which must succeed, and then all of them until stop. pause is the time
+// between two requests of a client. It leaves processors to the cluster; with 0, the load takes all that it gets.
 func startLoad(t testing.TB, r *release, clients int, pause time.Duration, calls []call) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

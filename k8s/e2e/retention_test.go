@@ -42,7 +42,7 @@ func (r *release) testRetention(t *testing.T) {
 	r.upgrade(t, "--set", "retention.enabled=true", "--set", "retention.suspend=true")
 	r.apply(t, `{"apiVersion":"v1","kind":"List","items":[
 		{"apiVersion":"lectern.dev/v1alpha1","kind":"Project","metadata":{"name":"kept"},"spec":{"projectId":"pr_kept","title":"Kept for 30 days","retentionDays":30}},
-		{"apiVersion":"lectern.dev/v1alpha1","kind":"APIKey","metadata":{"name":"kept"},"spec":{"project":"pr_kept"}}]}`, "apply", "-f", "-")
+		{"apiVersion":"lectern.dev/v1alpha1","kind":"APIKey","metadata":{"name":"kept"},"spec":{"projectId":"pr_kept"}}]}`, "apply", "-f", "-")
 	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=60s", "project/kept", "apikey/kept")
 	key := r.secret(t, "kept", "api-key")
 	ingester, err := client.NewIngester(r.forward(t, "service/lectern-entries", 9090), client.WithAPIKey(r.ingestKey))

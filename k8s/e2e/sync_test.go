@@ -18,7 +18,7 @@ func (r *release) testSync(t *testing.T) {
 	r.apply(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"List","items":[
 		{"apiVersion":"lectern.dev/v1alpha1","kind":"Project","metadata":{"name":"copied"},"spec":{"projectId":"pr_copied","title":"Copied"}},
 		{"apiVersion":"lectern.dev/v1alpha1","kind":"APIKey","metadata":{"name":"copied"},
-			"spec":{"project":"pr_copied","scopes":["entries:read"],"secret":{"name":"lectern-sync-warehouse-key"}}},
+			"spec":{"projectId":"pr_copied","scopes":["entries:read"],"secret":{"name":"lectern-sync-warehouse-key"}}},
 		{"apiVersion":"v1","kind":"Secret","metadata":{"name":"lectern-sync-warehouse"},"stringData":{"LECTERN_SYNC_TO":%q}}]}`, to.String()), "apply", "-f", "-")
 	t.Cleanup(func() {
 		// The test's own context has ended by then.

@@ -79,67 +79,20 @@ func metadata(o metav1.Object) manifest.Metadata {
 
 // Project converts p to the proxy's type.
 func Project(p *v1alpha1.Project) manifest.Project {
-	return manifest.Project{Metadata: metadata(p), Spec: manifest.ProjectSpec{
-		ProjectID: p.Spec.ProjectID, Title: p.Spec.Title, Region: p.Spec.Region,
-		DeletionPolicy: string(p.Spec.DeletionPolicy), RetentionDays: p.Spec.RetentionDays, AllowedNamespaces: p.Spec.AllowedNamespaces,
-	}}
+	return manifest.Project{Metadata: metadata(p), Spec: p.Spec}
 }
 
 // Credential converts c to the proxy's type.
 func Credential(c *v1alpha1.Credential) manifest.Credential {
-	spec := manifest.CredentialSpec{
-		Project: c.Spec.Project, Environment: c.Spec.Environment, ID: c.Spec.ID,
-		ValueFrom: manifest.ValueSource{SecretKeyRef: manifest.SecretKeyRef{
-			Name: c.Spec.ValueFrom.SecretKeyRef.Name, Key: c.Spec.ValueFrom.SecretKeyRef.Key,
-		}},
-		Destinations: rules(c.Spec.Destinations), Headers: c.Spec.Headers, AllowedNamespaces: c.Spec.AllowedNamespaces,
-	}
-	for _, place := range c.Spec.Places {
-		spec.Places = append(spec.Places, string(place))
-	}
-	return manifest.Credential{Metadata: metadata(c), Spec: spec}
+	return manifest.Credential{Metadata: metadata(c), Spec: c.Spec}
 }
 
 // Endpoint converts e to the proxy's type.
 func Endpoint(e *v1alpha1.ProxyEndpoint) manifest.ProxyEndpoint {
-	spec := manifest.ProxyEndpointSpec{
-		Project: e.Spec.Project, Environment: e.Spec.Environment, Access: string(e.Spec.Access),
-		Origins: rules(e.Spec.Origins), Destinations: rules(e.Spec.Destinations),
-		Methods: e.Spec.Methods, Credentials: e.Spec.Credentials,
-		AllowHTTP: e.Spec.AllowHTTP, CABundle: e.Spec.CABundle,
-		Scrub: manifest.ScrubSpec{Disabled: e.Spec.Scrub.Disabled, PassUnreadable: e.Spec.Scrub.PassUnreadable},
-		Limits: manifest.LimitsSpec{
-			RequestsPerSecond: int(e.Spec.Limits.RequestsPerSecond), Burst: int(e.Spec.Limits.Burst),
-			Concurrent:   int(e.Spec.Limits.Concurrent),
-			RequestBytes: e.Spec.Limits.RequestBytes, ResponseBytes: e.Spec.Limits.ResponseBytes,
-		},
-		Timeouts: manifest.TimeoutsSpec{
-			Connect: duration(e.Spec.Timeouts.Connect), Headers: duration(e.Spec.Timeouts.Headers),
-			Idle: duration(e.Spec.Timeouts.Idle), Total: duration(e.Spec.Timeouts.Total),
-		},
-	}
-	for _, port := range e.Spec.Ports {
-		spec.Ports = append(spec.Ports, int(port))
-	}
-	return manifest.ProxyEndpoint{Metadata: metadata(e), Spec: spec}
+	return manifest.ProxyEndpoint{Metadata: metadata(e), Spec: e.Spec}
 }
 
 // Secret converts s to the proxy's type. Its values are not copied.
 func Secret(s *corev1.Secret) manifest.Secret {
 	return manifest.Secret{Metadata: metadata(s), Data: s.Data}
-}
-
-func rules(from []v1alpha1.Rule) []manifest.RuleSpec {
-	var to []manifest.RuleSpec
-	for _, r := range from {
-		to = append(to, manifest.RuleSpec{Domain: r.Domain, Pattern: r.Pattern})
-	}
-	return to
-}
-
-func duration(d *metav1.Duration) manifest.Duration {
-	if d == nil {
-		return 0
-	}
-	return manifest.Duration(d.Duration)
 }

@@ -44,8 +44,8 @@ func keyEnviron(keys *authtest.Keys) map[string]string {
 
 func newKey(name string, change ...func(*v1alpha1.APIKey)) *v1alpha1.APIKey {
 	k := &v1alpha1.APIKey{ObjectMeta: named(name), Spec: v1alpha1.APIKeySpec{
-		Project:  "pr_1",
-		Rotation: &v1alpha1.APIKeyRotation{Every: metav1.Duration{Duration: time.Hour}, Overlap: metav1.Duration{Duration: 3 * time.Second}},
+		ProjectID: "pr_1",
+		Rotation:  &v1alpha1.APIKeyRotation{Every: metav1.Duration{Duration: time.Hour}, Overlap: metav1.Duration{Duration: 3 * time.Second}},
 	}}
 	for _, c := range change {
 		c(k)
@@ -338,7 +338,7 @@ func TestAPIKeyGrant(t *testing.T) {
 	environ := keyEnviron(keys)
 	environ["WATCH_NAMESPACES"] = c.Namespace + "," + theirs + "," + elsewhere
 	start(t, c, environ, nil)
-	k := newKey("reports", func(k *v1alpha1.APIKey) { k.Spec.Project = "pr_granted" })
+	k := newKey("reports", func(k *v1alpha1.APIKey) { k.Spec.ProjectID = "pr_granted" })
 	c.Create(t, k)
 	c.AwaitReady(t, k, v1alpha1.ReasonNotDeclared)
 	declared := newProject(in(theirs, "one"), "pr_granted")
@@ -365,12 +365,12 @@ func TestAPIKeyGrant(t *testing.T) {
 		t.Errorf("%d keys work, want 1", n)
 	}
 	// The Project is another namespace's alone, and goes: the key that waits for it is not issued.
-	waiting := newKey("waiting", func(k *v1alpha1.APIKey) { k.Namespace, k.Spec.Project = elsewhere, "pr_granted" })
+	waiting := newKey("waiting", func(k *v1alpha1.APIKey) { k.Namespace, k.Spec.ProjectID = elsewhere, "pr_granted" })
 	c.Create(t, waiting)
 	c.AwaitReady(t, waiting, v1alpha1.ReasonNotGranted)
 	c.Delete(t, declared)
 	c.Gone(t, declared)
-	late := newKey("late", func(k *v1alpha1.APIKey) { k.Spec.Project = "pr_granted" })
+	late := newKey("late", func(k *v1alpha1.APIKey) { k.Spec.ProjectID = "pr_granted" })
 	c.Create(t, late)
 	c.AwaitReady(t, late, v1alpha1.ReasonNotDeclared)
 	c.AwaitReady(t, waiting, v1alpha1.ReasonNotDeclared)

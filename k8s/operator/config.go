@@ -19,11 +19,13 @@ import (
 
 // Config configures the operator.
 type Config struct {
-	// The namespaces whose objects the operator reconciles, comma-separated. Not set: all.
+	// The namespaces whose objects count, comma-separated: Projects, APIKeys, Credentials, ProxyEndpoints and the Secrets
+	// that they name. Not set: all.
 	WatchNamespaces []string `env:"WATCH_NAMESPACES"`
 
 	// Objects whose project no Project declares: refuse them, or allow them. With allow, every namespace may read the
-	// project's data and use its credentials' ids. The proxy needs the same value.
+	// project's data and use its credentials' ids. Operator and proxy need the same value. A folder of manifests needs
+	// no Projects.
 	UndeclaredProjects string `env:"UNDECLARED_PROJECTS" envDefault:"refuse"`
 
 	// Whether operators elect a leader by a Lease. The others stand by.
@@ -32,7 +34,7 @@ type Config struct {
 	// The namespace of the Lease. Not set: the one that the operator runs in.
 	LeaseNamespace string `env:"LEASE_NAMESPACE"`
 
-	// The name of the Lease.
+	// The name of the operator's Lease.
 	LeaseName string `env:"LEASE_NAME" envDefault:"lectern-operator"`
 
 	// How long the others wait for a silent leader before one of them takes over. The leader gives up after two thirds
@@ -49,8 +51,8 @@ type Config struct {
 	// set: a Project only declares which namespace owns a project.
 	RegionURL string `env:"REGION_INTERNAL_URL"`
 
-	// The keys for ingest, comma-separated. The operator sends the first to the region service. Required with
-	// REGION_INTERNAL_URL.
+	// The keys for ingest, comma-separated. A data service accepts any of them, and without one it refuses ingest. The
+	// operator sends the first to the region service, and needs one with REGION_INTERNAL_URL.
 	IngestKeys []config.Secret `env:"INGEST_API_KEYS"`
 
 	// How long the deletion of a Project with deletionPolicy Delete waits for an unreachable region service. Then the
@@ -61,10 +63,11 @@ type Config struct {
 	// operator revokes the keys later.
 	RevokeTimeout time.Duration `env:"REVOKE_TIMEOUT" envDefault:"2m"`
 
-	// The URL at which clients reach the API. Secrets of APIKeys have it unless the object sets another.
+	// The URL at which clients reach the API. Links to further pages begin with it, and Secrets of APIKeys have it. Not
+	// set: the scheme and host of the request, and none in Secrets.
 	PublicURL string `env:"PUBLIC_URL"`
 
-	// The address of metrics and health. Never route to it from outside.
+	// The address of metrics and health, and of a service's ingest and administration. Never route to it from outside.
 	ListenInternal string `env:"LISTEN_INTERNAL" envDefault:":9090"`
 
 	// Whether the internal address serves Go's profiles under /debug/pprof/.

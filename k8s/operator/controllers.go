@@ -13,7 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/proxyendpoint"
 	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/services/region/client"
-	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
@@ -52,10 +52,10 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 		return nil
 	}
 	if !cfg.Auth.Redis.Enabled() {
-		tel.Logger.WarnContext(ctx, "REDIS_URL is not set: services notice a revoked key within AUTH_CACHE_TTL")
+		tel.Logger.WarnContext(ctx, "REDIS_URL is not set: services that use Redis notice a revoked key within AUTH_CACHE_TTL")
 	}
-	keys, err := keyring.OpenAdmin(ctx, cfg.Auth, keyring.Options{
-		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Pool: cfg.Pool, Now: cfg.Now,
+	keys, err := authn.OpenAdmin(ctx, cfg.Auth, authn.Options{
+		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Pool: cfg.Pool,
 	})
 	if err != nil {
 		return err

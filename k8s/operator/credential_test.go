@@ -10,6 +10,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/proxy/resource"
 )
 
 const canary = "canary-value-4711-0815"
@@ -25,21 +26,21 @@ func newSecret(meta metav1.ObjectMeta, values map[string]string) *corev1.Secret 
 }
 
 func newCredential(meta metav1.ObjectMeta, project, id, secret string) *v1alpha1.Credential {
-	return &v1alpha1.Credential{ObjectMeta: meta, Spec: v1alpha1.CredentialSpec{
-		Project: project, Environment: "prod", ID: id,
-		ValueFrom: v1alpha1.CredentialValueSource{SecretKeyRef: v1alpha1.SecretKeyRef{Name: secret, Key: "token"}},
+	return &v1alpha1.Credential{ObjectMeta: meta, Spec: resource.CredentialSpec{
+		ProjectID: project, Environment: "prod", ID: id,
+		ValueFrom: resource.ValueSource{SecretKeyRef: resource.SecretKeyRef{Name: secret, Key: "token"}},
 	}}
 }
 
 func newEndpoint(meta metav1.ObjectMeta, project string, credentials ...string) *v1alpha1.ProxyEndpoint {
-	return &v1alpha1.ProxyEndpoint{ObjectMeta: meta, Spec: v1alpha1.ProxyEndpointSpec{
-		Project: project, Environment: "prod", Access: v1alpha1.AccessByKey,
-		Destinations: []v1alpha1.Rule{{Domain: "example.com"}}, Credentials: credentials,
+	return &v1alpha1.ProxyEndpoint{ObjectMeta: meta, Spec: resource.ProxyEndpointSpec{
+		ProjectID: project, Environment: "prod", Access: resource.AccessByKey,
+		Destinations: []resource.Rule{{Domain: "example.com"}}, Credentials: credentials,
 	}}
 }
 
 func newProject(meta metav1.ObjectMeta, id string, allowed ...string) *v1alpha1.Project {
-	return &v1alpha1.Project{ObjectMeta: meta, Spec: v1alpha1.ProjectSpec{ProjectID: id, Title: "One", AllowedNamespaces: allowed}}
+	return &v1alpha1.Project{ObjectMeta: meta, Spec: resource.ProjectSpec{ProjectID: id, Title: "One", AllowedNamespaces: allowed}}
 }
 
 // The condition of a Credential names its faults, including those that a later change of its Secret causes.
@@ -73,7 +74,7 @@ func TestCredentialLife(t *testing.T) {
 
 	// Faults that the schema cannot detect.
 	kubetest.Change(t, c, cred, func(c *v1alpha1.Credential) {
-		c.Spec.Destinations = []v1alpha1.Rule{{Domain: "co.uk"}, {Domain: "a..b"}}
+		c.Spec.Destinations = []resource.Rule{{Domain: "co.uk"}, {Domain: "a..b"}}
 	})
 	condition = c.AwaitReady(t, cred, v1alpha1.ReasonInvalid)
 	if !strings.Contains(condition.Message, `spec.destinations[0].domain: "co.uk" would allow every domain under it`) || !strings.Contains(condition.Message, "spec.destinations[1].domain") {
@@ -225,7 +226,7 @@ func TestGrants(t *testing.T) {
 	for _, condition := range []metav1.Condition{
 		c.AwaitReady(t, own, v1alpha1.ReasonNotDeclared), c.AwaitReady(t, stranger, v1alpha1.ReasonNotDeclared), c.AwaitReady(t, endpoint, v1alpha1.ReasonNotDeclared),
 	} {
-		if !strings.HasPrefix(condition.Message, `spec.project: no Project declares project "pr_granted"; one is required`) {
+		if !strings.HasPrefix(condition.Message, `spec.projectId: no Project declares project "pr_granted"; one is required`) {
 			t.Errorf("says %s", condition.Message)
 		}
 	}
@@ -246,13 +247,13 @@ func TestCredentialForAnyHost(t *testing.T) {
 	c := kubetest.Start(t)
 	start(t, c, nil, nil)
 	cred, endpoint := newCredential(named("x"), "pr_1", "cred_x", "s"), newEndpoint(named("web"), "pr_1", "cred_x")
-	endpoint.Spec.Destinations = []v1alpha1.Rule{{Pattern: "https://[^/]+/.*"}}
+	endpoint.Spec.Destinations = []resource.Rule{{Pattern: "https://[^/]+/.*"}}
 	c.Create(t, newSecret(named("s"), map[string]string{"token": canary}), cred, endpoint)
 	want := `spec.credentials[0]: a destination of the endpoint matches any host, and the Credential with the id "cred_x" names no destinations: its value could be sent anywhere`
 	if got := c.AwaitReady(t, endpoint, v1alpha1.ReasonInvalid).Message; !strings.HasPrefix(got, want) {
 		t.Errorf("says %s", got)
 	}
-	kubetest.Change(t, c, cred, func(c *v1alpha1.Credential) { c.Spec.Destinations = []v1alpha1.Rule{{Domain: "example.com"}} })
+	kubetest.Change(t, c, cred, func(c *v1alpha1.Credential) { c.Spec.Destinations = []resource.Rule{{Domain: "example.com"}} })
 	c.AwaitReady(t, endpoint, v1alpha1.ReasonValid)
 }
 

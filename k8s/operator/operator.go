@@ -22,7 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/frame"
 	"github.com/lectern-dev/lectern/k8s/internal/restconfig"
-	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
@@ -84,7 +84,7 @@ func Migrate(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
-	return keyring.Migrate(ctx, cfg.Auth, tel.Logger)
+	return authn.Migrate(ctx, cfg.Auth, tel.Logger)
 }
 
 // newManager returns the manager of the controllers. [server] serves metrics, health and profiles.

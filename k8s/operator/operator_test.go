@@ -87,7 +87,7 @@ func TestTwoOperators(t *testing.T) {
 		if err == nil {
 			t.Error("an operator that lost its Lease stopped without saying so")
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("an operator that lost its Lease goes on")
 	}
 	kubetest.Await(t, "the third one acts", func() bool { return acting(t, third.URL) })

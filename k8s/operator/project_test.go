@@ -11,6 +11,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/services/region/app"
 	regionclient "github.com/lectern-dev/lectern/services/region/client"
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
@@ -100,7 +101,7 @@ func TestProjectLife(t *testing.T) {
 	p = newProject(named("one"), "pr_life")
 	c.Create(t, p)
 	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
-	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Spec.DeletionPolicy = v1alpha1.DeleteOnDelete })
+	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Spec.DeletionPolicy = resource.DeleteOnDelete })
 	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
 	if len(p.Finalizers) != 1 || p.Finalizers[0] != v1alpha1.FinalizerProject {
 		t.Errorf("what is to be deleted is not held: %v", p.Finalizers)
@@ -113,10 +114,10 @@ func TestProjectLife(t *testing.T) {
 
 	// A finalizer goes when it is not needed any more, and those of others stay.
 	p = newProject(named("one"), "pr_life")
-	p.Spec.DeletionPolicy, p.Finalizers = v1alpha1.DeleteOnDelete, []string{"example.com/mine"}
+	p.Spec.DeletionPolicy, p.Finalizers = resource.DeleteOnDelete, []string{"example.com/mine"}
 	c.Create(t, p)
 	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
-	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Spec.DeletionPolicy = v1alpha1.RetainOnDelete })
+	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Spec.DeletionPolicy = resource.RetainOnDelete })
 	kubetest.Await(t, "the finalizer is gone", func() bool {
 		c.AwaitReady(t, p, v1alpha1.ReasonSynced)
 		return len(p.Finalizers) == 1
@@ -171,11 +172,11 @@ func TestProjectConflict(t *testing.T) {
 	environ["WATCH_NAMESPACES"] = c.Namespace + "," + other
 	o := start(t, c, environ, nil)
 	first := newProject(named("a"), "pr_two")
-	first.Spec.DeletionPolicy = v1alpha1.DeleteOnDelete
+	first.Spec.DeletionPolicy = resource.DeleteOnDelete
 	c.Create(t, first)
 	c.AwaitReady(t, first, v1alpha1.ReasonSynced)
 	near, far := newProject(named("b"), "pr_two"), newProject(in(other, "c"), "pr_two")
-	near.Spec.Title, near.Spec.DeletionPolicy = "Near", v1alpha1.DeleteOnDelete
+	near.Spec.Title, near.Spec.DeletionPolicy = "Near", resource.DeleteOnDelete
 	far.Spec.Title, far.Spec.AllowedNamespaces = "Far", []string{"*"}
 	c.Create(t, near, far)
 	const until = " This Project stays in conflict, even if the other one is deleted, until it is changed or created again."
@@ -254,7 +255,7 @@ func TestProjectRegionAway(t *testing.T) {
 	environ := map[string]string{"REGION_INTERNAL_URL": "http://127.0.0.1:1", "INGEST_API_KEYS": "k", "FORGET_TIMEOUT": "3s"}
 	o := start(t, c, environ, nil)
 	p := newProject(named("one"), "pr_away")
-	p.Spec.DeletionPolicy = v1alpha1.DeleteOnDelete
+	p.Spec.DeletionPolicy = resource.DeleteOnDelete
 	c.Create(t, p)
 	condition := c.AwaitReady(t, p, v1alpha1.ReasonRegionUnavailable)
 	if condition.Status != metav1.ConditionFalse || condition.Message != "The region service cannot be reached. The operator retries." {

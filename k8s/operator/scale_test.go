@@ -41,7 +41,7 @@ func TestLongScale(t *testing.T) {
 				name := fmt.Sprintf("o-%d", i)
 				id := fmt.Sprintf("cred_%d", i)
 				k := newKey(name)
-				k.Spec.Project = "pr_" + name
+				k.Spec.ProjectID = "pr_" + name
 				for _, o := range []client.Object{
 					newProject(named(name), "pr_"+name), k,
 					newSecret(named("value-"+name), map[string]string{"token": "value-of-" + name}),

@@ -79,7 +79,6 @@ func (s *Source) apply(ctx context.Context, all seen) {
 	o := all.objects
 	var unknown map[types.NamespacedName]error
 	o.Secrets, unknown = s.vault.copies()
-	defer o.Zero()
 	snapshot, faults, warnings := manifest.BuildEach(o)
 	faults = append(all.unreadable, faults...)
 	explainUnread(faults, o.Credentials, unknown)

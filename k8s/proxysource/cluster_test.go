@@ -27,9 +27,6 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 )
 
-// awaitTimeout is how long a test waits for an immediate effect.
-const awaitTimeout = 30 * time.Second
-
 // booted is the API server of the test binary, shared by its tests.
 var booted struct {
 	once sync.Once
@@ -221,16 +218,6 @@ func (c *cluster) asProxy(t testing.TB, namespaces ...string) *rest.Config {
 		UserName: "system:serviceaccount:" + c.namespace + ":proxy", Groups: []string{"system:serviceaccounts", "system:authenticated"},
 	}
 	return config
-}
-
-// eventually waits until ok.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(awaitTimeout); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }
 
 // long skips a test of over 20 seconds unless LECTERN_LONG is set.

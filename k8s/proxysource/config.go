@@ -23,12 +23,13 @@ import (
 
 // Options configures the store.
 type Options struct {
-	// The namespaces whose Credentials, ProxyEndpoints, Secrets and Projects the proxy reads, comma-separated. Not set:
-	// all.
+	// The namespaces whose objects count, comma-separated: Projects, APIKeys, Credentials, ProxyEndpoints and the Secrets
+	// that they name. Not set: all.
 	WatchNamespaces []string `env:"WATCH_NAMESPACES"`
 
-	// Objects whose project no Project declares: refuse them, or allow them. With allow, every namespace may use the
-	// project's credentials' ids. The operator needs the same value. A folder of manifests needs no Projects.
+	// Objects whose project no Project declares: refuse them, or allow them. With allow, every namespace may read the
+	// project's data and use its credentials' ids. Operator and proxy need the same value. A folder of manifests needs
+	// no Projects.
 	UndeclaredProjects string `env:"UNDECLARED_PROJECTS" envDefault:"refuse"`
 
 	// REST is the configuration of the API server's client. Nil: the service account of the pod, or KUBECONFIG.

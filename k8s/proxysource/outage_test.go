@@ -16,6 +16,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 // While the API server is unreachable, the last policy stays in force, and the log and metrics show the outage. Changes
@@ -30,7 +32,7 @@ func TestOutage(t *testing.T) {
 	p.awaitSent(t, "/a", "cred_stripe", canary)
 
 	way.interrupt()
-	eventually(t, "/readyz says so", func() bool { _, checks := p.ready(t); return checks["policy"] == "failing" })
+	eventually.True(t, "/readyz says so", func() bool { _, checks := p.ready(t); return checks["policy"] == "failing" })
 	if status, checks := p.ready(t); status != http.StatusOK || checks["loaded"] != "ok" {
 		t.Errorf("with the last policy in force /readyz says %d %v", status, checks)
 	}
@@ -47,11 +49,11 @@ func TestOutage(t *testing.T) {
 	back := time.Now()
 	p.awaitSent(t, "/a", "cred_stripe", second)
 	t.Logf("the API server back, the change was there after %v", time.Since(back).Round(time.Millisecond))
-	eventually(t, "all is well", func() bool {
+	eventually.True(t, "all is well", func() bool {
 		_, checks := p.ready(t)
 		return checks["policy"] == "ok" && p.metric(t, "lectern_proxy_policy_current") == 1 && p.metric(t, "lectern_proxy_policy_behind_seconds") == 0
 	})
-	eventually(t, "the log says so", func() bool { return strings.Contains(p.log.String(), "the API server can be reached again") })
+	eventually.True(t, "the log says so", func() bool { return strings.Contains(p.log.String(), "the API server can be reached again") })
 	for _, said := range []string{"the API server cannot be reached; the last policy stays in force", "the API server can be reached again"} {
 		if n := strings.Count(p.log.String(), said); n != 1 {
 			t.Errorf("%q was said %d times", said, n)
@@ -78,7 +80,7 @@ func TestLongVanishedServer(t *testing.T) {
 	if took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	eventually(t, "all is well", func() bool { return p.metric(t, "lectern_proxy_policy_current") == 1 })
+	eventually.True(t, "all is well", func() bool { return p.metric(t, "lectern_proxy_policy_current") == 1 })
 }
 
 // apiServer is the process of a cluster's API server.
@@ -200,13 +202,13 @@ func TestLongOutage(t *testing.T) {
 	// said waits until the proxy says whether it hears the cluster.
 	said := func(current float64) time.Duration {
 		began := time.Now()
-		eventually(t, "it is said", func() bool { return p.metric(t, "lectern_proxy_policy_current") == current })
+		eventually.True(t, "it is said", func() bool { return p.metric(t, "lectern_proxy_policy_current") == current })
 		return time.Since(began).Round(time.Millisecond)
 	}
 	// takes waits until a value is live that was set now.
 	takes := func(value string) time.Duration {
 		began := time.Now()
-		eventually(t, "the API server takes a change", func() bool {
+		eventually.True(t, "the API server takes a change", func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			token.ResourceVersion, token.Data = "", map[string][]byte{"token": []byte(value)}

@@ -20,7 +20,9 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/proxysource"
+	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
@@ -54,18 +56,18 @@ func newThird(t testing.TB) *third {
 
 // endpoint allows calls of paths below one of the third party, with credentials.
 func (p *third) endpoint(name, project, path string, credentials ...string) *v1alpha1.ProxyEndpoint {
-	return &v1alpha1.ProxyEndpoint{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProxyEndpointSpec{
-		Project: project, Environment: "prod", Access: v1alpha1.AccessByOrigin,
-		Origins:      []v1alpha1.Rule{{Domain: "example.com"}},
-		Destinations: []v1alpha1.Rule{{Pattern: regexp.QuoteMeta(p.URL+path) + "(/.*)?"}},
+	return &v1alpha1.ProxyEndpoint{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resource.ProxyEndpointSpec{
+		ProjectID: project, Environment: "prod", Access: resource.AccessByOrigin,
+		Origins:      []resource.Rule{{Domain: "example.com"}},
+		Destinations: []resource.Rule{{Pattern: regexp.QuoteMeta(p.URL+path) + "(/.*)?"}},
 		Ports:        []int32{p.port}, AllowHTTP: true, Credentials: credentials,
 	}}
 }
 
 func credential(name, project, id string) *v1alpha1.Credential {
-	return &v1alpha1.Credential{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.CredentialSpec{
-		Project: project, Environment: "prod", ID: id,
-		ValueFrom: v1alpha1.CredentialValueSource{SecretKeyRef: v1alpha1.SecretKeyRef{Name: name, Key: "token"}},
+	return &v1alpha1.Credential{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resource.CredentialSpec{
+		ProjectID: project, Environment: "prod", ID: id,
+		ValueFrom: resource.ValueSource{SecretKeyRef: resource.SecretKeyRef{Name: name, Key: "token"}},
 	}}
 }
 
@@ -74,7 +76,7 @@ func secret(name, value string) *corev1.Secret {
 }
 
 func declared(name, project string, allowed ...string) *v1alpha1.Project {
-	return &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProjectSpec{
+	return &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resource.ProjectSpec{
 		ProjectID: project, Title: "A project", AllowedNamespaces: allowed,
 	}}
 }
@@ -138,7 +140,7 @@ func startProxy(t testing.TB, c *cluster, kube *rest.Config, environ map[string]
 // awaitReady waits until the proxy has its first policy.
 func (p *proxy) awaitReady(t testing.TB) {
 	t.Helper()
-	eventually(t, "the proxy is ready", func() bool { status, _ := p.ready(t); return status == http.StatusOK })
+	eventually.True(t, "the proxy is ready", func() bool { status, _ := p.ready(t); return status == http.StatusOK })
 }
 
 // ready returns the answer of /readyz.
@@ -226,7 +228,7 @@ func (p *proxy) call(path, id string) (status int, sent, code string, err error)
 // awaitSent waits until the third party receives a value.
 func (p *proxy) awaitSent(t testing.TB, path, id, value string) {
 	t.Helper()
-	eventually(t, "a call of "+path+" with "+id+" brings the value", func() bool {
+	eventually.True(t, "a call of "+path+" with "+id+" brings the value", func() bool {
 		_, sent, code, err := p.call(path, id)
 		if err != nil {
 			t.Fatal(err)
@@ -238,7 +240,7 @@ func (p *proxy) awaitSent(t testing.TB, path, id, value string) {
 // awaitRefused waits until a call is refused.
 func (p *proxy) awaitRefused(t testing.TB, path, id, code string) {
 	t.Helper()
-	eventually(t, "a call of "+path+" with "+id+" is refused by "+code, func() bool {
+	eventually.True(t, "a call of "+path+" with "+id+" is refused by "+code, func() bool {
 		_, _, got, err := p.call(path, id)
 		if err != nil {
 			t.Fatal(err)

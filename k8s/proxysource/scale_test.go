@@ -124,7 +124,7 @@ func TestLongScale(t *testing.T) {
 			for i := writer; i < each; i += 8 {
 				name, id := fmt.Sprintf("o-%d", i), fmt.Sprintf("cred_%d", i)
 				project := p.project + "-" + name
-				key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.APIKeySpec{Project: project}}
+				key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.APIKeySpec{ProjectID: project}}
 				for _, o := range []client.Object{
 					declared(name, project), key, secret(name, "value-of-"+name), credential(name, project, id), p.third.endpoint(name, project, "/"+name, id),
 				} {

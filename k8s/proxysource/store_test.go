@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/proxy/resource"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 const (
@@ -39,7 +41,7 @@ func TestLife(t *testing.T) {
 	token, key := secret("stripe", canary), credential("stripe", p.project, "cred_stripe")
 	c.create(t, token, key, p.third.endpoint("shop", p.project, "/a", "cred_stripe"))
 	p.awaitSent(t, "/a/b", "cred_stripe", canary)
-	eventually(t, "/readyz says that all is well", func() bool {
+	eventually.True(t, "/readyz says that all is well", func() bool {
 		status, checks := p.ready(t)
 		return status == http.StatusOK && checks["policy"] == "ok"
 	})
@@ -89,14 +91,14 @@ func TestFaultyObjects(t *testing.T) {
 	p.awaitSent(t, "/good", "cred_good", canary)
 
 	bad := p.third.endpoint("bad", p.project, "/bad")
-	bad.Spec.Origins = []v1alpha1.Rule{{Domain: "co.uk"}} // the schema cannot know
+	bad.Spec.Origins = []resource.Rule{{Domain: "co.uk"}} // the schema cannot know
 	rival := credential("rival", p.project, "cred_good")
 	rival.Spec.ValueFrom.SecretKeyRef.Name = "good"
 	c.create(t, bad, credential("lone", p.project, "cred_lone"), rival, p.third.endpoint("half", p.project, "/half", "cred_good", "cred_lone", "cred_none"))
 	faulty := func(kind string) float64 {
 		return p.metric(t, "lectern_proxy_policy_objects", `kind="`+kind+`"`, `state="faulty"`)
 	}
-	eventually(t, "the metric counts them", func() bool { return faulty("ProxyEndpoint") == 2 && faulty("Credential") == 2 })
+	eventually.True(t, "the metric counts them", func() bool { return faulty("ProxyEndpoint") == 2 && faulty("Credential") == 2 })
 	p.awaitSent(t, "/good", "cred_good", canary)
 	p.awaitSent(t, "/half", "cred_good", canary)
 	p.awaitRefused(t, "/half", "cred_lone", "credential_not_allowed")
@@ -117,14 +119,14 @@ func TestFaultyObjects(t *testing.T) {
 		{"bad", `spec.origins[0].domain: \"co.uk\" would allow`}, {"lone", `there is no Secret \"lone\"`},
 		{"rival", "as is that of Credential/good"}, {"half", `there is no Credential with the id \"cred_none\"`},
 	} {
-		eventually(t, "the log says what is wrong with "+want.name, func() bool { return says(want.name, "policy: an object is faulty", want.reason) })
+		eventually.True(t, "the log says what is wrong with "+want.name, func() bool { return says(want.name, "policy: an object is faulty", want.reason) })
 	}
 
-	change(t, c, bad, func(e *v1alpha1.ProxyEndpoint) { e.Spec.Origins = []v1alpha1.Rule{{Domain: "example.com"}} })
+	change(t, c, bad, func(e *v1alpha1.ProxyEndpoint) { e.Spec.Origins = []resource.Rule{{Domain: "example.com"}} })
 	c.create(t, secret("lone", second))
 	p.awaitSent(t, "/bad", "", "")
 	p.awaitSent(t, "/half", "cred_lone", second)
-	eventually(t, "the log says that it is mended", func() bool {
+	eventually.True(t, "the log says that it is mended", func() bool {
 		return says("bad", "an object is no longer faulty", "") && says("lone", "an object is no longer faulty", "")
 	})
 	if n := strings.Count(p.log.String(), `"reason":"spec.origins[0].domain`); n != 1 {
@@ -213,9 +215,7 @@ func TestUndeclaredProjects(t *testing.T) {
 	c.remove(t, p.declared)
 	p.awaitRefused(t, "/a", "", "origin_not_allowed")
 	p.awaitRefused(t, "/theirs", "", "origin_not_allowed")
-	if !strings.Contains(p.log.String(), `no Project declares project \"`+p.project) {
-		t.Error("the log does not say why")
-	}
+	eventually.True(t, "the log says why", func() bool { return strings.Contains(p.log.String(), `no Project declares project \"`+p.project) })
 	// Younger than the one that waits: Kubernetes keeps the times of creation in whole seconds.
 	time.Sleep(time.Until(waiting.CreationTimestamp.Add(time.Second)))
 	c.create(t, declared("anew", p.project))

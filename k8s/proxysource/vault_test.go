@@ -264,11 +264,11 @@ func TestMirrorOfUnreadableObjects(t *testing.T) {
 	endpoints := newMirror("proxyendpoints", readEndpoint, change, change)
 	owners := newMirror("projects", readProject, change, change)
 	s.endpoints, s.projects = append(s.endpoints, endpoints), append(s.projects, owners)
-	good := map[string]any{"project": "pr_1", "environment": "prod"}
+	good := map[string]any{"projectId": "pr_1", "environment": "prod"}
 	if err := endpoints.Replace([]any{
 		object("ProxyEndpoint", "good", good),
-		object("ProxyEndpoint", "bad", map[string]any{"project": "pr_1", "timeouts": map[string]any{"connect": "soon"}}),
-		object("ProxyEndpoint", "worse", map[string]any{"project": []any{"pr_1"}}),
+		object("ProxyEndpoint", "bad", map[string]any{"projectId": "pr_1", "timeouts": "soon"}),
+		object("ProxyEndpoint", "worse", map[string]any{"projectId": []any{"pr_1"}}),
 	}, "1"); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,8 @@ const maxDays = 36_500
 
 // Config holds the settings of the job.
 type Config struct {
-	// The namespaces whose Projects count, comma-separated. Not set: all.
+	// The namespaces whose objects count, comma-separated: Projects, APIKeys, Credentials, ProxyEndpoints and the Secrets
+	// that they name. Not set: all.
 	WatchNamespaces []string `env:"WATCH_NAMESPACES"`
 
 	// The internal address of the entries service, such as http://entries:9090.

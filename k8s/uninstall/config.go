@@ -11,7 +11,8 @@ import (
 
 // Config holds the settings of the job.
 type Config struct {
-	// The namespaces whose objects the operator looked after, comma-separated. Not set: all.
+	// The namespaces whose objects count, comma-separated: Projects, APIKeys, Credentials, ProxyEndpoints and the Secrets
+	// that they name. Not set: all.
 	WatchNamespaces []string `env:"WATCH_NAMESPACES"`
 
 	// The namespace of the operator's Lease.

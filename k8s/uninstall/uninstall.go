@@ -142,7 +142,7 @@ func removeFinalizers(ctx context.Context, kube client.Client, log *slog.Logger,
 	attrs := []slog.Attr{slog.String("kind", fmt.Sprintf("%T", object)), slog.String("namespace", object.GetNamespace()), slog.String("name", object.GetName())}
 	if key, ok := object.(*v1alpha1.APIKey); ok && !object.GetDeletionTimestamp().IsZero() {
 		log.LogAttrs(ctx, slog.LevelWarn, "removed the finalizers of an object that was being deleted; its keys are not revoked", append(attrs,
-			slog.String("project_id", key.Spec.Project), slog.Any("key_ids", append([]string{key.Status.KeyID}, key.Status.PreviousKeyIDs...)))...)
+			slog.String("project_id", key.Spec.ProjectID), slog.Any("key_ids", append([]string{key.Status.KeyID}, key.Status.PreviousKeyIDs...)))...)
 		return nil
 	}
 	log.LogAttrs(ctx, slog.LevelInfo, "removed the finalizers of an object", attrs...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -39,7 +40,7 @@ func run(t *testing.T, c *kubetest.Cluster, environ map[string]string) string {
 func newKey(namespace, name string, finalizers ...string) *v1alpha1.APIKey {
 	return &v1alpha1.APIKey{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: finalizers},
-		Spec:       v1alpha1.APIKeySpec{Project: "pr_1"},
+		Spec:       v1alpha1.APIKeySpec{ProjectID: "pr_1"},
 	}
 }
 
@@ -53,7 +54,7 @@ func TestUninstall(t *testing.T) {
 	other := newKey(c.NewNamespace(t), "other", v1alpha1.FinalizerAPIKey)
 	project := &v1alpha1.Project{
 		ObjectMeta: metav1.ObjectMeta{Name: "one", Finalizers: []string{v1alpha1.FinalizerProject}},
-		Spec:       v1alpha1.ProjectSpec{ProjectID: "pr_1", Title: "One", DeletionPolicy: v1alpha1.DeleteOnDelete},
+		Spec:       resource.ProjectSpec{ProjectID: "pr_1", Title: "One", DeletionPolicy: resource.DeleteOnDelete},
 	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "lectern-operator"}}
 	c.Create(t, kept, deleted, other, project, lease)

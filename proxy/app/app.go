@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -13,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/internal/forward"
 	"github.com/lectern-dev/lectern/proxy/manifest"
 	"github.com/lectern-dev/lectern/proxy/policy"
-	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/httpserver"
 	"github.com/lectern-dev/lectern/shared/shutdown"
@@ -67,12 +68,12 @@ func Run(ctx context.Context, cfg Config) (err error) {
 
 	store := &policy.Store{}
 	pool := dial.NewPool(dial.Options{
-		Guard: dial.NewGuard(cfg.AllowedRanges, cfg.DeniedRanges), Resolver: cfg.Resolver, MaxHeaderBytes: cfg.MaxAnswerHeaderBytes,
+		Guard: dial.NewGuard(cfg.AllowedRanges, cfg.DeniedRanges), Resolver: cfg.Resolver, MaxHeaderBytes: maxAnswerHeaderBytes,
 	})
 	parts.AddFunc(pool.Close)
 	o := forward.Options{
 		Store: store, Pool: pool, Tracer: tel.TracerProvider, Meter: tel.MeterProvider,
-		MaxTemplatedBody: cfg.MaxTemplatedBody, TemplatedMemory: cfg.TemplatedMemory, TemplatedReadTimeout: cfg.TemplatedReadTimeout,
+		MaxTemplatedBody: cfg.MaxTemplatedBody, TemplatedMemory: cfg.TemplatedMemory, TemplatedReadTimeout: cmp.Or(cfg.TemplatedReadTimeout, time.Minute),
 		ClientConcurrent: cfg.ClientConcurrent, TotalTimeout: cfg.TotalTimeout, Stall: cfg.HTTP.WriteTimeout,
 	}
 	keys, err := openKeys(ctx, cfg, tel, &o)
@@ -120,11 +121,11 @@ func routes(h http.Handler) *httpapi.Router {
 }
 
 // openKeys opens the store of API keys. It returns nil if none is configured.
-func openKeys(ctx context.Context, cfg Config, tel *telemetry.Telemetry, o *forward.Options) (*keyring.Keyring, error) {
+func openKeys(ctx context.Context, cfg Config, tel *telemetry.Telemetry, o *forward.Options) (*authn.Authenticator, error) {
 	if cfg.Auth.DatabaseURL.IsZero() {
 		return nil, nil
 	}
-	keys, err := keyring.Open(ctx, cfg.Auth, keyring.Options{
+	keys, err := authn.Open(ctx, cfg.Auth, authn.Options{
 		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Pool: cfg.Pool,
 	})
 	if err != nil {
@@ -142,10 +143,10 @@ func (c Config) open(o SourceOptions) (Source, error) {
 	if c.Source != nil {
 		return c.Source(o)
 	}
-	return manifest.NewFolder(c.Manifests, o.Store, c.ManifestsPoll, o.Log)
+	return manifest.NewFolder(c.Manifests, o.Store, cmp.Or(c.ManifestsPoll, 500*time.Millisecond), o.Log)
 }
 
-func checks(source Source, keys *keyring.Keyring) []httpserver.Check {
+func checks(source Source, keys *authn.Authenticator) []httpserver.Check {
 	list := []httpserver.Check{{Name: "policy", Probe: func(context.Context) error { return source.Healthy() }}}
 	if gradual, ok := source.(Gradual); ok {
 		list = append(list, httpserver.Check{Name: "loaded", Required: true, Probe: func(context.Context) error { return gradual.Loaded() }})
@@ -182,5 +183,5 @@ func Migrate(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, tel.Shutdown(context.WithoutCancel(ctx))) }()
-	return keyring.Migrate(ctx, cfg.Auth, tel.Logger)
+	return authn.Migrate(ctx, cfg.Auth, tel.Logger)
 }

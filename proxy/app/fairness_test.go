@@ -14,6 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 // templated are the headers of a request whose body has placeholders.
@@ -132,7 +133,7 @@ func TestTemplatedMemory(t *testing.T) {
 	held(1, "192.0.2.7", "https://example.org")
 	refused("192.0.2.8", "https://example.org", "503 unavailable")
 	end()
-	eventually(t, "the memory of a request that ended is free again", func() bool {
+	eventually.True(t, "the memory of a request that ended is free again", func() bool {
 		refusal, _ := hold("192.0.2.8", "https://example.org")
 		return refusal == ""
 	})
@@ -156,7 +157,7 @@ func (b *trickle) Read(p []byte) (int, error) {
 
 // TestTemplatedBodyThatTrickles sends a body that never stalls, but takes ten times the allowed time.
 func TestTemplatedBodyThatTrickles(t *testing.T) {
-	w := run(t, setup{open: true, environ: map[string]string{"PROXY_TEMPLATED_READ_TIMEOUT": "200ms"}})
+	w := run(t, setup{open: true, configure: func(c *app.Config) { c.TemplatedReadTimeout = 200 * time.Millisecond }})
 	r := w.request(call{method: "POST", target: w.url("/"), headers: templated})
 	r.Body, r.ContentLength = io.NopCloser(&trickle{100, 20 * time.Millisecond}), 100
 	resp, err := w.client.Do(r)
@@ -191,26 +192,39 @@ func TestClientConcurrent(t *testing.T) {
 	}
 	_, end := hold("192.0.2.2")
 	end()
-	eventually(t, "a slot is free again", func() bool { refusal, _ := hold("192.0.2.2"); return refusal == "" })
+	eventually.True(t, "a slot is free again", func() bool { refusal, _ := hold("192.0.2.2"); return refusal == "" })
 }
 
 // TestSlowUploadTakesASlot sends a body with placeholders slowly. The request has a slot from its start.
 func TestSlowUploadTakesASlot(t *testing.T) {
 	w := run(t, setup{open: true, environ: map[string]string{"PROXY_CLIENT_CONCURRENT": "1"}})
-	body, feed := io.Pipe()
-	r := w.request(call{method: "POST", target: w.url("/"), headers: templated})
-	r.Body = body
-	first := make(chan answer)
-	go func() {
-		resp, err := w.client.Do(r)
-		if err != nil {
-			close(first)
-			return
+	var feed *io.PipeWriter
+	var first chan answer
+	begin := func() {
+		r := w.request(call{method: "POST", target: w.url("/"), headers: templated})
+		r.Body, feed = io.Pipe()
+		first = make(chan answer, 1)
+		go func(first chan<- answer) {
+			defer close(first)
+			if resp, err := w.client.Do(r); err == nil {
+				first <- read(t, resp)
+			}
+		}(first)
+		_, _ = io.WriteString(feed, "beg")
+	}
+	begin()
+	eventually.True(t, "the upload takes the only slot", func() bool {
+		select {
+		case refused, answered := <-first: // the other request was faster
+			if answered && refused.code() != "rate_limited" {
+				t.Fatalf("the upload was answered %d before its end: %s", refused.StatusCode, refused.body)
+			}
+			_ = feed.Close()
+			begin()
+		default:
 		}
-		first <- read(t, resp)
-	}()
-	_, _ = io.WriteString(feed, "beg")
-	eventually(t, "the upload takes the only slot", func() bool { return w.do(call{target: w.url("/")}).code() == "rate_limited" })
+		return w.do(call{target: w.url("/")}).code() == "rate_limited"
+	})
 	_, _ = io.WriteString(feed, "in")
 	_ = feed.Close()
 	if s := (<-first).seen(t); s.Body != "begin" {
@@ -224,7 +238,7 @@ func TestClientConcurrentIsNotForKeys(t *testing.T) {
 	key := keys.Key(project, auth.ProxyUse)
 	h := runHolding(t, setup{
 		environ: map[string]string{"PROXY_CLIENT_CONCURRENT": "1"}, configure: func(c *app.Config) { c.Auth = keys.Config },
-		manifests: func(w *world) string { return endpoint(w, "server", m{"access": "key", "origins": nil}) },
+		manifests: func(w *world) string { return endpoint(w, "server", m{"access": "Key", "origins": nil}) },
 	})
 	defer h.release()
 	for range 3 {

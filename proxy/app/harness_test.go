@@ -27,7 +27,7 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // waitTimeout bounds the wait for an event that should happen at once.
-const waitTimeout = 20 * time.Second
+const waitTimeout = 5 * time.Minute
 
 const (
 	project = "pr_demo"
@@ -84,7 +84,7 @@ func passThrough(w *world) string {
 // endpoint returns the manifest of an endpoint for the target, with the settings that most tests need.
 func endpoint(w *world, name string, further m) string {
 	spec := m{
-		"project": project, "environment": "prod",
+		"projectId": project, "environment": "prod",
 		"origins":      []m{{"domain": "example.com"}},
 		"destinations": []m{{"pattern": `https://api\.lectern\.test:` + w.target.port + `/.*`}, {"domain": "allowed.test"}},
 		"ports":        []json.Number{json.Number(w.target.port), "443"},
@@ -129,12 +129,12 @@ func run(t testing.TB, s setup) *world {
 		credential("cred_short", project, "prod", short, nil)+
 		credential("cred_dots", project, "prod", dots, nil)+
 		credential("cred_unlisted", project, "prod", unlist, nil)+
-		credential("cred_narrow", project, "prod", narrow, m{"places": []string{"header"}, "destinations": []m{{"pattern": `https://api\.lectern\.test:` + w.target.port + `/narrow/.*`}}})+
+		credential("cred_narrow", project, "prod", narrow, m{"places": []string{"Header"}, "destinations": []m{{"pattern": `https://api\.lectern\.test:` + w.target.port + `/narrow/.*`}}})+
 		credential("cred_foreign", "pr_other", "prod", foreign, nil)+
 		credential("cred_staging", project, "staging", staging, nil))
 	environ := map[string]string{
 		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug", "PPROF": "true",
-		"PROXY_MANIFESTS": w.folder, "PROXY_MANIFESTS_POLL": "5ms",
+		"PROXY_MANIFESTS": w.folder,
 	}
 	if s.open {
 		environ["PROXY_ALLOWED_RANGES"] = "127.0.0.0/8"
@@ -146,7 +146,7 @@ func run(t testing.TB, s setup) *world {
 	if err := config.Load(&cfg, environ); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Resolver, cfg.LogOutput = w.names.resolver(), w.log
+	cfg.Resolver, cfg.LogOutput, cfg.ManifestsPoll = w.names.resolver(), w.log, 5*time.Millisecond
 	if s.configure != nil {
 		s.configure(&cfg)
 	}
@@ -346,13 +346,4 @@ func (w *world) audits() []map[string]any {
 		}
 	}
 	return found
-}
-
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(waitTimeout); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }

@@ -136,7 +136,7 @@ func TestDotSegmentsAndPlaceholders(t *testing.T) {
 // must not see a difference.
 func TestUnknownProjects(t *testing.T) {
 	w := run(t, setup{open: true, manifests: func(w *world) string {
-		return endpoint(w, "web", nil) + endpoint(w, "other", m{"project": "pr_other", "origins": []m{{"domain": "example.org"}}, "credentials": []string{"cred_foreign"}})
+		return endpoint(w, "web", nil) + endpoint(w, "other", m{"projectId": "pr_other", "origins": []m{{"domain": "example.org"}}, "credentials": []string{"cred_foreign"}})
 	}})
 	ask := func(projectID, environment, origin string) string {
 		got := w.do(call{target: w.url("/"), without: []string{"X-Project-Id", "X-Environment"}, headers: []string{"X-Project-ID", projectID, "X-Environment", environment}}.from(origin))

@@ -16,7 +16,7 @@ func TestAccessByKey(t *testing.T) {
 	reads := keys.Key(project)
 	others := keys.Key("pr_other", auth.ProxyUse)
 	w := run(t, setup{open: true, configure: func(c *app.Config) { c.Auth = keys.Config }, manifests: func(w *world) string {
-		return endpoint(w, "server", m{"access": "key", "origins": []m{{"domain": "example.net"}}, "destinations": []m{{"pattern": `https://api\.lectern\.test:\d+/.*`}}}) + endpoint(w, "web", m{"destinations": []m{{"domain": "allowed.test"}}})
+		return endpoint(w, "server", m{"access": "Key", "origins": []m{{"domain": "example.net"}}, "destinations": []m{{"pattern": `https://api\.lectern\.test:\d+/.*`}}}) + endpoint(w, "web", m{"destinations": []m{{"domain": "allowed.test"}}})
 	}})
 	ask := func(key ...string) call {
 		c := call{target: w.url("/{{cred_main}}"), without: []string{"Origin"}}
@@ -62,7 +62,7 @@ func TestAccessByKey(t *testing.T) {
 }
 
 func TestAccessByKeyWithoutAStore(t *testing.T) {
-	w := run(t, setup{open: true, manifests: func(w *world) string { return endpoint(w, "server", m{"access": "key"}) }})
+	w := run(t, setup{open: true, manifests: func(w *world) string { return endpoint(w, "server", m{"access": "Key"}) }})
 	got := w.do(call{target: w.url("/"), without: []string{"Origin"}, headers: []string{"X-Proxy-Api-Key", "rk_x"}})
 	if got.StatusCode != http.StatusServiceUnavailable || got.code() != "unavailable" {
 		t.Errorf("%d %s", got.StatusCode, got.body)

@@ -23,7 +23,7 @@ type m = map[string]any
 
 func credential(id, projectID, environment, value string, further m) string {
 	name := strings.ReplaceAll(id, "_", "-") + "-" + environment
-	spec := m{"project": projectID, "environment": environment, "id": id, "valueFrom": m{"secretKeyRef": m{"name": name, "key": "value"}}}
+	spec := m{"projectId": projectID, "environment": environment, "id": id, "valueFrom": m{"secretKeyRef": m{"name": name, "key": "value"}}}
 	for k, v := range further {
 		spec[k] = v
 	}

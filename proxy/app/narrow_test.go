@@ -9,7 +9,7 @@ func TestCredentialNamesItsHeaders(t *testing.T) {
 	w := run(t, setup{open: true, manifests: func(w *world) string {
 		return endpoint(w, "web", m{"credentials": []string{"cred_main", "cred_bearer", "cred_both"}}) +
 			credential("cred_bearer", project, "prod", "value-of-a-bearer", m{"headers": []string{"authorization", "X-Token"}}) +
-			credential("cred_both", project, "prod", "value-of-a-query-too", m{"headers": []string{"X-Token"}, "places": []string{"header", "url"}})
+			credential("cred_both", project, "prod", "value-of-a-query-too", m{"headers": []string{"X-Token"}, "places": []string{"Header", "URL"}})
 	}})
 	on := []string{"X-Use-Body-Templating", "true", "Content-Type", "text/plain"}
 	for _, tt := range []struct {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
@@ -262,7 +263,7 @@ func TestCanaryIsNowhere(t *testing.T) {
 		}
 	}
 	w.write("broken.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\ndata: {value: "+canary+"}\n")
-	eventually(t, "a refusal of the manifest", func() bool { return strings.Contains(w.log.String(), "manifests refused") })
+	eventually.True(t, "a refusal of the manifest", func() bool { return strings.Contains(w.log.String(), "manifests refused") })
 	var outputs bytes.Buffer
 	for _, path := range []string{"/metrics", "/readyz", "/healthz", "/debug/pprof/", "/debug/pprof/goroutine?debug=2", "/debug/pprof/cmdline", "/debug/pprof/allocs?debug=1"} {
 		resp, err := w.client.Get(w.internal + path)
@@ -272,9 +273,9 @@ func TestCanaryIsNowhere(t *testing.T) {
 		_, _ = io.Copy(&outputs, resp.Body)
 		_ = resp.Body.Close()
 	}
-	eventually(t, "the records", func() bool { return len(w.audits()) >= 7 })
+	eventually.True(t, "the records", func() bool { return len(w.audits()) >= 7 })
 	outputs.WriteString(w.log.String())
-	eventually(t, "the spans", func() bool { return strings.Count(spans.String(), "proxy target") >= 4 })
+	eventually.True(t, "the spans", func() bool { return strings.Count(spans.String(), "proxy target") >= 4 })
 	outputs.WriteString(spans.String())
 	for _, value := range []string{canary, crlf[:10], percent(canary), base64.StdEncoding.EncodeToString([]byte(canary))[:20]} {
 		if strings.Contains(outputs.String(), value) {
@@ -299,9 +300,9 @@ func TestPolicyChangesTakeEffect(t *testing.T) {
 	w := run(t, setup{open: true})
 	w.do(call{target: w.url("/")}).seen(t)
 	w.write("policy.yaml", endpoint(w, "web", m{"origins": []m{{"domain": "example.net"}}}))
-	eventually(t, "the change", func() bool { return w.do(call{target: w.url("/")}).code() == "origin_not_allowed" })
+	eventually.True(t, "the change", func() bool { return w.do(call{target: w.url("/")}).code() == "origin_not_allowed" })
 	w.write("policy.yaml", "nonsense: [")
-	eventually(t, "a refusal", func() bool { return strings.Contains(w.log.String(), "manifests refused") })
+	eventually.True(t, "a refusal", func() bool { return strings.Contains(w.log.String(), "manifests refused") })
 	w.do(call{target: w.url("/")}.from("https://example.net")).seen(t)
 	resp, err := w.client.Get(w.internal + "/readyz")
 	if err != nil {
@@ -310,7 +311,7 @@ func TestPolicyChangesTakeEffect(t *testing.T) {
 	if got := read(t, resp); resp.StatusCode != 200 {
 		t.Errorf("not ready any more: %s", got.body)
 	}
-	eventually(t, "the check", func() bool {
+	eventually.True(t, "the check", func() bool {
 		resp, err := w.client.Get(w.internal + "/readyz")
 		return err == nil && strings.Contains(read(t, resp).body, `"policy":"failing"`)
 	})

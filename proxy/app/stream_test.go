@@ -59,7 +59,7 @@ func TestEventsArriveOneByOne(t *testing.T) {
 // TestIdleStreamsAreKept keeps an HTTP/2 stream silent for longer than WRITE_TIMEOUT.
 func TestIdleStreamsAreKept(t *testing.T) {
 	goOn := make(chan struct{})
-	w := run(t, setup{open: true, manifests: passThrough, environ: map[string]string{"WRITE_TIMEOUT": "50ms"}, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	w := run(t, setup{open: true, manifests: passThrough, environ: map[string]string{"WRITE_TIMEOUT": "1s"}, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "first\n")
 		_ = http.NewResponseController(w).Flush()
 		<-goOn
@@ -78,7 +78,7 @@ func TestIdleStreamsAreKept(t *testing.T) {
 	if line, err := lines.ReadString('\n'); line != "first\n" || resp.ProtoMajor != 2 {
 		t.Fatalf("%q %v, HTTP/%d", line, err, resp.ProtoMajor)
 	}
-	<-time.After(200 * time.Millisecond) // the test needs a silent stream
+	<-time.After(1200 * time.Millisecond) // the test needs a silent stream
 	close(goOn)
 	if line, err := lines.ReadString('\n'); line != "second\n" {
 		t.Fatalf("%q %v", line, err)

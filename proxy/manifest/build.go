@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,11 +11,12 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/lectern-dev/lectern/proxy/policy"
+	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/proxy/secret"
 )
 
 // Build returns a snapshot of all objects, or none. The error joins a [*Fault] for each mistake. Warnings are faults
-// that do not prevent the snapshot. The snapshot owns copies of the values.
+// that do not prevent the snapshot. The snapshot shares the values of the Secrets.
 func Build(o Objects) (s *policy.Snapshot, warnings []*Fault, err error) {
 	s, faults, warnings := BuildEach(o)
 	var errs []error
@@ -26,7 +26,6 @@ func Build(o Objects) (s *policy.Snapshot, warnings []*Fault, err error) {
 		}
 	}
 	if len(errs) > 0 {
-		s.Discard()
 		return nil, warnings, errors.Join(errs...)
 	}
 	return s, warnings, nil
@@ -43,7 +42,7 @@ func Build(o Objects) (s *policy.Snapshot, warnings []*Fault, err error) {
 //   - A credential's id means the Credential in the endpoint's own namespace. Without one, it means the first
 //     Credential of another namespace that grants its use.
 //
-// The snapshot owns copies of the values.
+// The snapshot shares the values of the Secrets.
 func BuildEach(o Objects) (s *policy.Snapshot, faults, warnings []*Fault) {
 	b := builder{
 		projects: map[string]*Project{}, secrets: map[ObjectKey]*Secret{},
@@ -155,9 +154,9 @@ func (b *builder) project(o *Project) {
 func (b *builder) checkGrant(project string) {
 	switch p := b.projects[project]; {
 	case p == nil && b.requireProject:
-		b.fault(NotDeclared, "spec.project", "no Project declares project %q; one is required, and is made by the platform's administrators", project)
+		b.fault(NotDeclared, "spec.projectId", "no Project declares project %q; one is required, and is made by the platform's administrators", project)
 	case p != nil && !Granted(b.of.Namespace, p.Metadata.Namespace, p.Spec.AllowedNamespaces):
-		b.fault(NotGranted, "spec.project", "project %q belongs to another namespace, whose Project does not list %q in allowedNamespaces",
+		b.fault(NotGranted, "spec.projectId", "project %q belongs to another namespace, whose Project does not list %q in allowedNamespaces",
 			project, b.of.Namespace)
 	}
 }
@@ -171,19 +170,19 @@ func Granted(namespace, owner string, allowed []string) bool {
 func (b *builder) credential(o *Credential) {
 	before := len(b.faults)
 	named := b.begin("Credential", o.Metadata, o.At)
-	b.checkIdentifier("spec.project", o.Spec.Project)
+	b.checkIdentifier("spec.projectId", o.Spec.ProjectID)
 	b.checkIdentifier("spec.environment", o.Spec.Environment)
-	b.checkGrant(o.Spec.Project)
+	b.checkGrant(o.Spec.ProjectID)
 	granted := len(b.faults) == before
-	c := &policy.Credential{ID: o.Spec.ID, Project: o.Spec.Project, Environment: o.Spec.Environment}
+	c := &policy.Credential{ID: o.Spec.ID, Project: o.Spec.ProjectID, Environment: o.Spec.Environment}
 	if !policy.ValidID(c.ID) {
 		b.fault(Invalid, "spec.id", "is %q; allowed: cred_ and 1 to 64 letters, digits, _ or -", c.ID)
 	}
 	c.Destinations = b.destinations(o.Spec.Destinations)
 	for i, name := range o.Spec.Places {
-		p, err := policy.ParsePlace(name)
-		if err != nil {
-			b.fault(Invalid, fmt.Sprintf("spec.places[%d]", i), "%v", err)
+		p, known := places[name]
+		if !known {
+			b.fault(Invalid, fmt.Sprintf("spec.places[%d]", i), "is %q; allowed: Header, URL, Body", name)
 		}
 		c.Places |= p
 	}
@@ -193,10 +192,13 @@ func (b *builder) credential(o *Credential) {
 		b.claim(c, o, len(b.faults) == before)
 	}
 	if len(b.faults) > before {
-		c.Value.Zero()
 		return
 	}
 	b.credentials = append(b.credentials, c)
+}
+
+var places = map[resource.Place]policy.Place{
+	resource.InHeader: policy.InHeader, resource.InURL: policy.InURL, resource.InBody: policy.InBody,
 }
 
 // headers reads the headers that may hold a credential.
@@ -214,7 +216,7 @@ func (b *builder) headers(c *policy.Credential, o *Credential) {
 	case c.Places == 0:
 		c.Places = policy.InHeader
 	case c.Places&policy.InHeader == 0:
-		b.fault(Invalid, field, "has no meaning, because spec.places has no header")
+		b.fault(Invalid, field, "has no meaning, because spec.places has no Header")
 	}
 }
 
@@ -234,7 +236,7 @@ func (b *builder) claim(c *policy.Credential, o *Credential, faultless bool) {
 	b.claims[key] = append(b.claims[key], one)
 }
 
-// value copies a credential's value out of its Secret.
+// value returns a credential's value of its Secret.
 func (b *builder) value(o *Credential) secret.Value {
 	const field = "spec.valueFrom.secretKeyRef"
 	ref := o.Spec.ValueFrom.SecretKeyRef
@@ -259,13 +261,13 @@ func (b *builder) value(o *Credential) secret.Value {
 		if end := v[len(v)-1]; end == '\n' || end == '\r' {
 			b.warn(field, "the key %q of the Secret %q ends in a line break, which is taken as a part of the value", ref.Key, ref.Name)
 		}
-		return secret.New(bytes.Clone(v))
+		return secret.New(v)
 	}
 	return secret.Value{}
 }
 
 // destinations returns the rules of spec.destinations.
-func (b *builder) destinations(specs []RuleSpec) []policy.Rule {
+func (b *builder) destinations(specs []resource.Rule) []policy.Rule {
 	const field = "spec.destinations"
 	rules := b.rules(field, specs)
 	if len(rules) < len(specs) {
@@ -280,7 +282,7 @@ func (b *builder) destinations(specs []RuleSpec) []policy.Rule {
 	return rules
 }
 
-func (b *builder) rules(field string, specs []RuleSpec) []policy.Rule {
+func (b *builder) rules(field string, specs []resource.Rule) []policy.Rule {
 	b.checkCount(field, len(specs), MaxRules)
 	rules := make([]policy.Rule, 0, len(specs))
 	for i, spec := range specs {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lectern-dev/lectern/proxy/manifest"
 	"github.com/lectern-dev/lectern/proxy/policy"
+	"github.com/lectern-dev/lectern/proxy/resource"
 )
 
 // objects returns objects of two namespaces. Namespace a has the project, its credential and an endpoint. Namespace b
@@ -16,16 +17,16 @@ func objects() manifest.Objects {
 	in := func(namespace, name string) manifest.Metadata {
 		return manifest.Metadata{Namespace: namespace, Name: name}
 	}
-	endpoint := manifest.ProxyEndpointSpec{
-		Project: "pr_1", Environment: "prod", Access: "key",
-		Destinations: []manifest.RuleSpec{{Domain: "example.com"}}, Credentials: []string{"cred_x"},
+	endpoint := resource.ProxyEndpointSpec{
+		ProjectID: "pr_1", Environment: "prod", Access: "Key",
+		Destinations: []resource.Rule{{Domain: "example.com"}}, Credentials: []string{"cred_x"},
 	}
 	return manifest.Objects{
-		Projects: []manifest.Project{{Metadata: in("a", "one"), Spec: manifest.ProjectSpec{ProjectID: "pr_1", AllowedNamespaces: []string{"b"}}}},
+		Projects: []manifest.Project{{Metadata: in("a", "one"), Spec: resource.ProjectSpec{ProjectID: "pr_1", AllowedNamespaces: []string{"b"}}}},
 		Secrets:  []manifest.Secret{{Metadata: in("a", "s"), Data: map[string][]byte{"token": []byte(canary)}}},
-		Credentials: []manifest.Credential{{Metadata: in("a", "x"), Spec: manifest.CredentialSpec{
-			Project: "pr_1", Environment: "prod", ID: "cred_x", AllowedNamespaces: []string{"b"},
-			ValueFrom: manifest.ValueSource{SecretKeyRef: manifest.SecretKeyRef{Name: "s", Key: "token"}},
+		Credentials: []manifest.Credential{{Metadata: in("a", "x"), Spec: resource.CredentialSpec{
+			ProjectID: "pr_1", Environment: "prod", ID: "cred_x", AllowedNamespaces: []string{"b"},
+			ValueFrom: resource.ValueSource{SecretKeyRef: resource.SecretKeyRef{Name: "s", Key: "token"}},
 		}}},
 		Endpoints: []manifest.ProxyEndpoint{
 			{Metadata: in("a", "web"), Spec: endpoint}, {Metadata: in("b", "web"), Spec: endpoint},
@@ -51,7 +52,7 @@ func TestBuildEach(t *testing.T) {
 		uses map[string][]string // the active endpoints, and the credentials that each may use
 	}{
 		{"all is well", func(*manifest.Objects) {}, nil, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
-		{"an endpoint's pattern", func(o *manifest.Objects) { o.Endpoints[0].Spec.Origins = []manifest.RuleSpec{{Pattern: "("}} },
+		{"an endpoint's pattern", func(o *manifest.Objects) { o.Endpoints[0].Spec.Origins = []resource.Rule{{Pattern: "("}} },
 			[]fault{{endpointA, manifest.Invalid}}, map[string][]string{"b/web": {"cred_x"}}},
 		{"no Secret", func(o *manifest.Objects) { o.Secrets = nil },
 			[]fault{{credential, manifest.SecretMissing}, {endpointA, manifest.CredentialFaulty}, {endpointB, manifest.CredentialFaulty}},
@@ -84,14 +85,14 @@ func TestBuildEach(t *testing.T) {
 			[]fault{{credential, manifest.NotDeclared}, {endpointA, manifest.NotDeclared}, {endpointA, manifest.CredentialMissing},
 				{endpointB, manifest.NotDeclared}, {endpointB, manifest.CredentialMissing}}, map[string][]string{}},
 		{"a destination of any host", func(o *manifest.Objects) {
-			o.Endpoints[0].Spec.Destinations = []manifest.RuleSpec{{Domain: "example.com"}, {Pattern: "https://[^/]+/.*"}}
+			o.Endpoints[0].Spec.Destinations = []resource.Rule{{Domain: "example.com"}, {Pattern: "https://[^/]+/.*"}}
 		}, []fault{{endpointA, manifest.Invalid}}, map[string][]string{"a/web": nil, "b/web": {"cred_x"}}},
 		{"a destination of any host, and the credential's own", func(o *manifest.Objects) {
-			o.Endpoints[0].Spec.Destinations = []manifest.RuleSpec{{Pattern: "https://[^/]+/.*"}}
-			o.Credentials[0].Spec.Destinations = []manifest.RuleSpec{{Pattern: "https://[^/]+/.*"}}
+			o.Endpoints[0].Spec.Destinations = []resource.Rule{{Pattern: "https://[^/]+/.*"}}
+			o.Credentials[0].Spec.Destinations = []resource.Rule{{Pattern: "https://[^/]+/.*"}}
 		}, nil, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
 		{"a destination whose host part matches a slash", func(o *manifest.Objects) {
-			o.Endpoints[0].Spec.Destinations = []manifest.RuleSpec{{Pattern: `https://.*\.example\.com/.*`}}
+			o.Endpoints[0].Spec.Destinations = []resource.Rule{{Pattern: `https://.*\.example\.com/.*`}}
 		}, []fault{{endpointA, manifest.Invalid}}, map[string][]string{"b/web": {"cred_x"}}},
 		{"an older Credential of the id", func(o *manifest.Objects) {
 			older := o.Credentials[0]
@@ -107,10 +108,10 @@ func TestBuildEach(t *testing.T) {
 			{manifest.ObjectKey{Kind: "Credential", Namespace: "c", Name: "x"}, manifest.SecretMissing},
 		}, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
 		{"an older Project of the id", func(o *manifest.Objects) {
-			o.Projects = append(o.Projects, manifest.Project{Metadata: manifest.Metadata{Namespace: "b", Name: "mine"}, Spec: manifest.ProjectSpec{ProjectID: "pr_1"}})
+			o.Projects = append(o.Projects, manifest.Project{Metadata: manifest.Metadata{Namespace: "b", Name: "mine"}, Spec: resource.ProjectSpec{ProjectID: "pr_1"}})
 		}, []fault{{manifest.ObjectKey{Kind: "Project", Namespace: "b", Name: "mine"}, manifest.Duplicate}}, map[string][]string{"a/web": {"cred_x"}, "b/web": {"cred_x"}}},
 		{"too many", func(o *manifest.Objects) {
-			o.Endpoints[0].Spec.Destinations = make([]manifest.RuleSpec, manifest.MaxRules+1)
+			o.Endpoints[0].Spec.Destinations = make([]resource.Rule, manifest.MaxRules+1)
 			for i := range o.Endpoints[0].Spec.Destinations {
 				o.Endpoints[0].Spec.Destinations[i].Domain = "example.com"
 			}
@@ -120,7 +121,6 @@ func TestBuildEach(t *testing.T) {
 			o := objects()
 			tt.in(&o)
 			s, faults, warnings := manifest.BuildEach(o)
-			defer s.Discard()
 			var got []fault
 			for _, f := range faults {
 				got = append(got, fault{f.Of, f.Cause})
@@ -141,12 +141,8 @@ func TestBuildEach(t *testing.T) {
 			if len(warnings) > 0 {
 				t.Errorf("warnings: %v", warnings)
 			}
-			strict, _, err := manifest.Build(o)
-			if (err == nil) != (len(tt.want) == 0) {
+			if _, _, err := manifest.Build(o); (err == nil) != (len(tt.want) == 0) {
 				t.Errorf("Build: %v", err)
-			}
-			if err == nil {
-				strict.Discard()
 			}
 		})
 	}
@@ -187,7 +183,6 @@ func TestCredentialOfTheOwnNamespace(t *testing.T) {
 			o.Credentials = []manifest.Credential{credentialIn("stranger", "*"), credentialIn("b")}
 			tt.change(&o)
 			s, _, _ := manifest.BuildEach(o)
-			defer s.Discard()
 			got := ""
 			for _, c := range s.Endpoints()[0].Credentials {
 				got += string(c.Value.Reveal())
@@ -206,8 +201,7 @@ func TestCredentialsOfOthersAreNotTold(t *testing.T) {
 		o := objects()
 		o.Endpoints = o.Endpoints[1:]
 		change(&o)
-		s, faults, _ := manifest.BuildEach(o)
-		s.Discard()
+		_, faults, _ := manifest.BuildEach(o)
 		for _, f := range faults {
 			if f.Of.Kind == "ProxyEndpoint" {
 				told = append(told, fmt.Sprint(f.Cause, f.Reason))

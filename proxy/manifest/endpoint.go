@@ -12,16 +12,17 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/lectern-dev/lectern/proxy/policy"
+	"github.com/lectern-dev/lectern/proxy/resource"
 )
 
 func (b *builder) endpoint(o *ProxyEndpoint) {
 	before := len(b.faults)
 	b.begin("ProxyEndpoint", o.Metadata, o.At)
-	b.checkIdentifier("spec.project", o.Spec.Project)
+	b.checkIdentifier("spec.projectId", o.Spec.ProjectID)
 	b.checkIdentifier("spec.environment", o.Spec.Environment)
-	b.checkGrant(o.Spec.Project)
+	b.checkGrant(o.Spec.ProjectID)
 	e := &policy.Endpoint{
-		Name: o.Metadata.Name, Project: o.Spec.Project, Environment: o.Spec.Environment,
+		Name: o.Metadata.Name, Project: o.Spec.ProjectID, Environment: o.Spec.Environment,
 		Origins:      b.rules("spec.origins", o.Spec.Origins),
 		Destinations: b.destinations(o.Spec.Destinations),
 		AllowHTTP:    o.Spec.AllowHTTP,
@@ -31,14 +32,14 @@ func (b *builder) endpoint(o *ProxyEndpoint) {
 		e.Name = o.Metadata.Namespace + "/" + o.Metadata.Name
 	}
 	switch o.Spec.Access {
-	case "", "origin":
+	case "", resource.AccessByOrigin:
 		if len(o.Spec.Origins) == 0 {
-			b.fault(Invalid, "spec.origins", "at least one is required with access origin")
+			b.fault(Invalid, "spec.origins", "at least one is required with access Origin")
 		}
-	case "key":
+	case resource.AccessByKey:
 		e.Access = policy.ByKey
 	default:
-		b.fault(Invalid, "spec.access", "is %q; allowed: origin, key", o.Spec.Access)
+		b.fault(Invalid, "spec.access", "is %q; allowed: Origin, Key", o.Spec.Access)
 	}
 	if len(o.Spec.Destinations) == 0 {
 		b.fault(Invalid, "spec.destinations", "at least one is required")
@@ -119,7 +120,7 @@ func (b *builder) resolve(namespace string, key credentialKey) *claim {
 	return granted
 }
 
-func (b *builder) limits(e *policy.Endpoint, l LimitsSpec) {
+func (b *builder) limits(e *policy.Endpoint, l resource.Limits) {
 	for _, n := range []struct {
 		field string
 		value int64
@@ -133,21 +134,21 @@ func (b *builder) limits(e *policy.Endpoint, l LimitsSpec) {
 		}
 	}
 	e.Limits = policy.Limits{
-		PerSecond: l.RequestsPerSecond, Burst: l.Burst, Concurrent: l.Concurrent,
+		PerSecond: int(l.RequestsPerSecond), Burst: int(l.Burst), Concurrent: int(l.Concurrent),
 		RequestBytes: l.RequestBytes, ResponseBytes: l.ResponseBytes,
 	}
 	if e.Limits.Burst == 0 {
-		e.Limits.Burst = 2 * l.RequestsPerSecond
+		e.Limits.Burst = 2 * e.Limits.PerSecond
 	}
 	if e.Limits.Concurrent == 0 {
 		e.Limits.Concurrent = policy.DefaultConcurrent
 	}
 }
 
-func (b *builder) timeouts(e *policy.Endpoint, t TimeoutsSpec) {
+func (b *builder) timeouts(e *policy.Endpoint, t resource.Timeouts) {
 	for _, d := range []struct {
 		field   string
-		given   Duration
+		given   resource.Duration
 		to      *time.Duration
 		unset   time.Duration
 		longest time.Duration
@@ -157,11 +158,15 @@ func (b *builder) timeouts(e *policy.Endpoint, t TimeoutsSpec) {
 		{"idle", t.Idle, &e.Timeouts.Idle, policy.DefaultIdleTimeout, 24 * time.Hour},
 		{"total", t.Total, &e.Timeouts.Total, 0, 7 * 24 * time.Hour},
 	} {
-		if d.given < 0 || time.Duration(d.given) > d.longest {
-			b.fault(Invalid, "spec.timeouts."+d.field, "is %s; allowed: up to %s", time.Duration(d.given), d.longest)
+		given, err := d.given.Parse()
+		switch {
+		case err != nil:
+			b.fault(Invalid, "spec.timeouts."+d.field, "%v", err)
+		case given < 0 || given > d.longest:
+			b.fault(Invalid, "spec.timeouts."+d.field, "is %s; allowed: up to %s", given, d.longest)
 		}
-		*d.to = time.Duration(d.given)
-		if d.given == 0 {
+		*d.to = given
+		if given == 0 {
 			*d.to = d.unset
 		}
 	}

@@ -23,7 +23,6 @@ func Load(folder string) (*policy.Snapshot, []*Fault, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer wipe(files)
 	return build(files)
 }
 
@@ -67,7 +66,6 @@ func read(folder string) ([]file, error) {
 
 func build(files []file) (*policy.Snapshot, []*Fault, error) {
 	var o Objects
-	defer o.Zero()
 	var faults []error
 	for _, f := range files {
 		if err := Parse(&o, f.name, f.text); err != nil {
@@ -102,7 +100,6 @@ func NewFolder(path string, store *policy.Store, every time.Duration, log *slog.
 	if err != nil {
 		return nil, err
 	}
-	defer wipe(files)
 	f.seen = sum(files)
 	return f, f.apply(context.Background(), files)
 }
@@ -141,7 +138,6 @@ func (f *Folder) look(ctx context.Context) {
 		f.fail(ctx, err)
 		return
 	}
-	defer wipe(files)
 	content := sum(files)
 	if content == f.seen {
 		if f.failingRead() {
@@ -150,7 +146,6 @@ func (f *Folder) look(ctx context.Context) {
 		return
 	}
 	again, err := read(f.path)
-	defer wipe(again)
 	if err != nil || sum(again) != content {
 		f.stats = ""
 		return
@@ -177,13 +172,6 @@ func stat(folder string) (string, error) {
 		}
 	}
 	return b.String(), nil
-}
-
-// wipe overwrites the content of files, which may be Secrets.
-func wipe(files []file) {
-	for _, f := range files {
-		clear(f.text)
-	}
 }
 
 // failingRead reports whether the folder could not be read.

@@ -1,7 +1,6 @@
 package manifest_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/proxy/manifest"
 	"github.com/lectern-dev/lectern/proxy/policy"
 
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
@@ -36,21 +36,21 @@ kind: Credential
 metadata:
   name: stripe
 spec:
-  project: pr_demo
+  projectId: pr_demo
   environment: prod
   id: cred_stripe
   valueFrom:
     secretKeyRef: {name: stripe, key: token}
   destinations:
     - domain: stripe.com
-  places: [header, body]
+  places: [Header, Body]
 `
 	endpointYAML = `apiVersion: lectern.dev/v1alpha1
 kind: ProxyEndpoint
 metadata:
   name: web
 spec:
-  project: pr_demo
+  projectId: pr_demo
   environment: prod
   origins:
     - domain: example.com
@@ -118,7 +118,7 @@ func TestFaultsNameFileAndLine(t *testing.T) {
 		{"unknown field in a rule", edit(endpointYAML, "- domain: example.com", "- host: example.com"), []string{`a.yaml:9: ProxyEndpoint: there is no field "host" here`}},
 		{"field twice", endpointYAML + "  methods: [GET]\n", []string{"a.yaml:18:"}},
 		{"wrong type", edit(endpointYAML, "ports: [443, 8443]", "ports: [https]"), []string{"a.yaml:15: ProxyEndpoint: "}},
-		{"wrong duration", edit(endpointYAML, "1m30s", "soon"), []string{"a.yaml:"}},
+		{"wrong duration", edit(endpointYAML, "1m30s", "soon"), []string{`a.yaml:17: ProxyEndpoint/web: spec.timeouts.headers: "soon" is not a duration such as 1m30s`}},
 		{"unknown kind", edit(endpointYAML, "kind: ProxyEndpoint", "kind: Endpoint"), []string{`a.yaml:2: apiVersion "lectern.dev/v1alpha1", kind "Endpoint"; allowed:`}},
 		{"bad domain", edit(endpointYAML, "domain: api.stripe.com", "domain: api..com"), []string{`a.yaml:11: ProxyEndpoint/web: spec.destinations[0].domain: "api..com" is not a domain`}},
 		{"domain of everybody", edit(endpointYAML, "domain: api.stripe.com", "domain: co.uk"), []string{"a.yaml:11:", "would allow every domain under it"}},
@@ -126,13 +126,13 @@ func TestFaultsNameFileAndLine(t *testing.T) {
 		{"pattern that ends the group", edit(endpointYAML, `https://hooks\.example\.org(:8443)?/in/.*`, "'x)|(?:.*'"), []string{"a.yaml:12:", "does not compile"}},
 		{"domain and pattern", edit(endpointYAML, "domain: api.stripe.com", "{domain: a.example, pattern: x}"), []string{"a.yaml:11:", "exactly one"}},
 		{"no destination", edit(edit(endpointYAML, "    - domain: api.stripe.com\n", ""), "    - pattern: https://hooks\\.example\\.org(:8443)?/in/.*\n", ""), []string{"a.yaml:10:", "at least one"}},
-		{"no origin", edit(endpointYAML, "    - domain: example.com\n", ""), []string{"a.yaml:8:", "at least one is required with access origin"}},
-		{"unknown access", edit(endpointYAML, "  origins:", "  access: all\n  origins:"), []string{`a.yaml:8: ProxyEndpoint/web: spec.access: is "all"; allowed: origin, key`}},
+		{"no origin", edit(endpointYAML, "    - domain: example.com\n", ""), []string{"a.yaml:8:", "at least one is required with access Origin"}},
+		{"unknown access", edit(endpointYAML, "  origins:", "  access: all\n  origins:"), []string{`a.yaml:8: ProxyEndpoint/web: spec.access: is "all"; allowed: Origin, Key`}},
 		{"unknown credential", edit(endpointYAML, "[cred_stripe]", "[cred_other]"), []string{`a.yaml:14:`, `no Credential with the id "cred_other"`}},
 		{"bad id", edit(credentialYAML, "id: cred_stripe", "id: stripe"), []string{`b.yaml:8: Credential/stripe: spec.id: is "stripe"; allowed: cred_`}},
-		{"bad place", edit(credentialYAML, "[header, body]", "[header, cookie]"), []string{`b.yaml:13:`, `"cookie" is not a place`}},
-		{"bad header", edit(credentialYAML, "[header, body]", "[header, body]\n  headers: [Authorization, X Key]"), []string{`b.yaml:14: Credential/stripe: spec.headers[1]: is "X Key"; allowed: the name of a header`}},
-		{"headers without their place", edit(credentialYAML, "[header, body]", "[body]\n  headers: [Authorization]"), []string{`b.yaml:14: Credential/stripe: spec.headers: has no meaning, because spec.places has no header`}},
+		{"bad place", edit(credentialYAML, "[Header, Body]", "[Header, cookie]"), []string{`b.yaml:13:`, `is "cookie"; allowed: Header, URL, Body`}},
+		{"bad header", edit(credentialYAML, "[Header, Body]", "[Header, Body]\n  headers: [Authorization, X Key]"), []string{`b.yaml:14: Credential/stripe: spec.headers[1]: is "X Key"; allowed: the name of a header`}},
+		{"headers without their place", edit(credentialYAML, "[Header, Body]", "[Body]\n  headers: [Authorization]"), []string{`b.yaml:14: Credential/stripe: spec.headers: has no meaning, because spec.places has no Header`}},
 		{"no Secret", edit(credentialYAML, "name: stripe, key", "name: other, key"), []string{`b.yaml:10:`, `there is no Secret "other"`}},
 		{"no key", edit(credentialYAML, "key: token", "key: other"), []string{`b.yaml:10:`, `has no key "other"`}},
 		{"another namespace", edit(credentialYAML, "  name: stripe\nspec", "  name: stripe\n  namespace: b\nspec"), []string{`there is no Secret "stripe"`}},
@@ -198,15 +198,6 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 func TestFolderFollowsChangesAndKeepsTheLastGoodState(t *testing.T) {
 	folder := t.TempDir()
 	write(t, folder, map[string]string{"a.yaml": endpointYAML, "b.yaml": credentialYAML, "c.yaml": secretYAML})
@@ -223,29 +214,11 @@ func TestFolderFollowsChangesAndKeepsTheLastGoodState(t *testing.T) {
 	go func() { f.Run(ctx); close(ended) }()
 	defer func() { cancel(); <-ended }()
 
-	held, release := store.Acquire()
-	old := held.Scope("pr_demo", "prod").Decide(&policy.Request{
-		Origin: "https://example.com", Method: "GET", Scheme: "https", Port: 443, URL: "https://api.stripe.com/",
-		Uses: []policy.Use{{ID: "cred_stripe", Place: policy.InHeader}},
-	}).Credentials[0]
-
 	write(t, folder, map[string]string{"a.yaml": strings.Replace(endpointYAML, "name: web", "name: renamed", 1)})
-	name := func() string {
-		s, release := store.Acquire()
-		defer release()
-		return s.Endpoints()[0].Name
-	}
-	eventually(t, "the new name", func() bool { return name() == "renamed" })
-	if string(old.Value.Reveal()) != canary {
-		t.Error("the value of a request that runs was overwritten")
-	}
-	release()
-	if !bytes.Equal(old.Value.Reveal(), make([]byte, len(canary))) {
-		t.Error("the value was not overwritten after its last use")
-	}
-
+	name := func() string { return store.Current().Endpoints()[0].Name }
+	eventually.True(t, "the new name", func() bool { return name() == "renamed" })
 	write(t, folder, map[string]string{"z.yaml": "kind: ["})
-	eventually(t, "a refusal that names the file", func() bool { return strings.Contains(out.String(), "z.yaml:1") })
+	eventually.True(t, "a refusal that names the file", func() bool { return strings.Contains(out.String(), "z.yaml:1") })
 	if _, refused := f.Loads(); refused != 1 {
 		t.Errorf("%d refusals counted, want 1", refused)
 	}
@@ -255,14 +228,14 @@ func TestFolderFollowsChangesAndKeepsTheLastGoodState(t *testing.T) {
 	// A good change is refused together with the bad file, which has another fault by now.
 	write(t, folder, map[string]string{"a.yaml": endpointYAML})
 	write(t, folder, map[string]string{"z.yaml": "\nkind: ["})
-	eventually(t, "another refusal", func() bool { return strings.Contains(out.String(), "z.yaml:2") })
+	eventually.True(t, "another refusal", func() bool { return strings.Contains(out.String(), "z.yaml:2") })
 	if name() != "renamed" {
 		t.Error("a good file took effect next to a bad one")
 	}
 	if err := os.Remove(filepath.Join(folder, "z.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the old name", func() bool { return name() == "web" && f.Healthy() == nil })
+	eventually.True(t, "the old name", func() bool { return name() == "web" && f.Healthy() == nil })
 	if strings.Contains(out.String(), canary) {
 		t.Error("the log shows a value")
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/lectern-dev/lectern/proxy/resource"
 )
 
 // MaxFile is the largest manifest file, in bytes.
@@ -80,9 +82,9 @@ func parseDocument(o *Objects, file string, d document) error {
 	case APIVersion + " Project":
 		var doc struct {
 			kind     `yaml:",inline"`
-			Metadata Metadata    `yaml:"metadata"`
-			Spec     ProjectSpec `yaml:"spec"`
-			Status   yaml.Node   `yaml:"status"`
+			Metadata Metadata             `yaml:"metadata"`
+			Spec     resource.ProjectSpec `yaml:"spec"`
+			Status   yaml.Node            `yaml:"status"`
 		}
 		if err := strict(d, &doc); err != nil {
 			return faultOf(file, k.Kind, err)
@@ -91,9 +93,9 @@ func parseDocument(o *Objects, file string, d document) error {
 	case APIVersion + " Credential":
 		var doc struct {
 			kind     `yaml:",inline"`
-			Metadata Metadata       `yaml:"metadata"`
-			Spec     CredentialSpec `yaml:"spec"`
-			Status   yaml.Node      `yaml:"status"`
+			Metadata Metadata                `yaml:"metadata"`
+			Spec     resource.CredentialSpec `yaml:"spec"`
+			Status   yaml.Node               `yaml:"status"`
 		}
 		if err := strict(d, &doc); err != nil {
 			return faultOf(file, k.Kind, err)
@@ -102,9 +104,9 @@ func parseDocument(o *Objects, file string, d document) error {
 	case APIVersion + " ProxyEndpoint":
 		var doc struct {
 			kind     `yaml:",inline"`
-			Metadata Metadata          `yaml:"metadata"`
-			Spec     ProxyEndpointSpec `yaml:"spec"`
-			Status   yaml.Node         `yaml:"status"`
+			Metadata Metadata                   `yaml:"metadata"`
+			Spec     resource.ProxyEndpointSpec `yaml:"spec"`
+			Status   yaml.Node                  `yaml:"status"`
 		}
 		if err := strict(d, &doc); err != nil {
 			return faultOf(file, k.Kind, err)

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -23,16 +22,6 @@ const (
 const Anywhere = InHeader | InURL | InBody
 
 var placeNames = [...]string{"header", "url", "body"}
-
-// ParsePlace reads "header", "url" or "body".
-func ParsePlace(name string) (Place, error) {
-	for i, n := range placeNames {
-		if n == name {
-			return 1 << i, nil
-		}
-	}
-	return 0, fmt.Errorf("%q is not a place; allowed: header, url, body", name)
-}
 
 // String returns the names of the parts, separated by commas.
 func (p Place) String() string {

@@ -16,14 +16,6 @@ const (
 	ByKey                  // by an API key with the scope proxy:use
 )
 
-// String returns the name in manifests.
-func (a Access) String() string {
-	if a == ByKey {
-		return "key"
-	}
-	return "origin"
-}
-
 // Endpoint allows requests to destinations, for one project and environment.
 type Endpoint struct {
 	Name         string // unique among all endpoints
@@ -48,28 +40,14 @@ type Endpoint struct {
 	Timeouts Timeouts
 
 	once    sync.Once
-	derived Derived
+	derived any
 }
 
-// Derived is data computed from the values of an endpoint's credentials, such as a search for them.
-type Derived interface {
-	// Zero overwrites the parts that contain values.
-	Zero()
-}
-
-// Derive returns the result of derive for the endpoint's credentials. The first call computes it, and later calls return
-// the same. The Snapshot overwrites it together with the values.
-func (e *Endpoint) Derive(derive func([]*Credential) Derived) Derived {
+// Derive returns the result of derive for the endpoint's credentials, such as a search for their values. The first call
+// computes it, and later calls return the same.
+func (e *Endpoint) Derive(derive func([]*Credential) any) any {
 	e.once.Do(func() { e.derived = derive(e.Credentials) })
 	return e.derived
-}
-
-// zero overwrites the data that was derived from the values.
-func (e *Endpoint) zero() {
-	e.once.Do(func() {})
-	if e.derived != nil {
-		e.derived.Zero()
-	}
 }
 
 // Limits bound the requests of an endpoint. 0 is no limit.

@@ -1,14 +1,9 @@
 package policy_test
 
 import (
-	"bytes"
-	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/lectern-dev/lectern/proxy/policy"
 	"github.com/lectern-dev/lectern/proxy/secret"
@@ -203,41 +198,6 @@ func TestOriginIndex(t *testing.T) {
 	}
 }
 
-// BenchmarkPreflight measures a preflight for a destination that none of ten thousand endpoints allows. Some allow the
-// origin.
-func BenchmarkPreflight(b *testing.B) {
-	rule := func(expression string) policy.Rule {
-		r, err := policy.Pattern(expression)
-		if err != nil {
-			b.Fatal(err)
-		}
-		return r
-	}
-	shared := rule(`http://localhost:\d+`)
-	var endpoints []*policy.Endpoint
-	for i := range 10_000 {
-		endpoints = append(endpoints, &policy.Endpoint{
-			Name:         fmt.Sprint(i),
-			Origins:      []policy.Rule{rule(fmt.Sprintf(`https://(www|app)\.customer-%d\.example`, i)), shared},
-			Destinations: []policy.Rule{rule(fmt.Sprintf(`https://api-%d\.example\.com/v1/([a-z]+/?)*`, i%100)), rule(`https://api\.stripe\.com/v1/([a-z]+/?)*`)},
-		})
-	}
-	s, err := policy.NewSnapshot(endpoints, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	url := "https://api.stripe.com/v1/" + strings.Repeat("a", 1000) + "!"
-	for _, origin := range []string{"https://app.customer-9999.example", "http://localhost:3000", "https://nobody.example"} {
-		b.Run(origin, func(b *testing.B) {
-			for b.Loop() {
-				if s.AllowsPreflight(origin, url, "https", 443) {
-					b.Fatal("granted")
-				}
-			}
-		})
-	}
-}
-
 func TestDecideByOneEndpoint(t *testing.T) {
 	credentialA := &policy.Credential{ID: "cred_a", Project: "p", Environment: "e", Value: secret.New([]byte("value-of-a"))}
 	credentialB := &policy.Credential{ID: "cred_b", Project: "p", Environment: "e", Value: secret.New([]byte("value-of-b"))}
@@ -281,60 +241,6 @@ func TestDecideByOneEndpoint(t *testing.T) {
 		if v := scope.Decide(&policy.Request{Origin: "https://example.com"}); v.Fault != policy.NoEndpoint {
 			t.Errorf("no such scope: %s", v)
 		}
-	}
-}
-
-func TestValuesLiveAsLongAsTheirRequests(t *testing.T) {
-	var store policy.Store
-	make1 := func() (*policy.Snapshot, *policy.Credential) {
-		c := &policy.Credential{ID: "cred_a", Value: secret.New([]byte("value-of-a"))}
-		s, err := policy.NewSnapshot(nil, []*policy.Credential{c})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s, c
-	}
-	var running sync.WaitGroup
-	stop := make(chan struct{})
-	for range 4 {
-		running.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				s, release := store.Acquire()
-				if s.Credentials() == 1 {
-					_ = s.Scope("", "")
-				}
-				release()
-			}
-		})
-	}
-	var last *policy.Credential
-	for range 1000 {
-		s, c := make1()
-		store.Replace(s)
-		if last != nil {
-			_ = last.Value.Len()
-		}
-		last = c
-	}
-	close(stop)
-	running.Wait()
-	if !bytes.Equal(last.Value.Reveal(), []byte("value-of-a")) {
-		t.Error("the value in force was overwritten")
-	}
-	held, release := store.Acquire()
-	next, _ := make1()
-	store.Replace(next)
-	if !bytes.Equal(last.Value.Reveal(), []byte("value-of-a")) || held.Credentials() != 1 {
-		t.Error("a value in use was overwritten")
-	}
-	release()
-	if diff := cmp.Diff(make([]byte, len("value-of-a")), last.Value.Reveal()); diff != "" {
-		t.Errorf("the value was not overwritten after its last use (-want +got):\n%s", diff)
 	}
 }
 

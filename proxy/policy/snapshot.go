@@ -13,8 +13,6 @@ type Snapshot struct {
 	credentials []*Credential
 	scopes      map[scopeKey]*Scope
 	origins     originIndex
-
-	holders atomic.Int64 // reference count: the store, and each request in flight
 }
 
 type scopeKey struct{ project, environment string }
@@ -25,11 +23,9 @@ type Scope struct {
 }
 
 // NewSnapshot returns a Snapshot. It fails unless the names of endpoints are unique, and the ids of each endpoint's
-// credentials. credentials must include all that the endpoints use. The Snapshot overwrites their values when the last
-// holder releases it.
+// credentials. credentials must include all that the endpoints use.
 func NewSnapshot(endpoints []*Endpoint, credentials []*Credential) (*Snapshot, error) {
 	s := &Snapshot{endpoints: slices.Clone(endpoints), credentials: credentials, scopes: map[scopeKey]*Scope{}}
-	s.holders.Store(1)
 	slices.SortFunc(s.endpoints, func(a, b *Endpoint) int { return cmp.Compare(a.Name, b.Name) })
 	for i, e := range s.endpoints {
 		if i > 0 && s.endpoints[i-1].Name == e.Name {
@@ -90,60 +86,23 @@ func (s *Snapshot) AllowsPreflight(origin, url, scheme string, port uint16) bool
 	return false
 }
 
-// Discard overwrites the values of a Snapshot that was never put in force.
-func (s *Snapshot) Discard() { s.release() }
-
-// release drops one reference. The last release overwrites the values.
-func (s *Snapshot) release() {
-	if s.holders.Add(-1) == 0 {
-		for _, e := range s.endpoints {
-			e.zero()
-		}
-		for _, c := range s.credentials {
-			c.Value.Zero()
-		}
-	}
-}
-
-// hold adds a reference, which keeps the values until release. It reports false if they are already overwritten.
-func (s *Snapshot) hold() bool {
-	for {
-		n := s.holders.Load()
-		if n == 0 {
-			return false
-		}
-		if s.holders.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
-
 // Store holds the Snapshot that is in force. The zero Store holds an empty one.
 type Store struct {
 	current atomic.Pointer[Snapshot]
 	watch   atomic.Pointer[func(*Snapshot)]
 }
 
-// Acquire returns the Snapshot in force, and a function that releases it. The caller must call the function once. The
-// credentials keep their values until then.
-func (s *Store) Acquire() (snapshot *Snapshot, release func()) {
-	for {
-		current := s.current.Load()
-		if current == nil {
-			return &Snapshot{}, func() {}
-		}
-		if current.hold() {
-			return current, current.release
-		}
+// Current returns the Snapshot in force.
+func (s *Store) Current() *Snapshot {
+	if current := s.current.Load(); current != nil {
+		return current
 	}
+	return &Snapshot{}
 }
 
-// Replace puts a Snapshot in force. The last request that uses the previous one overwrites its values when it ends.
+// Replace puts a Snapshot in force. Requests in flight keep the previous one.
 func (s *Store) Replace(next *Snapshot) {
-	previous := s.current.Swap(next)
-	if previous != nil {
-		previous.release()
-	}
+	s.current.Store(next)
 	if watch := s.watch.Load(); watch != nil {
 		(*watch)(next)
 	}

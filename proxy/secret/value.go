@@ -1,5 +1,5 @@
 // Package secret holds the values of credentials, and defines the form of their ids. A value prints, logs and marshals
-// as "[redacted]", and can be overwritten when it is no longer needed. The package never returns a value as a string.
+// as "[redacted]". The package never returns a value as a string.
 package secret
 
 import (
@@ -11,8 +11,7 @@ import (
 // Redacted replaces a value wherever it would be shown.
 const Redacted = "[redacted]"
 
-// Value is a credential's value. Copies share the bytes, so overwriting one copy overwrites all. The zero Value is
-// empty.
+// Value is a credential's value. Copies share the bytes. The zero Value is empty.
 type Value struct {
 	// A function, not a pointer: under an unsuitable verb, fmt prints the target of an unexported pointer field and
 	// calls no method.
@@ -32,10 +31,6 @@ func (v Value) Reveal() []byte {
 	}
 	return v.bytes()
 }
-
-// Zero overwrites the bytes in every copy of the Value. It cannot reach copies of the bytes elsewhere, such as a header
-// that was sent or text that the garbage collector has not freed.
-func (v Value) Zero() { clear(v.Reveal()) }
 
 // String returns "[redacted]", or "" for an empty value.
 func (v Value) String() string {

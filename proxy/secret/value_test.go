@@ -57,17 +57,3 @@ func TestValueShowsNothing(t *testing.T) {
 		t.Errorf("nothing tells that a value was there: %s, %s", outputs["json"], outputs["%v"])
 	}
 }
-
-func TestZeroReachesAllCopies(t *testing.T) {
-	v := secret.New([]byte("abcdefgh"))
-	held := v
-	v.Zero()
-	if got := held.Reveal(); !bytes.Equal(got, make([]byte, 8)) {
-		t.Errorf("after Zero: %q", got)
-	}
-	var none secret.Value
-	none.Zero()
-	if none.Len() != 0 || none.String() != "" || none.Reveal() != nil {
-		t.Error("the zero Value is not empty")
-	}
-}

@@ -2,8 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,25 +12,28 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
 // AdminKeys are the keys of ADMIN_API_KEYS, each with the name of the administrator that holds it. An administrator may
 // have several keys, so that one can be replaced without a gap.
 type AdminKeys struct {
-	names  []string
-	hashes [][sha256.Size]byte
+	names []string
+	keys  trustedkeys.Set
 }
 
 // ParseAdminKeys parses entries of the form "name=key". A name has 1 to 64 letters, digits and any of "._@-"; a key has
 // 1 to 512 printable ASCII characters without spaces. No key may appear twice. The error is a [*config.Fault] that
 // shows no key.
 func ParseAdminKeys(entries []config.Secret) (*AdminKeys, error) {
-	k := &AdminKeys{}
-	seen := map[[sha256.Size]byte]bool{}
+	var (
+		names []string
+		keys  []config.Secret
+		seen  = map[string]bool{}
+	)
 	for i, entry := range entries {
 		name, key, ok := strings.Cut(entry.Reveal(), "=")
-		hash := sha256.Sum256([]byte(key))
 		problem := ""
 		switch {
 		case !ok:
@@ -41,17 +42,17 @@ func ParseAdminKeys(entries []config.Secret) (*AdminKeys, error) {
 			problem = "has a name that is not allowed" // the message does not show it: it may be a part of a key
 		case !validAdminKey(key):
 			problem = fmt.Sprintf("has a key of %d bytes that is not allowed", len(key))
-		case seen[hash]:
+		case seen[key]:
 			problem = "has a key that stands before it already"
 		}
 		if problem != "" {
 			return nil, &config.Fault{Variable: "ADMIN_API_KEYS", Problem: fmt.Sprintf("is wrong: entry %d %s; allowed: name=key, comma-separated,"+
 				" the name of 1 to 64 letters, digits and . _ @ -, the key of 1 to 512 printable ASCII characters without spaces, each key once", i+1, problem)}
 		}
-		seen[hash] = true
-		k.names, k.hashes = append(k.names, name), append(k.hashes, hash)
+		seen[key] = true
+		names, keys = append(names, name), append(keys, config.NewSecret(key))
 	}
-	return k, nil
+	return &AdminKeys{names, trustedkeys.New(keys)}, nil
 }
 
 func validAdminName(name string) bool {
@@ -71,20 +72,6 @@ func validAdminKey(key string) bool {
 		}
 	}
 	return key != "" && len(key) <= 512
-}
-
-// holder returns the name of the administrator that holds key, or "" if no administrator does. It compares all
-// hashes, each in constant time, so its duration tells nothing about either.
-func (k *AdminKeys) holder(key string) string {
-	given := sha256.Sum256([]byte(key))
-	found := 0
-	for i := range k.hashes {
-		found |= subtle.ConstantTimeCompare(given[:], k.hashes[i][:]) * (i + 1)
-	}
-	if found == 0 {
-		return ""
-	}
-	return k.names[found-1]
 }
 
 var errAdminKey = errors.New("the admin key is not one of those configured")
@@ -115,13 +102,13 @@ func (k *AdminKeys) Protect(action string, next AdminHandler) httpapi.HandlerFun
 		if err != nil {
 			return apierr.NotAuthorized().Because(err)
 		}
-		actor := k.holder(key)
-		if actor == "" {
+		found := k.keys.Find(key)
+		if found < 0 {
 			return apierr.NotAuthorized().Because(errAdminKey)
 		}
 		act := &Act{}
 		err = next(w, r, act)
-		audit(r.Context(), actor, action, act, err)
+		audit(r.Context(), k.names[found], action, act, err)
 		return err
 	}
 }

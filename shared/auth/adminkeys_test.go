@@ -2,8 +2,6 @@ package auth_test
 
 import (
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -51,57 +49,6 @@ func TestParseAdminKeys(t *testing.T) {
 			}
 			if strings.Contains(err.Error(), canary) {
 				t.Errorf("the error shows the key: %v", err)
-			}
-		})
-	}
-}
-
-// TestAdminKeys checks that Protect finds the administrator of a key among several. It refuses a request before it
-// reads the body.
-func TestAdminKeys(t *testing.T) {
-	keys, err := auth.ParseAdminKeys([]config.Secret{config.NewSecret("alice=one"), config.NewSecret("bob=two"), config.NewSecret("alice=three")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	none, err := auth.ParseAdminKeys(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		name   string
-		keys   *auth.AdminKeys
-		header []string
-		want   bool
-	}{
-		{"the first", keys, []string{"one"}, true},
-		{"the second", keys, []string{"two"}, true},
-		{"another of the first", keys, []string{"three"}, true},
-		{"with its name", keys, []string{"alice=one"}, false},
-		{"a prefix", keys, []string{"on"}, false},
-		{"empty", keys, []string{""}, false},
-		{"missing", keys, nil, false},
-		{"sent twice", keys, []string{"one", "one"}, false},
-		{"none configured", none, []string{"one"}, false},
-		{"none configured, none sent", none, []string{""}, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			reached := false
-			h := tt.keys.Protect("test", func(http.ResponseWriter, *http.Request, *auth.Act) error {
-				reached = true
-				return nil
-			})
-			sent := &unread{}
-			r := httptest.NewRequest(http.MethodPost, "/internal/projects/p/keys", sent)
-			for _, v := range tt.header {
-				r.Header.Add("x-api-key", v)
-			}
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, r)
-			if reached != tt.want || sent.read {
-				t.Fatalf("let through: %v, want %v; the body was read: %v", reached, tt.want, sent.read)
-			}
-			if !tt.want && w.Code != http.StatusUnauthorized {
-				t.Errorf("status %d", w.Code)
 			}
 		})
 	}

@@ -25,11 +25,11 @@ type Config struct {
 	// migrated.
 	MigrateURL config.Secret `env:"AUTH_MIGRATE_DATABASE_URL"`
 
-	// Redis holds what processes share: copies of keys, the broadcast of their changes, and the rates. Without Redis
-	// each process asks Postgres, a revocation takes up to CacheTTL, and no rate is limited.
+	// Redis holds what processes share: copies of keys, and the rates. Without Redis each process asks Postgres about once
+	// a second for each key in use, and no rate is limited.
 	Redis redisdb.Config
 
-	// How long after Postgres was read a copy of a key is used, in all caches together; from 100ms to 10m.
+	// How long after Postgres was read a copy of a key is used, in Redis and in processes together; from 2s to 1m.
 	CacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"5s"`
 
 	// How many look-ups of keys one process may have in flight, from 1 to 10000. Another request whose key is not cached
@@ -56,14 +56,14 @@ type Config struct {
 }
 
 // MaxCacheTTL is the longest AUTH_CACHE_TTL.
-const MaxCacheTTL = 10 * time.Minute
+const MaxCacheTTL = time.Minute
 
 // Validate reports every fault at once. It does not require the URLs: which of them are required depends on the
 // process.
 func (c Config) Validate() error {
 	var errs []error
-	if c.CacheTTL < 100*time.Millisecond || c.CacheTTL > MaxCacheTTL {
-		errs = append(errs, config.Invalid("AUTH_CACHE_TTL", c.CacheTTL, "a duration from 100ms to 10m"))
+	if c.CacheTTL < 2*CopyLife || c.CacheTTL > MaxCacheTTL {
+		errs = append(errs, config.Invalid("AUTH_CACHE_TTL", c.CacheTTL, "a duration from 2s to 1m"))
 	}
 	if c.MaxLookups < 1 || c.MaxLookups > 10_000 {
 		errs = append(errs, config.Invalid("AUTH_MAX_LOOKUPS", c.MaxLookups, "an integer from 1 to 10000"))

@@ -1,5 +1,5 @@
 // Package auth verifies API keys before a request is served, and the shared keys of trusted services. Package pgkeys
-// stores the keys in Postgres. Package rediskeys has the copies that processes share. Package keyring combines the
+// stores the keys in Postgres. Package rediskeys has the copies that processes share. Package authn combines the
 // parts for a service.
 //
 // # What it promises
@@ -7,8 +7,9 @@
 //   - A key is looked up together with the project of the request. An unknown key and a key of another project
 //     get the same answer.
 //   - Only the SHA-256 of a key is stored or sent on. No log, metric or span contains a key.
-//   - A revoked key stops working everywhere within a second while Redis is up, and within AUTH_CACHE_TTL always.
-//     The time counts from when Postgres was read, over all caches together.
+//   - A revoked key stops working everywhere within a second, with Redis and without it. It takes up to AUTH_CACHE_TTL
+//     if the revoker could not reach Redis, or a failover of Redis lost the revocation. A request counts by when it
+//     began.
 //   - A fault of a store is never answered as a wrong key, and never grants anything. If no cached copy is left,
 //     the answer is "unavailable".
 //   - Random keys do not reach the stores without bound: look-ups in flight are limited, and so are the
@@ -16,10 +17,11 @@
 //
 // # How a copy learns of a change
 //
-// A look-up asks the cache of the process, then Redis, then Postgres. A change of a key puts a marker into Redis and
-// is broadcast; each process then drops its copy. A process that loses its subscription drops all its copies. It
-// drops them again when it is subscribed. Even if a process misses a change, a copy expires AUTH_CACHE_TTL after
-// Postgres was read.
+// By its age alone. A look-up asks the cache of the process, then Redis, then Postgres. A process uses its copy for a
+// second, counted from before it asked. It renews a copy in use in the background before that, so a slow look-up
+// delays no request whose copy is valid. The copy in Redis lives AUTH_CACHE_TTL less that second, counted from before
+// Postgres was read. A change of a key replaces it by a marker. Without Redis each process reads each key in use from
+// Postgres every 0.7 s.
 //
 // This package creates the text of keys and checks it. Package pgkeys stores, rotates and revokes keys.
 package auth

@@ -6,24 +6,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
 )
 
-// clock is a clock that a test advances.
-type clock struct{ offset atomic.Int64 }
-
-var epoch = time.Now()
-
-func (c *clock) now() time.Time          { return epoch.Add(time.Duration(c.offset.Load())) }
-func (c *clock) advance(d time.Duration) { c.offset.Add(int64(d)) }
-
 // store is a Store in memory. A test can make it fail or wait.
 type store struct {
-	now func() time.Time
-
 	mu      sync.Mutex
 	records map[string]auth.Record // by project and hash
 	fault   error
@@ -33,9 +23,7 @@ type store struct {
 	waiting atomic.Int64
 }
 
-func newStore(now func() time.Time) *store {
-	return &store{now: now, records: map[string]auth.Record{}}
-}
+func newStore() *store { return &store{records: map[string]auth.Record{}} }
 
 func (s *store) put(r auth.Record, key string) {
 	s.mu.Lock()
@@ -52,12 +40,12 @@ func (s *store) set(fault error, gate chan struct{}) {
 func (s *store) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth.Record, error) {
 	s.asked.Add(1)
 	s.mu.Lock()
-	readAt := s.now()
 	r, ok := s.records[projectID+"\x00"+h.String()]
 	fault, gate := s.fault, s.gate
 	s.mu.Unlock()
 	if gate != nil {
 		s.waiting.Add(1)
+		defer s.waiting.Add(-1)
 		select {
 		case <-gate:
 		case <-ctx.Done():
@@ -70,7 +58,6 @@ func (s *store) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth
 	if !ok {
 		return auth.Record{}, auth.ErrUnknown
 	}
-	r.ReadAt = readAt
 	return r, nil
 }
 
@@ -78,26 +65,32 @@ func (s *store) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth
 type bench struct {
 	*auth.Verifier
 	store *store
-	clock *clock
 	key   string
 }
 
-const ttl = 5 * time.Second
-
 func setup(t testing.TB, o auth.VerifierOptions) *bench {
 	t.Helper()
-	b := &bench{clock: &clock{}}
-	b.store = newStore(b.clock.now)
-	o.Now = b.clock.now
-	if o.TTL == 0 {
-		o.TTL = ttl
+	b := &bench{store: newStore()}
+	if o.MaxLookups == 0 {
+		o.MaxLookups = 64
 	}
 	b.Verifier = auth.NewVerifier(b.store, o)
 	t.Cleanup(b.Verifier.Close)
 	key, _ := auth.Mint()
 	b.key = key.Reveal()
-	b.store.put(auth.Record{ID: "key_1", ProjectID: "p", Scopes: auth.DefaultScopes}, b.key)
+	b.put(auth.Record{})
 	return b
+}
+
+// simulate runs test with a verifier in a synctest bubble, whose clock is simulated.
+func simulate(t *testing.T, o auth.VerifierOptions, test func(t *testing.T, b *bench)) {
+	synctest.Test(t, func(t *testing.T) { test(t, setup(t, o)) })
+}
+
+// put stores the record of the bench's key. Its id, project and scopes are set.
+func (b *bench) put(r auth.Record) {
+	r.ID, r.ProjectID, r.Scopes = "key_1", "p", auth.DefaultScopes
+	b.store.put(r, b.key)
 }
 
 func (b *bench) verify(t testing.TB) error {
@@ -107,18 +100,6 @@ func (b *bench) verify(t testing.TB) error {
 		t.Fatalf("the key speaks for %+v", p)
 	}
 	return err
-}
-
-// eventually waits until ok returns true, and fails the test after ten seconds.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
 }
 
 func code(err error) apierr.Code {

@@ -23,7 +23,7 @@ type ForeignSource interface {
 
 const (
 	// foreignEvery is the interval of looking for new foreign keys.
-	foreignEvery = 3 * time.Second
+	foreignEvery = time.Second
 
 	// foreignOverlap is how far each look goes back before the last one: a key is stored with the time at which its
 	// transaction began.
@@ -39,8 +39,6 @@ const (
 type ForeignKeys struct {
 	source ForeignSource
 	log    *slog.Logger
-	now    func() time.Time
-	wake   chan struct{}
 
 	mu     sync.RWMutex
 	loaded bool
@@ -48,8 +46,8 @@ type ForeignKeys struct {
 }
 
 // NewForeignKeys returns a set that is empty until [ForeignKeys.Run] has loaded it.
-func NewForeignKeys(source ForeignSource, log *slog.Logger, now func() time.Time) *ForeignKeys {
-	return &ForeignKeys{source: source, log: log, now: now, wake: make(chan struct{}, 1)}
+func NewForeignKeys(source ForeignSource, log *slog.Logger) *ForeignKeys {
+	return &ForeignKeys{source: source, log: log}
 }
 
 func prefix(h Hash) uint64 { return binary.BigEndian.Uint64(h[:8]) }
@@ -65,14 +63,6 @@ func (k *ForeignKeys) Has(h Hash) (bool, error) {
 	return ok, nil
 }
 
-// Refresh makes Run look for new keys now. It does not wait for the result.
-func (k *ForeignKeys) Refresh() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Run keeps the set up to date until ctx ends. It logs the first failure of a series. A failure leaves the set as it
 // is.
 func (k *ForeignKeys) Run(ctx context.Context) {
@@ -81,7 +71,7 @@ func (k *ForeignKeys) Run(ctx context.Context) {
 	var since, renewed time.Time
 	failing := false
 	for {
-		if k.now().Sub(renewed) >= foreignRenew {
+		if time.Since(renewed) >= foreignRenew {
 			since = time.Time{}
 		}
 		upTo, err := k.load(ctx, since)
@@ -97,7 +87,7 @@ func (k *ForeignKeys) Run(ctx context.Context) {
 				k.log.InfoContext(ctx, "foreign keys are read again")
 			}
 			if since.IsZero() {
-				renewed = k.now()
+				renewed = time.Now()
 			}
 			since = upTo.Add(-foreignOverlap)
 		}
@@ -105,7 +95,6 @@ func (k *ForeignKeys) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-		case <-k.wake:
 		}
 	}
 }

@@ -30,39 +30,6 @@ func withChecksum(body string) string {
 	return body + string(out)
 }
 
-func TestParseKey(t *testing.T) {
-	good := withChecksum(writtenDown)
-	for _, tt := range []struct {
-		name string
-		in   string
-		want error
-	}{
-		{"good", good, nil},
-		{"empty", "", auth.ErrMalformed},
-		{"prefix only", "rk_", auth.ErrMalformed},
-		{"other prefix", "sk_" + good[3:], auth.ErrMalformed},
-		{"upper-case prefix", "RK_" + good[3:], auth.ErrMalformed},
-		{"one short", good[:len(good)-1], auth.ErrMalformed},
-		{"one long", good + "0", auth.ErrMalformed},
-		{"space before", " " + good[1:], auth.ErrMalformed},
-		{"space at the end", good[:len(good)-1] + " ", auth.ErrMalformed},
-		{"not base62", good[:10] + "-" + good[11:], auth.ErrMalformed},
-		{"wrong case", good[:20] + strings.ToLower(good[20:21]) + good[21:], auth.ErrMalformed},
-		{"multibyte", "rk_" + strings.Repeat("é", 19), auth.ErrMalformed},
-		{"very long", strings.Repeat("r", 1<<20), auth.ErrMalformed},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			h, err := auth.ParseKey(tt.in)
-			if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
-				t.Fatalf("err = %v, want %v", err, tt.want)
-			}
-			if err == nil && h != auth.HashKey(tt.in) {
-				t.Errorf("the hash is not that of the text")
-			}
-		})
-	}
-}
-
 func TestParseForeignKey(t *testing.T) {
 	good := withChecksum(writtenDown)
 	flipped := good[:len(good)-1] + string(digits[(strings.IndexByte(digits, good[len(good)-1])+1)%62])
@@ -148,12 +115,14 @@ func TestChecksumFindsTypingErrors(t *testing.T) {
 }
 
 func FuzzParseKey(f *testing.F) {
-	f.Add(withChecksum(writtenDown))
-	f.Add(writtenDown + "000000")
-	f.Add("")
-	f.Add("rk_")
-	f.Add("x")
-	f.Add(strings.Repeat("\x00", 41))
+	good := withChecksum(writtenDown)
+	for _, text := range []string{
+		good, writtenDown + "000000", "", "rk_", "x", "sk_" + good[3:], "RK_" + good[3:], good[:len(good)-1], good + "0", " " + good[1:],
+		good[:len(good)-1] + " ", good[:10] + "-" + good[11:], good[:20] + strings.ToLower(good[20:21]) + good[21:],
+		"rk_" + strings.Repeat("é", 19), strings.Repeat("\x00", 41), strings.Repeat("r", 1<<20),
+	} {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		h, err := auth.ParseKey(text)
 		wellFormed := len(text) == 41 && strings.HasPrefix(text, "rk_") && strings.Trim(text[3:], digits) == "" &&

@@ -30,9 +30,8 @@ func (u *uses) latest() auth.Use {
 	return u.last
 }
 
-// TestTheLastUseOfAKeyThatIsReadOnce uses a key every second that is read only once. The recorded last use is never
-// older than a minute.
-func TestTheLastUseOfAKeyThatIsReadOnce(t *testing.T) {
+// TestLastUseIsExactToAMinute uses a key every second. The recorded last use is never older than a minute.
+func TestLastUseIsExactToAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := &uses{}
 		last := auth.NewLastUse(kept, slog.New(slog.DiscardHandler))
@@ -43,8 +42,8 @@ func TestTheLastUseOfAKeyThatIsReadOnce(t *testing.T) {
 			last.Run(ctx, 30*time.Second)
 		}()
 		defer func() { cancel(); <-ended }()
-		s := newStore(time.Now)
-		v := auth.NewVerifier(s, auth.VerifierOptions{TTL: auth.MaxCacheTTL, Uses: last})
+		s := newStore()
+		v := auth.NewVerifier(s, auth.VerifierOptions{MaxLookups: 1, Uses: last})
 		defer v.Close()
 		key, _ := auth.Mint()
 		s.put(auth.Record{ID: "key_1", ProjectID: "p"}, key.Reveal())
@@ -57,8 +56,8 @@ func TestTheLastUseOfAKeyThatIsReadOnce(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		if kept.latest().KeyID == "" || s.asked.Load() != 1 {
-			t.Errorf("wrote %+v, %d look-ups", kept.latest(), s.asked.Load())
+		if kept.latest().KeyID == "" {
+			t.Error("no use was written")
 		}
 	})
 }

@@ -22,10 +22,6 @@ type Record struct {
 	Foreign bool
 	// Owner is the object for which a program manages the key. Zero: people manage it. Look-ups leave it out.
 	Owner Owner
-
-	// ReadAt is the time just before Postgres was read, on the clock of this process. No copy of the record is used
-	// for longer than AUTH_CACHE_TTL after it.
-	ReadAt time.Time
 }
 
 // Owner is an object for which a program mints and replaces keys, such as a resource of Kubernetes.
@@ -47,7 +43,7 @@ func (r Record) Active(now time.Time) bool {
 type Store interface {
 	// Lookup returns the record of the project's key with that hash, even if the key is revoked or expired. The error
 	// is [ErrUnknown] if the project has no such key. Any other error is a fault of the store. A cache fills in only
-	// what a verification needs: id, project, scopes, rate, expiry, Foreign and ReadAt.
+	// what a verification needs: id, project, scopes, rate, expiry and Foreign.
 	Lookup(ctx context.Context, projectID string, h Hash) (Record, error)
 }
 

@@ -1,43 +1,21 @@
 package auth
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"net/http"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // SharedKeys are the configured keys of trusted services: INTERNAL_API_KEYS or INGEST_API_KEYS. There may be several,
 // so that one can be replaced without a gap. A project's key is never a shared key.
-type SharedKeys struct {
-	hashes [][sha256.Size]byte
-}
+type SharedKeys struct{ keys trustedkeys.Set }
 
-// NewSharedKeys returns a set of keys. It leaves out empty ones. An empty set accepts no request.
-func NewSharedKeys(keys []config.Secret) *SharedKeys {
-	s := &SharedKeys{}
-	for _, k := range keys {
-		if !k.IsZero() {
-			s.hashes = append(s.hashes, sha256.Sum256([]byte(k.Reveal())))
-		}
-	}
-	return s
-}
-
-// Accepts reports whether key is in the set. Its duration depends on the length of key and the number of keys, not on
-// how much of a key matches.
-func (s *SharedKeys) Accepts(key string) bool {
-	given := sha256.Sum256([]byte(key))
-	found := 0
-	for i := range s.hashes {
-		found |= subtle.ConstantTimeCompare(given[:], s.hashes[i][:])
-	}
-	return found == 1
-}
+// NewSharedKeys returns a set of keys. An empty set accepts no request.
+func NewSharedKeys(keys []config.Secret) *SharedKeys { return &SharedKeys{trustedkeys.New(keys)} }
 
 var errSharedKey = errors.New("the shared key is not one of those configured")
 
@@ -46,7 +24,7 @@ var errSharedKey = errors.New("the shared key is not one of those configured")
 func (s *SharedKeys) Protect(next httpapi.HandlerFunc) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		key, err := keyOf(r.Header)
-		if err == nil && !s.Accepts(key) {
+		if err == nil && s.keys.Find(key) < 0 {
 			err = errSharedKey
 		}
 		if err != nil {

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
@@ -17,9 +16,10 @@ func TestVerifyRefuses(t *testing.T) {
 	other, _ := auth.Mint()
 	revoked, _ := auth.Mint()
 	expired, _ := auth.Mint()
+	now := time.Now()
 	b.store.put(auth.Record{ID: "key_2", ProjectID: "q", Scopes: auth.DefaultScopes}, other.Reveal())
-	b.store.put(auth.Record{ID: "key_3", ProjectID: "p", RevokedAt: epoch}, revoked.Reveal())
-	b.store.put(auth.Record{ID: "key_4", ProjectID: "p", ExpiresAt: epoch.Add(-time.Second)}, expired.Reveal())
+	b.store.put(auth.Record{ID: "key_3", ProjectID: "p", RevokedAt: now}, revoked.Reveal())
+	b.store.put(auth.Record{ID: "key_4", ProjectID: "p", ExpiresAt: now.Add(-time.Second)}, expired.Reveal())
 	never, _ := auth.Mint()
 	for _, tt := range []struct {
 		name    string
@@ -54,296 +54,232 @@ func TestVerifyRefuses(t *testing.T) {
 }
 
 func TestExpiryIsCheckedWarm(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{})
-	b.store.put(auth.Record{ID: "key_1", ProjectID: "p", ExpiresAt: epoch.Add(100 * time.Millisecond)}, b.key)
-	if err := b.verify(t); err != nil {
-		t.Fatal(err)
-	}
-	b.clock.advance(100*time.Millisecond - 1)
-	if err := b.verify(t); err != nil {
-		t.Fatalf("before its expiry: %v", err)
-	}
-	b.clock.advance(1)
-	if err := b.verify(t); !errors.Is(err, auth.ErrExpired) {
-		t.Fatalf("at its expiry: %v", err)
-	}
-	if n := b.store.asked.Load(); n != 1 {
-		t.Errorf("%d look-ups, want 1", n)
-	}
+	simulate(t, auth.VerifierOptions{}, func(t *testing.T, b *bench) {
+		b.put(auth.Record{ExpiresAt: time.Now().Add(100 * time.Millisecond)})
+		for _, want := range []error{nil, nil, auth.ErrExpired} {
+			if err := b.verify(t); !errors.Is(err, want) {
+				t.Errorf("err = %v, want %v", err, want)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		if n := b.store.asked.Load(); n != 1 {
+			t.Errorf("%d look-ups, want 1", n)
+		}
+	})
 }
 
+// TestOneLookupForManyRequests checks that requests share a look-up, and that it continues when the request that began
+// it is cancelled.
 func TestOneLookupForManyRequests(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{})
-	gate := make(chan struct{})
-	b.store.set(nil, gate)
-
-	// The request that began the look-up is cancelled. The others must still get their answer.
-	first, cancel := context.WithCancel(t.Context())
-	gone := make(chan error)
-	go func() {
-		_, err := b.Verify(first, "p", b.key)
-		gone <- err
-	}()
-	eventually(t, "the look-up begins", func() bool { return b.store.waiting.Load() == 1 })
-	errs := make(chan error)
-	const n = 100
-	for range n {
+	simulate(t, auth.VerifierOptions{}, func(t *testing.T, b *bench) {
+		gate := make(chan struct{})
+		b.store.set(nil, gate)
+		first, cancel := context.WithCancel(t.Context())
+		gone := make(chan error, 1)
 		go func() {
-			_, err := b.Verify(t.Context(), "p", b.key)
-			errs <- err
+			_, err := b.Verify(first, "p", b.key)
+			gone <- err
 		}()
-	}
-	cancel()
-	if err := <-gone; !errors.Is(err, context.Canceled) {
-		t.Errorf("the cancelled request: %v", err)
-	}
-	close(gate)
-	for range n {
-		if err := <-errs; err != nil {
-			t.Errorf("a request that waited: %v", err)
+		synctest.Wait()
+		const n = 100
+		errs := make(chan error, n)
+		for range n {
+			go func() { errs <- b.verify(t) }()
 		}
-	}
-	if asked := b.store.asked.Load(); asked != 1 {
-		t.Errorf("%d look-ups, want 1", asked)
-	}
+		synctest.Wait()
+		cancel()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Errorf("the cancelled request: %v", err)
+		}
+		close(gate)
+		for range n {
+			if err := <-errs; err != nil {
+				t.Errorf("a request that waited: %v", err)
+			}
+		}
+		if asked := b.store.asked.Load(); asked != 1 {
+			t.Errorf("%d look-ups, want 1", asked)
+		}
+	})
 }
 
 func TestUnknownIsRememberedForASecond(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{})
-	never, _ := auth.Mint()
-	verify := func() error {
-		_, err := b.Verify(t.Context(), "p", never.Reveal())
-		return err
-	}
-	for range 100 {
-		if err := verify(); !errors.Is(err, auth.ErrUnknown) {
-			t.Fatal(err)
+	simulate(t, auth.VerifierOptions{}, func(t *testing.T, b *bench) {
+		never, _ := auth.Mint()
+		verify := func() error {
+			_, err := b.Verify(t.Context(), "p", never.Reveal())
+			return err
 		}
-	}
-	if n := b.store.asked.Load(); n != 1 {
-		t.Fatalf("%d look-ups of an unknown key, want 1", n)
-	}
-	b.store.put(auth.Record{ID: "key_2", ProjectID: "p"}, never.Reveal())
-	b.clock.advance(time.Second)
-	if err := verify(); err != nil {
-		t.Fatalf("a second after it was minted: %v", err)
-	}
+		for range 100 {
+			if err := verify(); !errors.Is(err, auth.ErrUnknown) {
+				t.Fatal(err)
+			}
+			time.Sleep(auth.CopyLife / 101)
+		}
+		if n := b.store.asked.Load(); n != 1 {
+			t.Errorf("%d look-ups of an unknown key, want 1", n)
+		}
+		b.store.put(auth.Record{ID: "key_2", ProjectID: "p"}, never.Reveal())
+		time.Sleep(auth.CopyLife / 50)
+		if err := verify(); err != nil {
+			t.Errorf("a second after it was minted: %v", err)
+		}
+	})
+}
 
-	// A key is valid as soon as it is announced.
-	other, h := auth.Mint()
-	if _, err := b.Verify(t.Context(), "p", other.Reveal()); !errors.Is(err, auth.ErrUnknown) {
-		t.Fatal(err)
-	}
-	b.store.put(auth.Record{ID: "key_3", ProjectID: "p"}, other.Reveal())
-	b.Changed("p", h)
-	if _, err := b.Verify(t.Context(), "p", other.Reveal()); err != nil {
-		t.Fatalf("after the announcement: %v", err)
+// TestRevokedKeyIsRefusedWithinASecond checks requests that begin more than a second after a revocation. They are
+// refused whenever the process last asked the store, and whether or not the key is used in between.
+func TestRevokedKeyIsRefusedWithinASecond(t *testing.T) {
+	const step = 50 * time.Millisecond
+	for age := time.Duration(0); age < 2*time.Second; age += step {
+		for _, inUse := range []bool{true, false} {
+			simulate(t, auth.VerifierOptions{}, func(t *testing.T, b *bench) {
+				for range 1 + age/step {
+					if err := b.verify(t); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(step)
+				}
+				b.put(auth.Record{RevokedAt: time.Now()})
+				for since := time.Duration(0); since < 2*time.Second; since += step {
+					if late := since > time.Second; late || inUse {
+						if err := b.verify(t); late && !errors.Is(err, auth.ErrRevoked) {
+							t.Fatalf("in use for %v, %v after the revocation: %v", age, since, err)
+						}
+					}
+					time.Sleep(step)
+				}
+			})
+		}
 	}
 }
 
-func TestCopyServesUntilTTLWhileTheStoreFails(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{})
-	if err := b.verify(t); err != nil {
-		t.Fatal(err)
-	}
-	b.store.set(errors.New("out of reach"), nil)
-	for at := time.Duration(0); at < ttl; at += 100 * time.Millisecond {
+// TestLookupThatBeganTooEarly checks that a request does not take the answer of a look-up that read the store more than
+// a second before the request began. The answer is not cached for later requests either.
+func TestLookupThatBeganTooEarly(t *testing.T) {
+	simulate(t, auth.VerifierOptions{}, func(t *testing.T, b *bench) {
+		gate := make(chan struct{})
+		b.store.set(nil, gate)
+		early, late := make(chan error, 1), make(chan error, 1)
+		go func() { early <- b.verify(t) }()
+		synctest.Wait()
+		b.put(auth.Record{RevokedAt: time.Now()}) // the look-up has read the valid key
+		b.store.set(nil, nil)
+		time.Sleep(auth.CopyLife + time.Millisecond)
+		go func() { late <- b.verify(t) }()
+		synctest.Wait()
+		close(gate)
+		if err := <-early; err != nil {
+			t.Errorf("the request that began before the revocation: %v", err)
+		}
+		if err := <-late; !errors.Is(err, auth.ErrRevoked) {
+			t.Errorf("the request that began more than a second after it: %v", err)
+		}
+	})
+	simulate(t, auth.VerifierOptions{}, func(t *testing.T, b *bench) {
+		gate := make(chan struct{})
+		b.store.set(nil, gate)
+		early := make(chan error, 1)
+		go func() { early <- b.verify(t) }()
+		time.Sleep(auth.CopyLife + time.Millisecond)
+		b.put(auth.Record{RevokedAt: time.Now()})
+		close(gate)
+		if err := <-early; err != nil {
+			t.Error(err)
+		}
+		if err := b.verify(t); !errors.Is(err, auth.ErrRevoked) {
+			t.Errorf("a copy that was too old when it came: %v", err)
+		}
+	})
+}
+
+// TestSlowRenewalDelaysNobody checks that requests with a valid copy do not wait while it is renewed. The copy of a key
+// in use is renewed before it is too old.
+func TestSlowRenewalDelaysNobody(t *testing.T) {
+	simulate(t, auth.VerifierOptions{}, func(t *testing.T, b *bench) {
+		use := func(d time.Duration) {
+			t.Helper()
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				start := time.Now()
+				if err := b.verify(t); err != nil || time.Since(start) != 0 {
+					t.Fatalf("%v after %v", err, time.Since(start))
+				}
+			}
+		}
+		use(10 * time.Second)
+		if n := b.store.asked.Load(); n < 10 || n > 15 {
+			t.Errorf("%d look-ups in 10 s", n)
+		}
+		gate := make(chan struct{})
+		b.store.set(nil, gate)
+		time.AfterFunc(900*time.Millisecond, func() { b.store.set(nil, nil); close(gate) })
+		use(290 * time.Millisecond) // a copy is renewed at 0.7 s, so that it still has 0.3 s
+		<-gate
 		if err := b.verify(t); err != nil {
-			t.Fatalf("%v after it was read: %v", at, err)
+			t.Error(err)
 		}
-		b.clock.advance(100 * time.Millisecond)
-	}
-	for range 3 {
+		b.store.set(errors.New("out of reach"), nil)
+		use(290 * time.Millisecond)
+		time.Sleep(auth.CopyLife)
 		if err := b.verify(t); code(err) != apierr.Unavailable {
-			t.Fatalf("after the TTL: %v, want unavailable", err)
+			t.Errorf("without a valid copy, while the store fails: %v", err)
 		}
-	}
-	b.store.set(nil, nil)
-	if err := b.verify(t); err != nil {
-		t.Fatalf("when the store is back: %v", err)
-	}
-}
-
-func TestReadingCountsOverAllLayers(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{})
-	// Another process read the store's answer four seconds ago.
-	old := b.clock.now().Add(-4 * time.Second)
-	b.store.now = func() time.Time { return old }
-	if err := b.verify(t); err != nil {
-		t.Fatal(err)
-	}
-	b.store.set(errors.New("out of reach"), nil)
-	b.clock.advance(time.Second - 1)
-	if err := b.verify(t); err != nil {
-		t.Fatalf("just below the TTL: %v", err)
-	}
-	b.clock.advance(1)
-	if err := b.verify(t); code(err) != apierr.Unavailable {
-		t.Fatalf("at the TTL: %v, want unavailable", err)
-	}
-}
-
-// TestRevocationIsSeenWithinASecondWithoutBroadcast checks that a process without a subscription uses its copies for
-// less than a second.
-func TestRevocationIsSeenWithinASecondWithoutBroadcast(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{Unsubscribed: func() bool { return true }})
-	if err := b.verify(t); err != nil {
-		t.Fatal(err)
-	}
-	b.store.put(auth.Record{ID: "key_1", ProjectID: "p", RevokedAt: b.clock.now()}, b.key)
-	b.clock.advance(900 * time.Millisecond)
-	if err := b.verify(t); !errors.Is(err, auth.ErrRevoked) {
-		t.Fatalf("900 ms after: %v", err)
-	}
-}
-
-func TestBroadcastIsSeenAtOnce(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{})
-	if err := b.verify(t); err != nil {
-		t.Fatal(err)
-	}
-	h := auth.HashKey(b.key)
-	b.store.put(auth.Record{ID: "key_1", ProjectID: "p", RevokedAt: b.clock.now()}, b.key)
-	_, other := auth.Mint()
-	b.Changed("p", other)
-	b.Changed("q", h)
-	if err := b.verify(t); err != nil {
-		t.Fatalf("after changes of other keys: %v", err)
-	}
-	b.Changed("p", h)
-	if err := b.verify(t); !errors.Is(err, auth.ErrRevoked) {
-		t.Fatalf("after the change: %v", err)
-	}
-}
-
-// TestBroadcastWhileTheStoreFails checks that a copy is never used once it is known to be outdated, even if no store
-// answers.
-func TestBroadcastWhileTheStoreFails(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{})
-	if err := b.verify(t); err != nil {
-		t.Fatal(err)
-	}
-	b.store.set(errors.New("out of reach"), nil)
-	b.Changed("p", auth.HashKey(b.key))
-	if err := b.verify(t); code(err) != apierr.Unavailable {
-		t.Fatalf("err = %v, want unavailable", err)
-	}
-}
-
-func TestRevocationDuringTheFirstLoadDoesNotComeBack(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		change func(*bench)
-	}{
-		{"announced", func(b *bench) { b.Changed("p", auth.HashKey(b.key)) }},
-		{"missed, and all is dropped", func(b *bench) { b.Drop() }},
-	} {
-		t.Run(tt.name, func(t *testing.T) { revokeDuringLoad(t, tt.change) })
-	}
-}
-
-func revokeDuringLoad(t *testing.T, change func(*bench)) {
-	b := setup(t, auth.VerifierOptions{})
-	gate := make(chan struct{})
-	b.store.set(nil, gate)
-	result := make(chan error)
-	go func() { result <- b.verify(t) }()
-	eventually(t, "the look-up has read", func() bool { return b.store.waiting.Load() == 1 })
-
-	// The store has read the valid key. Now the key is revoked.
-	b.store.put(auth.Record{ID: "key_1", ProjectID: "p", RevokedAt: b.clock.now()}, b.key)
-	b.store.set(nil, nil)
-	change(b)
-	close(gate)
-	if err := <-result; !errors.Is(err, auth.ErrRevoked) {
-		t.Errorf("the request that waited: %v, want revoked", err)
-	}
-	if err := b.verify(t); !errors.Is(err, auth.ErrRevoked) {
-		t.Errorf("the next request: %v, want revoked", err)
-	}
-}
-
-func TestDropAsksAgain(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{})
-	if err := b.verify(t); err != nil {
-		t.Fatal(err)
-	}
-	b.Drop()
-	if err := b.verify(t); err != nil {
-		t.Fatal(err)
-	}
-	if n := b.store.asked.Load(); n != 2 {
-		t.Fatalf("%d look-ups after all copies were dropped, want 2", n)
-	}
-	b.store.set(errors.New("out of reach"), nil)
-	b.Drop()
-	if err := b.verify(t); code(err) != apierr.Unavailable {
-		t.Errorf("dropped, while the store fails: %v, want unavailable", err)
-	}
+		b.store.set(nil, nil)
+		use(time.Second)
+	})
 }
 
 // TestLookupsInFlightAreBounded checks that at most MaxLookups look-ups are in flight. Other requests wait for a
 // moment, and are then told to retry.
 func TestLookupsInFlightAreBounded(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{MaxLookups: 3})
-	if err := b.verify(t); err != nil {
-		t.Fatal(err)
-	}
-	gate := make(chan struct{})
-	b.store.set(nil, gate)
-	const n = 20
-	errs := make(chan error, n)
-	for range n {
-		never, _ := auth.Mint()
-		go func() {
-			_, err := b.Verify(t.Context(), "p", never.Reveal())
-			errs <- err
-		}()
-	}
-	for range n - 3 {
-		if err := <-errs; code(err) != apierr.RateLimited {
-			t.Errorf("err = %v, want rate limited", err)
+	simulate(t, auth.VerifierOptions{MaxLookups: 3}, func(t *testing.T, b *bench) {
+		if err := b.verify(t); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if got := b.store.waiting.Load(); got != 3 {
-		t.Errorf("%d look-ups in flight, want 3", got)
-	}
-	if err := b.verify(t); err != nil {
-		t.Errorf("a cached key: %v", err)
-	}
-	close(gate)
-	for range 3 {
-		if err := <-errs; !errors.Is(err, auth.ErrUnknown) {
-			t.Errorf("err = %v, want unknown", err)
+		gate := make(chan struct{})
+		b.store.set(nil, gate)
+		const n = 20
+		errs := make(chan error, n)
+		for range n {
+			never, _ := auth.Mint()
+			go func() {
+				_, err := b.Verify(t.Context(), "p", never.Reveal())
+				errs <- err
+			}()
 		}
-	}
+		for range n - 3 {
+			if err := <-errs; code(err) != apierr.RateLimited {
+				t.Errorf("err = %v, want rate limited", err)
+			}
+		}
+		if got := b.store.waiting.Load(); got != 3 {
+			t.Errorf("%d look-ups in flight, want 3", got)
+		}
+		if err := b.verify(t); err != nil {
+			t.Errorf("a cached key: %v", err)
+		}
+		close(gate)
+		for range 3 {
+			if err := <-errs; !errors.Is(err, auth.ErrUnknown) {
+				t.Errorf("err = %v, want unknown", err)
+			}
+		}
+	})
 }
 
-func TestCancelledRequestIsNoFault(t *testing.T) {
-	b := setup(t, auth.VerifierOptions{})
-	gate := make(chan struct{})
-	defer close(gate)
-	b.store.set(nil, gate)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := b.Verify(ctx, "p", b.key); !errors.Is(err, context.Canceled) {
-		t.Fatalf("err = %v, want canceled", err)
-	}
-}
-
-func TestCloseEndsLoads(t *testing.T) {
-	ignore := goleak.IgnoreCurrent()
-	b := setup(t, auth.VerifierOptions{LoadLimit: time.Minute})
-	b.store.set(nil, make(chan struct{}))
-	result := make(chan error)
-	go func() { result <- b.verify(t) }()
-	eventually(t, "the look-up begins", func() bool { return b.store.waiting.Load() == 1 })
-	b.Close()
-	if err := <-result; code(err) != apierr.Unavailable {
-		t.Errorf("err = %v, want unavailable", err)
-	}
-	if err := b.verify(t); code(err) != apierr.Unavailable {
-		t.Errorf("after Close: %v, want unavailable", err)
-	}
-	goleak.VerifyNone(t, ignore)
+func TestCloseEndsLookups(t *testing.T) {
+	simulate(t, auth.VerifierOptions{}, func(t *testing.T, b *bench) {
+		b.store.set(nil, make(chan struct{}))
+		result := make(chan error, 1)
+		go func() { result <- b.verify(t) }()
+		synctest.Wait()
+		b.Close()
+		synctest.Wait()
+		if err := <-result; code(err) != apierr.Unavailable || b.store.waiting.Load() != 0 {
+			t.Errorf("err = %v, want unavailable; %d look-ups in flight", err, b.store.waiting.Load())
+		}
+		if err := b.verify(t); code(err) != apierr.Unavailable {
+			t.Errorf("after Close: %v, want unavailable", err)
+		}
+	})
 }

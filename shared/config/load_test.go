@@ -193,20 +193,3 @@ func TestLoadReadsSecretsFromFiles(t *testing.T) {
 		})
 	}
 }
-
-func TestLoadReadsTheProcess(t *testing.T) {
-	t.Setenv("DATABASE_URL", "postgres://from-process")
-	var s settings
-	if err := config.Load(&s, nil); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.Pool.URL.Reveal(); got != "postgres://from-process" {
-		t.Errorf("DATABASE_URL = %q", got)
-	}
-}
-
-func TestLoadRefusesWhatIsNoStruct(t *testing.T) {
-	if err := config.Load(settings{}, nil); err == nil {
-		t.Error("Load filled a copy")
-	}
-}

@@ -80,30 +80,3 @@ func TestSecretNeverShows(t *testing.T) {
 		t.Errorf("Reveal() = %q, want the value", got)
 	}
 }
-
-func TestEmptySecretShowsThatItIsEmpty(t *testing.T) {
-	var s config.Secret
-	b, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := fmt.Sprintf("%s|%v|%#v|%s", s, s, s, b); got != `||""|""` {
-		t.Errorf("an empty secret shows as %s", got)
-	}
-}
-
-func TestSecretTellsWhetherItIsEmpty(t *testing.T) {
-	if config.NewSecret("a").IsZero() || !config.NewSecret("").IsZero() || !new(config.Secret).IsZero() {
-		t.Error("IsZero does not go by the value")
-	}
-}
-
-func TestSecretReadsText(t *testing.T) {
-	var s config.Secret
-	if err := s.UnmarshalText([]byte(" as it is\n")); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := s.Reveal(), " as it is\n"; got != want {
-		t.Errorf("Reveal() = %q, want %q", got, want)
-	}
-}

@@ -3,7 +3,6 @@ package exportlimit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -92,25 +91,6 @@ func (l *log) use(t *testing.T, s *Limiter, project, name string, n int, each ti
 	}
 }
 
-func TestListsOfAProjectAlternate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{ProjectReads: 1, Reads: 4})
-		var l log
-		for i := range 3 {
-			l.users.Go(func() { l.use(t, s, "p", fmt.Sprint(i), 3, 10*time.Millisecond) })
-			synctest.Wait()
-		}
-		l.users.Wait()
-		if got, want := strings.Join(l.ran, ""), "012012012"; got != want {
-			t.Errorf("statements %s, want %s", got, want)
-		}
-		if l.most["p"] != 1 {
-			t.Errorf("%d at once", l.most["p"])
-		}
-		checkIdle(t, s)
-	})
-}
-
 // TestProjectsAlternate checks that a project with eight lists runs no more statements than a project with one.
 func TestProjectsAlternate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -145,46 +125,6 @@ func TestProjectsAlternate(t *testing.T) {
 			t.Errorf("%d at once", l.most[""])
 		}
 	})
-}
-
-// TestBounds checks that a project gets at most its share of all statements, so that others can use the rest.
-func TestBounds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{ProjectReads: 2, Reads: 3})
-		var l log
-		for _, project := range []string{"a", "b", "c"} {
-			for range 5 {
-				l.users.Go(func() { l.use(t, s, project, project, 10, 10*time.Millisecond) })
-			}
-		}
-		l.users.Wait()
-		if l.most[""] != 3 || max(l.most["a"], l.most["b"], l.most["c"]) != 2 {
-			t.Errorf("at once: %v", l.most)
-		}
-		if len(l.ran) != 150 {
-			t.Errorf("%d statements", len(l.ran))
-		}
-	})
-}
-
-func TestOneListTooMany(t *testing.T) {
-	s := New(Options{ProjectLists: 2})
-	first := enter(t, s, "p")
-	enter(t, s, "p")
-	_, err := s.Enter(of("p"))
-	if e, ok := errors.AsType[*apierr.Error](err); !ok || e.Code() != apierr.RateLimited || e.RetryAfter() <= 0 {
-		t.Fatalf("err = %v, want rate_limited with a time to come back", err)
-	}
-	enter(t, s, "q")
-	first.Leave()
-	enter(t, s, "p")
-	if lists, refused := s.lists.Load(), s.refused.Load(); lists != 3 || refused != 1 {
-		t.Errorf("%d lists, %d refused", lists, refused)
-	}
-	unbounded := New(Options{})
-	for range 100 {
-		enter(t, unbounded, "p")
-	}
 }
 
 // TestWaitingToBeAdmitted checks that a list over the limit waits for a while, and that lists are admitted in the order
@@ -241,36 +181,6 @@ func TestWaitingToBeAdmitted(t *testing.T) {
 		if lists, refused := s.lists.Load(), s.refused.Load(); lists != 0 || refused != queue-1 || len(s.projects) != 0 {
 			t.Errorf("%d lists, %d refused, %d projects", lists, refused, len(s.projects))
 		}
-	})
-}
-
-// TestGivingUp checks that a waiting list whose client disconnects releases its semaphores.
-func TestGivingUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{ProjectReads: 1, Reads: 1})
-		busy := enter(t, s, "p")
-		if err := busy.Acquire(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		gone := enter(t, s, "p")
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		if err := gone.Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
-		}
-		gone.Leave()
-		if lists, waiting := s.lists.Load(), s.waiting.Load(); lists != 1 || waiting != 0 {
-			t.Errorf("%d lists, %d wait", lists, waiting)
-		}
-		busy.Release()
-		next := enter(t, s, "p")
-		if err := next.Acquire(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		next.Release()
-		next.Leave()
-		busy.Leave()
-		checkIdle(t, s)
 	})
 }
 

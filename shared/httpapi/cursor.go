@@ -21,7 +21,7 @@ type Binding struct {
 	Descending bool
 	Filters    []string // each in a canonical form
 
-	// Least and Most bound a record's sort key. Position refuses a key outside. The check is not secret, so a client
+	// Least and Most bound a record's sort key. A cursor with a key outside is refused. The check is not secret, so a client
 	// can make a cursor with any key, and Postgres does not accept every time. A cursor does not depend on them.
 	Least, Most int64
 }
@@ -45,9 +45,9 @@ func (b Binding) Cursor(p pagelist.Position) string {
 	return base64.RawURLEncoding.EncodeToString(append(raw, check[:checkBytes]...))
 }
 
-// Position reads the parameter "cursor" of q. Without one it returns start. It reports a fault to q for a text that
+// position reads the parameter "cursor" of q. Without one it returns start. It reports a fault to q for a text that
 // [Binding.Cursor] did not make for the same binding.
-func (b Binding) Position(q *Query, start pagelist.Position) pagelist.Position {
+func (b Binding) position(q *Query, start pagelist.Position) pagelist.Position {
 	const name = "cursor"
 	if !q.Has(name) {
 		return start

@@ -18,10 +18,10 @@ import (
 )
 
 // HandlerFunc serves a request, or returns an error. It returns an error before it writes, or writes with
-// [WriteList], [WriteBody] or [WritePieces]. After the first byte of the body, an error ends the connection.
+// [ListRequest.Write], [WriteBody] or [WritePieces]. After the first byte of the body, an error ends the connection.
 type HandlerFunc func(w http.ResponseWriter, r *http.Request) error
 
-// ErrNotTaken is wrapped by the errors of [WriteList], [WriteBody] and [WritePieces] if a write failed. The client
+// ErrNotTaken is wrapped by the errors of [ListRequest.Write], [WriteBody] and [WritePieces] if a write failed. The client
 // disconnected, or did not read the answer in time.
 var ErrNotTaken = errors.New("the client did not take the answer")
 

@@ -15,9 +15,24 @@ const (
 	typeNDJSON = "application/x-ndjson"
 )
 
-// ListFormat returns the format in which r asks for a list. It is NDJSON if its Accept lists that and does not prefer
+// ListRequest is a request for a page of a list: the list with its filters, and which part of it the client asks for.
+type ListRequest struct {
+	Binding               // the list that cursors belong to
+	Page    pagelist.Page // from the parameters cursor and limit, and the header Accept
+
+	query *Query
+}
+
+// List reads which page of a list r asks for, from start to end, of at most limit records. It returns the first fault of
+// any parameter that q has read.
+func (q *Query) List(r *http.Request, b Binding, start, end pagelist.Position, limit int) (ListRequest, error) {
+	page := pagelist.Page{After: b.position(q, start), End: end, Limit: limit, Format: listFormat(r)}
+	return ListRequest{b, page, q}, q.Err()
+}
+
+// listFormat returns the format in which r asks for a list. It is NDJSON if its Accept lists that and does not prefer
 // JSON, or else JSON.
-func ListFormat(r *http.Request) pagelist.Format {
+func listFormat(r *http.Request) pagelist.Format {
 	accepted := r.Header["Accept"]
 	ndjson, _ := Weight(accepted, typeNDJSON)
 	json, _ := Weight(accepted, typeJSON)
@@ -27,43 +42,41 @@ func ListFormat(r *http.Request) pagelist.Format {
 	return pagelist.JSON
 }
 
-// WriteList answers with a page of a list. It sends the next cursor as Link and X-Next-Cursor. It sends a list of one
-// chunk with an ETag, and longer ones chunk by chunk as they are read. It closes list.
-func WriteList(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list *pagelist.List) error {
+// Write answers with the page. It sends the next cursor as Link and X-Next-Cursor. It sends a list of one chunk with an
+// ETag, and longer ones chunk by chunk as they are read. It closes list.
+func (l ListRequest) Write(w http.ResponseWriter, r *http.Request, list *pagelist.List) error {
 	defer list.Close()
 	cursor := ""
 	if next := list.Next(); next != nil {
-		cursor = b.Cursor(*next)
-		w.Header()["X-Next-Cursor"] = []string{cursor}
-		linkNext(w, r, q, cursor)
+		cursor = l.next(w, r, *next, true)
 	}
 	if body, whole := list.Whole(); whole {
-		return WriteBody(w, r, listType(r), body, cursor)
+		return WriteBody(w, r, l.contentType(), body, cursor)
 	}
-	return writePieces(w, r, listType(r), list.Chunks())
+	return writePieces(w, r, l.contentType(), list.Chunks())
 }
 
 // WriteFeed answers with a page of a list to which records are added at its end. Every answer has the cursor of next,
 // and a Link if more records can be read now. There is no ETag. It closes list.
-func WriteFeed(w http.ResponseWriter, r *http.Request, q *Query, b Binding, list *pagelist.List, next pagelist.Position, more bool) error {
+func (l ListRequest) WriteFeed(w http.ResponseWriter, r *http.Request, list *pagelist.List, next pagelist.Position, more bool) error {
 	defer list.Close()
-	cursor := b.Cursor(next)
+	l.next(w, r, next, more)
+	return writePieces(w, r, l.contentType(), list.Chunks())
+}
+
+// next sets the headers of the next page, which is after p, and returns its cursor.
+func (l ListRequest) next(w http.ResponseWriter, r *http.Request, p pagelist.Position, link bool) string {
+	cursor := l.Cursor(p)
 	w.Header()["X-Next-Cursor"] = []string{cursor}
-	if more {
-		linkNext(w, r, q, cursor)
+	if link {
+		w.Header()["Link"] = []string{"<" + InfoFrom(r.Context()).BaseURL() + r.URL.EscapedPath() + "?" +
+			l.query.encodeWith("cursor", cursor) + `>; rel="next"`}
 	}
-	return writePieces(w, r, listType(r), list.Chunks())
+	return cursor
 }
 
-// linkNext sets Link to the next page.
-func linkNext(w http.ResponseWriter, r *http.Request, q *Query, cursor string) {
-	w.Header()["Link"] = []string{"<" + InfoFrom(r.Context()).BaseURL() + r.URL.EscapedPath() + "?" +
-		q.encodeWith("cursor", cursor) + `>; rel="next"`}
-}
-
-// listType returns the Content-Type of the list that r asks for.
-func listType(r *http.Request) string {
-	if ListFormat(r) == pagelist.NDJSON {
+func (l ListRequest) contentType() string {
+	if l.Page.Format == pagelist.NDJSON {
 		return typeNDJSON
 	}
 	return typeJSON

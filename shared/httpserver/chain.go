@@ -23,6 +23,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/telemetry"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
@@ -39,11 +40,10 @@ type chain struct {
 	metrics   *metrics
 	draining  *atomic.Bool
 
-	closeAfterChunked bool         // the connection ends after a request with a chunked body; see WriteHeader
-	maxInFlight       int64        // the limit of requests in flight; 0: none
-	parked            atomic.Int64 // requests in flight that do not count against the limit
-	refusalLogged     atomic.Int64 // when refused requests were last logged, in Unix seconds
-	refuse            func(w http.ResponseWriter, r *http.Request, err error)
+	maxInFlight   int64        // the limit of requests in flight; 0: none
+	parked        atomic.Int64 // requests in flight that do not count against the limit
+	refusalLogged atomic.Int64 // when refused requests were last logged, in Unix seconds
+	refuse        func(w http.ResponseWriter, r *http.Request, err error)
 
 	traced   http.Handler                        // nil when tracing is off
 	cors     *cors.Cors                          // nil when off
@@ -68,7 +68,7 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 		metrics:   m,
 		draining:  draining,
 		origin: origin{
-			publicURL: strings.TrimSuffix(o.Config.PublicURL, "/"), trusted: o.Config.TrustedProxies, edge: newEdgeKeys(o.Config.EdgeKeys),
+			publicURL: strings.TrimSuffix(o.Config.PublicURL, "/"), trusted: o.Config.TrustedProxies, edge: trustedkeys.New(o.Config.EdgeKeys),
 		},
 		headers: headers{
 			noSniff:         []string{"nosniff"},
@@ -99,7 +99,6 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 		return c, nil
 	}
 	c.maxInFlight = int64(o.Config.MaxInFlight)
-	c.closeAfterChunked = o.Plain == nil || o.CloseAfterChunked
 	if o.Plain != nil {
 		c.plain = o.Plain
 		return c, nil
@@ -138,7 +137,7 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.log = requestLog{Handler: c.telemetry.Logger.Handler(), id: x.info.RequestID}
 	x.info.Logger = slog.New(&x.log)
 	x.info.BaseURL, x.info.Park = x.baseURL, x.park
-	x.fromEdge = c.origin.edge.take(r.Header)
+	x.fromEdge = takeEdgeKey(r.Header, c.origin.edge)
 	x.info.ClientAddress = c.origin.clientAddress(r, x.fromEdge)
 	w.Header()["X-Request-Id"] = []string{x.info.RequestID}
 

@@ -1,22 +1,17 @@
 package httpserver_test
 
 import (
-	"context"
 	"errors"
-	"io"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 func routes(rt *httpapi.Router) {
@@ -102,32 +97,6 @@ func TestFaultsAreAnsweredAsJSON(t *testing.T) {
 	line := s.lines(t, "handler panicked")[0]
 	if stack, _ := line["stack"].(string); !strings.Contains(stack, "chain_test.go") || line["error"] != "panic: the cause is ours" {
 		t.Errorf("the panic is logged as %v, want its cause and where it was", line)
-	}
-}
-
-// TestOddRequestTargets checks that requests that no client library sends get answers in the API's format.
-func TestOddRequestTargets(t *testing.T) {
-	s := serve(t, setup{routes: routes})
-	host := strings.TrimPrefix(s.public, "http://")
-	for _, tc := range []struct{ name, in, want string }{
-		{"asterisk", "OPTIONS * HTTP/1.1", "HTTP/1.1 404 "},
-		{"absolute form", "GET http://" + host + "/projects/p/things HTTP/1.1", "HTTP/1.1 200 "},
-		{"absolute form of another host", "GET http://other.example/nowhere HTTP/1.1", "HTTP/1.1 404 "},
-		{"CONNECT", "CONNECT " + host + " HTTP/1.1", "HTTP/1.1 404 "},
-		{"CONNECT to a path", "CONNECT /denied HTTP/1.1", "HTTP/1.1 405 "},
-		{"double slash", "GET //projects/p/things HTTP/1.1", "HTTP/1.1 404 "},
-		{"dots", "GET /x/../denied HTTP/1.1", "HTTP/1.1 404 "},
-		{"HTTP/1.0", "GET /denied HTTP/1.0", "HTTP/1.0 401 "},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			got, err := raw(t, s.public, tc.in+"\r\nHost: "+host+"\r\nConnection: close\r\n\r\n")
-			if err != nil || !strings.HasPrefix(got, tc.want) {
-				t.Fatalf("got %q, %v", got, err)
-			}
-			if !strings.Contains(got, "Content-Type: application/json\r\n") || !strings.Contains(got, "X-Request-Id: ") {
-				t.Errorf("not of our shape: %q", got)
-			}
-		})
 	}
 }
 
@@ -224,7 +193,7 @@ func TestAccessLine(t *testing.T) {
 	s.get(t, s.public+"/projects/p1/fails")
 	s.get(t, s.public+"/silent")
 	s.get(t, s.internal+"/healthz")
-	eventually(t, "four lines", func() bool { return len(s.lines(t, "request")) == 4 })
+	eventually.True(t, "four lines", func() bool { return len(s.lines(t, "request")) == 4 })
 
 	byRoute := map[string]map[string]any{}
 	for _, line := range s.lines(t, "request") {
@@ -258,79 +227,5 @@ func TestAccessLine(t *testing.T) {
 	}
 	if strings.Contains(s.log.String(), canary) {
 		t.Errorf("the log shows what the client sent: %s", s.log)
-	}
-}
-
-func TestTrace(t *testing.T) {
-	spans := tracetest.NewInMemoryExporter()
-	var kept tracetest.SpanStubs
-	var s *running
-	probed := httpserver.Check{Name: "postgres", Probe: func(ctx context.Context) error {
-		_, span := s.telemetry.TracerProvider.Tracer("pgx").Start(ctx, "ping")
-		span.End()
-		return nil
-	}}
-	s = serve(t, setup{checks: []httpserver.Check{probed}, spans: keepOnShutdown{spans, &kept}, routes: func(rt *httpapi.Router) {
-		routes(rt)
-		rt.Get("/aborts", func(w http.ResponseWriter, r *http.Request) error {
-			_, _ = io.WriteString(w, "half")
-			panic(http.ErrAbortHandler)
-		})
-	}})
-	s.get(t, s.public+"/projects/p1/things?secret=canary", "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-		"X-Request-Id", "id-1", "X-Api-Key", "canary", "Host", "chosen.example")
-	s.get(t, s.public+"/nowhere")
-	s.get(t, s.public+"/panic")
-	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
-		s.get(t, s.internal+path, "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	}
-	if _, err := raw(t, s.public, "GET /aborts HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-		t.Log("the connection ended with", err)
-	}
-	line := s.lines(t, "request")[0]
-	if line["trace_id"] != "0af7651916cd43dd8448eb211c80319c" {
-		t.Errorf("the access line is %v, want the trace in it", line)
-	}
-	if err := s.stop(); err != nil {
-		t.Fatal(err)
-	}
-
-	if len(kept) != 4 {
-		t.Errorf("%d spans, want one for each of the four public requests and none of health checks", len(kept))
-	}
-	named := map[string]tracetest.SpanStub{}
-	for _, span := range kept {
-		named[span.Name] = span
-		for _, a := range span.Attributes {
-			if strings.Contains(a.Value.String(), "canary") {
-				t.Errorf("the span shows %s", a.Value.String())
-			}
-			if a.Key == "server.address" && a.Value.AsString() != "test" {
-				t.Errorf("server.address = %s, want the service's name", a.Value.AsString())
-			}
-		}
-	}
-	span, ok := named["GET /projects/{projectId}/things"]
-	if !ok {
-		t.Fatalf("no span of the route in %v", named)
-	}
-	if got := span.Parent.SpanID().String(); got != "b7ad6b7169203331" {
-		t.Errorf("the span's parent is %s", got)
-	}
-	attributes := attribute.NewSet(span.Attributes...)
-	for key, want := range map[attribute.Key]string{
-		"lectern.request_id": "id-1", "http.route": "/projects/{projectId}/things", "http.response.status_code": "200",
-	} {
-		if got, _ := attributes.Value(key); got.String() != want {
-			t.Errorf("%s = %s, want %s", key, got.String(), want)
-		}
-	}
-	if _, ok := named["GET"]; !ok {
-		t.Errorf("no span of the path that is not known in %v", named)
-	}
-	for _, name := range []string{"GET /panic", "GET /aborts"} {
-		if got := named[name].Status.Code; got != codes.Error {
-			t.Errorf("the status of %s is %s, want Error", name, got)
-		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 // list returns a JSON body of at least n bytes.
@@ -233,7 +234,7 @@ func TestBrokenOffAnswersLookBroken(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "18 lines", func() bool { return len(s.lines(t, "request")) == 18 })
+	eventually.True(t, "18 lines", func() bool { return len(s.lines(t, "request")) == 18 })
 	for _, line := range s.lines(t, "request") {
 		if line["aborted"] != true {
 			t.Errorf("the access line does not say that the answer broke off: %v", line)

@@ -17,11 +17,11 @@ type Config struct {
 	// The address of the documented paths: host:port. An empty host is all addresses of the machine.
 	ListenPublic string `env:"LISTEN_PUBLIC" envDefault:":8080"`
 
-	// The address of ingest, admin, metrics and health. Never route to it from outside.
+	// The address of metrics and health, and of a service's ingest and administration. Never route to it from outside.
 	ListenInternal string `env:"LISTEN_INTERNAL" envDefault:":9090"`
 
-	// The URL at which clients reach the API. Links to further pages begin with it. Not set: the scheme and host of
-	// the request.
+	// The URL at which clients reach the API. Links to further pages begin with it, and Secrets of APIKeys have it. Not
+	// set: the scheme and host of the request, and none in Secrets.
 	PublicURL string `env:"PUBLIC_URL"`
 
 	// CIDRs of the trusted proxies, comma-separated. The server believes X-Forwarded-For, -Proto, -Host and Forwarded

@@ -40,6 +40,7 @@ type exchange struct {
 	aborted bool // the connection is to end without the rest of the answer
 
 	fromEdge bool // the request had a key of the edge
+	duplex   bool // the answer may begin before the body has ended
 }
 
 // errSevered is returned by writes after the handler gave up.
@@ -56,12 +57,7 @@ func (x *exchange) WriteHeader(status int) {
 		return
 	}
 	x.status = status
-	if x.chain.draining.Load() { // the client's next request is for another replica
-		x.Header()["Connection"] = x.chain.headers.connectionClose
-	}
-	if x.chain.closeAfterChunked && len(x.request.TransferEncoding) > 0 {
-		// RFC 9112, section 6.1: a proxy on the way may have framed a chunked request by an additional
-		// Content-Length. Then the bytes after the body are a request to this server alone, so the connection ends.
+	if x.chain.draining.Load() || x.mayHideRequest() { // while it drains, the client's next request is for another replica
 		x.Header()["Connection"] = x.chain.headers.connectionClose
 	}
 	if x.coding != "" && x.request.Method == http.MethodHead {
@@ -70,6 +66,22 @@ func (x *exchange) WriteHeader(status int) {
 	x.body.bound()
 	x.extend()
 	x.ResponseWriter.WriteHeader(status)
+}
+
+// mayHideRequest reports whether the bytes after the request's body may be no request of the client's, so that the
+// connection must end with the answer.
+//
+// A proxy on the way may have framed a chunked body by an additional Content-Length (RFC 9112, section 6.1). With full
+// duplex, an answer may precede the end of a malformed body, and net/http would serve what follows as a request.
+func (x *exchange) mayHideRequest() bool {
+	return x.request.ProtoMajor == 1 && (len(x.request.TransferEncoding) > 0 || x.duplex && x.body.unfinished())
+}
+
+// EnableFullDuplex lets the handler answer before it has read the body. The handler calls it through
+// http.ResponseController.
+func (x *exchange) EnableFullDuplex() error {
+	x.duplex = true
+	return x.control.EnableFullDuplex()
 }
 
 // describeCoded gives the answer to HEAD the headers that the compressed body of GET would have. Its length is
@@ -231,6 +243,16 @@ func (b *patientBody) bound() {
 	if !b.fixed {
 		_ = b.control.SetReadDeadline(time.Now().Add(b.stall)) // a closed connection fails the read
 	}
+}
+
+// unfinished reports whether the body was not read to a well-formed end.
+func (b *patientBody) unfinished() bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.ended
 }
 
 // setDeadline sets the handler's own deadline.

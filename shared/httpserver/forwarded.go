@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // origin finds out the client's address and the URL that it used. It believes the forwarding headers of trusted proxies
@@ -11,7 +13,7 @@ import (
 type origin struct {
 	publicURL string // without a slash at its end; empty to take the request's
 	trusted   []netip.Prefix
-	edge      edgeKeys
+	edge      trustedkeys.Set
 }
 
 // believes reports whether the forwarding headers of r are believed. fromEdge reports that r had a key of the edge.

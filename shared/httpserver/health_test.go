@@ -13,6 +13,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 func TestReadiness(t *testing.T) {
@@ -76,7 +77,7 @@ func TestReadinessIsAskedSeldomAndChangesAreLogged(t *testing.T) {
 	}
 	status := func(want int) {
 		t.Helper()
-		eventually(t, "/readyz changes", func() bool {
+		eventually.True(t, "/readyz changes", func() bool {
 			resp, _ := s.get(t, s.internal+"/readyz")
 			return resp.StatusCode == want
 		})
@@ -90,23 +91,6 @@ func TestReadinessIsAskedSeldomAndChangesAreLogged(t *testing.T) {
 	}
 	if got := len(s.lines(t, "check is well again")); got != 1 {
 		t.Errorf("the recovery was logged %d times, want once", got)
-	}
-}
-
-func TestOperationalPathsAreInternal(t *testing.T) {
-	s := serve(t, setup{routes: routes, environ: map[string]string{"PPROF": "true"}})
-	without := serve(t, setup{routes: routes})
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline"} {
-		if resp, _ := s.get(t, s.internal+path); resp.StatusCode != http.StatusOK {
-			t.Errorf("internal %s: %d, want 200", path, resp.StatusCode)
-		}
-		if resp, _ := s.get(t, s.public+path); resp.StatusCode != http.StatusNotFound {
-			t.Errorf("public %s: %d, want 404", path, resp.StatusCode)
-		}
-		resp, _ := without.get(t, without.internal+path)
-		if want := strings.HasPrefix(path, "/debug/"); (resp.StatusCode == http.StatusNotFound) != want {
-			t.Errorf("without PPROF %s: %d", path, resp.StatusCode)
-		}
 	}
 }
 

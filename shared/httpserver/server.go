@@ -33,9 +33,6 @@ type Options struct {
 	// Plain, if not nil, leaves public answers as their handlers make them: without compression and CORS. The
 	// server adds only X-Request-Id and these headers, which a handler may replace or delete.
 	Plain http.Header
-	// CloseAfterChunked ends the connection after a public request with a chunked body, also with Plain. Without Plain
-	// that is always so.
-	CloseAfterChunked bool
 	// Headers are set in every public answer, in the place of the server's own of the same name. A handler may replace
 	// or delete them. Nil: none.
 	Headers http.Header

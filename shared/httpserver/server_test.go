@@ -14,30 +14,28 @@ import (
 	"testing"
 	"time"
 
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.uber.org/goleak"
 
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/httpserver"
 	"github.com/lectern-dev/lectern/shared/telemetry"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/logtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // waitTimeout bounds each wait for an event that should happen at once.
-const waitTimeout = 20 * time.Second
+const waitTimeout = 5 * time.Minute
 
-// running is a running server with its log and telemetry.
+// running is a running server with its log.
 type running struct {
 	public, internal string // base URLs
 	log              *logtest.Buffer
-	telemetry        *telemetry.Telemetry
 	client           *http.Client
 	stop             func() error // cancels Run's context, waits for Run and shuts telemetry down
 	cancel           func()       // cancels Run's context
-	ended            <-chan error
 }
 
 // setup configures the server of a test.
@@ -46,9 +44,7 @@ type setup struct {
 	routes   func(public *httpapi.Router)
 	internal *httpapi.Router
 	checks   []httpserver.Check
-	spans    sdktrace.SpanExporter
 	plain    http.Header
-	headers  http.Header
 }
 
 // serve runs a server until the test ends.
@@ -67,7 +63,7 @@ func serve(t *testing.T, s setup) *running {
 	}
 	out := &logtest.Buffer{}
 	tel, err := telemetry.Start(t.Context(), telemetry.Options{
-		Service: "test", Config: c.Telemetry, LogOutput: out, SpanExporter: s.spans,
+		Service: "test", Config: c.Telemetry, LogOutput: out,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +76,7 @@ func serve(t *testing.T, s setup) *running {
 	ready := make(chan addresses, 1)
 	c.Server.Ready = func(public, internal net.Addr) { ready <- addresses{public, internal} }
 	server, err := httpserver.New(httpserver.Options{
-		Service: "test", Config: c.Server, Telemetry: tel, Public: router, Internal: s.internal, Checks: s.checks, Plain: s.plain, Headers: s.headers,
+		Service: "test", Config: c.Server, Telemetry: tel, Public: router, Internal: s.internal, Checks: s.checks, Plain: s.plain,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +85,7 @@ func serve(t *testing.T, s setup) *running {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
 	transport := &http.Transport{DisableCompression: true}
-	r := &running{log: out, telemetry: tel, client: &http.Client{Transport: transport, Timeout: waitTimeout}, cancel: cancel, ended: ended}
+	r := &running{log: out, client: &http.Client{Transport: transport, Timeout: waitTimeout}, cancel: cancel}
 	r.stop = sync.OnceValue(func() error {
 		cancel()
 		transport.CloseIdleConnections()
@@ -140,7 +136,7 @@ func (r *running) do(t *testing.T, method, url string, headers ...string) (*http
 func (r *running) lines(t *testing.T, message string) []map[string]any {
 	t.Helper()
 	var found []map[string]any
-	eventually(t, "a line "+message, func() bool {
+	eventually.True(t, "a line "+message, func() bool {
 		found = nil
 		for line := range strings.Lines(r.log.String()) {
 			var m map[string]any
@@ -154,16 +150,6 @@ func (r *running) lines(t *testing.T, message string) []map[string]any {
 		return len(found) > 0
 	})
 	return found
-}
-
-// eventually waits until ok returns true, for at most waitTimeout.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(waitTimeout); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
 }
 
 // raw sends bytes on a new connection, and returns all bytes of the answer and the error that ended it.
@@ -194,59 +180,9 @@ func hello(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.WriteBody(w, r, "application/json", []byte(`{"hello":"world"}`), "")
 }
 
-func TestRunFinishesWhatRuns(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	s := serve(t, setup{
-		environ: map[string]string{"DRAIN_DELAY": "1ms"},
-		routes: func(rt *httpapi.Router) {
-			rt.Get("/slow", func(w http.ResponseWriter, r *http.Request) error {
-				close(entered)
-				<-leave
-				return hello(w, r)
-			})
-		},
-	})
-	type answer struct {
-		status int
-		body   string
-		err    error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		resp, err := s.client.Get(s.public + "/slow")
-		if err != nil {
-			answers <- answer{err: err}
-			return
-		}
-		defer func() { _ = resp.Body.Close() }()
-		body, err := io.ReadAll(resp.Body)
-		answers <- answer{resp.StatusCode, string(body), err}
-	}()
-	<-entered
-	s.cancel()
-	eventually(t, "the public listener closes", func() bool {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(s.public, "http://"))
-		if err != nil {
-			return true
-		}
-		_ = conn.Close()
-		return false
-	})
-	if resp, body := s.get(t, s.internal+"/readyz"); resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "draining") {
-		t.Errorf("while draining /readyz answers %d %s, want 503, draining", resp.StatusCode, body)
-	}
-	close(leave)
-	if got := <-answers; got.err != nil || got.status != http.StatusOK || got.body != `{"hello":"world"}` {
-		t.Errorf("the request that ran got %+v", got)
-	}
-	if err := s.stop(); err != nil {
-		t.Errorf("Run: %v, want a clean end", err)
-	}
-}
-
 func TestRunServesDuringTheDelayAndAsksClientsToLeave(t *testing.T) {
 	s := serve(t, setup{
-		environ: map[string]string{"DRAIN_DELAY": "500ms"},
+		environ: map[string]string{"DRAIN_DELAY": "3s"},
 		routes:  func(rt *httpapi.Router) { rt.Get("/x", hello) },
 	})
 	if resp, _ := s.get(t, s.public+"/x"); resp.Close {
@@ -396,33 +332,15 @@ func TestWarnsOfNoTrustedProxies(t *testing.T) {
 	}
 }
 
-func TestHTTP2InTheClear(t *testing.T) {
-	s := serve(t, setup{routes: func(rt *httpapi.Router) { rt.Get("/x", hello) }})
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: waitTimeout}
-	resp, err := client.Get(s.public + "/x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if body, err := io.ReadAll(resp.Body); err != nil || resp.ProtoMajor != 2 || string(body) != `{"hello":"world"}` {
-		t.Errorf("%s: %s, %v", resp.Proto, body, err)
-	}
-}
-
 // TestSilentHandlerKeepsItsAnswer checks on HTTP/1 and HTTP/2 that a handler may be silent for longer than
 // WRITE_TIMEOUT, which limits only the client.
 func TestSilentHandlerKeepsItsAnswer(t *testing.T) {
-	s := serve(t, setup{environ: map[string]string{"WRITE_TIMEOUT": "100ms"}, routes: func(rt *httpapi.Router) {
+	s := serve(t, setup{environ: map[string]string{"WRITE_TIMEOUT": "1s"}, routes: func(rt *httpapi.Router) {
 		rt.Get("/x", func(w http.ResponseWriter, _ *http.Request) error {
-			for _, part := range []string{"one ", "two ", "three"} {
-				_, _ = io.WriteString(w, part)
-				_ = http.NewResponseController(w).Flush()
-				time.Sleep(250 * time.Millisecond)
-			}
+			_, _ = io.WriteString(w, "one ")
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(1200 * time.Millisecond)
+			_, _ = io.WriteString(w, "two")
 			return nil
 		})
 	}})
@@ -437,89 +355,9 @@ func TestSilentHandlerKeepsItsAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = resp.Body.Close() }()
-		if body, err := io.ReadAll(resp.Body); err != nil || resp.ProtoMajor != version || string(body) != "one two three" {
+		if body, err := io.ReadAll(resp.Body); err != nil || resp.ProtoMajor != version || string(body) != "one two" {
 			t.Errorf("HTTP/%d: %s: %q, %v", version, resp.Proto, body, err)
 		}
-	}
-}
-
-func TestStalledReaderEnds(t *testing.T) {
-	ended := make(chan error, 1)
-	s := serve(t, setup{
-		environ: map[string]string{"WRITE_TIMEOUT": "200ms"},
-		routes: func(rt *httpapi.Router) {
-			rt.Get("/flood", func(w http.ResponseWriter, r *http.Request) error {
-				w.Header().Set("Content-Type", "application/octet-stream")
-				chunk := make([]byte, 1<<20)
-				for {
-					if _, err := w.Write(chunk); err != nil {
-						ended <- err
-						panic(http.ErrAbortHandler)
-					}
-				}
-			})
-		},
-	})
-	conn := dial(t, s.public)
-	if _, err := io.WriteString(conn, "GET /flood HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-ended:
-		if ne, ok := errors.AsType[net.Error](err); !ok || !ne.Timeout() {
-			t.Errorf("the write ended with %v, want a time-out", err)
-		}
-	case <-time.After(waitTimeout):
-		t.Fatal("a client that reads nothing blocks the handler")
-	}
-}
-
-// TestSlowReaderGoesOn checks that a slow client that keeps reading is not disconnected, however long the answer takes.
-func TestSlowReaderGoesOn(t *testing.T) {
-	s := serve(t, setup{
-		environ: map[string]string{"WRITE_TIMEOUT": "1500ms"},
-		routes: func(rt *httpapi.Router) {
-			rt.Get("/ticks", func(w http.ResponseWriter, r *http.Request) error {
-				ticks := time.NewTicker(500 * time.Millisecond)
-				defer ticks.Stop()
-				for range 5 {
-					<-ticks.C
-					if _, err := io.WriteString(w, "tick\n"); err != nil {
-						return err
-					}
-					if err := http.NewResponseController(w).Flush(); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
-	})
-	if _, body := s.get(t, s.public+"/ticks"); body != strings.Repeat("tick\n", 5) {
-		t.Errorf("got %q", body)
-	}
-}
-
-func TestStalledSenderEnds(t *testing.T) {
-	ended := make(chan error, 1)
-	internal := httpapi.NewRouter()
-	internal.Post("/internal/things", func(w http.ResponseWriter, r *http.Request) error {
-		_, err := io.Copy(io.Discard, r.Body)
-		ended <- err
-		return err
-	})
-	s := serve(t, setup{environ: map[string]string{"READ_TIMEOUT": "100ms"}, internal: internal})
-	conn := dial(t, s.internal)
-	if _, err := io.WriteString(conn, "POST /internal/things HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nbegins"); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-ended:
-		if ne, ok := errors.AsType[net.Error](err); !ok || !ne.Timeout() {
-			t.Errorf("the read ended with %v, want a time-out", err)
-		}
-	case <-time.After(waitTimeout):
-		t.Fatal("a client that stops sending blocks the handler")
 	}
 }
 
@@ -535,14 +373,14 @@ func TestTimeoutsDoNotOutliveTheirReason(t *testing.T) {
 		select {
 		case <-r.Context().Done():
 			return fmt.Errorf("the context ended: %w", context.Cause(r.Context()))
-		case <-time.After(250 * time.Millisecond):
+		case <-time.After(1200 * time.Millisecond):
 		}
 		return httpapi.WriteBody(w, r, "text/plain", body, "")
 	})
-	s := serve(t, setup{environ: map[string]string{"READ_TIMEOUT": "100ms", "WRITE_TIMEOUT": "100ms"}, internal: internal})
+	s := serve(t, setup{environ: map[string]string{"READ_TIMEOUT": "1s", "WRITE_TIMEOUT": "1s"}, internal: internal})
 	conn := dial(t, s.internal)
 	replies := bufio.NewReader(conn)
-	for range 3 {
+	for range 2 {
 		if _, err := io.WriteString(conn, "POST /internal/things HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -561,6 +399,6 @@ func TestTimeoutsDoNotOutliveTheirReason(t *testing.T) {
 		if err != nil || resp.StatusCode != http.StatusOK || string(body) != "body" {
 			t.Fatalf("%d %q, %v", resp.StatusCode, body, err)
 		}
-		<-time.After(150 * time.Millisecond) // the deadlines of this request have passed now
+		<-time.After(1100 * time.Millisecond) // the deadlines of this request have passed now
 	}
 }

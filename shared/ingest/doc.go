@@ -26,19 +26,20 @@ type Options struct {
 	// longer line is rejected.
 	MaxRecordBytes int `env:"MAX_RECORD_BYTES" envDefault:"16777216"`
 
-	// How many lines are stored at a time.
-	BatchRecords int `env:"INGEST_BATCH_RECORDS" envDefault:"1000"`
-
-	// A batch is stored early when its lines have this many bytes. A request holds at most two batches, each of this
-	// size and one line more.
-	BatchBytes int `env:"INGEST_BATCH_BYTES" envDefault:"4194304"`
-
 	// How long a batch is retried while the database is unavailable. The request then fails with 503. 0 tries once.
 	RetryTime time.Duration `env:"INGEST_RETRY_TIME" envDefault:"10s"`
+
+	// BatchRecords is how many lines are stored at a time. Tests set it; 0: 1000, from which on larger batches are
+	// hardly faster.
+	BatchRecords int `env:"-"`
 
 	// MeterProvider counts the lines (lectern.ingest.rows by resource and outcome). Nil counts nothing.
 	MeterProvider metric.MeterProvider `env:"-"`
 }
+
+// batchBytes is the size of the lines at which a batch is stored early. A request holds at most two batches, each of
+// this size and one line more.
+const batchBytes = 4 << 20
 
 // Validate reports every setting that is out of range.
 func (o Options) Validate() error {
@@ -49,8 +50,6 @@ func (o Options) Validate() error {
 		}
 	}
 	number("MAX_RECORD_BYTES", o.MaxRecordBytes, 1024, 512<<20)
-	number("INGEST_BATCH_RECORDS", o.BatchRecords, 1, 100_000)
-	number("INGEST_BATCH_BYTES", o.BatchBytes, 1024, 512<<20)
 	if o.RetryTime < 0 {
 		faults = append(faults, config.Invalid("INGEST_RETRY_TIME", o.RetryTime, "0s or more"))
 	}
@@ -62,7 +61,7 @@ func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		value *int
 		usual int
-	}{{&o.MaxRecordBytes, 16 << 20}, {&o.BatchRecords, 1000}, {&o.BatchBytes, 4 << 20}} {
+	}{{&o.MaxRecordBytes, 16 << 20}, {&o.BatchRecords, 1000}} {
 		if *d.value == 0 {
 			*d.value = d.usual
 		}

@@ -101,17 +101,6 @@ func TestARecordThatTheDatabaseRefusesIsFound(t *testing.T) {
 	}
 }
 
-func TestAPanicOfAStoreReachesTheServersOwnRecovery(t *testing.T) {
-	s := fakeStore{before: func(int, string, []note) error { panic("in the store") }}
-	defer func() {
-		if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "in the store") {
-			t.Errorf("recovered %v", v)
-		}
-	}()
-	post(t, &s, ingest.Options{}, notesBody(1))
-	t.Error("the panic was swallowed")
-}
-
 // server serves a handler of notes as a service does. ended receives each request's panic value, or nil.
 func server(t *testing.T, s *fakeStore, o ingest.Options, readTimeout time.Duration) (addr string, ended chan any) {
 	t.Helper()
@@ -189,23 +178,6 @@ func dial(t *testing.T, addr string, length int, body string) net.Conn {
 	return conn
 }
 
-func TestASilentSenderIsEnded(t *testing.T) {
-	var s fakeStore
-	addr, ended := server(t, &s, ingest.Options{}, 50*time.Millisecond)
-	conn := dial(t, addr, 10_000, notesBody(3))
-	answer, err := io.ReadAll(conn)
-	if len(answer) > 0 {
-		t.Errorf("a sender that fell silent was answered %q", answer)
-	}
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		t.Error("the connection stayed open")
-	}
-	if v := <-ended; v != http.ErrAbortHandler {
-		t.Errorf("the request ended with %v, want ErrAbortHandler", v)
-	}
-}
-
 func TestABodyThatBreaksOff(t *testing.T) {
 	var s fakeStore
 	addr, ended := server(t, &s, ingest.Options{BatchRecords: 2}, time.Minute)
@@ -249,24 +221,6 @@ func TestASlowSenderThatGoesOnIsServed(t *testing.T) {
 	answer, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode != 200 || !strings.Contains(string(answer), `"stored":8`) {
 		t.Errorf("%d %s", resp.StatusCode, answer)
-	}
-}
-
-func TestALongStoreAfterTheBodyOutlivesTheReadTimeout(t *testing.T) {
-	const silence = 30 * time.Millisecond
-	s := fakeStore{before: func(int, string, []note) error {
-		time.Sleep(5 * silence) // like a slow database
-		return nil
-	}}
-	addr, _ := server(t, &s, ingest.Options{}, silence)
-	resp, err := http.Post("http://"+addr+"/notes", "", strings.NewReader(notesBody(2)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	defer http.DefaultClient.CloseIdleConnections()
-	if resp.StatusCode != 200 {
-		t.Errorf("status %d", resp.StatusCode)
 	}
 }
 

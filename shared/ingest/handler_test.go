@@ -162,27 +162,6 @@ func TestLinesOneByOne(t *testing.T) {
 	}
 }
 
-func TestAllFieldsArriveAsSent(t *testing.T) {
-	var s fakeStore
-	data := `{ "a":1.50, "a":"é\u00e9\ud800", "big":9007199254740993 }`
-	quoted, _ := json.Marshal(data)
-	body := `{"id":"n/1","project_id":"pr_1","kind":"odd","at":"2022-01-01T01:00:00.1234567+01:00","size":9007199254740993,` +
-		`"count":-7,"title":"Zeilen\numbruch 😀 \ud83d\ude00","data":` + string(quoted) + `,"extra":null,"tags":["\u00e4",""],"others":[]}` + "\n" +
-		noteLine("pr_1", "bare", "")
-	mustPost(t, &s, ingest.Options{}, body)
-	count, title := int64(-7), "Zeilen\numbruch 😀 😀"
-	want := map[string]note{
-		"pr_1/n/1": {
-			Project: "pr_1", ID: "n/1", Kind: "odd", At: 1640995200_123456, Size: 9007199254740993, Count: &count, Title: &title,
-			Data: data, Tags: []string{"ä", ""}, Others: []string{},
-		},
-		"pr_1/bare": {Project: "pr_1", ID: "bare", Kind: "plain", At: 1640995200_000000, Size: 1, Data: "{}", Tags: []string{}},
-	}
-	if diff := cmp.Diff(want, s.notes); diff != "" {
-		t.Errorf("stored (-want +got):\n%s", diff)
-	}
-}
-
 func TestLineNumbersAndEnds(t *testing.T) {
 	a, b := noteLine("pr_1", "a", ""), noteLine("pr_1", "b", "")
 	tests := []struct {
@@ -242,41 +221,6 @@ func TestLongestLine(t *testing.T) {
 	}
 }
 
-func TestProjectsAreStoredApartAndLinesKept(t *testing.T) {
-	var s fakeStore
-	mustPost(t, &s, ingest.Options{}, noteLine("pr_2", "old", "")+"\n"+noteLine("pr_1", "old", "")+"\n")
-	var b strings.Builder
-	for i := range 20 {
-		project := fmt.Sprintf("pr_%d", i%3)
-		switch i {
-		case 5, 6:
-			fmt.Fprintln(&b, "bad")
-		case 7, 11: // pr_1, pr_2: content that differs from the stored one
-			fmt.Fprintln(&b, strings.Replace(noteLine(project, "old", ""), `"{}"`, `"[]"`, 1))
-		case 10: // pr_1: the same content
-			fmt.Fprintln(&b, noteLine(project, "old", ""))
-		default:
-			fmt.Fprintln(&b, noteLine(project, fmt.Sprint("n", i), ""))
-		}
-	}
-	got := mustPost(t, &s, ingest.Options{}, b.String())
-	want := ingest.Summary{Stored: 15, Existing: 1, Rejected: 4}
-	var lines []int64
-	for _, r := range got.Rejects {
-		lines = append(lines, r.Line)
-	}
-	got.Rejects = nil
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("counts (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]int64{6, 7, 8, 12}, lines); diff != "" {
-		t.Errorf("rejected lines (-want +got):\n%s", diff)
-	}
-	if len(s.notes) != 17 {
-		t.Errorf("%d notes stored, want 17", len(s.notes))
-	}
-}
-
 func TestTheFirstThousandRejectsAreListedAndAllCounted(t *testing.T) {
 	var s fakeStore
 	got := mustPost(t, &s, ingest.Options{BatchRecords: 300}, strings.Repeat("bad\n"+noteLine("pr_1", "a", "")+"\n", 2500))
@@ -287,13 +231,6 @@ func TestTheFirstThousandRejectsAreListedAndAllCounted(t *testing.T) {
 		if r.Line != int64(2*i+1) {
 			t.Fatalf("reject %d is of line %d, want %d", i, r.Line, 2*i+1)
 		}
-	}
-}
-
-func TestNoRejectsIsAnEmptyArray(t *testing.T) {
-	_, _, body := post(t, &fakeStore{}, ingest.Options{}, "")
-	if want := `{"stored":0,"existing":0,"rejected":0,"rejects":[]}` + "\n"; body != want {
-		t.Errorf("answer %q, want %q", body, want)
 	}
 }
 

@@ -2,11 +2,8 @@ package pgcitus_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
@@ -109,7 +106,7 @@ func breakable(t *testing.T) *broken {
 	return b
 }
 
-// distributed waits until the pool knows that tables are distributed, and knows their workers.
+// distributed checks that the pool knows after its first connection that tables are distributed.
 func distributed(t *testing.T, p *pgdb.Pool) {
 	t.Helper()
 	if err := p.Ping(t.Context()); err != nil {
@@ -117,12 +114,6 @@ func distributed(t *testing.T, p *pgdb.Pool) {
 	}
 	if !p.Distributed() {
 		t.Fatal("the pool does not know that tables are distributed")
-	}
-	for deadline := time.Now().Add(10 * time.Second); pgcitus.Workers(p) < 2; {
-		if time.Now().After(deadline) {
-			t.Fatalf("the pool knows %d workers", pgcitus.Workers(p))
-		}
-		time.Sleep(10 * time.Millisecond) // there is no notification of a change
 	}
 }
 
@@ -148,152 +139,18 @@ func hostPort(t *testing.T, of string) string {
 
 const readShelf = `SELECT body FROM shelves WHERE project_id = $1 AND id = $2`
 
-func read(ctx context.Context, p *pgdb.Pool, project string) error {
-	var body string
-	return p.QueryRow(ctx, []any{&body}, readShelf, project, "a")
-}
-
-// seen records the answers to the clients of some projects.
-type seen struct {
-	mu     sync.Mutex
-	took   []time.Duration // durations of good answers
-	faults []time.Duration // durations of 503
-	why    error           // the error of the first 503
-	other  []error
-}
-
-func (s *seen) note(took time.Duration, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case err == nil:
-		s.took = append(s.took, took)
-	case isUnavailable(err):
-		if len(s.faults) == 0 {
-			s.why = errors.Unwrap(err)
-		}
-		s.faults = append(s.faults, took)
-	default:
-		s.other = append(s.other, err)
+// TestPlainPostgres checks that a pool of plain Postgres is not distributed.
+func TestPlainPostgres(t *testing.T) {
+	db := pgtest.Server(t)
+	if db.Citus() {
+		t.Skip("the server is a Citus coordinator")
 	}
-}
-
-// since returns the observations so far in ascending order, and clears them.
-func (s *seen) since() (took, faults []time.Duration, other []error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	took, faults, other = s.took, s.faults, s.other
-	s.took, s.faults, s.other = nil, nil, nil
-	slices.Sort(took)
-	slices.Sort(faults)
-	return took, faults, other
-}
-
-// TestCitusWorkerFaults checks that requests for projects of a failing worker get 503 each time. Other projects are not
-// affected. The worker's projects recover by themselves.
-func TestCitusWorkerFaults(t *testing.T) {
-	b := breakable(t)
-	var o operator
-	p := open(t, b.db.ReaderURL, o.watch(pgdb.Options{MaxConns: 8, StatementTimeout: 30 * time.Second}))
-	distributed(t, p)
-	o.sees(t, map[string]int64{"serving": 2})
-	// This pool never uses the projects of the failing worker, so it shows the delays by the machine.
-	separate := open(t, b.db.ReaderURL, pgdb.Options{MaxConns: 8, StatementTimeout: 30 * time.Second})
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel()
-	var others, own, control seen
-	ask := func(p *pgdb.Pool, s *seen, projects []string, n int) {
-		for i := range n {
-			running.Go(func() {
-				for j := i; ctx.Err() == nil; j++ {
-					begin := time.Now()
-					err := read(context.Background(), p, projects[j%len(projects)])
-					s.note(time.Since(begin), err)
-					time.Sleep(5 * time.Millisecond) // the pause of a client
-				}
-			})
-		}
+	p := open(t, db.Database(t, shelves()).ReaderURL, pgdb.Options{MaxConns: 1})
+	if err := p.Ping(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	ask(p, &others, b.healthy, 4)
-	ask(p, &own, b.failing, 16) // more than the connections
-	ask(separate, &control, b.healthy, 2)
-	during := func(d time.Duration) { time.Sleep(d) }
-	during(2 * time.Second)
-	quiet, _, _ := others.since()
-	own.since()
-	control.since()
-	// tolerance returns how many of n requests may be refused because the machine is busy. That is 0, unless the
-	// control also waits long. A request waits at most a second.
-	tolerance := func(n int, calm []time.Duration) int {
-		if faulttest.Quantile(calm, 1) > 300*time.Millisecond {
-			return 1 + n/50
-		}
-		return 0
-	}
-	p99 := func(d []time.Duration) time.Duration { return faulttest.Quantile(d, 0.99) }
-	for _, fault := range []struct {
-		name  string
-		begin func()
-		worst time.Duration // the longest time until a refusal
-		state string        // the state in the metrics
-	}{
-		{"down", b.proxy.Refuse, 2 * time.Second, "down"},
-		{"does not answer", b.proxy.Silence, 6 * time.Second, "hanging"},
-	} {
-		t.Run(fault.name, func(t *testing.T) {
-			o.log.Reset()
-			fault.begin()
-			during(6 * time.Second)
-			o.sees(t, map[string]int64{"serving": 1, fault.state: 1})
-			took, refused, wrong := others.since()
-			calm, _, _ := control.since()
-			if len(refused) > tolerance(len(took), calm) || len(wrong) > 0 || len(took) < 200 {
-				t.Errorf("others: %d good, %d refused (%v), wrong %v; in the control the worst took %v", len(took), len(refused), others.why, wrong, faulttest.Quantile(calm, 1))
-			}
-			t.Logf("others: p99 %v, quiet %v, worst %v", p99(took), p99(quiet), faulttest.Quantile(took, 1))
-			// A delay that the control has too is not caused by the worker.
-			if worst := faulttest.Quantile(took, 1); worst > max(time.Second, 3*faulttest.Quantile(quiet, 1), 3*faulttest.Quantile(calm, 1)) {
-				t.Errorf("others: the worst took %v, in the control %v", worst, faulttest.Quantile(calm, 1))
-			}
-			good, refused, wrong := own.since()
-			if len(refused) < 100 || len(wrong) > 0 {
-				t.Errorf("its own: %d good, %d refused, wrong %v", len(good), len(refused), wrong)
-			}
-			t.Logf("its own: %d refused, median %v, worst %v", len(refused), faulttest.Quantile(refused, 0.5), faulttest.Quantile(refused, 1))
-			if worst := faulttest.Quantile(refused, 1); worst > fault.worst+3*faulttest.Quantile(calm, 1) || faulttest.Quantile(refused, 0.5) > max(50*time.Millisecond, 3*p99(quiet)) {
-				t.Errorf("its own: refused after %v, at worst %v", faulttest.Quantile(refused, 0.5), worst)
-			}
-			b.proxy.Heal()
-			begin := time.Now()
-			for _, project := range b.failing {
-				for read(context.Background(), p, project) != nil {
-					if time.Since(begin) > 10*time.Second {
-						t.Fatalf("%s is not back", project)
-					}
-					time.Sleep(5 * time.Millisecond) // the pause of a client
-				}
-			}
-			t.Logf("back after %v", time.Since(begin))
-			o.sees(t, map[string]int64{"serving": 2})
-			o.reads(t, b.proxy.Addr(), fault.state)
-			// Requests in the queue are answered first. A busy machine needs time for them.
-			for window := 1; ; window++ {
-				own.since()
-				during(time.Second)
-				good, refused, wrong = own.since()
-				if len(wrong) > 0 || window == 20 {
-					t.Errorf("when it was over: %d good, %d refused (%v), wrong %v", len(good), len(refused), own.why, wrong)
-				}
-				if len(refused) == 0 && len(good) > 0 || window == 20 {
-					t.Logf("no request is refused after %d s", window)
-					break
-				}
-			}
-			control.since()
-			others.since()
-		})
+	if p.Distributed() {
+		t.Error("the pool takes it for a Citus cluster")
 	}
 }
 

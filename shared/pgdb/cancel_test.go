@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
@@ -29,7 +30,7 @@ func activity(t *testing.T, admin, is string, pid int) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	eventually(t, is, func() (yes bool) {
+	eventually.True(t, is, func() (yes bool) {
 		if err := conn.QueryRow(t.Context(), `SELECT `+is, pid).Scan(&yes); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +71,7 @@ func TestCancelEndsTheStatement(t *testing.T) {
 		{"a query whose caller fails", false, reading(func(pgx.Rows) error { return errStop })},
 		{"a statement", true, func(ctx context.Context, _ func()) error { _, err := p.Exec(ctx, long, 1); return err }},
 		{"a transaction", true, func(ctx context.Context, _ func()) error {
-			return p.InProjectTx(ctx, "", func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, long, 1); return err })
+			return p.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, long, 1); return err })
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -113,5 +114,5 @@ func TestCancelOnAServerThatHangs(t *testing.T) {
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "answers again", func() bool { return p.Ping(t.Context()) == nil })
+	eventually.True(t, "answers again", func() bool { return p.Ping(t.Context()) == nil })
 }

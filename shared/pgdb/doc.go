@@ -5,7 +5,7 @@
 // return the connection. The pool is pgx's own, and so is the cancelling of statements. When a statement's context
 // ends, pgx closes the connection and asks the server to cancel the statement.
 //
-// The package knows no table, no standbys (package pgreplica) and no migrations (package pgmigrate). It also knows
-// nothing of Citus: package pgcitus attaches a [Gate] to the pool. It tells faults apart by SQLSTATE and type, never
+// The package knows no table, no standbys (package pgreplica) and no migrations (package pgmigrate). Of
+// Citus it knows only what package pgcitus tells the pool ([Pool.SetDistributed]). It tells faults apart by SQLSTATE and type, never
 // by their text.
 package pgdb

@@ -19,8 +19,8 @@ import (
 //   - nil stays nil, and an [apierr.Error] stays as it is.
 //   - A cancellation by the caller stays [context.Canceled].
 //   - A fault that a retry may overcome becomes [apierr.Unavailable]: the database is out of reach, starting,
-//     stopping, full or too slow. It can also be read-only after a failover, or report a deadlock or a serialisation
-//     failure.
+//     stopping, full or too slow. It can also be read-only after a failover, have come back without its tables, or
+//     report a deadlock or a serialisation failure.
 //   - Any other error stays as it is, including [pgx.ErrNoRows]. It is answered as internal.
 func Fault(err error) error {
 	if err == nil {
@@ -29,7 +29,7 @@ func Fault(err error) error {
 	if _, ok := errors.AsType[*apierr.Error](err); ok {
 		return err
 	}
-	if errors.Is(err, context.Canceled) && !errors.Is(err, ErrShard) { // a gate also cancels statements
+	if errors.Is(err, context.Canceled) {
 		return err
 	}
 	if transient(err) {
@@ -48,7 +48,7 @@ func transient(err error) bool {
 		return TransientState(pg.Code)
 	}
 	for _, target := range []error{
-		context.DeadlineExceeded, os.ErrDeadlineExceeded, ErrNoConnection, ErrShard, puddle.ErrClosedPool,
+		context.DeadlineExceeded, os.ErrDeadlineExceeded, ErrNoConnection, puddle.ErrClosedPool,
 		pgconn.ErrConnClosed, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET,
 	} {
 		if errors.Is(err, target) {
@@ -74,6 +74,7 @@ func TransientState(code string) bool {
 		"25006", // read_only_sql_transaction: the primary became a standby
 		"25P03", // idle_in_transaction_session_timeout
 		"25P04", // transaction_timeout
+		"42P01", // undefined_table: the database came back empty, and was not migrated since
 		"26000", // invalid_sql_statement_name: a pooler or failover lost the prepared statement
 		"58000", // system_error
 		"58030", // io_error

@@ -40,6 +40,7 @@ func TestFault(t *testing.T) {
 		{"statement time-out", state("57014"), apierr.Unavailable},
 		{"lock_not_available", state("55P03"), apierr.Unavailable},
 		{"read-only after a failover", state("25006"), apierr.Unavailable},
+		{"undefined_table", state("42P01"), apierr.Unavailable},
 		{"serialization_failure", state("40001"), apierr.Unavailable},
 		{"deadlock_detected", state("40P01"), apierr.Unavailable},
 		{"internal_error", state("XX000"), apierr.Unavailable},

@@ -3,7 +3,6 @@ package pgdb
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"time"
 
@@ -35,12 +34,6 @@ type Options struct {
 	// closes the connection a second later. 0: the role's own setting applies, as PgBouncer requires.
 	StatementTimeout time.Duration `env:"STATEMENT_TIMEOUT" envDefault:"30s"`
 
-	// The age at which a connection is replaced, plus or minus a tenth. New connections spread over servers again.
-	MaxConnLifetime time.Duration `env:"DATABASE_MAX_CONN_LIFETIME" envDefault:"30m"`
-
-	// How long an idle connection is kept.
-	MaxConnIdleTime time.Duration `env:"DATABASE_MAX_CONN_IDLE_TIME" envDefault:"5m"`
-
 	// How statements are sent. cache_statement prepares each once for each connection. cache_describe is for PgBouncer
 	// below 1.21 in transaction mode. exec and simple_protocol are for poolers that keep no state. describe_exec is
 	// refused: through a pooler it can return wrong rows.
@@ -56,13 +49,20 @@ type Options struct {
 	// MeterProvider collects the pool's metrics. Nil: nothing is measured.
 	MeterProvider metric.MeterProvider `env:"-"`
 
-	// Log records faults of single servers of a distributed database. Nil: nothing is logged.
-	Log *slog.Logger `env:"-"`
-
 	// Attach extends the pool and its configuration before it opens. Set it to pgcitus.Attach for a database
 	// that may be a Citus cluster. It is a hook because pgcitus imports this package. Nil: plain Postgres.
 	Attach func(p *Pool, o Options, cfg *pgxpool.Config) `env:"-"`
 }
+
+const (
+	// maxConnLifetime is the age at which a connection is replaced, plus or minus a tenth. After a failover, connections
+	// spread over the servers again within that time, and opening one takes milliseconds.
+	maxConnLifetime = 30 * time.Minute
+
+	// maxConnIdleTime is how long an idle connection is kept. It outlives the pauses of interactive use, and a replica
+	// gives the connections of a peak back.
+	maxConnIdleTime = 5 * time.Minute
+)
 
 var execModes = map[string]pgx.QueryExecMode{
 	"cache_statement": pgx.QueryExecModeCacheStatement,
@@ -85,8 +85,6 @@ func (o Options) Validate() error {
 		{"DATABASE_ACQUIRE_TIMEOUT", o.AcquireTimeout, time.Millisecond},
 		{"DATABASE_CONNECT_TIMEOUT", o.ConnectTimeout, time.Millisecond},
 		{"STATEMENT_TIMEOUT", o.StatementTimeout, 0},
-		{"DATABASE_MAX_CONN_LIFETIME", o.MaxConnLifetime, time.Second},
-		{"DATABASE_MAX_CONN_IDLE_TIME", o.MaxConnIdleTime, time.Second},
 	} {
 		const most = 24 * time.Hour
 		if d.value < d.least || d.value > most {
@@ -112,16 +110,11 @@ func (o Options) withDefaults() Options {
 	}
 	set(&o.AcquireTimeout, time.Second)
 	set(&o.ConnectTimeout, 3*time.Second)
-	set(&o.MaxConnLifetime, 30*time.Minute)
-	set(&o.MaxConnIdleTime, 5*time.Minute)
 	if o.ExecMode == "" {
 		o.ExecMode = "cache_statement"
 	}
 	if o.Name == "" {
 		o.Name = "lectern"
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return o
 }
@@ -129,9 +122,9 @@ func (o Options) withDefaults() Options {
 // configure applies o to cfg.
 func (o Options) configure(cfg *pgxpool.Config) {
 	cfg.MaxConns = o.MaxConns
-	cfg.MaxConnLifetime = o.MaxConnLifetime
-	cfg.MaxConnLifetimeJitter = o.MaxConnLifetime / 10
-	cfg.MaxConnIdleTime = o.MaxConnIdleTime
+	cfg.MaxConnLifetime = maxConnLifetime
+	cfg.MaxConnLifetimeJitter = maxConnLifetime / 10
+	cfg.MaxConnIdleTime = maxConnIdleTime
 	cfg.PingTimeout = o.AcquireTimeout
 	conn := cfg.ConnConfig
 	conn.ConnectTimeout = o.ConnectTimeout

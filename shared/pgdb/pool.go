@@ -44,7 +44,7 @@ func Pinned(q Querier) Querier {
 type Pool struct {
 	pool      *pgxpool.Pool
 	options   Options
-	gate      atomic.Pointer[Gate] // nil on plain Postgres
+	confirm   atomic.Pointer[Confirm] // nil on plain Postgres
 	completed atomic.Int64
 }
 
@@ -87,12 +87,18 @@ func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
 var errBadURL = errors.New("the database URL cannot be read: want postgres://user:password@host:port/database?sslmode=…")
 
 // Close waits without limit until all connections are returned, and closes them. Package shutdown bounds the wait.
-func (p *Pool) Close() {
-	p.pool.Close()
-	if gate := p.Gate(); gate != nil {
-		gate.Close() // after the last new connection, which may have added the gate
-	}
-}
+func (p *Pool) Close() { p.pool.Close() }
+
+// Confirm returns the meaning of a statement's outcome. conn is its connection, and err comes from the server or the
+// network.
+type Confirm func(conn *pgconn.PgConn, tag pgconn.CommandTag, err error) error
+
+// SetDistributed tells the pool that tables are distributed over several servers, and how outcomes are confirmed there.
+func (p *Pool) SetDistributed(c Confirm) { p.confirm.Store(&c) }
+
+// Distributed reports whether tables are distributed over several servers. The pool finds out with its first
+// connection. Some statements for one server do not work on several.
+func (p *Pool) Distributed() bool { return p.confirm.Load() != nil }
 
 // Reset closes all connections, those in use when they are returned.
 func (p *Pool) Reset() { p.pool.Reset() }
@@ -107,36 +113,24 @@ type lease struct {
 	pool    *Pool
 	ctx     context.Context // of the statement, with its time-out
 	cancel  context.CancelFunc
-	leave   Leave // nil on plain Postgres
 	settled bool
-	hangs   bool // the gate found that the project's server hangs
 }
 
 // acquire waits for a connection, at most for AcquireTimeout. The caller calls settle with the outcome, and release
 // in any case.
-func (p *Pool) acquire(ctx context.Context, project string) (*lease, error) {
-	l := &lease{pool: p, ctx: ctx, cancel: func() {}}
-	if gate := p.Gate(); gate != nil {
-		var err error
-		if l.ctx, l.leave, err = gate.Enter(ctx, project); err != nil {
-			return nil, err
-		}
-	}
-	wait, stop := context.WithTimeout(l.ctx, p.options.AcquireTimeout)
+func (p *Pool) acquire(ctx context.Context) (*lease, error) {
+	wait, stop := context.WithTimeout(ctx, p.options.AcquireTimeout)
 	defer stop()
 	conn, err := p.pool.Acquire(wait)
 	if err != nil {
-		if l.ctx.Err() == nil && wait.Err() != nil && errors.Is(err, wait.Err()) {
+		if ctx.Err() == nil && wait.Err() != nil && errors.Is(err, wait.Err()) {
 			err = ErrNoConnection
-		}
-		if l.leave != nil {
-			err = l.leave(nil, pgconn.CommandTag{}, err)
 		}
 		return nil, err
 	}
-	l.Conn = conn
+	l := &lease{Conn: conn, pool: p, ctx: ctx, cancel: func() {}}
 	if p.options.StatementTimeout > 0 {
-		l.ctx, l.cancel = context.WithTimeout(l.ctx, p.options.StatementTimeout+grace)
+		l.ctx, l.cancel = context.WithTimeout(ctx, p.options.StatementTimeout+grace)
 	}
 	return l, nil
 }
@@ -150,9 +144,8 @@ func (l *lease) settle(tag pgconn.CommandTag, err error) error {
 		// The server has become a standby: reconnect everywhere, to find the primary.
 		l.pool.Reset()
 	}
-	if l.leave != nil {
-		err = l.leave(l.Conn.Conn().PgConn(), tag, err)
-		l.hangs = errors.Is(err, ErrShard)
+	if confirm := l.pool.confirm.Load(); confirm != nil {
+		err = (*confirm)(l.Conn.Conn().PgConn(), tag, err)
 	}
 	return err
 }
@@ -163,11 +156,6 @@ func (l *lease) release() {
 		_ = l.settle(pgconn.CommandTag{}, errPanicked)
 	}
 	l.cancel()
-	if l.hangs && l.Conn.Conn().IsClosed() {
-		// pgx is still closing it. Free the pool's slot now, without waiting for the hanging server.
-		l.Hijack()
-		return
-	}
 	l.Release()
 }
 
@@ -176,13 +164,10 @@ var errPanicked = errors.New("panicked")
 // Query runs sql and passes its rows to read, which loops over rows.Next. Values, and bytes of RawValues, are valid
 // until the next row. Query closes the rows and checks rows.Err.
 //
-// The first of args, if it is a string, is the statement's project. The pool's [Gate] admits the statement to the
-// server that has the project. In a statement about no single project, the first parameter has another type.
-//
 // If the server has lost the prepared statement, or its result has changed, Query runs sql again. It then calls read
 // a second time; the first call saw no row.
 func (p *Pool) Query(ctx context.Context, read func(rows pgx.Rows) error, sql string, args ...any) error {
-	l, err := p.acquire(ctx, projectOf(args))
+	l, err := p.acquire(ctx)
 	if err != nil {
 		return Fault(err)
 	}
@@ -246,7 +231,7 @@ func (p *Pool) QueryRow(ctx context.Context, dest []any, sql string, args ...any
 
 // Exec runs sql, one statement, and returns its command tag.
 func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	l, err := p.acquire(ctx, projectOf(args))
+	l, err := p.acquire(ctx)
 	if err != nil {
 		return pgconn.CommandTag{}, Fault(err)
 	}
@@ -255,11 +240,10 @@ func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comman
 	return tag, Fault(l.settle(tag, err))
 }
 
-// InProjectTx runs do in a transaction (read committed) about one project, or about no single project if projectID is
-// empty. It commits if do returns nil. Otherwise it rolls back, even if do panics. [apierr.Unavailable] may mean that
-// the answer to the commit was lost: do should be idempotent.
-func (p *Pool) InProjectTx(ctx context.Context, projectID string, do func(ctx context.Context, tx pgx.Tx) error) error {
-	l, err := p.acquire(ctx, projectID)
+// InTx runs do in a transaction (read committed). It commits if do returns nil. Otherwise it rolls back, even if do
+// panics. [apierr.Unavailable] may mean that the answer to the commit was lost: do should be idempotent.
+func (p *Pool) InTx(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
+	l, err := p.acquire(ctx)
 	if err != nil {
 		return Fault(err)
 	}

@@ -54,7 +54,7 @@ func (p Put) Stored(ctx context.Context, pool *pgdb.Pool, projectID string, colu
 		}, statements[0].sql, statements[0].args...)
 		return n, err
 	}
-	err = pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
+	err = pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		n, err = run(ctx, tx, statements)
 		return err
 	})

@@ -42,18 +42,14 @@ const (
 const RoleStatementTimeout = time.Minute
 
 // lockTimeout is how long Migrate waits for another migration, because building an index on large tables takes long.
-// It is also how long Migrate tries to change a table that is in use.
 const lockTimeout = 30 * time.Minute
 
 // lockPause is the shortest time between two attempts to get the lock. The longest is twice that.
 const lockPause = 50 * time.Millisecond
 
-// lockNotAvailable is the SQLSTATE of a statement that ended by lock_timeout. A migration that sets a lock_timeout
-// waits in short attempts, as the statements of others queue after its own.
-const lockNotAvailable = "55P03"
-
-// retryPause is the time between two attempts of a migration. Statements that queued after the last attempt run in it.
-const retryPause = time.Second
+// ErrEarlierBuild is the error of a database that an unreleased build has migrated. There is no way from its tables to
+// those of this version.
+var ErrEarlierBuild = errors.New("the database has tables of an earlier, unreleased build: use an empty database")
 
 // Schema describes a service's tables and the roles that may use them.
 type Schema struct {
@@ -61,7 +57,8 @@ type Schema struct {
 	// schemas may share a database.
 	Name string
 
-	// Migrations holds numbered SQL files in goose's format (0001_entries.sql), forward only.
+	// Migrations holds numbered SQL files in goose's format (0100_initial.sql), forward only. Until the first release,
+	// a change of the first file also gives it the next number. Then older databases are refused with ErrEarlierBuild.
 	Migrations fs.FS
 
 	// Grants lists each role's privileges, as written between GRANT and TO: "SELECT ON entries, events".
@@ -102,23 +99,21 @@ func migrateUp(ctx context.Context, cfg *pgx.ConnConfig, s Schema, log *slog.Log
 	if err != nil {
 		return err
 	}
-	for begin := time.Now(); ; {
-		done, err := provider.Up(ctx)
-		for _, r := range done {
-			log.InfoContext(ctx, "migrated", slog.String("schema", s.Name),
-				slog.Int64("version", r.Source.Version), slog.Duration("took", r.Duration))
-		}
-		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != lockNotAvailable || time.Since(begin) > lockTimeout {
-			return err
-		}
-		log.WarnContext(ctx, "a table that the migration changes is in use; it tries again", slog.String("schema", s.Name), slog.Any("error", err))
-		select {
-		case <-time.After(retryPause):
-		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
-		}
+	done, err := provider.Up(ctx)
+	for _, r := range done {
+		log.InfoContext(ctx, "migrated", slog.String("schema", s.Name),
+			slog.Int64("version", r.Source.Version), slog.Duration("took", r.Duration))
 	}
+	partial, failed := errors.AsType[*goose.PartialError](err)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == duplicateTable &&
+		failed && partial.Failed.Source.Version == provider.ListSources()[0].Version {
+		return ErrEarlierBuild
+	}
+	return err
 }
+
+// duplicateTable is the SQLSTATE of a table that exists already.
+const duplicateTable = "42P07"
 
 // grant grants the roles their privileges in one transaction, and one process at a time: two concurrent grants on the
 // same table fail.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pglocal"
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
-	"github.com/lectern-dev/lectern/shared/testing/pglocal"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
@@ -146,6 +146,19 @@ func TestABrokenMigrationIsReportedAndUndone(t *testing.T) {
 	var there bool
 	if err := p.QueryRow(t.Context(), []any{&there}, `SELECT to_regclass('half') IS NOT NULL`); err != nil || there {
 		t.Errorf("a part of it remains: %t, %v", there, err)
+	}
+}
+
+// TestDatabasesOfEarlierBuildsAreRefused checks that an initial migration with another number refuses existing tables.
+func TestDatabasesOfEarlierBuildsAreRefused(t *testing.T) {
+	db := pgtest.Database(t, notes())
+	later := notes()
+	files := later.Migrations.(fstest.MapFS)
+	files["0100_initial.sql"] = files["0001_notes.sql"]
+	delete(files, "0001_notes.sql")
+	delete(files, "0002_body.sql")
+	if err := pgmigrate.Migrate(t.Context(), db.OwnerURL, later, nil, slog.New(slog.DiscardHandler)); !errors.Is(err, pgmigrate.ErrEarlierBuild) {
+		t.Errorf("got %v, want %v", err, pgmigrate.ErrEarlierBuild)
 	}
 }
 

@@ -276,8 +276,6 @@ func (s *standby) query(ctx context.Context, r *Reads, read func(rows pgx.Rows) 
 	switch {
 	case err == nil, ctx.Err() != nil, readErr != nil && errors.Is(err, readErr):
 		return noRetry, err
-	case errors.Is(err, pgdb.ErrShard): // other nodes of a Citus cluster cannot reach the shard either
-		return noRetry, err
 	case bounded.Err() != nil: // the checks found that the standby fails
 		err = apierr.NotAvailable(err)
 	case errors.Is(err, pgdb.ErrNoConnection): // full or out of reach: the next check decides

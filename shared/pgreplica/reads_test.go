@@ -20,6 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/pgreplica"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
@@ -51,16 +52,6 @@ func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
 
 func isUnavailable(err error) bool {
 	return err != nil && apierr.From(err).Code() == apierr.Unavailable
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond) // between attempts
-	}
 }
 
 var errStop = errors.New("stop")
@@ -107,7 +98,7 @@ func replicate(t *testing.T, n int) *replicated {
 // await waits until n standbys serve reads.
 func (r *replicated) await(t *testing.T, n int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d standbys serve", n), func() bool {
+	eventually.True(t, fmt.Sprintf("%d standbys serve", n), func() bool {
 		_, serving := r.Standbys()
 		return serving == n
 	})
@@ -200,7 +191,7 @@ func TestReadsGoToStandbys(t *testing.T) {
 func TestLaggingStandby(t *testing.T) {
 	r := replicate(t, 1)
 	begin := time.Now()
-	eventually(t, "an idle time beyond the lag allowed", func() bool {
+	eventually.True(t, "an idle time beyond the lag allowed", func() bool {
 		if _, serving := r.Standbys(); serving != 1 {
 			t.Fatal("left out while the primary is idle")
 		}
@@ -323,7 +314,7 @@ func TestConflictWithReplication(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer watch.Close(context.Background())
-	eventually(t, "the statement runs on the standby", func() bool {
+	eventually.True(t, "the statement runs on the standby", func() bool {
 		var n int
 		err := watch.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'`).Scan(&n)
 		return err == nil && n == 1
@@ -355,7 +346,7 @@ func TestFailover(t *testing.T) {
 	if err := put(100); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the standby has it", func() bool {
+	eventually.True(t, "the standby has it", func() bool {
 		n := 0
 		err := r.Query(t.Context(), func(rows pgx.Rows) error {
 			for rows.Next() {
@@ -380,7 +371,7 @@ func TestFailover(t *testing.T) {
 	if err := r.standbys[0].Promote(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "writes find the new primary", func() bool {
+	eventually.True(t, "writes find the new primary", func() bool {
 		err := put(101)
 		if err != nil && !isUnavailable(err) {
 			t.Fatal(err)

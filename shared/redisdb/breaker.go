@@ -139,7 +139,7 @@ func (b *breaker) trip(err error) {
 // asks the cluster which nodes serve: a dead master cannot redirect a command to the node that took its place.
 func (b *breaker) await(since time.Time) {
 	c := b.client
-	timer := time.NewTimer(c.probeInterval)
+	timer := time.NewTimer(probeInterval)
 	defer timer.Stop()
 	for {
 		select {
@@ -163,7 +163,7 @@ func (b *breaker) await(since time.Time) {
 		c.mu.Lock()
 		c.down[b] = needed
 		c.mu.Unlock()
-		timer.Reset(c.probeInterval)
+		timer.Reset(probeInterval)
 	}
 }
 

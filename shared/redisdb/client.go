@@ -22,10 +22,10 @@ type Options struct {
 
 	// Tracer records a span for each command, without its arguments. Default: no spans.
 	Tracer trace.TracerProvider
-
-	// Rest is the pause between a failure and the first probe, and between probes. Default: 500 ms.
-	Rest time.Duration
 }
+
+// probeInterval is the pause between a failure and the first probe, and between probes.
+const probeInterval = 500 * time.Millisecond
 
 // Client is a Redis client that sends no commands while Redis fails. Commands then end with [ErrDown]. In a cluster
 // it does so for each node separately.
@@ -33,7 +33,6 @@ type Client struct {
 	redis.UniversalClient
 
 	log            *slog.Logger
-	probeInterval  time.Duration
 	commandTimeout time.Duration
 
 	ctx    context.Context // of the probes; ends with Close
@@ -58,10 +57,7 @@ func Open(cfg Config, o Options) (*Client, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Rest <= 0 {
-		o.Rest = 500 * time.Millisecond
-	}
-	c := &Client{log: o.Log, probeInterval: o.Rest, commandTimeout: t.commandTimeout(), down: map[*breaker]bool{}}
+	c := &Client{log: o.Log, commandTimeout: t.commandTimeout(), down: map[*breaker]bool{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 
 	// go-redis writes a line to standard error for each connection that it cannot open.

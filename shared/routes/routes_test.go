@@ -15,67 +15,6 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-func TestFind(t *testing.T) {
-	for _, tc := range []struct {
-		name, in string
-		want     string // operation; empty: none
-	}{
-		{"operation 1", "/projects/p/entries", "listEntries"},
-		{"operation 2", "/projects/p/entries/e", "getEntry"},
-		{"operation 3", "/projects/p/entries/e/events", "listEntryEvents"},
-		{"operation 4", "/projects/p/entries-page-views", "listEntriesPageViews"},
-		{"operation 5", "/projects/p/embeddables", "listEmbeddables"},
-		{"operation 6", "/projects/p/embeddables/e/versions", "listEmbeddableVersions"},
-		{"operation 7", "/projects/p/experiments", "listExperiments"},
-		{"operation 8", "/projects/p/experiments/x", "getExperiment"},
-		{"operation 9", "/api/projects/region", "lookUpProjectRegion"},
-		{"embeddable", "/projects/p/embeddables/e", "getEmbeddable"},
-		{"version", "/projects/p/embeddables/e/versions/3", "getEmbeddableVersion"},
-		{"history", "/projects/p/experiments/x/history", "listExperimentStatusChanges"},
-		{"project", "/projects/p", "getProject"},
-		{"description", "/openapi.yaml", "getDescriptionYAML"},
-		{"description as JSON", "/openapi.json", "getDescriptionJSON"},
-		{"reference", "/docs", "getReference"},
-		{"asset", "/docs/reference.js", "getReferenceAsset"},
-		{"proxy", "/proxy", "proxy"},
-		{"encoded slash", "/projects/a%2Fb/entries/c%2fd", "getEntry"},
-		{"encoded Unicode", "/projects/%C3%A4/entries", "listEntries"},
-		{"named like a word of the path", "/projects/entries/entries/entries", "getEntry"},
-		{"dot", "/projects/./entries", "listEntries"},
-		{"empty project", "/projects//entries", ""},
-		{"trailing slash", "/projects/p/entries/", ""},
-		{"no project", "/projects", ""},
-		{"no project but a slash", "/projects/", ""},
-		{"double slash", "//projects/p/entries", ""},
-		{"case", "/Projects/p/entries", ""},
-		{"encoded word", "/projects/p/%65ntries", ""},
-		{"encoded separator", "/projects%2Fp/entries", ""},
-		{"deeper", "/projects/p/entries/e/events/x", ""},
-		{"root", "/", ""},
-		{"empty", "", ""},
-		{"asterisk", "*", ""},
-		{"relative", "projects/p/entries", ""},
-		{"internal", "/internal/entries", ""},
-		{"keys", "/internal/projects/p/keys", ""},
-		{"metrics", "/metrics", ""},
-		{"below proxy", "/proxy/x", ""},
-		{"below an asset", "/docs/a/b", ""},
-		{"console", "/console", "redirectToConsole"},
-		{"console's start", "/console/", "getConsole"},
-		{"below the console", "/console/entries/a%2Fb/../c.d/", "getConsole"},
-		{"double slash below the console", "/console//", "getConsole"},
-		{"no console", "/consoles", ""},
-		{"console after an encoded slash", "/console%2Fentries", ""},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			got, ok := routes.Find(tc.in)
-			if got.Operation != tc.want || ok != (tc.want != "") {
-				t.Errorf("Find(%q) = %q, %v; want %q", tc.in, got.Operation, ok, tc.want)
-			}
-		})
-	}
-}
-
 // TestFindRouterAndRegexpAgree checks that three matchers find the same route for a path: the table, the services'
 // router and the regular expressions of the ingress.
 func TestFindRouterAndRegexpAgree(t *testing.T) {
@@ -142,20 +81,6 @@ func TestFindRouterAndRegexpAgree(t *testing.T) {
 	for _, operation := range []string{"getProject", "getEntry", "redirectToConsole", "getConsole"} {
 		if found[operation] < 20 {
 			t.Errorf("only %d of the paths are %s's: too few", found[operation], operation)
-		}
-	}
-}
-
-func TestRegexp(t *testing.T) {
-	for in, want := range map[string]string{
-		"/projects/{projectId}":          `^/projects/[^/]+$`,
-		"/projects/{projectId}/entries":  `^/projects/[^/]+/entries$`,
-		"/openapi.yaml":                  `^/openapi\.yaml$`,
-		"/projects/{a}/embeddables/{b}/": `^/projects/[^/]+/embeddables/[^/]+/$`,
-		"/console/{path...}":             `^/console/.*$`,
-	} {
-		if got := routes.Regexp(in); got != want {
-			t.Errorf("Regexp(%q) = %s, want %s", in, got, want)
 		}
 	}
 }

@@ -24,10 +24,10 @@ func (p *Parts) Removal(action string, remove func(w http.ResponseWriter, r *htt
 	})
 }
 
-// ProjectRemoval returns the handler of DELETE /internal/projects/{projectId}, which removes all that the service holds of
-// a project, or a part if it is much.
-func (p *Parts) ProjectRemoval(remove func(ctx context.Context, projectID string) (removed any, err error)) httpapi.HandlerFunc {
-	return p.Removal("project.remove", func(_ http.ResponseWriter, r *http.Request) (any, error) {
+// AddProjectRemoval adds DELETE /internal/projects/{projectId}, which removes all that the service holds of a project, or
+// a part if it is much.
+func AddProjectRemoval[T any](rt *httpapi.Router, p *Parts, remove func(ctx context.Context, projectID string) (removed T, err error)) {
+	h := p.Removal("project.remove", func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		project, err := httpapi.PathIdentifier(r, "projectId")
 		if err != nil {
 			return nil, err
@@ -37,4 +37,5 @@ func (p *Parts) ProjectRemoval(remove func(ctx context.Context, projectID string
 		}
 		return remove(r.Context(), project)
 	})
+	rt.Handle("/internal/projects/{projectId}", map[string]http.Handler{http.MethodDelete: h})
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/exportlimit"
 	"github.com/lectern-dev/lectern/shared/httpapi"
@@ -49,7 +49,8 @@ type Config struct {
 	// Whether serve migrates first, as the command migrate does.
 	MigrateOnStart bool `env:"MIGRATE_ON_START" envDefault:"false"`
 
-	// The keys for ingest, comma-separated. Any of them is valid. Not set: ingest is refused.
+	// The keys for ingest, comma-separated. A data service accepts any of them, and without one it refuses ingest. The
+	// operator sends the first to the region service, and needs one with REGION_INTERNAL_URL.
 	IngestKeys []config.Secret `env:"INGEST_API_KEYS"`
 
 	// The keys of administrators: name=key, comma-separated. They remove data and, at region, administer API keys. The
@@ -90,10 +91,10 @@ type Parts struct {
 	stack *shutdown.Stack
 
 	Telemetry *telemetry.Telemetry
-	Keys      *keyring.Keyring
+	Keys      *authn.Authenticator
 	// KeyAdmin mints and revokes keys. It is nil where AUTH_ADMIN_DATABASE_URL is not set, and in services that do not
 	// administer keys.
-	KeyAdmin *keyring.Admin
+	KeyAdmin *authn.Admin
 	// Primary is the pool of the role that reads, on the primary: for reads that must see the latest writes.
 	Primary *pgdb.Pool
 	// Read reads from the standbys while they are usable, otherwise from Primary.
@@ -136,9 +137,9 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 			return err
 		}
 	}
-	pool := cfg.Pool // of all databases but the keys': keyring completes cfg.Pool by itself
+	pool := cfg.Pool // of all databases but the keys': authn completes cfg.Pool by itself
 	pool.Name, pool.Attach = d.Name, pgcitus.Attach
-	pool.TracerProvider, pool.MeterProvider, pool.Log = tel.TracerProvider, tel.MeterProvider, tel.Logger
+	pool.TracerProvider, pool.MeterProvider = tel.TracerProvider, tel.MeterProvider
 	open := func(url config.Secret, name string) (*pgdb.Pool, error) {
 		options := pool
 		options.Name = name
@@ -171,13 +172,13 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 			return fmt.Errorf("REMOVE_DATABASE_URL: %w", err)
 		}
 	}
-	keys := keyring.Options{Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Pool: cfg.Pool}
-	if parts.Keys, err = keyring.Open(ctx, cfg.Auth, keys); err != nil {
+	keys := authn.Options{Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Pool: cfg.Pool}
+	if parts.Keys, err = authn.Open(ctx, cfg.Auth, keys); err != nil {
 		return err
 	}
 	stack.Add(parts.Keys.Close)
 	if d.AdministersKeys && !cfg.Auth.AdminURL.IsZero() {
-		if parts.KeyAdmin, err = keyring.OpenAdmin(ctx, cfg.Auth, keys); err != nil {
+		if parts.KeyAdmin, err = authn.OpenAdmin(ctx, cfg.Auth, keys); err != nil {
 			return fmt.Errorf("AUTH_ADMIN_DATABASE_URL: %w", err)
 		}
 		stack.Add(func(context.Context) error { return parts.KeyAdmin.Close() })
@@ -286,5 +287,5 @@ func migrate(ctx context.Context, cfg Config, d Definition, tel *telemetry.Telem
 	if cfg.Auth.MigrateURL.IsZero() {
 		return nil
 	}
-	return keyring.Migrate(ctx, cfg.Auth, tel.Logger)
+	return authn.Migrate(ctx, cfg.Auth, tel.Logger)
 }

@@ -7,27 +7,22 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
 
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/telemetry"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const waitTimeout = 20 * time.Second
 
 // start starts telemetry with the settings in environ, until the test ends.
 func start(t *testing.T, environ map[string]string, out io.Writer, spans sdktrace.SpanExporter) *telemetry.Telemetry {
@@ -64,15 +59,6 @@ func (b *syncBuffer) state() (text string, writes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String(), b.writes
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(waitTimeout); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
 }
 
 func TestLogWaitsButLosesNothing(t *testing.T) {
@@ -120,7 +106,7 @@ func TestLogDelay(t *testing.T) {
 	if text, _ := out.state(); text != "" {
 		t.Errorf("a line at info did not wait: %s", text)
 	}
-	eventually(t, "the line that waits", func() bool { text, _ := out.state(); return strings.Contains(text, "waits") })
+	eventually.True(t, "the line that waits", func() bool { text, _ := out.state(); return strings.Contains(text, "waits") })
 	tel.Logger.Info("before")
 	tel.Logger.Warn("trouble")
 	if text, _ := out.state(); !strings.Contains(text, "before") || !strings.Contains(text, "trouble") {
@@ -178,40 +164,6 @@ func TestTracing(t *testing.T) {
 	}
 }
 
-func TestSpansReachAnEndpoint(t *testing.T) {
-	received := make(chan string, 16)
-	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		received <- r.URL.Path + " " + string(body)
-	}))
-	defer collector.Close()
-	out := &syncBuffer{}
-	tel := start(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL}, out, nil)
-	ctx, span := tel.TracerProvider.Tracer("t").Start(t.Context(), "the-span")
-	tel.Logger.WarnContext(ctx, "within")
-	span.End()
-	if err := tel.Shutdown(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case got := <-received:
-		for _, want := range []string{"/v1/traces ", "the-span", "svc", "v1.2.3"} {
-			if !strings.Contains(got, want) {
-				t.Errorf("the collector got no %q in %q", want, got)
-			}
-		}
-	default:
-		t.Fatal("the collector got nothing")
-	}
-	text, _ := out.state()
-	if want := `"trace_id":"` + span.SpanContext().TraceID().String() + `"`; !strings.Contains(text, want) {
-		t.Errorf("no %s in the line %s", want, text)
-	}
-}
-
 func TestSampler(t *testing.T) {
 	tel := start(t, map[string]string{"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0", "OTEL_TRACES_EXPORTER": "otlp"}, io.Discard, nil)
 	_, span := tel.TracerProvider.Tracer("t").Start(t.Context(), "root")
@@ -246,50 +198,6 @@ func TestExportFaultsAreLoggedSeldom(t *testing.T) {
 	text, _ := out.state()
 	if got := strings.Count(text, "collector is away"); got != 1 {
 		t.Errorf("the fault was logged %d times, want once: %s", got, text)
-	}
-}
-
-func TestMetrics(t *testing.T) {
-	tel := start(t, nil, io.Discard, nil)
-	meter := tel.MeterProvider.Meter("t")
-	took, err := meter.Float64Histogram("lectern.test.duration", metric.WithUnit("s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	took.Record(t.Context(), 0.02)
-	w := httptest.NewRecorder()
-	tel.MetricsHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	text := w.Body.String()
-	for _, want := range []string{
-		"lectern_test_duration_seconds_count 1\n", `lectern_test_duration_seconds_bucket{le="0.025"} 1` + "\n", `lectern_test_duration_seconds_bucket{le="0.01"} 0` + "\n",
-		`lectern_build_info{goversion="go`, `version="v1.2.3"} 1` + "\n", `service_name="svc"`, "go_goroutine_count ", "process_open_fds ",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %s in\n%s", want, text)
-		}
-	}
-	if got := strings.Count(text, "lectern_test_duration_seconds_bucket"); got != 15 {
-		t.Errorf("the histogram has %d buckets, want 15", got)
-	}
-}
-
-// TestNothingIsGlobal checks that services in one process do not share telemetry through global variables.
-func TestNothingIsGlobal(t *testing.T) {
-	tracers, meters, propagator := otel.GetTracerProvider(), otel.GetMeterProvider(), otel.GetTextMapPropagator()
-	a := start(t, map[string]string{"OTEL_TRACES_EXPORTER": "otlp"}, io.Discard, nil)
-	b := start(t, nil, io.Discard, nil)
-	if otel.GetTracerProvider() != tracers || otel.GetMeterProvider() != meters || otel.GetTextMapPropagator() != propagator {
-		t.Error("Start set a global")
-	}
-	counter, err := a.MeterProvider.Meter("t").Int64Counter("lectern.test.of.a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	counter.Add(t.Context(), 1)
-	w := httptest.NewRecorder()
-	b.MetricsHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	if strings.Contains(w.Body.String(), "of_a") {
-		t.Error("one service's metrics show at another's")
 	}
 }
 

@@ -54,12 +54,3 @@ func FuzzAppendText(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkAppendText(b *testing.B) {
-	s := []byte(`{"first_name":"Ada","answers":[{"q":"How did you hear of us?","a":"From a friend"},{"q":"Age","a":36}],"consent":true}`)
-	var dst []byte
-	b.SetBytes(int64(len(s)))
-	for b.Loop() {
-		dst = AppendText(dst[:0], s)
-	}
-}

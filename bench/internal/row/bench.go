@@ -1,13 +1,16 @@
-// Package row owns the measurements: each row of the table, its load, and its references. A row and its references
-// run in turn, round after round, so that other work of the machine affects them alike.
+// Package row owns the measurements: each row of the table, its load, and its references. The versions of a row and its
+// references run in turn, round after round, so that other work of the machine affects them alike.
 package row
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/lectern-dev/lectern/bench/internal/load"
+	"github.com/lectern-dev/lectern/bench/internal/must"
 	"github.com/lectern-dev/lectern/bench/internal/report"
 	"github.com/lectern-dev/lectern/bench/internal/stage"
 )
@@ -20,134 +23,124 @@ type Options struct {
 	Round time.Duration
 	// Grow is the factor by which the rows of grow_10x grow. Required.
 	Grow int
-	// Peers measures other servers of the same kind too. They are installed for the run.
+	// Peers measures PostGraphile too. It is installed for the run.
 	Peers bool
-	// Citus is the folder of a program citus that starts a cluster. If it is set, only the rows of a cluster are
-	// measured; otherwise the others are.
-	Citus string
 	// Note receives messages on the progress. Required.
 	Note func(format string, args ...any)
 }
 
-// Bench measures rows on a stage. Data that several rows need is made once, when the first row needs it.
+// Bench measures rows.
 type Bench struct {
 	Options
-	stage *stage.Stage
-
-	small, large lazy[*entries]
-	feeding      lazy[*entries]
-	siblings     map[string]*lazy[*filled] // by service
-	cluster      lazy[*stage.Citus]
-	distributed  map[string]*lazy[*entries] // by database
+	versions []*version // the working tree, and then the other version if there is one
+	ends     []func() error
 }
 
-// lazy holds the result, or the error, of making something when it is first needed.
+// version is one version of the source with its servers. Data that several rows need is made once, when the first row
+// needs it.
+type version struct {
+	*stage.Stage
+	*Bench
+	small, large, feeding lazy[*entries]
+}
+
+// lazy holds what is made when it is first needed.
 type lazy[T any] struct {
 	thing T
-	err   error
-	tried bool
+	made  bool
 }
 
-func (m *lazy[T]) once(do func() (T, error)) (T, error) {
-	if !m.tried {
-		m.tried = true
-		m.thing, m.err = do()
+func (m *lazy[T]) once(do func() T) T {
+	if !m.made {
+		m.thing = do()
+		m.made = true
 	}
-	return m.thing, m.err
+	return m.thing
 }
 
-// New returns a Bench.
-func New(s *stage.Stage, o Options) *Bench {
-	return &Bench{Options: o, stage: s, siblings: map[string]*lazy[*filled]{}, distributed: map[string]*lazy[*entries]{}}
-}
-
-// Group is a set of rows that are measured together.
-type Group struct {
-	// Names are the names of the rows.
-	Names []string
-	// Measure measures all of them.
-	Measure func(context.Context) ([]report.Result, error)
-}
-
-// Groups lists all measurements. Those that change the data of others come last.
-func (b *Bench) Groups() []Group {
-	if b.Citus != "" {
-		return b.citusGroups()
+// New returns a Bench of the working tree, and of the other version that old is the stage of, unless it is nil.
+func New(tree, old *stage.Stage, o Options) *Bench {
+	b := &Bench{Options: o}
+	b.versions = []*version{{Stage: tree, Bench: b}}
+	if old != nil {
+		b.versions = append(b.versions, &version{Stage: old, Bench: b})
 	}
-	groups := []Group{
-		{[]string{"key_check", "key_check_allocs"}, b.keyCheck},
-		{[]string{"cold_start"}, b.coldStart},
-		{[]string{"idle_memory"}, b.idleMemory},
+	return b
+}
+
+// tree returns the working tree.
+func (b *Bench) tree() *version { return b.versions[0] }
+
+// atEnd lets end call stop.
+func (b *Bench) atEnd(stop func() error) { b.ends = append(b.ends, stop) }
+
+// end ends what the row has started.
+func (b *Bench) end() (err error) {
+	for _, stop := range b.ends {
+		err = errors.Join(err, stop())
 	}
+	b.ends = nil
+	return err
+}
+
+// group is a set of rows that are measured together. measure stops at its first error by package must.
+type group struct {
+	names   []string
+	measure func(context.Context) []report.Result
+}
+
+// groups lists all measurements. Those that change the data of others come last.
+func (b *Bench) groups() []group {
+	var groups []group
 	for _, r := range reads() {
-		groups = append(groups, Group{[]string{r.name}, func(ctx context.Context) ([]report.Result, error) { return b.read(ctx, r) }})
+		groups = append(groups, group{[]string{r.name}, func(ctx context.Context) []report.Result { return b.read(ctx, r) }})
 	}
 	if b.Peers {
-		groups = append(groups, Group{[]string{"peer_postgraphile"}, b.postGraphile})
-	}
-	for _, s := range siblings() {
-		groups = append(groups, Group{[]string{s.name}, func(ctx context.Context) ([]report.Result, error) { return b.list(ctx, s) }})
+		groups = append(groups, group{[]string{"peer_postgraphile"}, b.postGraphile})
 	}
 	return append(groups,
-		Group{[]string{"region"}, b.region},
-		Group{[]string{"region_client"}, b.regionClient},
-		Group{[]string{"edge_rps", "edge_added_p50"}, b.edge},
-		Group{[]string{"templating"}, b.templating},
-		Group{[]string{"scrubbing"}, b.scrubbing},
-		Group{[]string{"proxy_rps", "proxy_added_p50"}, b.proxyRate},
-		Group{[]string{"proxy_bulk"}, b.proxyBulk},
-		Group{[]string{"proxy_memory"}, b.proxyMemory},
-		Group{[]string{"list_contact"}, b.listContact},
-		Group{[]string{"deep_page"}, b.deepPage},
-		Group{[]string{"grow_10x"}, b.grow},
-		Group{[]string{"export"}, b.export},
-		Group{[]string{"export_memory"}, b.exportMemory},
-		Group{[]string{"export_memory_1m"}, b.exportMemoryMillion},
-		Group{[]string{"export_first_byte"}, b.firstByte},
-		Group{[]string{"feed", "feed_memory"}, b.feed},
-		Group{[]string{"feed_deep"}, b.feedDeep},
-		Group{[]string{"feed_idle"}, b.feedIdle},
-		Group{[]string{"feed_latency"}, b.feedLatency},
-		Group{[]string{"sync_postgres", "sync_parquet", "sync_memory"}, b.sync},
-		Group{[]string{"ingest", "ingest_repeated"}, b.ingest},
-		Group{[]string{"ingest_eight"}, b.ingestEight},
-		Group{[]string{"costs"}, b.costs},
-		Group{[]string{"tenants"}, b.tenants},
+		group{[]string{"edge"}, b.edge},
+		group{[]string{"proxy_rps", "proxy_added_p50"}, b.proxyRate},
+		group{[]string{"proxy_bulk"}, b.proxyBulk},
+		group{[]string{"deep_page"}, b.deepPage},
+		group{[]string{"grow_10x"}, b.grow},
+		group{[]string{"export"}, b.export},
+		group{[]string{"export_first_byte"}, b.firstByte},
+		group{[]string{"export_memory_1m"}, b.exportMemory},
+		group{[]string{"feed"}, b.feed},
+		group{[]string{"feed_memory"}, b.feedMemory},
+		group{[]string{"feed_deep"}, b.feedDeep},
+		group{[]string{"feed_idle"}, b.feedIdle},
+		group{[]string{"feed_latency"}, b.feedLatency},
+		group{[]string{"sync_postgres", "sync_parquet", "sync_memory"}, b.sync},
+		group{[]string{"tenants"}, b.tenants},
+		group{[]string{"ingest", "ingest_repeated"}, b.ingest},
+		group{[]string{"ingest_eight"}, b.ingestEight},
 	)
-}
-
-// Names lists all rows.
-func (b *Bench) Names() []string {
-	var names []string
-	for _, g := range b.Groups() {
-		names = append(names, g.Names...)
-	}
-	return names
 }
 
 // Run measures the rows of those names, all if there are none, and passes each row's results to done. If a row fails,
 // Run continues with the others.
 func (b *Bench) Run(ctx context.Context, names []string, done func([]report.Result)) error {
-	known := b.Names()
+	var known, failed []string
+	for _, g := range b.groups() {
+		known = append(known, g.names...)
+	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("there is no row %q; known: %v", name, known)
 		}
 	}
-	var failed []string
-	for _, g := range b.Groups() {
-		wanted := len(names) == 0 || slices.ContainsFunc(g.Names, func(n string) bool { return slices.Contains(names, n) })
-		if !wanted {
+	for _, g := range b.groups() {
+		wanted := len(names) == 0 || slices.ContainsFunc(g.names, func(n string) bool { return slices.Contains(names, n) })
+		if !wanted || ctx.Err() != nil {
 			continue
 		}
-		b.Note("measuring %v", g.Names)
-		results, err := g.Measure(ctx)
+		b.Note("measuring %v", g.names)
+		results, err := b.measure(ctx, g)
 		if err != nil {
-			b.Note("%v failed: %v", g.Names, err)
-			failed = append(failed, g.Names...)
-			if ctx.Err() != nil {
-				break
-			}
+			b.Note("%v failed: %v", g.names, err)
+			failed = append(failed, g.names...)
 			continue
 		}
 		done(results)
@@ -155,28 +148,121 @@ func (b *Bench) Run(ctx context.Context, names []string, done func([]report.Resu
 	if len(failed) > 0 {
 		return fmt.Errorf("not measured: %v", failed)
 	}
-	return nil
+	return ctx.Err()
+}
+
+func (b *Bench) measure(ctx context.Context, g group) (results []report.Result, err error) {
+	defer func() { err = errors.Join(err, b.end()) }()
+	defer must.Recover(&err)
+	return g.measure(ctx), nil
 }
 
 // contender is one of the loads that are measured in turn.
-type contender func(context.Context) (float64, error)
+type contender struct {
+	// run returns the figure of a round, and the number of operations in it.
+	run func(context.Context) (figure float64, operations int64)
+	// cpu returns the processor time so far; nil: it is not measured.
+	cpu func() (time.Duration, error)
 
-// rounds runs the contenders in turn, n times, in reverse order every other time. It returns the values of each.
-func rounds(ctx context.Context, n int, contenders ...contender) ([][]float64, error) {
-	values := make([][]float64, len(contenders))
+	report.Figures
+}
+
+func (c *contender) round(ctx context.Context) {
+	if c.cpu == nil {
+		figure, _ := c.run(ctx)
+		c.Values = append(c.Values, figure)
+		return
+	}
+	before := must.Get(c.cpu())
+	figure, operations := c.run(ctx)
+	after := must.Get(c.cpu())
+	c.Values = append(c.Values, figure)
+	c.CPU = append(c.CPU, float64(after-before)/float64(max(operations, 1)))
+}
+
+// figure returns a contender whose processor time is not measured.
+func figure(run func(context.Context) float64) *contender {
+	return &contender{run: func(ctx context.Context) (float64, int64) { return run(ctx), 1 }}
+}
+
+// subjects are the contenders of each version, in the order of Bench.versions.
+type subjects []*contender
+
+// each makes a contender of each version.
+func (b *Bench) each(of func(*version) *contender) (all subjects) {
+	for _, v := range b.versions {
+		all = append(all, of(v))
+	}
+	return all
+}
+
+// result returns a row's result. limit may be nil.
+func (s subjects) result(name, unit string, floor report.Floor, against string, limit *contender) report.Result {
+	r := report.Result{Name: name, Unit: unit, Floor: floor, New: s[0].Figures, Against: against}
+	if len(s) > 1 {
+		r.Old = &s[1].Figures
+	}
+	if limit != nil {
+		r.Limit = &limit.Figures
+	}
+	return r
+}
+
+// rounds runs the contenders in turn, n times, in reverse order every other time.
+func rounds(ctx context.Context, n int, all ...*contender) {
 	for round := range n {
-		for i := range contenders {
+		for i := range all {
 			if round%2 == 1 {
-				i = len(contenders) - 1 - i
+				i = len(all) - 1 - i
 			}
-			v, err := contenders[i](ctx)
-			if err != nil {
-				return nil, err
-			}
-			values[i] = append(values[i], v)
+			must.Do(ctx.Err())
+			all[i].round(ctx)
 		}
 	}
-	return values, nil
+}
+
+// connections is the number of connections of each load.
+const connections = 16
+
+// driven returns a load of requests on a server, after a second of the same. The figure is the rate.
+func (b *Bench) driven(ctx context.Context, svc *stage.Service, requests *load.HTTP) *contender {
+	must.Get(requests.Run(ctx, svc.URL, connections, time.Second))
+	return &contender{cpu: svc.CPU, run: func(ctx context.Context) (float64, int64) {
+		rate := must.Get(requests.Run(ctx, svc.URL, connections, b.Round))
+		return rate.PerSecond, rate.Count
+	}}
+}
+
+// alone returns a load of one request at a time. The figure is its median time in milliseconds.
+func (b *Bench) alone(svc *stage.Service, requests *load.HTTP) *contender {
+	return &contender{cpu: svc.CPU, run: func(ctx context.Context) (float64, int64) {
+		rate := must.Get(requests.Run(ctx, svc.URL, 1, b.Round))
+		return milliseconds(rate.P50), rate.Count
+	}}
+}
+
+// added returns the figures of a contender less those of another in the same rounds.
+func added(by, beyond *contender) *contender {
+	c := &contender{Figures: report.Figures{CPU: by.CPU}}
+	for i, v := range by.Values {
+		c.Values = append(c.Values, v-beyond.Values[i])
+	}
+	return c
+}
+
+// memory measures the peak memory of a fresh process of each version.
+func (b *Bench) memory(ctx context.Context, name string, d stage.Definition, do func(*version, *stage.Service)) []report.Result {
+	all := b.each(func(v *version) *contender {
+		return figure(func(ctx context.Context) float64 {
+			svc := v.Start(ctx, d)
+			do(v, svc)
+			peak := must.Get(svc.PeakMemory())
+			must.Do(svc.Stop())
+			return mebibytes(peak)
+		})
+	})
+	rounds(ctx, 3, all...)
+	return []report.Result{all.result(name, report.Mebibytes, report.AtMost(64), "", nil)}
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

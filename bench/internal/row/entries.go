@@ -3,13 +3,13 @@ package row
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"strconv"
 
 	"github.com/lectern-dev/lectern/bench/internal/load"
+	"github.com/lectern-dev/lectern/bench/internal/must"
 	"github.com/lectern-dev/lectern/bench/internal/sample"
 	"github.com/lectern-dev/lectern/bench/internal/stage"
 	"github.com/lectern-dev/lectern/bench/internal/statement"
@@ -44,40 +44,33 @@ type shape struct {
 type entries struct {
 	*stage.Service
 	shape
+	of         *version
 	bare       *stage.Service
 	statements statement.Set
 	keys       map[string]string // by project
 }
 
 // entries returns the service over 100,000 entries in 50 projects with their events, and a big project.
-func (b *Bench) entries(ctx context.Context) (*entries, error) {
-	return b.small.once(func() (*entries, error) {
-		return b.makeEntries(ctx, stage.Definition{Name: "entries"},
+func (v *version) entries(ctx context.Context) *entries {
+	return v.small.once(func() *entries {
+		return v.makeEntries(ctx, stage.Definition{Name: "entries"},
 			shape{projects: projects, each: perProject, events: sample.EventsOf, big: bigProject, bigEntries: bigEntries})
 	})
 }
 
 // grown returns the service over Grow times the entries, without events, and a project of a million.
-func (b *Bench) grown(ctx context.Context) (*entries, error) {
-	return b.large.once(func() (*entries, error) {
-		return b.makeEntries(ctx, stage.Definition{Name: "entries", Database: "entries_grown"},
-			shape{projects: projects, each: perProject * b.Grow, big: hugeProject, bigEntries: hugeEntries})
+func (v *version) grown(ctx context.Context) *entries {
+	return v.large.once(func() *entries {
+		return v.makeEntries(ctx, grownIn, shape{projects: projects, each: perProject * v.Grow, big: hugeProject, bigEntries: hugeEntries})
 	})
 }
 
-func (b *Bench) makeEntries(ctx context.Context, d stage.Definition, s shape) (*entries, error) {
-	b.Note("making %d entries in %d projects, and %d in one", s.projects*s.each, s.projects, s.bigEntries)
-	set, err := statement.Read(filepath.Join(b.stage.Root, "services/entries/internal/store/testdata/statements.sql"))
-	if err != nil {
-		return nil, err
-	}
-	db, err := b.stage.Migrated(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.fill(ctx, db, s); err != nil {
-		return nil, err
-	}
+var grownIn = stage.Definition{Name: "entries", Database: "entries_grown"}
+
+func (v *version) makeEntries(ctx context.Context, d stage.Definition, s shape) *entries {
+	v.Note("making %d entries in %d projects, and %d in one", s.projects*s.each, s.projects, s.bigEntries)
+	db := v.Migrated(ctx, d)
+	fill(ctx, db, s)
 	ids := make([]string, s.projects)
 	for n := range ids {
 		ids[n] = projectID(1 + n)
@@ -85,19 +78,18 @@ func (b *Bench) makeEntries(ctx context.Context, d stage.Definition, s shape) (*
 	if s.big != "" {
 		ids = append(ids, s.big)
 	}
-	keys, err := b.stage.Keys(ctx, ids)
-	if err != nil {
-		return nil, err
+	e := &entries{Service: v.Start(ctx, d), shape: s, of: v, keys: v.Keys(ctx, ids)}
+	if v == v.tree() {
+		e.statements = must.Get(statement.Read(filepath.Join(v.Root, "services/entries/internal/store/testdata/statements.sql")))
+		texts := map[string]string{}
+		for _, r := range reads() {
+			if r.bare != "" {
+				texts[r.bare] = must.Get(e.statements.Get(r.statement))
+			}
+		}
+		e.bare = v.StartBare(ctx, db, string(must.Get(json.Marshal(texts))))
 	}
-	e := &entries{shape: s, statements: set, keys: make(map[string]string, len(keys))}
-	for i, key := range keys {
-		e.keys[ids[i]] = key
-	}
-	if e.Service, err = b.stage.Start(ctx, d); err != nil {
-		return nil, err
-	}
-	e.bare, err = b.startBare(ctx, db, set)
-	return e, err
+	return e
 }
 
 // addCounters gives each project with entries its counter of changes, as if a current transaction had numbered them.
@@ -106,52 +98,32 @@ INSERT INTO project_changes (project_id, last_seq)
 SELECT project_id, (extract(epoch FROM now()) * 1000000)::bigint FROM entries GROUP BY project_id`
 
 // fill inserts entries and events into the tables.
-func (b *Bench) fill(ctx context.Context, db stage.Database, s shape) error {
+func fill(ctx context.Context, db stage.Database, s shape) {
 	many := s.projects * s.each
-	err := db.WithoutIndexes(ctx, "entries", func() error {
-		return db.Load(ctx, "entries", sample.EntryColumns(), many+s.bigEntries, func(i int) []any {
+	db.WithoutIndexes(ctx, "entries", func() {
+		db.Load(ctx, "entries", sample.EntryColumns(), many+s.bigEntries, func(i int) []any {
 			if i < many {
 				return sample.EntryOf(projectID(1+i%s.projects), 1+i/s.projects, s.each).Row()
 			}
 			return sample.EntryOf(s.big, 1+i-many, s.bigEntries).Row()
 		})
 	})
-	if err == nil && s.events > 0 {
-		err = db.WithoutIndexes(ctx, "events", func() error {
-			return db.Load(ctx, "events", sample.EventColumns(), many*s.events, func(i int) []any {
-				// In the order in which they happen: page after page, of many visitors at a time.
-				visit := i % many
-				return sample.EntryOf(projectID(1+visit%s.projects), 1+visit/s.projects, s.each).Event(i / many)
-			})
+	db.WithoutIndexes(ctx, "events", func() {
+		db.Load(ctx, "events", sample.EventColumns(), many*s.events, func(i int) []any {
+			// In the order in which they happen: page after page, of many visitors at a time.
+			visit := i % many
+			return sample.EntryOf(projectID(1+visit%s.projects), 1+visit/s.projects, s.each).Event(i / many)
 		})
-	}
-	if err == nil {
-		err = db.Run(ctx, addCounters, "VACUUM (ANALYZE) entries", "VACUUM (ANALYZE) events")
-	}
-	return errors.Join(err, db.Checkpoint(ctx))
-}
-
-func (b *Bench) startBare(ctx context.Context, db stage.Database, set statement.Set) (*stage.Service, error) {
-	texts := map[string]string{}
-	for _, r := range reads() {
-		sql, err := set.Get(r.statement)
-		if err != nil {
-			return nil, err
-		}
-		texts[r.bare] = sql
-	}
-	encoded, err := json.Marshal(texts)
-	if err != nil {
-		return nil, err
-	}
-	return b.stage.StartBare(ctx, db, string(encoded))
+	})
+	db.Run(ctx, addCounters, "VACUUM (ANALYZE) entries", "VACUUM (ANALYZE) events")
+	db.Checkpoint(ctx)
 }
 
 // variety is how many different requests a load has.
 const variety = 5000
 
 // requests prepares a load of the path that template makes from the ids of a project, an entry and its contact.
-func (e *entries) requests(folder, name, template string) (*load.HTTP, error) {
+func (e *entries) requests(name, template string) *load.HTTP {
 	random := rand.New(rand.NewPCG(1, 2))
 	list := make([]load.Request, variety)
 	for i := range list {
@@ -161,5 +133,10 @@ func (e *entries) requests(folder, name, template string) (*load.HTTP, error) {
 			Key:  e.keys[project],
 		}
 	}
-	return load.NewHTTP(folder, name, list)
+	return must.Get(load.NewHTTP(e.of.Folder, name, list))
+}
+
+// driven returns a load of such requests on a server.
+func (e *entries) driven(ctx context.Context, svc *stage.Service, name, template string) *contender {
+	return e.of.driven(ctx, svc, e.requests(name, template))
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lectern-dev/lectern/bench/internal/must"
 	"github.com/lectern-dev/lectern/bench/internal/report"
 	"github.com/lectern-dev/lectern/bench/internal/stage"
 )
@@ -15,31 +16,16 @@ import (
 // answer is the result of a GET.
 type answer struct {
 	rows   int // lines of the body
-	bytes  int64
 	cursor string
 	first  time.Duration // until the first byte of the body
 	whole  time.Duration
 }
 
-// get reads a list to its end and discards it.
-func get(ctx context.Context, url, key string) (answer, error) {
-	return read64(ctx, url, key, "", true)
-}
+// ndjson is the media type of one record a line.
+const ndjson = "application/x-ndjson"
 
-// getLines reads a list as [get] does, one record a line.
-func getLines(ctx context.Context, url, key string) (answer, error) {
-	return read64(ctx, url, key, "application/x-ndjson", true)
-}
-
-// getFirst reads the first bytes of a list and no more.
-func getFirst(ctx context.Context, url, key string) (answer, error) {
-	return read64(ctx, url, key, "", false)
-}
-
-// read64 reads the body in pieces of 64 KiB.
-func read64(ctx context.Context, url, key, accept string, all bool) (answer, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the body's connection where it is not read to its end
+// get reads a list to its end, in pieces of 64 KiB, and discards it. accept is a media type, or empty.
+func get(ctx context.Context, url, key, accept string) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return answer{}, err
@@ -65,158 +51,77 @@ func read64(ctx context.Context, url, key, accept string, all bool) (answer, err
 		if n > 0 && a.first == 0 {
 			a.first = time.Since(begin)
 		}
-		a.bytes += int64(n)
 		a.rows += bytes.Count(buffer[:n], []byte("\n"))
-		if err == io.EOF || n > 0 && !all {
+		if err == io.EOF {
 			a.whole = time.Since(begin)
 			return a, nil
 		}
 		if err != nil {
-			return a, fmt.Errorf("GET %s: after %d bytes: %w", req.URL.Path, a.bytes, err)
+			return a, fmt.Errorf("GET %s: %w", req.URL.Path, err)
 		}
 	}
-}
-
-// all requests every entry of a project at once.
-func all(e *stage.Service, project string) string {
-	return e.URL + "/projects/" + project + "/entries?limit=1000000"
 }
 
 // exported reads a whole project, which has the given number of entries.
-func exported(ctx context.Context, e *stage.Service, project, key string, rows int) (answer, error) {
-	a, err := get(ctx, all(e, project), key)
-	if err == nil && a.rows != rows {
-		err = fmt.Errorf("an export of %d entries has %d", rows, a.rows)
+func (e *entries) exported(ctx context.Context, svc *stage.Service, project string, rows int) answer {
+	a := must.Get(get(ctx, svc.URL+"/projects/"+project+"/entries?limit=1000000", e.keys[project], ""))
+	if a.rows != rows {
+		must.Do(fmt.Errorf("an export of %d entries has %d", rows, a.rows))
 	}
-	return a, err
+	return a
+}
+
+// exports are exports of the big project.
+func (b *Bench) exports(ctx context.Context, figure func(answer) float64) subjects {
+	return b.each(func(v *version) *contender {
+		e := v.entries(ctx)
+		return &contender{cpu: e.CPU, run: func(ctx context.Context) (float64, int64) {
+			a := e.exported(ctx, e.Service, bigProject, bigEntries)
+			return figure(a), int64(a.rows)
+		}}
+	})
 }
 
 // export compares an export of a project with Postgres' own.
-func (b *Bench) export(ctx context.Context) ([]report.Result, error) {
-	e, err := b.entries(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.exportOf(ctx, e, "export")
-}
-
-// exportOf measures an export of e's big project under a row's name.
-func (b *Bench) exportOf(ctx context.Context, e *entries, name string) ([]report.Result, error) {
-	query := `SELECT row_to_json(e) FROM (
+func (b *Bench) export(ctx context.Context) []report.Result {
+	exports := b.exports(ctx, func(a answer) float64 { return float64(a.rows) / a.whole.Seconds() })
+	copied := b.tree().entries(ctx).copied(bigEntries, `SELECT row_to_json(e) FROM (
 		SELECT entry_id, group_id, project_id, embeddable_id, contact_id, created_at, updated_at, entry_data
-		FROM entries WHERE project_id = '` + e.big + `' ORDER BY updated_at DESC, entry_id DESC) e`
-	v, err := rounds(ctx, max(b.Rounds, 7),
-		func(ctx context.Context) (float64, error) {
-			a, err := exported(ctx, e.Service, e.big, e.keys[e.big], e.bigEntries)
-			return float64(a.rows) / a.whole.Seconds(), err
-		},
-		func(ctx context.Context) (float64, error) {
-			begin := time.Now()
-			n, err := e.Database.Dump(ctx, query)
-			if err == nil && n != int64(e.bigEntries) {
-				err = fmt.Errorf("COPY of %d entries gave %d", e.bigEntries, n)
-			}
-			return float64(n) / time.Since(begin).Seconds(), err
-		})
-	if err != nil {
-		return nil, err
-	}
-	return []report.Result{report.Ratios(name, report.RowsRate, report.AtLeast(0.7), v[0], "COPY (row_to_json)", v[1])}, nil
+		FROM entries WHERE project_id = '`+bigProject+`' ORDER BY updated_at DESC, entry_id DESC) e`)
+	rounds(ctx, max(b.Rounds, 7), append(exports, copied)...)
+	return []report.Result{exports.result("export", report.RowsRate, report.AtLeast(0.7), "COPY (row_to_json)", copied)}
 }
 
-// firstByte measures the time to the first byte of an export in three situations:
-//   - after VACUUM and a complete export;
-//   - after an export that was broken off at its first byte, which the database has yet to notice;
-//   - after an update of a tenth of the rows.
-func (b *Bench) firstByte(ctx context.Context) ([]report.Result, error) {
-	e, err := b.entries(ctx)
-	if err != nil {
-		return nil, err
-	}
-	first := func(a answer, err error) (float64, error) { return milliseconds(a.first), err }
-	whole := func(ctx context.Context) (float64, error) {
-		return first(exported(ctx, e.Service, bigProject, e.keys[bigProject], bigEntries))
-	}
-	brokenOff := func(ctx context.Context) (float64, error) {
-		return first(getFirst(ctx, all(e.Service, bigProject), e.keys[bigProject]))
-	}
-	measure := func(each contender) ([]float64, error) {
-		v, err := rounds(ctx, 2*b.Rounds+1, each)
-		if err != nil {
-			return nil, err
+// copied returns a load of COPY with queries that have that many rows together.
+func (e *entries) copied(rows int64, queries ...string) *contender {
+	return figure(func(ctx context.Context) float64 {
+		begin, copied := time.Now(), int64(0)
+		for _, query := range queries {
+			copied += e.Database.Dump(ctx, query)
 		}
-		return v[0], nil
-	}
-	if err := e.Database.Run(ctx, "VACUUM (ANALYZE) entries"); err != nil {
-		return nil, err
-	}
-	vacuumed, err := measure(whole)
-	if err != nil {
-		return nil, err
-	}
-	left, err := measure(brokenOff)
-	if err != nil {
-		return nil, err
-	}
-	err = e.Database.Run(ctx, `UPDATE entries SET updated_at = updated_at + interval '1 millisecond'
-		WHERE project_id = '`+bigProject+`' AND entry_id::bigint % 10 = 0`)
-	if err != nil {
-		return nil, err
-	}
-	updated, err := measure(whole)
-	if err != nil {
-		return nil, err
-	}
-	return []report.Result{
-		report.Values("export_first_byte", report.Milliseconds, report.AtMost(20), vacuumed),
-		report.Values("export_first_byte_left", report.Milliseconds, report.Floor{}, left),
-		report.Values("export_first_byte_updated", report.Milliseconds, report.Floor{}, updated),
-	}, e.Database.Run(ctx, "VACUUM (ANALYZE) entries")
-}
-
-// exportMemory measures the memory of a fresh process for an export.
-func (b *Bench) exportMemory(ctx context.Context) ([]report.Result, error) {
-	e, err := b.entries(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.peakMemory(ctx, "export_memory", stage.Definition{Name: "entries"}, func(ctx context.Context, svc *stage.Service) error {
-		_, err := exported(ctx, svc, bigProject, e.keys[bigProject], bigEntries)
-		return err
+		if copied != rows {
+			must.Do(fmt.Errorf("COPY of %d rows gave %d", rows, copied))
+		}
+		return float64(rows) / time.Since(begin).Seconds()
 	})
 }
 
-// exportMemoryMillion does the same for a million rows.
-func (b *Bench) exportMemoryMillion(ctx context.Context) ([]report.Result, error) {
-	g, err := b.grown(ctx)
-	if err != nil {
-		return nil, err
+// firstByte measures the time to the first byte of an export after VACUUM.
+func (b *Bench) firstByte(ctx context.Context) []report.Result {
+	exports := b.exports(ctx, func(a answer) float64 { return milliseconds(a.first) })
+	for _, v := range b.versions {
+		v.entries(ctx).Database.Run(ctx, "VACUUM (ANALYZE) entries")
 	}
-	d := stage.Definition{Name: "entries", Database: "entries_grown"}
-	return b.peakMemory(ctx, "export_memory_1m", d, func(ctx context.Context, svc *stage.Service) error {
-		_, err := exported(ctx, svc, hugeProject, g.keys[hugeProject], hugeEntries)
-		return err
-	})
+	rounds(ctx, 2*b.Rounds+1, exports...)
+	return []report.Result{exports.result("export_first_byte", report.Milliseconds, report.AtMost(20), "", nil)}
 }
 
-// peakMemory measures the peak memory of a fresh process.
-func (b *Bench) peakMemory(ctx context.Context, name string, d stage.Definition, do func(context.Context, *stage.Service) error) ([]report.Result, error) {
-	v, err := rounds(ctx, 3, func(ctx context.Context) (float64, error) {
-		svc, err := b.stage.Start(ctx, d)
-		if err != nil {
-			return 0, err
-		}
-		if err := do(ctx, svc); err != nil {
-			return 0, err
-		}
-		_, peak, err := svc.Memory()
-		if err != nil {
-			return 0, err
-		}
-		return mebibytes(peak), svc.Stop()
-	})
-	if err != nil {
-		return nil, err
+// exportMemory measures the memory of a fresh process for an export of a million rows.
+func (b *Bench) exportMemory(ctx context.Context) []report.Result {
+	for _, v := range b.versions {
+		v.grown(ctx)
 	}
-	return []report.Result{report.Values(name, report.Mebibytes, report.AtMost(64), v[0])}, nil
+	return b.memory(ctx, "export_memory_1m", grownIn, func(v *version, svc *stage.Service) {
+		v.grown(ctx).exported(ctx, svc, hugeProject, hugeEntries)
+	})
 }

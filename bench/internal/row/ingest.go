@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lectern-dev/lectern/bench/internal/must"
 	"github.com/lectern-dev/lectern/bench/internal/report"
 	"github.com/lectern-dev/lectern/bench/internal/sample"
 	"github.com/lectern-dev/lectern/bench/internal/stage"
@@ -26,127 +27,93 @@ const (
 	senders     = 8
 )
 
-// ingest measures the ingest of entries, first new ones and then the same again. It compares it with COPY of the same
-// rows into a table with the same columns and indexes.
-func (b *Bench) ingest(ctx context.Context) ([]report.Result, error) {
-	e, err := b.entries(ctx)
-	if err != nil {
-		return nil, err
+// batch returns the entries of a project.
+func batch(project string) []sample.Entry {
+	all := make([]sample.Entry, ingestEntries)
+	for i := range all {
+		all[i] = sample.EntryOf(project, 1+i, len(all))
 	}
-	v, err := b.ingestRounds(ctx, e, firstIngested, 1, ingestEntries)
-	if err != nil {
-		return nil, err
-	}
+	return all
+}
+
+// ingest measures the ingest of new entries, and of entries that are stored. It compares it with COPY of the same rows
+// into a table with the same columns and indexes.
+func (b *Bench) ingest(ctx context.Context) []report.Result {
+	var repeated subjects
+	fresh := b.each(func(v *version) *contender {
+		e := v.entries(ctx)
+		stored := sample.NDJSON(batch(strconv.Itoa(firstIngested)))
+		must.Get(e.post(ctx, 1, summary{Stored: ingestEntries}, stored))
+		repeated = append(repeated, e.posted(1, summary{Existing: ingestEntries}, func() [][]byte { return [][]byte{stored} }))
+		round := 0
+		return e.posted(1, summary{Stored: ingestEntries}, func() [][]byte {
+			round++
+			return [][]byte{sample.NDJSON(batch(strconv.Itoa(firstIngested + round)))}
+		})
+	})
+	db := b.tree().entries(ctx).Database
+	db.Run(ctx, `DROP TABLE IF EXISTS reference`, `CREATE TABLE reference (LIKE entries INCLUDING ALL)`,
+		`INSERT INTO reference TABLE entries`, `VACUUM (ANALYZE) reference`)
+	round := 0
+	copied := figure(func(ctx context.Context) float64 {
+		round++
+		all := batch(strconv.Itoa(firstIngested + 1000 + round))
+		db.Checkpoint(ctx)
+		begin := time.Now()
+		db.Load(ctx, "reference", sample.EntryColumns(), len(all), func(i int) []any { return all[i].Row() })
+		return ingestEntries / time.Since(begin).Seconds()
+	})
+	rounds(ctx, max(3, b.Rounds/2), slices.Concat(fresh, repeated, subjects{copied})...)
 	return []report.Result{
-		report.Ratios("ingest", report.RowsRate, report.AtLeast(0.4), v.fresh, "COPY", v.copied),
-		report.Ratios("ingest_repeated", report.RowsRate, report.AtLeast(0.4), v.repeated, "COPY", v.copied),
-	}, nil
+		fresh.result("ingest", report.RowsRate, report.AtLeast(0.4), "COPY", copied),
+		repeated.result("ingest_repeated", report.RowsRate, report.AtLeast(0.4), "COPY", copied),
+	}
 }
 
 // ingestEight compares eight senders to one project at once with one sender of the same entries.
-func (b *Bench) ingestEight(ctx context.Context) ([]report.Result, error) {
-	e, err := b.entries(ctx)
-	if err != nil {
-		return nil, err
-	}
-	round := 0
-	by := func(senders int) contender {
-		return func(ctx context.Context) (float64, error) {
+func (b *Bench) ingestEight(ctx context.Context) []report.Result {
+	by := func(e *entries, first, senders int) *contender {
+		round := 0
+		return e.posted(senders, summary{Stored: ingestEntries / senders}, func() (bodies [][]byte) {
 			round++
-			all := make([]sample.Entry, ingestEntries)
-			for i := range all {
-				all[i] = sample.EntryOf(strconv.Itoa(firstShared+round), 1+i, len(all))
-			}
-			bodies := make([][]byte, 0, senders)
-			for part := range slices.Chunk(all, len(all)/senders) {
+			for part := range slices.Chunk(batch(strconv.Itoa(first+round)), ingestEntries/senders) {
 				bodies = append(bodies, sample.NDJSON(part))
 			}
-			if err := e.Database.Checkpoint(ctx); err != nil {
-				return 0, err
-			}
-			begin := time.Now()
-			errs := make([]error, senders)
-			var sending sync.WaitGroup
-			for i, lines := range bodies {
-				sending.Go(func() {
-					got, err := postEntries(ctx, e.Service, lines)
-					if want := (summary{Stored: len(all) / senders}); err == nil && got != want {
-						err = fmt.Errorf("ingest of a part said %+v, want %+v", got, want)
-					}
-					errs[i] = err
-				})
-			}
-			sending.Wait()
-			return float64(len(all)) / time.Since(begin).Seconds(), errors.Join(errs...)
-		}
+			return bodies
+		})
 	}
-	v, err := rounds(ctx, max(3, b.Rounds/2), by(senders), by(1))
-	if err != nil {
-		return nil, err
-	}
-	return []report.Result{report.Ratios("ingest_eight", report.RowsRate, report.AtLeast(0.7), v[0], "one sender", v[1])}, nil
+	eight := b.each(func(v *version) *contender { return by(v.entries(ctx), firstShared, senders) })
+	one := by(b.tree().entries(ctx), firstShared+1000, 1)
+	rounds(ctx, max(3, b.Rounds/2), append(eight, one)...)
+	return []report.Result{eight.result("ingest_eight", report.RowsRate, report.AtLeast(0.7), "one sender", one)}
 }
 
-// distributeReference distributes COPY's table over the machines that have entries.
-const distributeReference = `
-DO $$ BEGIN
-    IF EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN
-        PERFORM create_distributed_table('reference', 'project_id', colocate_with => 'entries');
-    END IF;
-END $$`
+// posted returns a load of bodies that are sent at once. The service answers each of them with want.
+func (e *entries) posted(senders int, want summary, bodies func() [][]byte) *contender {
+	return &contender{cpu: e.CPU, run: func(ctx context.Context) (float64, int64) {
+		all := bodies()
+		e.Database.Checkpoint(ctx) // otherwise the next one would write this round's pages during another's turn
+		took := must.Get(e.post(ctx, senders, want, all...))
+		return ingestEntries / took.Seconds(), ingestEntries
+	}}
+}
 
-// ingested has the rows a second of each round.
-type ingested struct{ fresh, repeated, copied []float64 }
-
-// ingestRounds sends entries of the given number of projects in turn to e, all in one body. The projects have ids
-// after before; each round has its own.
-func (b *Bench) ingestRounds(ctx context.Context, e *entries, before, projects, count int) (v ingested, err error) {
-	err = e.Database.Run(ctx, `DROP TABLE IF EXISTS reference`, `CREATE TABLE reference (LIKE entries INCLUDING ALL)`,
-		distributeReference, `INSERT INTO reference TABLE entries`, `VACUUM (ANALYZE) reference`)
-	if err != nil {
-		return v, err
-	}
-	for round := range max(3, b.Rounds/2) {
-		// Otherwise the next checkpoint would write this round's pages during another's turn.
-		if err := e.Database.Checkpoint(ctx); err != nil {
-			return v, err
-		}
-		all := make([]sample.Entry, count)
-		for i := range all {
-			project := strconv.Itoa(before + 1 + round*projects + i%projects)
-			all[i] = sample.EntryOf(project, 1+i/projects, count/projects)
-		}
-		text, lines := string(sample.CopyText(all)), sample.NDJSON(all)
-		copyIn := func() error {
-			begin := time.Now()
-			n, err := e.Database.LoadText(ctx, "reference", sample.EntryColumns(), text)
-			v.copied = append(v.copied, float64(n)/time.Since(begin).Seconds())
-			return err
-		}
-		post := func(rates *[]float64, want summary) error {
-			begin := time.Now()
+// post sends bodies at once.
+func (e *entries) post(ctx context.Context, senders int, want summary, bodies ...[]byte) (time.Duration, error) {
+	errs := make([]error, senders)
+	var sending sync.WaitGroup
+	begin := time.Now()
+	for i, lines := range bodies {
+		sending.Go(func() {
 			got, err := postEntries(ctx, e.Service, lines)
 			if err == nil && got != want {
-				err = fmt.Errorf("ingest of %d entries said %+v, want %+v", count, got, want)
+				err = fmt.Errorf("ingest returned %+v, want %+v", got, want)
 			}
-			*rates = append(*rates, float64(count)/time.Since(begin).Seconds())
-			return err
-		}
-		steps := []func() error{
-			copyIn,
-			func() error { return post(&v.fresh, summary{Stored: count}) },
-			func() error { return post(&v.repeated, summary{Existing: count}) },
-		}
-		if round%2 == 1 {
-			steps = append(steps[1:], steps[0])
-		}
-		for _, step := range steps {
-			if err := step(); err != nil {
-				return v, err
-			}
-		}
+			errs[i] = err
+		})
 	}
-	return v, nil
+	sending.Wait()
+	return time.Since(begin), errors.Join(errs...)
 }
 
 // summary is the part of ingest's answer that the benchmark reads.

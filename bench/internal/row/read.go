@@ -2,229 +2,163 @@ package row
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
 	"github.com/lectern-dev/lectern/bench/internal/load"
+	"github.com/lectern-dev/lectern/bench/internal/must"
 	"github.com/lectern-dev/lectern/bench/internal/report"
 	"github.com/lectern-dev/lectern/bench/internal/sample"
-	"github.com/lectern-dev/lectern/bench/internal/stage"
 	"github.com/lectern-dev/lectern/bench/internal/statement"
 )
-
-// connections is the number of connections of each load.
-const connections = 16
 
 // A read is a small request that a page of an application makes.
 type read struct {
 	name      string
-	path      string   // of project and entry
+	path      string   // of project, entry and contact
 	statement string   // that the service runs for it
 	variables []string // that stand for the statement's parameters
-	bare      string   // the bare handler's name for it
+	bare      string   // the bare handler's name for it; empty: it has none
 }
+
+// The verb at the end of a path without an entry lets it ignore the parameters %[2]s and %[3]s.
+const (
+	listPath  = "/projects/%[1]s/entries%.0[3]s"
+	entryPath = "/projects/%[1]s/entries/%[2]s%.0[3]s"
+)
 
 func reads() []read {
 	return []read{
-		{"list_10", "/projects/%[1]s/entries", "entriesByUpdatedAtDescending.chunk",
-			[]string{"project", "last", "none", "first", "none", "rows"}, "list"},
-		{"get_one", "/projects/%[1]s/entries/%[2]s", "getEntry", []string{"project", "entry"}, "one"},
-		{"entry_events", "/projects/%[1]s/entries/%[2]s/events", "eventsDescending.first",
+		{"list_10", listPath, "entriesByUpdatedAtDescending.chunk", []string{"project", "last", "none", "first", "none", "rows"}, "list"},
+		{"get_one", entryPath, "getEntry", []string{"project", "entry"}, "one"},
+		{"entry_events", "/projects/%[1]s/entries/%[2]s/events%.0[3]s", "eventsDescending.first",
 			[]string{"project", "entry", "last", "none", "first", "none", "rows"}, "events"},
-		{"page_views_10", "/projects/%[1]s/entries-page-views", "pageViewsDescending",
-			[]string{"project", "last", "none", "first", "none", "rows", "view_rows"}, "page_views"},
+		{"page_views_10", "/projects/%[1]s/entries-page-views%.0[3]s", "pageViewsDescending",
+			[]string{"project", "last", "none", "first", "none", "rows", "view_rows"}, ""},
+		{"list_contact", "/projects/%[1]s/entries?contact_id=%[3]s", "entriesByUpdatedAtDescending by contact.chunk",
+			[]string{"project", "contact", "last", "none", "first", "none", "rows"}, ""},
 	}
 }
 
-// read compares a read with the bare handler and pgbench.
-func (b *Bench) read(ctx context.Context, r read) ([]report.Result, error) {
-	e, err := b.entries(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.readOf(ctx, e, r, r.name)
-}
-
-// readOf measures a read of e under a row's name.
-func (b *Bench) readOf(ctx context.Context, e *entries, r read, name string) ([]report.Result, error) {
-	// Paths without an entry ignore the parameter %[2]s.
-	requests, err := e.requests(b.stage.Folder, name, r.path+"%.0[2]s")
-	if err != nil {
-		return nil, err
-	}
-	sql, err := b.pgbench(e, r, name)
-	if err != nil {
-		return nil, err
-	}
-	served, bare := &driven{of: e.Service}, &driven{of: e.bare}
-	for _, d := range []*driven{bare, served} {
-		if _, err := requests.Run(ctx, d.of.URL, connections, time.Second); err != nil {
-			return nil, err
-		}
-	}
-	v, err := rounds(ctx, b.Rounds, served.by(requests, b.Round), bare.by(requests, b.Round), func(ctx context.Context) (float64, error) {
-		rate, err := sql.Run(ctx, e.Database.Reader, connections, b.Round)
-		return rate.PerSecond, err
+// read compares a read with pgbench and the bare handler.
+func (b *Bench) read(ctx context.Context, r read) []report.Result {
+	served := b.each(func(v *version) *contender {
+		e := v.entries(ctx)
+		return e.driven(ctx, e.Service, r.name, r.path)
 	})
-	if err != nil {
-		return nil, err
+	e := b.tree().entries(ctx)
+	sql := e.pgbench(r)
+	if r.bare == "" {
+		rounds(ctx, b.Rounds, append(served, sql)...)
+		return []report.Result{served.result(r.name, report.RequestsRate, report.AtLeast(0.3), "pgbench", sql)}
 	}
+	bare := e.driven(ctx, e.bare, r.name, r.path)
+	rounds(ctx, b.Rounds, append(served, sql, bare)...)
 	return []report.Result{
-		report.Ratios(name, report.RequestsRate, report.AtLeast(0.3), v[0], "pgbench", v[2]),
-		report.Ratios(name+"_bare", report.RequestsRate, report.AtLeast(0.78), v[0], "bare handler", v[1]),
-		report.Ratios(name+"_cpu", report.Nanoseconds, report.Floor{}, served.cpu, "bare handler", bare.cpu),
-	}, nil
-}
-
-// driven is a server under load, with the processor time of a request in each round. Other work of the machine
-// changes that figure little.
-type driven struct {
-	of  *stage.Service
-	cpu []float64 // ns
-}
-
-func (d *driven) by(requests *load.HTTP, round time.Duration) contender {
-	return func(ctx context.Context) (float64, error) {
-		before, err := d.of.CPU()
-		if err != nil {
-			return 0, err
-		}
-		rate, err := requests.Run(ctx, d.of.URL, connections, round)
-		if err != nil {
-			return 0, err
-		}
-		after, err := d.of.CPU()
-		d.cpu = append(d.cpu, float64(after-before)/float64(rate.Count))
-		return rate.PerSecond, err
+		served.result(r.name, report.RequestsRate, report.AtLeast(0.3), "pgbench", sql),
+		served[:1].result(r.name+"_bare", report.RequestsRate, report.AtLeast(0.78), "bare handler", bare),
 	}
 }
 
-// pgbench prepares the statement of a read as a load with a file of that name.
-func (b *Bench) pgbench(e *entries, r read, name string) (*load.SQL, error) {
-	sql, err := e.statements.Get(r.statement)
-	if err != nil {
-		return nil, err
-	}
-	if sql, err = statement.ForPgbench(sql, r.variables...); err != nil {
-		return nil, err
-	}
+// pgbench returns the statement of a read as a load on the database.
+func (e *entries) pgbench(r read) *contender {
+	sql := must.Get(statement.ForPgbench(must.Get(e.statements.Get(r.statement)), r.variables...))
 	script := fmt.Sprintf("\\set project %d + random(1, %d)\n\\set number random(1, %d)\n\\set entry %s\n\\set contact %s\n%s;\n",
 		firstProject, e.projects, e.each, sample.PgbenchEntryID("number"), sample.PgbenchContactID("number"), sql)
-	reference, err := load.NewSQL(b.stage.Folder, name, script, map[string]string{
-		"first": "-infinity", "last": "infinity", "none": "0", "rows": "11", "view_rows": strconv.Itoa(5000),
+	reference := must.Get(load.NewSQL(e.of.Folder, r.name, script, map[string]string{
+		"first": "-infinity", "last": "infinity", "none": "0", "rows": "11", "view_rows": "5000",
+	}))
+	return figure(func(ctx context.Context) float64 {
+		return must.Get(reference.Run(ctx, e.Database.Reader, connections, e.of.Round))
 	})
-	if err == nil && b.Citus != "" {
-		reference.WarmUp = time.Second
-	}
-	return reference, err
-}
-
-// listContact compares the list of one contact's entries with pgbench.
-func (b *Bench) listContact(ctx context.Context) ([]report.Result, error) {
-	e, err := b.entries(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r := read{name: "list_contact", path: "/projects/%[1]s/entries?contact_id=%[3]s%.0[2]s",
-		statement: "entriesByUpdatedAtDescending by contact.chunk",
-		variables: []string{"project", "contact", "last", "none", "first", "none", "rows"}}
-	requests, err := e.requests(b.stage.Folder, r.name, r.path)
-	if err != nil {
-		return nil, err
-	}
-	sql, err := b.pgbench(e, r, r.name)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := requests.Run(ctx, e.URL, connections, time.Second); err != nil {
-		return nil, err
-	}
-	v, err := rounds(ctx, b.Rounds, (&driven{of: e.Service}).by(requests, b.Round), func(ctx context.Context) (float64, error) {
-		rate, err := sql.Run(ctx, e.Database.Reader, connections, b.Round)
-		return rate.PerSecond, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return []report.Result{report.Ratios(r.name, report.RequestsRate, report.AtLeast(0.3), v[0], "pgbench", v[1])}, nil
 }
 
 // deepPage compares the page at nine tenths of a list with its first page.
-func (b *Bench) deepPage(ctx context.Context) ([]report.Result, error) {
-	e, err := b.entries(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.deep(ctx, e, "deep_page", bigProject, "/entries?limit=%d", 10, bigEntries*9/10, report.AtMost(1.2))
+func (b *Bench) deepPage(ctx context.Context) []report.Result {
+	return b.deep(ctx, "deep_page", (*version).entries, bigProject, "/entries?limit=%d", 10, bigEntries*9/10, report.AtMost(1.2))
 }
 
 // deep compares a page of a list after the given number of records with its first page, one request at a time. list
 // is the path within the project, with a verb for the limit.
-func (b *Bench) deep(ctx context.Context, e *entries, name, project, list string, limit, after int, floor report.Floor) ([]report.Result, error) {
+func (b *Bench) deep(ctx context.Context, name string, data func(*version, context.Context) *entries, project, list string, limit, after int, floor report.Floor) []report.Result {
 	list = "/projects/" + project + list
-	head, err := get(ctx, e.URL+fmt.Sprintf(list, after), e.keys[project])
-	if err != nil {
-		return nil, err
+	page := func(e *entries, name, path string) *contender {
+		return b.alone(e.Service, must.Get(load.NewHTTP(e.of.Folder, name, []load.Request{{Path: path, Key: e.keys[project]}})))
 	}
-	if head.cursor == "" || head.rows != after {
-		return nil, fmt.Errorf("a page of %d records has %d and the cursor %q", after, head.rows, head.cursor)
-	}
-	path := fmt.Sprintf(list, limit)
-	page := func(name, path string) (contender, error) {
-		requests, err := load.NewHTTP(b.stage.Folder, name, []load.Request{{Path: path, Key: e.keys[project]}})
-		return func(ctx context.Context) (float64, error) {
-			rate, err := requests.Run(ctx, e.URL, 1, b.Round)
-			return milliseconds(rate.P50), err
-		}, err
-	}
-	first, err := page(name+"_first", path)
-	if err != nil {
-		return nil, err
-	}
-	deep, err := page(name, path+"&cursor="+head.cursor)
-	if err != nil {
-		return nil, err
-	}
-	v, err := rounds(ctx, b.Rounds, deep, first)
-	if err != nil {
-		return nil, err
-	}
-	return []report.Result{report.Ratios(name, report.Milliseconds, floor, v[0], "page 1", v[1])}, nil
+	deep := b.each(func(v *version) *contender {
+		e := data(v, ctx)
+		head := must.Get(get(ctx, e.URL+fmt.Sprintf(list, after), e.keys[project], ""))
+		if head.cursor == "" || head.rows != after {
+			must.Do(fmt.Errorf("a page of %d records has %d and the cursor %q", after, head.rows, head.cursor))
+		}
+		return page(e, name, fmt.Sprintf(list, limit)+"&cursor="+head.cursor)
+	})
+	first := page(data(b.tree(), ctx), name+"_first", fmt.Sprintf(list, limit))
+	rounds(ctx, b.Rounds, append(deep, first)...)
+	return []report.Result{deep.result(name, report.Milliseconds, floor, "page 1", first)}
 }
 
 // grow compares list_10 over many times the rows with list_10.
-func (b *Bench) grow(ctx context.Context) ([]report.Result, error) {
-	e, err := b.entries(ctx)
-	if err != nil {
-		return nil, err
+func (b *Bench) grow(ctx context.Context) []report.Result {
+	list := func(e *entries) *contender {
+		requests := e.requests("list_grown", listPath)
+		must.Get(requests.Run(ctx, e.URL, connections, time.Second))
+		return &contender{cpu: e.CPU, run: func(ctx context.Context) (float64, int64) {
+			rate := must.Get(requests.Run(ctx, e.URL, connections, b.Round))
+			return milliseconds(rate.Time(connections)), rate.Count
+		}}
 	}
-	g, err := b.grown(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list := func(name string, of *entries) (contender, error) {
-		requests, err := of.requests(b.stage.Folder, name, "/projects/%[1]s/entries%.0[2]s")
-		if err == nil {
-			_, err = requests.Run(ctx, of.URL, connections, time.Second)
-		}
-		return func(ctx context.Context) (float64, error) {
-			rate, err := requests.Run(ctx, of.URL, connections, b.Round)
-			return milliseconds(rate.Time(connections)), err
-		}, err
-	}
-	small, err := list("list_small", e)
-	if err != nil {
-		return nil, err
-	}
-	large, err := list("list_grown", g)
-	if err != nil {
-		return nil, err
-	}
-	v, err := rounds(ctx, b.Rounds, large, small)
-	if err != nil {
-		return nil, err
-	}
+	large := b.each(func(v *version) *contender { return list(v.grown(ctx)) })
+	small := list(b.tree().entries(ctx))
+	rounds(ctx, b.Rounds, append(large, small)...)
 	name := "grow_" + strconv.Itoa(b.Grow) + "x"
-	return []report.Result{report.Ratios(name, report.Milliseconds, report.AtMost(1.2), v[0], "list_10's rows", v[1])}, nil
+	return []report.Result{large.result(name, report.Milliseconds, report.AtMost(1.2), "list_10's rows", small)}
+}
+
+// edge compares the requests of get_one through the edge with direct access.
+func (b *Bench) edge(ctx context.Context) []report.Result {
+	var alone subjects
+	through := b.each(func(v *version) *contender {
+		e := v.entries(ctx)
+		edge := v.StartEdge(ctx, e.Service)
+		b.atEnd(edge.Stop)
+		requests := e.requests("edge", entryPath)
+		alone = append(alone, b.alone(edge, requests))
+		return b.driven(ctx, edge, requests)
+	})
+	e := b.tree().entries(ctx)
+	requests := e.requests("edge_direct", entryPath)
+	direct, directAlone := b.driven(ctx, e.Service, requests), b.alone(e.Service, requests)
+	rounds(ctx, b.Rounds, append(through, direct)...)
+	rounds(ctx, b.Rounds, append(alone, directAlone)...)
+	return []report.Result{
+		through.result("edge", report.RequestsRate, report.Floor{}, "direct", direct),
+		alone.result("edge_p50", report.Milliseconds, report.Floor{}, "direct", directAlone),
+	}
+}
+
+// postGraphileVersion is the installed package with its exact version.
+const postGraphileVersion = "postgraphile@4.14.1"
+
+// postGraphile compares list_10 by PostGraphile, which makes a GraphQL API of any schema, with the service.
+// PostGraphile checks no key and limits no rate.
+func (b *Bench) postGraphile(ctx context.Context) []report.Result {
+	e := b.tree().entries(ctx)
+	server := e.of.StartPostGraphile(ctx, e.Database, postGraphileVersion)
+	b.atEnd(server.Stop)
+	random := rand.New(rand.NewPCG(1, 2))
+	list := make([]load.Request, variety)
+	for i := range list {
+		query := must.Get(json.Marshal(map[string]string{"query": fmt.Sprintf(`{ allEntries(first: 10, condition: {projectId: "%s"},
+			orderBy: [UPDATED_AT_DESC, ENTRY_ID_DESC]) { nodes { entryId groupId projectId embeddableId contactId createdAt updatedAt
+			entryData } pageInfo { hasNextPage endCursor } } }`, projectID(1+random.IntN(projects)))}))
+		list[i] = load.Request{Path: "/graphql", Body: string(query)}
+	}
+	peer := b.driven(ctx, server, must.Get(load.NewHTTP(e.of.Folder, "peer_postgraphile", list)))
+	own := e.driven(ctx, e.Service, "list_10_beside_peer", listPath)
+	rounds(ctx, b.Rounds, peer, own)
+	return []report.Result{subjects{peer}.result("peer_postgraphile", report.RequestsRate, report.Floor{}, "list_10", own)}
 }

@@ -11,10 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
-)
 
-// stopWithin bounds the stop of a process.
-const stopWithin = 20 * time.Second
+	"github.com/lectern-dev/lectern/bench/internal/must"
+)
 
 // Process is a program that runs for the benchmarks. Its output goes into a file.
 type Process struct {
@@ -23,24 +22,22 @@ type Process struct {
 	ended  chan struct{}
 }
 
-// start runs cmd, which ends with this process at the latest.
-func start(cmd *exec.Cmd, output string) (*Process, error) {
-	f, err := os.Create(output)
-	if err != nil {
-		return nil, err
-	}
+// start runs cmd and waits until ready returns true. The program ends with the stage, or with this process, even if it
+// is killed.
+func (s *Stage) start(ctx context.Context, cmd *exec.Cmd, name string, ready func() bool) *Process {
+	f := must.Get(os.CreateTemp(s.Folder, name+"-*.log"))
 	defer f.Close()
 	cmd.Stdout, cmd.Stderr = f, f
 	bindLife(cmd)
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	p := &Process{cmd: cmd, output: output, ended: make(chan struct{})}
+	must.Do(cmd.Start())
+	p := &Process{cmd: cmd, output: f.Name(), ended: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait() // the log has the reason
 		close(p.ended)
 	}()
-	return p, nil
+	s.onClose(p.Stop)
+	must.Do(p.until(ctx, ready))
+	return p
 }
 
 // Stop asks the process to end, and kills it if it does not.
@@ -49,25 +46,16 @@ func (p *Process) Stop() error {
 	select {
 	case <-p.ended:
 		return nil
-	case <-time.After(stopWithin):
+	case <-time.After(20 * time.Second):
 	}
 	_ = p.cmd.Process.Kill()
 	<-p.ended
 	return fmt.Errorf("%s did not end and was killed", p.cmd.Path)
 }
 
-func (p *Process) stopIfRunning() error {
-	select {
-	case <-p.ended:
-		return nil
-	default:
-		return p.Stop()
-	}
-}
-
 // until waits until done returns true.
 func (p *Process) until(ctx context.Context, done func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
@@ -89,26 +77,28 @@ const tick = 10 * time.Millisecond
 
 // CPU returns the processor time of the process, its own and the kernel's for it.
 func (p *Process) CPU() (time.Duration, error) {
-	own, _, err := processorTime(p.cmd.Process.Pid)
-	return own, err
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
+	if err != nil {
+		return 0, err
+	}
+	// The name, in parentheses, may contain any character. After it: state, 10 others, utime, stime.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 13 {
+		return 0, errors.New("few fields in /proc/…/stat")
+	}
+	user, err1 := strconv.Atoi(fields[11])
+	system, err2 := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * tick, errors.Join(err1, err2)
 }
 
-// Memory returns the process's resident memory now and at its peak, in bytes.
-func (p *Process) Memory() (now, peak int64, err error) {
+// PeakMemory returns the process's greatest resident memory so far, in bytes.
+func (p *Process) PeakMemory() (int64, error) {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/status")
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	of := func(name string) int64 {
-		for line := range bytes.Lines(status) {
-			if rest, ok := strings.CutPrefix(string(line), name+":"); ok {
-				n, e := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-				err = errors.Join(err, e)
-				return n << 10
-			}
-		}
-		err = errors.Join(err, fmt.Errorf("no %s in /proc", name))
-		return 0
-	}
-	return of("VmRSS"), of("VmHWM"), err
+	_, rest, _ := strings.Cut(string(status), "\nVmHWM:")
+	line, _, _ := strings.Cut(rest, " kB")
+	n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	return n << 10, err
 }

@@ -98,13 +98,7 @@ volumeMounts:
 {{- if ne .name "dev-collector" -}}
 {{- range list "runAsUser" "runAsGroup" "fsGroup" }}{{ if get $pod.podSecurityContext . }}{{ $_ := set $pod.podSecurityContext . 999 }}{{ end }}{{ end -}}
 {{- end -}}
-{{- /* An upgrade of the chart does not replace the pod, which may hold data: without labels of versions, unless it has them. */}}
-{{- $labels := include "lectern.labels" . | fromYaml -}}
-{{- $running := lookup "apps/v1" "Deployment" .root.Release.Namespace $object | dig "spec" "template" "metadata" "labels" dict -}}
-{{- range $label := list "helm.sh/chart" "app.kubernetes.io/version" -}}
-{{- $_ := unset $labels $label -}}
-{{- with get $running $label }}{{ $_ := set $labels $label . }}{{ end -}}
-{{- end }}
+{{- /* Without labels of versions, an upgrade of the chart does not replace the pod, which may hold data. */}}
 ---
 apiVersion: apps/v1
 kind: Deployment
@@ -119,7 +113,7 @@ spec:
   template:
     metadata:
       labels:
-        {{- toYaml $labels | nindent 8 }}
+        {{- toYaml (omit (include "lectern.labels" . | fromYaml) "helm.sh/chart" "app.kubernetes.io/version") | nindent 8 }}
     spec:
       {{- include "lectern.pod" (dict "root" .root "c" $pod) | nindent 6 }}
       automountServiceAccountToken: false

@@ -106,8 +106,9 @@ func decimalOf(number string) (d decimal) {
 }
 
 // timeForm matches the times of RFC 3339 that Postgres and Parquet hold exactly: with at most microseconds, and with
-// offsets that Postgres accepts.
-var timeForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6}0*)?(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])$`)
+// offsets that Postgres accepts. Zeros may follow the microseconds up to nine digits. Postgres refuses to parse a time
+// with many more.
+var timeForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6}0{0,3})?(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])$`)
 
 // asTime parses a time of RFC 3339. It reports false unless the year is from 1 to 9999 and the precision at most
 // microseconds.

@@ -46,19 +46,13 @@ func (f *changesCommand) Run(s *Session, c *commands) error {
 	if err != nil {
 		return err
 	}
-	list, told := q.List(f.Project), false
+	list := q.List(f.Project)
 	done, err := export.Follow(s.Context, export.FollowOptions{
 		Feed: export.Feed{URL: f.URL, ProjectID: f.Project, Types: strings.Join(f.Types, ",")},
 		Fetch: func(ctx context.Context, cursor string, receive func(client.RawPage) error) error {
 			return reader.Raw(ctx, list, cursor, f.PageSize, receive)
 		},
 		Stream: s.Out, CursorFile: f.CursorFile, Endless: f.Follow,
-		Waits: func() {
-			if !told {
-				c.note(s, "Older records have not joined the feed yet; waiting for them.")
-				told = true
-			}
-		},
 	})
 	if err == nil || errors.Is(err, context.Canceled) && s.Context.Err() != nil {
 		c.note(s, "%d changes; the newest of the project is number %d.", done.Changes, done.LastSeq)

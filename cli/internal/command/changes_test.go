@@ -23,6 +23,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
@@ -142,12 +143,12 @@ func TestChangesKilledAndFollowedLoseNothing(t *testing.T) {
 	process := follow()
 	for kill := 0; written.Load() < rounds; kill++ {
 		size := len(contents())
-		until(t, "the follower writes", func() bool { return len(contents()) > size || written.Load() == rounds })
+		eventually.True(t, "the follower writes", func() bool { return len(contents()) > size || written.Load() == rounds })
 		process.end(t, syscall.SIGKILL)
 		process = follow()
 	}
 	want := copyOf(t, []byte(must(t, environ, "", "changes")))
-	until(t, "the follower has all", func() bool { return reflect.DeepEqual(want, copyOf(t, contents())) })
+	eventually.True(t, "the follower has all", func() bool { return reflect.DeepEqual(want, copyOf(t, contents())) })
 	exported := map[string]string{}
 	for line := range strings.Lines(must(t, environ, "", "export", "entries")) {
 		exported[read[struct {
@@ -161,7 +162,7 @@ func TestChangesKilledAndFollowedLoseNothing(t *testing.T) {
 	// It waits, and gets what comes.
 	began := time.Now()
 	s.MustIngest(t, "entries", entryOf("late", 1))
-	until(t, "the late entry", func() bool { return bytes.Contains(contents(), []byte(`"late"`)) })
+	eventually.True(t, "the late entry", func() bool { return bytes.Contains(contents(), []byte(`"late"`)) })
 	t.Logf("it came after %v", time.Since(began))
 	process.end(t, syscall.SIGTERM)
 	if process.code != exitInterrupted || !strings.Contains(process.stderr.String(), "changes; the newest") {
@@ -226,7 +227,7 @@ func TestChangesLockTheCursorFile(t *testing.T) {
 	s.MustIngest(t, "entries", entryOf("a", 1))
 	cursor := filepath.Join(t.TempDir(), "cursor")
 	process := start(t, "changes", "--follow", "--url", s.URL, "--api-key", environ["LECTERN_API_KEY"], "--cursor-file", cursor)
-	until(t, "the cursor file", func() bool { _, err := os.Stat(cursor); return err == nil })
+	eventually.True(t, "the cursor file", func() bool { _, err := os.Stat(cursor); return err == nil })
 	if r := lectern(t, "", environ, "changes", "--cursor-file", cursor); r.code != exitFailure || !strings.Contains(r.err, "another process follows") {
 		t.Errorf("%+v", r)
 	}

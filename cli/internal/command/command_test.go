@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 func TestExportKilledAndResumedEqualsUncut(t *testing.T) {
@@ -71,7 +73,7 @@ func TestImportKilledAndResumedLosesNothing(t *testing.T) {
 	process.end(t, syscall.SIGKILL)
 	// The server takes the batch in whose acknowledgement nobody hears any more.
 	close(proceed)
-	until(t, "the eighth batch", func() bool { return len(a.taken()) == 8000 })
+	eventually.True(t, "the eighth batch", func() bool { return len(a.taken()) == 8000 })
 	r := lectern(t, "", a.environ(), "import", "entries", file)
 	if r.code != 0 || !strings.Contains(r.err, "Imported entries: 20000 stored, 0 existing, 0 rejected, with the earlier run") {
 		t.Fatal(r)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 // opener puts a program in the place of the one that starts browsers. It notes its arguments, and what it was given to
@@ -30,7 +32,7 @@ func TestConsoleOpensSignedIn(t *testing.T) {
 	args, page, cache := opener(t, "0")
 	t.Setenv("LECTERN_URL", "https://api.example.com")
 	process := start(t, "console")
-	until(t, "the browser", func() bool { _, err := os.Stat(args); return err == nil })
+	eventually.True(t, "the browser", func() bool { _, err := os.Stat(args); return err == nil })
 	files, err := filepath.Glob(filepath.Join(cache, "lectern", "*"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%q, %v: want one file", files, err)

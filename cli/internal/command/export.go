@@ -28,6 +28,7 @@ type exportCommands struct {
 type exportFlags struct {
 	Out      string `short:"o" type:"path" help:"The file to write, readable by its owner alone; without it, standard output." placeholder:"FILE"`
 	Format   string `enum:"ndjson,csv,parquet," default:"" help:"ndjson, csv or, for entries and events, parquet. Default: by the name of --out, else ndjson." placeholder:"FORMAT"`
+	Safe     bool   `help:"Make a CSV file safe to open as a spreadsheet: put an apostrophe before each text that would be a formula. Default: texts are unchanged."`
 	Limit    int    `help:"End after so many records. Default: all." placeholder:"N"`
 	PageSize int    `default:"5000" help:"Records a request; it may differ from run to run. Default: ${default}." placeholder:"N"`
 	Resume   bool   `default:"true" negatable:"" help:"Continue a cut run of the same query; --no-resume starts again."`
@@ -171,6 +172,8 @@ func (f exportFlags) format(o export.Options, what string) (export.Format, error
 	switch kind := o.Query.Kind; {
 	case format == export.Parquet && kind != export.Entries && kind != export.Events:
 		return "", usagef("%s cannot be written as parquet; allowed: ndjson, csv. Give --format, or --out another name", what)
+	case format != export.CSV && f.Safe:
+		return "", usagef("--safe was given with the format %s; allowed: csv. Give --format csv, or an --out that ends with .csv", format)
 	case format == export.NDJSON && o.Columns != nil:
 		return "", usagef("--flatten was given with the format ndjson; allowed: csv, parquet. Give --format, or an --out that ends with .csv or .parquet")
 	}
@@ -182,7 +185,7 @@ func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, 
 	if f.Limit < 0 || f.PageSize < 1 || f.Retries < 0 {
 		return usagef("--limit and --retries take 0 or more, --page-size 1 or more")
 	}
-	o.Query.URL, o.Query.ProjectID, o.Query.Limit = api.URL, api.Project, f.Limit
+	o.Query.URL, o.Query.ProjectID, o.Query.Limit, o.Query.Safe = api.URL, api.Project, f.Limit, f.Safe
 	var err error
 	if o.Query.Format, err = f.format(o, what); err != nil {
 		return err

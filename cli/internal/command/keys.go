@@ -18,7 +18,7 @@ type keysCommands struct {
 	Mint   keysMint   `cmd:"" help:"Make a key and print it. It is shown only this once."`
 	List   keysList   `cmd:"" help:"List a project's keys."`
 	Rotate keysRotate `cmd:"" help:"Replace a key. The old one stays valid for a while."`
-	Revoke keysRevoke `cmd:"" help:"Revoke a key: within a second, or within AUTH_CACHE_TTL if the services have no Redis."`
+	Revoke keysRevoke `cmd:"" help:"Revoke a key: within a second, or within AUTH_CACHE_TTL if Redis is away."`
 }
 
 // administrationFlags select the internal address and the admin key.
@@ -56,7 +56,7 @@ func advised(err error, service routes.Service) error {
 }
 
 // noticed returns how soon the services apply a change.
-const noticed = "The services notice within a second, or within AUTH_CACHE_TTL (5s by default) where they have no Redis."
+const noticed = "The services notice within a second, or within AUTH_CACHE_TTL (5s by default) if Redis is away."
 
 func printJSON(out io.Writer, v any) error {
 	e := json.NewEncoder(out)

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
@@ -90,11 +91,7 @@ func (r *running) end(t *testing.T, sig os.Signal) {
 	if err := r.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-r.ended:
-	case <-time.After(30 * time.Second):
-		t.Fatalf("it runs on 30 s after %v", sig)
-	}
+	eventually.Receive(t, fmt.Sprint("its end after ", sig), r.ended)
 }
 
 // result is the outcome of a command.
@@ -112,22 +109,6 @@ func lectern(t *testing.T, in string, environ map[string]string, args ...string)
 		Now: func() time.Time { return time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC) },
 	}, args)
 	return result{code, out.String(), errs.String()}
-}
-
-// until waits for a condition, within reason.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	const longest = 2 * time.Minute // a machine that is busy with other tests is slow
-	deadline := time.After(longest)
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("%s: not within %v", what, longest)
-		}
-	}
 }
 
 // api answers the entries of one project by limit and cursor, and takes entries in. Both can be held

@@ -14,7 +14,7 @@ const proxyManifests = `apiVersion: lectern.dev/v1alpha1
 kind: ProxyEndpoint
 metadata: {name: web}
 spec:
-  project: pr_1
+  projectId: pr_1
   environment: prod
   origins: [{domain: example.com}]
   destinations: [{pattern: 'https://api\.stripe\.com/v1/.*'}]
@@ -25,9 +25,9 @@ apiVersion: lectern.dev/v1alpha1
 kind: ProxyEndpoint
 metadata: {name: server}
 spec:
-  project: pr_1
+  projectId: pr_1
   environment: prod
-  access: key
+  access: Key
   destinations: [{domain: example.org}]
   credentials: [cred_stripe, cred_short]
 ---
@@ -35,7 +35,7 @@ apiVersion: lectern.dev/v1alpha1
 kind: Credential
 metadata: {name: stripe}
 spec:
-  project: pr_1
+  projectId: pr_1
   environment: prod
   id: cred_stripe
   valueFrom: {secretKeyRef: {name: values, key: stripe}}
@@ -44,7 +44,7 @@ apiVersion: lectern.dev/v1alpha1
 kind: Credential
 metadata: {name: short}
 spec:
-  project: pr_1
+  projectId: pr_1
   environment: prod
   id: cred_short
   valueFrom: {secretKeyRef: {name: values, key: short}}
@@ -136,7 +136,7 @@ func TestProxyCheckAsJSON(t *testing.T) {
 
 func TestProxyCheckRefusesToGuess(t *testing.T) {
 	folder := manifestsIn(t, proxyManifests)
-	broken := manifestsIn(t, strings.Replace(proxyManifests, "access: key", "access: nobody", 1))
+	broken := manifestsIn(t, strings.Replace(proxyManifests, "access: Key", "access: nobody", 1))
 	for _, tt := range []struct {
 		name string
 		in   []string

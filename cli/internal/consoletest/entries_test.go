@@ -163,16 +163,19 @@ func (b *tab) download(kind string, safe bool) []byte {
 	}
 	b.click("dialog button[type=submit]")
 	b.until("the file", `document.querySelector("dialog [data-state=done]")`)
-	var found []string
-	for end := time.Now().Add(pageTimeout); len(found) == 0; time.Sleep(20 * time.Millisecond) {
+	// Chromium makes an empty file of this name before it moves the written one there.
+	var content []byte
+	for end := time.Now().Add(pageTimeout); len(content) == 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			b.Fatal("no file came")
 		}
-		found, _ = filepath.Glob(filepath.Join(folder, "*."+kind))
-	}
-	content, err := os.ReadFile(found[0])
-	if err != nil {
-		b.Fatal(err)
+		found, _ := filepath.Glob(filepath.Join(folder, "*."+kind))
+		for _, file := range found {
+			var err error
+			if content, err = os.ReadFile(file); err != nil {
+				b.Fatal(err)
+			}
+		}
 	}
 	b.clickText("Done")
 	return content
@@ -226,7 +229,7 @@ func TestDownload(t *testing.T) {
 	}
 
 	// If the API refuses the list, no file is made.
-	b.breaks(&fault{part: "/entries", left: -1, serve: refusal(403, "forbidden")})
+	b.breaks(&fault{part: "/entries", serve: refusal(403, "forbidden")})
 	b.clickText("Download")
 	b.click("dialog button[type=submit]")
 	b.until("no file", `document.querySelector("dialog [data-state='403']") && document.querySelector("dialog").innerText.includes("No file was made")`)
@@ -238,7 +241,7 @@ func TestSafeSpreadsheet(t *testing.T) {
 	w := start(t)
 	const project = "pr_formula"
 	key := w.newProject(t, project, "Formula", "em_1")
-	w.send(t, "entries", newEntry(project, "em_1", "en_1", time.Now(), `{"a":"=1+1","b":"+1","c":"-1","d":"@SUM(A1)","e":"\t=1","f":"\r=1","g":-5,"h":"a,b\"c\r\nd","=key":"v"}`))
+	w.send(t, "entries", newEntry(project, "em_1", "en_1", time.Now(), `{"a":"=1+1","b":"+1","c":"-1","d":"@SUM(A1)","e":"\t=1","f":"\r=1","g":-5,"h":"a,b\"c\r\nd","i":"x;=1","j":["x;=1"],"k":"x\t\"=1\"","=key":"v"}`))
 	b := newTab(t, w)
 	b.signIn(project, key, at(project, "entries"))
 	b.rows(1)
@@ -250,6 +253,11 @@ func TestSafeSpreadsheet(t *testing.T) {
 	for _, value := range slices.Concat(records...) {
 		if value != "-5" && strings.ContainsAny(value[:min(1, len(value))], "=+-@\t\r") {
 			t.Errorf("a spreadsheet would run %q", value)
+		}
+		for _, cell := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(";\t\r\n", r) }) {
+			if cell != "-5" && strings.IndexAny(strings.TrimLeft(cell, " \""), "=+-@") == 0 {
+				t.Errorf("a spreadsheet that separates by semicolons or tabs would run %q of %q", cell, value)
+			}
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestHostile(t *testing.T) {
 
 	b := newTab(t, w)
 	b.signIn(project, key, at(project, "overview"))
-	const frozen = 10_000 // milliseconds without a reaction
+	const frozen = 60_000 // milliseconds without a reaction, on a busy machine
 	unharmed := func(where string) {
 		t.Helper()
 		if eval[bool](b, `"hacked" in window || "polluted" in {} || !!document.querySelector("#app bdi *, #app script, #app img")`) {
@@ -143,11 +143,11 @@ func TestHostileAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.breaks(&fault{part: "/entries", left: -1, serve: answerWith("application/x-ndjson", string(record)+"\n")})
+	b.breaks(&fault{part: "/entries", serve: answerWith("application/x-ndjson", string(record)+"\n")})
 	b.signIn(demoProject, w.APIKey, at(demoProject, "entries"))
 	b.rows(1)
 	for _, body := range []string{"{\n", "<html>\n", strings.Repeat("[", 100_000) + "\n"} {
-		b.breaks(&fault{part: "/", left: -1, serve: answerWith("application/x-ndjson", body)})
+		b.breaks(&fault{part: "/", serve: answerWith("application/x-ndjson", body)})
 		b.open(at(demoProject, "entries"))
 		b.until("a state of "+body[:min(10, len(body))], `document.querySelector("main [data-state]:not([data-state=loading])")`)
 	}

@@ -27,7 +27,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/demo"
 	"github.com/lectern-dev/lectern/cli/internal/local"
 	"github.com/lectern-dev/lectern/client"
-	"github.com/lectern-dev/lectern/shared/testing/pglocal"
+	"github.com/lectern-dev/lectern/shared/pglocal"
 )
 
 func TestMain(m *testing.M) {
@@ -143,8 +143,10 @@ func bringUp(chromium string) (*world, error) {
 	ready, ended := make(chan local.Demo, 1), make(chan error, 1)
 	go func() {
 		ended <- local.Run(ctx, local.Options{
-			Folder: w.folder, Listen: "127.0.0.1:0", ListenInternal: "127.0.0.1:0", Environ: map[string]string{},
-			Note: func(string, ...any) {}, Ready: func(d local.Demo) { ready <- d }, Now: time.Now,
+			Folder: w.folder, Listen: "127.0.0.1:0", ListenInternal: "127.0.0.1:0",
+			// On a busy machine, Postgres may take seconds to open a connection.
+			Environ: map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "30s", "DATABASE_CONNECT_TIMEOUT": "30s"},
+			Note:    func(string, ...any) {}, Ready: func(d local.Demo) { ready <- d }, Now: time.Now,
 		})
 	}()
 	atStop(func() error { cancel(); return <-ended })

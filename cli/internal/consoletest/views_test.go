@@ -27,7 +27,8 @@ func views(w *world) []view {
 	return []view{
 		{"overview", "overview", "Overview",
 			`document.querySelector("[data-figure=total]") && !document.querySelector("main").innerText.includes("read so far") && document.querySelector("[aria-labelledby=running] li")`, isEmpty},
-		{"entries", "entries", "Entries", `document.querySelector("main [role=grid][data-rows='10000']") && document.querySelector("main [data-state=done]")`, isEmpty},
+		{"entries", "entries", "Entries", // the button for columns works once the answers are counted
+			`document.querySelector("main [role=grid][data-rows='10000']") && document.querySelector("main [data-state=done]") && [...document.querySelectorAll("main button")].some(e => e.innerText === "Columns" && !e.disabled)`, isEmpty},
 		{"entry", "entries/" + url.PathEscape(w.EntryID), w.EntryID, `document.querySelector("[data-answers]") && document.querySelector("[data-events]")`, isMissing},
 		{"funnels", "funnel", "Funnel", `document.querySelectorAll("main li a").length === 3`, isEmpty},
 		{"funnel", "funnel/" + solar, "What would solar save you?", `document.querySelector("[data-state=counted]")`, isEmpty},

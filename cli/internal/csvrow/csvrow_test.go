@@ -94,56 +94,6 @@ func TestReaderReadsWhatCSVWritersWrite(t *testing.T) {
 	})
 }
 
-func TestForeignRowBecomesEntry(t *testing.T) {
-	header := []string{"", "Sex", "Span", "Smoke", "M.I", "Über\"schrift", "Zip"}
-	m, err := NewMapping(Entries(), header, Options{
-		Set: []string{"entry_id=student-{#1}", "group_id=grp_1", "embeddable_id=é{{x}}", "contact_id={Sex}/{#1}",
-			"created_at=2024-01-01T00:00:00Z"},
-		Keep:     []string{"Sex"},
-		Text:     []string{"Zip"},
-		Fallback: map[string]string{"project_id": "pr_1"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := m.Append(nil, []string{"7", "Female", "18.50", "", "true", "say \"hi\"\n\x01☀", "1234"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `{"entry_id":"student-7","group_id":"grp_1","project_id":"pr_1","embeddable_id":"é{x}","contact_id":"Female/7",` +
-		`"created_at":"2024-01-01T00:00:00Z","updated_at":"2024-01-01T00:00:00Z",` +
-		`"entry_data":"{\"Sex\":\"Female\",\"Span\":18.50,\"Smoke\":null,\"M.I\":true,\"Über\\\"schrift\":\"say \\\"hi\\\"\\n\\u0001☀\",\"Zip\":\"1234\"}"}`
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Error(diff)
-	}
-	var record map[string]string
-	if err := json.Unmarshal(got, &record); err != nil || !json.Valid([]byte(record["entry_data"])) {
-		t.Errorf("not JSON within JSON: %v", err)
-	}
-	if _, err := m.Append(nil, []string{"", "a", "", "", "", "", ""}); err == nil || !strings.Contains(err.Error(), "entry_id") {
-		t.Errorf("an empty id: %v", err)
-	}
-	if _, err := m.Append(nil, []string{"1", "a"}); err == nil || !strings.Contains(err.Error(), "2 cells") {
-		t.Errorf("a short row: %v", err)
-	}
-}
-
-func TestOwnColumnsFillTheirFields(t *testing.T) {
-	header := []string{"updated_at", "entry_id", "group_id", "project_id", "embeddable_id", "contact_id", "created_at", "entry_data"}
-	m, err := NewMapping(Entries(), header, Options{Fallback: map[string]string{"project_id": "other"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := m.Append(nil, []string{"2025-01-01", "e", "g", "p", "m", "c", "2024-01-01", `{"a":1.0}`})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `{"entry_id":"e","group_id":"g","project_id":"p","embeddable_id":"m","contact_id":"c","created_at":"2024-01-01","updated_at":"2025-01-01","entry_data":"{\"a\":1.0}"}`
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestEventRow(t *testing.T) {
 	m, err := NewMapping(Events(), []string{"entry_id", "timestamp", "page_index", "event_type", "junk"}, Options{
 		Set:  []string{"contact_id=c", "project_id=p", "group_id=g", "embeddable_id=m"},
@@ -197,16 +147,5 @@ func TestMappingRefuses(t *testing.T) {
 				t.Errorf("got %v, want one with %q", err, tt.want)
 			}
 		})
-	}
-}
-
-func TestIsNumber(t *testing.T) {
-	for in, want := range map[string]bool{
-		"0": true, "-1": true, "18.5": true, "18.50": true, "9007199254740993": true, "-0.10": true,
-		"": false, "-": false, "007": false, "-01": false, "1.": false, ".5": false, "1e5": false, "+1": false, "1 ": false, "NaN": false, "1.2.3": false, "0x1": false,
-	} {
-		if got := isNumber(in); got != want {
-			t.Errorf("isNumber(%q) = %v", in, got)
-		}
 	}
 }

@@ -62,7 +62,7 @@ func TestCitusKeysInPlace(t *testing.T) {
 	defer pool.Close()
 	found := func(when string) {
 		t.Helper()
-		if _, err := pgkeys.NewStore(pool, time.Now).Lookup(ctx, "p", auth.HashKey(key)); err != nil {
+		if _, err := pgkeys.NewStore(pool).Lookup(ctx, "p", auth.HashKey(key)); err != nil {
 			t.Errorf("%s: %v", when, err)
 		}
 	}
@@ -134,7 +134,7 @@ func inPlace(t *testing.T, server *pgtest.Instance, n int) {
 			t.Errorf("%s: the tables have %v rows, want %v", name, rows, want)
 		}
 		t.Logf("%s took %v", name, time.Since(begin))
-		load.Await(50, 30*time.Second)
+		load.Await(50)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -153,7 +153,7 @@ func inPlace(t *testing.T, server *pgtest.Instance, n int) {
 	if err := d.Finish(ctx); err != nil {
 		t.Errorf("finish: %v", err)
 	}
-	load.Await(50, 30*time.Second)
+	load.Await(50)
 	report := load.Stop()
 	report.Check(t, "from one machine to a cluster")
 	if report.Refused+report.Broken > 0 {

@@ -2,7 +2,6 @@ package export
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"strconv"
@@ -24,7 +23,10 @@ func newConversion(o *Options) (conversion, error) {
 	case o.Columns == nil && format != Parquet:
 		return nil, nil
 	case kind == Entries && format == CSV:
-		return o.entriesToCSV, nil
+		safe := o.Query.Safe
+		return func(ctx context.Context, records io.ReadSeeker, to io.Writer) error {
+			return o.entriesToCSV(ctx, records, newCSVWriter(to, safe))
+		}, nil
 	case kind == Entries && format == Parquet:
 		return o.entriesToParquet, nil
 	case kind == Events && format == Parquet && o.Columns == nil:
@@ -35,16 +37,15 @@ func newConversion(o *Options) (conversion, error) {
 	return nil, fmt.Errorf("no way to write %s as %s with columns of entry_data", kind, format)
 }
 
-func (o *Options) entriesToCSV(ctx context.Context, records io.ReadSeeker, to io.Writer) error {
+func (o *Options) entriesToCSV(ctx context.Context, records io.ReadSeeker, w *csvWriter) error {
 	if err := o.observe(ctx, records); err != nil {
 		return err
 	}
-	w := csv.NewWriter(to)
 	cells := append([]string(nil), entryColumns...)
 	for _, c := range o.Columns.Columns() {
 		cells = append(cells, c.Name)
 	}
-	if err := w.Write(cells); err != nil {
+	if err := w.write(cells...); err != nil {
 		return err
 	}
 	values := make([]any, len(o.Columns.Columns()))
@@ -54,7 +55,7 @@ func (o *Options) entriesToCSV(ctx context.Context, records io.ReadSeeker, to io
 		for _, v := range values {
 			cells = append(cells, cellOf(v))
 		}
-		return w.Write(cells)
+		return w.write(cells...)
 	})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -150,6 +151,49 @@ func TestFlattenedEntries(t *testing.T) {
 	if diff := cmp.Diff(entryColumns, names); diff != "" || len(rows) != len(data) || rows[1]["entry_data"] != data[1] {
 		t.Errorf("without columns: %s %v", diff, rows)
 	}
+}
+
+// TestSafeForSpreadsheets reads exports as spreadsheets do that separate cells by commas, semicolons or tabs. No cell
+// may be a formula.
+func TestSafeForSpreadsheets(t *testing.T) {
+	fetch := entriesOf(t,
+		`{"a":"=1+1","b":" -x","c":"x;=cmd|' /C calc'!A0","d":"x\t@SUM(A1)","e":"x\r\n+1","f":"\t=1","g":"x;\"=1\"","h":"＝1","i":["a;=1"],"=k":1}`,
+		`{"n":-5,"m":-1.5e+25,"a":"a;b","b":"-5"}`)
+	for _, set := range []*columns.Set{nil, columns.NewSet(nil, false)} {
+		q := query(Entries, CSV)
+		unsafe := export(t, Options{Query: q, Fetch: fetch, PageSize: 2, Columns: set})
+		q.Safe = true
+		safe := export(t, Options{Query: q, Fetch: fetch, PageSize: 2, Columns: set})
+		for _, separator := range []rune{',', ';', '\t'} {
+			if set != nil && formulas(t, unsafe, separator) == 0 {
+				t.Errorf("no formula without Safe, separated by %q", separator)
+			}
+			if n := formulas(t, safe, separator); n > 0 {
+				t.Errorf("%d formulas, separated by %q, in\n%s", n, separator, safe)
+			}
+		}
+		if set != nil && !strings.Contains(string(safe), "-5,-1.5e+25\n") {
+			t.Errorf("numbers have changed:\n%s", safe)
+		}
+	}
+}
+
+// formulas counts the cells that a spreadsheet would run.
+func formulas(t *testing.T, file []byte, separator rune) (n int) {
+	t.Helper()
+	r := csv.NewReader(bytes.NewReader(file))
+	r.Comma, r.LazyQuotes, r.FieldsPerRecord = separator, true, -1
+	rows, err := r.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cell := range slices.Concat(rows...) {
+		cell = strings.TrimLeft(cell, " \t\r\n\"")
+		if _, err := strconv.ParseFloat(cell, 64); err != nil && strings.IndexAny(cell, "=+-@＝") == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // TestFlattenedIntoNamedColumns checks that an export has only the columns that the user names. A column's type is

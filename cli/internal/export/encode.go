@@ -2,7 +2,6 @@ package export
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -41,30 +40,31 @@ const (
 	Events Kind = "events"
 )
 
-func newEncoder(kind Kind, format Format, urls bool) (encoder, error) {
+func newEncoder(q Query) (encoder, error) {
+	kind, format := q.Kind, q.Format
 	switch {
 	case kind == Events && format == NDJSON:
 		return eventOf{objectOf(eventFields)}, nil
 	case kind == Events && format == CSV:
-		return eventOf{newFieldTable(eventFields...)}, nil
+		return eventOf{newFieldTable(q.Safe, eventFields...)}, nil
 	case format == NDJSON:
 		return asIs{}, nil
 	case format != CSV:
 	case kind == Entries:
-		return newTable(entryRows, entryColumns...), nil
+		return newTable(q.Safe, entryRows, entryColumns...), nil
 	case kind == PageViews:
 		columns := []string{"entry_id", "group_id", "project_id", "embeddable_id", "contact_id",
 			"created_at", "updated_at", "timestamp", "page_id", "page_key", "page_index"}
-		if urls {
+		if q.IncludeURLs {
 			columns = append(columns, "url")
 		}
-		return newTable(pageViewRows(urls), columns...), nil
+		return newTable(q.Safe, pageViewRows(q.IncludeURLs), columns...), nil
 	case kind == Embeddables:
-		return newFieldTable("embeddable_id", "title", "group_id", "project_id"), nil
+		return newFieldTable(q.Safe, "embeddable_id", "title", "group_id", "project_id"), nil
 	case kind == Versions:
-		return newFieldTable("embeddable_id", "version_number", "saved_at"), nil
+		return newFieldTable(q.Safe, "embeddable_id", "version_number", "saved_at"), nil
 	case kind == Experiments:
-		return newFieldTable("id", "experimentId", "flowId", "name", "hypothesis", "impact_metrics", "no_impact_metrics",
+		return newFieldTable(q.Safe, "id", "experimentId", "flowId", "name", "hypothesis", "impact_metrics", "no_impact_metrics",
 			"created_at", "updated_at", "observations", "outcome", "attachments", "variants", "flow_ids",
 			"paused_showing_variant", "winner_variant", "status"), nil
 	}
@@ -128,23 +128,24 @@ type table struct {
 	rows   func(line []byte, write func(cells ...string) error) error
 	first  []string
 	buffer bytes.Buffer
-	csv    *csv.Writer
+	csv    *csvWriter
 }
 
-func newTable(rows func([]byte, func(...string) error) error, columns ...string) *table {
+// newTable returns a table with these columns. If safe is set, it is safe for spreadsheets.
+func newTable(safe bool, rows func([]byte, func(...string) error) error, columns ...string) *table {
 	t := &table{rows: rows, first: columns}
-	t.csv = csv.NewWriter(&t.buffer)
+	t.csv = newCSVWriter(&t.buffer, safe)
 	return t
 }
 
-func (t *table) write(cells ...string) error { return t.csv.Write(cells) }
-
 func (t *table) header() []byte {
-	b, _ := t.take(nil, t.write(t.first...)) // a buffer takes all
+	b, _ := t.take(nil, t.csv.write(t.first...)) // a buffer takes all
 	return b
 }
 
-func (t *table) append(dst, line []byte) ([]byte, error) { return t.take(dst, t.rows(line, t.write)) }
+func (t *table) append(dst, line []byte) ([]byte, error) {
+	return t.take(dst, t.rows(line, t.csv.write))
+}
 
 // take moves the written bytes to dst.
 func (t *table) take(dst []byte, err error) ([]byte, error) {
@@ -156,8 +157,8 @@ func (t *table) take(dst []byte, err error) ([]byte, error) {
 
 // newFieldTable returns a table with a row for each record and a column for each field. Text is written unchanged, null
 // as an empty cell, and all else as the JSON of the record.
-func newFieldTable(fields ...string) *table {
-	return newTable(func(line []byte, write func(...string) error) error {
+func newFieldTable(safe bool, fields ...string) *table {
+	return newTable(safe, func(line []byte, write func(...string) error) error {
 		var record map[string]json.RawMessage
 		if err := json.Unmarshal(line, &record); err != nil {
 			return err

@@ -20,10 +20,12 @@ import (
 
 // Query identifies the list to export. Run continues a part only if all fields are the same.
 type Query struct {
-	URL           string `json:"url"`
-	ProjectID     string `json:"project_id"`
-	Kind          Kind   `json:"kind"`
-	Format        Format `json:"format"`
+	URL       string `json:"url"`
+	ProjectID string `json:"project_id"`
+	Kind      Kind   `json:"kind"`
+	Format    Format `json:"format"`
+	// Safe makes a CSV file safe for spreadsheets: see safeCell.
+	Safe          bool   `json:"safe,omitempty"`
 	Sort          string `json:"sort,omitempty"`
 	Direction     string `json:"direction,omitempty"`
 	UpdatedAfter  string `json:"updated_after,omitempty"`
@@ -74,10 +76,10 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		return result, err
 	}
 	if convert != nil {
-		// Format and Columns are left out of the query: whatever is made of it, the list is the same.
-		o.Query.Format = NDJSON
+		// Format, Safe and Columns are left out of the query: whatever is made of it, the list is the same.
+		o.Query.Format, o.Query.Safe = NDJSON, false
 	}
-	enc, err := newEncoder(o.Query.Kind, o.Query.Format, o.Query.IncludeURLs)
+	enc, err := newEncoder(o.Query)
 	if err != nil {
 		return result, err
 	}
@@ -131,7 +133,7 @@ func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark
 		limit = min(limit, o.Query.Limit-at.Records)
 	}
 	var next mark
-	current, told := false, false
+	current := false
 	err := o.Fetch(ctx, at.Cursor, limit, func(raw client.RawPage) error {
 		// It is called again if the transfer broke off, and then discards the part of the page that it has.
 		w, err := out.rewind()
@@ -139,7 +141,7 @@ func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark
 			return err
 		}
 		next = mark{Cursor: raw.NextCursor, Records: at.Records, Bytes: at.Bytes}
-		current, told = raw.Current, raw.RetryAfter > 0
+		current = raw.Current
 		buffered := bufio.NewWriterSize(w, 256<<10)
 		put := func(p []byte) error {
 			next.Bytes += int64(len(p))
@@ -171,7 +173,7 @@ func page(ctx context.Context, o *Options, enc encoder, out sink, at mark) (mark
 	case next.Cursor == "", o.Query.Limit > 0 && next.Records >= o.Query.Limit,
 		o.Query.Kind == Events && current: // the feed has a cursor on every page
 		next.Done, next.Cursor = true, ""
-	case next.Cursor == at.Cursor && !told:
+	case next.Cursor == at.Cursor:
 		return at, errors.New("the server answers the same cursor again: the list would never end")
 	}
 	return next, nil

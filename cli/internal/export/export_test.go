@@ -3,7 +3,6 @@ package export
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"os"
@@ -73,58 +72,6 @@ func query(kind Kind, format Format) Query {
 	return Query{URL: "http://h", ProjectID: "p", Kind: kind, Format: format}
 }
 
-func TestCutAndResumedEqualsUncut(t *testing.T) {
-	for _, q := range []Query{query(Entries, NDJSON), query(Entries, CSV), query(PageViews, NDJSON), query(PageViews, CSV)} {
-		t.Run(fmt.Sprintf("%s %s", q.Kind, q.Format), func(t *testing.T) {
-			var want bytes.Buffer
-			uncut := &server{total: 57}
-			result, err := Run(t.Context(), Options{Query: q, Fetch: uncut.fetch, PageSize: 10, Stream: &want})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if result.Records != 57 || result.Bytes != int64(want.Len()) {
-				t.Errorf("%+v of %d bytes", result, want.Len())
-			}
-			for cut := 1; cut <= uncut.pages; cut++ {
-				path := filepath.Join(t.TempDir(), "out")
-				o := Options{Query: q, PageSize: 10, Path: path}
-				o.Fetch = (&server{total: 57, cutAt: cut}).fetch
-				if _, err := Run(t.Context(), o); !errors.Is(err, errCut) {
-					t.Fatalf("cut at page %d: %v", cut, err)
-				}
-				if _, err := os.Stat(path); !os.IsNotExist(err) {
-					t.Fatalf("cut at page %d: half an export stands as a whole one", cut)
-				}
-				// Bytes after the last settled page must not stay.
-				f, err := os.OpenFile(path+".part", os.O_APPEND|os.O_WRONLY, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				_, _ = f.WriteString("half a rec")
-				_ = f.Close()
-				o.Fetch, o.PageSize = (&server{total: 57}).fetch, 7
-				result, err := Run(t.Context(), o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if result.Resumed != (cut > 1) || result.Records != 57 {
-					t.Errorf("cut at page %d: %+v", cut, result)
-				}
-				got, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(want.String(), string(got)); diff != "" {
-					t.Errorf("cut at page %d: %s", cut, diff)
-				}
-				if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
-					t.Errorf("files left: %v", left)
-				}
-			}
-		})
-	}
-}
-
 func TestBrokenTransferIsForgotten(t *testing.T) {
 	for _, path := range []string{"", filepath.Join(t.TempDir(), "f")} {
 		var stream bytes.Buffer
@@ -144,67 +91,6 @@ func TestBrokenTransferIsForgotten(t *testing.T) {
 		if diff := cmp.Diff(want.String(), got); diff != "" {
 			t.Errorf("to %q: %s", path, diff)
 		}
-	}
-}
-
-func TestCSVReadsBack(t *testing.T) {
-	var b bytes.Buffer
-	q := query(PageViews, CSV)
-	q.IncludeURLs = true
-	if _, err := Run(t.Context(), Options{Query: q, Fetch: (&server{total: 8}).fetch, PageSize: 3, Stream: &b}); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := csv.NewReader(&b).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(rows) != 1+12 {
-		t.Fatalf("%d rows, want a header and one a page view", len(rows))
-	}
-	want := []string{"e3", "g", "p", "m", "c", "2024-01-01T00:00:00.1Z", "2024-01-02T00:00:00Z", "2024-01-01T00:00:02Z", "p2", `k, "2"`, "2", ""}
-	if diff := cmp.Diff(want, rows[6]); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestFlowsAsCSV(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		kind  Kind
-		in    string
-		want  string
-		fault string
-	}{
-		{name: "embeddable", kind: Embeddables, in: `{"embeddable_id":"e\u002F1","title":"Say \"hi\", twice","group_id":"g","project_id":"p"}`,
-			want: "embeddable_id,title,group_id,project_id\ne/1,\"Say \"\"hi\"\", twice\",g,p\n"},
-		{name: "version", kind: Versions, in: `{"embeddable_id":"e","version_number":9007199254740991,"saved_at":"2024-01-01T00:00:00.25Z"}`,
-			want: "embeddable_id,version_number,saved_at\ne,9007199254740991,2024-01-01T00:00:00.25Z\n"},
-		{name: "experiment", kind: Experiments,
-			in: `{"id":"x","experimentId":"x","flowId":"f","name":null,"hypothesis":"","impact_metrics":["a","b"],"no_impact_metrics":[],"created_at":"2024-01-01T00:00:00Z","updated_at":"2024-01-02T00:00:00Z","observations":null,"outcome":"o","attachments":"[]","variants":"{\"control\":{}}","flow_ids":null,"paused_showing_variant":null,"winner_variant":"control","status":"completed","later":1}`,
-			want: "id,experimentId,flowId,name,hypothesis,impact_metrics,no_impact_metrics,created_at,updated_at,observations,outcome,attachments,variants,flow_ids,paused_showing_variant,winner_variant,status\n" +
-				`x,x,f,,,"[""a"",""b""]",[],2024-01-01T00:00:00Z,2024-01-02T00:00:00Z,,o,[],"{""control"":{}}",,,control,completed` + "\n"},
-		{name: "a field is missing", kind: Versions, in: `{"embeddable_id":"e"}`, fault: "record 1: it has no version_number"},
-		{name: "no object", kind: Versions, in: `[]`, fault: "record 1"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var b bytes.Buffer
-			_, err := Run(t.Context(), Options{Query: query(tt.kind, CSV), PageSize: 10, Stream: &b,
-				Fetch: func(_ context.Context, _ string, _ int, receive func(client.RawPage) error) error {
-					return receive(client.RawPage{Body: strings.NewReader(tt.in + "\n")})
-				}})
-			if tt.fault != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.fault) {
-					t.Errorf("got %v, want %s", err, tt.fault)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, b.String()); diff != "" {
-				t.Error(diff)
-			}
-		})
 	}
 }
 

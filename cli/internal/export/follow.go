@@ -32,8 +32,6 @@ type FollowOptions struct {
 	CursorFile string
 	// Endless waits for further changes instead of ending.
 	Endless bool
-	// Waits, if set, is called if the server asks to wait although there are more changes.
-	Waits func()
 }
 
 // Followed counts what a follower has written.
@@ -163,9 +161,6 @@ func (f *follower) page(ctx context.Context, done *Followed) (current bool, err 
 			return err
 		}
 		next.Cursor, changes, current, done.LastSeq = raw.NextCursor, lines.n, raw.Current, raw.LastSeq
-		if raw.RetryAfter > 0 && f.Waits != nil {
-			f.Waits()
-		}
 		return nil
 	})
 	if err != nil {

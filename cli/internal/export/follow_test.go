@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/lectern-dev/lectern/client"
 )
 
@@ -25,17 +23,6 @@ func feedPages(pages ...string) func(context.Context, string, func(client.RawPag
 	}
 }
 
-// openOutput opens a file as a shell does for >>.
-func openOutput(t *testing.T, path string) *os.File {
-	t.Helper()
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
-	return f
-}
-
 func contentOf(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -43,38 +30,6 @@ func contentOf(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(b)
-}
-
-// TestFollowAfterAKill checks that the next run continues from any state that a kill can leave between two writes.
-func TestFollowAfterAKill(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		left string // appended to the output after the first page, without a cursor
-		want string
-	}{
-		{"nothing", "", "1\n2\n3\n"},
-		{"a cut line", "2\n{\"chan", "1\n2\n{\"chan\n2\n3\n"},
-		{"a whole page", "2\n3\n", "1\n2\n3\n\n2\n3\n"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			folder := t.TempDir()
-			file, cursor := filepath.Join(folder, "out"), filepath.Join(folder, "cursor")
-			o := FollowOptions{Feed: Feed{"u", "p", ""}, Fetch: feedPages("1\n"), Stream: openOutput(t, file), CursorFile: cursor}
-			if done, err := Follow(t.Context(), o); err != nil || done != (Followed{1, 7}) {
-				t.Fatalf("%+v, %v", done, err)
-			}
-			if _, err := openOutput(t, file).WriteString(tt.left); err != nil {
-				t.Fatal(err)
-			}
-			o.Fetch, o.Stream = feedPages("1\n", "2\n3\n"), openOutput(t, file)
-			if done, err := Follow(t.Context(), o); err != nil || done != (Followed{2, 7}) {
-				t.Fatalf("%+v, %v", done, err)
-			}
-			if diff := cmp.Diff(tt.want, contentOf(t, file)); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
 }
 
 var errFull = errors.New("full")
@@ -109,11 +64,11 @@ func TestFollowKeepsTheCursorOfWhatIsWritten(t *testing.T) {
 // TestFollowWritesWholePages checks that Follow writes no part of a truncated page. An empty page before the end does
 // not stop it.
 func TestFollowWritesWholePages(t *testing.T) {
-	calls, waits := 0, 0
-	o := FollowOptions{Waits: func() { waits++ }, Fetch: func(_ context.Context, cursor string, receive func(client.RawPage) error) error {
+	calls := 0
+	o := FollowOptions{Fetch: func(_ context.Context, cursor string, receive func(client.RawPage) error) error {
 		switch calls++; calls {
 		case 1:
-			return receive(client.RawPage{Body: strings.NewReader(""), NextCursor: "c", RetryAfter: 1})
+			return receive(client.RawPage{Body: strings.NewReader(""), NextCursor: "c"})
 		case 2:
 			if err := receive(client.RawPage{Body: &breaking{strings.NewReader("1\n")}, NextCursor: "x"}); !errors.Is(err, errCut) {
 				return err
@@ -123,7 +78,7 @@ func TestFollowWritesWholePages(t *testing.T) {
 	}}
 	var out strings.Builder
 	o.Stream = &out
-	if done, err := Follow(t.Context(), o); err != nil || out.String() != "2\n" || waits != 1 || calls != 2 || done.Changes != 1 {
-		t.Errorf("%q after %d calls and %d waits, %+v, %v", out.String(), calls, waits, done, err)
+	if done, err := Follow(t.Context(), o); err != nil || out.String() != "2\n" || calls != 2 || done.Changes != 1 {
+		t.Errorf("%q after %d calls, %+v, %v", out.String(), calls, done, err)
 	}
 }

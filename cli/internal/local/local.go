@@ -21,6 +21,7 @@ import (
 
 	"github.com/lectern-dev/lectern/cli/internal/demo"
 	"github.com/lectern-dev/lectern/cli/internal/durable"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 )
@@ -158,13 +159,14 @@ func (r *run) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.Log == nil {
-		defer func() {
-			if err != nil {
-				err = fmt.Errorf("%w (see the logs in %s)", err, filepath.Join(r.Folder, "logs"))
-			}
-		}()
-	}
+	defer func() {
+		switch {
+		case errors.Is(err, pgmigrate.ErrEarlierBuild):
+			err = fmt.Errorf("%s is of an earlier build: remove it by rm -rf '%s'", r.Folder, r.Folder)
+		case err != nil && r.Log == nil:
+			err = fmt.Errorf("%w (see the logs in %s)", err, filepath.Join(r.Folder, "logs"))
+		}
+	}()
 	all := services()
 	databases, err := r.startPostgres(ctx, logs, all)
 	if err != nil {

@@ -55,9 +55,9 @@ apiVersion: lectern.dev/v1alpha1
 kind: ProxyEndpoint
 metadata: {name: demo}
 spec:
-  project: %[1]s
+  projectId: %[1]s
   environment: %[2]s
-  access: key
+  access: Key
   destinations: [{pattern: 'http://127\.0\.0\.1:%[3]d/.*'}]
   ports: [%[3]d]
   allowHTTP: true                    # on this machine only: elsewhere a credential would be readable on the way
@@ -68,9 +68,9 @@ apiVersion: lectern.dev/v1alpha1
 kind: ProxyEndpoint
 metadata: {name: demo-page}
 spec:
-  project: %[1]s
+  projectId: %[1]s
   environment: %[2]s
-  access: origin
+  access: Origin
   origins: [{pattern: 'http://(localhost|127\.0\.0\.1)(:\d+)?'}]
   destinations: [{pattern: 'http://127\.0\.0\.1:%[3]d/.*'}]
   ports: [%[3]d]
@@ -81,7 +81,7 @@ apiVersion: lectern.dev/v1alpha1
 kind: Credential
 metadata: {name: demo}
 spec:
-  project: %[1]s
+  projectId: %[1]s
   environment: %[2]s
   id: %[4]s
   valueFrom: {secretKeyRef: {name: demo, key: token}}

@@ -129,7 +129,8 @@ func (r *run) startServices(ctx context.Context, all []service, dbs databases, e
 			if err == nil {
 				err = s.run(running, own, out, func(a address) { ready <- event{name: s.name, address: a} })
 			}
-			if running.Err() == nil {
+			switch {
+			case running.Err() == nil:
 				// The service failed.
 				if err == nil {
 					err = errors.New("it ended")
@@ -137,6 +138,8 @@ func (r *run) startServices(ctx context.Context, all []service, dbs databases, e
 				err = fmt.Errorf("%s: %w", s.name, err)
 				r.fail(err)
 				err = nil // said already
+			case errors.Is(err, context.Canceled):
+				err = nil // the stop ended its migration
 			}
 			events <- event{name: s.name, err: err}
 		}()

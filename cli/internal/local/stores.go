@@ -16,7 +16,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"github.com/lectern-dev/lectern/shared/testing/pglocal"
+	"github.com/lectern-dev/lectern/shared/pglocal"
 )
 
 // logs returns the log of each part of a run.

@@ -382,35 +382,6 @@ func TestPostgresKeepsTheCopyOfARemovedProject(t *testing.T) {
 	}
 }
 
-func TestPostgresFollows(t *testing.T) {
-	w := newWarehouse(t)
-	ctx, stop := context.WithCancelCause(t.Context())
-	reached := make(chan replicate.Progress, 100)
-	done := make(chan error)
-	go func() {
-		_, err := replicate.Run(ctx, replicate.Options{
-			Client: w.client, Source: w.is(), Destination: w.open(t, w.options()), Follow: true, PageSize: 100, Attempts: 1,
-			Progress: func(p replicate.Progress) { reached <- p },
-		})
-		done <- err
-	}()
-	if p := <-reached; !p.Current || p.Changes != 0 {
-		t.Errorf("%+v; want an empty copy that is current", p)
-	}
-	w.fill(t, 0, 3)
-	for p := range reached {
-		if p.Changes == 9 {
-			break
-		}
-	}
-	w.check(t)
-	end := errors.New("stopped")
-	stop(end)
-	if err := <-done; !errors.Is(err, end) {
-		t.Error(err)
-	}
-}
-
 func of(embeddable string, e object) object {
 	e["embeddable_id"] = embeddable
 	return e
@@ -420,12 +391,13 @@ func of(embeddable string, e object) object {
 func TestPostgresHasColumns(t *testing.T) {
 	w := newWarehouse(t)
 	const odd = `o"d'd ` + "\u00fc" // an embeddable
+	long := strings.Repeat("long", 30)
 	w.MustIngest(t, "entries",
 		entry("en_1", 1, `{"n":1.50,"seq":true,"it's":"Zoë","at":"2026-01-02T03:04:05+02:00","none":null}`),
 		entry("en_2", 1, `{"n":2,"o":{"a":[1]}}`),
 		entry("refused", 1, `{"n":3,"x":"\u0000"}`),
 		of(odd, entry("en_3", 1, `{"n":"three"}`)),
-		of(strings.Repeat("long", 30), entry("en_4", 1, `{"n":"four"}`)))
+		of(long, entry("en_4", 1, `{"n":"four"}`)))
 	w.mustSync(t, w.options())
 	const view, oddView = `"Copy of shop".entries_of_emb_1`, `"Copy of shop"."entries_of_o""d'd ü"`
 	read := func(columns, from, want string) {
@@ -441,6 +413,10 @@ func TestPostgresHasColumns(t *testing.T) {
 	read(`n`, oddView, `[{"n":"three"}]`)
 	if names := w.value(t, `SELECT string_agg(relname, ' ' ORDER BY relname COLLATE "C") FROM pg_class WHERE relkind = 'v' AND relname LIKE 'entries\_of\_l%'`); len(names) != 63 {
 		t.Errorf("%q", names)
+	} else { // an ID like the name of that view
+		w.MustIngest(t, "entries", of(strings.TrimPrefix(names, "entries_of_"), entry("en_6", 1, `{"n":"six"}`)))
+		w.mustSync(t, w.options())
+		read(`n`, `"Copy of shop"."`+names+`"`, `[{"n":"four"}]`)
 	}
 
 	// A new column keeps grants; a lost view is made again.

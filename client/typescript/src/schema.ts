@@ -1726,12 +1726,6 @@ export interface components {
          */
         XFeedCursor: string;
         /**
-         * @description The seconds after which to continue. Only on an empty answer with `Link`, while rows from before the feed get
-         *     their numbers.
-         * @example 1
-         */
-        XFeedRetryAfter: number;
-        /**
          * @description The newest number of the project.
          * @example 1641027871250000
          */
@@ -2125,7 +2119,6 @@ export interface operations {
                     Link: components["headers"]["Link"];
                     "X-Next-Cursor": components["headers"]["XFeedCursor"];
                     "X-Last-Seq": components["headers"]["XLastSeq"];
-                    "Retry-After": components["headers"]["XFeedRetryAfter"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     [name: string]: unknown;

@@ -13,14 +13,14 @@ type Scope string
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.secret) && has(self.secret.name)) == (has(oldSelf.secret) && has(oldSelf.secret.name)) && (!(has(self.secret) && has(self.secret.name)) || self.secret.name == oldSelf.secret.name)",message="secret.name is immutable: make another APIKey for another Secret"
 type APIKeySpec struct {
-	// project is the id of the key's project. It is immutable.
+	// projectId is the id of the key's project. It is immutable.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._~-]*$')",message="project has letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo",messageExpression="'project is ' + self + '; allowed: letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo'"
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="project is immutable: make another APIKey for another project"
-	Project string `json:"project"`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._~-]*$')",message="projectId has letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo",messageExpression="'projectId is ' + self + '; allowed: letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo'"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="projectId is immutable: make another APIKey for another project"
+	ProjectID string `json:"projectId"`
 
 	// scopes are the permissions of the key: entries:read, embeddables:read, experiments:read, proxy:use. Not set: all
 	// except proxy:use. A change also applies to the existing keys of this object, within a second.
@@ -201,13 +201,13 @@ type APIKeyStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=apikeys,singular=apikey,shortName=lkey,categories=lectern
-// +kubebuilder:selectablefield:JSONPath=`.spec.project`
+// +kubebuilder:selectablefield:JSONPath=`.spec.projectId`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the Secret holds a valid key"
-// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.project`,description="The id of the key's project"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the object is ready or not"
+// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.projectId`,description="The id of the key's project"
 // +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.status.expiresAt`,description="When the key expires"
 // +kubebuilder:printcolumn:name="Next rotation",type=string,JSONPath=`.status.nextRotationAt`,description="When the operator will replace the key"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the object is ready or not"
 // +kubebuilder:printcolumn:name="Secret",type=string,priority=1,JSONPath=`.status.secretName`,description="The Secret that holds the key"
 // +kubebuilder:printcolumn:name="Key ID",type=string,priority=1,JSONPath=`.status.keyId`,description="The id of the key in logs and lists"
 // +kubebuilder:printcolumn:name="Last used",type=string,priority=1,JSONPath=`.status.lastUsedAt`,description="When the key was used last"

@@ -14,6 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/proxy/manifest"
+	"github.com/lectern-dev/lectern/proxy/resource"
 )
 
 // The API server fills in the defaults, and the Go types return them as stored.
@@ -22,14 +23,14 @@ func TestDefaults(t *testing.T) {
 	for kind, tt := range map[string]struct{ in, want string }{
 		"Project": {project, "projectId: pr_1\ntitle: One\ndeletionPolicy: Retain\n"},
 		"APIKey": {apiKey + "rotation: {every: 720h}\n", `
-project: pr_1
+projectId: pr_1
 scopes: [entries:read, embeddables:read, experiments:read]
 rotation: {every: 720h, overlap: 1h}
 secret: {keys: {apiKey: api-key, projectId: project-id, url: url}}
 `},
 		"Credential": {credential, credential},
 		"ProxyEndpoint": {proxyEndpoint, proxyEndpoint + `
-access: origin
+access: Origin
 limits: {concurrent: 256}
 timeouts: {connect: 10s, headers: 60s, idle: 5m}
 `},
@@ -65,14 +66,13 @@ timeouts: {connect: 10s, headers: 60s, idle: 5m}
 // The defaults of the schema equal the proxy's own.
 func TestDefaultsAreTheProxys(t *testing.T) {
 	c := kubetest.Start(t)
-	blank := v1alpha1.ProxyEndpointSpec{
-		Project: "pr_1", Environment: "prod", Access: v1alpha1.AccessByKey, Destinations: []v1alpha1.Rule{{Domain: "example.com"}},
+	blank := resource.ProxyEndpointSpec{
+		ProjectID: "pr_1", Environment: "prod", Access: resource.AccessByKey, Destinations: []resource.Rule{{Domain: "example.com"}},
 	}
 	stored := &v1alpha1.ProxyEndpoint{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: blank}
 	c.Create(t, stored)
 	build := func(e *v1alpha1.ProxyEndpoint) any {
 		s, faults, _ := manifest.BuildEach(manifest.Objects{Endpoints: []manifest.ProxyEndpoint{manifests.Endpoint(e)}})
-		defer s.Discard()
 		if len(faults) > 0 {
 			t.Fatal(faults[0])
 		}
@@ -89,29 +89,28 @@ func TestDefaultsAreTheProxys(t *testing.T) {
 func TestRoundTrip(t *testing.T) {
 	c := kubetest.Start(t)
 	at := metav1.NewTime(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC).Local())
-	hour := &metav1.Duration{Duration: time.Hour}
-	rules := []v1alpha1.Rule{{Domain: "example.com"}, {Pattern: `https://a\.example/.*`}}
+	rules := []resource.Rule{{Domain: "example.com"}, {Pattern: `https://a\.example/.*`}}
 	for name, o := range map[string]client.Object{
-		"Project": &v1alpha1.Project{Spec: v1alpha1.ProjectSpec{
-			ProjectID: "a.B_c~1-", Title: "日", Region: "Europe/Berlin", DeletionPolicy: v1alpha1.DeleteOnDelete, RetentionDays: 30, AllowedNamespaces: []string{"a", "*"},
+		"Project": &v1alpha1.Project{Spec: resource.ProjectSpec{
+			ProjectID: "a.B_c~1-", Title: "日", Region: "Europe/Berlin", DeletionPolicy: resource.DeleteOnDelete, RetentionDays: 30, AllowedNamespaces: []string{"a", "*"},
 		}},
 		"APIKey": &v1alpha1.APIKey{Spec: v1alpha1.APIKeySpec{
-			Project: "pr_1", Scopes: []v1alpha1.Scope{"proxy:use"}, ExpiresAt: &at, Rate: 7, URL: "https://api.example.com",
+			ProjectID: "pr_1", Scopes: []v1alpha1.Scope{"proxy:use"}, ExpiresAt: &at, Rate: 7, URL: "https://api.example.com",
 			Rotation: &v1alpha1.APIKeyRotation{Every: metav1.Duration{Duration: 36 * time.Hour}, Overlap: metav1.Duration{Duration: 90 * time.Second}},
 			Secret:   v1alpha1.APIKeySecret{Name: "s", Keys: v1alpha1.APIKeySecretKeys{APIKey: "A", ProjectID: "B", URL: "C"}},
 		}},
-		"Credential": &v1alpha1.Credential{Spec: v1alpha1.CredentialSpec{
-			Project: "pr_1", Environment: "prod", ID: "cred_x", Destinations: rules, AllowedNamespaces: []string{"web"},
-			ValueFrom: v1alpha1.CredentialValueSource{SecretKeyRef: v1alpha1.SecretKeyRef{Name: "s", Key: "k"}},
-			Places:    []v1alpha1.CredentialPlace{v1alpha1.InHeader, v1alpha1.InBody},
+		"Credential": &v1alpha1.Credential{Spec: resource.CredentialSpec{
+			ProjectID: "pr_1", Environment: "prod", ID: "cred_x", Destinations: rules, AllowedNamespaces: []string{"web"},
+			ValueFrom: resource.ValueSource{SecretKeyRef: resource.SecretKeyRef{Name: "s", Key: "k"}},
+			Places:    []resource.Place{resource.InHeader, resource.InBody},
 			Headers:   []string{"Authorization"},
 		}},
-		"ProxyEndpoint": &v1alpha1.ProxyEndpoint{Spec: v1alpha1.ProxyEndpointSpec{
-			Project: "pr_1", Environment: "prod", Access: v1alpha1.AccessByKey, Origins: rules, Destinations: rules, Methods: []string{"GET"},
-			Credentials: []string{"cred_x"}, Ports: []int32{443}, AllowHTTP: true, Scrub: v1alpha1.Scrub{Disabled: true, PassUnreadable: true},
+		"ProxyEndpoint": &v1alpha1.ProxyEndpoint{Spec: resource.ProxyEndpointSpec{
+			ProjectID: "pr_1", Environment: "prod", Access: resource.AccessByKey, Origins: rules, Destinations: rules, Methods: []string{"GET"},
+			Credentials: []string{"cred_x"}, Ports: []int32{443}, AllowHTTP: true, Scrub: resource.Scrub{Disabled: true, PassUnreadable: true},
 			CABundle: "-----BEGIN CERTIFICATE-----",
-			Limits:   v1alpha1.Limits{RequestsPerSecond: 1, Burst: 2, Concurrent: 3, RequestBytes: 1 << 40, ResponseBytes: 5},
-			Timeouts: v1alpha1.Timeouts{Connect: &metav1.Duration{Duration: 1500 * time.Millisecond}, Headers: hour, Idle: hour, Total: hour},
+			Limits:   resource.Limits{RequestsPerSecond: 1, Burst: 2, Concurrent: 3, RequestBytes: 1 << 40, ResponseBytes: 5},
+			Timeouts: resource.Timeouts{Connect: "1.5s", Headers: "1h", Idle: "1h", Total: "1h"},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

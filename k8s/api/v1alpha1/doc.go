@@ -2,9 +2,8 @@
 // CustomResourceDefinitions, their page in docs/reference/resources.md, the deep copies and the apply configurations are generated from
 // it.
 //
-// It only imports Kubernetes' API machinery, so that any program may read and write these objects.
-//
-// The specs of Credential and ProxyEndpoint have the same fields as in the proxy's folder of manifests.
+// The specs of Project, Credential and ProxyEndpoint are those of package resource, which the proxy's folder of manifests
+// shares. Besides that package it only imports Kubernetes' API machinery, so that any program may use these objects.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:ac:generate=true

@@ -2,217 +2,9 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lectern-dev/lectern/proxy/resource"
 )
-
-// Access is how an endpoint authenticates its callers.
-//
-// +kubebuilder:validation:Enum=origin;key
-type Access string
-
-// The kinds of access.
-const (
-	// AccessByOrigin checks the header Origin, which browsers enforce and other clients can forge.
-	AccessByOrigin Access = "origin"
-	// AccessByKey requires an API key with the scope proxy:use.
-	AccessByKey Access = "key"
-)
-
-// ProxyEndpointSpec is the desired state of an endpoint: its callers, and the requests that they may send.
-//
-// +kubebuilder:validation:XValidation:rule="self.access != 'origin' || (has(self.origins) && size(self.origins) > 0)",message="origins has at least one rule with access: origin; access: key may go without"
-type ProxyEndpointSpec struct {
-	// project must match X-Project-ID of a request. It is immutable.
-	//
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._~-]*$')",message="project has letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo",messageExpression="'project is ' + self + '; allowed: letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo'"
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="project is immutable: make another ProxyEndpoint for another project"
-	Project string `json:"project"`
-
-	// environment must match X-Environment of a request, such as prod.
-	//
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^[^\x00]+$`
-	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 256",message="environment has 1 to 256 bytes of UTF-8"
-	Environment string `json:"environment"`
-
-	// access is origin or key. origin checks the header Origin, which browsers enforce and other clients can forge. key
-	// requires an API key with the scope proxy:use in X-Proxy-Api-Key.
-	//
-	// +optional
-	// +kubebuilder:default=origin
-	Access Access `json:"access,omitempty"`
-
-	// origins are the allowed origins. At least one is required with access: origin. With access: key, requests without
-	// Origin are always allowed.
-	//
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=256
-	Origins []Rule `json:"origins,omitempty"`
-
-	// destinations are the allowed destinations. At least one is required.
-	//
-	// +required
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=256
-	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="destinations has at least one rule, such as {domain: example.com}"
-	// +kubebuilder:validation:items:XValidation:rule="!has(self.pattern) || self.pattern.contains(r'\\Q') || !self.pattern.matches(r'^((\\\\[^/]|\\[[^\\]]*\\]|[^/\\\\\\[])*://)?(\\\\[^/]|\\[[^\\]]*\\]|[^/\\\\\\[])*[.]')",message="the host in a pattern has to match no slash, or the pattern allows other hosts too: write it without . for any character, such as https://[^/]+\\.example\\.com/.*"
-	Destinations []Rule `json:"destinations"`
-
-	// methods are the allowed methods. None: all.
-	//
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=64
-	// +kubebuilder:validation:items:Pattern="^[!#-'*+.0-9A-Z^-z|~-]+$"
-	// +kubebuilder:validation:items:XValidation:rule="self != 'CONNECT'",message="methods are such as GET or POST; CONNECT is never allowed"
-	Methods []string `json:"methods,omitempty"`
-
-	// credentials are the ids of the Credentials that requests may use. They must have the same project and environment.
-	// A Credential of another namespace must list this namespace in its allowedNamespaces.
-	//
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=256
-	// +kubebuilder:validation:items:MaxLength=69
-	// +kubebuilder:validation:items:XValidation:rule="self.matches('^cred_[A-Za-z0-9_-]{1,64}$')",message="credentials are ids: cred_ and 1 to 64 letters, digits, _ or -"
-	Credentials []string `json:"credentials,omitempty"`
-
-	// ports are the allowed ports. None: 443, and 80 with allowHTTP.
-	//
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:Minimum=1
-	// +kubebuilder:validation:items:Maximum=65535
-	Ports []int32 `json:"ports,omitempty"`
-
-	// allowHTTP allows credentials over http, where the network can read them.
-	//
-	// +optional
-	AllowHTTP bool `json:"allowHTTP,omitempty"`
-
-	// scrub configures the search of answers for the endpoint's credentials.
-	//
-	// +optional
-	Scrub Scrub `json:"scrub,omitzero"`
-
-	// caBundle holds, as PEM, the only certificate authorities that the endpoint trusts. Not set: the system's.
-	//
-	// +optional
-	// +kubebuilder:validation:MaxLength=262144
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.contains('-----BEGIN CERTIFICATE-----')",message="caBundle holds at least one certificate in PEM"
-	CABundle string `json:"caBundle,omitempty"`
-
-	// limits bound the endpoint's requests.
-	//
-	// +optional
-	// +kubebuilder:default={}
-	Limits Limits `json:"limits,omitzero"`
-
-	// timeouts bound the duration of a request.
-	//
-	// +optional
-	// +kubebuilder:default={}
-	Timeouts Timeouts `json:"timeouts,omitzero"`
-}
-
-// Scrub configures the search of answers for the endpoint's credentials.
-type Scrub struct {
-	// disabled passes answers on without a search.
-	//
-	// +optional
-	Disabled bool `json:"disabled,omitempty"`
-
-	// passUnreadable passes answers in encodings that cannot be searched, instead of refusing them.
-	//
-	// +optional
-	PassUnreadable bool `json:"passUnreadable,omitempty"`
-}
-
-// Limits bound the requests of an endpoint.
-type Limits struct {
-	// requestsPerSecond is the rate of all callers together. 0: any number.
-	//
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=1000000
-	RequestsPerSecond int32 `json:"requestsPerSecond,omitempty"`
-
-	// burst is how many requests may arrive at once after an idle period. 0: twice requestsPerSecond.
-	//
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=1000000
-	Burst int32 `json:"burst,omitempty"`
-
-	// concurrent is how many requests may be in flight in one process of the proxy. 0: 256.
-	//
-	// +optional
-	// +kubebuilder:default=256
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=1000000
-	Concurrent int32 `json:"concurrent,omitempty"`
-
-	// requestBytes bounds a request's body, in bytes. 0: any size.
-	//
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=1125899906842624
-	RequestBytes int64 `json:"requestBytes,omitempty"`
-
-	// responseBytes bounds an answer's body, in bytes. The proxy cuts off a longer one. 0: any size.
-	//
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=1125899906842624
-	ResponseBytes int64 `json:"responseBytes,omitempty"`
-}
-
-// Timeouts bound the phases of a request.
-type Timeouts struct {
-	// connect bounds the connection to the target, and the TLS handshake separately; up to 1m. 0s: 10s.
-	//
-	// +optional
-	// +kubebuilder:default="10s"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('1m')",message="connect is a duration from 0s to 1m in h, m, s, ms, us or ns, such as 10s",messageExpression="'connect is ' + self + '; allowed: a duration from 0s to 1m in h, m, s, ms, us or ns, such as 10s'"
-	Connect *metav1.Duration `json:"connect,omitempty"`
-
-	// headers bounds the time from the end of the request to the headers of the answer; up to 1h. 0s: 60s.
-	//
-	// +optional
-	// +kubebuilder:default="60s"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('1h')",message="headers is a duration from 0s to 1h in h, m, s, ms, us or ns, such as 60s",messageExpression="'headers is ' + self + '; allowed: a duration from 0s to 1h in h, m, s, ms, us or ns, such as 60s'"
-	Headers *metav1.Duration `json:"headers,omitempty"`
-
-	// idle bounds the time without a byte of either body; up to 24h. 0s: 5m.
-	//
-	// +optional
-	// +kubebuilder:default="5m"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('24h')",message="idle is a duration from 0s to 24h in h, m, s, ms, us or ns, such as 5m",messageExpression="'idle is ' + self + '; allowed: a duration from 0s to 24h in h, m, s, ms, us or ns, such as 5m'"
-	Idle *metav1.Duration `json:"idle,omitempty"`
-
-	// total bounds the whole request, including a stream; up to 168h. Not set, or 0s: the proxy's PROXY_TOTAL_TIMEOUT,
-	// and any time for a stream.
-	//
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('168h')",message="total is a duration from 0s to 168h in h, m, s, ms, us or ns, such as 10m",messageExpression="'total is ' + self + '; allowed: a duration from 0s to 168h in h, m, s, ms, us or ns, such as 10m'"
-	Total *metav1.Duration `json:"total,omitempty"`
-}
 
 // ProxyEndpointStatus is the observed state of an endpoint.
 type ProxyEndpointStatus struct {
@@ -236,14 +28,14 @@ type ProxyEndpointStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=lpe,categories=lectern
-// +kubebuilder:selectablefield:JSONPath=`.spec.project`
+// +kubebuilder:selectablefield:JSONPath=`.spec.projectId`
 // +kubebuilder:selectablefield:JSONPath=`.spec.environment`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether this version of the object is in force"
-// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.project`,description="X-Project-ID of requests"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the object is ready or not"
+// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.projectId`,description="X-Project-ID of requests"
 // +kubebuilder:printcolumn:name="Environment",type=string,JSONPath=`.spec.environment`,description="X-Environment of requests"
 // +kubebuilder:printcolumn:name="Access",type=string,JSONPath=`.spec.access`,description="How callers are authenticated"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the object is ready or not"
 // +kubebuilder:printcolumn:name="Credentials",type=string,priority=1,JSONPath=`.spec.credentials`,description="The ids of credentials that requests may use"
 type ProxyEndpoint struct {
 	metav1.TypeMeta `json:",inline"`
@@ -256,7 +48,7 @@ type ProxyEndpoint struct {
 	// spec is the desired state.
 	//
 	// +required
-	Spec ProxyEndpointSpec `json:"spec"`
+	Spec resource.ProxyEndpointSpec `json:"spec"`
 
 	// status is the observed state, written by the operator.
 	//

@@ -18,9 +18,9 @@ import (
 // Specs as people write them, in YAML, which the tests change.
 const (
 	project       = "projectId: pr_1\ntitle: One\n"
-	apiKey        = "project: pr_1\n"
-	credential    = "project: pr_1\nenvironment: prod\nid: cred_stripe\nvalueFrom: {secretKeyRef: {name: stripe, key: token}}\n"
-	proxyEndpoint = "project: pr_1\nenvironment: prod\norigins: [{domain: example.com}]\ndestinations: [{domain: stripe.com}]\n"
+	apiKey        = "projectId: pr_1\n"
+	credential    = "projectId: pr_1\nenvironment: prod\nid: cred_stripe\nvalueFrom: {secretKeyRef: {name: stripe, key: token}}\n"
+	proxyEndpoint = "projectId: pr_1\nenvironment: prod\norigins: [{domain: example.com}]\ndestinations: [{domain: stripe.com}]\n"
 )
 
 // object returns an object with the spec in the YAML.
@@ -95,9 +95,9 @@ func TestRules(t *testing.T) {
 		"APIKey": {
 			{"least", apiKey, ""},
 			{"all", with(apiKey, "scopes: [proxy:use]\nexpiresAt: 2030-01-01T00:00:00Z\nrate: 50\nrotation: {every: 720h, overlap: 24h}\nsecret: {name: my.secret, keys: {apiKey: KEY, projectId: PROJECT, url: URL}}\nurl: https://api.example.com/x"), ""},
-			{"no project", "rate: 1\n", "spec.project: Required value"},
-			{"long project", "project: " + strings.Repeat("x", 257) + "\n", "may not be more than 256"},
-			{"project with a path", "project: ../pr x\n", "project is ../pr x; allowed: letters, digits and . _ ~ -"},
+			{"no project", "rate: 1\n", "spec.projectId: Required value"},
+			{"long project", "projectId: " + strings.Repeat("x", 257) + "\n", "may not be more than 256"},
+			{"project with a path", "projectId: ../pr x\n", "projectId is ../pr x; allowed: letters, digits and . _ ~ -"},
 			{"no scope", with(apiKey, "scopes: []"), "spec.scopes"},
 			{"unknown scope", with(apiKey, "scopes: [entries:write]"), "Unsupported value"},
 			{"scope twice", with(apiKey, "scopes: [entries:read, entries:read]"), "Duplicate value"},
@@ -126,10 +126,10 @@ func TestRules(t *testing.T) {
 		},
 		"Credential": {
 			{"least", credential, ""},
-			{"all", with(credential, "destinations: [{domain: stripe.com}, {pattern: 'https://a\\.example/.*'}]\nplaces: [header, url, body]\nheaders: [Authorization, X-Api-Key]\nallowedNamespaces: [web]"), ""},
+			{"all", with(credential, "destinations: [{domain: stripe.com}, {pattern: 'https://a\\.example/.*'}]\nplaces: [Header, URL, Body]\nheaders: [Authorization, X-Api-Key]\nallowedNamespaces: [web]"), ""},
 			{"headers alone", with(credential, "headers: [Authorization]"), ""},
 			{"no header's name", with(credential, "headers: ['X Key']"), "spec.headers[0]"},
-			{"headers without their place", with(credential, "headers: [Authorization]\nplaces: [url]"), "headers has no meaning, because places has no header"},
+			{"headers without their place", with(credential, "headers: [Authorization]\nplaces: [URL]"), "headers has no meaning, because places has no Header"},
 			{"no id", replaced(credential, "id: cred_stripe\n", ""), "spec.id: Required value"},
 			{"no prefix", replaced(credential, "cred_stripe", "stripe"), "id is cred_ and 1 to 64 letters, digits, _ or -"},
 			{"prefix alone", replaced(credential, "cred_stripe", "cred_"), "id is cred_ and 1 to 64 letters, digits, _ or -"},
@@ -138,7 +138,7 @@ func TestRules(t *testing.T) {
 			{"longest id", replaced(credential, "cred_stripe", "cred_"+strings.Repeat("a", 64)), ""},
 			{"longer id", replaced(credential, "cred_stripe", "cred_"+strings.Repeat("a", 65)), "may not be more than 69"},
 			{"long project", replaced(credential, "pr_1", strings.Repeat("x", 257)), "may not be more than 256"},
-			{"project with a path", replaced(credential, "pr_1", "../pr x"), "project is ../pr x; allowed: letters, digits and . _ ~ -"},
+			{"project with a path", replaced(credential, "pr_1", "../pr x"), "projectId is ../pr x; allowed: letters, digits and . _ ~ -"},
 			{"long environment", replaced(credential, "prod", strings.Repeat("ü", 129)), "environment has 1 to 256 bytes of UTF-8"},
 			{"no environment", replaced(credential, "environment: prod\n", ""), "spec.environment: Required value"},
 			{"no Secret", replaced(credential, "valueFrom: {secretKeyRef: {name: stripe, key: token}}\n", ""), "spec.valueFrom: Required value"},
@@ -146,22 +146,22 @@ func TestRules(t *testing.T) {
 			{"Secret of another namespace", replaced(credential, "name: stripe", "name: other/stripe"), "spec.valueFrom.secretKeyRef.name"},
 			{"value written down", with(credential, "value: sk_live"), "unknown field"},
 			{"place", with(credential, "places: [cookie]"), "Unsupported value"},
-			{"place twice", with(credential, "places: [url, url]"), "Duplicate value"},
+			{"place twice", with(credential, "places: [URL, URL]"), "Duplicate value"},
 			{"destination that crosses the host", with(credential, "destinations: [{pattern: 'https://.*\\.stripe\\.com/.*'}]"), "the host in a pattern has to match no slash"},
 			{"bad rule", with(credential, "destinations: [{}]"), "exactly one of domain and pattern is to be set"},
 			{"257 destinations", with(credential, "destinations: "+many(257, "{domain: a.example}")), "must have at most 256 items"},
 		},
 		"ProxyEndpoint": {
 			{"least", proxyEndpoint, ""},
-			{"by key", "project: pr_1\nenvironment: prod\naccess: key\ndestinations: [{domain: stripe.com}]\n", ""},
+			{"by key", "projectId: pr_1\nenvironment: prod\naccess: Key\ndestinations: [{domain: stripe.com}]\n", ""},
 			{"all", with(proxyEndpoint, "methods: [GET, X-MY.METHOD]\ncredentials: [cred_a, cred_b]\nports: [443, 8443]\nallowHTTP: true\nscrub: {disabled: true, passUnreadable: true}\ncaBundle: '-----BEGIN CERTIFICATE-----'\nlimits: {requestsPerSecond: 1000000, burst: 1, concurrent: 1, requestBytes: 1125899906842624, responseBytes: 1}\ntimeouts: {connect: 1m, headers: 1h, idle: 24h, total: 168h}"), ""},
-			{"no origin", replaced(proxyEndpoint, "[{domain: example.com}]", "[]"), "origins has at least one rule with access: origin; access: key may go without"},
-			{"no origins", replaced(proxyEndpoint, "origins: [{domain: example.com}]\n", ""), "origins has at least one rule with access: origin; access: key may go without"},
+			{"no origin", replaced(proxyEndpoint, "[{domain: example.com}]", "[]"), "origins has at least one rule with access: Origin; access: Key may go without"},
+			{"no origins", replaced(proxyEndpoint, "origins: [{domain: example.com}]\n", ""), "origins has at least one rule with access: Origin; access: Key may go without"},
 			{"no destination", replaced(proxyEndpoint, "[{domain: stripe.com}]", "[]"), "destinations has at least one rule, such as {domain: example.com}"},
 			{"no destinations", replaced(proxyEndpoint, "destinations: [{domain: stripe.com}]\n", ""), "spec.destinations: Required value"},
 			{"access", with(proxyEndpoint, "access: all"), "Unsupported value"},
 			{"long project", replaced(proxyEndpoint, "pr_1", strings.Repeat("x", 257)), "may not be more than 256"},
-			{"project with a path", replaced(proxyEndpoint, "pr_1", "../pr x"), "project is ../pr x; allowed: letters, digits and . _ ~ -"},
+			{"project with a path", replaced(proxyEndpoint, "pr_1", "../pr x"), "projectId is ../pr x; allowed: letters, digits and . _ ~ -"},
 			{"long environment", replaced(proxyEndpoint, "prod", strings.Repeat("ü", 129)), "environment has 1 to 256 bytes of UTF-8"},
 			{"domain and pattern", replaced(proxyEndpoint, "{domain: stripe.com}", "{domain: stripe.com, pattern: x}"), "exactly one of domain and pattern is to be set"},
 			{"neither", replaced(proxyEndpoint, "{domain: stripe.com}", "{}"), "exactly one of domain and pattern is to be set"},
@@ -260,8 +260,7 @@ func proxyTakes(t *testing.T, kind, spec string) (taken, asked bool) {
 	if err := manifest.Parse(&o, "x.yaml", []byte(text)); err != nil {
 		return false, true
 	}
-	snapshot, faults, _ := manifest.BuildEach(o)
-	snapshot.Discard()
+	_, faults, _ := manifest.BuildEach(o)
 	for _, f := range faults {
 		if f.Cause == manifest.Invalid {
 			return false, true
@@ -281,15 +280,15 @@ func TestImmutable(t *testing.T) {
 	}{
 		{"Project", "id", project, []string{"projectId"}, "pr_2", "projectId is immutable: make another Project for another id"},
 		{"Project", "title", project, []string{"title"}, "Two", ""},
-		{"APIKey", "project", apiKey, []string{"project"}, "pr_2", "project is immutable: make another APIKey for another project"},
+		{"APIKey", "project", apiKey, []string{"projectId"}, "pr_2", "projectId is immutable: make another APIKey for another project"},
 		{"APIKey", "Secret", apiKey + "secret: {name: a}\n", []string{"secret", "name"}, "b", "secret.name is immutable: make another APIKey for another Secret"},
 		{"APIKey", "Secret given a name", apiKey, []string{"secret", "name"}, "b", "secret.name is immutable: make another APIKey for another Secret"},
 		{"APIKey", "Secret's keys", apiKey + "secret: {name: a}\n", []string{"secret", "keys", "apiKey"}, "KEY", ""},
 		{"APIKey", "rate", apiKey, []string{"rate"}, int64(7), ""},
-		{"Credential", "project", credential, []string{"project"}, "pr_2", "project is immutable: make another Credential for another project"},
+		{"Credential", "project", credential, []string{"projectId"}, "pr_2", "projectId is immutable: make another Credential for another project"},
 		{"Credential", "environment", credential, []string{"environment"}, "test", ""},
-		{"ProxyEndpoint", "project", proxyEndpoint, []string{"project"}, "pr_2", "project is immutable: make another ProxyEndpoint for another project"},
-		{"ProxyEndpoint", "access", proxyEndpoint, []string{"access"}, "key", ""},
+		{"ProxyEndpoint", "project", proxyEndpoint, []string{"projectId"}, "pr_2", "projectId is immutable: make another ProxyEndpoint for another project"},
+		{"ProxyEndpoint", "access", proxyEndpoint, []string{"access"}, "Key", ""},
 	} {
 		t.Run(tt.kind+" "+tt.name, func(t *testing.T) {
 			o := object(t, tt.kind, tt.spec)

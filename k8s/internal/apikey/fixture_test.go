@@ -26,6 +26,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/frame"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
@@ -96,7 +97,7 @@ func setup(t testing.TB) *bench {
 		clock: &clock{at: time.Now().UTC().Truncate(time.Second)},
 	}
 	b.project = "pr_" + b.Namespace // b's clients see the Projects of all tests
-	b.declared = &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "declared"}, Spec: v1alpha1.ProjectSpec{ProjectID: b.project, Title: "One"}}
+	b.declared = &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "declared"}, Spec: resource.ProjectSpec{ProjectID: b.project, Title: "One"}}
 	b.Create(t, b.declared)
 	var err error
 	if b.client, err = client.NewWithWatch(b.Config(), client.Options{Scheme: b.Scheme}); err != nil {
@@ -161,7 +162,7 @@ func (b *bench) sweep(o Options) ([]string, error) {
 // newKey creates an APIKey as a user does.
 func (b *bench) newKey(name string, change ...func(*v1alpha1.APIKey)) *v1alpha1.APIKey {
 	b.t.Helper()
-	k := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.APIKeySpec{Project: b.project}}
+	k := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.APIKeySpec{ProjectID: b.project}}
 	for _, c := range change {
 		c(k)
 	}

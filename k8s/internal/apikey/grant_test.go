@@ -9,6 +9,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/proxy/resource"
 )
 
 // A key for a project of another namespace is minted only if that namespace allows it, and revoked when it no longer
@@ -21,10 +22,10 @@ func TestGrant(t *testing.T) {
 	const id = "pr_of_another"
 	project := &v1alpha1.Project{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.NewNamespace(t), Name: "theirs"},
-		Spec:       v1alpha1.ProjectSpec{ProjectID: id, Title: "Theirs"},
+		Spec:       resource.ProjectSpec{ProjectID: id, Title: "Theirs"},
 	}
 	b.Create(t, project)
-	k := b.newKey("reports", func(k *v1alpha1.APIKey) { k.Spec.Project = id })
+	k := b.newKey("reports", func(k *v1alpha1.APIKey) { k.Spec.ProjectID = id })
 	b.settle(r, k)
 	if c := kubetest.Ready(k); c == nil || c.Reason != v1alpha1.ReasonNotGranted || !strings.Contains(c.Message, "belongs to another namespace") || strings.Contains(c.Message, project.Namespace) {
 		t.Fatalf("condition %+v", c)
@@ -67,7 +68,7 @@ func TestUndeclared(t *testing.T) {
 	b.Gone(t, b.declared)
 	k := b.newKey("reports", every(time.Hour, time.Minute))
 	b.settle(r, k)
-	want := `spec.project: no Project declares project "` + b.project + `"; one is required, and is made by the platform's administrators`
+	want := `spec.projectId: no Project declares project "` + b.project + `"; one is required, and is made by the platform's administrators`
 	if c := kubetest.Ready(k); c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonNotDeclared || c.Message != want {
 		t.Fatalf("condition %+v", c)
 	}
@@ -75,7 +76,7 @@ func TestUndeclared(t *testing.T) {
 		t.Fatalf("a key was made: %+v", b.rows())
 	}
 
-	b.declared = &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "again"}, Spec: v1alpha1.ProjectSpec{ProjectID: b.project, Title: "One"}}
+	b.declared = &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "again"}, Spec: resource.ProjectSpec{ProjectID: b.project, Title: "One"}}
 	b.Create(t, b.declared)
 	b.settle(r, k)
 	if c := kubetest.Ready(k); c.Reason != v1alpha1.ReasonIssued || len(b.active(k)) != 1 {

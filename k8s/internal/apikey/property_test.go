@@ -133,7 +133,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			if w.object != nil {
 				return
 			}
-			w.object = &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: w.name, Namespace: w.Namespace}, Spec: v1alpha1.APIKeySpec{Project: w.project}}
+			w.object = &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: w.name, Namespace: w.Namespace}, Spec: v1alpha1.APIKeySpec{ProjectID: w.project}}
 			every(worldEvery, worldOverlap)(w.object)
 			if err := w.client.Create(context.Background(), w.object); err != nil {
 				w.rt.Fatal(err)

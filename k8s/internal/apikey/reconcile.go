@@ -158,7 +158,7 @@ func (r *run) postpone(ctx context.Context, now time.Time, err error) (reconcile
 	r.events.Eventf(r.object, nil, corev1.EventTypeWarning, "RevocationPostponed", "Reconcile",
 		"The keys could not be revoked within %v. The object is deleted; the operator revokes them when their database is back.", r.RevokeWithin)
 	r.Log.ErrorContext(ctx, "let an object go whose keys are not revoked; the sweep revokes them", slog.String("namespace", r.object.Namespace),
-		slog.String("name", r.object.Name), slog.String("project_id", r.object.Spec.Project), slog.Any("error", err))
+		slog.String("name", r.object.Name), slog.String("project_id", r.object.Spec.ProjectID), slog.Any("error", err))
 	r.sweep()
 	return reconcile.Result{}, nil
 }

@@ -39,7 +39,7 @@ type contents struct {
 func (r *reconciler) contentsOf(object *v1alpha1.APIKey) contents {
 	names := object.Spec.Secret.Keys
 	return contents{
-		project: config.NewSecret(object.Spec.Project), url: config.NewSecret(cmp.Or(object.Spec.URL, r.PublicURL)),
+		project: config.NewSecret(object.Spec.ProjectID), url: config.NewSecret(cmp.Or(object.Spec.URL, r.PublicURL)),
 		keyName: cmp.Or(names.APIKey, "api-key"), projectName: cmp.Or(names.ProjectID, "project-id"), urlName: cmp.Or(names.URL, "url"),
 		name: secretNameOf(object),
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Keys is the key database. keyring.Admin implements it, and notifies the services of each change.
+// Keys is the key database. authn.Admin implements it, and replaces the shared copy of each changed key.
 type Keys interface {
 	Owned(ctx context.Context, projectID string, o auth.Owner) (active []pgkeys.Owned, last int64, err error)
 	EachOwned(ctx context.Context, realm string, do func(pgkeys.Owned) error) error
@@ -154,7 +154,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	err = mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.APIKey{}, projectIndex, func(object client.Object) []string {
-		return []string{object.(*v1alpha1.APIKey).Spec.Project}
+		return []string{object.(*v1alpha1.APIKey).Spec.ProjectID}
 	})
 	if err != nil {
 		return err

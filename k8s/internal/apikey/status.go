@@ -66,7 +66,7 @@ func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) frame.Verdi
 	over := s.want.terms.ExpiresAt
 	switch {
 	case s.project == grant.Foreign || s.project == grant.Undeclared && current == nil:
-		reason, message := s.project.Refused(object.Namespace, object.Spec.Project)
+		reason, message := s.project.Refused(object.Namespace, object.Spec.ProjectID)
 		return frame.Verdict{Reason: reason, Message: message}
 	case !over.IsZero() && !now.Before(over):
 		return frame.Verdict{Reason: v1alpha1.ReasonExpired,
@@ -79,7 +79,7 @@ func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) frame.Verdi
 	case s.project == grant.Undeclared:
 		return frame.Verdict{Ready: true, Reason: v1alpha1.ReasonIssued, Message: fmt.Sprintf(
 			"The Secret %s holds the key %s. It works on, but no Project declares project %q any more: no other key is issued.",
-			secretNameOf(object), current.ID, object.Spec.Project)}
+			secretNameOf(object), current.ID, object.Spec.ProjectID)}
 	}
 	return frame.Verdict{Ready: true, Reason: v1alpha1.ReasonIssued,
 		Message: fmt.Sprintf("The Secret %s holds the key %s.", secretNameOf(object), current.ID)}

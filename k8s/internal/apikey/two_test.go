@@ -96,7 +96,7 @@ func TestStalled(t *testing.T) {
 				go func() { defer close(done); _, _ = once(stalled, k) }()
 				select {
 				case <-reached:
-				case <-time.After(30 * time.Second):
+				case <-time.After(5 * time.Minute):
 					t.Fatalf("effect %d is not reached", n)
 				}
 				other := b.controller(options())

@@ -28,7 +28,7 @@ const (
 func wantOf(object *v1alpha1.APIKey) (want, error) {
 	spec := object.Spec
 	w := want{
-		project: spec.Project,
+		project: spec.ProjectID,
 		terms:   pgkeys.Terms{Name: object.Name, Rate: int(spec.Rate)},
 		request: requestOf(object),
 		revoke:  strings.FieldsFunc(object.Annotations[v1alpha1.AnnotationRevokeKeys], func(r rune) bool { return r == ',' || r == ' ' }),

@@ -73,8 +73,8 @@ func Claimants(ctx context.Context, r client.Reader, project, environment, id st
 // Setup adds the controller to mgr, whose Projects are indexed by [grant.Index].
 func Setup(mgr ctrl.Manager, o Options) error {
 	for name, value := range map[string]func(*v1alpha1.Credential) string{
-		byClaim:   func(c *v1alpha1.Credential) string { return Claim(c.Spec.Project, c.Spec.Environment, c.Spec.ID) },
-		byProject: func(c *v1alpha1.Credential) string { return c.Spec.Project },
+		byClaim:   func(c *v1alpha1.Credential) string { return Claim(c.Spec.ProjectID, c.Spec.Environment, c.Spec.ID) },
+		byProject: func(c *v1alpha1.Credential) string { return c.Spec.ProjectID },
 		bySecret:  func(c *v1alpha1.Credential) string { return c.Spec.ValueFrom.SecretKeyRef.Name },
 	} {
 		err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Credential{}, name, func(object client.Object) []string {
@@ -112,21 +112,20 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	defer seen.Zero()
 	return reconcile.Result{}, r.report(ctx, &object, decide(&object, seen))
 }
 
 // read reads the objects that the verdict depends on: the Project, older Credentials with the same claim, and the Secret.
 func (r *reconciler) read(ctx context.Context, object *v1alpha1.Credential) (seen manifest.Objects, err error) {
 	seen.RequireProject = !r.AllowUndeclared
-	declaring, err := grant.Declaring(ctx, r.client, object.Spec.Project)
+	declaring, err := grant.Declaring(ctx, r.client, object.Spec.ProjectID)
 	if err != nil {
 		return seen, err
 	}
 	if declaring != nil {
 		seen.Projects = append(seen.Projects, manifests.Project(declaring))
 	}
-	claimants, err := Claimants(ctx, r.client, object.Spec.Project, object.Spec.Environment, object.Spec.ID)
+	claimants, err := Claimants(ctx, r.client, object.Spec.ProjectID, object.Spec.Environment, object.Spec.ID)
 	if err != nil {
 		return seen, err
 	}
@@ -149,8 +148,7 @@ func (r *reconciler) read(ctx context.Context, object *v1alpha1.Credential) (see
 
 // decide returns the verdict on a Credential from the objects that it depends on.
 func decide(object *v1alpha1.Credential, seen manifest.Objects) frame.Verdict {
-	snapshot, faults, warnings := manifest.BuildEach(seen)
-	defer snapshot.Discard()
+	_, faults, warnings := manifest.BuildEach(seen)
 	self := manifest.ObjectKey{Kind: "Credential", Namespace: object.Namespace, Name: object.Name}
 	ref := object.Spec.ValueFrom.SecretKeyRef
 	well := fmt.Sprintf("Its value is the key %q of the Secret %q.", ref.Key, ref.Name)

@@ -12,7 +12,7 @@ import (
 // rivals finds the other Credentials with the same claim.
 func (r *reconciler) rivals(ctx context.Context, object client.Object) []reconcile.Request {
 	c := object.(*v1alpha1.Credential)
-	all := r.find(ctx, client.MatchingFields{byClaim: Claim(c.Spec.Project, c.Spec.Environment, c.Spec.ID)})
+	all := r.find(ctx, client.MatchingFields{byClaim: Claim(c.Spec.ProjectID, c.Spec.Environment, c.Spec.ID)})
 	others := all[:0]
 	for _, request := range all {
 		if request.NamespacedName != client.ObjectKeyFromObject(c) {

@@ -92,9 +92,9 @@ func Decide(namespace string, declaring *v1alpha1.Project) Decision {
 func (d Decision) Refused(namespace, projectID string) (reason, message string) {
 	switch d {
 	case Undeclared:
-		return v1alpha1.ReasonNotDeclared, fmt.Sprintf("spec.project: no Project declares project %q; one is required, and is made by the platform's administrators", projectID)
+		return v1alpha1.ReasonNotDeclared, fmt.Sprintf("spec.projectId: no Project declares project %q; one is required, and is made by the platform's administrators", projectID)
 	case Foreign:
-		return v1alpha1.ReasonNotGranted, fmt.Sprintf("spec.project: project %q belongs to another namespace, whose Project does not list %q in allowedNamespaces", projectID, namespace)
+		return v1alpha1.ReasonNotGranted, fmt.Sprintf("spec.projectId: project %q belongs to another namespace, whose Project does not list %q in allowedNamespaces", projectID, namespace)
 	}
 	return "", ""
 }

@@ -239,9 +239,9 @@ func (c *Cluster) Delete(t testing.TB, o client.Object) {
 }
 
 // eventually bounds every wait.
-const eventually = 30 * time.Second
+const eventually = 5 * time.Minute
 
-// Await waits until ok returns true, at most half a minute. The failure message contains what.
+// Await waits until ok returns true, at most five minutes. The failure message contains what.
 func Await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(eventually); !ok(); time.Sleep(10 * time.Millisecond) {

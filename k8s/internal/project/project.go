@@ -24,6 +24,7 @@ import (
 	apply "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/frame"
 	"github.com/lectern-dev/lectern/k8s/internal/grant"
+	"github.com/lectern-dev/lectern/proxy/resource"
 	regionclient "github.com/lectern-dev/lectern/services/region/client"
 )
 
@@ -100,7 +101,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !object.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, r.end(ctx, &object, counts)
 	}
-	if err := r.hold(ctx, &object, counts && r.Region != nil && object.Spec.DeletionPolicy == v1alpha1.DeleteOnDelete); err != nil {
+	if err := r.hold(ctx, &object, counts && r.Region != nil && object.Spec.DeletionPolicy == resource.DeleteOnDelete); err != nil {
 		return reconcile.Result{}, err
 	}
 	if !counts {
@@ -161,7 +162,7 @@ func (r *reconciler) end(ctx context.Context, object *v1alpha1.Project, counts b
 	if !controllerutil.ContainsFinalizer(object, v1alpha1.FinalizerProject) {
 		return nil
 	}
-	if counts && r.Region != nil && object.Spec.DeletionPolicy == v1alpha1.DeleteOnDelete {
+	if counts && r.Region != nil && object.Spec.DeletionPolicy == resource.DeleteOnDelete {
 		if fault := r.Region.Delete(ctx, object.Spec.ProjectID); fault != nil {
 			waited := r.Now().Sub(object.DeletionTimestamp.Time)
 			if waited < r.ForgetWithin {

@@ -20,6 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/frame"
 	"github.com/lectern-dev/lectern/k8s/internal/grant"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/proxy/resource"
 	regionclient "github.com/lectern-dev/lectern/services/region/client"
 )
 
@@ -96,7 +97,7 @@ func TestOffsetFollowsTheZone(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: v1alpha1.ProjectSpec{ProjectID: "pr_1", Title: "One", Region: "Europe/Berlin"}}
+	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: resource.ProjectSpec{ProjectID: "pr_1", Title: "One", Region: "Europe/Berlin"}}
 	// On a slow machine, summer time may begin before the first reconcile. So the test does not check the first offset.
 	c.Create(t, p)
 	kubetest.Await(t, "the offset is that of summer", func() bool {

@@ -55,7 +55,7 @@ const (
 func Setup(mgr ctrl.Manager, o Options) error {
 	for name, values := range map[string]func(*v1alpha1.ProxyEndpoint) []string{
 		byUse:     uses,
-		byProject: func(e *v1alpha1.ProxyEndpoint) []string { return []string{e.Spec.Project} },
+		byProject: func(e *v1alpha1.ProxyEndpoint) []string { return []string{e.Spec.ProjectID} },
 	} {
 		err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.ProxyEndpoint{}, name, func(object client.Object) []string {
 			return values(object.(*v1alpha1.ProxyEndpoint))
@@ -76,7 +76,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 func uses(e *v1alpha1.ProxyEndpoint) []string {
 	claims := make([]string, 0, len(e.Spec.Credentials))
 	for _, id := range e.Spec.Credentials {
-		claims = append(claims, credential.Claim(e.Spec.Project, e.Spec.Environment, id))
+		claims = append(claims, credential.Claim(e.Spec.ProjectID, e.Spec.Environment, id))
 	}
 	return claims
 }
@@ -96,13 +96,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !object.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	declaring, err := grant.Declaring(ctx, r.client, object.Spec.Project)
+	declaring, err := grant.Declaring(ctx, r.client, object.Spec.ProjectID)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	var claimants []v1alpha1.Credential
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(object.Spec.Credentials))) {
-		some, err := credential.Claimants(ctx, r.client, object.Spec.Project, object.Spec.Environment, id)
+		some, err := credential.Claimants(ctx, r.client, object.Spec.ProjectID, object.Spec.Environment, id)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -137,8 +137,7 @@ func decide(object *v1alpha1.ProxyEndpoint, declaring *v1alpha1.Project, claiman
 		seen.Secrets[at].Data[ref.Key] = make([]byte, policy.MinScrubbed)
 	}
 	seen.Endpoints = []manifest.ProxyEndpoint{manifests.Endpoint(object)}
-	snapshot, faults, warnings := manifest.BuildEach(seen)
-	defer snapshot.Discard()
+	_, faults, warnings := manifest.BuildEach(seen)
 
 	self := manifest.ObjectKey{Kind: "ProxyEndpoint", Namespace: object.Namespace, Name: object.Name}
 	own := append(judge.Of(faults, self), notReady(self, object, claimants, faults)...)
@@ -218,7 +217,7 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.ProxyEndpoint,
 // ofCredential finds the endpoints that list a Credential's id.
 func (r *reconciler) ofCredential(ctx context.Context, object client.Object) []reconcile.Request {
 	c := object.(*v1alpha1.Credential)
-	return r.find(ctx, client.MatchingFields{byUse: credential.Claim(c.Spec.Project, c.Spec.Environment, c.Spec.ID)})
+	return r.find(ctx, client.MatchingFields{byUse: credential.Claim(c.Spec.ProjectID, c.Spec.Environment, c.Spec.ID)})
 }
 
 // ofProject finds the endpoints of a project.

@@ -212,7 +212,7 @@ func (b *answerBody) Close() error {
 
 // search finds an endpoint's credentials in answers.
 type search struct {
-	values  [][]byte // of the credentials, which overwrite them
+	values  [][]byte // of the credentials
 	matcher *scrub.Matcher
 }
 
@@ -222,7 +222,7 @@ func newSearch(e *policy.Endpoint) *search {
 	if !e.Scrubs() {
 		return nil
 	}
-	return e.Derive(func(credentials []*policy.Credential) policy.Derived {
+	return e.Derive(func(credentials []*policy.Credential) any {
 		s := &search{}
 		for _, c := range credentials {
 			if c.Value.Len() >= policy.MinScrubbed { // others are never sent by an endpoint that searches
@@ -233,9 +233,6 @@ func newSearch(e *policy.Endpoint) *search {
 		return s
 	}).(*search)
 }
-
-// Zero overwrites the patterns that were made of the values.
-func (s *search) Zero() { s.matcher.Zero() }
 
 // stream returns the search through the body of an answer. Where lines are events, it holds back none that has ended.
 func (s *search) stream(h http.Header) *scrub.Stream {

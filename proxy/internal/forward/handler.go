@@ -119,8 +119,7 @@ func (h *Handler) forget(s *policy.Snapshot) {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := &record{began: h.o.Now()}
 	h.metrics.inFlight.Add(1)
-	snapshot, release := h.o.Store.Acquire()
-	defer release()
+	snapshot := h.o.Store.Current()
 	defer func() { h.finish(r, rec) }() // even if the answer is aborted
 	if err := h.serve(w, r, snapshot, rec); err != nil {
 		refuse(w, r, snapshot, rec, err)
@@ -202,8 +201,7 @@ func (h *Handler) checkAddress(ctx context.Context) error {
 // Refuse answers a request with err, in the form of the proxy's own answers. The server calls it for requests that it
 // does not serve.
 func (h *Handler) Refuse(w http.ResponseWriter, r *http.Request, err error) {
-	snapshot, release := h.o.Store.Acquire()
-	defer release()
+	snapshot := h.o.Store.Current()
 	in, _ := parse(r) // the fields before a fault are set
 	refuse(w, r, snapshot, &record{incoming: in}, err)
 }

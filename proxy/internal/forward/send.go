@@ -65,12 +65,9 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, out outgoing, v p
 		ModifyResponse: answer.judge,
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
-	proxy.ServeHTTP(newWriter(w, r, sent, h.o.Stall, rec), in)
+	proxy.ServeHTTP(newWriter(w, r, h.o.Stall, rec), in)
 	if failed == nil {
 		return nil
-	}
-	if sent.unfinished() {
-		closeAfter(w.Header(), r)
 	}
 	if err := sent.failure(limits.RequestBytes); err != nil && context.Cause(ctx) == nil {
 		return err
@@ -90,14 +87,6 @@ func (h *Handler) newTotalTimer(out outgoing, r *http.Request, timeouts policy.T
 
 // silent drops the log of ReverseProxy, which may quote bytes from a target, and so a credential.
 var silent = log.New(io.Discard, "", 0)
-
-// closeAfter ends an HTTP/1 connection after an answer that precedes the end of the request's body. With full duplex,
-// net/http would take the bytes after a malformed body for the next request.
-func closeAfter(h http.Header, r *http.Request) {
-	if r.ProtoMajor == 1 {
-		h["Connection"] = []string{"close"}
-	}
-}
 
 // maxInterim bounds the interim answers (1xx) to a request.
 const maxInterim = 64
@@ -143,7 +132,6 @@ type sentBody struct {
 	out      http.Header // the trailers that the transport sends; nil: none
 
 	n     int64
-	ended atomic.Bool           // read to its end, well formed
 	fault atomic.Pointer[error] // why the caller's side failed
 }
 
@@ -164,7 +152,6 @@ func (b *sentBody) Read(p []byte) (int, error) {
 		for name := range b.out {
 			b.out[name] = b.trailer[name]
 		}
-		b.ended.Store(true)
 	default:
 		b.fault.Store(&err)
 	}
@@ -183,9 +170,6 @@ func (b *sentBody) forwardTrailers(out *http.Request) {
 	b.out = trailersToSend(b.trailer)
 	out.Trailer = b.out
 }
-
-// unfinished reports whether the body was not read to a well-formed end.
-func (b *sentBody) unfinished() bool { return b != nil && !b.ended.Load() }
 
 // failure returns the refusal for a body that could not be read, nil for none.
 func (b *sentBody) failure(maxBytes int64) error {

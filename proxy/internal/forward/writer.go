@@ -11,7 +11,6 @@ import (
 type writer struct {
 	http.ResponseWriter
 	request    *http.Request
-	sent       *sentBody // nil: no body streams
 	stall      time.Duration
 	record     *record
 	controller *http.ResponseController
@@ -19,9 +18,9 @@ type writer struct {
 	begun      bool
 }
 
-func newWriter(w http.ResponseWriter, r *http.Request, sent *sentBody, stall time.Duration, rec *record) *writer {
+func newWriter(w http.ResponseWriter, r *http.Request, stall time.Duration, rec *record) *writer {
 	return &writer{
-		ResponseWriter: w, request: r, sent: sent, stall: stall, record: rec,
+		ResponseWriter: w, request: r, stall: stall, record: rec,
 		controller: http.NewResponseController(w), header: http.Header{},
 	}
 }
@@ -54,9 +53,6 @@ func (w *writer) WriteHeader(status int) {
 	maps.Copy(h, w.header)
 	if _, typed := h["Content-Type"]; !typed {
 		h["Content-Type"] = nil // net/http must not guess one
-	}
-	if w.sent.unfinished() {
-		closeAfter(h, w.request)
 	}
 	w.extend()
 	w.ResponseWriter.WriteHeader(status)

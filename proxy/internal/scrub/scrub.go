@@ -30,7 +30,7 @@ import (
 // maxGrowth bounds the length of the escaped form of a secret, as a multiple of the secret's length.
 const maxGrowth = 12
 
-// Matcher finds secrets. It is immutable until Zero, and safe for concurrent use.
+// Matcher finds secrets. It is immutable, and safe for concurrent use.
 type Matcher struct {
 	patterns []*pattern
 	starts   [utf8.RuneSelf][]*pattern // by their first character
@@ -53,16 +53,6 @@ func NewMatcher(secrets ...[]byte) *Matcher {
 		m.enter(p)
 	}
 	return m
-}
-
-// Zero overwrites the patterns. The Matcher finds nothing afterwards.
-func (m *Matcher) Zero() {
-	for _, p := range m.patterns {
-		clear(p.text)
-	}
-	m.patterns, m.foreign = nil, nil
-	clear(m.starts[:])
-	clear(m.pairs[:])
 }
 
 // enter adds p to the indexes of first characters and byte pairs.

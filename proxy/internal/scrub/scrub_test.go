@@ -61,24 +61,6 @@ var canaries = []string{
 	"-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA\n-----END KEY-----\n", "++++////++++////",
 }
 
-func TestFindsEveryForm(t *testing.T) {
-	for _, canary := range canaries {
-		m := scrub.NewMatcher([]byte(canary))
-		for name, form := range forms(canary) {
-			if name == "all escaped as in JSON" && strings.Contains(form, "fffd") || name == "in JSON" && strings.Contains(form, "ufffd") {
-				continue // JSON cannot represent it
-			}
-			if name == "slashes escaped" && strings.Contains(form, "ufffd") {
-				continue
-			}
-			text := "before<" + form + ">after"
-			if got, found := m.String(text); !found || got != "before<[redacted]>after" {
-				t.Errorf("%q %s: %q became %q", canary, name, text, got)
-			}
-		}
-	}
-}
-
 func TestFindsInsideBase64(t *testing.T) {
 	for _, canary := range canaries {
 		m := scrub.NewMatcher([]byte(canary))
@@ -310,14 +292,6 @@ func drive(t transform.Transformer, text []byte, next func(most int) int) ([]byt
 		default:
 			return nil, err
 		}
-	}
-}
-
-func TestZeroForgets(t *testing.T) {
-	m := scrub.NewMatcher([]byte("sk_live_51Hx0Qw9aBcDeFgH"))
-	m.Zero()
-	if _, found := m.String("sk_live_51Hx0Qw9aBcDeFgH"); found {
-		t.Error("found after Zero")
 	}
 }
 

@@ -1,7 +1,6 @@
 package stream_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -42,43 +41,6 @@ func TestHoldsWhatATransformerMustSee(t *testing.T) {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-func TestReaderPassesWhatItHasBeforeItFails(t *testing.T) {
-	fault := errors.New("cut")
-	r := stream.NewReader(io.MultiReader(strings.NewReader("some"), iotest.ErrReader(fault)), transform.Nop)
-	got, err := io.ReadAll(r)
-	if string(got) != "some" || !errors.Is(err, fault) {
-		t.Errorf("%q, %v", got, err)
-	}
-	if err := errors.Join(r.Close(), r.Close()); err != nil {
-		t.Error(err)
-	}
-	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("after Close: %v", err)
-	}
-}
-
-// large writes ten bytes for each byte that it reads.
-type large struct{ transform.NopResetter }
-
-func (large) Transform(dst, src []byte, _ bool) (nDst, nSrc int, err error) {
-	for nSrc < len(src) {
-		if len(dst)-nDst < 10 {
-			return nDst, nSrc, transform.ErrShortDst
-		}
-		nDst += copy(dst[nDst:], strings.Repeat(string(src[nSrc]), 10))
-		nSrc++
-	}
-	return nDst, nSrc, nil
-}
-
-func TestReaderNeedsNoRoom(t *testing.T) {
-	r := stream.NewReader(strings.NewReader("abc"), large{})
-	got, err := io.ReadAll(iotest.OneByteReader(r))
-	if want := strings.Repeat("a", 10) + strings.Repeat("b", 10) + strings.Repeat("c", 10); string(got) != want || err != nil {
-		t.Errorf("%q, %v", got, err)
 	}
 }
 

@@ -3,8 +3,6 @@ package template_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -137,69 +135,6 @@ func TestBodyEqualsModel(t *testing.T) {
 	})
 }
 
-func TestBodyEscapes(t *testing.T) {
-	for _, tt := range []struct {
-		name     string
-		syntax   template.Syntax
-		in, want string
-	}{
-		{"text is as is", template.Text, "k={{ cred_b }}", "k=q\"b\\s\n\t\x01 é&=+%/~*"},
-		{"in a JSON string", template.JSON, `{"k":"{{ cred_b }}"}`, `{"k":"q\"b\\s\n\t\u0001 é&=+%/~*"}`},
-		{"in JSON outside of strings", template.JSON, `{"k":{{cred_a}}}`, `{"k":plain-value}`},
-		{"after an escaped quote", template.JSON, `{"k\"":"\\","x":"\"{{ cred_b }}"}`, `{"k\"":"\\","x":"\"q\"b\\s\n\t\u0001 é&=+%/~*"}`},
-		{"in a form", template.Form, "k={{ cred_b }}&l=1", "k=q%22b%5Cs%0A%09%01+%C3%A9%26%3D%2B%25%2F%7E*&l=1"},
-		{"a value is not searched again", template.Text, "{{cred_nest}}{{ cred_nest }}", "{{ cred_a }}{{ cred_a }}"},
-		{"values do not join to a placeholder", template.Text, "{{{cred_empty}}{cred_a}}", "{{{cred_empty}}{cred_a}}"[:1] + "{cred_a}}"},
-		{"other braces stay", template.Text, "{{name}} {{ cred_ }} {{CRED_a}} {cred_a}", "{{name}} {{ cred_ }} {{CRED_a}} {cred_a}"},
-		{"a name within a name", template.Text, "{{ cred_cred_a }}", "doubly named"},
-		{"unfinished at the end", template.Text, "x{{ cred_a }", "x{{ cred_a }"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := io.ReadAll(transform.NewReader(strings.NewReader(tt.in), template.NewBody(tt.syntax, values)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if string(got) != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestBodyRefusesUnknown(t *testing.T) {
-	_, err := io.ReadAll(transform.NewReader(strings.NewReader("{{ cred_other }}"), template.NewBody(template.Text, values)))
-	if err == nil {
-		t.Fatal("an unknown id was passed over")
-	}
-}
-
-func TestSyntaxOf(t *testing.T) {
-	for _, tt := range []struct {
-		in   string
-		want template.Syntax
-		ok   bool
-	}{
-		{"application/json", template.JSON, true},
-		{"Application/JSON; charset=utf-8", template.JSON, true},
-		{"application/problem+json", template.JSON, true},
-		{"text/plain", template.Text, true},
-		{"text/csv;header=present", template.Text, true},
-		{"application/xml", template.Text, true},
-		{"application/soap+xml; action=x", template.Text, true},
-		{"application/x-www-form-urlencoded", template.Form, true},
-		{"multipart/form-data; boundary=x", 0, false},
-		{"application/octet-stream", 0, false},
-		{"image/png", 0, false},
-		{"", 0, false},
-		{"json", 0, false},
-	} {
-		got, ok := template.SyntaxOf(tt.in)
-		if got != tt.want || ok != tt.ok {
-			t.Errorf("SyntaxOf(%q) = %v, %v; want %v, %v", tt.in, got, ok, tt.want, tt.ok)
-		}
-	}
-}
-
 func TestReplaceEqualsGrammar(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(bodyPiece, 0, 20).Draw(t, "pieces"), "")
@@ -244,17 +179,6 @@ func FuzzBody(f *testing.F) {
 			t.Fatalf("%q: got %q, want %q", body, got, want)
 		}
 	})
-}
-
-// TestExamineManyIDs checks that Examine stops as soon as the body has too many ids.
-func TestExamineManyIDs(t *testing.T) {
-	var body []byte
-	for i := range 10_000 {
-		body = fmt.Appendf(body, "{{cred_%d}}", i)
-	}
-	if n := len(template.Examine(template.Text, body).IDs); n != template.MaxIDs+1 {
-		t.Errorf("%d ids", n)
-	}
 }
 
 func BenchmarkBody(b *testing.B) {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -49,52 +48,6 @@ func TestConfig(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), "\n  "+want) {
 					t.Errorf("%q is not reported in: %v", want, err)
 				}
-			}
-		})
-	}
-}
-
-func TestPathsGoToTheirServices(t *testing.T) {
-	r := start(t, map[string]string{"EDGE_EXCLUDE": "getReference"}, func(s routes.Service, w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "%s %s %s", s, r.Method, r.RequestURI)
-	}, routes.Entries, routes.Region, routes.Console)
-	for _, tt := range []struct{ method, path, want string }{
-		{"GET", "/projects/p/entries?limit=1;2&x=%zz", "entries GET /projects/p/entries?limit=1;2&x=%zz"},
-		{"GET", "/projects/p/entries?", "entries GET /projects/p/entries?"},
-		{"GET", "/projects/a%2Fb/entries/%E2%98%80%2f%252F", "entries GET /projects/a%2Fb/entries/%E2%98%80%2f%252F"},
-		{"DELETE", "/projects/p/entries/e/events", "entries DELETE /projects/p/entries/e/events"},
-		{"BREW", "/projects/p/entries", "entries BREW /projects/p/entries"},
-		{"GET", "/projects/p", "region GET /projects/p"},
-		{"POST", "/api/projects/region", "region POST /api/projects/region"},
-		{"GET", "/projects/p/entries/..", "entries GET /projects/p/entries/.."},
-		{"GET", "/console/a//b/../c", "console GET /console/a//b/../c"},
-		{"GET", "/docs/start.js", "region GET /docs/start.js"},
-		{"GET", "/docs", ""},                   // excluded
-		{"GET", "/projects/p/embeddables", ""}, // EDGE_SERVICES does not name its service
-		{"GET", "/projects/p/entries/", ""},
-		{"GET", "//projects/p/entries", ""},
-		{"GET", "/internal/entries", ""},
-		{"GET", "/readyz", ""},
-		{"GET", "/", ""},
-		{"OPTIONS", "*", ""},
-		{"CONNECT", "api.example.com:443", ""},
-	} {
-		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
-			// A raw connection, because HTTP clients clean the path.
-			conn := faulttest.Dial(t, r.url)
-			conn.Say(tt.method + " " + tt.path + " HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n")
-			status, header, got, err := conn.Answer(http.MethodGet)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ids := header["X-Request-Id"]; len(ids) != 1 || len(ids[0]) != 26 {
-				t.Errorf("X-Request-Id: %q", ids)
-			}
-			if tt.want != "" && got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-			if none := body("route_not_found", "There is no such path.", ""); tt.want == "" && (status != http.StatusNotFound || got != none) {
-				t.Errorf("got %d %q", status, got)
 			}
 		})
 	}
@@ -154,32 +107,6 @@ func TestServicesSeeTheClient(t *testing.T) {
 	}
 	if log := behind.log.String() + outside.log.String(); strings.Contains(log, key) {
 		t.Errorf("the key is in the log:\n%s", log)
-	}
-}
-
-// TestTrace checks that the service's parent span is a span of the edge in the client's trace.
-func TestTrace(t *testing.T) {
-	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer collector.Close()
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
-	var got string
-	r := start(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL}, func(_ routes.Service, _ http.ResponseWriter, r *http.Request) {
-		got = r.Header.Get("Traceparent")
-	}, routes.Entries)
-	req := newRequest(t, http.MethodGet, r.url+"/projects/p/entries", nil)
-	req.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	_ = r.stop()
-	parts := strings.Split(got, "-")
-	if len(parts) != 4 || parts[1] != "0af7651916cd43dd8448eb211c80319c" || parts[2] == "b7ad6b7169203331" {
-		t.Fatalf("the service was given %q, want the client's trace and a span of the edge's", got)
-	}
-	if !strings.Contains(r.log.String(), `"span_id":"`+parts[2]+`"`) {
-		t.Errorf("the service's parent is not the span of the access line: %s", r.log)
 	}
 }
 
@@ -266,7 +193,7 @@ func TestServiceGivesNoAnswer(t *testing.T) {
 		}
 	}))
 	defer hanging.Close()
-	r := run(t, map[string]string{"EDGE_ANSWER_TIMEOUT": "100ms"}, map[routes.Service]string{
+	r := run(t, map[string]string{"EDGE_ANSWER_TIMEOUT": "2s"}, map[routes.Service]string{
 		routes.Entries: closedPort(t), routes.Embeddables: dying.Listener.Addr().String(), routes.Proxy: dying.Listener.Addr().String(),
 		routes.Experiments: hanging.Listener.Addr().String(),
 	})
@@ -318,19 +245,19 @@ func TestServiceGivesNoAnswer(t *testing.T) {
 // TestAnswersMayTakeLong checks that EDGE_ANSWER_TIMEOUT only limits the wait for headers. A body may take longer in
 // both directions.
 func TestAnswersMayTakeLong(t *testing.T) {
-	r := start(t, map[string]string{"EDGE_ANSWER_TIMEOUT": "200ms"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+	r := start(t, map[string]string{"EDGE_ANSWER_TIMEOUT": "1s"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		for range 4 {
+		for range 2 {
 			_, _ = io.WriteString(w, "part\n")
 			_ = http.NewResponseController(w).Flush()
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(600 * time.Millisecond)
 		}
 	}, routes.Region)
 	upload, write := io.Pipe()
 	go func() {
-		for range 4 {
+		for range 2 {
 			_, _ = io.WriteString(write, "part\n")
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(600 * time.Millisecond)
 		}
 		_ = write.Close()
 	}()
@@ -339,42 +266,7 @@ func TestAnswersMayTakeLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if got, err := io.ReadAll(resp.Body); err != nil || string(got) != strings.Repeat("part\n", 4) {
+	if got, err := io.ReadAll(resp.Body); err != nil || string(got) != strings.Repeat("part\n", 2) {
 		t.Errorf("got %q, %v", got, err)
-	}
-}
-
-// TestDrain checks that a stopping edge is not ready, accepts no new connections, and completes requests in flight.
-func TestDrain(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
-		close(entered)
-		<-leave
-		_, _ = io.WriteString(w, "whole")
-	}, routes.Entries)
-	answer := make(chan string, 1)
-	go func() {
-		_, text := get(t, r.url+"/projects/p/entries")
-		answer <- text
-	}()
-	<-entered
-	ended := make(chan error, 1)
-	go func() { ended <- r.stop() }()
-	until(t, "the edge accepts no more connections", func() bool {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err != nil
-	})
-	if resp, _ := get(t, r.internal+"/readyz"); resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("/readyz while it drains: %d", resp.StatusCode)
-	}
-	close(leave)
-	if got := <-answer; got != "whole" {
-		t.Errorf("got %q", got)
-	}
-	if err := <-ended; err != nil {
-		t.Errorf("Run: %v", err)
 	}
 }

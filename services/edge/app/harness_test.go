@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/lectern-dev/lectern/services/edge/app"
 	"github.com/lectern-dev/lectern/shared/config"
@@ -114,16 +113,6 @@ func newRequest(t *testing.T, method, url string, body io.Reader) *http.Request 
 		t.Fatal(err)
 	}
 	return req
-}
-
-// until waits until ok returns true, for at most ten seconds.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within ten seconds: %s", what)
-		}
-	}
 }
 
 // body returns the body of an API error, with more after the error.

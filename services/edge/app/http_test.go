@@ -21,9 +21,9 @@ func clientOver(t *testing.T, version int) *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(version == 1)
 	protocols.SetUnencryptedHTTP2(version == 2)
-	transport := &http.Transport{Protocols: protocols, DisableCompression: true, ExpectContinueTimeout: 5 * time.Second}
+	transport := &http.Transport{Protocols: protocols, DisableCompression: true, ExpectContinueTimeout: time.Minute}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
+	return &http.Client{Transport: transport, Timeout: 5 * time.Minute}
 }
 
 // TestAnswersAreLeftAlone checks that an answer has exactly the headers of the service.
@@ -149,7 +149,7 @@ func (c count) Write(p []byte) (int, error) { c.n.Add(int64(len(p))); return len
 
 // TestOddRequests checks that unusual requests get an answer and are not reported as faults of the service.
 func TestOddRequests(t *testing.T) {
-	r := start(t, map[string]string{"READ_HEADER_TIMEOUT": "300ms"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+	r := start(t, map[string]string{"READ_HEADER_TIMEOUT": "2s"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s|%s", r.Host, r.Header.Get("Upgrade"))
 	}, routes.Entries, routes.Proxy)
 	const plain = "GET /projects/p/entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"

@@ -37,7 +37,7 @@ func TestMalformedBodies(t *testing.T) {
 // it answered before the end of the body, or if the body was chunked.
 func TestConnectionAfterABody(t *testing.T) {
 	// The edge reads the rest of a body for READ_TIMEOUT.
-	r := start(t, map[string]string{"READ_TIMEOUT": "300ms"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+	r := start(t, map[string]string{"READ_TIMEOUT": "1s"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex() // allows an answer before the end of the body
 		if r.URL.RawQuery == "url=read" {
 			_, _ = io.Copy(io.Discard, r.Body)

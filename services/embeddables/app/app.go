@@ -35,7 +35,7 @@ func definition(cfg Config) service.Definition {
 			if p.Write != nil {
 				api.AddIngest(internal, cfg.Ingest, store.NewWriter(p.Write), p)
 			}
-			api.AddRemoval(internal, store.NewRemover(p.Remove), p)
+			service.AddProjectRemoval(internal, p, store.NewRemover(p.Remove).Project)
 			return public, internal
 		},
 	}

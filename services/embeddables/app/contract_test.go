@@ -2,7 +2,6 @@ package app
 
 import (
 	"bytes"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
-	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
@@ -221,27 +219,5 @@ func TestRepresentation(t *testing.T) {
 	s.MustIngest(t, "embeddables", servicetest.With(newEmbeddable(project, "emb_long"), "json_string_prod", long(5<<20-1)))
 	if tag() == before {
 		t.Error("the tag stays when the content changes")
-	}
-}
-
-// TestRoutes compares the service's paths with the table of all routes.
-func TestRoutes(t *testing.T) {
-	s, _ := demo(t, nil)
-	variables := strings.NewReplacer("{projectId}", "pr_1", "{embeddableId}", "emb_2", "{versionNumber}", "2")
-	for _, r := range routes.Public() {
-		resp, err := http.Get(s.URL + variables.Replace(r.Template))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if served := resp.StatusCode != 404; served != (r.Service == routes.Embeddables) {
-			t.Errorf("%s: %d", r.Operation, resp.StatusCode)
-		}
-	}
-	for _, r := range routes.Internal() {
-		want := map[bool]int{true: 401, false: 404}[r.Service == routes.Embeddables]
-		if a := s.DoInternal(t, servicetest.Request{Method: "POST", Path: variables.Replace(r.Template)}); a.Status != want {
-			t.Errorf("%s: %d, want %d", r.Operation, a.Status, want)
-		}
 	}
 }

@@ -26,7 +26,7 @@ func TestFaultsOfRedis(t *testing.T) {
 
 func TestFaultsOfPostgres(t *testing.T) {
 	b, server := servicetest.NewBreakable(t, store.Schema())
-	s := startOn(t, b, map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "300ms", "STATEMENT_TIMEOUT": "1s", "INGEST_RETRY_TIME": "500ms"})
+	s := startOn(t, b, map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "1s", "STATEMENT_TIMEOUT": "2s", "INGEST_RETRY_TIME": "1s"})
 	s.MustIngest(t, "embeddables", newEmbeddable(project, "emb_1"))
 	s.MustIngest(t, "embeddable-versions", newVersion(project, "emb_1", 1))
 	line, err := json.Marshal(newVersion(project, "emb_1", 2))

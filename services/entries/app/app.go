@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/lectern-dev/lectern/shared/hint"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/service"
 
@@ -38,35 +39,20 @@ func definition(cfg Config) service.Definition {
 // newRoutes starts the background work of the service and returns its routes.
 func newRoutes(cfg Config, p *service.Parts) (public, internal *httpapi.Router) {
 	reader := store.New(p.Read, p.Primary)
-	waiting := watch.New(func(ctx context.Context, projectID string) (int64, error) {
-		counter, err := reader.Counter(ctx, projectID)
-		return counter.Last, err
-	})
-	news := hintsOf(p)
-	p.Go(func(ctx context.Context) { news.listen(ctx, waiting, p.Telemetry.Logger) })
-	p.Go(news.run)
-	numbering := &backfill{log: p.Telemetry.Logger}
+	waiting := watch.New(reader.LastSeq)
+	news := hint.New(p.Keys.Redis, "lectern:entries:changes", p.Telemetry.Logger)
+	p.Go(func(ctx context.Context) { news.Receive(ctx, waiting.Hint) })
+	p.Go(news.Publish)
 	internal = httpapi.NewRouter()
 	if p.Write != nil {
-		writer := store.NewWriter(p.Write)
-		numbering.writer = writer
-		p.Go(numbering.run)
-		api.AddIngest(internal, cfg.Ingest, writer, news.send, p)
+		api.AddIngest(internal, cfg.Ingest, store.NewWriter(p.Write), news.Send, p)
 	}
-	api.AddRemoval(internal, store.NewRemover(p.Remove), news.send, p)
+	api.AddRemoval(internal, store.NewRemover(p.Remove), news.Send, p)
 	public = api.Routes(api.Options{
 		Config: cfg.API, Store: reader, Guard: p.Keys.Guard, Watch: waiting, Stopping: p.Stopping,
 	})
-	if err := measureFeed(p.Telemetry.MeterProvider, waiting, numbering); err != nil {
+	if err := measureFeed(p.Telemetry.MeterProvider, waiting); err != nil {
 		p.Telemetry.Logger.Error("the change feed has no metrics", slog.Any("error", err))
 	}
 	return public, internal
-}
-
-// hintsOf returns hints over the service's Redis. Without a Redis they send nothing.
-func hintsOf(p *service.Parts) *hints {
-	if p.Keys.Redis == nil {
-		return newHints(nil)
-	}
-	return newHints(p.Keys.Redis)
 }

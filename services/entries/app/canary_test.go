@@ -76,7 +76,7 @@ func TestErasureLeavesNothing(t *testing.T) {
 	s := startOn(t, b, map[string]string{"LOG_LEVEL": "debug"})
 	key := b.Keys.Key(project)
 	fill(t, s, project, 500)
-	entry := with(with(newEntry(project, "en_x", at(1)), "contact_id", canary), "entry_data", `{"name":"`+canary+`"}`)
+	entry := servicetest.With(servicetest.With(newEntry(project, "en_x", at(1)), "contact_id", canary), "entry_data", `{"name":"`+canary+`"}`)
 	custom := func(name, entryID, contact string) object {
 		event := pageView(project, entryID, 1, at(1))
 		for field, value := range map[string]any{
@@ -107,7 +107,7 @@ func TestErasureLeavesNothing(t *testing.T) {
 		return a.Header.Get("X-Next-Cursor")
 	}
 	next := follow(feed + "?limit=10000")
-	exec(t, s, `ANALYZE entries, events`)
+	s.Exec(t, `ANALYZE entries, events`)
 	before := strings.Join(findCanary(t, b.DB), ", ")
 	for _, place := range []string{"entries.contact_id", "entries.entry_data", "events.contact_id", "events.event_id", "events.url", "events.custom_event_props"} {
 		if !strings.Contains(before, place) {
@@ -129,7 +129,7 @@ func TestErasureLeavesNothing(t *testing.T) {
 			t.Errorf("the events sent again: %+v", in)
 		}
 	}
-	exec(t, s, `VACUUM (ANALYZE) entries, events, removals`)
+	s.Exec(t, `VACUUM (ANALYZE) entries, events, removals`)
 	if found := findCanary(t, b.DB); len(found) > 0 {
 		t.Errorf("after the erasure the database shows it in %s", strings.Join(found, ", "))
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
@@ -18,7 +19,7 @@ const feed = "/projects/" + project + "/entries-changes"
 // changesOf reads one page of a feed.
 func changesOf(t testing.TB, s *servicetest.Service, key, path string) ([]object, servicetest.Answer) {
 	t.Helper()
-	return getList(t, s, key, path)
+	return s.List(t, key, path)
 }
 
 // kinds summarizes changes: the type, and the id of the entry or event.
@@ -47,7 +48,7 @@ func TestChangeFeed(t *testing.T) {
 	}
 	began := time.Now().UnixMicro()
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)), newEntry(project, "b", at(2)))
-	s.MustIngest(t, "events", with(pageView(project, "a", 1, at(1)), "event_id", "v1"), with(pageView(project, "c", 1, at(1)), "event_id", "v2"))
+	s.MustIngest(t, "events", servicetest.With(pageView(project, "a", 1, at(1)), "event_id", "v1"), servicetest.With(pageView(project, "c", 1, at(1)), "event_id", "v2"))
 	s.MustIngest(t, "entries", newEntry(project, "a", at(3)), newEntry("pr_2", "x", at(1)))
 
 	all, a := changesOf(t, s, key, feed)
@@ -117,16 +118,16 @@ func TestChangesAreWaitedFor(t *testing.T) {
 	key := s.Keys.Key(project)
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
 	_, a := changesOf(t, s, key, feed)
-	path := feed + "?wait=30&cursor=" + a.Header.Get("X-Next-Cursor")
+	path := feed + "?wait=60&cursor=" + a.Header.Get("X-Next-Cursor")
 
 	answers := make(chan string, 3)
 	for n := range 3 {
 		go func() {
 			began := time.Now()
 			list, _ := changesOf(t, s, key, path)
-			answers <- fmt.Sprintf("%s %v", kinds(list), time.Since(began) < 25*time.Second)
+			answers <- fmt.Sprintf("%s %v", kinds(list), time.Since(began) < time.Minute)
 		}()
-		servicetest.Eventually(t, 10*time.Second, "a request waits", func() bool {
+		eventually.True(t, "a request waits", func() bool {
 			return metricOf(t, s, "lectern_feed_waiting") == strconv.Itoa(n+1)
 		})
 	}
@@ -145,7 +146,7 @@ func TestChangesAreWaitedFor(t *testing.T) {
 
 	began := time.Now()
 	list, a := changesOf(t, s, key, feed+"?types=event&wait=1")
-	if took := time.Since(began); len(list) != 0 || took < time.Second || took > 10*time.Second || a.Header.Get("Link") != "" {
+	if took := time.Since(began); len(list) != 0 || took < time.Second || took > time.Minute || a.Header.Get("Link") != "" {
 		t.Errorf("without news, wait=1 took %v: %s", took, a.Body)
 	}
 }
@@ -170,12 +171,12 @@ func TestWaitingEndsWithTheService(t *testing.T) {
 		_, a := changesOf(t, s, key, feed+"?wait=60")
 		answered <- a
 	}()
-	time.Sleep(300 * time.Millisecond)
+	eventually.True(t, "the request waits", func() bool { return metricOf(t, s, "lectern_feed_waiting") == "1" })
 	began := time.Now()
 	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
-	if a := <-answered; a.Status != 200 || a.Header.Get("X-Next-Cursor") == "" || time.Since(began) > 20*time.Second {
+	if a := <-answered; a.Status != 200 || a.Header.Get("X-Next-Cursor") == "" || time.Since(began) > 50*time.Second {
 		t.Errorf("after %v: %d %v", time.Since(began), a.Status, a.Header)
 	}
 }
@@ -185,7 +186,7 @@ func TestChangesRefuse(t *testing.T) {
 	key := s.Keys.Key(project)
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)), newEntry(project, "b", at(1)))
 	_, a := changesOf(t, s, key, feed)
-	_, entries := getList(t, s, key, "/projects/"+project+"/entries?limit=1")
+	_, entries := s.List(t, key, "/projects/"+project+"/entries?limit=1")
 	cursor := a.Header.Get("X-Next-Cursor")
 	for _, query := range []string{
 		"wait=61", "wait=-1", "wait=1.5", "wait=", "wait=1&wait=2", "limit=0", "limit=1000001", "limit=x", "types=", "types=entry,entry",

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -59,7 +58,7 @@ func startFleet(t *testing.T) *fleet {
 	keys := f.cluster.Database(t, pgkeys.Schema())
 	f.keys = authtest.On(t, keys, f.redis.URL)
 	environ := map[string]string{
-		"MIGRATE_ON_START": "true", "DATABASE_MAX_CONNS": strconv.Itoa(poolConns), "INGEST_RETRY_TIME": "1s", "LOG_LEVEL": "info",
+		"MIGRATE_ON_START": "true", "DATABASE_MAX_CONNS": strconv.Itoa(poolConns), "INGEST_RETRY_TIME": "1s", "STATEMENT_TIMEOUT": "5s",
 	}
 	tables := map[string]string{f.cluster.Superuser(keys): "api_keys"} // one table of each database
 	for service, table := range map[routes.Service]string{
@@ -77,11 +76,6 @@ func startFleet(t *testing.T) *fleet {
 		if service == routes.Entries {
 			f.control = servicetest.StartProcess(t, b, binary, environ)
 		}
-		t.Cleanup(func() {
-			if t.Failed() {
-				t.Logf("log of %s about its workers:\n%s", name, f.workerLog(service))
-			}
-		})
 	}
 	f.findProjects(t, tables)
 	for _, s := range []*side{f.healthy, f.failing} {
@@ -91,17 +85,6 @@ func startFleet(t *testing.T) *fleet {
 		}
 	}
 	return f
-}
-
-// workerLog returns at most 20 log lines of a service about the workers of its databases.
-func (f *fleet) workerLog(service routes.Service) string {
-	var lines []string
-	for line := range strings.Lines(f.of[service].Log()) {
-		if strings.Contains(line, "a Citus worker") && len(lines) < 20 {
-			lines = append(lines, line)
-		}
-	}
-	return strings.Join(lines, "")
 }
 
 // findProjects finds projects whose data is on one worker in all databases. tables has one table of each database, by
@@ -327,19 +310,4 @@ func (f *fleet) checkStored(t *testing.T, s *side, r record) bool {
 		t.Errorf("%s was acknowledged and is %d %.300s", r.path, a.Status, a.Body)
 	}
 	return true
-}
-
-var cellsOf = regexp.MustCompile(`(?m)^lectern_citus_workers\{[^}]*db_client_connection_pool_name="([^"]+)"[^}]*state="([a-z]+)"[^}]*\} (\d+)$`)
-
-// workersByState returns the number of workers of the reading pool in each state, from the metrics.
-func (f *fleet) workersByState(t *testing.T, service routes.Service) map[string]string {
-	t.Helper()
-	a := f.of[service].DoInternal(t, servicetest.Request{Path: "/metrics"})
-	states := map[string]string{}
-	for _, m := range cellsOf.FindAllStringSubmatch(string(a.Body), -1) {
-		if m[1] == string(service) {
-			states[m[2]] = m[3]
-		}
-	}
-	return states
 }

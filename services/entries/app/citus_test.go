@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
@@ -122,7 +123,7 @@ func TestLongCitusRebalance(t *testing.T) {
 			for ctx.Err() == nil {
 				path := fmt.Sprintf("/projects/%s/entries?direction=ASC&limit=%d", of.project, of.page)
 				seen := map[string]bool{}
-				for _, id := range ids(walk(t, s.Service, s.keys[of.project], path, nil), "entry_id") {
+				for _, id := range servicetest.Column(s.Service.Walk(t, s.keys[of.project], path, nil), "entry_id") {
 					if seen[id] {
 						t.Errorf("a walk of %s has %s twice", of.project, id)
 					}
@@ -141,7 +142,7 @@ func TestLongCitusRebalance(t *testing.T) {
 	var job int64
 	begin := time.Now()
 	s.admin(t, &job, `SELECT citus_rebalance_start()`)
-	eventually(t, 5*time.Minute, "shards are rebalanced", func() bool {
+	eventually.True(t, "shards are rebalanced", func() bool {
 		var left int
 		s.admin(t, &left, `SELECT count(*) FROM pg_dist_background_job WHERE job_id = $1 AND state NOT IN ('finished', 'cancelled', 'failed')`, job)
 		return left == 0

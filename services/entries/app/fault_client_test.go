@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -57,13 +58,13 @@ func TestLongHostileClients(t *testing.T) {
 				}
 			}
 			if tt.reads { // these clients see the end only after they have read the data in their buffers
-				servicetest.Eventually(t, 20*time.Second, "their answers are ended", func() bool {
+				eventually.True(t, "their answers are ended", func() bool {
 					return strings.Count(p.Log(), `"aborted":true`) >= aborted+tt.conns
 				})
 			} else {
 				ending.Wait()
 			}
-			load.Await(20, 30*time.Second)
+			load.Await(20)
 			report := load.Stop()
 			report.Check(t, tt.name)
 			t.Logf("%d connections were ended within %v", tt.conns, time.Since(begin))

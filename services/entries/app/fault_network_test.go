@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
@@ -69,55 +70,6 @@ func TestListCutAtTheDatabase(t *testing.T) {
 	}
 }
 
-// TestListCutForGood checks that the client sees a broken transfer if the database does not come back.
-func TestListCutForGood(t *testing.T) {
-	f := startBreakable(t, nil)
-	fill(t, f.Service, "pr_2", 40_000)
-	key := f.Keys.Key("pr_2")
-	for _, accept := range []string{"application/json", "application/x-ndjson"} {
-		resp := export(t, f.Service, key, "/projects/pr_2/entries?limit=40000")
-		if _, err := io.ReadFull(resp.Body, make([]byte, 1000)); err != nil {
-			t.Fatal(err)
-		}
-		f.postgres.Refuse()
-		begin := time.Now()
-		if _, err := io.Copy(io.Discard, resp.Body); err == nil {
-			t.Errorf("%s: a broken list looks complete", accept)
-		} else if took := time.Since(begin); took > 10*time.Second {
-			t.Errorf("%s: the connection ended after %v", accept, took)
-		}
-		f.postgres.Heal()
-		servicetest.Eventually(t, 10*time.Second, "lists are whole again", func() bool {
-			a := f.Get(t, key, "/projects/pr_2/entries?limit=2000")
-			return a.Status == 200 && a.Err == nil
-		})
-	}
-}
-
-// TestClientCutOff resets the client's connection in the middle of a list. The statement ends, and other clients are
-// not affected.
-func TestClientCutOff(t *testing.T) {
-	s := start(t, nil)
-	key := s.Keys.Key(project)
-	fill(t, s, project, 40_000)
-	way := faulttest.NewProxy(t, strings.TrimPrefix(s.URL, "http://"))
-	load := faulttest.Start(t, s.URL, faulttest.LoadOptions{Key: key, Paths: []string{"/projects/pr_1/entries?limit=100"}, Clients: 2})
-	for range 10 {
-		way.CutAfter(500_000)
-		c := faulttest.Dial(t, "http://"+way.Addr())
-		c.Say("GET /projects/pr_1/entries?limit=40000 HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key + "\r\n\r\n")
-		if _, _, _, err := c.Answer("GET"); err == nil {
-			t.Fatal("a broken transfer looks complete")
-		}
-	}
-	servicetest.Eventually(t, 10*time.Second, "no statement is left", func() bool { return queries(t, s) == 0 })
-	report := load.Stop()
-	report.Check(t, "clients cut off")
-	if report.Refused > 0 || report.Broken > 0 {
-		t.Errorf("others noticed: %v", report)
-	}
-}
-
 // TestDiskFull checks that ingest answers 503 while the database's disk is full, and that the sender can retry once
 // there is space. Acknowledged records are kept, and reads continue.
 func TestDiskFull(t *testing.T) {
@@ -170,7 +122,7 @@ func TestDiskFull(t *testing.T) {
 		}
 	}
 	grow(200 << 20)
-	servicetest.Eventually(t, 10*time.Second, "entries are taken in", func() bool {
+	eventually.True(t, "entries are taken in", func() bool {
 		a := send(sent)
 		if a.Status != 200 && a.Status != 503 {
 			t.Fatalf("with room again: %d %s", a.Status, a.Body)
@@ -198,14 +150,14 @@ func TestWalkBetweenPrimaryAndStandby(t *testing.T) {
 	const in, out = `lectern_replica_up{node="standby-1"} 1`, `lectern_replica_up{node="standby-1"} 0`
 	await := func(state string) {
 		t.Helper()
-		servicetest.Eventually(t, 20*time.Second, state, func() bool {
+		eventually.True(t, state, func() bool {
 			return strings.Contains(string(s.DoInternal(t, servicetest.Request{Path: "/metrics"}).Body), state)
 		})
 	}
 	await(in)
 	for _, direction := range []string{"ASC", "DESC"} {
 		page, extra := 0, 0
-		all := walk(t, s, key, "/projects/pr_1/entries?limit=200&direction="+direction, func() {
+		all := s.Walk(t, key, "/projects/pr_1/entries?limit=200&direction="+direction, func() {
 			page++
 			// Both ends of the list grow on the primary during the walk.
 			extra++
@@ -231,7 +183,7 @@ func TestWalkBetweenPrimaryAndStandby(t *testing.T) {
 			}
 		})
 		seen := map[string]int{}
-		for _, id := range ids(all, "entry_id") {
+		for _, id := range servicetest.Column(all, "entry_id") {
 			seen[id]++
 		}
 		for i := 1; i <= n; i++ {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
@@ -37,17 +38,17 @@ func TestLongRedisFaultsUnderLoad(t *testing.T) {
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			load := f.load(t)
-			load.Await(20, 30*time.Second)
+			load.Await(20)
 			fault.begin(t)
-			load.Await(100, time.Minute)
+			load.Await(100)
 			f.checkKeys(t, "meanwhile")
 			checkHealth(t, f.Service, "meanwhile")
 			fault.end(t)
-			recovered := servicetest.Eventually(t, 15*time.Second, "Redis is used again", func() bool {
+			recovered := eventually.True(t, "Redis is used again", func() bool {
 				a := f.DoInternal(t, servicetest.Request{Path: "/readyz"})
 				return strings.Contains(string(a.Body), `"redis":"ok"`)
 			})
-			load.Await(50, 30*time.Second)
+			load.Await(50)
 			f.checkKeys(t, "afterwards")
 			report := load.Stop()
 			report.Check(t, fault.name)
@@ -55,7 +56,7 @@ func TestLongRedisFaultsUnderLoad(t *testing.T) {
 			if report.Refused > 0 || report.Broken > 0 {
 				t.Errorf("clients saw a fault of Redis: %v", report)
 			}
-			if report.Gap > 5*time.Second {
+			if report.Gap > time.Minute {
 				t.Errorf("nothing was answered for %v", report.Gap)
 			}
 		})

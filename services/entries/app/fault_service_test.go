@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
@@ -26,9 +27,9 @@ func process(t *testing.T, environ map[string]string) (*servicetest.Process, str
 // also completes a long list for a slow reader, and exits with code 0. The load ends within the delay, as in a cluster,
 // which routes clients to other pods by then. The delay is long, so that a busy machine sends enough requests.
 func TestTerminateUnderLoad(t *testing.T) {
-	p, key := process(t, map[string]string{"DRAIN_DELAY": "5s", "DRAIN_TIMEOUT": "60s"})
+	p, key := process(t, map[string]string{"DRAIN_DELAY": "10s", "DRAIN_TIMEOUT": "5m"})
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad})
-	load.Await(20, 30*time.Second)
+	load.Await(20)
 	slow := faulttest.Dial(t, p.URL)
 	_ = slow.SetReadBuffer(64 << 10)
 	slow.Say("GET /projects/pr_1/entries?limit=20000 HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key + "\r\n\r\n")
@@ -38,16 +39,16 @@ func TestTerminateUnderLoad(t *testing.T) {
 	}
 	code := make(chan int, 1)
 	go func() { code <- p.Terminate() }()
-	servicetest.Eventually(t, 5*time.Second, "it reports that it is draining", func() bool {
+	eventually.True(t, "it reports that it is draining", func() bool {
 		return p.DoInternal(t, servicetest.Request{Path: "/readyz"}).Status == 503
 	})
-	load.Await(5, 5*time.Second)
+	load.Await(5)
 	report := load.Stop()
 	report.Check(t, "SIGTERM")
 	if report.Broken > 0 || report.Refused > 0 {
 		t.Errorf("requests were lost: %v", report)
 	}
-	servicetest.Eventually(t, 30*time.Second, "no new connections are taken", func() bool {
+	eventually.True(t, "no new connections are taken", func() bool {
 		return strings.Contains(p.Log(), `"msg":"stopped"`) || !answers(p.URL)
 	})
 	rest, err := io.ReadAll(slow)
@@ -72,23 +73,23 @@ func answers(url string) bool {
 // TestOutOfFiles checks that a service without free file descriptors still serves connected clients. It serves all
 // clients once descriptors are free again.
 func TestOutOfFiles(t *testing.T) {
-	p, key := process(t, map[string]string{"READ_HEADER_TIMEOUT": "60s"})
+	p, key := process(t, map[string]string{"READ_HEADER_TIMEOUT": "5m"})
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad, Clients: 2})
-	load.Await(50, 30*time.Second)
+	load.Await(50)
 	undo := faulttest.LimitFiles(t, p.PID(), uint64(faulttest.OpenFiles(t, p.PID())+10))
 	var idle []*faulttest.Raw
 	for range 40 { // the kernel completes these connections, but the service cannot accept them
 		idle = append(idle, faulttest.Dial(t, p.URL))
 	}
-	servicetest.Eventually(t, 10*time.Second, "it runs out of files", func() bool {
+	eventually.True(t, "it runs out of files", func() bool {
 		return strings.Contains(p.Log(), "too many open files")
 	})
-	load.Await(50, 30*time.Second)
+	load.Await(50)
 	for _, c := range idle {
 		c.Close()
 	}
 	undo()
-	servicetest.Eventually(t, 10*time.Second, "newcomers are served", func() bool {
+	eventually.True(t, "newcomers are served", func() bool {
 		a := p.Get(t, p.Keys.Key(project), underLoad[0])
 		return a.Status == 200
 	})
@@ -116,7 +117,7 @@ func TestLongMemoryLimit(t *testing.T) {
 		exports[i].Say("GET /projects/pr_1/entries?limit=100000 HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key + "\r\n\r\n")
 	}
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad, Clients: 2})
-	load.Await(100, time.Minute)
+	load.Await(100)
 	var reading sync.WaitGroup
 	for i, c := range exports {
 		reading.Go(func() {
@@ -148,7 +149,7 @@ func TestLongOverload(t *testing.T) {
 	p, key := process(t, map[string]string{"MAX_IN_FLIGHT": fmt.Sprint(slots), "DATABASE_MAX_CONNS": "4", "DATABASE_ACQUIRE_TIMEOUT": "10s"})
 	paths := underLoad[:4]
 	before := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: paths, Clients: slots, Pause: -1})
-	before.Await(500, time.Minute)
+	before.Await(500)
 	calm := before.Stop()
 	calm.Check(t, "as much as it can take")
 	if calm.Refused > 0 {
@@ -158,7 +159,7 @@ func TestLongOverload(t *testing.T) {
 	bound := max(10*faulttest.Quantile(calm.Latencies, 0.99), 500*time.Millisecond)
 
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: paths, Clients: 10 * slots, Pause: -1})
-	servicetest.Eventually(t, 20*time.Second, "there are enough answers", func() bool { good, refused, _ := load.Seen(); return good > 500 && refused > 500 })
+	eventually.True(t, "there are enough answers", func() bool { good, refused, _ := load.Seen(); return good > 500 && refused > 500 })
 	for range 5 {
 		checkHealth(t, &p.Service, "under overload")
 	}
@@ -174,7 +175,7 @@ func TestLongOverload(t *testing.T) {
 		t.Errorf("%d were broken off", report.Broken)
 	}
 	after := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: paths, Clients: 4})
-	took := after.Await(100, 20*time.Second)
+	took := after.Await(100)
 	again := after.Stop()
 	again.Check(t, "afterwards")
 	if again.Refused > 0 || again.Broken > 0 {

@@ -18,6 +18,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/store"
@@ -106,7 +107,7 @@ func (f *follower) apply(t testing.TB, line []byte) {
 // finish reads until the copy is current. No record may change in the meantime.
 func (f *follower) finish(t testing.TB, base string) {
 	t.Helper()
-	servicetest.Eventually(t, time.Minute, "the copy is current", func() bool {
+	eventually.True(t, "the copy is current", func() bool {
 		current, err := f.step(t, base, 1000, 0)
 		return current && err == nil
 	})
@@ -241,7 +242,7 @@ func batch(sender, n int) (resource, body string) {
 		if resource == "entries" {
 			record = newEntry(project, id, at(n))
 		} else {
-			record = with(pageView(project, id, 1, at(n)), "event_id", fmt.Sprintf("ev_%d_%d_%d", sender, n, i))
+			record = servicetest.With(pageView(project, id, 1, at(n)), "event_id", fmt.Sprintf("ev_%d_%d_%d", sender, n, i))
 		}
 		_ = w.Encode(record) // the fields are strings, so it always encodes
 	}

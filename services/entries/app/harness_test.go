@@ -1,13 +1,9 @@
 package app
 
 import (
-	"context"
 	"fmt"
-	"net/url"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/service"
@@ -37,7 +33,7 @@ func common(c *Config) *service.Config { return &c.Config }
 func at(n int) time.Time { return time.Date(2022, 1, 1, 0, 0, n, 0, time.UTC) }
 
 // object is a decoded JSON record.
-type object = map[string]any
+type object = servicetest.Object
 
 // newEntry returns a valid entry of a project.
 func newEntry(project, id string, updated time.Time) object {
@@ -59,104 +55,22 @@ func pageView(project, id string, page int, when time.Time) object {
 	}
 }
 
-// with returns a copy of o with name set to value, or without name if value is absent.
-func with(o object, name string, value any) object {
-	c := object{}
-	for k, v := range o {
-		c[k] = v
-	}
-	if value == absent {
-		delete(c, name)
-	} else {
-		c[name] = value
-	}
-	return c
-}
-
-type absence struct{}
-
-var absent = absence{}
-
-// exec runs SQL as the owner of the service's database.
-func exec(t testing.TB, s *servicetest.Service, sql string, args ...any) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, s.DB.OwnerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-}
-
 // fill stores n entries of project in bulk, in pairs of equal times, with one page view each.
 func fill(t testing.TB, s *servicetest.Service, project string, n int) {
 	t.Helper()
-	exec(t, s, `
+	s.Exec(t, `
 		INSERT INTO entries
 		SELECT $1, 'en_' || lpad(i::text, 7, '0'), 'gr_1', 'emb_1', 'co_1',
 		       '2022-01-01Z'::timestamptz + (i % 1000) * interval '1 s', '2022-01-01Z'::timestamptz + (i / 2) * interval '1 s',
 		       '{"n":' || i || '}', i
 		FROM generate_series(1, $2::int) i`, project, n)
-	exec(t, s, `
+	s.Exec(t, `
 		INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, "timestamp",
 		                    page_id, page_key, page_index, event_type, view_type, seq)
 		SELECT $1, decode(md5($1 || i), 'hex'), 'en_' || lpad(i::text, 7, '0'), 'co_1', 'gr_1', 'emb_1',
 		       '2022-01-01Z'::timestamptz + i * interval '1 s', 'pg_1', 'page-1', 1, 'flowpage.viewed', 'flowpage', $2::int + i
 		FROM generate_series(1, $2::int) i`, project, n)
-	exec(t, s, `ANALYZE`)
-}
-
-// ids returns the given field of each object of a list.
-func ids(list []object, field string) []string {
-	out := make([]string, len(list))
-	for i, o := range list {
-		out[i], _ = o[field].(string)
-	}
-	return out
-}
-
-// getList requests a list that must be answered 200.
-func getList(t testing.TB, s *servicetest.Service, key, path string) ([]object, servicetest.Answer) {
-	t.Helper()
-	a := s.Get(t, key, path)
-	if a.Status != 200 || a.Err != nil {
-		t.Fatalf("GET %s: %d %.300s %v", path, a.Status, a.Body, a.Err)
-	}
-	var list []object
-	a.JSON(t, &list)
-	return list, a
-}
-
-// walk follows cursors from path to the end and returns all records.
-func walk(t testing.TB, s *servicetest.Service, key, path string, between func()) []object {
-	t.Helper()
-	var all []object
-	for page := 0; ; page++ {
-		if page > 10000 {
-			t.Fatalf("the walk of %s does not end", path)
-		}
-		list, a := getList(t, s, key, path)
-		all = append(all, list...)
-		next := a.Header.Get("X-Next-Cursor")
-		if next == "" {
-			return all
-		}
-		u, err := url.Parse(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		q := u.Query()
-		q.Set("cursor", next)
-		u.RawQuery = q.Encode()
-		path = u.String()
-		if between != nil {
-			between()
-		}
-	}
+	s.Exec(t, `ANALYZE`)
 }
 
 func mintOptions() pgkeys.MintOptions { return pgkeys.MintOptions{ProjectID: project} }

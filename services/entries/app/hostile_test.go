@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
 // TestHostileRecords sends records that are hard to store between two good ones. Each is stored and returned byte for
@@ -73,7 +75,7 @@ func TestHostileRecords(t *testing.T) {
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			before, after := fmt.Sprintf("before-%d", i), fmt.Sprintf("after-%d", i)
-			exec(t, s, `DELETE FROM entries WHERE project_id = 'pr_1'`)
+			s.Exec(t, `DELETE FROM entries WHERE project_id = 'pr_1'`)
 			in := s.Ingest(t, "entries", newEntry(project, before, time.Unix(0, 0)), tt.line, "", newEntry(project, after, time.Unix(0, 0)))
 			for _, good := range []string{before, after} {
 				if a := s.Get(t, key, "/projects/pr_1/entries/"+good); a.Status != 200 {
@@ -126,7 +128,7 @@ func TestIngestRules(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
 	entry := func(updated int, data string) object {
-		return with(newEntry(project, "en_1", at(updated)), "entry_data", data)
+		return servicetest.With(newEntry(project, "en_1", at(updated)), "entry_data", data)
 	}
 	stored := func() (data string) {
 		var o object
@@ -154,7 +156,7 @@ func TestIngestRules(t *testing.T) {
 		}
 	}
 	view := pageView(project, "en_1", 1, at(1))
-	named := with(view, "event_id", "ev_1")
+	named := servicetest.With(view, "event_id", "ev_1")
 	for _, step := range []struct {
 		name                       string
 		send                       []any
@@ -162,12 +164,12 @@ func TestIngestRules(t *testing.T) {
 	}{
 		{"new", []any{view}, 1, 0, 0},
 		{"the same", []any{view, view}, 0, 2, 0},
-		{"one field differs", []any{with(view, "contact_id", "co_2"), with(view, "url", "https://x"), with(view, "total_pages", nil)}, 3, 0, 0},
-		{"fields left out are null", []any{with(with(view, "total_pages", absent), "custom_event_name", absent)}, 0, 1, 0},
-		{"with an id", []any{named, with(named, "contact_id", "co_9"), with(named, "event_id", "ev_2")}, 2, 1, 0},
-		{"the same id elsewhere", []any{with(named, "project_id", "pr_2")}, 1, 0, 0},
-		{"page views leave nothing open", []any{with(view, "page_id", nil), with(view, "page_key", absent), with(view, "page_index", nil), with(view, "page_index", 1.5)}, 0, 0, 4},
-		{"other events may", []any{with(with(view, "page_id", nil), "event_type", "other")}, 1, 0, 0},
+		{"one field differs", []any{servicetest.With(view, "contact_id", "co_2"), servicetest.With(view, "url", "https://x"), servicetest.With(view, "total_pages", nil)}, 3, 0, 0},
+		{"fields left out are null", []any{servicetest.With(servicetest.With(view, "total_pages", servicetest.Absent), "custom_event_name", servicetest.Absent)}, 0, 1, 0},
+		{"with an id", []any{named, servicetest.With(named, "contact_id", "co_9"), servicetest.With(named, "event_id", "ev_2")}, 2, 1, 0},
+		{"the same id elsewhere", []any{servicetest.With(named, "project_id", "pr_2")}, 1, 0, 0},
+		{"page views leave nothing open", []any{servicetest.With(view, "page_id", nil), servicetest.With(view, "page_key", servicetest.Absent), servicetest.With(view, "page_index", nil), servicetest.With(view, "page_index", 1.5)}, 0, 0, 4},
+		{"other events may", []any{servicetest.With(servicetest.With(view, "page_id", nil), "event_type", "other")}, 1, 0, 0},
 	} {
 		in := s.Ingest(t, "events", step.send...)
 		if in.Stored != step.stored || in.Existing != step.existing || in.Rejected != step.rejected {
@@ -180,7 +182,7 @@ func TestIngestRules(t *testing.T) {
 		t.Errorf("events without their entry: %d", a.Status)
 	}
 	s.MustIngest(t, "entries", newEntry(project, "en_later", at(1)))
-	if list, _ := getList(t, s, key, "/projects/pr_1/entries/en_later/events"); len(list) != 1 {
+	if list, _ := s.List(t, key, "/projects/pr_1/entries/en_later/events"); len(list) != 1 {
 		t.Errorf("events that came before their entry: %d", len(list))
 	}
 }

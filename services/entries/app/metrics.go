@@ -10,9 +10,9 @@ import (
 )
 
 // measureFeed registers the metrics of the change feed.
-func measureFeed(provider metric.MeterProvider, waiting *watch.Watch, numbering *backfill) error {
+func measureFeed(provider metric.MeterProvider, waiting *watch.Watch) error {
 	meter := provider.Meter("github.com/lectern-dev/lectern/services/entries")
-	var errs [3]error
+	var errs [2]error
 	_, errs[0] = meter.Int64ObservableUpDownCounter("lectern.feed.waiting",
 		metric.WithUnit("{request}"), metric.WithDescription("Requests of the change feed that wait for changes."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
@@ -23,15 +23,6 @@ func measureFeed(provider metric.MeterProvider, waiting *watch.Watch, numbering 
 		metric.WithUnit("{look}"), metric.WithDescription("Looks at the counters of projects for which requests wait."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(waiting.Looks())
-			return nil
-		}))
-	_, errs[2] = meter.Int64ObservableGauge("lectern.feed.unnumbered",
-		metric.WithUnit("{project}"),
-		metric.WithDescription("Projects, at most 1000, with rows from before the change feed that have no number yet. Not reported until known."),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			if left := numbering.left.Load(); left >= 0 && numbering.writer != nil {
-				o.Observe(left)
-			}
 			return nil
 		}))
 	return errors.Join(errs[:]...)

@@ -8,10 +8,10 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
@@ -105,7 +105,7 @@ func killAndResend(t *testing.T, b *servicetest.Backing, binary string, n int) *
 		t.Fatal("a killed ingest was acknowledged")
 	}
 	// Its last statement may still run.
-	servicetest.Eventually(t, time.Minute, "no statement of ingest runs", func() bool { return writing(t, b) == 0 })
+	eventually.True(t, "no statement of ingest runs", func() bool { return writing(t, b) == 0 })
 	half, _ := count(t, b)
 	second := servicetest.StartProcess(t, b, binary, nil)
 	answer, err := post(second, lines(project, n))
@@ -155,7 +155,7 @@ func TestLongMillionLines(t *testing.T) {
 	if peak > peakOfThousand+64<<20 {
 		t.Errorf("memory grew from %d to %d MiB", peakOfThousand>>20, peak>>20)
 	}
-	exec(t, &s.Service, "ANALYZE")
+	s.Service.Exec(t, "ANALYZE")
 	export := servicetest.StartProcess(t, b, binary, nil)
 	key := b.Keys.Key(project)
 	for _, direction := range []string{"DESC", "ASC"} {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
@@ -67,9 +68,9 @@ func queryInt(t testing.TB, s *servicetest.Service, sql string, args ...any) (n 
 func TestErase(t *testing.T) {
 	s := start(t, nil)
 	key := s.Keys.Key(project)
-	of := func(contact string, o object) object { return with(o, "contact_id", contact) }
+	of := func(contact string, o object) object { return servicetest.With(o, "contact_id", contact) }
 	view := func(contact, entry, event string) object {
-		return with(of(contact, pageView(project, entry, 1, at(1))), "event_id", event)
+		return servicetest.With(of(contact, pageView(project, entry, 1, at(1))), "event_id", event)
 	}
 	s.MustIngest(t, "entries",
 		of("co_a", newEntry(project, "own", at(1))), of("co_b", newEntry(project, "shared", at(1))), of("co_b", newEntry(project, "other", at(1))))
@@ -134,7 +135,7 @@ func TestEraseIsSeenByWaiting(t *testing.T) {
 		list, _ := changesOf(t, s, key, feed+"?wait=30&cursor="+a.Header.Get("X-Next-Cursor"))
 		answered <- kinds(list)
 	}()
-	servicetest.Eventually(t, 10*time.Second, "a request waits", func() bool { return metricOf(t, s, "lectern_feed_waiting") == "1" })
+	eventually.True(t, "a request waits", func() bool { return metricOf(t, s, "lectern_feed_waiting") == "1" })
 	checkRemoval(t, s, "DELETE", internalProject+"/entries/a", "", `{"entries":1,"events":0}`)
 	if got := <-answered; got != "entry_removed a" {
 		t.Errorf("a request that waited got %s", got)
@@ -159,7 +160,7 @@ func TestPurge(t *testing.T) {
 	checkRemoval(t, s, "POST", internalProject+"/purge", purgeBody(limit), `{"entries":0,"events":0}`)
 	checkRemoval(t, s, "POST", internalProject+"/purge", dry, `{"entries":0,"events":0,"dry_run":true}`)
 
-	left, _ := getList(t, s, key, "/projects/"+project+"/entries?limit=1000&direction=ASC")
+	left, _ := s.List(t, key, "/projects/"+project+"/entries?limit=1000&direction=ASC")
 	if len(left) != 401 || left[0]["entry_id"] != "en_0010200" {
 		t.Errorf("%d entries are left, from %v", len(left), left[0]["entry_id"])
 	}
@@ -408,9 +409,9 @@ func TestRemovalWithoutRoom(t *testing.T) {
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
 	s.MustIngest(t, "events", pageView(project, "a", 1, at(1)))
 	full := func(table string) {
-		exec(t, s, `CREATE OR REPLACE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+		s.Exec(t, `CREATE OR REPLACE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
 			$$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$`)
-		exec(t, s, `CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON `+table+` FOR EACH ROW EXECUTE FUNCTION full_disk()`)
+		s.Exec(t, `CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON `+table+` FOR EACH ROW EXECUTE FUNCTION full_disk()`)
 	}
 	for _, table := range []string{"project_changes", "removals"} {
 		full(table)
@@ -429,7 +430,7 @@ func TestRemovalWithoutRoom(t *testing.T) {
 		if n := queryInt(t, s, `SELECT (SELECT count(*) FROM entries) + (SELECT count(*) FROM events)`); n != 2 {
 			t.Errorf("%s is full: %d records; want both from before", table, n)
 		}
-		exec(t, s, `DROP TRIGGER full_disk ON `+table)
+		s.Exec(t, `DROP TRIGGER full_disk ON `+table)
 	}
 	checkRemoval(t, s, "DELETE", internalProject+"/contacts/co_1", "", `{"entries":1,"events":1}`)
 }

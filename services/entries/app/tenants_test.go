@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -20,12 +21,12 @@ func TestOneExportTooMany(t *testing.T) {
 	fill(t, s, project, 4000)
 	fill(t, s, "pr_2", 1000)
 	// The entries exceed the buffers of the connection, so a client that does not read blocks the list.
-	exec(t, s, `UPDATE entries SET entry_data = '{"large":"' || repeat('x', 10000) || '"}' WHERE project_id = $1`, project)
+	s.Exec(t, `UPDATE entries SET entry_data = '{"large":"' || repeat('x', 10000) || '"}' WHERE project_id = $1`, project)
 	const export = "/projects/pr_1/entries?limit=4000"
 
 	idle := faulttest.Dial(t, s.URL)
 	idle.Say("GET " + export + " HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key + "\r\n\r\n")
-	servicetest.Eventually(t, 10*time.Second, "the list is being read", func() bool { return metricOf(t, s, "lectern_large_lists") == "1" })
+	eventually.True(t, "the list is being read", func() bool { return metricOf(t, s, "lectern_large_lists") == "1" })
 
 	begin := time.Now()
 	a := s.Get(t, key, export)
@@ -53,7 +54,7 @@ func TestOneExportTooMany(t *testing.T) {
 		}
 	}
 	_ = idle.Close()
-	servicetest.Eventually(t, 10*time.Second, "its place is free", func() bool { return s.Get(t, key, export).Status == 200 })
+	eventually.True(t, "its place is free", func() bool { return s.Get(t, key, export).Status == 200 })
 }
 
 // TestExportsWaitForEachOther checks that lists that wait for each other are complete.
@@ -87,7 +88,7 @@ func TestExportsWaitForEachOther(t *testing.T) {
 		}
 	}
 	all.Wait()
-	servicetest.Eventually(t, 10*time.Second, "all have left", func() bool {
+	eventually.True(t, "all have left", func() bool {
 		return metricOf(t, s, "lectern_large_lists") == "0" && metricOf(t, s, "lectern_large_lists_waiting") == "0"
 	})
 }

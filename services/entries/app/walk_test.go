@@ -160,12 +160,12 @@ func TestListsEqualModel(t *testing.T) {
 		target := "/projects/" + project + "/" + path + "?" + q.Encode()
 
 		want := m.list(sort, ascending, after, before, q)
-		if got := ids(walk(t, s, key, target, nil), "entry_id"); !slices.Equal(got, want) {
+		if got := servicetest.Column(s.Walk(t, key, target, nil), "entry_id"); !slices.Equal(got, want) {
 			rt.Fatalf("%s: %s", target, gocmp.Diff(want, got))
 		}
 		changed := map[string]bool{}
 		got := map[string]int{}
-		for _, id := range ids(walk(t, s, key, target, func() {
+		for _, id := range servicetest.Column(s.Walk(t, key, target, func() {
 			for range rapid.IntRange(0, 5).Draw(rt, "changes") {
 				changed[m.change()] = true
 			}
@@ -198,7 +198,7 @@ func TestWalkOfEvents(t *testing.T) {
 			path := fmt.Sprintf("/projects/pr_1/entries/en_1/events?limit=%d&direction=%s", limit, direction)
 			times := map[any]int{}
 			last := ""
-			for _, e := range walk(t, s, key, path, func() {
+			for _, e := range s.Walk(t, key, path, func() {
 				added++
 				s.MustIngest(t, "events", pageView(project, "en_1", added, at(random.IntN(6))))
 			}) {
@@ -214,7 +214,7 @@ func TestWalkOfEvents(t *testing.T) {
 					t.Fatalf("%s: event %d came %d times", path, i, times[float64(i)])
 				}
 			}
-			exec(t, s, `DELETE FROM events WHERE project_id = $1 AND page_index > 1000`, project)
+			s.Exec(t, `DELETE FROM events WHERE project_id = $1 AND page_index > 1000`, project)
 		}
 	}
 }
@@ -240,9 +240,9 @@ func TestBigListUnderUpdates(t *testing.T) {
 			defer cancel()
 			updates := make(chan int)
 			go func() { updates <- move(ctx, s, project, n) }()
-			records, a := getList(t, s, key, path)
+			records, a := s.List(t, key, path)
 			seen := make(map[string]bool, n)
-			for _, id := range ids(records, "entry_id") {
+			for _, id := range servicetest.Column(records, "entry_id") {
 				if seen[id] {
 					t.Fatalf("%s came twice", id)
 				}
@@ -256,7 +256,7 @@ func TestBigListUnderUpdates(t *testing.T) {
 			}
 			// A row that did not move comes once, on this page or on later ones.
 			still := unmoved(t, s, project)
-			for _, id := range ids(walk(t, s, key, path+"&cursor="+next, nil), "entry_id") {
+			for _, id := range servicetest.Column(s.Walk(t, key, path+"&cursor="+next, nil), "entry_id") {
 				if seen[id] && still[id] {
 					t.Fatalf("%s is on two pages and did not move", id)
 				}
@@ -321,14 +321,14 @@ func TestManyPageViewsOfOneEntry(t *testing.T) {
 	key := s.Keys.Key(project)
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)), newEntry(project, "b", at(2)), newEntry(project, "c", at(3)))
 	for entry, n := range map[string]int{"a": 4999, "b": 5001, "c": 12000} {
-		exec(t, s, `
+		s.Exec(t, `
 			INSERT INTO events (project_id, event_key, entry_id, contact_id, group_id, embeddable_id, "timestamp",
 			                    page_id, page_key, page_index, event_type, seq)
 			SELECT 'pr_1', decode(md5($1 || i), 'hex'), $1, 'c', 'g', 'e', '2022-01-01Z'::timestamptz + (i / 3) * interval '1 s', 'p', 'p', i, 'flowpage.viewed', i
 			FROM generate_series(1, $2::int) i`, entry, n)
 	}
 	for _, query := range []string{"?direction=ASC", "?direction=ASC&limit=1", "?limit=2"} {
-		for _, item := range walk(t, s, key, "/projects/pr_1/entries-page-views"+query+"", nil) {
+		for _, item := range s.Walk(t, key, "/projects/pr_1/entries-page-views"+query+"", nil) {
 			views := item["page_views"].([]any)
 			want := map[any]int{"a": 4999, "b": 5001, "c": 12000}[item["entry_id"]]
 			if len(views) != want {

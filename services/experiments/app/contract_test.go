@@ -2,9 +2,6 @@ package app
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -13,10 +10,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
-
-	"github.com/lectern-dev/lectern/services/experiments/internal/store"
 )
 
 func TestListExperiments(t *testing.T) {
@@ -231,28 +225,6 @@ func TestAnonymousRate(t *testing.T) {
 	}
 }
 
-// TestRoutes compares the service's paths with the table of all routes.
-func TestRoutes(t *testing.T) {
-	s := demo(t, nil)
-	variables := strings.NewReplacer("{projectId}", "pr_1", "{experimentId}", "ex_1")
-	for _, r := range routes.Public() {
-		resp, err := http.Get(s.URL + variables.Replace(r.Template))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if served := resp.StatusCode != 404; served != (r.Service == routes.Experiments) {
-			t.Errorf("%s: %d", r.Operation, resp.StatusCode)
-		}
-	}
-	for _, r := range routes.Internal() {
-		want := map[bool]int{true: 401, false: 404}[r.Service == routes.Experiments]
-		if a := s.DoInternal(t, servicetest.Request{Method: r.Methods[0], Path: variables.Replace(r.Template)}); a.Status != want {
-			t.Errorf("%s: %d, want %d", r.Operation, a.Status, want)
-		}
-	}
-}
-
 // TestWithoutIngest checks that a service without INGEST_DATABASE_URL stores no records.
 func TestWithoutIngest(t *testing.T) {
 	b := demo(t, nil).Backing
@@ -260,25 +232,4 @@ func TestWithoutIngest(t *testing.T) {
 	if a := s.DoInternal(t, servicetest.Request{Method: "POST", Path: "/internal/experiments", Key: servicetest.IngestKey}); a.Status != 404 {
 		t.Errorf("ingest: %d %s", a.Status, a.Body)
 	}
-}
-
-// TestMigrate checks that migrations may run several times at once, and give the roles only what they need.
-func TestMigrate(t *testing.T) {
-	b := servicetest.NewBacking(t, store.Schema())
-	var cfg Config
-	if err := config.Load(&cfg, b.Environ()); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error)
-	for range 3 {
-		go func() { done <- Migrate(context.Background(), cfg) }()
-	}
-	for range 3 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-	s := startOn(t, b, nil)
-	line, _ := json.Marshal(newExperiment(project, "ex_1", 1, "draft"))
-	s.MustIngest(t, "experiments", string(line))
 }

@@ -24,7 +24,7 @@ func TestFaultsOfRedis(t *testing.T) {
 
 func TestFaultsOfPostgres(t *testing.T) {
 	b, server := servicetest.NewBreakable(t, store.Schema())
-	s := startOn(t, b, map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "300ms", "STATEMENT_TIMEOUT": "1s", "INGEST_RETRY_TIME": "500ms"})
+	s := startOn(t, b, map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "1s", "STATEMENT_TIMEOUT": "2s", "INGEST_RETRY_TIME": "1s"})
 	s.MustIngest(t, "experiments", newExperiment(project, "ex_1", 1, "draft"))
 	line, err := json.Marshal(newExperiment(project, "ex_2", 2, "draft"))
 	if err != nil {

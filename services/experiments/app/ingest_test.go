@@ -70,19 +70,6 @@ func TestIngestRules(t *testing.T) {
 	}
 }
 
-func TestHistory(t *testing.T) {
-	s := demo(t, nil)
-	a := s.Do(t, servicetest.Request{Path: "/projects/pr_1/experiments/ex_1/history", Headers: map[string]string{"Accept": "application/x-ndjson"}})
-	if a.Header.Get("Content-Type") != "application/x-ndjson" || !strings.HasPrefix(string(a.Body), `{"status":"draft","changed_at":"2022-01-01T00:00:01Z","recorded_at":"`) {
-		t.Errorf("%s %s", a.Header.Get("Content-Type"), a.Body)
-	}
-	// More than one chunk.
-	s.Exec(t, `INSERT INTO status_changes SELECT 'pr_1', 'ex_1', 1 + i, 'draft', '2022-01-01Z' FROM generate_series(1, 12000) i`)
-	if got := history(t, s, "ex_1"); len(got) != 12_001 {
-		t.Errorf("a history of %d changes", len(got))
-	}
-}
-
 // TestHistoryEqualsModel checks that batches of any size lead to the same history as records that are stored one by
 // one.
 func TestHistoryEqualsModel(t *testing.T) {
@@ -145,20 +132,13 @@ func TestHostileRecords(t *testing.T) {
 		{"no array", "attachments", `"{}"`, "invalid_field", nil},
 		{"a scalar", "attachments", `"1"`, "invalid_field", nil},
 		{"no object", "variants", `"[]"`, "invalid_field", nil},
-		{"not JSON within", "variants", `"{"`, "invalid_field", nil},
 		{"an array and not its text", "attachments", `[]`, "invalid_field", nil},
-		{"10,001 deep", "attachments", quote(deep(10_001)), "invalid_field", nil},
 		{"a text for texts", "impact_metrics", `"conversion"`, "invalid_field", nil},
 		{"a number among texts", "impact_metrics", `["a",1]`, "invalid_field", nil},
 		{"a null among texts", "flow_ids", `["a",null]`, "invalid_field", nil},
 		{"NUL among texts", "flow_ids", `["a\u0000"]`, "invalid_field", nil},
-		{"NUL", "name", `"a\u0000b"`, "invalid_field", nil},
-		{"lone surrogate", "name", `"\ud800"`, "invalid_json", nil},
-		{"invalid UTF-8", "name", "\"\xff\"", "invalid_json", nil},
 		{"no such status", "status", `"done"`, "invalid_field", nil},
 		{"empty status", "status", `""`, "invalid_field", nil},
-		{"unknown field", "weight", `1`, "unknown_field", nil},
-		{"a name twice", "id", `"x"`, "invalid_json", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s.Exec(t, `TRUNCATE experiments, status_changes`)

@@ -86,23 +86,6 @@ func TestListsEqualModel(t *testing.T) {
 // equateEmpty treats nil and an empty list as equal.
 var equateEmpty = gocmp.Transformer("empty", func(l []string) []string { return append([]string{}, l...) })
 
-// TestLongPages checks that pages of several chunks end at their limit.
-func TestLongPages(t *testing.T) {
-	s := start(t, nil)
-	fill(t, s, project, 12_000)
-	for _, path := range []string{"/projects/pr_1/experiments?limit=7001", "/projects/pr_1/experiments?status=draft&limit=3001"} {
-		all := s.Walk(t, "", path, nil)
-		want := map[bool]int{true: 4000, false: 12_000}[strings.Contains(path, "status")]
-		seen := map[string]bool{}
-		for _, id := range servicetest.Column(all, "id") {
-			seen[id] = true
-		}
-		if len(all) != want || len(seen) != want {
-			t.Errorf("%s: %d records, %d of them different, want %d", path, len(all), len(seen), want)
-		}
-	}
-}
-
 // TestTenancy reads everything of every project. No answer contains data of another project. If keys are required,
 // none contains data without the project's own key.
 func TestTenancy(t *testing.T) {

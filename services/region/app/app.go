@@ -38,8 +38,8 @@ func definition(cfg Config) service.Definition {
 			projects := store.New(p.Primary)
 			regions := cache.New(api.ZoneOf(projects, zones), cfg.Cache)
 			p.Go(func(ctx context.Context) {
-				defer regions.Close()
-				store.Listen(ctx, cfg.DatabaseURL, regions.Invalidate, p.Telemetry.Logger)
+				<-ctx.Done()
+				regions.Close()
 			})
 			public = api.Routes(cfg.API, projects, regions, p.Keys.Guard)
 			internal = httpapi.NewRouter()

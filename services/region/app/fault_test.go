@@ -2,7 +2,6 @@ package app
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,46 +11,27 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/region/internal/store"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
-
-// await waits until ok returns true, for at most half a minute.
-func await(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within half a minute: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
 
 // awaitRegion waits until a project's region is want.
 func awaitRegion(t testing.TB, s *servicetest.Service, project, want string) {
 	t.Helper()
-	await(t, project+" is in "+want, func() bool { return region(t, s, project, "")["region"] == want })
+	eventually.True(t, project+" is in "+want, func() bool { return region(t, s, project, "")["region"] == want })
 }
 
-// insert stores a project by SQL, without an announcement.
+// insert stores a project by SQL.
 func insert(t testing.TB, s *servicetest.Service, id, zone string) {
 	t.Helper()
 	execute(t, s, `INSERT INTO projects (project_id, title, region) VALUES ($1, $1, $2)`, id, zone)
 }
 
-func awaitListening(t testing.TB, s *servicetest.Service) {
-	t.Helper()
-	await(t, "it listens", func() bool { return strings.Contains(s.Log(), "listening for changes of projects") })
-}
-
-// TestChangesAreTold checks that every process receives a change. The TTL is an hour, so no process would read the new
-// region by itself.
-func TestChangesAreTold(t *testing.T) {
+// TestChangeIsSeenEverywhere checks that every process sees a change when its copy is too old.
+func TestChangeIsSeenEverywhere(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
-	environ := map[string]string{"REGION_CACHE_TTL": "1h"}
+	environ := map[string]string{"REGION_CACHE_TTL": "50ms"}
 	one, two := startOn(t, b, environ), startOn(t, b, environ)
-	awaitListening(t, one)
-	awaitListening(t, two)
-	for _, zone := range []any{"Europe/Berlin", "Asia/Tokyo", nil, "UTC"} {
+	for _, zone := range []any{"Europe/Berlin", "Asia/Tokyo", nil} {
 		put(t, one, "pr_1", "One", zone)
 		want, _ := zone.(string)
 		if zone == nil {
@@ -60,15 +40,6 @@ func TestChangesAreTold(t *testing.T) {
 		awaitRegion(t, one, "pr_1", want)
 		awaitRegion(t, two, "pr_1", want)
 	}
-}
-
-// TestChangeBehindTheService checks that a change without an announcement is seen within the TTL.
-func TestChangeBehindTheService(t *testing.T) {
-	s := start(t, map[string]string{"REGION_CACHE_TTL": "50ms"})
-	put(t, s, "pr_1", "One", "Europe/Berlin")
-	awaitRegion(t, s, "pr_1", "Europe/Berlin")
-	execute(t, s, `UPDATE projects SET region = 'Asia/Tokyo' WHERE project_id = 'pr_1'`)
-	awaitRegion(t, s, "pr_1", "Asia/Tokyo")
 }
 
 // TestPostgresGone checks that cached regions are served for the stale time while Postgres is down. Other requests get
@@ -87,7 +58,7 @@ func TestPostgresGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	cold := `{"projectId":"pr_cold"}`
-	await(t, "a cold region is a 503", func() bool { return ask(t, s, cold).Status == http.StatusServiceUnavailable })
+	eventually.True(t, "a cold region is a 503", func() bool { return ask(t, s, cold).Status == http.StatusServiceUnavailable })
 	a := ask(t, s, cold)
 	checkError(t, a, 503, "unavailable", object{"projectId": "pr_cold"})
 	if a.Header.Get("Retry-After") == "" {
@@ -99,13 +70,12 @@ func TestPostgresGone(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	await(t, "the stale time is over", func() bool { return ask(t, short, `{"projectId":"pr_1"}`).Status == http.StatusServiceUnavailable })
+	eventually.True(t, "the stale time is over", func() bool { return ask(t, short, `{"projectId":"pr_1"}`).Status == http.StatusServiceUnavailable })
 
 	if err := postgres.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "a cold region is answered", func() bool { return ask(t, s, cold).Status == http.StatusOK })
-	// The service still listens: the change arrives.
+	eventually.True(t, "a cold region is answered", func() bool { return ask(t, s, cold).Status == http.StatusOK })
 	put(t, s, "pr_1", "One", "Asia/Tokyo")
 	awaitRegion(t, s, "pr_1", "Asia/Tokyo")
 	awaitRegion(t, short, "pr_1", "Asia/Tokyo")

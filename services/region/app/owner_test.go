@@ -12,6 +12,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/region/client"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 // TestProjectsOfAnOwner creates, changes and deletes a project with the client for programs that manage projects.
@@ -58,7 +59,7 @@ func TestProjectsOfAnOwner(t *testing.T) {
 	if err := p.Put(ctx, client.Project{ID: "pr_1", Title: "One", Region: "Asia/Kathmandu"}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the region", func() bool { return region(t, s, "pr_1", "2022-01-01")["region"] == "Asia/Kathmandu" })
+	eventually.True(t, "the region", func() bool { return region(t, s, "pr_1", "2022-01-01")["region"] == "Asia/Kathmandu" })
 	if err := p.Delete(ctx, "pr_1"); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestProjectsOfAnOwner(t *testing.T) {
 		t.Errorf("after the deletion: %v", err)
 	}
 	checkError(t, s.Get(t, "", "/projects/pr_1"), 404, "project_not_found", object{"projectId": "pr_1"})
-	await(t, "no region", func() bool { return region(t, s, "pr_1", "2022-01-01")["region"] == "America/Los_Angeles" })
+	eventually.True(t, "no region", func() bool { return region(t, s, "pr_1", "2022-01-01")["region"] == "America/Los_Angeles" })
 	if _, err := p.Get(ctx, "%2F"); err != nil {
 		t.Errorf("another project went with it: %v", err)
 	}

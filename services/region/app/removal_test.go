@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/region/internal/store"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 // TestRemoveProject checks that a removed project has neither title nor region, and its keys are revoked at once.
@@ -19,9 +20,9 @@ func TestRemoveProject(t *testing.T) {
 	s := startOn(t, b, nil)
 	put(t, s, "pr_1", "One", "Asia/Kathmandu")
 	put(t, s, "pr_2", "Two", nil)
-	ring := b.Keys.Keyring(keyring.Options{})
+	keys := b.Keys.Authenticator(authn.Options{})
 	accepted := func(project, key string) bool {
-		_, err := ring.Verifier.Verify(t.Context(), project, key)
+		_, err := keys.Verifier.Verify(t.Context(), project, key)
 		return err == nil
 	}
 	first, second, other := b.Keys.Key("pr_1"), b.Keys.Key("pr_1"), b.Keys.Key("pr_2")
@@ -30,12 +31,12 @@ func TestRemoveProject(t *testing.T) {
 	}
 	// The check mints one more key.
 	servicetest.CheckProjectRemoval(t, s, startOn(t, b, map[string]string{"REMOVE_DATABASE_URL": ""}), "pr_1", `{"keys":3,"projects":1}`, `{"keys":0,"projects":0}`)
-	await(t, "the keys are refused", func() bool { return !accepted("pr_1", first) && !accepted("pr_1", second) })
+	eventually.True(t, "the keys are refused", func() bool { return !accepted("pr_1", first) && !accepted("pr_1", second) })
 	if !accepted("pr_2", other) {
 		t.Error("a key of another project is refused")
 	}
 	checkError(t, s.Get(t, "", "/projects/pr_1"), 404, "project_not_found", object{"projectId": "pr_1"})
-	await(t, "no region", func() bool { return region(t, s, "pr_1", "2022-01-01")["region"] == "America/Los_Angeles" })
+	eventually.True(t, "no region", func() bool { return region(t, s, "pr_1", "2022-01-01")["region"] == "America/Los_Angeles" })
 	for _, k := range listKeys(t, s, "pr_1") {
 		if revoked, err := time.Parse(time.RFC3339Nano, k["revoked_at"].(string)); err != nil || k["state"] != "revoked" || time.Since(revoked) > time.Minute {
 			t.Errorf("%v", k)

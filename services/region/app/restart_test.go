@@ -8,12 +8,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/region/internal/store"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 // gateway is a reverse proxy in front of one service at a time, as in a cluster. It keeps connections to the service
@@ -72,7 +72,7 @@ func TestRestartsUnderLoad(t *testing.T) {
 		stopped := make(chan error, 1)
 		go func() { stopped <- current.Stop() }()
 		if round%2 == 0 {
-			await(t, "the service drains", func() bool { return strings.Contains(current.Log(), `"msg":"draining"`) })
+			eventually.True(t, "the service drains", func() bool { return strings.Contains(current.Log(), `"msg":"draining"`) })
 			g.route(t, next)
 		}
 		if err := <-stopped; err != nil {
@@ -80,8 +80,8 @@ func TestRestartsUnderLoad(t *testing.T) {
 		}
 		g.route(t, next)
 		current = next
-		pages.Await(20, 30*time.Second)
-		lookUps.Await(5, 30*time.Second)
+		pages.Await(20)
+		lookUps.Await(5)
 	}
 	pages.Stop().Check(t, "pages")
 	lookUps.Stop().Check(t, "look-ups")

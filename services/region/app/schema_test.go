@@ -3,8 +3,8 @@ package app
 import (
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
@@ -18,10 +18,10 @@ func TestReadyLooksAtTheSchema(t *testing.T) {
 	}
 	// Without the table that records the migrations, the schema counts as missing.
 	execute(t, s, `ALTER TABLE region_migrations RENAME TO lost`)
-	servicetest.Eventually(t, 10*time.Second, "it is not ready", func() bool {
+	eventually.True(t, "it is not ready", func() bool {
 		a := ready()
 		return a.Status == 503 && strings.Contains(string(a.Body), `"schema":"failing"`) && strings.Contains(string(a.Body), `"postgres":"ok"`)
 	})
 	execute(t, s, `ALTER TABLE lost RENAME TO region_migrations`)
-	servicetest.Eventually(t, 10*time.Second, "it is ready", func() bool { return ready().Status == 200 })
+	eventually.True(t, "it is ready", func() bool { return ready().Status == 200 })
 }

@@ -1,7 +1,7 @@
 // Package client asks the region service, from inside the cluster, for the region of a project and its offset from
 // UTC. A caller writes:
 //
-//	regions, err := client.New("http://region:8080", internalKey, client.Options{})
+//	regions, err := client.New("http://lectern-region.lectern", internalKey, client.Options{})
 //	if err != nil {
 //		return err
 //	}
@@ -101,7 +101,7 @@ type Client struct {
 	cancel context.CancelFunc
 }
 
-// New returns a Client of the region service at baseURL, such as "http://region:8080". key is one of the
+// New returns a Client of the region service at baseURL, such as "http://lectern-region.lectern". key is one of the
 // service's INTERNAL_API_KEYS. New makes no request. The caller closes the Client.
 func New(baseURL, key string, o Options) (*Client, error) {
 	o = o.withDefaults()

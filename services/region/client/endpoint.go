@@ -34,7 +34,7 @@ type endpoint struct {
 func newEndpoint(baseURL, path, key string, custom *http.Client, tracer trace.TracerProvider) (*endpoint, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("region client: the address is not like http://region:8080")
+		return nil, errors.New("region client: the address is not like http://lectern-region.lectern")
 	}
 	if key == "" {
 		return nil, errors.New("region client: no key given")

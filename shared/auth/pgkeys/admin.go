@@ -39,26 +39,24 @@ func (i *Invalid) Error() string {
 	return fmt.Sprintf("%s was given as %q; allowed: %s", i.Argument, i.Given, i.Allowed)
 }
 
-// Announcer tells all processes of changes of keys.
-type Announcer interface {
-	// Changed announces that a stored key has changed.
-	Changed(ctx context.Context, projectID string, h auth.Hash) error
-	// Minted announces a new key.
-	Minted(ctx context.Context, projectID string, h auth.Hash) error
+// Invalidator invalidates the copies of keys that processes share.
+type Invalidator interface {
+	// Invalidate reports that a stored key has changed.
+	Invalidate(ctx context.Context, projectID string, h auth.Hash) error
 }
 
-// Admin mints, rotates and revokes keys with the admin role. It commits a change and then announces it to all
-// processes. If the announcement fails, it logs the failure, and the processes see the change within AUTH_CACHE_TTL.
+// Admin mints, rotates and revokes keys with the admin role. It commits a change and then invalidates the shared copy
+// of the key. If that fails, it logs the failure, and the processes see the change within AUTH_CACHE_TTL.
 type Admin struct {
-	pool      *pgdb.Pool
-	announcer Announcer // nil: nothing is announced
-	now       func() time.Time
-	log       *slog.Logger
+	pool   *pgdb.Pool
+	copies Invalidator // nil: no copies are shared
+	now    func() time.Time
+	log    *slog.Logger
 }
 
-// NewAdmin returns an Admin over a pool of the admin role. The announcer may be nil.
-func NewAdmin(pool *pgdb.Pool, announcer Announcer, now func() time.Time, log *slog.Logger) *Admin {
-	return &Admin{pool: pool, announcer: announcer, now: now, log: log}
+// NewAdmin returns an Admin over a pool of the admin role. The Invalidator may be nil.
+func NewAdmin(pool *pgdb.Pool, copies Invalidator, now func() time.Time, log *slog.Logger) *Admin {
+	return &Admin{pool: pool, copies: copies, now: now, log: log}
 }
 
 // MintOptions describes a key to mint.
@@ -126,7 +124,6 @@ func (a *Admin) Mint(ctx context.Context, o MintOptions) (config.Secret, auth.Re
 	if err != nil {
 		return config.Secret{}, auth.Record{}, fmt.Errorf("mint a key: %w", exists(err))
 	}
-	a.announceNew(ctx, o.ProjectID, r.ID, h)
 	return key, r, nil
 }
 
@@ -215,7 +212,7 @@ func (a *Admin) Get(ctx context.Context, projectID, keyID string) (auth.Record, 
 const revoke = `UPDATE api_keys SET revoked_at = coalesce(revoked_at, $3) WHERE project_id = $1 AND key_id = $2
 	RETURNING ` + columns + `, key_hash`
 
-// Revoke revokes a key for good. A second call leaves the time of the first and announces the change again. The error
+// Revoke revokes a key for good. A second call leaves the time of the first and invalidates the copy again. The error
 // is [ErrNotFound] if the project has no such key.
 func (a *Admin) Revoke(ctx context.Context, projectID, keyID string) (auth.Record, error) {
 	r, err := a.change(ctx, revoke, projectID, keyID, a.now())
@@ -238,7 +235,7 @@ func (a *Admin) Expire(ctx context.Context, projectID, keyID string, at time.Tim
 	return r, nil
 }
 
-// change runs a statement that changes one key, and announces the change.
+// change runs a statement that changes one key, and invalidates its copy.
 func (a *Admin) change(ctx context.Context, sql, projectID, keyID string, args ...any) (auth.Record, error) {
 	var (
 		r    auth.Record
@@ -251,26 +248,17 @@ func (a *Admin) change(ctx context.Context, sql, projectID, keyID string, args .
 	if err != nil {
 		return auth.Record{}, err
 	}
-	a.announce(ctx, projectID, keyID, auth.Hash(hash))
+	a.invalidate(ctx, projectID, keyID, auth.Hash(hash))
 	return r, nil
 }
 
-// announce announces a change of a stored key, and announceNew a new key.
-func (a *Admin) announce(ctx context.Context, projectID, keyID string, h auth.Hash) {
-	if a.announcer != nil {
-		a.logUnannounced(ctx, projectID, keyID, a.announcer.Changed(context.WithoutCancel(ctx), projectID, h))
+// invalidate invalidates the shared copy of a key.
+func (a *Admin) invalidate(ctx context.Context, projectID, keyID string, h auth.Hash) {
+	if a.copies == nil {
+		return
 	}
-}
-
-func (a *Admin) announceNew(ctx context.Context, projectID, keyID string, h auth.Hash) {
-	if a.announcer != nil {
-		a.logUnannounced(ctx, projectID, keyID, a.announcer.Minted(context.WithoutCancel(ctx), projectID, h))
-	}
-}
-
-func (a *Admin) logUnannounced(ctx context.Context, projectID, keyID string, err error) {
-	if err != nil {
-		a.log.WarnContext(ctx, "a key's change was not announced; it takes effect within AUTH_CACHE_TTL",
+	if err := a.copies.Invalidate(context.WithoutCancel(ctx), projectID, h); err != nil {
+		a.log.WarnContext(ctx, "a key's change did not reach Redis; it takes effect within AUTH_CACHE_TTL",
 			slog.String("project_id", projectID), slog.String("key_id", keyID), slog.Any("error", err))
 	}
 }

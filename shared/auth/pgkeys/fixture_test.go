@@ -19,25 +19,21 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// announced is an announcer that records its announcements.
-type announced struct {
+// invalidated is an Invalidator that records its calls.
+type invalidated struct {
 	mu  sync.Mutex
 	all []string
 	err error
 }
 
-func (a *announced) Minted(ctx context.Context, projectID string, h auth.Hash) error {
-	return a.Changed(ctx, projectID, h)
-}
-
-func (a *announced) Changed(_ context.Context, projectID string, h auth.Hash) error {
+func (a *invalidated) Invalidate(_ context.Context, projectID string, h auth.Hash) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.all = append(a.all, projectID+" "+h.String())
 	return a.err
 }
 
-func (a *announced) take() []string {
+func (a *invalidated) take() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := a.all
@@ -47,24 +43,24 @@ func (a *announced) take() []string {
 
 type bench struct {
 	*pgkeys.Admin
-	store     *pgkeys.Store
-	db        pgtest.DB
-	announced *announced
-	now       time.Time
+	store       *pgkeys.Store
+	db          pgtest.DB
+	invalidated *invalidated
+	now         time.Time
 }
 
 func setup(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{db: pgtest.Database(t, pgkeys.Schema()), announced: &announced{}, now: time.Now().UTC().Truncate(time.Microsecond)}
+	b := &bench{db: pgtest.Database(t, pgkeys.Schema()), invalidated: &invalidated{}, now: time.Now().UTC().Truncate(time.Microsecond)}
 	now := func() time.Time { return b.now }
-	b.Admin = pgkeys.NewAdmin(pool(t, b.db.AdminURL), b.announced, now, slog.New(slog.DiscardHandler))
-	b.store = pgkeys.NewStore(pool(t, b.db.ReaderURL), now)
+	b.Admin = pgkeys.NewAdmin(pool(t, b.db.AdminURL), b.invalidated, now, slog.New(slog.DiscardHandler))
+	b.store = pgkeys.NewStore(pool(t, b.db.ReaderURL))
 	return b
 }
 
 func pool(t *testing.T, url string) *pgdb.Pool {
 	t.Helper()
-	p, err := pgdb.Open(t.Context(), config.NewSecret(url), pgdb.Options{MaxConns: 4, Attach: pgcitus.Attach})
+	p, err := pgdb.Open(t.Context(), config.NewSecret(url), pgdb.Options{MaxConns: 4, AcquireTimeout: time.Minute, Attach: pgcitus.Attach})
 	if err != nil {
 		t.Fatal(err)
 	}

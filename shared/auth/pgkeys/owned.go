@@ -118,7 +118,6 @@ func (a *Admin) MintOwned(ctx context.Context, o OwnedOptions) (config.Secret, O
 	case err != nil:
 		return config.Secret{}, Owned{}, fmt.Errorf("mint an owned key: %w", exists(err))
 	}
-	a.announceNew(ctx, o.ProjectID, owned.ID, h)
 	return key, owned, nil
 }
 
@@ -151,8 +150,7 @@ func (a *Admin) Owned(ctx context.Context, projectID string, o auth.Owner) (acti
 	return active, last, nil
 }
 
-// Only realm and foreign are statements about all projects. So the first parameter of realm is no string: see
-// [pgdb.Pool.Query].
+// Only realm and foreign are statements about all projects.
 const realm = `SELECT ` + ownedColumns + ` FROM api_keys
 	WHERE owner_realm = $2 AND owner_realm <> '' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1)`
 

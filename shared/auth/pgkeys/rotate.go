@@ -39,7 +39,7 @@ func (a *Admin) rotate(ctx context.Context, projectID, keyID string, overlap tim
 		scopes   []string // as stored, including scopes that only a newer version knows
 		lifetime *int64
 	)
-	err := a.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
+	err := a.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		old, err := scan(tx.QueryRow(ctx, getForUpdate, projectID, keyID), &oldHash, &scopes, &lifetime)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
@@ -65,7 +65,6 @@ func (a *Admin) rotate(ctx context.Context, projectID, keyID string, overlap tim
 	if err != nil {
 		return config.Secret{}, auth.Record{}, err
 	}
-	a.announceNew(ctx, projectID, fresh.ID, h)
-	a.announce(ctx, projectID, keyID, auth.Hash(oldHash))
+	a.invalidate(ctx, projectID, keyID, auth.Hash(oldHash))
 	return key, fresh, nil
 }

@@ -16,7 +16,6 @@ import (
 // reader role.
 type Store struct {
 	pool *pgdb.Pool
-	now  func() time.Time
 }
 
 var (
@@ -26,16 +25,13 @@ var (
 )
 
 // NewStore returns a Store over pool. The caller closes pool.
-func NewStore(pool *pgdb.Pool, now func() time.Time) *Store {
-	return &Store{pool: pool, now: now}
-}
+func NewStore(pool *pgdb.Pool) *Store { return &Store{pool: pool} }
 
 const lookup = `SELECT ` + columns + ` FROM api_keys WHERE project_id = $1 AND key_hash = $2`
 
 // Lookup returns the record of the project's key with that hash, or [auth.ErrUnknown]. Other errors are faults as
 // [pgdb.Fault] returns them.
 func (s *Store) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth.Record, error) {
-	readAt := s.now()
 	var r auth.Record
 	err := s.pool.Query(ctx, func(rows pgx.Rows) (err error) {
 		if !rows.Next() {
@@ -50,7 +46,6 @@ func (s *Store) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth
 	case err != nil:
 		return auth.Record{}, fmt.Errorf("look up a key in postgres: %w", err)
 	}
-	r.ReadAt = readAt
 	return r, nil
 }
 
@@ -99,7 +94,7 @@ func (s *Store) WriteUses(ctx context.Context, uses []auth.Use) error {
 	}
 	var errs []error
 	for len(uses) > 0 && ctx.Err() == nil {
-		batch, first := &pgx.Batch{}, uses[0].ProjectID
+		batch := &pgx.Batch{}
 		for len(uses) > 0 && batch.Len() < together {
 			n := 1
 			for n < len(uses) && uses[n].ProjectID == uses[0].ProjectID {
@@ -115,8 +110,7 @@ func (s *Store) WriteUses(ctx context.Context, uses []auth.Use) error {
 			batch.Queue(use, uses[0].ProjectID, keys, latest)
 			uses = uses[n:]
 		}
-		// The first project represents all: on one machine they cannot fail separately.
-		errs = append(errs, s.pool.InProjectTx(ctx, first, func(ctx context.Context, tx pgx.Tx) error {
+		errs = append(errs, s.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 			return tx.SendBatch(ctx, batch).Close()
 		}))
 	}

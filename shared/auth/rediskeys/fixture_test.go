@@ -29,7 +29,6 @@ func (s *store) Lookup(context.Context, string, auth.Hash) (auth.Record, error) 
 		return auth.Record{}, *err
 	}
 	r := *s.record.Load()
-	r.ReadAt = time.Now()
 	if s.during != nil {
 		s.during()
 	}
@@ -38,10 +37,10 @@ func (s *store) Lookup(context.Context, string, auth.Hash) (auth.Record, error) 
 
 func (s *store) fail(err error) { s.fault.Store(&err) }
 
-// bench is a Keys with a store in memory and a real Redis.
+// bench is a Store with a store in memory and a real Redis.
 type bench struct {
-	*rediskeys.Keys
-	*rediskeys.Announcer
+	*rediskeys.Store
+	*rediskeys.Invalidator
 	below  *store
 	redis  *redis.Client
 	server *redistest.Server
@@ -57,18 +56,18 @@ func setup(t *testing.T) *bench {
 		ID: "key_1", ProjectID: "p", Name: "name", Scopes: auth.DefaultScopes, Rate: 7, Foreign: true,
 		ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond),
 	})
-	b.Keys = b.keys(b.redis)
-	b.Announcer = rediskeys.NewAnnouncer(b.redis)
+	b.Store = b.process(b.redis)
+	b.Invalidator = rediskeys.NewInvalidator(b.redis)
 	return b
 }
 
-// keys returns the Keys of another process.
-func (b *bench) keys(client redis.UniversalClient) *rediskeys.Keys {
-	return rediskeys.New(client, b.below, rediskeys.Options{TTL: ttl})
+// process returns the Store of another process.
+func (b *bench) process(client redis.UniversalClient) *rediskeys.Store {
+	return rediskeys.NewStore(client, b.below, rediskeys.Options{TTL: ttl, Count: func(context.Context, string) {}})
 }
 
 // lookup looks the key up and reports whether the store below was asked.
-func (b *bench) lookup(t *testing.T, k *rediskeys.Keys) (r auth.Record, asked bool) {
+func (b *bench) lookup(t *testing.T, k *rediskeys.Store) (r auth.Record, asked bool) {
 	t.Helper()
 	before := b.below.asked.Load()
 	r, err := k.Lookup(t.Context(), "p", b.hash)
@@ -86,15 +85,4 @@ func (b *bench) name(t *testing.T) string {
 		t.Fatalf("Redis holds %q, want one key", names)
 	}
 	return names[0]
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(15 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 15 s: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
 }

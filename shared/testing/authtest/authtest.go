@@ -10,15 +10,16 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
 // Keys is a migrated key database and an Admin of it.
 type Keys struct {
-	*keyring.Admin
+	*authn.Admin
 
 	// Config is the configuration of a service that verifies these keys: all roles, and the Redis that New was given.
 	// Rates have their defaults. A test may change it before use.
@@ -27,8 +28,8 @@ type Keys struct {
 	t testing.TB
 }
 
-// New returns a key database of t's own on the test binary's Postgres. Changes are announced through the Redis at
-// redisURL, unless it is empty. The database is removed when t ends.
+// New returns a key database of t's own on the test binary's Postgres. Copies of changed keys are invalidated in the Redis
+// at redisURL, unless it is empty. The database is removed when t ends.
 func New(t testing.TB, redisURL config.Secret) *Keys {
 	t.Helper()
 	return On(t, pgtest.Database(t, pgkeys.Schema()), redisURL)
@@ -49,7 +50,9 @@ func On(t testing.TB, db pgtest.DB, redisURL config.Secret) *Keys {
 	if err := config.Load(&k.Config, environ); err != nil {
 		t.Fatalf("authtest: %v", err)
 	}
-	admin, err := keyring.OpenAdmin(t.Context(), k.Config, keyring.Options{})
+	// On a busy machine, Postgres may take seconds to open a connection.
+	patient := pgdb.Options{AcquireTimeout: time.Minute, ConnectTimeout: time.Minute}
+	admin, err := authn.OpenAdmin(t.Context(), k.Config, authn.Options{Pool: patient})
 	if err != nil {
 		t.Fatalf("authtest: %v", err)
 	}
@@ -82,10 +85,10 @@ func (k *Keys) Minted(o pgkeys.MintOptions) (string, auth.Record) {
 	return key.Reveal(), r
 }
 
-// Keyring opens a Keyring that verifies these keys, by Config, and closes it when t ends.
-func (k *Keys) Keyring(o keyring.Options) *keyring.Keyring {
+// Authenticator opens an Authenticator that verifies these keys, by Config, and closes it when t ends.
+func (k *Keys) Authenticator(o authn.Options) *authn.Authenticator {
 	k.t.Helper()
-	ring, err := keyring.Open(k.t.Context(), k.Config, o)
+	ring, err := authn.Open(k.t.Context(), k.Config, o)
 	if err != nil {
 		k.t.Fatalf("authtest: %v", err)
 	}
@@ -93,7 +96,7 @@ func (k *Keys) Keyring(o keyring.Options) *keyring.Keyring {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := ring.Close(ctx); err != nil {
-			k.t.Errorf("authtest: close the keyring: %v", err)
+			k.t.Errorf("authtest: close the authenticator: %v", err)
 		}
 	})
 	return ring

@@ -35,7 +35,7 @@ func MalformedChunks(t *testing.T, addr string, head string) {
 		for _, malformed := range malformedSizes {
 			t.Run(malformed.name+" "+before.name, func(t *testing.T) {
 				conn := Dial(t, addr)
-				_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+				_ = conn.SetDeadline(time.Now().Add(time.Minute))
 				conn.Say(head + before.chunks + malformed.size + "\r\n\r\n" + "GET /smuggled HTTP/1.1\r\nHost: smuggled.example\r\n\r\n")
 				conn.endsAfterOneAnswer()
 			})

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 // Load repeats the same requests to a service from several clients. It compares every answer with the one that the
@@ -45,7 +47,7 @@ type LoadOptions struct {
 	Clients int           // at once; 4 when 0
 	Pause   time.Duration // between a client's answers; 2 ms when 0, none when negative
 
-	// Timeout is the time-out of a client, 20 s when 0. A time-out is a wrong answer.
+	// Timeout is the time-out of a client, 2 min when 0. A time-out is a wrong answer.
 	Timeout time.Duration
 }
 
@@ -90,7 +92,7 @@ func Start(t testing.TB, url string, o LoadOptions) *Load {
 		o.Pause = 2 * time.Millisecond
 	}
 	if o.Timeout == 0 {
-		o.Timeout = 20 * time.Second
+		o.Timeout = 2 * time.Minute
 	}
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: o.Clients}
 	l := &Load{
@@ -127,25 +129,16 @@ func (l *Load) Stop() Report {
 }
 
 // Await waits until the next n answers in a row of all clients are good, and returns the elapsed time.
-func (l *Load) Await(n int, bound time.Duration) time.Duration {
+func (l *Load) Await(n int) time.Duration {
 	l.t.Helper()
 	l.mu.Lock()
 	l.marks = 0
 	l.mu.Unlock()
-	begin := time.Now()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for ; ; <-tick.C {
+	return eventually.True(l.t, fmt.Sprintf("%d good answers in a row", n), func() bool {
 		l.mu.Lock()
-		marks := l.marks
-		l.mu.Unlock()
-		if marks >= n {
-			return time.Since(begin)
-		}
-		if time.Since(begin) > bound {
-			l.t.Fatalf("faulttest: not %d good answers in a row within %v", n, bound)
-		}
-	}
+		defer l.mu.Unlock()
+		return l.marks >= n
+	})
 }
 
 // Seen returns the counts so far.

@@ -140,7 +140,7 @@ func (p *Proxy) accept() {
 // serve connects a client with the server.
 func (p *Proxy) serve(client *net.TCPConn) {
 	defer client.Close()
-	s, err := net.DialTimeout("tcp", p.target, 5*time.Second)
+	s, err := net.DialTimeout("tcp", p.target, time.Minute)
 	if err != nil {
 		_ = client.SetLinger(0) // the server is down, so reset the client's connection
 		return

@@ -22,12 +22,12 @@ type Raw struct {
 // half a minute, unless the test sets another deadline.
 func Dial(t testing.TB, url string) *Raw {
 	t.Helper()
-	c, err := net.DialTimeout("tcp", strings.TrimPrefix(url, "http://"), 10*time.Second)
+	c, err := net.DialTimeout("tcp", strings.TrimPrefix(url, "http://"), time.Minute)
 	if err != nil {
 		t.Fatalf("faulttest: %v", err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second)) // a fault shows when the connection is used
+	_ = c.SetDeadline(time.Now().Add(5 * time.Minute)) // a fault shows when the connection is used
 	return &Raw{TCPConn: c.(*net.TCPConn), t: t, reader: bufio.NewReader(c)}
 }
 

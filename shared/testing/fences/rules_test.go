@@ -56,10 +56,12 @@ func importRules(path, imported string) []string {
 			broken = append(broken, "nouns and stores import nothing of HTTP")
 		}
 		if isKubernetesAPI(path) && strings.Contains(imported, ".") && !strings.HasPrefix(imported, "k8s.io/apimachinery/") {
-			broken = append(broken, "the types of the custom resources import nothing but Kubernetes' API machinery")
+			broken = append(broken, "the types of the custom resources import nothing but their specs and Kubernetes' API machinery")
 		}
-	case isKubernetesAPI(path):
-		broken = append(broken, "the types of the custom resources import nothing but Kubernetes' API machinery")
+	case isKubernetesAPI(path) && own != "proxy/resource":
+		broken = append(broken, "the types of the custom resources import nothing but their specs and Kubernetes' API machinery")
+	case path == "proxy/resource":
+		broken = append(broken, "the specs of resources import nothing of ours")
 	case strings.HasPrefix(path, "shared/") && !strings.HasPrefix(own, "shared/"):
 		broken = append(broken, "shared imports nothing but shared")
 	case from != "" && to != "" && from != to:
@@ -80,7 +82,10 @@ func dependencyRules(path, dep string) []string {
 	if !ours {
 		return broken
 	}
-	if isTestOnly(own) && !isTestOnly(path) && !(own == launcher && startsLocally(path)) {
+	if own == launcher && path != launcher && !startsLocally(path) {
+		broken = append(broken, "only cli, bench and tests start a Postgres")
+	}
+	if isTestOnly(own) && !isTestOnly(path) {
 		broken = append(broken, "made for tests, and nothing else may be built with it")
 	}
 	if (strings.HasPrefix(path, "cli/") || strings.HasPrefix(path, "client")) && holdsKubernetes(own) {
@@ -197,14 +202,14 @@ func holdsKubernetes(path string) bool {
 }
 
 // launcher is the package that starts a Postgres on this machine, for tests, `lectern up` and the benchmarks.
-const launcher = "shared/testing/pglocal"
+const launcher = "shared/pglocal"
 
 // startsLocally reports whether a program that contains the package may start servers on this machine.
 func startsLocally(path string) bool {
-	return strings.HasPrefix(path, "cli/") || path == "bench" || strings.HasPrefix(path, "bench/")
+	return isTestOnly(path) || strings.HasPrefix(path, "cli/") || path == "bench" || strings.HasPrefix(path, "bench/")
 }
 
-// isTestOnly reports whether a package serves tests and local runs, and must not be compiled into a service.
+// isTestOnly reports whether a package serves tests, and must not be compiled into anything that ships.
 func isTestOnly(path string) bool {
 	if strings.HasPrefix(path, "shared/testing/") {
 		return true

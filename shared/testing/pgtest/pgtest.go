@@ -23,8 +23,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lectern-dev/lectern/shared/pglocal"
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
-	"github.com/lectern-dev/lectern/shared/testing/pglocal"
 )
 
 // bound is the time limit of each step in this package.

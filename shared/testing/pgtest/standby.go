@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/lectern-dev/lectern/shared/testing/pglocal"
+	"github.com/lectern-dev/lectern/shared/pglocal"
 )
 
 // PrivatePrimary is [Private] with a server that standbys can replicate, and that keeps acknowledged writes when it

@@ -28,7 +28,7 @@ import (
 )
 
 // bound is the time limit of each step in this package.
-const bound = 20 * time.Second
+const bound = 2 * time.Minute
 
 // Server is a redis-server for one test. It stores nothing on disk, so it is empty after a restart.
 type Server struct {

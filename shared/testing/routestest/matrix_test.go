@@ -1,14 +1,9 @@
 package routestest
 
 import (
-	"bufio"
-	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/lectern-dev/lectern/shared/routes"
 )
@@ -55,45 +50,4 @@ func TestMatrixAgreesWithTheTable(t *testing.T) {
 			t.Errorf("no row asks for %s from outside", path)
 		}
 	}
-}
-
-func TestParseRefuses(t *testing.T) {
-	for _, in := range []string{
-		"api GET / -", "api GET / - 404 x", "none GET / - 404", "api GET / - x", "api GET /{a} - 404", "api GET /{a*0} - 404", "api GET /{a*3 - 404",
-	} {
-		if rows, err := parse("# head\n" + in + "\n"); err == nil || !strings.Contains(err.Error(), "matrix.txt:2") || len(rows) > 0 {
-			t.Errorf("%q: %v, %v", in, rows, err)
-		}
-	}
-}
-
-func TestAsk(t *testing.T) {
-	here, there := net.Pipe()
-	defer here.Close()
-	go func() {
-		defer there.Close()
-		r, err := http.ReadRequest(bufio.NewReader(there))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		got, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		want := []string{"POST", "/a//../%2Faaa", "api.example.com", "k", "id-1", "application/json", body}
-		if diff := cmp.Diff(want, []string{r.Method, r.RequestURI, r.Host, r.Header.Get("X-Api-Key"), r.Header.Get("X-Request-Id"), r.Header.Get("Content-Type"), string(got)}); diff != "" {
-			t.Error(diff)
-		}
-		_, _ = io.WriteString(there, "HTTP/1.1 418 I'm a teapot\r\nContent-Length: 0\r\n\r\n")
-	}()
-	rows, err := parse("api POST /a//../%2F{a*3} - 404\n")
-	if err != nil || len(rows) != 1 {
-		t.Fatal(rows, err)
-	}
-	resp, err := rows[0].Ask(here, "api.example.com", "k", "id-1")
-	if err != nil || resp.StatusCode != http.StatusTeapot {
-		t.Errorf("%v, %v", resp, err)
-	}
-	_ = resp.Body.Close()
 }

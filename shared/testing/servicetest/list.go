@@ -95,18 +95,3 @@ func (s *Service) Exec(t testing.TB, sql string, args ...any) {
 		t.Fatalf("%s: %v", sql, err)
 	}
 }
-
-// Eventually waits until ok returns true, and fails t after bound. It returns the elapsed time.
-func Eventually(t testing.TB, bound time.Duration, what string, ok func() bool) time.Duration {
-	t.Helper()
-	begin := time.Now()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		if time.Since(begin) > bound {
-			t.Fatalf("not within %v: %s", bound, what)
-		}
-		<-tick.C
-	}
-	return time.Since(begin)
-}

@@ -80,7 +80,7 @@ func StartProcess(t testing.TB, b *Backing, binary string, environ map[string]st
 		p.URL, p.InternalURL = "http://"+at.Public, "http://"+at.Internal
 	case <-p.dead:
 		t.Fatalf("%s ended before it listened:\n%s", binary, p.log)
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.Fatalf("%s does not listen:\n%s", binary, p.log)
 	}
 	return p

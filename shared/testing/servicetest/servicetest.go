@@ -69,7 +69,9 @@ func (b *Backing) Environ() map[string]string {
 		"ANON_RATE_LIMIT":         "0",
 		"OTEL_TRACES_EXPORTER":    "none",
 		"DATABASE_MAX_CONNS":      "8",
-		"LOG_LEVEL":               "debug",
+		// On a busy machine, Postgres may take seconds to open a connection.
+		"DATABASE_ACQUIRE_TIMEOUT": "30s",
+		"LOG_LEVEL":                "debug",
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,15 +15,19 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
+// digestEnd matches the end of the names that viewOf makes with a digest.
+var digestEnd = regexp.MustCompile(`_[0-9a-f]{12}$`)
+
 // viewOf returns the name of the view of an embeddable's entries: entries_of_ID, with a digest for the rest of a long
-// ID. No table or index of the copy has such a name.
+// ID. An ID that ends like a digest gets one too, so that no two IDs have one name. No table or index of the copy has
+// such a name.
 func viewOf(embeddableID string) string {
 	const longest = 63
 	name := "entries_of_" + embeddableID
-	if len(name) <= longest {
+	if len(name) <= longest && !digestEnd.MatchString(name) {
 		return name
 	}
-	return strings.ToValidUTF8(name[:50], "") + fmt.Sprintf("_%.6x", sha256.Sum256([]byte(embeddableID)))
+	return strings.ToValidUTF8(name[:min(50, len(name))], "") + fmt.Sprintf("_%.6x", sha256.Sum256([]byte(embeddableID)))
 }
 
 const viewsOf = `

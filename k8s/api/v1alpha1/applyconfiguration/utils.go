@@ -30,34 +30,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.APIKeyStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Credential"):
 		return &apiv1alpha1.CredentialApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("CredentialSpec"):
-		return &apiv1alpha1.CredentialSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CredentialStatus"):
 		return &apiv1alpha1.CredentialStatusApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("CredentialValueSource"):
-		return &apiv1alpha1.CredentialValueSourceApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("Limits"):
-		return &apiv1alpha1.LimitsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Project"):
 		return &apiv1alpha1.ProjectApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("ProjectSpec"):
-		return &apiv1alpha1.ProjectSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProjectStatus"):
 		return &apiv1alpha1.ProjectStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProxyEndpoint"):
 		return &apiv1alpha1.ProxyEndpointApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("ProxyEndpointSpec"):
-		return &apiv1alpha1.ProxyEndpointSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProxyEndpointStatus"):
 		return &apiv1alpha1.ProxyEndpointStatusApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("Rule"):
-		return &apiv1alpha1.RuleApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("Scrub"):
-		return &apiv1alpha1.ScrubApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyRef"):
-		return &apiv1alpha1.SecretKeyRefApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("Timeouts"):
-		return &apiv1alpha1.TimeoutsApplyConfiguration{}
 
 	}
 	return nil

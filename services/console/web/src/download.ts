@@ -1,6 +1,6 @@
 // Makes files of entries. A file is given only after everything was read.
 import type { Entry } from "@lectern/client";
-import { type Answers, answersOf, isText, Names, text } from "./answers.ts";
+import { type Answers, answersOf, Names, text } from "./answers.ts";
 
 /** A file's entries are kept in pieces outside of the script's memory, each of at most so many entries and characters. */
 const pieceEntries = 2000;
@@ -86,7 +86,7 @@ export async function csv(entries: Entries, options: { safe: boolean; signal: Ab
       const row = fields.map((field) => write(entry[field]));
       for (const name of known) {
         const json = answers.get(name);
-        row.push(json === undefined ? "" : isText(json) ? write(text(json)) : quoted(text(json)));
+        row.push(json === undefined ? "" : isNumber(json) ? json : write(text(json)));
       }
       if (whole) row.push(answers.size > 0 && [...answers.keys()].every((name) => most.has(name)) ? "" : write(entry.entry_data));
       rows.push(row.join(",") + "\r\n");
@@ -112,9 +112,12 @@ function titles(names: readonly string[]): string[] {
 
 const quoted = (value: string): string => (/[",;\r\n\t]|^\s|\s$/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
 
-/**
- * safeText puts an apostrophe before a text that a spreadsheet would take for a formula, as OWASP advises against CSV
- * injection: texts that begin with =, +, -, @, their wide forms, a tab or a line break, also after spaces.
- */
-export const safeText = (value: string): string => (/^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r\n]/.test(value) ? `'${value}` : value);
+const isNumber = (json: string): boolean => /^[-\d]/.test(json);
 
+/**
+ * safeText puts an apostrophe before each text that a spreadsheet would take for a formula, as OWASP advises against CSV
+ * injection. These begin with =, +, -, @ or their wide forms, also after spaces and quotes. A spreadsheet that separates
+ * cells by semicolons or tabs ignores quotes within a cell, so a cell also starts after each of these and after a line break.
+ */
+export const safeText = (value: string): string =>
+  value.replace(/(?:^|[;\t\r\n])[\s"]*(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g, "$&'").replace(/^(?=[\t\r\n])/, "'");

@@ -96,7 +96,6 @@ func (s *service) answered(res *http.Response) error {
 	}
 	delete(c.header, requestIDHeader) // the answer has one
 	c.header["Content-Type"] = nil    // ReverseProxy adds to it; net/http must not guess one
-	c.upload.closeAfter(res.Header, res.Request)
 	return nil
 }
 
@@ -108,7 +107,6 @@ func (s *service) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if s.name == routes.Proxy {
 		h["X-Proxy-Worker-Success"] = []string{"false"} // no target answered
 	}
-	c.upload.closeAfter(h, r)
 	httpapi.WriteError(w, r, s.fault(r, c.upload.failure(), err))
 }
 
@@ -144,8 +142,7 @@ type upload struct {
 	// Trailers to the service. ReverseProxy announces them without their values.
 	out http.Header
 
-	complete atomic.Bool           // read to its end, without a fault
-	fault    atomic.Pointer[error] // of the client's side
+	fault atomic.Pointer[error] // of the client's side
 }
 
 // Read reads from the client.
@@ -157,7 +154,6 @@ func (u *upload) Read(p []byte) (int, error) {
 		for name := range u.out {
 			u.out[name] = u.trailer[name]
 		}
-		u.complete.Store(true)
 	default:
 		u.fault.Store(&err)
 	}
@@ -170,12 +166,4 @@ func (u *upload) failure() error {
 		return nil
 	}
 	return *u.fault.Load()
-}
-
-// closeAfter ends an HTTP/1 connection after an answer that comes before the end of the body. While both stream, net/http
-// keeps a connection open after a malformed body, and takes what follows for the next request.
-func (u *upload) closeAfter(h http.Header, r *http.Request) {
-	if u != nil && r.ProtoMajor == 1 && !u.complete.Load() {
-		h["Connection"] = []string{"close"}
-	}
 }

@@ -55,19 +55,17 @@ func (a *API) listEmbeddables(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	q := httpapi.ParseQuery(r, "limit", "cursor")
-	binding := httpapi.Binding{Project: project, List: "embeddables", Sort: "embeddable_id"}
 	start, end := embeddable.Bounds()
-	page := pagelist.Page{
-		After: binding.Position(q, start), End: end, Limit: q.OptionalLimit(a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
-	}
-	if err := q.Err(); err != nil {
-		return err
-	}
-	found, err := a.store.Embeddables(r.Context(), project, page)
+	l, err := q.List(r, httpapi.Binding{Project: project, List: "embeddables", Sort: "embeddable_id"},
+		start, end, q.OptionalLimit(a.cfg.MaxLimit))
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteList(w, r, q, binding, found)
+	found, err := a.store.Embeddables(r.Context(), project, l.Page)
+	if err != nil {
+		return err
+	}
+	return l.Write(w, r, found)
 }
 
 // getEmbeddable reads one embeddable.
@@ -94,22 +92,19 @@ func (a *API) listVersions(w http.ResponseWriter, r *http.Request) error {
 	}
 	q := httpapi.ParseQuery(r, "limit", "direction", "cursor")
 	descending := q.Descending()
-	binding := httpapi.Binding{
+	start, end := embeddable.VersionBounds(descending)
+	l, err := q.List(r, httpapi.Binding{
 		Project: project, List: "embeddable-versions", Of: id, Sort: "version_number", Descending: descending,
 		Most: embeddable.MaxVersion,
-	}
-	start, end := embeddable.VersionBounds(descending)
-	page := pagelist.Page{
-		After: binding.Position(q, start), End: end, Limit: q.Limit(a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
-	}
-	if err := q.Err(); err != nil {
-		return err
-	}
-	found, err := a.store.Versions(r.Context(), project, id, descending, page)
+	}, start, end, q.Limit(a.cfg.MaxLimit))
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteList(w, r, q, binding, found)
+	found, err := a.store.Versions(r.Context(), project, id, descending, l.Page)
+	if err != nil {
+		return err
+	}
+	return l.Write(w, r, found)
 }
 
 // getVersion reads one version.

@@ -95,7 +95,7 @@ var (
 // Its outcome is the same as storing them one by one. It is idempotent.
 func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []embeddable.Embeddable) (stored int, err error) {
 	batches := pginsert.Batches(list, func(e *embeddable.Embeddable) string { return e.ID })
-	err = w.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
+	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
 		for _, batch := range batches {
 			n, err := embeddablesPut.StoredIn(ctx, w.pool, tx, projectID, embeddableColumnsOf(batch)...)
@@ -126,7 +126,7 @@ func embeddableColumnsOf(list []embeddable.Embeddable) []any {
 // order, of those that differ from the stored version of their number. It is idempotent.
 func (w *Writer) PutVersions(ctx context.Context, projectID string, versions []embeddable.Version) (stored int, conflicts []int, err error) {
 	columns := versionColumnsOf(versions)
-	err = w.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
+	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var err error
 		conflicts = nil
 		if stored, err = versionsPut.StoredIn(ctx, w.pool, tx, projectID, columns...); err != nil {

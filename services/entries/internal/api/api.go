@@ -87,19 +87,19 @@ func (a *API) listEntries(w http.ResponseWriter, r *http.Request) error {
 	}
 	q := httpapi.ParseQuery(r, "limit", "sort", "direction", "updated_after", "updated_before",
 		"embeddable_id", "contact_id", "group_id", "cursor")
-	l := a.list(q, project)
+	which := readList(q, project)
 	if q.Enum("sort", "updated_at", "updated_at", "last_updated", "created_at") == "created_at" {
-		l.Sort = entry.ByCreatedAt
+		which.Sort = entry.ByCreatedAt
 	}
-	binding, page := a.page(r, q, "entries", l)
-	if err := q.Err(); err != nil {
-		return err
-	}
-	found, err := a.store.Entries(r.Context(), l, page)
+	l, err := a.page(r, q, "entries", which)
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteList(w, r, q, binding, found)
+	found, err := a.store.Entries(r.Context(), which, l.Page)
+	if err != nil {
+		return err
+	}
+	return l.Write(w, r, found)
 }
 
 // getEntry is operation 2.
@@ -126,25 +126,23 @@ func (a *API) listEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	q := httpapi.ParseQuery(r, "limit", "direction", "cursor")
 	descending := q.Descending()
-	binding := httpapi.Binding{
+	start, end := entry.EventBounds(descending)
+	l, err := q.List(r, httpapi.Binding{
 		Project: project, List: "events", Of: id, Sort: "timestamp", Descending: descending,
 		Least: wire.MinTime, Most: wire.MaxTime,
-	}
-	start, end := entry.EventBounds(descending)
-	page := pagelist.Page{
-		After: binding.Position(q, start), End: end, Limit: q.Limit(a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
-	}
-	if !entry.ValidArrival(page.After) {
+	}, start, end, q.Limit(a.cfg.MaxLimit))
+	if err == nil && !entry.ValidArrival(l.Page.After) {
 		q.Fail("cursor", "the cursor of the previous answer")
+		err = q.Err()
 	}
-	if err := q.Err(); err != nil {
-		return err
-	}
-	found, err := a.store.Events(r.Context(), project, id, descending, page)
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteList(w, r, q, binding, found)
+	found, err := a.store.Events(r.Context(), project, id, descending, l.Page)
+	if err != nil {
+		return err
+	}
+	return l.Write(w, r, found)
 }
 
 // listPageViews is operation 4.
@@ -155,21 +153,21 @@ func (a *API) listPageViews(w http.ResponseWriter, r *http.Request) error {
 	}
 	q := httpapi.ParseQuery(r, "limit", "direction", "updated_after", "updated_before",
 		"embeddable_id", "contact_id", "group_id", "include_urls", "cursor")
-	l := a.list(q, project)
-	l.IncludeURLs = q.Bool("include_urls", false)
-	binding, page := a.page(r, q, "entries-page-views", l)
-	if err := q.Err(); err != nil {
-		return err
-	}
-	found, err := a.store.PageViews(r.Context(), l, page)
+	which := readList(q, project)
+	which.IncludeURLs = q.Bool("include_urls", false)
+	l, err := a.page(r, q, "entries-page-views", which)
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteList(w, r, q, binding, found)
+	found, err := a.store.PageViews(r.Context(), which, l.Page)
+	if err != nil {
+		return err
+	}
+	return l.Write(w, r, found)
 }
 
-// list reads the parameters that the lists of entries and of page views have in common.
-func (a *API) list(q *httpapi.Query, project string) entry.List {
+// readList reads the parameters that the lists of entries and of page views have in common.
+func readList(q *httpapi.Query, project string) entry.List {
 	return entry.List{
 		ProjectID:     project,
 		Descending:    q.Descending(),
@@ -181,24 +179,17 @@ func (a *API) list(q *httpapi.Query, project string) entry.List {
 	}
 }
 
-// page reads which part of the list the client asks for, and the binding of its cursors.
-func (a *API) page(r *http.Request, q *httpapi.Query, name string, l entry.List) (httpapi.Binding, pagelist.Page) {
+// page reads which part of the list the client asks for.
+func (a *API) page(r *http.Request, q *httpapi.Query, name string, l entry.List) (httpapi.ListRequest, error) {
 	binding := httpapi.Binding{
 		Project: l.ProjectID, List: name, Sort: l.Sort.String(), Descending: l.Descending,
-		Filters: []string{httpapi.FormatBound(l.UpdatedAfter), httpapi.FormatBound(l.UpdatedBefore)},
-		Least:   wire.MinTime, Most: wire.MaxTime,
-	}
-	// A filter by id is a part of the binding only if it is given, so that cursors from before these filters stay
-	// valid.
-	for _, name := range []string{"embeddable_id", "contact_id", "group_id"} {
-		if q.Has(name) {
-			binding.Filters = append(binding.Filters, name+"="+q.Text(name))
-		}
+		Filters: []string{
+			httpapi.FormatBound(l.UpdatedAfter), httpapi.FormatBound(l.UpdatedBefore), l.EmbeddableID, l.ContactID, l.GroupID,
+		},
+		Least: wire.MinTime, Most: wire.MaxTime,
 	}
 	start, end := l.Bounds()
-	return binding, pagelist.Page{
-		After: binding.Position(q, start), End: end, Limit: q.Limit(a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
-	}
+	return q.List(r, binding, start, end, q.Limit(a.cfg.MaxLimit))
 }
 
 func entryPath(r *http.Request) (project, id string, err error) {

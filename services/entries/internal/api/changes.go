@@ -43,15 +43,14 @@ func (a *API) listChanges(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	wait := time.Duration(q.Int("wait", 0, 0, maxWait)) * time.Second
-	binding := httpapi.Binding{
+	l, err := q.List(r, httpapi.Binding{
 		Project: project, List: "entries-changes", Filters: []string{types.String()}, Least: 0, Most: math.MaxInt64,
+	}, pagelist.Position{}, pagelist.Position{}, q.Int("limit", min(defaultChanges, a.cfg.MaxLimit), 1, a.cfg.MaxLimit))
+	if err != nil {
+		return err
 	}
 	ask := change.Ask{
-		ProjectID: project, Types: types, After: binding.Position(q, pagelist.Position{}).Key,
-		Limit: q.Int("limit", min(defaultChanges, a.cfg.MaxLimit), 1, a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
-	}
-	if err := q.Err(); err != nil {
-		return err
+		ProjectID: project, Types: types, After: l.Page.After.Key, Limit: l.Page.Limit, Format: l.Page.Format,
 	}
 	page, err := a.store.Changes(r.Context(), ask)
 	if err != nil {
@@ -64,10 +63,7 @@ func (a *API) listChanges(w http.ResponseWriter, r *http.Request) error {
 	}
 	h := w.Header()
 	h["X-Last-Seq"] = []string{strconv.FormatInt(page.Last, 10)}
-	if page.More && page.Empty() {
-		h["Retry-After"] = []string{"1"}
-	}
-	return httpapi.WriteFeed(w, r, q, binding, page.List, pagelist.Position{Key: page.Examined}, page.More)
+	return l.WriteFeed(w, r, page.List, pagelist.Position{Key: page.Examined}, page.More)
 }
 
 // errWaiting is the fault of a request that may not wait because too many do.
@@ -85,7 +81,6 @@ func (a *API) waitForChanges(r *http.Request, ask change.Ask, page *change.Page,
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
 	defer context.AfterFunc(a.stopping, cancel)()
-	ask.Fresh = true
 	for page.Empty() && !page.More {
 		resume := httpapi.InfoFrom(r.Context()).Park()
 		err := a.watch.Wait(ctx, ask.ProjectID, page.Examined)

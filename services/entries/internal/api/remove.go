@@ -45,11 +45,9 @@ func AddRemoval(rt *httpapi.Router, store Remover, hint func(projectID string), 
 		http.MethodDelete: p.Removal("contact.erase", m.one("contactId", store.EraseContact)),
 	})
 	rt.Post("/internal/projects/{projectId}/purge", p.Removal("entries.purge", m.purge))
-	rt.Handle("/internal/projects/{projectId}", map[string]http.Handler{
-		http.MethodDelete: p.ProjectRemoval(func(ctx context.Context, projectID string) (any, error) {
-			defer hint(projectID)
-			return store.Project(ctx, projectID)
-		}),
+	service.AddProjectRemoval(rt, p, func(ctx context.Context, projectID string) (change.Removed, error) {
+		defer hint(projectID)
+		return store.Project(ctx, projectID)
 	})
 }
 

@@ -73,12 +73,6 @@ const (
 	Purged Reason = "purged"
 )
 
-// Counter says how far the changes of a project go.
-type Counter struct {
-	Last     int64 // the newest number; 0 for a project without changes
-	Numbered bool  // false while rows from before the feed have no number
-}
-
 // Ask asks for a page of a project's changes.
 type Ask struct {
 	ProjectID string
@@ -86,15 +80,14 @@ type Ask struct {
 	After     int64 // the number up to which the reader has all changes
 	Limit     int
 	Format    pagelist.Format
-	Fresh     bool // read from the primary: there are new changes, and a standby may lag
 }
 
 // Page is a page of changes.
 type Page struct {
 	*pagelist.List
-	Counter
+	Last     int64 // the project's newest number; 0 for a project without changes
 	Examined int64 // with this page the reader has all changes up to this number
-	More     bool  // more changes can be read now, or get their numbers soon
+	More     bool  // more changes can be read now
 }
 
 // Empty reports whether the page has no change.

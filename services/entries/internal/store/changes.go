@@ -116,61 +116,40 @@ func merged(queries []string, order, each, all string) string {
 	return "(" + strings.Join(queries, order+each+")\nUNION ALL\n(") + order + each + ")" + order + all
 }
 
-// counterOf reads the newest number of a project, and one more row for each table that has rows without a number. It
-// finds those itself: project_changes does not list a project until the migration has added it.
-const counterOf = `
-SELECT last_seq, true AS numbered
+// lastSeq selects the newest number of a project.
+const lastSeq = `
+SELECT last_seq
 FROM project_changes
-WHERE project_id = $1
-UNION ALL
-SELECT 0, false
-FROM (SELECT FROM entries WHERE project_id = $1 AND seq IS NULL LIMIT 1) AS unnumbered_entry
-UNION ALL
-SELECT 0, false
-FROM (SELECT FROM events WHERE project_id = $1 AND seq IS NULL LIMIT 1) AS unnumbered_event`
+WHERE project_id = $1`
 
-// Counter reads the counter of a project from the primary.
-func (s *Store) Counter(ctx context.Context, projectID string) (change.Counter, error) {
-	return readCounter(ctx, s.primary, projectID)
-}
-
-func readCounter(ctx context.Context, pool pgdb.Querier, projectID string) (change.Counter, error) {
-	c := change.Counter{Numbered: true}
-	err := pool.Query(ctx, func(rows pgx.Rows) error {
+// LastSeq reads the newest number of a project from the primary. It is 0 for a project without changes.
+func (s *Store) LastSeq(ctx context.Context, projectID string) (last int64, err error) {
+	err = s.primary.Query(ctx, func(rows pgx.Rows) error {
 		for rows.Next() {
-			var last int64
-			var numbered bool
-			if err := rows.Scan(&last, &numbered); err != nil {
+			if err := rows.Scan(&last); err != nil {
 				return err
 			}
-			c.Last = max(c.Last, last)
-			c.Numbered = c.Numbered && numbered
 		}
 		return nil
-	}, counterOf, projectID)
-	return c, err
+	}, lastSeq, projectID)
+	return last, err
 }
 
-// Changes opens a page of a project's feed. It reads the counter first and delivers nothing beyond it. All its
-// statements run on one database. If a standby fails in the middle, the primary continues: another standby could lack
-// changes that the counter of the first one covers.
+// Changes opens a page of a project's feed. It reads the newest number first and delivers nothing beyond it. All its
+// statements run on the primary: a standby that lags would make a reader believe that it is current.
 func (s *Store) Changes(ctx context.Context, ask change.Ask) (*change.Page, error) {
-	pool := s.primary
-	if !ask.Fresh {
-		pool = pgdb.Pinned(s.pool)
-	}
-	counter, err := readCounter(ctx, pool, ask.ProjectID)
+	last, err := s.LastSeq(ctx, ask.ProjectID)
 	if err != nil {
 		return nil, err
 	}
-	end := max(counter.Last, ask.After) // a standby can lag behind the reader
-	list, err := pagelist.Open(ctx, changeQuery(pool, ask.ProjectID, ask.Types), pagelist.Page{
+	end := max(last, ask.After) // after a failover, the primary may be behind the reader
+	list, err := pagelist.Open(ctx, changeQuery(s.primary, ask.ProjectID, ask.Types), pagelist.Page{
 		After: pagelist.Position{Key: ask.After}, End: pagelist.Position{Key: end}, Limit: ask.Limit, Format: ask.Format,
 	})
 	if err != nil {
 		return nil, err
 	}
-	page := &change.Page{List: list, Counter: counter, Examined: end, More: !counter.Numbered}
+	page := &change.Page{List: list, Last: last, Examined: end}
 	if next := list.Next(); next != nil {
 		page.Examined, page.More = next.Key, true
 	}

@@ -121,8 +121,8 @@ func (p *purge) each(ctx context.Context, find func(context.Context) ([]string, 
 			return nil
 		}
 		p.left--
-		one, _, err := p.remove(ctx, p.projectID, change.Purged, removedAtOnce, func(ctx context.Context, tx pgx.Tx) ([]string, error) {
-			return idsOf(ctx, tx, still, p.projectID, p.before, found)
+		one, _, err := p.remove(ctx, p.projectID, change.Purged, removedAtOnce, func(ctx context.Context, tx numberedTx) ([]string, error) {
+			return tx.ids(ctx, still, p.before, found)
 		})
 		if err != nil {
 			return err

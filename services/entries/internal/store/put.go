@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/lectern-dev/lectern/shared/pgdb"
@@ -88,9 +87,10 @@ WHERE project_id = $1 AND entry_id = ANY($2) AND reason = 'erased'`
 // is idempotent.
 func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (change.Stored, error) {
 	return put(ctx, w.pool, projectID, entries, func(e *entry.Entry) string { return e.EntryID },
-		func(ctx context.Context, tx pgx.Tx, entries []entry.Entry, seq int64) (stored int, err error) {
+		func(ctx context.Context, tx numberedTx, entries []entry.Entry) (stored int, err error) {
+			seq := tx.first
 			for _, batch := range pginsert.Batches(entries, func(e *entry.Entry) string { return e.EntryID }) {
-				n, err := entriesPut.StoredIn(ctx, w.pool, tx, projectID, entryColumnsOf(batch, seq)...)
+				n, err := tx.put(ctx, entriesPut, entryColumnsOf(batch, seq)...)
 				if err != nil {
 					return 0, err
 				}
@@ -104,22 +104,18 @@ func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []ent
 // PutEvents stores events of one project in one transaction. It is idempotent.
 func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry.Event) (change.Stored, error) {
 	return put(ctx, w.pool, projectID, events, func(e *entry.Event) string { return e.EntryID },
-		func(ctx context.Context, tx pgx.Tx, events []entry.Event, seq int64) (stored int, err error) {
-			return eventsPut.StoredIn(ctx, w.pool, tx, projectID, eventColumnsOf(events, seq)...)
+		func(ctx context.Context, tx numberedTx, events []entry.Event) (stored int, err error) {
+			return tx.put(ctx, eventsPut, eventColumnsOf(events, tx.first)...)
 		})
 }
 
 // put stores records of one project in one transaction. It takes a number for each record, leaves out those of erased
-// entries, and passes the others to insert with the first number.
+// entries, and passes the others to insert.
 func put[T any](ctx context.Context, pool *pgdb.Pool, projectID string, records []T, entryID func(*T) string,
-	insert func(ctx context.Context, tx pgx.Tx, records []T, seq int64) (stored int, err error)) (s change.Stored, err error) {
-	err = pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
+	insert func(ctx context.Context, tx numberedTx, records []T) (stored int, err error)) (s change.Stored, err error) {
+	err = inNumberedTx(ctx, pool, projectID, len(records), func(ctx context.Context, tx numberedTx) error {
 		s = change.Stored{}
-		seq, err := takeSeq(ctx, tx, projectID, len(records))
-		if err != nil {
-			return err
-		}
-		erased, err := erasedOf(ctx, tx, projectID, pginsert.Column(records, entryID))
+		erased, err := tx.erasedOf(ctx, pginsert.Column(records, entryID))
 		if err != nil {
 			return err
 		}
@@ -137,15 +133,15 @@ func put[T any](ctx context.Context, pool *pgdb.Pool, projectID string, records 
 		if len(kept) == 0 {
 			return nil
 		}
-		s.Count, err = insert(ctx, tx, kept, seq)
+		s.Count, err = insert(ctx, tx, kept)
 		return err
 	})
 	return s, err
 }
 
-// erasedOf returns the erased among entries of a project.
-func erasedOf(ctx context.Context, tx pgx.Tx, projectID string, ids []string) (map[string]bool, error) {
-	found, err := idsOf(ctx, tx, erasedAmong, projectID, ids)
+// erasedOf returns the erased among entries of the project.
+func (t numberedTx) erasedOf(ctx context.Context, ids []string) (map[string]bool, error) {
+	found, err := t.ids(ctx, erasedAmong, ids)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/lectern-dev/lectern/shared/pgdb"
@@ -19,13 +18,11 @@ import (
 const (
 	deleteEntries = `
 DELETE FROM entries
-WHERE project_id = $1 AND entry_id = ANY($2::text[])
-RETURNING 1`
+WHERE project_id = $1 AND entry_id = ANY($2::text[])`
 
 	deleteEvents = `
 DELETE FROM events
-WHERE project_id = $1 AND entry_id = ANY($2::text[])
-RETURNING 1`
+WHERE project_id = $1 AND entry_id = ANY($2::text[])`
 )
 
 // A tombstone says once why an entry was removed. One of an erased entry never changes.
@@ -84,8 +81,7 @@ WHERE project_id = $1 AND entry_id <= (
     SELECT w.entry_id
     FROM (SELECT entry_id FROM removals WHERE project_id = $1 ORDER BY entry_id LIMIT $2) w
     ORDER BY w.entry_id DESC
-    LIMIT 1)
-RETURNING 1`
+    LIMIT 1)`
 
 	deleteCounter = `
 DELETE FROM project_changes
@@ -117,7 +113,7 @@ func NewRemover(pool *pgdb.Pool) *Remover { return &Remover{pool: pool, now: tim
 // Erase removes an entry and its events for good. An id without an entry gets a tombstone too: its data may still
 // arrive. Erase can be repeated.
 func (m *Remover) Erase(ctx context.Context, projectID, entryID string) (change.Removed, error) {
-	r, _, err := m.remove(ctx, projectID, change.Erased, 1, func(context.Context, pgx.Tx) ([]string, error) {
+	r, _, err := m.remove(ctx, projectID, change.Erased, 1, func(context.Context, numberedTx) ([]string, error) {
 		return []string{entryID}, nil
 	})
 	return r, err
@@ -127,12 +123,12 @@ func (m *Remover) Erase(ctx context.Context, projectID, entryID string) (change.
 // events. Its result is right even with an error. It can be repeated.
 func (m *Remover) EraseContact(ctx context.Context, projectID, contactID string) (all change.Removed, err error) {
 	for {
-		one, ids, err := m.remove(ctx, projectID, change.Erased, removedAtOnce, func(ctx context.Context, tx pgx.Tx) ([]string, error) {
-			ids, err := idsOf(ctx, tx, entriesOfContact, projectID, contactID, removedAtOnce)
+		one, ids, err := m.remove(ctx, projectID, change.Erased, removedAtOnce, func(ctx context.Context, tx numberedTx) ([]string, error) {
+			ids, err := tx.ids(ctx, entriesOfContact, contactID, removedAtOnce)
 			if err != nil || len(ids) > 0 {
 				return ids, err
 			}
-			return idsOf(ctx, tx, entriesOfContactEvents, projectID, contactID, removedAtOnce)
+			return tx.ids(ctx, entriesOfContactEvents, contactID, removedAtOnce)
 		})
 		all.Add(one)
 		if err != nil || ids == 0 {
@@ -144,22 +140,18 @@ func (m *Remover) EraseContact(ctx context.Context, projectID, contactID string)
 // remove removes the entries that find returns, at most that many, with their events, in one transaction. It returns
 // how much it removed, and how many ids find returned.
 func (m *Remover) remove(ctx context.Context, projectID string, why change.Reason, most int,
-	find func(ctx context.Context, tx pgx.Tx) ([]string, error)) (r change.Removed, found int, err error) {
-	err = m.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
+	find func(ctx context.Context, tx numberedTx) ([]string, error)) (r change.Removed, found int, err error) {
+	err = inNumberedTx(ctx, m.pool, projectID, most, func(ctx context.Context, tx numberedTx) error {
 		r, found = change.Removed{}, 0
-		seq, err := takeSeq(ctx, tx, projectID, most)
-		if err != nil {
-			return err
-		}
 		ids, err := find(ctx, tx)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
 		found = len(ids)
-		if r, err = deleteRecords(ctx, tx, projectID, ids); err != nil {
+		if r, err = tx.deleteRecords(ctx, ids); err != nil {
 			return err
 		}
-		_, err = removalsPut.StoredIn(ctx, m.pool, tx, projectID, removalColumnsOf(ids, seq, m.now(), why)...)
+		_, err = tx.put(ctx, removalsPut, removalColumnsOf(ids, tx.first, m.now(), why)...)
 		return err
 	})
 	if err != nil { // nothing was removed
@@ -169,11 +161,11 @@ func (m *Remover) remove(ctx context.Context, projectID string, why change.Reaso
 }
 
 // deleteRecords deletes entries and their events.
-func deleteRecords(ctx context.Context, tx pgx.Tx, projectID string, ids []string) (r change.Removed, err error) {
-	if r.Events, err = countOf(ctx, tx, deleteEvents, projectID, ids); err != nil {
+func (t numberedTx) deleteRecords(ctx context.Context, ids []string) (r change.Removed, err error) {
+	if r.Events, err = t.exec(ctx, deleteEvents, ids); err != nil {
 		return r, err
 	}
-	r.Entries, err = countOf(ctx, tx, deleteEntries, projectID, ids)
+	r.Entries, err = t.exec(ctx, deleteEntries, ids)
 	return r, err
 }
 
@@ -204,55 +196,29 @@ func (m *Remover) Project(ctx context.Context, projectID string) (all change.Rem
 // removeProject removes some records of a project in one transaction, then its tombstones, and finally the counter.
 // It reports whether nothing is left.
 func (m *Remover) removeProject(ctx context.Context, projectID string) (r change.Removed, done bool, err error) {
-	err = m.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
+	err = inNumberedTx(ctx, m.pool, projectID, 1, func(ctx context.Context, tx numberedTx) error {
 		r, done = change.Removed{}, false
-		if _, err := takeSeq(ctx, tx, projectID, 1); err != nil {
-			return err
-		}
-		ids, err := idsOf(ctx, tx, anyEntries, projectID, removedAtOnce)
+		ids, err := tx.ids(ctx, anyEntries, removedAtOnce)
 		if err == nil && len(ids) == 0 {
-			ids, err = idsOf(ctx, tx, anyEventEntries, projectID, removedAtOnce)
+			ids, err = tx.ids(ctx, anyEventEntries, removedAtOnce)
 		}
 		if err != nil {
 			return err
 		}
 		if len(ids) > 0 {
-			r, err = deleteRecords(ctx, tx, projectID, ids)
+			r, err = tx.deleteRecords(ctx, ids)
 			return err
 		}
-		tombstones, err := countOf(ctx, tx, removeTombstones, projectID, tombstonesAtOnce)
+		tombstones, err := tx.exec(ctx, removeTombstones, tombstonesAtOnce)
 		if err != nil || tombstones == tombstonesAtOnce {
 			return err
 		}
 		done = true
-		_, err = tx.Exec(ctx, deleteCounter, projectID)
+		_, err = tx.exec(ctx, deleteCounter)
 		return err
 	})
 	if err != nil {
 		return change.Removed{}, false, err
 	}
 	return r, done, nil
-}
-
-// idsOf returns the ids that a statement finds.
-func idsOf(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]string, error) {
-	rows, err := tx.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
-}
-
-// countOf returns how many rows a statement returns.
-func countOf(ctx context.Context, tx pgx.Tx, sql string, args ...any) (int, error) {
-	rows, err := tx.Query(ctx, sql, args...)
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Close()
-	n := 0
-	for rows.Next() {
-		n++
-	}
-	return n, rows.Err()
 }

@@ -45,7 +45,6 @@ func TestEveryStatementIsOfOneProject(t *testing.T) {
 	if pgtest.Server(t).Citus() {
 		t.Skip("plans of plain Postgres; those of Citus are below")
 	}
-	delete(all, "unnumbered") // it finds projects, so it is not about one
 	pgtest.CheckOneProject(t, pgtest.Database(t, Schema()), all)
 }
 
@@ -56,6 +55,5 @@ func TestEveryStatementIsOneTask(t *testing.T) {
 	for name, sql := range map[string]string{"putEntry": putEntry, "putEvent": putEvent} {
 		all[name+" of three"] = pginsert.Rows(sql, 3)
 	}
-	delete(all, "unnumbered") // it finds projects, so it is not about one
 	pgtest.CheckOneTask(t, pgtest.Database(t, Schema()), all, nil)
 }

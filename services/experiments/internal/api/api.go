@@ -48,23 +48,20 @@ func (a *API) listExperiments(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	q := httpapi.ParseQuery(r, "status", "limit", "cursor")
-	l := experiment.List{ProjectID: project, Status: q.Enum("status", "", experiment.Statuses()...)}
-	binding := httpapi.Binding{
-		Project: project, List: "experiments", Sort: "created_at", Descending: true, Filters: []string{l.Status},
-		Least: wire.MinTime, Most: wire.MaxTime,
-	}
+	which := experiment.List{ProjectID: project, Status: q.Enum("status", "", experiment.Statuses()...)}
 	start, end := experiment.Bounds()
-	page := pagelist.Page{
-		After: binding.Position(q, start), End: end, Limit: q.OptionalLimit(a.cfg.MaxLimit), Format: httpapi.ListFormat(r),
-	}
-	if err := q.Err(); err != nil {
-		return err
-	}
-	found, err := a.store.Experiments(r.Context(), l, page)
+	l, err := q.List(r, httpapi.Binding{
+		Project: project, List: "experiments", Sort: "created_at", Descending: true, Filters: []string{which.Status},
+		Least: wire.MinTime, Most: wire.MaxTime,
+	}, start, end, q.OptionalLimit(a.cfg.MaxLimit))
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteList(w, r, q, binding, found)
+	found, err := a.store.Experiments(r.Context(), which, l.Page)
+	if err != nil {
+		return err
+	}
+	return l.Write(w, r, found)
 }
 
 // getExperiment is operation 8.
@@ -89,17 +86,16 @@ func (a *API) listStatusChanges(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q := httpapi.ParseQuery(r)
-	if err := q.Err(); err != nil {
-		return err
-	}
 	start, end := experiment.ChangeBounds()
-	page := pagelist.Page{After: start, End: end, Limit: pagelist.All, Format: httpapi.ListFormat(r)}
-	found, err := a.store.StatusChanges(r.Context(), project, id, page)
+	l, err := httpapi.ParseQuery(r).List(r, httpapi.Binding{}, start, end, pagelist.All)
 	if err != nil {
 		return err
 	}
-	return httpapi.WriteList(w, r, q, httpapi.Binding{}, found)
+	found, err := a.store.StatusChanges(r.Context(), project, id, l.Page)
+	if err != nil {
+		return err
+	}
+	return l.Write(w, r, found)
 }
 
 func experimentPath(r *http.Request) (project, id string, err error) {

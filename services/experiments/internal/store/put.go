@@ -77,7 +77,7 @@ var experimentsPut = pginsert.Put{Arrays: putExperiments, Values: putExperiment,
 // It also records each change of a status. Its outcome is the same as storing them one by one. It is idempotent.
 func (w *Writer) PutExperiments(ctx context.Context, projectID string, list []experiment.Experiment) (stored int, err error) {
 	batches := pginsert.Batches(list, func(e *experiment.Experiment) string { return e.ID })
-	err = w.pool.InProjectTx(ctx, projectID, func(ctx context.Context, tx pgx.Tx) error {
+	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
 		for _, batch := range batches {
 			n, err := experimentsPut.StoredIn(ctx, w.pool, tx, projectID, experimentColumnsOf(batch)...)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/httpapi"
@@ -24,12 +24,12 @@ const defaultOverlap = 24 * time.Hour
 
 // keys serves the requests of administrators of API keys.
 type keys struct {
-	admin *keyring.Admin
+	admin *authn.Admin
 	now   func() time.Time
 }
 
 // AddKeys adds the routes under /internal that administer API keys. Without admin they answer Unavailable.
-func AddKeys(rt *httpapi.Router, cfg Config, admins *auth.AdminKeys, admin *keyring.Admin) {
+func AddKeys(rt *httpapi.Router, cfg Config, admins *auth.AdminKeys, admin *authn.Admin) {
 	k := &keys{admin: admin, now: cfg.clock()}
 	serve := func(action string, handler auth.AdminHandler) http.Handler {
 		if admin == nil {

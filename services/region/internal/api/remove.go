@@ -2,9 +2,8 @@ package api
 
 import (
 	"context"
-	"net/http"
 
-	"github.com/lectern-dev/lectern/shared/auth/keyring"
+	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/service"
 )
@@ -23,27 +22,25 @@ type removed struct {
 
 // AddRemoval adds the route under /internal that revokes a project's keys and removes the project.
 func AddRemoval(rt *httpapi.Router, store Remover, p *service.Parts) {
-	rt.Handle("/internal/projects/{projectId}", map[string]http.Handler{
-		http.MethodDelete: p.ProjectRemoval(func(ctx context.Context, id string) (any, error) {
-			if p.KeyAdmin == nil {
-				return nil, errNoKeyAdmin
-			}
-			var r removed
-			err := revokeKeys(ctx, p.KeyAdmin, id, &r)
-			if err != nil {
-				return r, err
-			}
-			deleted, err := store.DeleteProject(ctx, id)
-			if deleted {
-				r.Projects = 1
-			}
+	service.AddProjectRemoval(rt, p, func(ctx context.Context, id string) (any, error) {
+		if p.KeyAdmin == nil {
+			return nil, errNoKeyAdmin
+		}
+		var r removed
+		err := revokeKeys(ctx, p.KeyAdmin, id, &r)
+		if err != nil {
 			return r, err
-		}),
+		}
+		deleted, err := store.DeleteProject(ctx, id)
+		if deleted {
+			r.Projects = 1
+		}
+		return r, err
 	})
 }
 
 // revokeKeys revokes all keys of a project, and counts them in r. Their records stay.
-func revokeKeys(ctx context.Context, admin *keyring.Admin, projectID string, r *removed) error {
+func revokeKeys(ctx context.Context, admin *authn.Admin, projectID string, r *removed) error {
 	found, err := admin.List(ctx, projectID)
 	if err != nil {
 		return err

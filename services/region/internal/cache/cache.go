@@ -1,8 +1,7 @@
 // Package cache caches the zones of projects in the process, so that operation 9 needs no database for a cached
 // project. It promises:
 //
-//   - After [Cache.Invalidate] returns, every new Get reads the project's zone from the source.
-//   - Any other change is seen once the cached copy is older than TTL.
+//   - A change is seen once the cached copy is older than TTL.
 //   - A copy that is in use is renewed in the background, from half its TTL on.
 //   - Concurrent requests for the same project share one look-up.
 //   - While the source fails, a copy is served until it is older than Stale, and the source is tried
@@ -10,6 +9,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -29,8 +29,8 @@ type Options struct {
 	// The greatest age of a region that is served while Postgres cannot be reached.
 	Stale time.Duration `env:"REGION_CACHE_STALE" envDefault:"10m"`
 
-	// How many regions are cached in process, some 300 bytes each.
-	Size int `env:"REGION_CACHE_SIZE" envDefault:"100000"`
+	// Size is how many regions are cached in process. Tests set it; 0: 100,000, some 30 MB.
+	Size int `env:"-"`
 }
 
 // Validate reports every setting that is out of range.
@@ -42,13 +42,13 @@ func (o Options) Validate() error {
 	if o.Stale < 0 || o.Stale > 24*time.Hour {
 		faults = append(faults, config.Invalid("REGION_CACHE_STALE", o.Stale, "a duration from 0s to 24h"))
 	}
-	if o.Size < 1 || o.Size > 10_000_000 {
-		faults = append(faults, config.Invalid("REGION_CACHE_SIZE", o.Size, "an integer from 1 to 10000000"))
-	}
 	return errors.Join(faults...)
 }
 
 const (
+	// usualSize is the usual Size, at some 300 bytes each.
+	usualSize = 100_000
+
 	// loadTimeout bounds one look-up at the source.
 	loadTimeout = 2 * time.Second
 
@@ -80,9 +80,9 @@ func New(source Source, o Options) *Cache {
 	return &Cache{
 		source: loader{source: source, ttl: o.TTL},
 		copies: otter.Must(&otter.Options[string, entry]{
-			MaximumSize: o.Size,
+			MaximumSize: cmp.Or(o.Size, usualSize),
 			ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[string, entry]) time.Duration {
-				return time.Until(e.Value.loadedAt.Add(max(o.TTL, o.Stale)))
+				return max(1, time.Until(e.Value.loadedAt.Add(max(o.TTL, o.Stale)))) // otter never expires an entry after 0 or less
 			}),
 			RefreshCalculator: otter.RefreshWriting[string, entry](o.TTL / 2),
 		}),
@@ -110,9 +110,6 @@ func (c *Cache) Get(ctx context.Context, projectID string) (zone.Zone, error) {
 	}
 	return found.zone, nil
 }
-
-// Invalidate drops the copy of a project, and the result of a look-up that is in flight.
-func (c *Cache) Invalidate(projectID string) { c.copies.Invalidate(projectID) }
 
 // loader is the cache's [otter.Loader].
 type loader struct {

@@ -36,18 +36,11 @@ func (w *Writer) Get(ctx context.Context, id string) (project.Project, error) {
 	return *found, nil
 }
 
-// DeleteProject deletes a project and reports whether it existed. The deletion is announced at the commit, like a
-// change. DeleteProject may be repeated.
+// DeleteProject deletes a project and reports whether it existed. DeleteProject may be repeated.
 func (w *Writer) DeleteProject(ctx context.Context, id string) (deleted bool, err error) {
-	err = w.pool.InProjectTx(ctx, id, func(ctx context.Context, tx pgx.Tx) error {
+	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, deleteProject, id)
-		if err != nil {
-			return err
-		}
-		if deleted = tag.RowsAffected() > 0; !deleted {
-			return nil
-		}
-		_, err = tx.Exec(ctx, announce, id)
+		deleted = tag.RowsAffected() > 0
 		return err
 	})
 	return deleted, err

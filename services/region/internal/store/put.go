@@ -19,10 +19,9 @@ type Writer struct {
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
 // PutProject stores the records of one project in one transaction and in order. It returns how many of
-// them changed the stored project. Postgres announces a change at the commit, so that a listener then
-// reads the new record. PutProject may be repeated.
+// them changed the stored project. PutProject may be repeated.
 func (w *Writer) PutProject(ctx context.Context, id string, sent []project.Project) (stored int, err error) {
-	err = w.pool.InProjectTx(ctx, id, func(ctx context.Context, tx pgx.Tx) error {
+	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
 		for i := range sent {
 			tag, err := tx.Exec(ctx, putProject, id, sent[i].Title, sent[i].Region)
@@ -31,11 +30,7 @@ func (w *Writer) PutProject(ctx context.Context, id string, sent []project.Proje
 			}
 			stored += int(tag.RowsAffected())
 		}
-		if stored == 0 {
-			return nil
-		}
-		_, err := tx.Exec(ctx, announce, id)
-		return err
+		return nil
 	})
 	return stored, err
 }

@@ -30,12 +30,3 @@ ON CONFLICT (project_id) DO UPDATE
 SET title = excluded.title, region = excluded.region
 WHERE p.project_id = $1
   AND (excluded.title, excluded.region) IS DISTINCT FROM (p.title, p.region)`
-
-// changes is the channel on which a change of a project is announced, with its id as payload. The announcement is a
-// separate statement. In a distributed database, the statement that writes runs on another machine than the one that
-// listeners are connected to.
-const changes = `lectern_region_projects`
-
-const announce = `SELECT pg_notify('` + changes + `', $1)`
-
-const listen = `LISTEN ` + changes

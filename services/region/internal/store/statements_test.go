@@ -12,7 +12,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func statements(t *testing.T) map[string]string {
 	t.Helper()
 	all := pgtest.PackageStatements(t, ".")
-	if len(all) != 6 {
+	if len(all) != 5 {
 		t.Errorf("%d statements were found", len(all))
 	}
 	return all
@@ -25,14 +25,11 @@ func TestEveryStatementIsOfOneProject(t *testing.T) {
 	if pgtest.Server(t).Citus() {
 		t.Skip("plans of plain Postgres; those of Citus are below")
 	}
-	delete(all, "announce")
 	pgtest.CheckOneProject(t, pgtest.Database(t, Schema()), all)
 }
 
 // TestEveryStatementIsOneTask checks that in a distributed database every statement is one task of one node.
 func TestEveryStatementIsOneTask(t *testing.T) {
 	pgtest.NeedCitus(t)
-	pgtest.CheckOneTask(t, pgtest.Database(t, Schema()), statements(t), map[string]pgtest.NotOneTask{
-		"announce": {NoTable: true, Why: "it notifies the listeners at the coordinator, whatever node has the project"},
-	})
+	pgtest.CheckOneTask(t, pgtest.Database(t, Schema()), statements(t), nil)
 }

@@ -1,5 +1,4 @@
-// Package store keeps projects in Postgres and announces changes to every process. It owns the service's
-// SQL and schema, and knows nothing of HTTP.
+// Package store keeps projects in Postgres. It owns the service's SQL and schema, and knows nothing of HTTP.
 package store
 
 import (

@@ -85,7 +85,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: expiresAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
-    - name: project
+    - name: projectId
       type:
         scalar: string
     - name: rate
@@ -152,8 +152,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: secretName
       type:
         scalar: string
-- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Access
-  scalar: string
 - name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Credential
   map:
     fields:
@@ -168,51 +166,10 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
     - name: spec
       type:
-        namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.CredentialSpec
+        namedType: com.github.lectern-dev.lectern.proxy.resource.CredentialSpec
     - name: status
       type:
         namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.CredentialStatus
-- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.CredentialPlace
-  scalar: string
-- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.CredentialSpec
-  map:
-    fields:
-    - name: allowedNamespaces
-      type:
-        list:
-          elementType:
-            scalar: string
-          elementRelationship: associative
-    - name: destinations
-      type:
-        list:
-          elementType:
-            namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Rule
-          elementRelationship: atomic
-    - name: environment
-      type:
-        scalar: string
-    - name: headers
-      type:
-        list:
-          elementType:
-            scalar: string
-          elementRelationship: atomic
-    - name: id
-      type:
-        scalar: string
-    - name: places
-      type:
-        list:
-          elementType:
-            namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.CredentialPlace
-          elementRelationship: associative
-    - name: project
-      type:
-        scalar: string
-    - name: valueFrom
-      type:
-        namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.CredentialValueSource
 - name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.CredentialStatus
   map:
     fields:
@@ -225,33 +182,6 @@ var schemaYAML = typed.YAMLObject(`types:
           keys:
           - type
     - name: observedGeneration
-      type:
-        scalar: numeric
-- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.CredentialValueSource
-  map:
-    fields:
-    - name: secretKeyRef
-      type:
-        namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.SecretKeyRef
-- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.DeletionPolicy
-  scalar: string
-- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Limits
-  map:
-    fields:
-    - name: burst
-      type:
-        scalar: numeric
-    - name: concurrent
-      type:
-        scalar: numeric
-      default: 256
-    - name: requestBytes
-      type:
-        scalar: numeric
-    - name: requestsPerSecond
-      type:
-        scalar: numeric
-    - name: responseBytes
       type:
         scalar: numeric
 - name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Project
@@ -268,35 +198,10 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
     - name: spec
       type:
-        namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.ProjectSpec
+        namedType: com.github.lectern-dev.lectern.proxy.resource.ProjectSpec
     - name: status
       type:
         namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.ProjectStatus
-- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.ProjectSpec
-  map:
-    fields:
-    - name: allowedNamespaces
-      type:
-        list:
-          elementType:
-            scalar: string
-          elementRelationship: associative
-    - name: deletionPolicy
-      type:
-        namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.DeletionPolicy
-      default: Retain
-    - name: projectId
-      type:
-        scalar: string
-    - name: region
-      type:
-        scalar: string
-    - name: retentionDays
-      type:
-        scalar: numeric
-    - name: title
-      type:
-        scalar: string
 - name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.ProjectStatus
   map:
     fields:
@@ -334,17 +239,124 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
     - name: spec
       type:
-        namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.ProxyEndpointSpec
+        namedType: com.github.lectern-dev.lectern.proxy.resource.ProxyEndpointSpec
     - name: status
       type:
         namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.ProxyEndpointStatus
-- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.ProxyEndpointSpec
+- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.ProxyEndpointStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: observedGeneration
+      type:
+        scalar: numeric
+- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Scope
+  scalar: string
+- name: com.github.lectern-dev.lectern.proxy.resource.Access
+  scalar: string
+- name: com.github.lectern-dev.lectern.proxy.resource.CredentialSpec
+  map:
+    fields:
+    - name: allowedNamespaces
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: destinations
+      type:
+        list:
+          elementType:
+            namedType: com.github.lectern-dev.lectern.proxy.resource.Rule
+          elementRelationship: atomic
+    - name: environment
+      type:
+        scalar: string
+    - name: headers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: id
+      type:
+        scalar: string
+    - name: places
+      type:
+        list:
+          elementType:
+            namedType: com.github.lectern-dev.lectern.proxy.resource.Place
+          elementRelationship: associative
+    - name: projectId
+      type:
+        scalar: string
+    - name: valueFrom
+      type:
+        namedType: com.github.lectern-dev.lectern.proxy.resource.ValueSource
+- name: com.github.lectern-dev.lectern.proxy.resource.DeletionPolicy
+  scalar: string
+- name: com.github.lectern-dev.lectern.proxy.resource.Duration
+  scalar: string
+- name: com.github.lectern-dev.lectern.proxy.resource.Limits
+  map:
+    fields:
+    - name: burst
+      type:
+        scalar: numeric
+    - name: concurrent
+      type:
+        scalar: numeric
+      default: 256
+    - name: requestBytes
+      type:
+        scalar: numeric
+    - name: requestsPerSecond
+      type:
+        scalar: numeric
+    - name: responseBytes
+      type:
+        scalar: numeric
+- name: com.github.lectern-dev.lectern.proxy.resource.Place
+  scalar: string
+- name: com.github.lectern-dev.lectern.proxy.resource.ProjectSpec
+  map:
+    fields:
+    - name: allowedNamespaces
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: deletionPolicy
+      type:
+        namedType: com.github.lectern-dev.lectern.proxy.resource.DeletionPolicy
+      default: Retain
+    - name: projectId
+      type:
+        scalar: string
+    - name: region
+      type:
+        scalar: string
+    - name: retentionDays
+      type:
+        scalar: numeric
+    - name: title
+      type:
+        scalar: string
+- name: com.github.lectern-dev.lectern.proxy.resource.ProxyEndpointSpec
   map:
     fields:
     - name: access
       type:
-        namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Access
-      default: origin
+        namedType: com.github.lectern-dev.lectern.proxy.resource.Access
+      default: Origin
     - name: allowHTTP
       type:
         scalar: boolean
@@ -361,14 +373,14 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         list:
           elementType:
-            namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Rule
+            namedType: com.github.lectern-dev.lectern.proxy.resource.Rule
           elementRelationship: atomic
     - name: environment
       type:
         scalar: string
     - name: limits
       type:
-        namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Limits
+        namedType: com.github.lectern-dev.lectern.proxy.resource.Limits
       default: {}
     - name: methods
       type:
@@ -380,7 +392,7 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         list:
           elementType:
-            namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Rule
+            namedType: com.github.lectern-dev.lectern.proxy.resource.Rule
           elementRelationship: atomic
     - name: ports
       type:
@@ -388,31 +400,17 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: numeric
           elementRelationship: associative
-    - name: project
+    - name: projectId
       type:
         scalar: string
     - name: scrub
       type:
-        namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Scrub
+        namedType: com.github.lectern-dev.lectern.proxy.resource.Scrub
     - name: timeouts
       type:
-        namedType: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Timeouts
+        namedType: com.github.lectern-dev.lectern.proxy.resource.Timeouts
       default: {}
-- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.ProxyEndpointStatus
-  map:
-    fields:
-    - name: conditions
-      type:
-        list:
-          elementType:
-            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
-          elementRelationship: associative
-          keys:
-          - type
-    - name: observedGeneration
-      type:
-        scalar: numeric
-- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Rule
+- name: com.github.lectern-dev.lectern.proxy.resource.Rule
   map:
     fields:
     - name: domain
@@ -421,9 +419,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: pattern
       type:
         scalar: string
-- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Scope
-  scalar: string
-- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Scrub
+- name: com.github.lectern-dev.lectern.proxy.resource.Scrub
   map:
     fields:
     - name: disabled
@@ -432,7 +428,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: passUnreadable
       type:
         scalar: boolean
-- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.SecretKeyRef
+- name: com.github.lectern-dev.lectern.proxy.resource.SecretKeyRef
   map:
     fields:
     - name: key
@@ -441,24 +437,30 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
-- name: com.github.lectern-dev.lectern.k8s.api.v1alpha1.Timeouts
+- name: com.github.lectern-dev.lectern.proxy.resource.Timeouts
   map:
     fields:
     - name: connect
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+        namedType: com.github.lectern-dev.lectern.proxy.resource.Duration
       default: 10s
     - name: headers
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+        namedType: com.github.lectern-dev.lectern.proxy.resource.Duration
       default: 60s
     - name: idle
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+        namedType: com.github.lectern-dev.lectern.proxy.resource.Duration
       default: 5m
     - name: total
       type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+        namedType: com.github.lectern-dev.lectern.proxy.resource.Duration
+- name: com.github.lectern-dev.lectern.proxy.resource.ValueSource
+  map:
+    fields:
+    - name: secretKeyRef
+      type:
+        namedType: com.github.lectern-dev.lectern.proxy.resource.SecretKeyRef
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
   map:
     fields:

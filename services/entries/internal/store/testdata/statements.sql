@@ -5,11 +5,6 @@ INSERT INTO project_changes (project_id, last_seq)
 VALUES ($1, 0)
 ON CONFLICT (project_id) DO NOTHING
 
--- name: allNumbered
-UPDATE project_changes
-SET numbered = true
-WHERE project_id = $1
-
 -- name: anyEntries
 SELECT entry_id
 FROM entries
@@ -300,17 +295,6 @@ FROM (
 LEFT JOIN entries e ON e.project_id = $1 AND e.entry_id = v.entry_id
 WHERE coalesce(e.updated_at, v.newest) < $2
 
--- name: counterOf
-SELECT last_seq, true AS numbered
-FROM project_changes
-WHERE project_id = $1
-UNION ALL
-SELECT 0, false
-FROM (SELECT FROM entries WHERE project_id = $1 AND seq IS NULL LIMIT 1) AS unnumbered_entry
-UNION ALL
-SELECT 0, false
-FROM (SELECT FROM events WHERE project_id = $1 AND seq IS NULL LIMIT 1) AS unnumbered_event
-
 -- name: deleteCounter
 DELETE FROM project_changes
 WHERE project_id = $1
@@ -318,12 +302,10 @@ WHERE project_id = $1
 -- name: deleteEntries
 DELETE FROM entries
 WHERE project_id = $1 AND entry_id = ANY($2::text[])
-RETURNING 1
 
 -- name: deleteEvents
 DELETE FROM events
 WHERE project_id = $1 AND entry_id = ANY($2::text[])
-RETURNING 1
 
 -- name: entriesBefore
 SELECT entry_id
@@ -1033,15 +1015,10 @@ SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, en
 FROM entries
 WHERE project_id = $1 AND entry_id = $2
 
--- name: numberEntries
-UPDATE entries
-SET seq = $2::bigint + array_position($3::text[], entry_id) - 1
-WHERE project_id = $1 AND entry_id = ANY($3::text[]) AND seq IS NULL
-
--- name: numberEvents
-UPDATE events
-SET seq = $2::bigint + array_position($3::bytea[], event_key) - 1
-WHERE project_id = $1 AND event_key = ANY($3::bytea[]) AND seq IS NULL
+-- name: lastSeq
+SELECT last_seq
+FROM project_changes
+WHERE project_id = $1
 
 -- name: orphansBefore
 SELECT v.entry_id
@@ -1386,7 +1363,6 @@ WHERE project_id = $1 AND entry_id <= (
     FROM (SELECT entry_id FROM removals WHERE project_id = $1 ORDER BY entry_id LIMIT $2) w
     ORDER BY w.entry_id DESC
     LIMIT 1)
-RETURNING 1
 
 -- name: stillBefore
 SELECT entry_id
@@ -1406,27 +1382,6 @@ UPDATE project_changes
 SET last_seq = greatest(last_seq + 1, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint) + $2::bigint - 1
 WHERE project_id = $1
 RETURNING last_seq
-
--- name: unnumbered
-SELECT project_id
-FROM project_changes
-WHERE NOT numbered
-ORDER BY project_id
-LIMIT 1000
-
--- name: unnumberedEntries
-SELECT entry_id
-FROM entries
-WHERE project_id = $1 AND seq IS NULL
-ORDER BY seq
-LIMIT $2
-
--- name: unnumberedEvents
-SELECT event_key
-FROM events
-WHERE project_id = $1 AND seq IS NULL
-ORDER BY seq
-LIMIT $2
 
 -- name: windowEnd
 SELECT max(w.entry_id)

@@ -12,8 +12,8 @@ import (
 //
 // APIKeySpec is the desired state of an API key.
 type APIKeySpecApplyConfiguration struct {
-	// project is the id of the key's project. It is immutable.
-	Project *string `json:"project,omitempty"`
+	// projectId is the id of the key's project. It is immutable.
+	ProjectID *string `json:"projectId,omitempty"`
 	// scopes are the permissions of the key: entries:read, embeddables:read, experiments:read, proxy:use. Not set: all
 	// except proxy:use. A change also applies to the existing keys of this object, within a second.
 	Scopes []apiv1alpha1.Scope `json:"scopes,omitempty"`
@@ -37,11 +37,11 @@ func APIKeySpec() *APIKeySpecApplyConfiguration {
 	return &APIKeySpecApplyConfiguration{}
 }
 
-// WithProject sets the Project field in the declarative configuration to the given value
+// WithProjectID sets the ProjectID field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Project field is set to the value of the last call.
-func (b *APIKeySpecApplyConfiguration) WithProject(value string) *APIKeySpecApplyConfiguration {
-	b.Project = &value
+// If called multiple times, the ProjectID field is set to the value of the last call.
+func (b *APIKeySpecApplyConfiguration) WithProjectID(value string) *APIKeySpecApplyConfiguration {
+	b.ProjectID = &value
 	return b
 }
 

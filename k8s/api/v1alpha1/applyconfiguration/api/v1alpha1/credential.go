@@ -5,6 +5,7 @@ package v1alpha1
 import (
 	apiv1alpha1 "github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	internal "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/internal"
+	resource "github.com/lectern-dev/lectern/proxy/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
 	managedfields "k8s.io/apimachinery/pkg/util/managedfields"
@@ -21,7 +22,7 @@ type CredentialApplyConfiguration struct {
 	// metadata is standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec is the desired state.
-	Spec *CredentialSpecApplyConfiguration `json:"spec,omitempty"`
+	Spec *resource.CredentialSpec `json:"spec,omitempty"`
 	// status is the observed state, written by the operator.
 	Status *CredentialStatusApplyConfiguration `json:"status,omitempty"`
 }
@@ -241,8 +242,8 @@ func (b *CredentialApplyConfiguration) ensureObjectMetaApplyConfigurationExists(
 // WithSpec sets the Spec field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Spec field is set to the value of the last call.
-func (b *CredentialApplyConfiguration) WithSpec(value *CredentialSpecApplyConfiguration) *CredentialApplyConfiguration {
-	b.Spec = value
+func (b *CredentialApplyConfiguration) WithSpec(value resource.CredentialSpec) *CredentialApplyConfiguration {
+	b.Spec = &value
 	return b
 }
 

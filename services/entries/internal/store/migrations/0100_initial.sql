@@ -1,0 +1,103 @@
+-- +goose Up
+
+-- Identifiers are compared as bytes (COLLATE "C"): cursors, Go and Postgres order them alike, and an
+-- index serves every comparison. Each primary key and index leads with project_id, so that the tables
+-- can be distributed by it.
+
+CREATE TABLE entries (
+    project_id    text COLLATE "C" NOT NULL,
+    entry_id      text COLLATE "C" NOT NULL,
+    group_id      text COLLATE "C" NOT NULL,
+    embeddable_id text COLLATE "C" NOT NULL,
+    contact_id    text COLLATE "C" NOT NULL,
+    created_at    timestamptz      NOT NULL,
+    updated_at    timestamptz      NOT NULL,
+    -- JSON as the source sent it: not jsonb, which would rewrite it.
+    entry_data    text COLLATE "C" NOT NULL,
+    -- The number of the entry's last change. The numbers are those of project_changes.
+    seq           bigint           NOT NULL,
+    PRIMARY KEY (project_id, entry_id)
+);
+
+CREATE INDEX entries_by_updated_at ON entries (project_id, updated_at, entry_id);
+
+-- updated_at is included so that a list by creation with filters on it finds its last key in the index alone.
+CREATE INDEX entries_by_created_at ON entries (project_id, created_at, entry_id) INCLUDE (updated_at);
+
+-- For lists of a contact's or an embeddable's entries, in the order of updates.
+CREATE INDEX entries_by_contact ON entries (project_id, contact_id, updated_at, entry_id);
+CREATE INDEX entries_by_embeddable ON entries (project_id, embeddable_id, updated_at, entry_id);
+
+CREATE INDEX entries_by_seq ON entries (project_id, seq);
+
+CREATE TABLE events (
+    project_id                text COLLATE "C" NOT NULL,
+    -- The identity of the event: a digest of its event_id if it has one, else of all its fields.
+    event_key                 bytea            NOT NULL CHECK (octet_length(event_key) = 16),
+    -- The order of arrival: it breaks ties between equal timestamps.
+    arrival                   bigint           NOT NULL GENERATED ALWAYS AS IDENTITY,
+    entry_id                  text COLLATE "C" NOT NULL,
+    contact_id                text COLLATE "C" NOT NULL,
+    group_id                  text COLLATE "C" NOT NULL,
+    embeddable_id             text COLLATE "C" NOT NULL,
+    embeddable_version_number bigint,
+    "timestamp"               timestamptz      NOT NULL,
+    page_id                   text COLLATE "C",
+    page_key                  text COLLATE "C",
+    page_index                bigint,
+    max_page_id               text COLLATE "C",
+    max_page_key              text COLLATE "C",
+    max_page_index            bigint,
+    total_pages               bigint,
+    event_type                text COLLATE "C" NOT NULL,
+    view_type                 text COLLATE "C",
+    custom_event_name         text COLLATE "C",
+    -- JSON as the source sent it.
+    custom_event_props        text COLLATE "C",
+    url                       text COLLATE "C",
+    event_id                  text COLLATE "C",
+    seq                       bigint           NOT NULL,
+    PRIMARY KEY (project_id, event_key),
+    -- A page view has all fields of its page, so that the API needs no null there.
+    CHECK (event_type <> 'flowpage.viewed'
+        OR (page_id IS NOT NULL AND page_key IS NOT NULL AND page_index IS NOT NULL))
+);
+
+CREATE INDEX events_by_entry ON events (project_id, entry_id, "timestamp", arrival);
+CREATE INDEX events_by_seq ON events (project_id, seq);
+
+-- For the removal of a contact.
+CREATE INDEX events_by_contact ON events (project_id, contact_id, entry_id);
+
+-- The change feed numbers every change of a project. A transaction that stores or removes locks the project's row here
+-- first, so that numbers become visible in their order.
+CREATE TABLE project_changes (
+    project_id text COLLATE "C" PRIMARY KEY,
+    -- The last number that a transaction took. It is at least the time of that transaction in microseconds, so that a
+    -- restored backup never uses a number twice.
+    last_seq   bigint           NOT NULL
+);
+
+-- The removed entries. The table has no personal data.
+CREATE TABLE removals (
+    project_id text COLLATE "C" NOT NULL,
+    entry_id   text COLLATE "C" NOT NULL,
+    seq        bigint           NOT NULL,
+    removed_at timestamptz      NOT NULL,
+    -- Ingest refuses later data for an entry that was erased. One that was purged may come back.
+    reason     text             NOT NULL CHECK (reason IN ('erased', 'purged')),
+    PRIMARY KEY (project_id, entry_id)
+);
+
+CREATE INDEX removals_by_seq ON removals (project_id, seq);
+
+-- +goose StatementBegin
+DO $$ BEGIN
+    IF EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN
+        PERFORM create_distributed_table('entries', 'project_id', colocate_with => 'none');
+        PERFORM create_distributed_table('events', 'project_id', colocate_with => 'entries');
+        PERFORM create_distributed_table('project_changes', 'project_id', colocate_with => 'entries');
+        PERFORM create_distributed_table('removals', 'project_id', colocate_with => 'entries');
+    END IF;
+END $$;
+-- +goose StatementEnd

@@ -1,0 +1,73 @@
+package authn
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/redisdb"
+)
+
+// Migrate migrates the keys' database with the owner's role. It grants the roles of cfg.DatabaseURL and cfg.AdminURL
+// the rights that they need, if these are set. It may run at every start, and several may run at once.
+func Migrate(ctx context.Context, cfg auth.Config, log *slog.Logger) error {
+	if cfg.MigrateURL.IsZero() {
+		return &config.Fault{Variable: "AUTH_MIGRATE_DATABASE_URL", Problem: "is not set, and is required"}
+	}
+	roles := map[pgmigrate.Role]string{
+		pgmigrate.Reader: pgmigrate.UserOf(cfg.DatabaseURL.Reveal()),
+		pgmigrate.Admin:  pgmigrate.UserOf(cfg.AdminURL.Reveal()),
+	}
+	return pgmigrate.Migrate(ctx, cfg.MigrateURL.Reveal(), pgkeys.Schema(), roles, log)
+}
+
+// Admin mints, rotates and revokes keys. It replaces the copies of changed keys in Redis.
+type Admin struct {
+	*pgkeys.Admin
+
+	pool  *pgdb.Pool
+	redis *redisdb.Client // nil: there is no Redis
+}
+
+// OpenAdmin returns an Admin with the role of cfg.AdminURL. The caller closes it.
+func OpenAdmin(ctx context.Context, cfg auth.Config, o Options) (*Admin, error) {
+	o.complete()
+	o.Pool.Name = "auth admin"
+	if cfg.AdminURL.IsZero() {
+		return nil, &config.Fault{Variable: "AUTH_ADMIN_DATABASE_URL", Problem: "is not set, and is required"}
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	pool, err := pgdb.Open(ctx, cfg.AdminURL, o.Pool)
+	if err != nil {
+		return nil, err
+	}
+	a := &Admin{pool: pool}
+	var copies pgkeys.Invalidator
+	if cfg.Redis.Enabled() {
+		if a.redis, err = redisdb.Open(cfg.Redis, redisdb.Options{Log: o.Log, Tracer: o.Tracer}); err != nil {
+			return nil, errors.Join(err, a.Close())
+		}
+		copies = rediskeys.NewInvalidator(a.redis)
+	}
+	a.Admin = pgkeys.NewAdmin(pool, copies, time.Now, o.Log)
+	return a, nil
+}
+
+// Close closes the connections.
+func (a *Admin) Close() error {
+	var err error
+	if a.redis != nil {
+		err = a.redis.Close()
+	}
+	a.pool.Close()
+	return err
+}

@@ -1,0 +1,172 @@
+// Package authn combines the parts of authentication for a service. These are the keys' database, the copies in Redis
+// and in the process, the rates, and the background work.
+package authn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
+	"github.com/lectern-dev/lectern/shared/auth/rediskeys"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pgcitus"
+	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/ratelimit"
+	"github.com/lectern-dev/lectern/shared/redisdb"
+	"github.com/lectern-dev/lectern/shared/shutdown"
+)
+
+// useInterval is how often the last use of keys is written.
+const useInterval = 30 * time.Second
+
+// Options configures an Authenticator. The zero value is valid.
+type Options struct {
+	// Log receives the faults of background work. Default: nothing is logged.
+	Log *slog.Logger
+
+	// Tracer traces statements and commands. Default: nothing is traced.
+	Tracer trace.TracerProvider
+
+	// Meter receives the metrics that [Authenticator] lists. Default: nothing is measured.
+	Meter metric.MeterProvider
+
+	// Pool configures the pool of connections to the keys' database. Open sets its name, providers and log.
+	Pool pgdb.Options
+}
+
+func (o *Options) complete() {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Meter == nil {
+		o.Meter = noop.NewMeterProvider()
+	}
+	o.Pool.Name = "auth"
+	o.Pool.TracerProvider = o.Tracer
+	o.Pool.MeterProvider = o.Meter
+	o.Pool.Attach = pgcitus.Attach
+}
+
+// Authenticator verifies keys. It measures:
+//
+//	lectern.key.lookups{layer=redis|postgres, outcome=hit|miss|error}   look-ups of keys that the process has not cached, or renews
+//	lectern.rate.limited                                                requests over their rate
+//	lectern.redis.up                                                    1 when Redis answers, else 0
+type Authenticator struct {
+	// Guard protects operations.
+	Guard *auth.Guard
+	// Verifier verifies keys for Guard.
+	Verifier *auth.Verifier
+	// Limiter limits rates for Guard.
+	Limiter *ratelimit.Limiter
+	// Redis is the shared client, or nil without Redis. Close closes it.
+	Redis *redisdb.Client
+
+	pool   *pgdb.Pool
+	uses   *auth.LastUse
+	meters metric.Registration
+
+	cancel     context.CancelFunc // stops background
+	background sync.WaitGroup
+	once       sync.Once
+	closed     error
+}
+
+// Open returns an Authenticator. It does not wait for Postgres or Redis: the Authenticator connects when they are up. The
+// caller closes it.
+func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, err error) {
+	o.complete()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.DatabaseURL.IsZero() {
+		return nil, &config.Fault{Variable: "AUTH_DATABASE_URL", Problem: "is not set, and is required"}
+	}
+	a := &Authenticator{}
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	a.cancel = cancel
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("open the authenticator: %w", err), a.Close(ctx))
+		}
+	}()
+
+	if a.pool, err = pgdb.Open(background, cfg.DatabaseURL, o.Pool); err != nil {
+		return nil, err
+	}
+	count, err := lookupCounter(o.Meter)
+	if err != nil {
+		return nil, err
+	}
+	store := pgkeys.NewStore(a.pool)
+	a.uses = auth.NewLastUse(store, o.Log)
+	var foreign *auth.ForeignKeys
+	if cfg.ForeignKeys {
+		foreign = auth.NewForeignKeys(store, o.Log)
+		a.background.Go(func() { foreign.Run(background) })
+	}
+	var keys auth.Store = counted{store, count("postgres")}
+	if cfg.Redis.Enabled() {
+		a.Redis, err = redisdb.Open(cfg.Redis, redisdb.Options{Log: o.Log, Tracer: o.Tracer})
+		if err != nil {
+			return nil, err
+		}
+		keys = rediskeys.NewStore(a.Redis, keys, rediskeys.Options{TTL: cfg.CacheTTL, Count: count("redis")})
+		a.Limiter = ratelimit.New(a.Redis, ratelimit.Options{Log: o.Log})
+	} else {
+		a.Limiter = ratelimit.New(nil, ratelimit.Options{Log: o.Log})
+		if cfg.RateLimit > 0 || cfg.AnonRateLimit > 0 {
+			o.Log.WarnContext(ctx, "REDIS_URL is not set: no rate is limited")
+		}
+	}
+	a.Verifier = auth.NewVerifier(keys, auth.VerifierOptions{
+		Foreign: foreign, Uses: a.uses, MaxLookups: cfg.MaxLookups, UnknownRate: cfg.UnknownRate,
+	})
+	a.Guard = auth.NewGuard(a.Verifier, a.Limiter, cfg.KeyRate(), cfg.AnonymousRate())
+	if a.meters, err = a.measure(o.Meter); err != nil {
+		return nil, err
+	}
+
+	a.background.Go(func() { a.uses.Run(background, useInterval) })
+	return a, nil
+}
+
+// Ready returns an error if the keys' database does not answer. Keys with a copy in Redis or in the process are still
+// verified then.
+func (a *Authenticator) Ready(ctx context.Context) error { return a.pool.Health(ctx) }
+
+// Close stops the background work, writes the last use of keys and closes the connections. ctx bounds the last two.
+// The caller ends all requests before.
+func (a *Authenticator) Close(ctx context.Context) error {
+	a.once.Do(func() {
+		a.cancel()
+		if a.Redis != nil {
+			a.closed = a.Redis.Close()
+		}
+		if a.Verifier != nil {
+			a.Verifier.Close()
+		}
+		a.background.Wait()
+		if a.uses != nil {
+			a.uses.Flush(ctx)
+		}
+		if a.meters != nil {
+			a.closed = errors.Join(a.closed, a.meters.Unregister())
+		}
+		if a.pool != nil {
+			if err := shutdown.Within(ctx, a.pool.Close); err != nil {
+				a.closed = errors.Join(a.closed, fmt.Errorf("close the pool of the keys' database: connections are still in use: %w", err))
+			}
+		}
+	})
+	return a.closed
+}

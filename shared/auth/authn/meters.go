@@ -1,0 +1,71 @@
+package authn
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/lectern-dev/lectern/shared/auth"
+)
+
+// counter counts look-ups by outcome: "hit", "miss" or "error".
+type counter = func(ctx context.Context, outcome string)
+
+const meterName = "github.com/lectern-dev/lectern/shared/auth"
+
+// lookupCounter returns a function that returns the counter of a layer.
+func lookupCounter(provider metric.MeterProvider) (func(layer string) counter, error) {
+	lookups, err := provider.Meter(meterName).Int64Counter("lectern.key.lookups",
+		metric.WithDescription("Look-ups of API keys that the process has not cached or renews, by layer and outcome."), metric.WithUnit("{lookup}"))
+	return func(layer string) counter {
+		return func(ctx context.Context, outcome string) {
+			lookups.Add(ctx, 1, metric.WithAttributes(attribute.String("layer", layer), attribute.String("outcome", outcome)))
+		}
+	}, err
+}
+
+// measure registers the metrics that are read at collection.
+func (a *Authenticator) measure(provider metric.MeterProvider) (metric.Registration, error) {
+	meter := provider.Meter(meterName)
+	limited, err1 := meter.Int64ObservableCounter("lectern.rate.limited",
+		metric.WithDescription("Requests that were over their rate."), metric.WithUnit("{request}"))
+	up, err2 := meter.Int64ObservableGauge("lectern.redis.up",
+		metric.WithDescription("1 while Redis answers, 0 while it is not used because of a fault."))
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	return meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		o.ObserveInt64(limited, a.Limiter.Refused())
+		if a.Redis != nil {
+			o.ObserveInt64(up, one(a.Redis.Up()))
+		}
+		return nil
+	}, limited, up)
+}
+
+func one(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// counted counts the look-ups of a store.
+type counted struct {
+	auth.Store
+	count counter
+}
+
+func (c counted) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth.Record, error) {
+	r, err := c.Store.Lookup(ctx, projectID, h)
+	outcome := "hit"
+	if _, refused := errors.AsType[auth.Refusal](err); refused {
+		outcome = "miss"
+	} else if err != nil {
+		outcome = "error"
+	}
+	c.count(ctx, outcome)
+	return r, err
+}
