@@ -211,10 +211,8 @@ func TestCitusNodesAsReaders(t *testing.T) {
 	primary := open(t, b.db.ReaderURL, pgdb.Options{MaxConns: 4})
 	distributed(t, primary)
 	reads, err := pgreplica.Open(t.Context(), primary, pgreplica.Options{
-		Standbys:      []config.Secret{config.NewSecret(at(t, b.db.ReaderURL, node.Addr())), config.NewSecret(b.db.ReaderURL)},
-		MaxLag:        10 * time.Second,
-		CheckInterval: 50 * time.Millisecond,
-		Pool:          pgdb.Options{MaxConns: 4, ConnectTimeout: time.Second, Attach: pgcitus.Attach},
+		Standbys: []config.Secret{config.NewSecret(at(t, b.db.ReaderURL, node.Addr())), config.NewSecret(b.db.ReaderURL)},
+		Pool:     pgdb.Options{MaxConns: 4, ConnectTimeout: time.Second, Attach: pgcitus.Attach},
 	})
 	if err != nil {
 		t.Fatal(err)

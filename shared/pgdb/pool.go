@@ -30,8 +30,8 @@ type Querier interface {
 }
 
 // Pinned returns a Querier for a read in several statements. If q spreads statements over several databases, the
-// result keeps using the database that answers first. So no part is read at a greater replication lag than the parts
-// before it. One goroutine uses it at a time.
+// result keeps using one of them. So no part is read from older data than the parts before it. One goroutine uses it at
+// a time.
 func Pinned(q Querier) Querier {
 	if several, ok := q.(interface{ Pinned() Querier }); ok {
 		return several.Pinned()

@@ -30,11 +30,8 @@ type Config struct {
 	DatabaseURL config.Secret `env:"DATABASE_URL"`
 
 	// Standbys of DATABASE_URL, as the role that reads, comma-separated, each with one host. Reads of records use them
-	// while they answer. Not set: all reads use DATABASE_URL.
+	// while they answer and are at most ten seconds old. Not set: all reads use DATABASE_URL.
 	ReadDatabaseURLs []config.Secret `env:"READ_DATABASE_URL"`
-
-	// The largest lag of a standby. A standby with a larger lag is not used. 0: the lag is not measured.
-	MaxReplicaLag time.Duration `env:"MAX_REPLICA_LAG" envDefault:"10s"`
 
 	// The same database, as the role that writes ingested data. Not set: the service ingests nothing.
 	IngestDatabaseURL config.Secret `env:"INGEST_DATABASE_URL"`
@@ -156,7 +153,7 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 		return fmt.Errorf("DATABASE_URL: %w", err)
 	}
 	parts.Read, err = pgreplica.Open(ctx, parts.Primary, pgreplica.Options{
-		Standbys: cfg.ReadDatabaseURLs, MaxLag: cfg.MaxReplicaLag, Pool: pool, Log: tel.Logger,
+		Standbys: cfg.ReadDatabaseURLs, Pool: pool, Log: tel.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("READ_DATABASE_URL: %w", err)

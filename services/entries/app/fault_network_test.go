@@ -143,7 +143,7 @@ func TestWalkBetweenPrimaryAndStandby(t *testing.T) {
 	b, _ := servicetest.NewBreakable(t, store.Schema()) // only its keys and its Redis are used
 	b.DB = primary.Database(t, store.Schema())
 	standby := primary.Standby(t, nil)
-	s := startOn(t, b, shortTimeouts(map[string]string{"READ_DATABASE_URL": standby.Here(b.DB).ReaderURL, "MAX_REPLICA_LAG": "200ms"}))
+	s := startOn(t, b, shortTimeouts(map[string]string{"READ_DATABASE_URL": standby.Here(b.DB).ReaderURL}))
 	key := b.Keys.Key(project)
 	const n = 3000
 	fill(t, s, project, n)

@@ -103,7 +103,7 @@ func TestFailoverUnderLoad(t *testing.T) {
 	}
 	s := startOn(t, b, shortTimeouts(map[string]string{
 		"DATABASE_URL": anywhere(b.DB.ReaderURL), "INGEST_DATABASE_URL": anywhere(b.DB.IngestURL),
-		"READ_DATABASE_URL": standby.TCPURL(standby.Here(b.DB).ReaderURL), "MAX_REPLICA_LAG": "10s",
+		"READ_DATABASE_URL": standby.TCPURL(standby.Here(b.DB).ReaderURL),
 	}))
 	key := b.Keys.Key(project)
 	fill(t, s, project, 4000)
