@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
-	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
@@ -47,10 +45,6 @@ func open(t *testing.T, url string, o pgdb.Options) *pgdb.Pool {
 	}
 	t.Cleanup(p.Close)
 	return p
-}
-
-func isUnavailable(err error) bool {
-	return err != nil && apierr.From(err).Code() == apierr.Unavailable
 }
 
 var errStop = errors.New("stop")
@@ -315,62 +309,6 @@ func TestConflictWithReplication(t *testing.T) {
 	as(t, r.primary, r.db, `VACUUM notes`)
 	if err := <-answered; err != nil || recovering || time.Since(begin) > 10*time.Second {
 		t.Errorf("answered after %v by a standby: %v, %v", time.Since(begin), recovering, err)
-	}
-}
-
-// TestFailover kills the primary, and reads continue. Then it promotes a standby, and writes find it without a new
-// pool.
-func TestFailover(t *testing.T) {
-	r := replicate(t, 1)
-	r.insert(t, 1, 10)
-	both, err := url.Parse(r.primary.TCPURL(r.db.IngestURL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	both.Host = fmt.Sprintf("127.0.0.1:%d,127.0.0.1:%d", r.primary.Port(), r.standbys[0].Port())
-	both.RawQuery += "&target_session_attrs=read-write"
-	write := open(t, both.String(), pgdb.Options{MaxConns: 2, ConnectTimeout: time.Second})
-	put := func(id int) error {
-		_, err := write.Exec(t.Context(), `INSERT INTO notes VALUES ($1, 'x') ON CONFLICT DO NOTHING`, id)
-		return err
-	}
-	if err := put(100); err != nil {
-		t.Fatal(err)
-	}
-	eventually.True(t, "the standby has it", func() bool {
-		n := 0
-		err := r.Query(t.Context(), func(rows pgx.Rows) error {
-			for rows.Next() {
-				n++
-			}
-			return nil
-		}, `SELECT id FROM notes`)
-		return err == nil && n == 11
-	})
-	if err := r.primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if got := by(t, r, 20); got[port(r.standbys[0])] != 20 {
-		t.Errorf("without a primary, answered by port: %v", got)
-	}
-	if err := r.Health(t.Context()); err != nil {
-		t.Errorf("reads are possible, health says %v", err)
-	}
-	if err := put(101); !isUnavailable(err) {
-		t.Errorf("a write without a primary: %v", err)
-	}
-	if err := r.standbys[0].Promote(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	eventually.True(t, "writes find the new primary", func() bool {
-		err := put(101)
-		if err != nil && !isUnavailable(err) {
-			t.Fatal(err)
-		}
-		return err == nil
-	})
-	if got := by(t, r, 20); got[port(r.standbys[0])] != 20 {
-		t.Errorf("after the promotion, answered by port: %v", got)
 	}
 }
 
