@@ -32,23 +32,20 @@ type Config struct {
 	// How long after Postgres was read a copy of a key is used, in Redis and in processes together; from 2s to 1m.
 	CacheTTL time.Duration `env:"AUTH_CACHE_TTL" envDefault:"5s"`
 
-	// How many look-ups of keys one process may have in flight, from 1 to 10000. Another request whose key is not cached
-	// waits half a second, then gets 429.
-	MaxLookups int `env:"AUTH_MAX_LOOKUPS" envDefault:"64"`
+	// MaxLookups is how many look-ups of keys one process may have in flight. Another request whose key is not cached
+	// waits half a second, then gets 429. Tests set it; 0: 64, which is many thousand new keys a second.
+	MaxLookups int `env:"-"`
 
-	// How many refused keys one client address may try a second at one process. Further ones get 429 unless their key is
-	// cached. 0: any number.
-	UnknownRate int `env:"AUTH_UNKNOWN_RATE" envDefault:"50"`
+	// UnknownRate is how many refused keys one client address may try a second at one process. Further ones get 429
+	// unless their key is cached. Tests set it; 0: 50, far above what clients with an old key send.
+	UnknownRate int `env:"-"`
 
 	// Accepts imported keys, of any form.
 	ForeignKeys bool `env:"FOREIGN_KEYS"`
 
-	// How many requests a second one key may make, unless it has a rate of its own. 0: any number, for all keys.
+	// How many requests a second one key may make, unless it has a rate of its own; at once, twice as many. 0: any
+	// number, for all keys.
 	RateLimit int `env:"RATE_LIMIT" envDefault:"1000"`
-
-	// How many requests a key that was idle may make at once. Not set: twice RATE_LIMIT. A key with its own rate has a
-	// burst in proportion.
-	RateBurst int `env:"RATE_BURST"`
 
 	// How many requests a second one client address may make of operations that need no key; at once, twice as many.
 	// 0: any number.
@@ -65,17 +62,12 @@ func (c Config) Validate() error {
 	if c.CacheTTL < 2*CopyLife || c.CacheTTL > MaxCacheTTL {
 		errs = append(errs, config.Invalid("AUTH_CACHE_TTL", c.CacheTTL, "a duration from 2s to 1m"))
 	}
-	if c.MaxLookups < 1 || c.MaxLookups > 10_000 {
-		errs = append(errs, config.Invalid("AUTH_MAX_LOOKUPS", c.MaxLookups, "an integer from 1 to 10000"))
-	}
 	for _, n := range []struct {
 		variable string
 		value    int
 	}{
 		{"RATE_LIMIT", c.RateLimit},
-		{"RATE_BURST", c.RateBurst},
 		{"ANON_RATE_LIMIT", c.AnonRateLimit},
-		{"AUTH_UNKNOWN_RATE", c.UnknownRate},
 	} {
 		if n.value < 0 || n.value > ratelimit.Max {
 			errs = append(errs, config.Invalid(n.variable, n.value, fmt.Sprintf("an integer from 0 to %d", ratelimit.Max)))
@@ -86,11 +78,7 @@ func (c Config) Validate() error {
 
 // KeyRate returns the rate of a key that has no rate of its own.
 func (c Config) KeyRate() ratelimit.Rate {
-	r := ratelimit.Rate{PerSecond: c.RateLimit, Burst: c.RateBurst}
-	if r.Burst == 0 {
-		r.Burst = 2 * r.PerSecond
-	}
-	return r
+	return ratelimit.Rate{PerSecond: c.RateLimit, Burst: 2 * c.RateLimit}
 }
 
 // AnonymousRate returns the rate of a client address that sends no key.

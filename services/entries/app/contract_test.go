@@ -363,7 +363,7 @@ func TestNDJSON(t *testing.T) {
 }
 
 func TestRateLimit(t *testing.T) {
-	s, _ := demo(t, map[string]string{"RATE_LIMIT": "5", "RATE_BURST": "10"})
+	s, _ := demo(t, map[string]string{"RATE_LIMIT": "5"})
 	key := s.Keys.Key(project)
 	narrow := s.Keys.Key(project, auth.EmbeddablesRead)
 	get := func(key, path string) servicetest.Answer { return s.Get(t, key, path) }

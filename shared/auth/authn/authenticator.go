@@ -3,6 +3,7 @@
 package authn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,7 +130,7 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, er
 		}
 	}
 	a.Verifier = auth.NewVerifier(keys, auth.VerifierOptions{
-		Foreign: foreign, Uses: a.uses, MaxLookups: cfg.MaxLookups, UnknownRate: cfg.UnknownRate,
+		Foreign: foreign, Uses: a.uses, MaxLookups: cmp.Or(cfg.MaxLookups, 64), UnknownRate: cmp.Or(cfg.UnknownRate, 50),
 	})
 	a.Guard = auth.NewGuard(a.Verifier, a.Limiter, cfg.KeyRate(), cfg.AnonymousRate())
 	if a.meters, err = a.measure(o.Meter); err != nil {

@@ -141,7 +141,7 @@ func TestLastUseIsWritten(t *testing.T) {
 func TestTelemetryHoldsNoKey(t *testing.T) {
 	redis := redistest.Start(t)
 	k := authtest.New(t, redis.URL)
-	k.Config.RateLimit, k.Config.RateBurst = 1, 2
+	k.Config.RateLimit = 1
 	var logs logtest.Buffer
 	reader := metric.NewManualReader()
 	spans := tracetest.NewInMemoryExporter()

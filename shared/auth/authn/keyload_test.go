@@ -41,7 +41,6 @@ func startKeyLoad(t *testing.T, url config.Secret) *keyLoad {
 	s := &keyLoad{t: t, keys: authtest.New(t, url)}
 	s.keys.Config.CacheTTL = 3 * time.Second
 	s.keys.Config.RateLimit = 100_000
-	s.keys.Config.RateBurst = 200_000
 	for range 3 {
 		s.processes = append(s.processes, s.keys.Authenticator(authn.Options{}))
 	}
