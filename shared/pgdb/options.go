@@ -1,13 +1,13 @@
 package pgdb
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
 	"time"
 
 	"github.com/exaring/otelpgx"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.opentelemetry.io/otel/metric"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
@@ -18,7 +18,7 @@ import (
 )
 
 // Options configure a pool. All pools of a process take the same Options. The URL may configure its own connections
-// further, as pgx reads it (sslmode, several hosts, target_session_attrs).
+// further, as pgx reads it (sslmode, several hosts, target_session_attrs, connect_timeout, default_query_exec_mode).
 type Options struct {
 	// The most connections that a pool opens. 0 takes 4 for each CPU that the process may use, at least 8. The pools
 	// of all replicas together must stay below the server's max_connections.
@@ -27,17 +27,13 @@ type Options struct {
 	// How long a request waits for a connection when all are in use; it then gets 503.
 	AcquireTimeout time.Duration `env:"DATABASE_ACQUIRE_TIMEOUT" envDefault:"1s"`
 
-	// How long it may take to open a connection, including name look-up and TLS.
-	ConnectTimeout time.Duration `env:"DATABASE_CONNECT_TIMEOUT" envDefault:"3s"`
-
 	// The longest time that a statement or transaction runs. Postgres ends the statement; if Postgres hangs, the service
 	// closes the connection a second later. 0: the role's own setting applies, as PgBouncer requires.
 	StatementTimeout time.Duration `env:"STATEMENT_TIMEOUT" envDefault:"30s"`
 
-	// How statements are sent. cache_statement prepares each once for each connection. cache_describe is for PgBouncer
-	// below 1.21 in transaction mode. exec and simple_protocol are for poolers that keep no state. describe_exec is
-	// refused: through a pooler it can return wrong rows.
-	ExecMode string `env:"DATABASE_EXEC_MODE" envDefault:"cache_statement"`
+	// ConnectTimeout is how long it may take to open a connection, including name look-up and TLS. Tests set it; 0: the
+	// URL's connect_timeout, or 3 seconds, in which a server that is up answers.
+	ConnectTimeout time.Duration `env:"-"`
 
 	// Name identifies the connections to the server and in metrics, for example "entries".
 	Name string `env:"-"`
@@ -64,13 +60,6 @@ const (
 	maxConnIdleTime = 5 * time.Minute
 )
 
-var execModes = map[string]pgx.QueryExecMode{
-	"cache_statement": pgx.QueryExecModeCacheStatement,
-	"cache_describe":  pgx.QueryExecModeCacheDescribe,
-	"exec":            pgx.QueryExecModeExec,
-	"simple_protocol": pgx.QueryExecModeSimpleProtocol,
-}
-
 // Validate reports every setting that is out of range.
 func (o Options) Validate() error {
 	var faults []error
@@ -83,17 +72,12 @@ func (o Options) Validate() error {
 		least time.Duration
 	}{
 		{"DATABASE_ACQUIRE_TIMEOUT", o.AcquireTimeout, time.Millisecond},
-		{"DATABASE_CONNECT_TIMEOUT", o.ConnectTimeout, time.Millisecond},
 		{"STATEMENT_TIMEOUT", o.StatementTimeout, 0},
 	} {
 		const most = 24 * time.Hour
 		if d.value < d.least || d.value > most {
 			faults = append(faults, config.Invalid(d.name, d.value, fmt.Sprintf("%v to %v", d.least, most)))
 		}
-	}
-	if _, ok := execModes[o.ExecMode]; !ok && o.ExecMode != "" {
-		faults = append(faults, config.Invalid("DATABASE_EXEC_MODE", o.ExecMode,
-			"cache_statement, cache_describe, exec or simple_protocol"))
 	}
 	return errors.Join(faults...)
 }
@@ -103,19 +87,8 @@ func (o Options) withDefaults() Options {
 	if o.MaxConns == 0 {
 		o.MaxConns = max(8, 4*int32(runtime.GOMAXPROCS(0)))
 	}
-	set := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	set(&o.AcquireTimeout, time.Second)
-	set(&o.ConnectTimeout, 3*time.Second)
-	if o.ExecMode == "" {
-		o.ExecMode = "cache_statement"
-	}
-	if o.Name == "" {
-		o.Name = "lectern"
-	}
+	o.AcquireTimeout = cmp.Or(o.AcquireTimeout, time.Second)
+	o.Name = cmp.Or(o.Name, "lectern")
 	return o
 }
 
@@ -128,7 +101,6 @@ func (o Options) configure(cfg *pgxpool.Config) {
 	cfg.PingTimeout = o.AcquireTimeout
 	conn := cfg.ConnConfig
 	conn.ConnectTimeout = o.ConnectTimeout
-	conn.DefaultQueryExecMode = execModes[o.ExecMode]
 	conn.RuntimeParams["application_name"] = o.Name
 	conn.RuntimeParams["timezone"] = "UTC" // Raw parses times in text format as UTC
 	if o.StatementTimeout > 0 {

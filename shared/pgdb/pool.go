@@ -1,6 +1,7 @@
 package pgdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,11 @@ func Open(ctx context.Context, url config.Secret, o Options) (*Pool, error) {
 	if err != nil {
 		return nil, errBadURL
 	}
+	if cfg.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeDescribeExec {
+		return nil, errors.New("the database URL has default_query_exec_mode=describe_exec, which can return wrong rows through a pooler; " +
+			"allowed: cache_statement, cache_describe, exec, simple_protocol")
+	}
+	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, cfg.ConnConfig.ConnectTimeout, 3*time.Second)
 	o.configure(cfg)
 	p := &Pool{options: o}
 	if o.Attach != nil {

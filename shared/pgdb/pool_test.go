@@ -257,8 +257,9 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	}{
 		{"no URL", "", pgdb.Options{}, []string{"no URL"}},
 		{"not a URL", "postgres://u:secret@h:not-a-port/db", pgdb.Options{}, []string{"cannot be read"}},
-		{"options", "postgres://h/db", pgdb.Options{MaxConns: -1, AcquireTimeout: -1, ExecMode: "describe_exec"},
-			[]string{"DATABASE_MAX_CONNS", "DATABASE_ACQUIRE_TIMEOUT", "DATABASE_EXEC_MODE"}},
+		{"options", "postgres://h/db", pgdb.Options{MaxConns: -1, AcquireTimeout: -1},
+			[]string{"DATABASE_MAX_CONNS", "DATABASE_ACQUIRE_TIMEOUT"}},
+		{"mode", "postgres://u:secret@h/db?default_query_exec_mode=describe_exec", pgdb.Options{}, []string{"describe_exec"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

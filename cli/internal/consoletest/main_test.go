@@ -138,14 +138,17 @@ func bringUp(chromium string) (*world, error) {
 	if err := os.Chmod(folder, 0o711); err != nil {
 		return nil, err
 	}
+	// On a busy machine, Postgres may take seconds to open a connection.
+	if err := os.Setenv("PGCONNECT_TIMEOUT", "30"); err != nil {
+		return nil, err
+	}
 	w := &world{folder: filepath.Join(folder, "lectern")}
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan local.Demo, 1), make(chan error, 1)
 	go func() {
 		ended <- local.Run(ctx, local.Options{
 			Folder: w.folder, Listen: "127.0.0.1:0", ListenInternal: "127.0.0.1:0",
-			// On a busy machine, Postgres may take seconds to open a connection.
-			Environ: map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "30s", "DATABASE_CONNECT_TIMEOUT": "30s"},
+			Environ: map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "30s"},
 			Note:    func(string, ...any) {}, Ready: func(d local.Demo) { ready <- d }, Now: time.Now,
 		})
 	}()

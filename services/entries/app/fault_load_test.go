@@ -29,7 +29,7 @@ var underLoad = []string{
 // shortTimeouts adds short time-outs to environ, so that tests of faults are fast.
 func shortTimeouts(environ map[string]string) map[string]string {
 	all := map[string]string{
-		"DATABASE_ACQUIRE_TIMEOUT": "300ms", "DATABASE_CONNECT_TIMEOUT": "500ms", "STATEMENT_TIMEOUT": "1s",
+		"DATABASE_ACQUIRE_TIMEOUT": "300ms", "STATEMENT_TIMEOUT": "1s",
 		"INGEST_RETRY_TIME": "500ms", "RATE_LIMIT": "1000000",
 	}
 	for name, value := range environ {

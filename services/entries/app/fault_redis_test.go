@@ -13,7 +13,8 @@ import (
 func TestLongRedisFaultsUnderLoad(t *testing.T) {
 	long(t)
 	// Postgres has no fault here, so its time-outs are long enough for a busy machine.
-	f := startBreakable(t, map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "10s", "DATABASE_CONNECT_TIMEOUT": "10s", "STATEMENT_TIMEOUT": "30s"})
+	t.Setenv("PGCONNECT_TIMEOUT", "10")
+	f := startBreakable(t, map[string]string{"DATABASE_ACQUIRE_TIMEOUT": "10s", "STATEMENT_TIMEOUT": "30s"})
 	command := func(args ...any) func(*testing.T) {
 		return func(t *testing.T) {
 			t.Helper()
