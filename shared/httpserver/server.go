@@ -4,6 +4,7 @@
 package httpserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,6 +71,10 @@ type listener struct {
 	net.Listener
 }
 
+// readHeaderTimeout is how long a client may take to send the headers of a request. They fit into a few packets, so a
+// client that takes longer is stalled or hostile.
+const readHeaderTimeout = 5 * time.Second
+
 // New returns a server that does not listen yet.
 func New(o Options) (*Server, error) {
 	if o.Internal == nil {
@@ -115,9 +120,9 @@ func (s *Server) newListener(o Options, name, variable, address string, router *
 			Handler:                      handler,
 			Protocols:                    protocols,
 			DisableGeneralOptionsHandler: true, // "OPTIONS *" gets our 404, not an empty 200
-			ReadHeaderTimeout:            o.Config.ReadHeaderTimeout,
+			ReadHeaderTimeout:            readHeaderTimeout,
 			IdleTimeout:                  o.Config.IdleTimeout,
-			MaxHeaderBytes:               o.Config.MaxHeaderBytes,
+			MaxHeaderBytes:               cmp.Or(o.Config.MaxHeaderBytes, 32<<10),
 			HTTP2: &http.HTTP2Config{
 				MaxConcurrentStreams: 250,
 				SendPingTimeout:      30 * time.Second, // finds clients that vanished without closing

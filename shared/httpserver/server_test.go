@@ -282,11 +282,11 @@ func TestConfigValidate(t *testing.T) {
 		}},
 		{name: "all bad", in: map[string]string{
 			"LISTEN_PUBLIC": "8080", "LISTEN_INTERNAL": "host:", "PUBLIC_URL": "api.example.com",
-			"CORS_ALLOWED_ORIGINS": "https://a.example/path", "READ_HEADER_TIMEOUT": "0s", "READ_TIMEOUT": "-1s", "WRITE_TIMEOUT": "0s",
-			"IDLE_TIMEOUT": "0s", "DRAIN_DELAY": "-1s", "DRAIN_TIMEOUT": "0s", "MAX_HEADER_BYTES": "1",
+			"CORS_ALLOWED_ORIGINS": "https://a.example/path", "READ_TIMEOUT": "-1s", "WRITE_TIMEOUT": "0s",
+			"IDLE_TIMEOUT": "0s", "DRAIN_DELAY": "-1s", "DRAIN_TIMEOUT": "0s",
 		}, want: []string{
-			"LISTEN_PUBLIC", "LISTEN_INTERNAL", "PUBLIC_URL", "CORS_ALLOWED_ORIGINS", "READ_HEADER_TIMEOUT", "READ_TIMEOUT",
-			"WRITE_TIMEOUT", "IDLE_TIMEOUT", "DRAIN_DELAY", "DRAIN_TIMEOUT", "MAX_HEADER_BYTES",
+			"LISTEN_PUBLIC", "LISTEN_INTERNAL", "PUBLIC_URL", "CORS_ALLOWED_ORIGINS", "READ_TIMEOUT",
+			"WRITE_TIMEOUT", "IDLE_TIMEOUT", "DRAIN_DELAY", "DRAIN_TIMEOUT",
 		}},
 		{name: "a proxy that is no CIDR", in: map[string]string{"TRUSTED_PROXIES": "10.0.0.1"}, want: []string{"TRUSTED_PROXIES"}},
 		{name: "a URL with a query", in: map[string]string{"PUBLIC_URL": "https://a.example/?x=1"}, want: []string{"PUBLIC_URL"}},

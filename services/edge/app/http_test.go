@@ -149,7 +149,7 @@ func (c count) Write(p []byte) (int, error) { c.n.Add(int64(len(p))); return len
 
 // TestOddRequests checks that unusual requests get an answer and are not reported as faults of the service.
 func TestOddRequests(t *testing.T) {
-	r := start(t, map[string]string{"READ_HEADER_TIMEOUT": "2s"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s|%s", r.Host, r.Header.Get("Upgrade"))
 	}, routes.Entries, routes.Proxy)
 	const plain = "GET /projects/p/entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"

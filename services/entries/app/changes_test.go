@@ -153,7 +153,7 @@ func TestChangesAreWaitedFor(t *testing.T) {
 
 // TestWaitingOutlastsTimeouts checks that a long poll may last longer than all time limits for clients and statements.
 func TestWaitingOutlastsTimeouts(t *testing.T) {
-	s := start(t, map[string]string{"READ_HEADER_TIMEOUT": "1s", "READ_TIMEOUT": "1s", "WRITE_TIMEOUT": "1s", "IDLE_TIMEOUT": "1s", "STATEMENT_TIMEOUT": "1s"})
+	s := start(t, map[string]string{"READ_TIMEOUT": "1s", "WRITE_TIMEOUT": "1s", "IDLE_TIMEOUT": "1s", "STATEMENT_TIMEOUT": "1s"})
 	key := s.Keys.Key(project)
 	_, before := changesOf(t, s, key, feed) // on the connection that the next request uses
 	began := time.Now()

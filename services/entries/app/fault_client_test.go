@@ -21,7 +21,7 @@ func dialOnce(url string) (net.Conn, error) {
 // that other clients are not affected.
 func TestLongHostileClients(t *testing.T) {
 	long(t)
-	p, key := process(t, map[string]string{"READ_HEADER_TIMEOUT": "1s", "IDLE_TIMEOUT": "2s", "WRITE_TIMEOUT": "1s", "READ_TIMEOUT": "1s"})
+	p, key := process(t, map[string]string{"IDLE_TIMEOUT": "2s", "WRITE_TIMEOUT": "1s", "READ_TIMEOUT": "1s"})
 	get := "GET /projects/pr_1/entries HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key + "\r\n"
 	for _, tt := range []struct {
 		name  string

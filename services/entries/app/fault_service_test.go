@@ -73,7 +73,7 @@ func answers(url string) bool {
 // TestOutOfFiles checks that a service without free file descriptors still serves connected clients. It serves all
 // clients once descriptors are free again.
 func TestOutOfFiles(t *testing.T) {
-	p, key := process(t, map[string]string{"READ_HEADER_TIMEOUT": "5m"})
+	p, key := process(t, nil)
 	load := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: underLoad, Clients: 2})
 	load.Await(50)
 	undo := faulttest.LimitFiles(t, p.PID(), uint64(faulttest.OpenFiles(t, p.PID())+10))
