@@ -74,7 +74,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	o := forward.Options{
 		Store: store, Pool: pool, Tracer: tel.TracerProvider, Meter: tel.MeterProvider,
 		MaxTemplatedBody: cfg.MaxTemplatedBody, TemplatedMemory: cfg.TemplatedMemory, TemplatedReadTimeout: cmp.Or(cfg.TemplatedReadTimeout, time.Minute),
-		ClientConcurrent: cfg.ClientConcurrent, TotalTimeout: cfg.TotalTimeout, Stall: cfg.HTTP.WriteTimeout,
+		ClientConcurrent: cfg.ClientConcurrent, TotalTimeout: cmp.Or(cfg.TotalTimeout, 15*time.Minute), Stall: cfg.HTTP.WriteTimeout,
 	}
 	keys, err := openKeys(ctx, cfg, tel, &o)
 	if err != nil {

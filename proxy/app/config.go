@@ -38,9 +38,9 @@ type Config struct {
 	// How many requests without a key one client address may have in flight. Further ones get 429. 0: any number.
 	ClientConcurrent int `env:"PROXY_CLIENT_CONCURRENT" envDefault:"64"`
 
-	// How long a request may take in total. Streams, and endpoints with a total time of their own, are exempt. 0: any
-	// time.
-	TotalTimeout time.Duration `env:"PROXY_TOTAL_TIMEOUT" envDefault:"15m"`
+	// TotalTimeout is how long a request may take in total. Streams, and endpoints with a total time of their own, are
+	// exempt. Tests set it; 0: 15 minutes, after which a client no longer waits.
+	TotalTimeout time.Duration `env:"-"`
 
 	// ManifestsPoll is how often the proxy checks the folder for changes. Tests set it; 0: twice a second, so that a
 	// change is in force when its author has switched to the browser.
@@ -80,9 +80,6 @@ func (c Config) Validate() error {
 	}
 	if c.ClientConcurrent < 0 {
 		faults = append(faults, config.Invalid("PROXY_CLIENT_CONCURRENT", c.ClientConcurrent, "0 or more"))
-	}
-	if c.TotalTimeout < 0 {
-		faults = append(faults, config.Invalid("PROXY_TOTAL_TIMEOUT", c.TotalTimeout, "0s or more"))
 	}
 	return errors.Join(faults...)
 }

@@ -267,7 +267,7 @@ func TestMaxInFlight(t *testing.T) {
 // TestTotalTime sends requests that exceed the total time. A stream in either direction may take any time, unless its
 // endpoint sets a total time.
 func TestTotalTime(t *testing.T) {
-	w := run(t, setup{open: true, environ: map[string]string{"PROXY_TOTAL_TIMEOUT": "300ms"}, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	w := run(t, setup{open: true, configure: func(c *app.Config) { c.TotalTimeout = 300 * time.Millisecond }, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			panic(http.ErrAbortHandler)
 		}
@@ -329,7 +329,7 @@ func TestTotalTime(t *testing.T) {
 // TestManyPlaceholders sends one credential in 40,000 placeholders. The policy must check it once, because the slow
 // pattern takes about a millisecond.
 func TestManyPlaceholders(t *testing.T) {
-	w := run(t, setup{open: true, environ: map[string]string{"MAX_HEADER_BYTES": "2000000"}, manifests: func(w *world) string {
+	w := run(t, setup{open: true, configure: func(c *app.Config) { c.HTTP.MaxHeaderBytes = 2_000_000 }, manifests: func(w *world) string {
 		return endpoint(w, "slow", m{"credentials": []string{"cred_slow"}}) +
 			credential("cred_slow", project, "prod", "12345678", m{"destinations": []m{{"pattern": `https://api\.lectern\.test:\d+/([a-z]+/?)*[a-z]?x?`}}})
 	}})

@@ -194,7 +194,7 @@ type Timeouts struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('24h')",message="idle is a duration from 0s to 24h in h, m, s, ms, us or ns, such as 5m",messageExpression="'idle is ' + self + '; allowed: a duration from 0s to 24h in h, m, s, ms, us or ns, such as 5m'"
 	Idle Duration `json:"idle,omitempty" yaml:"idle"`
 
-	// total bounds the whole request, including a stream; up to 168h. Not set, or 0s: the proxy's PROXY_TOTAL_TIMEOUT,
+	// total bounds the whole request, including a stream; up to 168h. Not set, or 0s: 15 minutes,
 	// and any time for a stream.
 	//
 	// +optional
