@@ -278,6 +278,11 @@ func startCluster(t *testing.T) (kubeconfig string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The operator's Lease is there.
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "lectern"}}}
+	if err := admin.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
 	credential := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "lectern.dev/v1alpha1", "kind": "Credential", "metadata": map[string]any{"name": "echo", "namespace": "default"},
 		"spec": map[string]any{
@@ -304,7 +309,7 @@ func operatorMetrics(t *testing.T, backing *servicetest.Backing, kubeconfig stri
 	address := freeAddress(t)
 	operator := exec.Command(servicetest.BuildOf(t, "../../k8s", "./cmd/operator"), "serve")
 	operator.Env = []string{
-		"KUBECONFIG=" + kubeconfig, "LEASE_NAMESPACE=default", "LISTEN_INTERNAL=" + address,
+		"KUBECONFIG=" + kubeconfig, "LISTEN_INTERNAL=" + address,
 		"AUTH_ADMIN_DATABASE_URL=" + backing.Keys.Config.AdminURL.Reveal(),
 	}
 	var log bytes.Buffer

@@ -31,21 +31,15 @@ type Config struct {
 	// Whether operators elect a leader by a Lease. The others stand by.
 	LeaderElection bool `env:"LEADER_ELECTION" envDefault:"true"`
 
-	// The namespace of the Lease. Not set: the one that the operator runs in.
-	LeaseNamespace string `env:"LEASE_NAMESPACE"`
+	// LeaseNamespace is the namespace of the operator's Lease. Tests set it; empty: the pod's, or lectern outside a pod.
+	LeaseNamespace string `env:"-"`
 
 	// The name of the operator's Lease.
 	LeaseName string `env:"LEASE_NAME" envDefault:"lectern-operator"`
 
-	// How long the others wait for a silent leader before one of them takes over. The leader gives up after two thirds
-	// of that.
-	LeaseDuration time.Duration `env:"LEASE_DURATION" envDefault:"15s"`
-
-	// How many objects of a kind are reconciled at a time.
-	Workers int `env:"WORKERS" envDefault:"4"`
-
-	// How many requests a second the operator sends to the API server, with bursts of twice as many.
-	KubeRate int `env:"KUBE_RATE" envDefault:"100"`
+	// LeaseDuration is how long the others wait for a silent leader before one of them takes over. The leader gives up
+	// after two thirds of that. Tests set it; 0: 15 seconds, as in Kubernetes' own controllers.
+	LeaseDuration time.Duration `env:"-"`
 
 	// The internal address of the region service, such as http://region:9090. The operator stores Projects there. Not
 	// set: a Project only declares which namespace owns a project.
@@ -55,13 +49,10 @@ type Config struct {
 	// operator sends the first to the region service, and needs one with REGION_INTERNAL_URL.
 	IngestKeys []config.Secret `env:"INGEST_API_KEYS"`
 
-	// How long the deletion of a Project with deletionPolicy Delete waits for an unreachable region service. Then the
-	// object is deleted, and the service keeps the project.
-	ForgetTimeout time.Duration `env:"FORGET_TIMEOUT" envDefault:"10m"`
-
-	// How long the deletion of an APIKey waits for an unreachable key database. Then the object is deleted, and the
-	// operator revokes the keys later.
-	RevokeTimeout time.Duration `env:"REVOKE_TIMEOUT" envDefault:"2m"`
+	// ForgetTimeout is how long the deletion of a Project with deletionPolicy Delete waits for an unreachable region
+	// service. Then the object is deleted, and the service keeps the project. Tests set it; 0: 10 minutes, longer than a
+	// restart or a failover.
+	ForgetTimeout time.Duration `env:"-"`
 
 	// The URL at which clients reach the API. Links to further pages begin with it, and Secrets of APIKeys have it. Not
 	// set: the scheme and host of the request, and none in Secrets.
@@ -102,21 +93,6 @@ func (c Config) Validate() error {
 	}
 	if c.LeaseName == "" {
 		faults = append(faults, &config.Fault{Variable: "LEASE_NAME", Problem: "is not set, and is required"})
-	}
-	if c.LeaseDuration < time.Second || c.LeaseDuration > 10*time.Minute {
-		faults = append(faults, config.Invalid("LEASE_DURATION", c.LeaseDuration, "1s to 10m"))
-	}
-	if c.Workers < 1 || c.Workers > 1000 {
-		faults = append(faults, config.Invalid("WORKERS", c.Workers, "1 to 1000"))
-	}
-	if c.KubeRate < 1 || c.KubeRate > 100_000 {
-		faults = append(faults, config.Invalid("KUBE_RATE", c.KubeRate, "1 to 100000"))
-	}
-	if c.ForgetTimeout < time.Second {
-		faults = append(faults, config.Invalid("FORGET_TIMEOUT", c.ForgetTimeout, "1s or more"))
-	}
-	if c.RevokeTimeout < time.Second {
-		faults = append(faults, config.Invalid("REVOKE_TIMEOUT", c.RevokeTimeout, "1s or more"))
 	}
 	for _, a := range []struct{ variable, given, like string }{
 		{"REGION_INTERNAL_URL", c.RegionURL, "an http or https URL such as http://region:9090"},

@@ -1,7 +1,9 @@
 package operator
 
 import (
+	"cmp"
 	"context"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -18,10 +20,13 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
+// workers is how many objects of a kind are reconciled at a time. More would only wait for the API server.
+const workers = 4
+
 // setUp adds every controller to mgr. It adds the resources to close after them to parts.
 func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Telemetry, parts *shutdown.Stack) error {
 	common := frame.Common{
-		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Now: cfg.Now, Workers: cfg.Workers,
+		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Now: cfg.Now, Workers: workers,
 	}
 	allowUndeclared := cfg.UndeclaredProjects == manifests.AllowUndeclared
 	if err := grant.Index(ctx, mgr); err != nil {
@@ -33,7 +38,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	if err := proxyendpoint.Setup(mgr, proxyendpoint.Options{Common: common, AllowUndeclared: allowUndeclared}); err != nil {
 		return err
 	}
-	projects := project.Options{Common: common, ForgetWithin: cfg.ForgetTimeout}
+	projects := project.Options{Common: common, ForgetWithin: cmp.Or(cfg.ForgetTimeout, 10*time.Minute)}
 	if cfg.RegionURL == "" {
 		tel.Logger.WarnContext(ctx, "REGION_INTERNAL_URL is not set: Projects are not stored in a region service")
 	} else {
@@ -67,6 +72,5 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	}
 	return apikey.Setup(mgr, apikey.Options{
 		Common: common, Keys: keys, Realm: realm, Namespaces: cfg.WatchNamespaces, AllowUndeclared: allowUndeclared, PublicURL: cfg.PublicURL,
-		RevokeWithin: cfg.RevokeTimeout,
 	})
 }

@@ -40,8 +40,7 @@ func declare(t testing.TB, c *kubetest.Cluster) {
 func start(t testing.TB, c *kubetest.Cluster, environ map[string]string, change func(*Config)) *running {
 	t.Helper()
 	all := map[string]string{
-		"WATCH_NAMESPACES": c.Namespace, "LEASE_NAMESPACE": c.Namespace, "LEASE_DURATION": "3s",
-		"LISTEN_INTERNAL": "127.0.0.1:0", "LOG_LEVEL": "debug", "OTEL_TRACES_EXPORTER": "none", "KUBE_RATE": "1000",
+		"WATCH_NAMESPACES": c.Namespace, "LISTEN_INTERNAL": "127.0.0.1:0", "LOG_LEVEL": "debug", "OTEL_TRACES_EXPORTER": "none",
 	}
 	for name, value := range environ {
 		all[name] = value
@@ -54,7 +53,7 @@ func start(t testing.TB, c *kubetest.Cluster, environ map[string]string, change 
 	r := &running{Requests: &kubetest.Requests{}, t: t, log: &servicetest.Log{}, done: make(chan error, 1)}
 	cfg.REST = c.As(t, "operator", cfg.WatchNamespaces...) // with the rights that the chart gives it, and no more
 	r.Requests.Count(cfg.REST)
-	cfg.LogOutput = r.log
+	cfg.LeaseNamespace, cfg.LeaseDuration, cfg.LogOutput = c.Namespace, 3*time.Second, r.log
 	ready := make(chan struct{})
 	cfg.Ready = func(internal net.Addr) {
 		r.URL = "http://" + internal.String()

@@ -5,10 +5,10 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -29,6 +29,10 @@ import (
 
 // stopTimeout bounds the shutdown after the controllers have stopped.
 const stopTimeout = 10 * time.Second
+
+// kubeRate is how many requests a second the operator sends to the API server, with bursts of twice as many. It makes
+// ten new API keys a second. The API server protects itself by its own flow control.
+const kubeRate = 100
 
 // The operator requests its Lease in its own namespace, and records events there on who has it.
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lectern,resources=leases,verbs=get;create;update
@@ -99,14 +103,12 @@ func newManager(cfg Config, tel *telemetry.Telemetry) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	kube.QPS, kube.Burst = float32(cfg.KubeRate), 2*cfg.KubeRate
-	if cfg.LeaderElection && cfg.LeaseNamespace == "" {
-		cfg.LeaseNamespace = ownNamespace()
-	}
+	kube.QPS, kube.Burst = kubeRate, 2*kubeRate
 	var (
 		several  = true
-		renew    = cfg.LeaseDuration * 2 / 3
-		retry    = cfg.LeaseDuration * 2 / 15
+		lease    = cmp.Or(cfg.LeaseDuration, 15*time.Second)
+		renew    = lease * 2 / 3
+		retry    = lease * 2 / 15
 		graceful = 20 * time.Second
 	)
 	mgr, err := ctrl.NewManager(kube, ctrl.Options{
@@ -115,8 +117,8 @@ func newManager(cfg Config, tel *telemetry.Telemetry) (ctrl.Manager, error) {
 		Client: frame.ClientOptions(),
 		Logger: logr.FromSlogHandler(quietShutdown{tel.Logger.Handler()}),
 
-		LeaderElection: cfg.LeaderElection, LeaderElectionID: cfg.LeaseName, LeaderElectionNamespace: cfg.LeaseNamespace,
-		LeaseDuration: &cfg.LeaseDuration, RenewDeadline: &renew, RetryPeriod: &retry,
+		LeaderElection: cfg.LeaderElection, LeaderElectionID: cfg.LeaseName, LeaderElectionNamespace: cmp.Or(cfg.LeaseNamespace, restconfig.Namespace()),
+		LeaseDuration: &lease, RenewDeadline: &renew, RetryPeriod: &retry,
 		// No controller runs after the manager has stopped: Run waits for all of them.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &graceful,
@@ -128,13 +130,4 @@ func newManager(cfg Config, tel *telemetry.Telemetry) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("reach the API server: %w", err)
 	}
 	return mgr, nil
-}
-
-// ownNamespace returns the pod's namespace, or lectern outside a pod.
-func ownNamespace() string {
-	name, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-	if err != nil {
-		return "lectern"
-	}
-	return strings.TrimSpace(string(name))
 }

@@ -140,11 +140,6 @@ func TestConfigFaults(t *testing.T) {
 		{"no key", map[string]string{"REGION_INTERNAL_URL": "http://region:9090"}, "INGEST_API_KEYS"},
 		{"no URL", map[string]string{"REGION_INTERNAL_URL": "region:9090", "INGEST_API_KEYS": "k"}, "REGION_INTERNAL_URL"},
 		{"public URL", map[string]string{"PUBLIC_URL": "api.example.com"}, "PUBLIC_URL"},
-		{"workers", map[string]string{"WORKERS": "0"}, "WORKERS"},
-		{"rate", map[string]string{"KUBE_RATE": "0"}, "KUBE_RATE"},
-		{"lease", map[string]string{"LEASE_DURATION": "1ms"}, "LEASE_DURATION"},
-		{"forget", map[string]string{"FORGET_TIMEOUT": "0s"}, "FORGET_TIMEOUT"},
-		{"revoke", map[string]string{"REVOKE_TIMEOUT": "1ms"}, "REVOKE_TIMEOUT"},
 		{"address", map[string]string{"LISTEN_INTERNAL": "9090"}, "LISTEN_INTERNAL"},
 		{"auth", map[string]string{"AUTH_CACHE_TTL": "1ms"}, "AUTH_CACHE_TTL"},
 	} {

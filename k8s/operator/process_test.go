@@ -147,7 +147,6 @@ func TestLongOperatorKilled(t *testing.T) {
 	keys := authtest.New(t, redistest.Start(t).URL)
 	binary, file := servicetest.Build(t, "../cmd/operator"), kubeconfig(t, c)
 	environ := keyEnviron(keys)
-	environ["KUBE_RATE"] = "1000"
 	const objects, rounds = 20, 12
 	var all []*v1alpha1.APIKey
 	for i := range objects {

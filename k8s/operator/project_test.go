@@ -252,8 +252,8 @@ func TestProjectConflict(t *testing.T) {
 // The condition reports an unreachable region service, and the controller retries. A deletion does not wait for ever.
 func TestProjectRegionAway(t *testing.T) {
 	c := kubetest.Start(t)
-	environ := map[string]string{"REGION_INTERNAL_URL": "http://127.0.0.1:1", "INGEST_API_KEYS": "k", "FORGET_TIMEOUT": "3s"}
-	o := start(t, c, environ, nil)
+	environ := map[string]string{"REGION_INTERNAL_URL": "http://127.0.0.1:1", "INGEST_API_KEYS": "k"}
+	o := start(t, c, environ, func(cfg *Config) { cfg.ForgetTimeout = 3 * time.Second })
 	p := newProject(named("one"), "pr_away")
 	p.Spec.DeletionPolicy = resource.DeleteOnDelete
 	c.Create(t, p)

@@ -31,7 +31,6 @@ func TestLongScale(t *testing.T) {
 	region, _ := startRegion(t)
 	environ := keyEnviron(keys)
 	maps.Copy(environ, withRegion(region))
-	environ["KUBE_RATE"], environ["WORKERS"] = "1000", "8"
 	binary, file := servicetest.Build(t, "../cmd/operator"), kubeconfig(t, c)
 
 	var wg sync.WaitGroup

@@ -15,8 +15,8 @@ type Config struct {
 	// that they name. Not set: all.
 	WatchNamespaces []string `env:"WATCH_NAMESPACES"`
 
-	// The namespace of the operator's Lease.
-	LeaseNamespace string `env:"LEASE_NAMESPACE,required"`
+	// LeaseNamespace is the namespace of the operator's Lease. Tests set it; empty: the pod's, or lectern outside a pod.
+	LeaseNamespace string `env:"-"`
 
 	// The name of the operator's Lease.
 	LeaseName string `env:"LEASE_NAME" envDefault:"lectern-operator"`

@@ -6,6 +6,7 @@
 package uninstall
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 			errs = append(errs, removeFinalizers(ctx, kube, tel.Logger, object))
 		}
 	}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cfg.LeaseNamespace, Name: cfg.LeaseName}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(cfg.LeaseNamespace, restconfig.Namespace()), Name: cfg.LeaseName}}
 	if err := kube.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {
 		errs = append(errs, fmt.Errorf("delete the Lease: %w", err))
 	}

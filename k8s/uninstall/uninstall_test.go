@@ -21,16 +21,12 @@ func TestMain(m *testing.M) { kubetest.Main(m) }
 // run runs the job on c with the rights that the chart gives it, and returns its log.
 func run(t *testing.T, c *kubetest.Cluster, environ map[string]string) string {
 	t.Helper()
-	all := map[string]string{"LEASE_NAMESPACE": c.Namespace}
-	for name, value := range environ {
-		all[name] = value
-	}
 	var cfg Config
-	if err := config.Load(&cfg, all); err != nil {
+	if err := config.Load(&cfg, environ); err != nil {
 		t.Fatal(err)
 	}
 	log := &servicetest.Log{}
-	cfg.REST, cfg.LogOutput = c.As(t, "uninstall"), log
+	cfg.REST, cfg.LeaseNamespace, cfg.LogOutput = c.As(t, "uninstall"), c.Namespace, log
 	if err := Run(t.Context(), cfg); err != nil {
 		t.Fatalf("%v\n%s", err, log.Tail(4000))
 	}

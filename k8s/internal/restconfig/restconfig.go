@@ -3,6 +3,8 @@ package restconfig
 
 import (
 	"fmt"
+	"os"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
@@ -20,4 +22,13 @@ func Load(given *rest.Config, userAgent string) (*rest.Config, error) {
 	found := rest.CopyConfig(given)
 	found.UserAgent = userAgent
 	return found, nil
+}
+
+// Namespace returns the pod's namespace, or lectern outside a pod. The operator's Lease is there.
+func Namespace() string {
+	name, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if err != nil {
+		return "lectern"
+	}
+	return strings.TrimSpace(string(name))
 }
