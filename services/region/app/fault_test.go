@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
@@ -48,8 +49,11 @@ func TestPostgresGone(t *testing.T) {
 	postgres := pgtest.Private(t, nil)
 	redis := redistest.Start(t)
 	b := &servicetest.Backing{DB: postgres.Database(t, store.Schema()), Redis: redis, Keys: authtest.New(t, redis.URL)}
-	s := startOn(t, b, map[string]string{"REGION_CACHE_TTL": "100ms", "REGION_CACHE_STALE": "1h"})
-	short := startOn(t, b, map[string]string{"REGION_CACHE_TTL": "20ms", "REGION_CACHE_STALE": "40ms"})
+	s := startOn(t, b, map[string]string{"REGION_CACHE_TTL": "100ms"})
+	short := servicetest.Start(t, b, Run, func(c *Config) *service.Config {
+		c.Cache.Stale = 40 * time.Millisecond
+		return &c.Config
+	}, map[string]string{"REGION_CACHE_TTL": "20ms"})
 	insert(t, s, "pr_1", "Europe/Berlin")
 	awaitRegion(t, s, "pr_1", "Europe/Berlin")
 	awaitRegion(t, short, "pr_1", "Europe/Berlin")

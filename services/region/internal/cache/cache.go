@@ -11,7 +11,6 @@ package cache
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -26,23 +25,20 @@ type Options struct {
 	// How long a cached region is used before it is read from Postgres again.
 	TTL time.Duration `env:"REGION_CACHE_TTL" envDefault:"5s"`
 
-	// The greatest age of a region that is served while Postgres cannot be reached.
-	Stale time.Duration `env:"REGION_CACHE_STALE" envDefault:"10m"`
+	// Stale is the greatest age of a region that is served while Postgres cannot be reached. Tests set it; 0: 10 minutes,
+	// longer than a failover.
+	Stale time.Duration `env:"-"`
 
 	// Size is how many regions are cached in process. Tests set it; 0: 100,000, some 30 MB.
 	Size int `env:"-"`
 }
 
-// Validate reports every setting that is out of range.
+// Validate reports a TTL that is out of range.
 func (o Options) Validate() error {
-	var faults []error
 	if o.TTL < 10*time.Millisecond || o.TTL > time.Hour {
-		faults = append(faults, config.Invalid("REGION_CACHE_TTL", o.TTL, "a duration from 10ms to 1h"))
+		return config.Invalid("REGION_CACHE_TTL", o.TTL, "a duration from 10ms to 1h")
 	}
-	if o.Stale < 0 || o.Stale > 24*time.Hour {
-		faults = append(faults, config.Invalid("REGION_CACHE_STALE", o.Stale, "a duration from 0s to 24h"))
-	}
-	return errors.Join(faults...)
+	return nil
 }
 
 const (
@@ -77,12 +73,13 @@ type entry struct {
 
 // New returns a Cache over source. The caller closes it.
 func New(source Source, o Options) *Cache {
+	kept := max(o.TTL, cmp.Or(o.Stale, 10*time.Minute))
 	return &Cache{
 		source: loader{source: source, ttl: o.TTL},
 		copies: otter.Must(&otter.Options[string, entry]{
 			MaximumSize: cmp.Or(o.Size, usualSize),
 			ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[string, entry]) time.Duration {
-				return max(1, time.Until(e.Value.loadedAt.Add(max(o.TTL, o.Stale)))) // otter never expires an entry after 0 or less
+				return max(1, time.Until(e.Value.loadedAt.Add(kept))) // otter never expires an entry after 0 or less
 			}),
 			RefreshCalculator: otter.RefreshWriting[string, entry](o.TTL / 2),
 		}),

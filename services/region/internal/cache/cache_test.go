@@ -139,7 +139,7 @@ func TestLookUpSlowerThanTheCopysLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{}
 		s.set(t, berlin)
-		c := New(s.find, Options{TTL: 100 * time.Millisecond, Size: 10})
+		c := New(s.find, Options{TTL: 100 * time.Millisecond, Stale: 100 * time.Millisecond, Size: 10})
 		defer c.Close()
 		s.delay.Store(int64(time.Second))
 		expect(t, c, berlin)
@@ -248,9 +248,7 @@ func TestValidate(t *testing.T) {
 		ok   bool
 	}{
 		{"usual", options, true},
-		{"no stale answers", Options{TTL: time.Second, Size: 1}, true},
 		{"no TTL", Options{Size: 1}, false},
-		{"negative stale time", Options{TTL: time.Second, Stale: -1, Size: 1}, false},
 	} {
 		if err := tt.in.Validate(); (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
