@@ -9,30 +9,33 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	rbac "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// readsSecrets returns where each component may read Secrets: "*" is the whole cluster. Apart from its own
-// namespace's Lease, it may read nothing else.
+// readsSecrets returns where each component may read Secrets: a namespace, a namespace and the name of one Secret, or "*" for
+// the whole cluster.
 func readsSecrets(t *testing.T, r rendered) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
-	grants := func(rules []rbac.PolicyRule) bool {
-		return slices.ContainsFunc(rules, func(p rbac.PolicyRule) bool { return slices.Contains(p.Resources, "secrets") })
+	grant := func(subject, namespace string, rules []rbac.PolicyRule) {
+		for _, rule := range rules {
+			if slices.Contains(rule.Resources, "secrets") {
+				found[subject] = append(found[subject], strings.Join(append([]string{namespace}, rule.ResourceNames...), "/"))
+			}
+		}
 	}
 	for _, o := range r.objects {
 		switch binding := o.(type) {
 		case *rbac.ClusterRoleBinding:
-			if grants(one[*rbac.ClusterRole](t, r, binding.RoleRef.Name).Rules) {
-				found[binding.Subjects[0].Name] = append(found[binding.Subjects[0].Name], "*")
-			}
+			grant(binding.Subjects[0].Name, "*", one[*rbac.ClusterRole](t, r, binding.RoleRef.Name).Rules)
 		case *rbac.RoleBinding:
 			for _, role := range r.objects {
 				role, ok := role.(*rbac.Role)
-				if ok && binding.RoleRef.Kind == "Role" && role.Name == binding.RoleRef.Name && role.Namespace == binding.Namespace && grants(role.Rules) {
-					found[binding.Subjects[0].Name] = append(found[binding.Subjects[0].Name], binding.Namespace)
+				if ok && binding.RoleRef.Kind == "Role" && role.Name == binding.RoleRef.Name && role.Namespace == binding.Namespace {
+					grant(binding.Subjects[0].Name, binding.Namespace, role.Rules)
 				}
 			}
 		}
@@ -40,8 +43,8 @@ func readsSecrets(t *testing.T, r rendered) map[string][]string {
 	return found
 }
 
-// TestReachOfSecrets checks that the operator and the proxy read the Secrets of the namespaces that they watch. By
-// default they watch the release's.
+// TestReachOfSecrets checks that the operator reads the Secrets of the watched namespaces, which are by default the
+// release's. The proxy reads one Secret, which the operator fills.
 func TestReachOfSecrets(t *testing.T) {
 	for _, tt := range []struct {
 		name, values string
@@ -55,9 +58,21 @@ func TestReachOfSecrets(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := render(t, tt.values)
 			reach := readsSecrets(t, r)
+			values := "lectern/lectern-proxy-values"
+			slices.Sort(reach["lectern-operator"])
+			if got, want := reach["lectern-operator"], slices.Sorted(slices.Values(append(tt.want, values))); !slices.Equal(got, want) {
+				t.Errorf("the operator reads the Secrets of %q; want %q", got, want)
+			}
+			if got, want := reach["lectern-proxy"], []string{values}; !slices.Equal(got, want) {
+				t.Errorf("the proxy reads the Secrets of %q; want %q", got, want)
+			}
+			if len(reach) != 2 {
+				t.Errorf("others read Secrets: %v", reach)
+			}
+			one[*core.Secret](t, r, "lectern-proxy-values")
 			for _, component := range []string{"operator", "proxy"} {
-				if got := reach["lectern-"+component]; !slices.Equal(got, tt.want) {
-					t.Errorf("%s reads the Secrets of %q; want %q", component, got, tt.want)
+				if got, _ := variable(container(t, one[*apps.Deployment](t, r, "lectern-"+component), component), "PROXY_VALUES"); got.Value != values {
+					t.Errorf("%s has PROXY_VALUES=%q; want %q", component, got.Value, values)
 				}
 				if got, _ := variable(container(t, one[*apps.Deployment](t, r, "lectern-"+component), component), "WATCH_NAMESPACES"); got.Value != tt.told {
 					t.Errorf("%s watches %q; want %q", component, got.Value, tt.told)
@@ -86,7 +101,7 @@ func TestAggregatedRoles(t *testing.T) {
 	if got := aggregated(""); len(got) > 0 {
 		t.Errorf("by default %q are added to the cluster's roles", got)
 	}
-	if got, want := aggregated("rbac: {aggregate: true}"), []string{"lectern-admin", "lectern-edit", "lectern-view"}; !slices.Equal(got, want) {
+	if got, want := aggregated("rbac: {aggregate: true}"), []string{"lectern:lectern-admin", "lectern:lectern-edit", "lectern:lectern-view"}; !slices.Equal(got, want) {
 		t.Errorf("rbac.aggregate adds %q; want %q", got, want)
 	}
 }
@@ -134,6 +149,37 @@ func TestUpgradeKeepsWatching(t *testing.T) {
 				t.Errorf("says %v; want %s", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestMissingNamespaces checks that an install names the watched namespaces that do not exist, and that an upgrade makes no
+// role in one that is gone or being deleted.
+func TestMissingNamespaces(t *testing.T) {
+	namespace := func(name, deleted string) *unstructured.Unstructured {
+		meta := map[string]any{"name": name}
+		if deleted != "" {
+			meta["deletionTimestamp"] = deleted
+		}
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": meta}}
+	}
+	all := append(installed(), namespace("kube-system", ""), namespace("team-a", ""), namespace("team-b", "2026-01-01T00:00:00Z"))
+	const values = "watchNamespaces: [lectern, team-a, team-b, team-c]"
+	install := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
+	if _, err := renderOn(t, values, install, all); err == nil || !strings.Contains(err.Error(), "do not exist: team-b, team-c; make them first") {
+		t.Errorf("an install says %v", err)
+	}
+	r, err := renderOn(t, values, common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsUpgrade: true, Revision: 2}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in []string
+	for _, o := range r.objects {
+		if role, ok := o.(*rbac.Role); ok && role.Name == "lectern-operator-watch" {
+			in = append(in, role.Namespace)
+		}
+	}
+	if want := []string{"lectern", "team-a"}; !slices.Equal(in, want) {
+		t.Errorf("after an upgrade, roles are in %q; want %q", in, want)
 	}
 }
 

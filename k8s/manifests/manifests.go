@@ -4,10 +4,13 @@ package manifests
 
 import (
 	"cmp"
+	"fmt"
+	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/proxy/manifest"
@@ -92,7 +95,40 @@ func Endpoint(e *v1alpha1.ProxyEndpoint) manifest.ProxyEndpoint {
 	return manifest.ProxyEndpoint{Metadata: metadata(e), Spec: e.Spec}
 }
 
-// Secret converts s to the proxy's type. Its values are not copied.
-func Secret(s *corev1.Secret) manifest.Secret {
-	return manifest.Secret{Metadata: metadata(s), Data: s.Data}
+// ParseName parses namespace/name.
+func ParseName(text string) (types.NamespacedName, error) {
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return types.NamespacedName{}, fmt.Errorf("%q is not namespace/name", text)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// ValueName returns the key under which the Secret for the proxy holds a value: NAMESPACE_SECRET_KEY. ok reports whether
+// Kubernetes allows a key of that length. Names of namespaces and Secrets have no underscore, so no two values have the same.
+func ValueName(namespace, secret, key string) (name string, ok bool) {
+	name = namespace + "_" + secret + "_" + key
+	return name, len(name) <= validation.DNS1123SubdomainMaxLength
+}
+
+// Values returns the Secrets whose values the data of the Secret for the proxy holds; see [ValueName]. It does not copy
+// the values.
+func Values(data map[string][]byte) []manifest.Secret {
+	var all []manifest.Secret
+	at := map[types.NamespacedName]int{}
+	for name, value := range data {
+		parts := strings.SplitN(name, "_", 3)
+		if len(parts) < 3 {
+			continue // not the operator's
+		}
+		secret := types.NamespacedName{Namespace: parts[0], Name: parts[1]}
+		i, known := at[secret]
+		if !known {
+			i = len(all)
+			at[secret] = i
+			all = append(all, manifest.Secret{Metadata: manifest.Metadata{Namespace: parts[0], Name: parts[1]}, Data: map[string][]byte{}})
+		}
+		all[i].Data[parts[2]] = value
+	}
+	return all
 }

@@ -28,6 +28,10 @@ type Config struct {
 	// no Projects.
 	UndeclaredProjects string `env:"UNDECLARED_PROJECTS" envDefault:"refuse"`
 
+	// The Secret with the values of all Credentials, as namespace/name. The operator writes it, and the proxy reads no
+	// other.
+	Values string `env:"PROXY_VALUES" envDefault:"lectern/lectern-proxy-values"`
+
 	// Whether operators elect a leader by a Lease. The others stand by.
 	LeaderElection bool `env:"LEADER_ELECTION" envDefault:"true"`
 
@@ -90,6 +94,9 @@ func (c Config) Validate() error {
 	var faults []error
 	if !manifests.KnownUndeclared(c.UndeclaredProjects) {
 		faults = append(faults, config.Invalid("UNDECLARED_PROJECTS", c.UndeclaredProjects, "refuse, allow"))
+	}
+	if _, err := manifests.ParseName(c.Values); err != nil {
+		faults = append(faults, config.Invalid("PROXY_VALUES", c.Values, "a namespace and a name, such as lectern/lectern-proxy-values"))
 	}
 	if c.LeaseName == "" {
 		faults = append(faults, &config.Fault{Variable: "LEASE_NAME", Problem: "is not set, and is required"})

@@ -13,6 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/grant"
 	"github.com/lectern-dev/lectern/k8s/internal/project"
 	"github.com/lectern-dev/lectern/k8s/internal/proxyendpoint"
+	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
 	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/services/region/client"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
@@ -28,11 +29,22 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	common := frame.Common{
 		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Now: cfg.Now, Workers: workers,
 	}
+	secrets, err := secretwatch.New(mgr, cfg.WatchNamespaces, tel.Logger, tel.MeterProvider)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(secrets); err != nil {
+		return err
+	}
+	values, err := manifests.ParseName(cfg.Values)
+	if err != nil {
+		return err
+	}
 	allowUndeclared := cfg.UndeclaredProjects == manifests.AllowUndeclared
 	if err := grant.Index(ctx, mgr); err != nil {
 		return err
 	}
-	if err := credential.Setup(mgr, credential.Options{Common: common, AllowUndeclared: allowUndeclared}); err != nil {
+	if err := credential.Setup(mgr, credential.Options{Common: common, Secrets: secrets, Values: values, AllowUndeclared: allowUndeclared}); err != nil {
 		return err
 	}
 	if err := proxyendpoint.Setup(mgr, proxyendpoint.Options{Common: common, AllowUndeclared: allowUndeclared}); err != nil {
@@ -71,6 +83,6 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 		return err
 	}
 	return apikey.Setup(mgr, apikey.Options{
-		Common: common, Keys: keys, Realm: realm, Namespaces: cfg.WatchNamespaces, AllowUndeclared: allowUndeclared, PublicURL: cfg.PublicURL,
+		Common: common, Secrets: secrets, Keys: keys, Realm: realm, Namespaces: cfg.WatchNamespaces, AllowUndeclared: allowUndeclared, PublicURL: cfg.PublicURL,
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
@@ -40,12 +41,17 @@ func declare(t testing.TB, c *kubetest.Cluster) {
 func start(t testing.TB, c *kubetest.Cluster, environ map[string]string, change func(*Config)) *running {
 	t.Helper()
 	all := map[string]string{
-		"WATCH_NAMESPACES": c.Namespace, "LISTEN_INTERNAL": "127.0.0.1:0", "LOG_LEVEL": "debug", "OTEL_TRACES_EXPORTER": "none",
+		"WATCH_NAMESPACES": c.Namespace, "PROXY_VALUES": c.Namespace + "/lectern-proxy-values",
+		"LISTEN_INTERNAL": "127.0.0.1:0", "LOG_LEVEL": "debug", "OTEL_TRACES_EXPORTER": "none",
 	}
 	for name, value := range environ {
 		all[name] = value
 	}
 	declare(t, c)
+	values := &corev1.Secret{ObjectMeta: in(c.Namespace, "lectern-proxy-values")}
+	if err := c.Client.Create(t.Context(), values); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
 	var cfg Config
 	if err := config.Load(&cfg, all); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,34 @@
 {{- end -}}
 {{- end }}
 
+{{/* The Secret with the values of all Credentials, in the release's namespace. */}}
+{{- define "lectern.proxyValues" -}}
+{{- include "lectern.fullname" . }}-proxy-values
+{{- end }}
+
+{{/* The watched namespaces that do not exist or are being deleted, as a JSON array. Without a cluster, as in "helm template",
+     none. An install fails if there are any; an upgrade makes no roles in them. The release's own may be made by
+     --create-namespace. */}}
+{{- define "lectern.missingNamespaces" -}}
+{{- $missing := list -}}
+{{- if lookup "v1" "Namespace" "" "kube-system" -}}
+{{- range $name := include "lectern.watchedNamespaces" . | fromJsonArray -}}
+{{- $found := lookup "v1" "Namespace" "" $name -}}
+{{- if and (ne $name $.Release.Namespace) (or (not $found) (dig "metadata" "deletionTimestamp" "" $found)) }}{{ $missing = append $missing $name }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- if and $missing .Release.IsInstall -}}
+{{- fail (printf "watchNamespaces names namespaces that do not exist: %s; make them first, such as by kubectl create namespace %s" (join ", " $missing) (first $missing)) -}}
+{{- end -}}
+{{- $missing | toJson -}}
+{{- end }}
+
+{{/* The name of an object without a namespace: dict root, name. It has the release's namespace, so that releases of the same
+     name in two namespaces do not collide. */}}
+{{- define "lectern.clusterName" -}}
+{{- printf "%s:%s" .root.Release.Namespace .name -}}
+{{- end }}
+
 {{/* The namespaces that the release watches in the cluster now, as a JSON array; an empty one is all. Nothing if there
      is no such release. */}}
 {{- define "lectern.watchedBefore" -}}
@@ -54,6 +82,7 @@
 {{- define "lectern.roleAndBinding" -}}
 {{- $kind := ternary "Role" "ClusterRole" (ne .namespace "") -}}
 {{- $name := printf "%s-%s%s" (include "lectern.fullname" .root) .name .object }}
+{{- if not .namespace }}{{ $name = include "lectern.clusterName" (dict "root" .root "name" $name) }}{{ end }}
 {{- range $part := list $kind (printf "%sBinding" $kind) }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1

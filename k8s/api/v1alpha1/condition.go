@@ -46,7 +46,7 @@ const (
 	ReasonPending = "Pending"
 	// ReasonSecretNotOwned: a Secret of that name exists, and the operator did not create it. It stays unchanged.
 	ReasonSecretNotOwned = "SecretNotOwned"
-	// ReasonSecretRefused: the Secret cannot be written, because of a quota or because it is immutable. The operator
+	// ReasonSecretRefused: the Secret cannot be read or written, because of a right, a quota or because it is immutable. The operator
 	// retries.
 	ReasonSecretRefused = "SecretRefused"
 	// ReasonDatabaseUnavailable: the database of the keys is unreachable. The operator retries. Issued keys stay valid.

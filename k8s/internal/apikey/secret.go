@@ -203,6 +203,8 @@ func (r *reconciler) liveSecret(ctx context.Context, object *v1alpha1.APIKey) (*
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
+	case apierrors.IsForbidden(err):
+		return nil, &fault{v1alpha1.ReasonSecretRefused, "The operator may not read Secrets in this namespace: its role is missing there. It retries.", err}
 	case err != nil:
 		return nil, fmt.Errorf("read the Secret: %w", err)
 	}

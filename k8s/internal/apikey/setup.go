@@ -21,6 +21,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/frame"
 	"github.com/lectern-dev/lectern/k8s/internal/grant"
+	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/config"
@@ -40,6 +41,9 @@ type Keys interface {
 // Options configures the controller.
 type Options struct {
 	frame.Common
+
+	// Secrets follows the Secrets of the watched namespaces. Required.
+	Secrets *secretwatch.Watch
 
 	// Keys is the key database, with a role that can mint and revoke. Required.
 	Keys Keys
@@ -77,6 +81,9 @@ type Options struct {
 
 func (o *Options) complete(mgr ctrl.Manager) error {
 	var errs []error
+	if o.Secrets == nil {
+		errs = append(errs, errors.New("apikey: Secrets is not set"))
+	}
 	if o.Keys == nil {
 		errs = append(errs, errors.New("apikey: Keys is not set"))
 	}
@@ -163,15 +170,15 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	// Ignore changes of the status and the finalizer, which the controller itself makes.
 	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	return o.Controller(mgr, "apikey", &v1alpha1.APIKey{}, builder.WithPredicates(changed)).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
+		WatchesRawSource(o.Secrets.Source(r.ofSecret)).
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(grant.Changed())).
 		WatchesRawSource(source.Channel(sweep.look, &handler.EnqueueRequestForObject{})).
 		Complete(o.Traced("apikey", r))
 }
 
 // ofSecret finds the APIKeys that name a Secret, whether or not they own it.
-func (r *reconciler) ofSecret(ctx context.Context, secret client.Object) []reconcile.Request {
-	return r.find(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretIndex: secret.GetName()})
+func (r *reconciler) ofSecret(ctx context.Context, name types.NamespacedName) []reconcile.Request {
+	return r.find(ctx, client.InNamespace(name.Namespace), client.MatchingFields{secretIndex: name.Name})
 }
 
 // ofProject finds the APIKeys of a project.

@@ -1,13 +1,13 @@
-// Package credential is the controller of Credentials. It validates each with the credential proxy's own code. It writes
-// only their status, and keeps no value of a Secret.
+// Package credential has the controllers of Credentials. One validates each with the credential proxy's own code, and
+// writes its status. The other gives the proxy their values.
 package credential
 
 import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,15 +16,18 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	apply "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/frame"
 	"github.com/lectern-dev/lectern/k8s/internal/grant"
 	"github.com/lectern-dev/lectern/k8s/internal/judge"
+	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
 	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/proxy/manifest"
 	"github.com/lectern-dev/lectern/proxy/policy"
@@ -33,6 +36,12 @@ import (
 // Options configures the controller.
 type Options struct {
 	frame.Common
+
+	// Secrets follows the Secrets of the watched namespaces. Required.
+	Secrets *secretwatch.Watch
+
+	// Values is the Secret with the values of all Credentials, which the proxy reads. Required.
+	Values types.NamespacedName
 
 	// AllowUndeclared lets every namespace have Credentials of a project that no Project declares.
 	AllowUndeclared bool
@@ -64,7 +73,7 @@ func Claimants(ctx context.Context, r client.Reader, project, environment, id st
 // +kubebuilder:rbac:groups=lectern.dev,resources=credentials;projects,verbs=get;list;watch
 // +kubebuilder:rbac:groups=lectern.dev,resources=credentials/status,verbs=patch
 //
-// It watches the metadata of Secrets, and reads the one that a Credential names.
+// It watches the metadata of Secrets, and reads those that Credentials name.
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 //
 // It reports its decisions as events.
@@ -84,19 +93,27 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			return fmt.Errorf("index Credentials: %w", err)
 		}
 	}
-	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorder(frame.Reporter)}
+	known := &secrets{client: mgr.GetClient(), held: map[types.NamespacedName]*held{}}
+	values := &proxy{Options: o, client: mgr.GetClient(), secrets: known, flips: make(chan event.GenericEvent)}
+	if err := values.setup(mgr); err != nil {
+		return err
+	}
+	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorder(frame.Reporter), secrets: known, proxy: values}
 	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // ignores the operator's own writes
 	return o.Controller(mgr, "credential", &v1alpha1.Credential{}, written).
 		Watches(&v1alpha1.Credential{}, handler.EnqueueRequestsFromMapFunc(r.rivals), written).
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(grant.Changed())).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
+		WatchesRawSource(o.Secrets.Source(r.ofSecret)).
+		WatchesRawSource(source.Channel(values.flips, &handler.EnqueueRequestForObject{})).
 		Complete(o.Traced("credential", r))
 }
 
 type reconciler struct {
 	Options
-	client client.Client
-	events events.EventRecorder
+	client  client.Client
+	events  events.EventRecorder
+	secrets *secrets
+	proxy   *proxy
 }
 
 // Reconcile validates one Credential and reports the result.
@@ -109,11 +126,23 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	seen, err := r.read(ctx, &object)
+	if errors.IsForbidden(err) {
+		verdict := frame.Verdict{Reason: v1alpha1.ReasonSecretRefused, Message: "The operator may not read Secrets in this namespace: its role is missing there."}
+		return reconcile.Result{RequeueAfter: refusedRetry}, r.report(ctx, &object, verdict)
+	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, r.report(ctx, &object, decide(&object, seen))
+	verdict := decide(&object, seen)
+	ref := object.Spec.ValueFrom.SecretKeyRef
+	if why := r.proxy.missing(object.Namespace, ref.Name, ref.Key); why != "" && verdict.Ready {
+		verdict = frame.Verdict{Reason: v1alpha1.ReasonSecretValueInvalid, Message: "The proxy does not get the value: " + why + "."}
+	}
+	return reconcile.Result{}, r.report(ctx, &object, verdict)
 }
+
+// refusedRetry is the time after which a Secret that the operator may not read is tried again.
+const refusedRetry = 10 * time.Second
 
 // read reads the objects that the verdict depends on: the Project, older Credentials with the same claim, and the Secret.
 func (r *reconciler) read(ctx context.Context, object *v1alpha1.Credential) (seen manifest.Objects, err error) {
@@ -135,13 +164,13 @@ func (r *reconciler) read(ctx context.Context, object *v1alpha1.Credential) (see
 		}
 	}
 	seen.Credentials = append(seen.Credentials, manifests.Credential(object))
-	var secret corev1.Secret
-	err = r.client.Get(ctx, types.NamespacedName{Namespace: object.Namespace, Name: object.Spec.ValueFrom.SecretKeyRef.Name}, &secret)
-	switch {
-	case err == nil:
-		seen.Secrets = append(seen.Secrets, manifests.Secret(&secret))
-	case !errors.IsNotFound(err):
-		return seen, fmt.Errorf("read the Secret of a Credential: %w", err)
+	name := types.NamespacedName{Namespace: object.Namespace, Name: object.Spec.ValueFrom.SecretKeyRef.Name}
+	data, err := r.secrets.values(ctx, name)
+	if err != nil {
+		return seen, err
+	}
+	if data != nil {
+		seen.Secrets = append(seen.Secrets, manifest.Secret{Metadata: manifest.Metadata{Namespace: name.Namespace, Name: name.Name}, Data: data})
 	}
 	return seen, nil
 }

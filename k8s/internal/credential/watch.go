@@ -3,6 +3,7 @@ package credential
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -28,8 +29,9 @@ func (r *reconciler) ofProject(ctx context.Context, object client.Object) []reco
 }
 
 // ofSecret finds the Credentials whose value is in a Secret.
-func (r *reconciler) ofSecret(ctx context.Context, object client.Object) []reconcile.Request {
-	return r.find(ctx, client.InNamespace(object.GetNamespace()), client.MatchingFields{bySecret: object.GetName()})
+func (r *reconciler) ofSecret(ctx context.Context, name types.NamespacedName) []reconcile.Request {
+	r.secrets.changed(name)
+	return r.find(ctx, client.InNamespace(name.Namespace), client.MatchingFields{bySecret: name.Name})
 }
 
 func (r *reconciler) find(ctx context.Context, o ...client.ListOption) []reconcile.Request {

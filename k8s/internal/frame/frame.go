@@ -56,8 +56,13 @@ const (
 // Controller returns the builder of a controller for objects of a kind. The caller adds watches, and completes it with
 // [Common.Traced].
 func (c Common) Controller(mgr ctrl.Manager, name string, object client.Object, options ...builder.ForOption) *builder.Builder {
+	return c.Builder(mgr, name).For(object, options...)
+}
+
+// Builder returns the builder of a controller without a kind of its own.
+func (c Common) Builder(mgr ctrl.Manager, name string) *builder.Builder {
 	log := logr.FromSlogHandler(c.Log.Handler()).WithValues("controller", name)
-	return ctrl.NewControllerManagedBy(mgr).Named(name).For(object, options...).
+	return ctrl.NewControllerManagedBy(mgr).Named(name).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: c.Workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),

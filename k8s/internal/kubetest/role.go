@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 )
 
 // Roles reads the generated roles of a component: for the whole cluster, and for its own namespace.
@@ -69,8 +71,8 @@ func (c *Cluster) grant(t testing.TB, component string, namespaces []string) str
 	}
 	var everywhere, watched []rbacv1.PolicyRule
 	for _, rule := range cluster.Rules {
-		if slices.Contains(rule.Resources, "namespaces") {
-			everywhere = append(everywhere, rule) // there is no namespace to grant it in
+		if slices.Contains(rule.APIGroups, v1alpha1.Group) || slices.Contains(rule.Resources, "namespaces") {
+			everywhere = append(everywhere, rule)
 		} else {
 			watched = append(watched, rule)
 		}
@@ -79,7 +81,9 @@ func (c *Cluster) grant(t testing.TB, component string, namespaces []string) str
 		c.bind(t, user, "", component, everywhere)
 	}
 	for _, namespace := range namespaces {
-		c.bind(t, user, namespace, component+"-watch", watched)
+		if len(watched) > 0 {
+			c.bind(t, user, namespace, component+"-watch", watched)
+		}
 	}
 	return user
 }

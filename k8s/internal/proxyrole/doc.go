@@ -4,6 +4,6 @@
 // The policy consists of Credentials and ProxyEndpoints. Projects decide which namespaces may have them.
 // +kubebuilder:rbac:groups=lectern.dev,resources=credentials;projects;proxyendpoints,verbs=list;watch
 //
-// Secrets hold the values. The proxy watches their metadata, and reads those that a Credential names, one by one.
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// The operator writes the values of Credentials to one Secret.
+// +kubebuilder:rbac:groups="",namespace=lectern,resources=secrets,resourceNames=lectern-proxy-values,verbs=list;watch
 package proxyrole

@@ -1,4 +1,4 @@
-package proxysource_test
+package clusterpolicy_test
 
 import (
 	"fmt"
@@ -154,8 +154,9 @@ func TestLongScale(t *testing.T) {
 
 	environ := map[string]string{
 		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "PROXY_ALLOWED_RANGES": "127.0.0.0/8",
-		"ANON_RATE_LIMIT": "0", "KUBECONFIG": kubeconfig(t, c.asProxy(t)),
+		"ANON_RATE_LIMIT": "0", "KUBECONFIG": kubeconfig(t, c.asProxy(t)), "PROXY_VALUES": c.values().String(),
 	}
+	c.startOperator(t)
 	binary := servicetest.Build(t, "../cmd/proxy")
 	began := time.Now()
 	process := launch(t, p, binary, environ)

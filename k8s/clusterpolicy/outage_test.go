@@ -1,4 +1,4 @@
-package proxysource_test
+package clusterpolicy_test
 
 import (
 	"context"
@@ -53,15 +53,16 @@ func TestOutage(t *testing.T) {
 		_, checks := p.ready(t)
 		return checks["policy"] == "ok" && p.metric(t, "lectern_proxy_policy_current") == 1 && p.metric(t, "lectern_proxy_policy_behind_seconds") == 0
 	})
-	eventually.True(t, "the log says so", func() bool { return strings.Contains(p.log.String(), "the API server can be reached again") })
-	for _, said := range []string{"the API server cannot be reached; the last policy stays in force", "the API server can be reached again"} {
+	eventually.True(t, "the log says so", func() bool { return strings.Contains(p.log.String(), "changes in the cluster can be read again") })
+	for _, said := range []string{"changes in the cluster cannot be read; the last policy stays in force", "changes in the cluster can be read again"} {
 		if n := strings.Count(p.log.String(), said); n != 1 {
 			t.Errorf("%q was said %d times", said, n)
 		}
 	}
 }
 
-// If a server vanishes without closing its connections, the proxy uses another one long before TCP times out.
+// If a server vanishes without closing its connections, the proxy uses another one within a minute, long before TCP times
+// out.
 func TestLongVanishedServer(t *testing.T) {
 	long(t)
 	c := newCluster(t)
@@ -77,7 +78,7 @@ func TestLongVanishedServer(t *testing.T) {
 	p.awaitSent(t, "/a", "cred_stripe", second)
 	took := time.Since(began)
 	t.Logf("a change was there %v after the server had vanished", took.Round(time.Millisecond))
-	if took > 20*time.Second {
+	if took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 	eventually.True(t, "all is well", func() bool { return p.metric(t, "lectern_proxy_policy_current") == 1 })

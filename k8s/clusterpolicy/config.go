@@ -1,11 +1,10 @@
-// Package proxysource runs the credential proxy with a policy from a Kubernetes cluster. It watches Credentials,
+// Package clusterpolicy runs the credential proxy with a policy from a Kubernetes cluster. It watches Credentials,
 // ProxyEndpoints and Projects, and applies their changes. It validates each object by the same code as the operator and
 // the folder of manifests. A faulty object does not affect others.
 //
-// It holds only the values of Secrets that a Credential refers to: it watches the metadata of Secrets, and reads those
-// Secrets one by one. It writes nothing to the API server. While the API server is unreachable, the last policy stays
-// in force.
-package proxysource
+// The values of Credentials come from one Secret, which the operator writes. The proxy reads no other, and writes nothing
+// to the API server. While the API server is unreachable, the last policy stays in force.
+package clusterpolicy
 
 import (
 	"context"
@@ -13,6 +12,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 
@@ -21,7 +21,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 )
 
-// Options configures the store.
+// Options configures the Source.
 type Options struct {
 	// The namespaces whose objects count, comma-separated: Projects, APIKeys, Credentials, ProxyEndpoints and the Secrets
 	// that they name. Not set: all.
@@ -31,6 +31,10 @@ type Options struct {
 	// project's data and use its credentials' ids. Operator and proxy need the same value. A folder of manifests needs
 	// no Projects.
 	UndeclaredProjects string `env:"UNDECLARED_PROJECTS" envDefault:"refuse"`
+
+	// The Secret with the values of all Credentials, as namespace/name. The operator writes it, and the proxy reads no
+	// other.
+	Values string `env:"PROXY_VALUES" envDefault:"lectern/lectern-proxy-values"`
 
 	// REST is the configuration of the API server's client. Nil: the service account of the pod, or KUBECONFIG.
 	REST *rest.Config `env:"-"`
@@ -45,6 +49,9 @@ func (o Options) Validate() error {
 	if !manifests.KnownUndeclared(o.UndeclaredProjects) {
 		return config.Invalid("UNDECLARED_PROJECTS", o.UndeclaredProjects, "refuse, allow")
 	}
+	if _, err := manifests.ParseName(o.Values); err != nil {
+		return config.Invalid("PROXY_VALUES", o.Values, "a namespace and a name, such as lectern/lectern-proxy-values")
+	}
 	seen := map[string]bool{}
 	for _, name := range o.WatchNamespaces {
 		if seen[name] || len(name) > 63 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
@@ -53,6 +60,12 @@ func (o Options) Validate() error {
 		seen[name] = true
 	}
 	return nil
+}
+
+// values returns the name of the Secret in Values, which is valid.
+func (o Options) values() types.NamespacedName {
+	name, _ := manifests.ParseName(o.Values)
+	return name
 }
 
 // Config is the configuration of the proxy.

@@ -1,4 +1,4 @@
-package proxysource
+package clusterpolicy
 
 import (
 	"cmp"
@@ -20,16 +20,13 @@ type tally struct {
 	faulty                 map[string]int // by kind
 }
 
-// kinds lists the kinds of the metrics.
-var kinds = [...]string{"Project", "Credential", "ProxyEndpoint"}
-
 // report logs each decision once, and exports metrics of the current state. Only the metrics may be read by other
 // goroutines.
 type report struct {
 	log      *slog.Logger
 	logged   map[manifest.ObjectKey]string // the faults that were logged
 	warned   map[manifest.ObjectKey]string
-	since    atomic.Int64 // when the API server became unreachable, in Unix nanoseconds; 0: it is reachable
+	since    atomic.Int64 // since when changes cannot be read, in Unix nanoseconds; 0: they can
 	changes  metric.Int64Counter
 	building metric.Float64Histogram
 }
@@ -37,12 +34,12 @@ type report struct {
 // newReport makes the instruments:
 //
 //	lectern.proxy.policy.objects{kind, state}   objects, in_force or faulty
-//	lectern.proxy.policy.behind                 seconds since the API server was last reachable
+//	lectern.proxy.policy.behind                 seconds since changes could last be read
 //	lectern.proxy.policy.changes                applied policies
 //	lectern.proxy.policy.build.duration         seconds to build a policy
 func newReport(log *slog.Logger, provider metric.MeterProvider, s *Source) (*report, error) {
 	r := &report{log: log, logged: map[manifest.ObjectKey]string{}, warned: map[manifest.ObjectKey]string{}}
-	meter := provider.Meter("github.com/lectern-dev/lectern/k8s/proxysource")
+	meter := provider.Meter("github.com/lectern-dev/lectern/k8s/clusterpolicy")
 	var err error
 	if r.changes, err = meter.Int64Counter("lectern.proxy.policy.changes",
 		metric.WithDescription("Policies that were applied.")); err != nil {
@@ -54,7 +51,7 @@ func newReport(log *slog.Logger, provider metric.MeterProvider, s *Source) (*rep
 		return nil, err
 	}
 	if _, err = meter.Float64ObservableGauge("lectern.proxy.policy.behind", metric.WithUnit("s"),
-		metric.WithDescription("How long the API server has been unreachable. The last policy stays in force. 0: it is reachable."),
+		metric.WithDescription("For how long changes in the cluster could not be read. The last policy stays in force. 0: they can."),
 		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
 			behind := 0.0
 			if since := r.since.Load(); since != 0 {
@@ -82,16 +79,18 @@ func newReport(log *slog.Logger, provider metric.MeterProvider, s *Source) (*rep
 	return r, err
 }
 
-// trouble logs that the API server is unreachable, or reachable again.
-func (r *report) trouble(ctx context.Context, err error) {
+// trouble logs that changes cannot be read, or can be read again. loaded reports whether a policy is in force.
+func (r *report) trouble(ctx context.Context, err error, loaded bool) {
 	began := r.since.Load()
 	switch {
+	case err != nil && !loaded:
+		r.log.LogAttrs(ctx, slog.LevelWarn, "policy: there is none yet", slog.String("error", err.Error()))
 	case err != nil && began == 0:
 		r.since.Store(time.Now().UnixNano())
-		r.log.LogAttrs(ctx, slog.LevelWarn, "policy: the API server cannot be reached; the last policy stays in force", slog.String("error", err.Error()))
+		r.log.LogAttrs(ctx, slog.LevelWarn, "policy: changes in the cluster cannot be read; the last policy stays in force", slog.String("error", err.Error()))
 	case err == nil && began != 0:
 		r.since.Store(0)
-		r.log.LogAttrs(ctx, slog.LevelInfo, "policy: the API server can be reached again",
+		r.log.LogAttrs(ctx, slog.LevelInfo, "policy: changes in the cluster can be read again",
 			slog.Duration("after", time.Since(time.Unix(0, began)).Round(time.Millisecond)))
 	}
 }

@@ -1,4 +1,4 @@
-package proxysource_test
+package clusterpolicy_test
 
 import (
 	"bufio"

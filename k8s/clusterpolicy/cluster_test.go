@@ -1,8 +1,9 @@
-package proxysource_test
+package clusterpolicy_test
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -10,21 +11,30 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	noopmetric "go.opentelemetry.io/otel/metric/noop"
+	nooptrace "go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/yaml"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	credentials "github.com/lectern-dev/lectern/k8s/internal/credential"
+	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/internal/grant"
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
 )
 
 // booted is the API server of the test binary, shared by its tests.
@@ -133,7 +143,10 @@ func view(t testing.TB, env *envtest.Environment, own bool) *cluster {
 	c.namespace = c.newNamespace(t)
 	// The server's processes and the connections to it are others' than the test's.
 	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+	t.Cleanup(func() {
+		// The metadata client of the operator's cache leaves this goroutine when its watch is stopped.
+		goleak.VerifyNone(t, before, goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))
+	})
 	return c
 }
 
@@ -171,14 +184,17 @@ func (c *cluster) create(t testing.TB, objects ...client.Object) {
 	}
 }
 
-// change reads an object again, changes it and writes it.
+// change reads an object again, changes it and writes it. The operator may write its status at the same time.
 func change[T client.Object](t testing.TB, c *cluster, o T, to func(T)) {
 	t.Helper()
-	if err := c.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		t.Fatal(err)
-	}
-	to(o)
-	if err := c.client.Update(t.Context(), o); err != nil {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := c.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		to(o)
+		return c.client.Update(t.Context(), o)
+	})
+	if err != nil {
 		t.Fatalf("update %T %s: %v", o, o.GetName(), err)
 	}
 }
@@ -191,33 +207,77 @@ func (c *cluster) remove(t testing.TB, o client.Object) {
 }
 
 // asProxy returns the configuration with which the proxy reaches the API server. It has only the rights of an installed
-// proxy, in the given namespaces, or in the whole cluster if none are given.
-func (c *cluster) asProxy(t testing.TB, namespaces ...string) *rest.Config {
+// proxy.
+func (c *cluster) asProxy(t testing.TB) *rest.Config {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(generated, "rbac", "proxy.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var role rbacv1.ClusterRole
-	if err := yaml.UnmarshalStrict(text, &role); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.client.Create(t.Context(), &role); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
-	to := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
+	everywhere, own := kubetest.Roles(t, "proxy")
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: c.namespace, Name: "proxy"}}
-	for _, namespace := range namespaces {
-		c.create(t, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "proxy"}, RoleRef: to, Subjects: subjects})
+	everywhere.Name, own.Namespace = c.namespace, c.namespace
+	if err := c.client.Create(t.Context(), everywhere); err != nil {
+		t.Fatal(err)
 	}
-	if len(namespaces) == 0 {
-		c.create(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}, RoleRef: to, Subjects: subjects})
-	}
+	c.create(t, own,
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "proxy"}, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: own.Name},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: c.namespace}, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: c.namespace},
+		})
 	config := rest.CopyConfig(c.env.Config)
 	config.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:" + c.namespace + ":proxy", Groups: []string{"system:serviceaccounts", "system:authenticated"},
 	}
 	return config
+}
+
+// values names the Secret that the operator writes for the proxy.
+func (c *cluster) values() types.NamespacedName {
+	return types.NamespacedName{Namespace: c.namespace, Name: "lectern-proxy-values"}
+}
+
+// startOperator runs the controllers of Credentials until t ends.
+func (c *cluster) startOperator(t testing.TB) {
+	t.Helper()
+	c.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: c.values().Name}})
+	several := true
+	mgr, err := ctrl.NewManager(c.env.Config, ctrl.Options{
+		Scheme: scheme(), Cache: frame.CacheOptions(nil), Client: frame.ClientOptions(),
+		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: &several},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	secrets, err := secretwatch.New(mgr, nil, log, noopmetric.NewMeterProvider())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mgr.Add(secrets); err != nil {
+		t.Fatal(err)
+	}
+	if err := grant.Index(t.Context(), mgr); err != nil {
+		t.Fatal(err)
+	}
+	err = credentials.Setup(mgr, credentials.Options{
+		Common: frame.Common{
+			Log: log, Tracer: nooptrace.NewTracerProvider(), Meter: noopmetric.NewMeterProvider(), Now: time.Now, Workers: 4,
+		},
+		Secrets: secrets, Values: c.values(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the controllers ended with %v", err)
+		}
+	})
 }
 
 // long skips a test of over 20 seconds unless LECTERN_LONG is set.

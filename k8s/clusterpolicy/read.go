@@ -1,4 +1,4 @@
-package proxysource
+package clusterpolicy
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

@@ -1,4 +1,4 @@
-package proxysource_test
+package clusterpolicy_test
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/proxysource"
+	"github.com/lectern-dev/lectern/k8s/clusterpolicy"
 	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -91,20 +91,21 @@ type proxy struct {
 	client         *http.Client
 }
 
-// startProxy runs a proxy that uses the API server of kube.
+// startProxy runs a proxy that uses the API server of kube, and the operator's controllers of Credentials.
 func startProxy(t testing.TB, c *cluster, kube *rest.Config, environ map[string]string) *proxy {
 	t.Helper()
 	p := &proxy{third: newThird(t), project: "pr_" + c.namespace, log: &logtest.Buffer{}}
 	p.declared = declared("declared", p.project)
 	c.create(t, p.declared)
+	c.startOperator(t)
 	all := map[string]string{
 		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug",
-		"PROXY_ALLOWED_RANGES": "127.0.0.0/8", "ANON_RATE_LIMIT": "0",
+		"PROXY_ALLOWED_RANGES": "127.0.0.0/8", "ANON_RATE_LIMIT": "0", "PROXY_VALUES": c.values().String(),
 	}
 	for name, value := range environ {
 		all[name] = value
 	}
-	var cfg proxysource.Config
+	var cfg clusterpolicy.Config
 	if err := config.Load(&cfg, all); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func startProxy(t testing.TB, c *cluster, kube *rest.Config, environ map[string]
 	cfg.Proxy.HTTP.Ready = func(public, internal net.Addr) { ready <- addresses{public, internal} }
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- proxysource.Run(ctx, cfg) }()
+	go func() { ended <- clusterpolicy.Run(ctx, cfg) }()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	p.client = &http.Client{Transport: transport}
 	t.Cleanup(func() {

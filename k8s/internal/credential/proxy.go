@@ -1,0 +1,178 @@
+package credential
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/manifests"
+	"github.com/lectern-dev/lectern/proxy/policy"
+)
+
+const (
+	// namespaceBytes is how many bytes the values of one namespace may have together, so that one namespace cannot fill
+	// the Secret for the proxy. Kubernetes limits all values of a Secret to corev1.MaxSecretSize.
+	namespaceBytes = 128 << 10
+
+	// repeat is the time after which the Secret for the proxy is written again, in case somebody has changed it.
+	repeat = time.Minute
+)
+
+// proxy is the controller of the Secret for the credential proxy. It holds the values of all Credentials, so that the
+// proxy needs no right on any other Secret. The controller writes it as a whole, so it has no other state.
+type proxy struct {
+	Options
+	client  client.Client
+	secrets *secrets
+	flips   chan event.GenericEvent // Credentials whose value is left out, or no longer
+
+	mu      sync.Mutex
+	leftOut map[string]string // why a value is not in the Secret, by its name there
+}
+
+// The controller writes the Secret for the proxy, which the chart makes.
+// +kubebuilder:rbac:groups="",namespace=lectern,resources=secrets,resourceNames=lectern-proxy-values,verbs=get;update
+
+// all is the request of a controller with one object.
+var all = reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"}}
+
+func (p *proxy) setup(mgr ctrl.Manager) error {
+	always := func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{all} }
+	ofSecret := func(_ context.Context, name types.NamespacedName) []reconcile.Request {
+		if p.secrets.changed(name) || name == p.Values {
+			return []reconcile.Request{all}
+		}
+		return nil
+	}
+	// Without any Credential the proxy waits for the Secret, too.
+	begin := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(all)
+		return nil
+	})
+	return p.Builder(mgr, "proxyvalues").
+		Watches(&v1alpha1.Credential{}, handler.EnqueueRequestsFromMapFunc(always), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(p.Secrets.Source(ofSecret)).
+		WatchesRawSource(begin).
+		Complete(p.Traced("proxyvalues", p))
+}
+
+// Reconcile writes the Secret for the proxy. A Secret that cannot be read leaves out its own values alone, unless an
+// earlier state of it is known.
+func (p *proxy) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	var list v1alpha1.CredentialList
+	if err := p.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return reconcile.Result{}, fmt.Errorf("list Credentials: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b v1alpha1.Credential) int { return manifests.Older(&a, &b) })
+	var (
+		data    = map[string][]byte{}
+		leftOut = map[string]string{}
+		named   = map[types.NamespacedName]bool{}
+		sizes   = map[string]int{} // of a namespace's values; "": of all
+		errs    []error
+	)
+	for i := range list.Items {
+		c := &list.Items[i]
+		if !c.DeletionTimestamp.IsZero() {
+			continue
+		}
+		ref := c.Spec.ValueFrom.SecretKeyRef
+		from := types.NamespacedName{Namespace: c.Namespace, Name: ref.Name}
+		named[from] = true
+		held, err := p.secrets.values(ctx, from)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		value, ok := held[ref.Key]
+		if !ok || len(value) == 0 || len(value) > policy.MaxValue {
+			continue // the status of the Credential says so
+		}
+		name, short := manifests.ValueName(c.Namespace, ref.Name, ref.Key)
+		switch {
+		case data[name] != nil:
+			continue
+		case !short:
+			leftOut[name] = "the names of the namespace, the Secret and the key have more than 250 characters together"
+		case sizes[c.Namespace]+len(value) > namespaceBytes:
+			leftOut[name] = fmt.Sprintf("the values of the Credentials of a namespace have more than %d bytes together; the oldest Credentials come first", namespaceBytes)
+		case sizes[""]+len(value) > corev1.MaxSecretSize:
+			leftOut[name] = fmt.Sprintf("the values of all Credentials have more than %d bytes together; the oldest Credentials come first", corev1.MaxSecretSize)
+		default:
+			data[name] = value
+			sizes[c.Namespace] += len(value)
+			sizes[""] += len(value)
+		}
+	}
+	p.secrets.keep(func(name types.NamespacedName) bool { return named[name] })
+	if err := p.write(ctx, data); err != nil {
+		return reconcile.Result{}, fmt.Errorf("write the Secret %s for the proxy: %w", p.Values, err)
+	}
+	p.remember(ctx, list.Items, leftOut)
+	if err := errors.Join(errs...); err != nil {
+		p.Log.WarnContext(ctx, "the proxy gets no value, or an earlier one, from a Secret that cannot be read; the operator retries", slog.Any("error", err))
+		return reconcile.Result{RequeueAfter: repeat / 10}, nil
+	}
+	return reconcile.Result{RequeueAfter: repeat}, nil
+}
+
+// write makes data the values of the Secret for the proxy, unless they are already. The chart makes the Secret. The label
+// tells the proxy that it has been filled, if only with nothing.
+func (p *proxy) write(ctx context.Context, data map[string][]byte) error {
+	var now corev1.Secret
+	if err := p.client.Get(ctx, p.Values, &now); err != nil {
+		return err
+	}
+	if now.Labels[v1alpha1.LabelManaged] == "true" && maps.EqualFunc(now.Data, data, bytes.Equal) {
+		return nil
+	}
+	metav1.SetMetaDataLabel(&now.ObjectMeta, v1alpha1.LabelManaged, "true")
+	now.Data = data
+	return p.client.Update(ctx, &now, frame.FieldOwner)
+}
+
+// remember keeps why values are left out, and has the Credentials judged again for which that has changed.
+func (p *proxy) remember(ctx context.Context, credentials []v1alpha1.Credential, leftOut map[string]string) {
+	p.mu.Lock()
+	before := p.leftOut
+	p.leftOut = leftOut
+	p.mu.Unlock()
+	for i := range credentials {
+		ref := credentials[i].Spec.ValueFrom.SecretKeyRef
+		if name, _ := manifests.ValueName(credentials[i].Namespace, ref.Name, ref.Key); before[name] != leftOut[name] {
+			select {
+			case p.flips <- event.GenericEvent{Object: credentials[i].DeepCopy()}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// missing returns why a value is not in the Secret for the proxy, or "".
+func (p *proxy) missing(namespace, secret, key string) string {
+	name, _ := manifests.ValueName(namespace, secret, key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.leftOut[name]
+}

@@ -1,0 +1,156 @@
+// Package secretwatch follows changes of Secrets for the operator's controllers. It holds their metadata alone, no value.
+//
+// It follows each namespace by itself. A namespace that is missing, or in which the operator has no rights, affects no
+// other, and is followed as soon as it can be.
+package secretwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// remembered is how long after its last refusal a namespace counts as refused. The library asks again at least once a
+// minute.
+const remembered = 2 * time.Minute
+
+// Watch follows the Secrets of some namespaces, or of all. It is a manager.Runnable.
+type Watch struct {
+	caches map[string]cache.Cache // by namespace; "": all
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	refused map[string]time.Time // when the API server last refused a namespace
+}
+
+// New returns a Watch of the given namespaces, or of all if there are none. It exports
+//
+//	lectern.operator.namespace.refused{watched_namespace}   1 while the operator may not read the namespace's Secrets, else 0
+func New(mgr ctrl.Manager, namespaces []string, log *slog.Logger, meter metric.MeterProvider) (*Watch, error) {
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	w := &Watch{caches: map[string]cache.Cache{}, log: log, refused: map[string]time.Time{}}
+	for _, namespace := range namespaces {
+		c, err := cache.New(mgr.GetConfig(), cache.Options{
+			HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+			DefaultNamespaces: map[string]cache.Config{namespace: {}},
+			DefaultTransform:  identity,
+			DefaultWatchErrorHandler: func(ctx context.Context, _ *toolscache.Reflector, err error) {
+				w.failed(ctx, namespace, err)
+			},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("watch Secrets: %w", err)
+		}
+		w.caches[namespace] = c
+	}
+	_, err := meter.Meter("github.com/lectern-dev/lectern/k8s/internal/secretwatch").Int64ObservableGauge("lectern.operator.namespace.refused",
+		metric.WithDescription("1 while the operator may not read the Secrets of a watched namespace."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			for namespace := range w.caches {
+				refused := int64(0)
+				if w.isRefused(namespace) {
+					refused = 1
+				}
+				o.Observe(refused, metric.WithAttributes(attribute.String("watched_namespace", namespace)))
+			}
+			return nil
+		}))
+	return w, err
+}
+
+// identity removes all metadata but the name and the version. kubectl apply stores the whole object in an annotation,
+// including the values of a Secret.
+func identity(o any) (any, error) {
+	object, err := meta.Accessor(o)
+	if err != nil {
+		return o, nil // the marker of a deletion that was missed: it holds what was transformed before
+	}
+	small := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+	}}
+	small.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return small, nil
+}
+
+// NeedLeaderElection returns false: a standby operator is up to date when it takes over.
+func (*Watch) NeedLeaderElection() bool { return false }
+
+// Start follows the Secrets until ctx ends.
+func (w *Watch) Start(ctx context.Context) error {
+	var all errgroup.Group
+	for _, c := range w.caches {
+		all.Go(func() error { return c.Start(ctx) })
+	}
+	return all.Wait()
+}
+
+// Source is a source of requests for a controller: for each Secret that is there or changes, those that requests returns.
+// The controller does not wait for it.
+func (w *Watch) Source(requests func(context.Context, types.NamespacedName) []reconcile.Request) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		changed := func(o any) {
+			name, err := toolscache.DeletionHandlingObjectToName(o)
+			if err != nil {
+				return // not an object
+			}
+			for _, request := range requests(ctx, types.NamespacedName(name)) {
+				queue.Add(request)
+			}
+		}
+		var errs []error
+		for _, c := range w.caches {
+			secret := &metav1.PartialObjectMetadata{}
+			secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+			informer, err := c.GetInformer(ctx, secret, cache.BlockUntilSynced(false))
+			if err == nil {
+				_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+					AddFunc: changed, UpdateFunc: func(_, now any) { changed(now) }, DeleteFunc: changed,
+				})
+			}
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// failed logs that a watch has ended. A refusal is logged once, until the namespace can be read again.
+func (w *Watch) failed(ctx context.Context, namespace string, err error) {
+	if !apierrors.IsForbidden(err) {
+		w.log.DebugContext(ctx, "a watch of Secrets ended; it is begun again", slog.String("namespace", namespace), slog.Any("error", err))
+		return
+	}
+	if !w.isRefused(namespace) {
+		w.log.WarnContext(ctx, "the operator may not read the Secrets of a namespace: it is missing, or has no role for the operator; all others go on",
+			slog.String("namespace", namespace), slog.Any("error", err))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refused[namespace] = time.Now()
+}
+
+func (w *Watch) isRefused(namespace string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, ever := w.refused[namespace]
+	return ever && time.Since(at) < remembered
+}
