@@ -81,6 +81,6 @@
 //
 // The finalizer holds the object until its keys are revoked. If the database is unreachable for
 // [Options.RevokeWithin], the operator removes the finalizer, with an event and a metric. The sweep runs at start
-// and every few minutes. It revokes keys without an object, and finds keys that were revoked or used
-// outside Kubernetes.
+// and every few minutes. It revokes keys without an object, in whatever namespace that was, and those of objects whose
+// namespace has not been watched for an hour. It finds keys that were revoked or used outside Kubernetes.
 package apikey

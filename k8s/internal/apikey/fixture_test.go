@@ -144,14 +144,19 @@ func (b *bench) controller(o Options) *reconciler {
 	return &reconciler{Options: o, events: b.events, meters: m, sweep: func() {}}
 }
 
-// sweep sweeps once, and returns the names of the objects to reconcile.
-func (b *bench) sweep(o Options) ([]string, error) {
+// sweeper is the sweeper of one process of the operator.
+func (b *bench) sweeper(o Options) *sweeper {
 	m, err := newMeters(o.Meter)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	s := &sweeper{Options: o, meters: m, nudged: make(chan struct{}, 1), look: make(chan event.GenericEvent, 100)}
-	err = s.once(context.Background())
+	return &sweeper{Options: o, meters: m, nudged: make(chan struct{}, 1), look: make(chan event.GenericEvent, 100)}
+}
+
+// sweep sweeps once, and returns the names of the objects to reconcile.
+func (b *bench) sweep(o Options) ([]string, error) {
+	s := b.sweeper(o)
+	err := s.once(context.Background())
 	var names []string
 	for len(s.look) > 0 {
 		names = append(names, (<-s.look).Object.GetName())

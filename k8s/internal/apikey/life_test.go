@@ -364,6 +364,44 @@ func TestLastUseIsTold(t *testing.T) {
 	}
 }
 
+// The sweep also covers namespaces that are no longer watched. Keys without an object are revoked at once, and the keys of
+// an object after an hour.
+func TestSweepOfUnwatchedNamespaces(t *testing.T) {
+	b := setup(t)
+	was := b.NewNamespace(t)
+	kubetest.Change(t, b.Cluster, b.declared, func(p *v1alpha1.Project) { p.Spec.AllowedNamespaces = []string{was} })
+	o := b.options()
+	before := b.options()
+	before.Namespaces = append(before.Namespaces, was)
+	r := b.controller(before)
+	there := func(k *v1alpha1.APIKey) { k.Namespace = was }
+	stays, gone := b.newKey("stays", there), b.newKey("gone", there)
+	b.settle(r, stays)
+	b.settle(r, gone)
+	kept, lost := b.held(stays), b.held(gone)
+	kubetest.Change(t, b.Cluster, gone, func(k *v1alpha1.APIKey) { k.Finalizers = nil })
+	b.Delete(t, gone)
+	s := b.sweeper(o)
+	sweep := func() {
+		t.Helper()
+		if err := s.once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep()
+	if b.works(lost) || !b.works(kept) {
+		t.Errorf("after the first sweep: the key without an object works %v, the other %v", b.works(lost), b.works(kept))
+	}
+	b.clock.advance(59 * time.Minute)
+	if sweep(); !b.works(kept) {
+		t.Error("the key of an object was revoked before an hour had passed")
+	}
+	b.clock.advance(2 * time.Minute)
+	if sweep(); b.works(kept) {
+		t.Error("the key of an object that is not watched for an hour works")
+	}
+}
+
 // The sweep changes no key of another realm, or whose object exists.
 func TestSweep(t *testing.T) {
 	b := setup(t)

@@ -70,6 +70,7 @@ const (
 	notGranted    cause = "not_granted"    // the project belongs to a namespace that does not allow this one
 	objectDeleted cause = "object_deleted" // the object is being deleted
 	objectGone    cause = "object_gone"    // the sweep found no object
+	notWatched    cause = "not_watched"    // the object's namespace is no longer watched
 )
 
 // step is the next step.

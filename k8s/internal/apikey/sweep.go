@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,15 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 )
 
 // sweepRetry is the longest delay before a failed sweep is retried.
 const sweepRetry = 15 * time.Second
 
+// unwatchedAfter is how long the keys of an object work whose namespace is no longer watched. It counts from the first
+// sweep of the acting operator that sees the object.
+const unwatchedAfter = time.Hour
+
 // sweeper reads all keys of the realm at start and every [Options.SweepEvery]. It revokes keys whose object no longer
-// exists. It triggers a reconcile of objects whose keys people revoked, clients used since the last status, or a
+// exists, in whatever namespace it was, and those of objects that have not been watched for [unwatchedAfter]. It triggers a reconcile of objects whose keys people revoked, clients used since the last status, or a
 // crashed operator did not deliver.
 //
 // If nothing changed, a sweep costs one SQL statement and no request to the API server.
@@ -33,6 +35,8 @@ type sweeper struct {
 	meters *meters
 	nudged chan struct{}
 	look   chan event.GenericEvent
+
+	unwatched map[types.UID]time.Time // when a sweep first saw an object in a namespace that is not watched
 }
 
 var (
@@ -85,9 +89,6 @@ func (s *sweeper) once(ctx context.Context) error {
 	owners := map[types.UID]*held{}
 	var keys []pgkeys.Owned
 	err := s.Keys.EachOwned(ctx, s.Realm, func(k pgkeys.Owned) error {
-		if !s.watches(k.Owner) {
-			return nil
-		}
 		uid := types.UID(k.Owner.ID)
 		o := owners[uid]
 		if o == nil {
@@ -129,15 +130,10 @@ func (s *sweeper) once(ctx context.Context) error {
 		}
 	}
 	if len(orphans) == 0 {
+		s.unwatched = nil
 		return nil
 	}
-	return s.revokeOrphans(ctx, orphans)
-}
-
-// watches reports whether the owner is in a namespace that this operator watches.
-func (s *sweeper) watches(o auth.Owner) bool {
-	namespace, _, ok := strings.Cut(strings.TrimPrefix(o.Name, ownerPrefix), "/")
-	return len(s.Namespaces) == 0 || ok && slices.Contains(s.Namespaces, namespace)
+	return s.revokeOrphans(ctx, orphans, now)
 }
 
 // namespaces returns the namespaces to list. The empty name stands for all.
@@ -174,42 +170,51 @@ func outOfDate(object *v1alpha1.APIKey, o *held, useEvery time.Duration) bool {
 	return !o.used.IsZero() && (status.LastUsedAt == nil || !o.used.Before(status.LastUsedAt.Add(useEvery)))
 }
 
-// revokeOrphans revokes the keys whose object does not exist. It asks the API server, because the cache may not have
-// a new object yet.
-func (s *sweeper) revokeOrphans(ctx context.Context, orphans []pgkeys.Owned) error {
-	there := map[string]bool{}
-	for _, namespace := range s.namespaces() {
-		if err := s.present(ctx, namespace, there); err != nil {
-			return err
-		}
+// revokeOrphans revokes the keys whose object does not exist, or has not been watched for long. It asks the API server,
+// because the cache may not have a new object yet, and has none of other namespaces.
+func (s *sweeper) revokeOrphans(ctx context.Context, orphans []pgkeys.Owned, now time.Time) error {
+	there := map[types.UID]string{}
+	if err := s.present(ctx, there); err != nil {
+		return err
 	}
+	unwatched := map[types.UID]time.Time{}
 	var errs []error
 	for _, k := range orphans {
-		if there[k.Owner.ID] {
-			continue
+		uid, why, said := types.UID(k.Owner.ID), objectGone, "revoked a key whose object is gone"
+		if namespace, exists := there[uid]; exists {
+			if len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, namespace) {
+				continue
+			}
+			if unwatched[uid] = now; !s.unwatched[uid].IsZero() {
+				unwatched[uid] = s.unwatched[uid]
+			}
+			if now.Before(unwatched[uid].Add(unwatchedAfter)) {
+				continue
+			}
+			why, said = notWatched, "revoked a key whose object is in a namespace that is no longer watched"
 		}
 		if _, err := s.Keys.Revoke(ctx, k.ProjectID, k.ID); err != nil && !errors.Is(err, pgkeys.ErrNotFound) {
 			errs = append(errs, err)
 			continue
 		}
-		s.meters.revoked(ctx, objectGone)
-		s.Log.InfoContext(ctx, "revoked a key whose object is gone", slog.String("owner", k.Owner.Name),
-			slog.String("project_id", k.ProjectID), slog.String("key_id", k.ID))
+		s.meters.revoked(ctx, why)
+		s.Log.InfoContext(ctx, said, slog.String("owner", k.Owner.Name), slog.String("project_id", k.ProjectID), slog.String("key_id", k.ID))
 	}
+	s.unwatched = unwatched
 	return errors.Join(errs...)
 }
 
-// present adds the UIDs of the objects of a namespace to there.
-func (s *sweeper) present(ctx context.Context, namespace string, there map[string]bool) error {
+// present returns the namespaces of all APIKeys of the cluster in there, by UID.
+func (s *sweeper) present(ctx context.Context, there map[types.UID]string) error {
 	page := metav1.PartialObjectMetadataList{}
 	page.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("APIKeyList"))
 	for {
-		err := s.Reader.List(ctx, &page, client.InNamespace(namespace), client.Limit(500), client.Continue(page.Continue))
+		err := s.Reader.List(ctx, &page, client.Limit(500), client.Continue(page.Continue))
 		if err != nil {
 			return fmt.Errorf("list APIKeys: %w", err)
 		}
 		for _, o := range page.Items {
-			there[string(o.UID)] = true
+			there[o.UID] = o.Namespace
 		}
 		if page.Continue == "" {
 			return nil
