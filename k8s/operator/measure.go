@@ -3,35 +3,54 @@ package operator
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 )
 
-// measure exports the number of objects of each kind, by readiness and reason:
+// measure exports the objects of each kind:
 //
-//	lectern.operator.objects{kind, ready, reason}
+//	lectern.operator.objects{kind, ready, reason}   their number
+//	lectern.operator.deletion.age{kind}             seconds since the deletion of the oldest one that is still there
 //
 // An object that was not reconciled yet has the reason "".
-func measure(provider metric.MeterProvider, memory client.Reader) error {
-	_, err := provider.Meter("github.com/lectern-dev/lectern/k8s/operator").Int64ObservableGauge("lectern.operator.objects",
-		metric.WithDescription("Objects of lectern.dev, by kind, by whether they are ready, and why."),
-		metric.WithInt64Callback(func(ctx context.Context, o metric.Int64Observer) error {
-			counts := map[state]int64{}
-			if err := count(ctx, memory, counts); err != nil {
-				return err
+func measure(provider metric.MeterProvider, memory client.Reader, now func() time.Time) error {
+	meter := provider.Meter("github.com/lectern-dev/lectern/k8s/operator")
+	objects, err := meter.Int64ObservableGauge("lectern.operator.objects",
+		metric.WithDescription("Objects of lectern.dev, by kind, by whether they are ready, and why."))
+	if err != nil {
+		return err
+	}
+	age, err := meter.Float64ObservableGauge("lectern.operator.deletion.age", metric.WithUnit("s"),
+		metric.WithDescription("How long the oldest object that is being deleted has waited. 0: there is none."))
+	if err != nil {
+		return err
+	}
+	_, err = meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		counts, deleted, err := count(ctx, memory)
+		if err != nil {
+			return err
+		}
+		for s, n := range counts {
+			o.ObserveInt64(objects, n, metric.WithAttributes(
+				attribute.String("kind", s.kind), attribute.Bool("ready", s.ready), attribute.String("reason", s.reason)))
+		}
+		for kind, at := range deleted {
+			waited := 0.0
+			if !at.IsZero() {
+				waited = max(0, now().Sub(at).Seconds())
 			}
-			for s, n := range counts {
-				o.Observe(n, metric.WithAttributes(
-					attribute.String("kind", s.kind), attribute.Bool("ready", s.ready), attribute.String("reason", s.reason)))
-			}
-			return nil
-		}))
+			o.ObserveFloat64(age, waited, metric.WithAttributes(attribute.String("kind", kind)))
+		}
+		return nil
+	}, objects, age)
 	return err
 }
 
@@ -41,43 +60,35 @@ type state struct {
 	reason string
 }
 
-func count(ctx context.Context, memory client.Reader, counts map[state]int64) error {
-	add := func(kind string, conditions []metav1.Condition) {
-		s := state{kind: kind}
-		if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); c != nil {
-			s.ready, s.reason = c.Status == metav1.ConditionTrue, c.Reason
+// count returns the number of objects by state, and for each kind the earliest time at which an object that is still there
+// was deleted, or zero. The objects are only read.
+func count(ctx context.Context, memory client.Reader) (counts map[state]int64, deleted map[string]time.Time, err error) {
+	counts, deleted = map[state]int64{}, map[string]time.Time{}
+	add := func(kind string, list client.ObjectList, conditions func(o runtime.Object) []metav1.Condition) {
+		if err != nil {
+			return
 		}
-		counts[s]++
-	}
-	// The objects are only read.
-	list := func(into client.ObjectList) error {
-		if err := memory.List(ctx, into, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("count the objects: %w", err)
+		if err = memory.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			err = fmt.Errorf("count the objects: %w", err)
+			return
 		}
-		return nil
+		deleted[kind] = time.Time{}
+		err = meta.EachListItem(list, func(o runtime.Object) error {
+			s := state{kind: kind}
+			if c := meta.FindStatusCondition(conditions(o), v1alpha1.ConditionReady); c != nil {
+				s.ready, s.reason = c.Status == metav1.ConditionTrue, c.Reason
+			}
+			counts[s]++
+			at := o.(client.Object).GetDeletionTimestamp()
+			if at != nil && (deleted[kind].IsZero() || at.Time.Before(deleted[kind])) {
+				deleted[kind] = at.Time
+			}
+			return nil
+		})
 	}
-	var (
-		projects    v1alpha1.ProjectList
-		keys        v1alpha1.APIKeyList
-		credentials v1alpha1.CredentialList
-		endpoints   v1alpha1.ProxyEndpointList
-	)
-	for _, l := range []client.ObjectList{&projects, &keys, &credentials, &endpoints} {
-		if err := list(l); err != nil {
-			return err
-		}
-	}
-	for i := range projects.Items {
-		add("Project", projects.Items[i].Status.Conditions)
-	}
-	for i := range keys.Items {
-		add("APIKey", keys.Items[i].Status.Conditions)
-	}
-	for i := range credentials.Items {
-		add("Credential", credentials.Items[i].Status.Conditions)
-	}
-	for i := range endpoints.Items {
-		add("ProxyEndpoint", endpoints.Items[i].Status.Conditions)
-	}
-	return nil
+	add("Project", &v1alpha1.ProjectList{}, func(o runtime.Object) []metav1.Condition { return o.(*v1alpha1.Project).Status.Conditions })
+	add("APIKey", &v1alpha1.APIKeyList{}, func(o runtime.Object) []metav1.Condition { return o.(*v1alpha1.APIKey).Status.Conditions })
+	add("Credential", &v1alpha1.CredentialList{}, func(o runtime.Object) []metav1.Condition { return o.(*v1alpha1.Credential).Status.Conditions })
+	add("ProxyEndpoint", &v1alpha1.ProxyEndpointList{}, func(o runtime.Object) []metav1.Condition { return o.(*v1alpha1.ProxyEndpoint).Status.Conditions })
+	return counts, deleted, err
 }

@@ -64,7 +64,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err := setUp(ctx, mgr, cfg, tel, &parts); err != nil {
 		return err
 	}
-	if err := measure(tel.MeterProvider, mgr.GetCache()); err != nil {
+	if err := measure(tel.MeterProvider, mgr.GetCache(), cfg.Now); err != nil {
 		return err
 	}
 	if err := mgr.Add(newServer(cfg, tel, mgr)); err != nil {
