@@ -112,8 +112,8 @@ func secretsAskedFor(t *testing.T) map[string]map[string]bool {
 	return asked
 }
 
-// TestCitusExample checks that the service gets the URLs of the coordinator and of the nodes, and the limits of long
-// lists. It is scaled by its CPU. The other services are unchanged.
+// TestCitusExample checks that the service gets the URLs of the coordinator and of the nodes, and the limit of large
+// reads. It is scaled by its CPU. The other services are unchanged.
 func TestCitusExample(t *testing.T) {
 	values, err := os.ReadFile(filepath.Join(chartFolder, "examples", "values-citus.yaml"))
 	if err != nil {
@@ -122,7 +122,7 @@ func TestCitusExample(t *testing.T) {
 	r := render(t, string(values))
 	entries := container(t, one[*apps.Deployment](t, r, "lectern-entries"), "entries")
 	for name, want := range map[string]string{
-		"PROJECT_MAX_EXPORTS": "8", "PROJECT_EXPORT_WAIT": "5s", "PROJECT_MAX_READS": "1", "MAX_EXPORT_READS": "2", "DATABASE_MAX_CONNS": "8",
+		"LARGE_READS": "2", "DATABASE_MAX_CONNS": "8",
 	} {
 		if got, _ := variable(entries, name); got.Value != want {
 			t.Errorf("entries has %s=%q; want %q", name, got.Value, want)

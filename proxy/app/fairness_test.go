@@ -253,7 +253,7 @@ func TestMaxInFlight(t *testing.T) {
 	h := runHolding(t, setup{environ: trustingForwarded("MAX_IN_FLIGHT", "2")})
 	defer h.release()
 	for i := range 2 {
-		if refusal, _ := h.hold(call{target: h.url("/")}.by("192.0.2." + strconv.Itoa(i))); refusal != "" {
+		if refusal, _ := h.hold(call{target: h.url("/")}.by("192.0.2." + strconv.Itoa(i))); refusal != "" { // each has its share
 			t.Fatal(refusal)
 		}
 	}

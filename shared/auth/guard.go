@@ -92,6 +92,9 @@ func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (
 	}
 	info := httpapi.InfoFrom(ctx)
 	info.KeyID, info.ProjectID = p.KeyID, p.ProjectID
+	if err := info.Admit(p.ProjectID); err != nil {
+		return p, ratelimit.Result{}, err
+	}
 
 	rate := g.limiter.Allow(ctx, p.KeyID, g.rateOf(p))
 	switch {
@@ -103,13 +106,30 @@ func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (
 	return p, rate, nil
 }
 
+// Still reports whether the key of a request that [Guard.Protect] passed may still be used. A request that has waited asks
+// before it gets data. The error is that of [Guard.Check]; it is Unavailable if no store of keys can be reached.
+func (g *Guard) Still(r *http.Request, projectID string, scope Scope) error {
+	key, err := keyOf(r.Header)
+	if err != nil {
+		return apierr.NotAuthorized().Because(err)
+	}
+	p, err := g.verifier.Verify(r.Context(), projectID, key)
+	if why, ok := errors.AsType[Refusal](err); ok {
+		return apierr.NotAuthorized().With("projectId", projectID).Because(why)
+	}
+	if err == nil && !p.Scopes.Has(scope) {
+		err = apierr.New(apierr.InsufficientScope, "The API key does not have the scope "+scope.String()+".")
+	}
+	return err
+}
+
 // CheckAddress counts a request without a key against the rate of its client's address. The error is the apierr
 // RateLimited.
 func (g *Guard) CheckAddress(ctx context.Context, address string) error {
 	if address == "" {
 		return nil // no server has set an address
 	}
-	if rate := g.limiter.Allow(ctx, "anonymous:"+Network(address), g.anonymous); !rate.Allowed {
+	if rate := g.limiter.Allow(ctx, "anonymous:"+httpapi.Network(address), g.anonymous); !rate.Allowed {
 		return tooMany(rate.RetryAfter)
 	}
 	return nil

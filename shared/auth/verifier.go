@@ -126,7 +126,7 @@ func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal
 	}
 
 	// A key that was accepted before is no random key. Refused keys from the same address do not delay it.
-	address := Network(httpapi.InfoFrom(ctx).ClientAddress)
+	address := httpapi.Network(httpapi.InfoFrom(ctx).ClientAddress)
 	if (!seen || c.refusal != "") && v.refusals.over(address) {
 		return Principal{}, tooMany(refusalWindow)
 	}

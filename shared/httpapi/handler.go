@@ -118,6 +118,11 @@ func WriteBody(w http.ResponseWriter, r *http.Request, contentType string, body 
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
+	if r.Method != http.MethodHead {
+		if err := hold(r, int64(len(body))); err != nil {
+			return err
+		}
+	}
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	InfoFrom(r.Context()).started = true
@@ -126,6 +131,17 @@ func WriteBody(w http.ResponseWriter, r *http.Request, contentType string, body 
 		return nil
 	}
 	return write(w, body)
+}
+
+// smallBody is the size up to which bodies are not counted: the system's buffers take them.
+const smallBody = 64 << 10
+
+// hold counts the bytes of a body that is not small; see [Info.Hold].
+func hold(r *http.Request, bytes int64) error {
+	if bytes <= smallBody {
+		return nil
+	}
+	return InfoFrom(r.Context()).Hold(bytes)
 }
 
 // write writes a part of a body. Its error wraps [ErrNotTaken].

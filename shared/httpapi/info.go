@@ -23,9 +23,15 @@ type Info struct {
 	// ClientAddress is the client's IP address, from a forwarded header only if a trusted proxy sent it.
 	ClientAddress string
 
-	// Park stops counting the request among those that MAX_IN_FLIGHT bounds, until resume is called. A handler calls
-	// it while it waits for news and holds nothing else. Never nil.
-	Park func() (resume func())
+	// Admit makes the request one of a project's, once a key has shown that it is. The error is the answer if the project
+	// has as many requests in flight as it may. Never nil.
+	Admit func(projectID string) error
+	// Leave takes the request out of those in flight while it waits for news and holds nothing. It counts again after
+	// enter, whose error is the answer if there is no room. Never nil.
+	Leave func() (enter func() error)
+	// Hold counts bytes of an answer that the process holds until the client has taken them, to the end of the request.
+	// The error is the answer if too many are held. Never nil.
+	Hold func(bytes int64) error
 
 	// Logger logs with the request's id. Never nil.
 	Logger *slog.Logger
@@ -37,9 +43,9 @@ type Info struct {
 
 type infoKey struct{}
 
-// WithInfo returns ctx carrying info.
+// WithInfo returns ctx carrying info. It completes the functions of info that are nil by ones without an effect.
 func WithInfo(ctx context.Context, info *Info) context.Context {
-	return context.WithValue(ctx, infoKey{}, info)
+	return context.WithValue(ctx, infoKey{}, complete(info))
 }
 
 // InfoFrom returns the request's Info. Outside a server's chain it returns a new one each time, so that handlers need
@@ -48,9 +54,25 @@ func InfoFrom(ctx context.Context) *Info {
 	if info, ok := ctx.Value(infoKey{}).(*Info); ok {
 		return info
 	}
-	return &Info{
-		Logger:  slog.Default(),
-		BaseURL: func() string { return "" },
-		Park:    func() (resume func()) { return func() {} },
+	return complete(&Info{})
+}
+
+// complete sets the functions that are nil to ones without an effect.
+func complete(info *Info) *Info {
+	if info.Logger == nil {
+		info.Logger = slog.Default()
 	}
+	if info.BaseURL == nil {
+		info.BaseURL = func() string { return "" }
+	}
+	if info.Admit == nil {
+		info.Admit = func(string) error { return nil }
+	}
+	if info.Leave == nil {
+		info.Leave = func() func() error { return func() error { return nil } }
+	}
+	if info.Hold == nil {
+		info.Hold = func(int64) error { return nil }
+	}
+	return info
 }

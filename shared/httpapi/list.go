@@ -53,15 +53,14 @@ func (l ListRequest) Write(w http.ResponseWriter, r *http.Request, list *pagelis
 	if body, whole := list.Whole(); whole {
 		return WriteBody(w, r, l.contentType(), body, cursor)
 	}
-	return writePieces(w, r, l.contentType(), list.Chunks())
+	return writePieces(w, r, l.contentType(), list.Chunks(), pagelist.Memory)
 }
 
 // WriteFeed answers with a page of a list to which records are added at its end. Every answer has the cursor of next,
-// and a Link if more records can be read now. There is no ETag. It closes list.
-func (l ListRequest) WriteFeed(w http.ResponseWriter, r *http.Request, list *pagelist.List, next pagelist.Position, more bool) error {
-	defer list.Close()
+// and a Link if more records can be read now. There is no ETag. The process holds memory bytes for the body.
+func (l ListRequest) WriteFeed(w http.ResponseWriter, r *http.Request, body iter.Seq2[[]byte, error], memory int64, next pagelist.Position, more bool) error {
 	l.next(w, r, next, more)
-	return writePieces(w, r, l.contentType(), list.Chunks())
+	return writePieces(w, r, l.contentType(), body, memory)
 }
 
 // next sets the headers of the next page, which is after p, and returns its cursor.
@@ -91,10 +90,14 @@ func WritePieces(w http.ResponseWriter, r *http.Request, version []byte, pieces 
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	return writePieces(w, r, typeJSON, pieces)
+	return writePieces(w, r, typeJSON, pieces, 0)
 }
 
-func writePieces(w http.ResponseWriter, r *http.Request, contentType string, pieces iter.Seq2[[]byte, error]) error {
+// writePieces answers 200 with a body, for which the process holds memory bytes.
+func writePieces(w http.ResponseWriter, r *http.Request, contentType string, pieces iter.Seq2[[]byte, error], memory int64) error {
+	if err := hold(r, memory); err != nil {
+		return err
+	}
 	w.Header().Set("Content-Type", contentType)
 	InfoFrom(r.Context()).started = true
 	w.WriteHeader(http.StatusOK)

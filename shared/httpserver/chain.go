@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/telemetry"
@@ -40,9 +41,9 @@ type chain struct {
 	metrics   *metrics
 	draining  *atomic.Bool
 
-	maxInFlight   int64        // the limit of requests in flight; 0: none
-	parked        atomic.Int64 // requests in flight that do not count against the limit
-	refusalLogged atomic.Int64 // when refused requests were last logged, in Unix seconds
+	slots         *admission.Pool // requests in flight; nil: no bound
+	answers       *admission.Pool // bytes of answers that are held; nil: no bound
+	refusalLogged atomic.Int64    // when refused requests were last logged, in Unix seconds
 	refuse        func(w http.ResponseWriter, r *http.Request, err error)
 
 	traced   http.Handler                        // nil when tracing is off
@@ -98,7 +99,11 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 		c.headers.vary = nil
 		return c, nil
 	}
-	c.maxInFlight = int64(o.Config.MaxInFlight)
+	c.slots = admission.NewPool("requests", int64(o.Config.MaxInFlight), admission.Eighth(int64(o.Config.MaxInFlight)))
+	c.answers = admission.NewPool("answers", o.Config.AnswerMemory, o.Config.AnswerMemory/4)
+	if err := admission.Measure(o.Telemetry.MeterProvider, c.slots, c.answers); err != nil {
+		return nil, fmt.Errorf("httpserver: metrics: %w", err)
+	}
 	if o.Plain != nil {
 		c.plain = o.Plain
 		return c, nil
@@ -136,12 +141,12 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.info.RequestID = RequestID(r.Header)
 	x.log = requestLog{Handler: c.telemetry.Logger.Handler(), id: x.info.RequestID}
 	x.info.Logger = slog.New(&x.log)
-	x.info.BaseURL, x.info.Park = x.baseURL, x.park
+	x.info.BaseURL, x.info.Admit, x.info.Leave, x.info.Hold = x.baseURL, x.admit, x.leave, x.hold
 	x.fromEdge = takeEdgeKey(r.Header, c.origin.edge)
 	x.info.ClientAddress = c.origin.clientAddress(r, x.fromEdge)
 	w.Header()["X-Request-Id"] = []string{x.info.RequestID}
 
-	running := c.metrics.inFlight.Add(1)
+	c.metrics.inFlight.Add(1)
 	ctx := httpapi.WithInfo(r.Context(), &x.info)
 	if c.traced != nil {
 		ctx = context.WithValue(ctx, exchangeKey{}, x)
@@ -160,8 +165,8 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r, x.handler = c.router.Match(r)
 	x.request = r
-	if c.maxInFlight > 0 && running-c.parked.Load() > c.maxInFlight {
-		x.handler = http.HandlerFunc(x.tooMany)
+	if err := x.enter(); err != nil {
+		x.handler = x.tooMany(err)
 	}
 	if c.traced != nil && !c.quiet(x.info.Route) {
 		c.traced.ServeHTTP(x, r)
@@ -171,20 +176,19 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.finish()
 }
 
-// errTooMany is the fault of a request over the limit.
-var errTooMany = errors.New("as many requests as MAX_IN_FLIGHT are being answered")
-
-// tooMany answers 503 without reading the request. A refusal must cost next to nothing, so the log has at most one
-// warning a second about them. Their access lines are for debugging only; the metrics count each refusal.
-func (x *exchange) tooMany(w http.ResponseWriter, r *http.Request) {
-	now := x.start.Unix()
-	if last := x.chain.refusalLogged.Load(); last != now && x.chain.refusalLogged.CompareAndSwap(last, now) {
-		x.info.Logger.LogAttrs(x.ctx, slog.LevelWarn, "requests are refused: too many at once",
-			slog.Int64("limit", x.chain.maxInFlight))
+// tooMany answers a request that was refused by err, without reading it. A refusal must cost next to nothing, so the log has
+// at most one warning a second about them. Their access lines are for debugging only; the metrics count each refusal.
+func (x *exchange) tooMany(err error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		now := x.start.Unix()
+		if last := x.chain.refusalLogged.Load(); last != now && x.chain.refusalLogged.CompareAndSwap(last, now) {
+			x.info.Logger.LogAttrs(x.ctx, slog.LevelWarn, "requests are refused: too many at once",
+				slog.Int("limit", x.chain.config.MaxInFlight))
+		}
+		x.info.Logger = slog.New(slog.DiscardHandler)
+		x.info.Recorded = true
+		x.chain.refuse(w, r, err)
 	}
-	x.info.Logger = slog.New(slog.DiscardHandler)
-	x.info.Recorded = true
-	x.chain.refuse(w, r, apierr.NotAvailable(errTooMany))
 }
 
 // serveTraced answers inside the span.
@@ -249,6 +253,7 @@ func (x *exchange) end() {
 	// Last, even after abort: a shutdown closes the connections once no request is in flight. It would close a connection
 	// that must be reset as if its answer were complete.
 	defer x.chain.metrics.inFlight.Add(-1)
+	defer x.depart()
 	if fault := recover(); fault != nil {
 		x.recovered(fault)
 	}

@@ -45,9 +45,15 @@ type Config struct {
 	// How long a connection is kept without a request.
 	IdleTimeout time.Duration `env:"IDLE_TIMEOUT" envDefault:"120s"`
 
-	// How many requests the public address serves at once. Further requests get 503. 0: any number. At the edge,
-	// requests that wait for changes count.
+	// How many requests the public address serves at once. One project may have an eighth of them, and so may one client
+	// network, if TRUSTED_PROXIES or the edge tells which it is. Further requests get 503, or 429 over a share. 0: any
+	// number.
 	MaxInFlight int `env:"MAX_IN_FLIGHT" envDefault:"1024"`
+
+	// How many bytes of answers the process holds at once until clients have taken them. One project may have a quarter of
+	// them. Answers of up to 64 KiB do not count, and a list of several chunks counts 2 MiB. Further requests get 503, or
+	// 429 over a share. 0: any number.
+	AnswerMemory int64 `env:"ANSWER_MEMORY" envDefault:"67108864"`
 
 	// How long the server still accepts requests after a signal to stop. /readyz is 503 meanwhile, so that load
 	// balancers stop sending.

@@ -39,6 +39,10 @@ type exchange struct {
 	severed bool // nothing may follow: the answer is incomplete
 	aborted bool // the connection is to end without the rest of the answer
 
+	holder string // who has the request's slot and bytes; see admission.Pool
+	slots  int64  // 1 while the request has a slot
+	held   int64  // bytes of the answer that the process holds
+
 	fromEdge bool // the request had a key of the edge
 	duplex   bool // the answer may begin before the body has ended
 }
@@ -178,12 +182,6 @@ func (x *exchange) abort() {
 
 // baseURL is the request's Info.BaseURL.
 func (x *exchange) baseURL() string { return x.chain.origin.baseURL(x.request, x.fromEdge) }
-
-// park is the request's Info.Park.
-func (x *exchange) park() (resume func()) {
-	x.chain.parked.Add(1)
-	return func() { x.chain.parked.Add(-1) }
-}
 
 // requestLog adds the request's id to each line.
 type requestLog struct {

@@ -47,8 +47,8 @@ type Options struct {
 	// Stopping is called once the server accepts no more connections and waits for the requests in flight. Requests that
 	// wait for news should end then. Nil: not called.
 	Stopping func()
-	// Exports limits the large lists of the public paths. Nil: no limit.
-	Exports pagelist.Limiter
+	// Reads gives turns to large reads of the public paths. Nil: no limit.
+	Reads pagelist.Limiter
 }
 
 // Server is a service's two listeners.
@@ -111,8 +111,8 @@ func (s *Server) newListener(o Options, name, variable, address string, router *
 	protocols.SetUnencryptedHTTP2(true)
 	ctx, cut := context.WithCancel(context.Background())
 	base := ctx
-	if name == "public" && o.Exports != nil {
-		base = pagelist.WithLimiter(ctx, o.Exports)
+	if name == "public" && o.Reads != nil {
+		base = pagelist.WithLimiter(ctx, o.Reads)
 	}
 	l := &listener{
 		name: name, variable: variable, address: address, cut: cut, inFlight: &m.inFlight,

@@ -10,8 +10,8 @@
 //   - Memory does not grow with the limit: a chunk is bounded in records and bytes. Only a page whose records can
 //     move grows, by 9 to 14 bytes for each record.
 //   - A chunk's database connection is returned before the chunk is handed out.
-//   - A page of more than one chunk acquires a semaphore for each statement after the first, if its context has
-//     a [Limiter]. The server puts it there (Options.Exports of package httpserver).
+//   - Each statement after the first waits for its turn, if its context has a [Limiter]. So does the first one of a page
+//     that scans. The server puts the Limiter there (Options.Reads of package httpserver).
 //
 // A [Source] reads the records. [Query] is the source over Postgres, which turns rows into JSON without a struct for
 // each.
@@ -54,6 +54,7 @@ type Page struct {
 	Limit      int      // at most so many records; at least 1
 	Format     Format
 	Moves      bool // a record may move forward in the list's order while it is read
+	Scans      bool // the filter has no index: a statement may pass any number of records
 }
 
 // Bounds of a chunk. The first chunk is small, so that the first byte comes early. Chunks grow to a size that keeps
@@ -62,10 +63,14 @@ const (
 	firstRecords = 500
 	mostRecords  = 5000
 	goalBytes    = 1 << 20 // a chunk aims at this many encoded bytes
-	mostBytes    = 4 << 20 // a chunk stops after the record with which it exceeds this
+	mostBytes    = 1 << 20 // a chunk stops after the record with which it exceeds this
 
 	settleRecords = 50_000 // the index entries that one statement passes to find a page's end
 )
+
+// Memory is how many bytes a page of several chunks holds: the chunk that is sent and the one that is read ahead. Only a
+// record that is larger than a chunk takes more.
+const Memory = 2 * mostBytes
 
 // List is a page that is being read. Its first chunk is in memory: a page that fits there needs no further reading.
 type List struct {
@@ -76,8 +81,6 @@ type List struct {
 	after Position
 	end   Position
 	more  bool // chunks follow the first
-
-	semaphore Semaphore // nil while the page is one chunk, and without a Limiter
 }
 
 // Open reads the first chunk of the page and settles where the page ends.
@@ -85,7 +88,14 @@ func Open(ctx context.Context, src Source, page Page) (*List, error) {
 	l := &List{ctx: ctx, src: src, sink: newSink(page)}
 	// One record more than the page needs shows whether there is a next page.
 	ask := min(page.Limit, firstRecords-1) + 1
-	if err := src.Chunk(ctx, l.sink, page.After, page.End, ask); err != nil {
+	first := func() error { return src.Chunk(ctx, l.sink, page.After, page.End, ask) }
+	var err error
+	if page.Scans {
+		err = limited(ctx, first)
+	} else {
+		err = first()
+	}
+	if err != nil {
 		l.Close()
 		return nil, err
 	}
@@ -116,9 +126,6 @@ func (l *List) settle(page Page) error {
 	if remaining != All {
 		remaining -= l.sink.taken
 	}
-	if err := l.enter(); err != nil {
-		return err
-	}
 	last, found, more, err := l.seek(max(remaining, 1))
 	if err != nil {
 		return err
@@ -142,7 +149,7 @@ func (l *List) settle(page Page) error {
 }
 
 // seek finds the n-th record ahead, as [Source.Settle] does. It goes in steps, as one statement that passes a million
-// rows of an index would hold the semaphore for too long.
+// rows of an index would keep its turn for too long.
 func (l *List) seek(n int) (last Position, found, more bool, err error) {
 	after := l.after
 	for {
@@ -152,7 +159,7 @@ func (l *List) seek(n int) (last Position, found, more bool, err error) {
 		}
 		var p Position
 		var some bool
-		err = l.limited(l.ctx, func() (err error) {
+		err = limited(l.ctx, func() (err error) {
 			p, some, more, err = l.src.Settle(l.ctx, after, l.end, step)
 			return err
 		})
@@ -236,7 +243,7 @@ func (l *List) Chunks() iter.Seq2[[]byte, error] {
 // read fills the sink with the next chunk and reports whether it is the last.
 func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
 	l.sink.begin()
-	err = l.limited(ctx, func() error {
+	err = limited(ctx, func() error {
 		return l.src.Chunk(ctx, l.sink, l.after, l.end, limit)
 	})
 	if err != nil {
@@ -255,13 +262,9 @@ func grow(limit, size int) int {
 	return max(1, min(limit*2, mostRecords, goalBytes/max(size, 1)))
 }
 
-// Close frees the page's memory and leaves its Limiter. The pieces that it handed out are no longer valid.
+// Close frees the page's memory. The pieces that it handed out are no longer valid.
 func (l *List) Close() {
 	if l.sink.buf != nil {
 		release(l.sink.detach())
-	}
-	if l.semaphore != nil {
-		l.semaphore.Leave()
-		l.semaphore = nil
 	}
 }

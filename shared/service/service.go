@@ -9,10 +9,10 @@ import (
 	"io"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/config"
-	"github.com/lectern-dev/lectern/shared/exportlimit"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/httpserver"
 	"github.com/lectern-dev/lectern/shared/ingest"
@@ -58,7 +58,7 @@ type Config struct {
 	Auth      auth.Config
 	Pool      pgdb.Options
 	Ingest    ingest.Options
-	Exports   exportlimit.Options
+	Reads     admission.ReadOptions
 	Telemetry telemetry.Config
 
 	// LogOutput takes the log. Nil: standard error.
@@ -181,16 +181,14 @@ func Run(ctx context.Context, cfg Config, d Definition) (err error) {
 		stack.Add(func(context.Context) error { return parts.KeyAdmin.Close() })
 	}
 
-	exports := exportlimit.New(cfg.Exports)
-	figures, err := exports.Measure(tel.MeterProvider)
-	if err != nil {
+	reads := admission.NewReads(cfg.Reads)
+	if err := reads.Measure(tel.MeterProvider); err != nil {
 		return err
 	}
-	stack.Add(func(context.Context) error { return figures.Unregister() })
 
 	public, internal := d.Routes(parts)
 	server, err := httpserver.New(httpserver.Options{
-		Service: d.Name, Config: cfg.HTTP, Telemetry: tel, Public: public, Internal: internal, Checks: checks(parts, d.Schema), Exports: exports, Stopping: stop,
+		Service: d.Name, Config: cfg.HTTP, Telemetry: tel, Public: public, Internal: internal, Checks: checks(parts, d.Schema), Reads: reads, Stopping: stop,
 	})
 	if err != nil {
 		return err

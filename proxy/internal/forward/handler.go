@@ -145,7 +145,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, snapshot *policy
 	}
 	client := ""
 	if !keyed {
-		client = auth.Network(httpapi.InfoFrom(r.Context()).ClientAddress)
+		client = httpapi.Network(httpapi.InfoFrom(r.Context()).ClientAddress)
 	}
 	leaveClient, err := h.admit(client)
 	if err != nil {

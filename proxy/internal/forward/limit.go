@@ -21,7 +21,7 @@ func (h *Handler) enter(ctx context.Context, e *policy.Endpoint) (leave func(), 
 }
 
 // admit counts a request without a key against the bound of its client, before its body is read. The caller must call
-// leave at the end of the request. client is the address as auth.Network groups it; "" has no bound.
+// leave at the end of the request. client is the address as httpapi.Network groups it; "" has no bound.
 func (h *Handler) admit(client string) (leave func(), err error) {
 	if client == "" {
 		return func() {}, nil

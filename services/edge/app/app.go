@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/httpserver"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
@@ -39,9 +40,13 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer func() { err = errors.Join(err, parts.Stop(stopTimeout)) }()
 	parts.Add(tel.Shutdown)
 
+	waits := cfg.Waits.Pool()
+	if err := admission.Measure(tel.MeterProvider, waits); err != nil {
+		return err
+	}
 	edge, err := api.New(api.Options{
 		Routes: cfg.table(), Exclude: cfg.Exclude, Addresses: addresses, Key: cfg.HTTP.EdgeKeys[0],
-		AnswerTimeout: cfg.AnswerTimeout, Telemetry: tel,
+		AnswerTimeout: cfg.AnswerTimeout, Waits: waits, Telemetry: tel,
 	})
 	if err != nil {
 		return err

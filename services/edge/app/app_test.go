@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -269,4 +270,75 @@ func TestAnswersMayTakeLong(t *testing.T) {
 	if got, err := io.ReadAll(resp.Body); err != nil || string(got) != strings.Repeat("part\n", 2) {
 		t.Errorf("got %q, %v", got, err)
 	}
+}
+
+// TestWaitsHaveAPlaceOfTheirOwn checks that requests that wait for changes do not count in MAX_IN_FLIGHT, and that one
+// project cannot take the places of others.
+func TestWaitsHaveAPlaceOfTheirOwn(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	r := start(t, map[string]string{"MAX_IN_FLIGHT": "1", "MAX_WAITING": "16"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("wait") {
+			entered <- struct{}{}
+			<-leave
+		}
+	}, routes.Entries)
+	var waiting sync.WaitGroup
+	wait := func(project string) {
+		waiting.Go(func() {
+			if resp, text := get(t, r.url+"/projects/"+project+"/entries-changes?wait=60"); resp.StatusCode != http.StatusOK {
+				t.Errorf("a wait of %s: %d %s", project, resp.StatusCode, text)
+			}
+		})
+		<-entered
+	}
+	wait("pr_1")
+	wait("pr_1")
+	wait("pr_2")
+	if resp, text := get(t, r.url+"/projects/pr_1/entries-changes?wait=60"); resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("a third wait of one project: %d %s", resp.StatusCode, text)
+	}
+	if resp, text := get(t, r.url+"/projects/pr_1/entries"); resp.StatusCode != http.StatusOK {
+		t.Errorf("a request next to the waits: %d %s", resp.StatusCode, text)
+	}
+	close(leave)
+	waiting.Wait()
+}
+
+// TestOneNetwork checks that one client network has an eighth of the requests in flight, where a trusted proxy names it.
+func TestOneNetwork(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	r := start(t, map[string]string{"MAX_IN_FLIGHT": "16", "TRUSTED_PROXIES": "127.0.0.0/8"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("slow") {
+			entered <- struct{}{}
+			<-leave
+		}
+	}, routes.Entries)
+	from := func(address, query string) int {
+		req := newRequest(t, http.MethodGet, r.url+"/projects/pr_1/entries"+query, nil)
+		req.Header.Set("X-Forwarded-For", address)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	var running sync.WaitGroup
+	for _, address := range []string{"2001:db8::1", "2001:db8::2"} {
+		running.Go(func() {
+			if status := from(address, "?slow"); status != http.StatusOK {
+				t.Errorf("a request within the share: %d", status)
+			}
+		})
+		<-entered
+	}
+	if status := from("2001:db8::3", ""); status != http.StatusTooManyRequests {
+		t.Errorf("a third of the same network: %d", status)
+	}
+	if status := from("2001:db8:0:1::1", ""); status != http.StatusOK {
+		t.Errorf("another network: %d", status)
+	}
+	close(leave)
+	running.Wait()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/httpserver"
 	"github.com/lectern-dev/lectern/shared/routes"
@@ -29,6 +30,7 @@ type Config struct {
 	AnswerTimeout time.Duration `env:"EDGE_ANSWER_TIMEOUT" envDefault:"2m"`
 
 	HTTP      httpserver.Config
+	Waits     admission.WaitOptions
 	Telemetry telemetry.Config
 
 	// Routes are the paths. Nil: those of [routes.Outside].

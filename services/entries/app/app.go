@@ -3,8 +3,10 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
+	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/hint"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/service"
@@ -39,7 +41,8 @@ func definition(cfg Config) service.Definition {
 // newRoutes starts the background work of the service and returns its routes.
 func newRoutes(cfg Config, p *service.Parts) (public, internal *httpapi.Router) {
 	reader := store.New(p.Read, p.Primary)
-	waiting := watch.New(reader.LastSeq)
+	waiting := watch.New(reader)
+	waits := cfg.API.Pool()
 	news := hint.New(p.Keys.Redis, "lectern:entries:changes", p.Telemetry.Logger)
 	p.Go(func(ctx context.Context) { news.Receive(ctx, waiting.Hint) })
 	p.Go(news.Publish)
@@ -49,9 +52,10 @@ func newRoutes(cfg Config, p *service.Parts) (public, internal *httpapi.Router) 
 	}
 	api.AddRemoval(internal, store.NewRemover(p.Remove), news.Send, p)
 	public = api.Routes(api.Options{
-		Config: cfg.API, Store: reader, Guard: p.Keys.Guard, Watch: waiting, Stopping: p.Stopping,
+		Config: cfg.API, Store: reader, Guard: p.Keys.Guard, Watch: waiting, Waits: waits, Stopping: p.Stopping,
 	})
-	if err := measureFeed(p.Telemetry.MeterProvider, waiting); err != nil {
+	err := errors.Join(measureFeed(p.Telemetry.MeterProvider, waiting), admission.Measure(p.Telemetry.MeterProvider, waits))
+	if err != nil {
 		p.Telemetry.Logger.Error("the change feed has no metrics", slog.Any("error", err))
 	}
 	return public, internal

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -114,7 +115,7 @@ func followFeed(t testing.TB, s *servicetest.Service, key, path string) []object
 }
 
 func TestChangesAreWaitedFor(t *testing.T) {
-	s := start(t, map[string]string{"MAX_IN_FLIGHT": "1", "MAX_WAITING": "3"})
+	s := start(t, map[string]string{"MAX_IN_FLIGHT": "1", "MAX_WAITING": "24"})
 	key := s.Keys.Key(project)
 	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
 	_, a := changesOf(t, s, key, feed)
@@ -131,8 +132,11 @@ func TestChangesAreWaitedFor(t *testing.T) {
 			return metricOf(t, s, "lectern_feed_waiting") == strconv.Itoa(n+1)
 		})
 	}
-	if a := s.Get(t, key, path); a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" {
+	if a := s.Get(t, key, path); a.Status != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
 		t.Errorf("a fourth that would wait is answered %d", a.Status)
+	}
+	if _, a := changesOf(t, s, s.Keys.Key("pr_2"), "/projects/pr_2/entries-changes?wait=1"); a.Status != 200 {
+		t.Errorf("another project that would wait is answered %d", a.Status)
 	}
 	if a := s.Get(t, key, feed); a.Status != 200 {
 		t.Errorf("a request next to long polls is answered %d", a.Status)
@@ -148,6 +152,23 @@ func TestChangesAreWaitedFor(t *testing.T) {
 	list, a := changesOf(t, s, key, feed+"?types=event&wait=1")
 	if took := time.Since(began); len(list) != 0 || took < time.Second || took > time.Minute || a.Header.Get("Link") != "" {
 		t.Errorf("without news, wait=1 took %v: %s", took, a.Body)
+	}
+}
+
+// TestRevokedWhileItWaits checks that a request that waits gets no data once its key is revoked.
+func TestRevokedWhileItWaits(t *testing.T) {
+	s := start(t, nil)
+	key, record := s.Keys.Minted(pgkeys.MintOptions{ProjectID: project})
+	answered := make(chan servicetest.Answer, 1)
+	go func() { answered <- s.Get(t, key, feed+"?wait=60") }()
+	eventually.True(t, "the request waits", func() bool { return metricOf(t, s, "lectern_feed_waiting") == "1" })
+	if _, err := s.Keys.Revoke(t.Context(), project, record.ID); err != nil {
+		t.Fatal(err)
+	}
+	eventually.True(t, "the key is refused", func() bool { return s.Get(t, key, feed).Status == http.StatusUnauthorized })
+	s.MustIngest(t, "entries", newEntry(project, "a", at(1)))
+	if a := eventually.Receive(t, "an answer", answered); a.Status != http.StatusUnauthorized {
+		t.Errorf("%d %s", a.Status, a.Body)
 	}
 }
 

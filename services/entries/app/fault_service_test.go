@@ -104,7 +104,7 @@ func TestOutOfFiles(t *testing.T) {
 // stays bounded, other clients are served, and every export is complete.
 func TestLongMemoryLimit(t *testing.T) {
 	long(t)
-	p, key := process(t, map[string]string{"GOMEMLIMIT": "80MiB", "PROJECT_MAX_EXPORTS": "32"})
+	p, key := process(t, map[string]string{"GOMEMLIMIT": "80MiB", "ANSWER_MEMORY": "0"})
 	whole := p.Get(t, key, "/projects/pr_1/entries?limit=100000")
 	if whole.Err != nil || whole.Status != 200 {
 		t.Fatalf("%d, %v", whole.Status, whole.Err)
@@ -144,9 +144,9 @@ func TestLongMemoryLimit(t *testing.T) {
 // time, the others are refused quickly, and /healthz answers. After the overload the service works as before.
 func TestLongOverload(t *testing.T) {
 	long(t)
-	const slots = 16
+	const slots = 16 // of the project, which has an eighth of all
 	// Admitted requests must succeed, even if the machine stops for a second.
-	p, key := process(t, map[string]string{"MAX_IN_FLIGHT": fmt.Sprint(slots), "DATABASE_MAX_CONNS": "4", "DATABASE_ACQUIRE_TIMEOUT": "10s"})
+	p, key := process(t, map[string]string{"MAX_IN_FLIGHT": fmt.Sprint(8 * slots), "DATABASE_MAX_CONNS": "4", "DATABASE_ACQUIRE_TIMEOUT": "10s"})
 	paths := underLoad[:4]
 	before := faulttest.Start(t, p.URL, faulttest.LoadOptions{Key: key, Paths: paths, Clients: slots, Pause: -1})
 	before.Await(500)

@@ -2,21 +2,24 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/faulttest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
-// TestOneExportTooMany starts one export more than a project may run. It waits and is answered 429 if no other export
-// ends. Other requests are not affected.
-func TestOneExportTooMany(t *testing.T) {
-	s := start(t, map[string]string{"PROJECT_MAX_EXPORTS": "1", "PROJECT_EXPORT_WAIT": "100ms"})
+// TestUnreadAnswers checks that a project whose clients do not take their answers holds no more memory than its share. One
+// answer more gets 429. Small answers and other projects are not affected.
+func TestUnreadAnswers(t *testing.T) {
+	s := start(t, map[string]string{"ANSWER_MEMORY": fmt.Sprint(8 << 20)})
 	key, other := s.Keys.Key(project), s.Keys.Key("pr_2")
 	fill(t, s, project, 4000)
 	fill(t, s, "pr_2", 1000)
@@ -26,40 +29,103 @@ func TestOneExportTooMany(t *testing.T) {
 
 	idle := faulttest.Dial(t, s.URL)
 	idle.Say("GET " + export + " HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + key + "\r\n\r\n")
-	eventually.True(t, "the list is being read", func() bool { return metricOf(t, s, "lectern_large_lists") == "1" })
-
-	begin := time.Now()
-	a := s.Get(t, key, export)
-	var body struct {
-		Error     struct{ Code, Message string }
-		ProjectID string
-	}
-	a.JSON(t, &body)
-	if a.Status != 429 || body.Error.Code != "rate_limited" || body.ProjectID != project || a.Header.Get("Retry-After") != "5" {
-		t.Errorf("one too many: %d %s, Retry-After %q", a.Status, a.Body, a.Header.Get("Retry-After"))
-	}
-	if took := time.Since(begin); took < 100*time.Millisecond {
-		t.Errorf("refused after %v, without having waited", took)
-	}
-	if got := metricOf(t, s, "lectern_large_lists_refused_total"); got != "1" {
-		t.Errorf("%s refusals are counted", got)
-	}
-	for path, key := range map[string]string{
-		"/projects/pr_1/entries":            key,
-		"/projects/pr_1/entries?limit=100":  key,
-		"/projects/pr_2/entries?limit=1000": other,
-	} {
-		if a := s.Get(t, key, path); a.Status != 200 {
-			t.Errorf("%s next to it: %d %s", path, a.Status, a.Body)
+	eventually.True(t, "the list is being read", func() bool { return poolOf(t, s, "lectern_admission_used", "answers") > 0 })
+	for path, refused := range map[string]bool{export: true, "/projects/pr_1/entries?limit=90": true, "/projects/pr_1/entries?limit=3": false} {
+		a := s.Get(t, key, path)
+		var body struct {
+			Error     struct{ Code, Message string }
+			ProjectID string
+		}
+		if want := a.Status == 429; want != refused {
+			t.Errorf("%s next to it: %d", path, a.Status)
+		}
+		if refused {
+			a.JSON(t, &body)
+			if body.Error.Code != "rate_limited" || body.ProjectID != project || a.Header.Get("Retry-After") == "" {
+				t.Errorf("%s: %s, Retry-After %q", path, a.Body, a.Header.Get("Retry-After"))
+			}
 		}
 	}
+	if got := poolOf(t, s, "lectern_admission_refused_total", "answers"); got != 2 {
+		t.Errorf("%v refusals are counted", got)
+	}
+	if a := s.Get(t, other, "/projects/pr_2/entries?limit=1000"); a.Status != 200 {
+		t.Errorf("another project next to it: %d %s", a.Status, a.Body)
+	}
 	_ = idle.Close()
-	eventually.True(t, "its place is free", func() bool { return s.Get(t, key, export).Status == 200 })
+	eventually.True(t, "its memory is free", func() bool { return s.Get(t, key, export).Status == 200 })
+	eventually.True(t, "nothing is held", func() bool { return poolOf(t, s, "lectern_admission_used", "answers") == 0 })
+}
+
+// TestRequestsOfOneProject checks that one project has an eighth of MAX_IN_FLIGHT. One request more gets 429, and other
+// projects are served.
+func TestRequestsOfOneProject(t *testing.T) {
+	s := start(t, map[string]string{"MAX_IN_FLIGHT": "16"})
+	key := s.Keys.Key(project)
+	fill(t, s, project, 10)
+	fill(t, s, "pr_2", 10)
+	conn, err := pgx.Connect(t.Context(), s.DB.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `BEGIN; LOCK TABLE events`); err != nil {
+		t.Fatal(err)
+	}
+	var waiting sync.WaitGroup
+	for range 2 {
+		waiting.Go(func() {
+			if a := s.Get(t, key, "/projects/pr_1/entries-page-views"); a.Status != 200 {
+				t.Errorf("a request within the share: %d %s", a.Status, a.Body)
+			}
+		})
+	}
+	eventually.True(t, "both wait for the lock", func() bool { return blocked(t, s) == 2 })
+	if a := s.Get(t, key, "/projects/pr_1/entries"); a.Status != 429 || a.Header.Get("Retry-After") == "" {
+		t.Errorf("one more: %d %s", a.Status, a.Body)
+	}
+	if a := s.Get(t, s.Keys.Key("pr_2"), "/projects/pr_2/entries"); a.Status != 200 {
+		t.Errorf("another project: %d %s", a.Status, a.Body)
+	}
+	if _, err := conn.Exec(t.Context(), `ROLLBACK`); err != nil {
+		t.Fatal(err)
+	}
+	waiting.Wait()
+}
+
+// TestFilterWithoutIndex checks that a list whose filter has no index waits for its turn, and that others do not.
+func TestFilterWithoutIndex(t *testing.T) {
+	s := start(t, map[string]string{"LARGE_READS": "1"})
+	key := s.Keys.Key(project)
+	fill(t, s, project, 10)
+	conn, err := pgx.Connect(t.Context(), s.DB.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `BEGIN; LOCK TABLE entries`); err != nil {
+		t.Fatal(err)
+	}
+	var waiting sync.WaitGroup
+	for range 3 {
+		waiting.Go(func() {
+			if a := s.Get(t, key, "/projects/pr_1/entries?group_id=nobody"); a.Status != 200 {
+				t.Errorf("%d %s", a.Status, a.Body)
+			}
+		})
+	}
+	eventually.True(t, "one reads and two wait for their turn", func() bool {
+		return blocked(t, s) == 1 && metricOf(t, s, "lectern_large_reads_waiting") == "2"
+	})
+	if _, err := conn.Exec(t.Context(), `ROLLBACK`); err != nil {
+		t.Fatal(err)
+	}
+	waiting.Wait()
 }
 
 // TestExportsWaitForEachOther checks that lists that wait for each other are complete.
 func TestExportsWaitForEachOther(t *testing.T) {
-	s := start(t, map[string]string{"PROJECT_MAX_READS": "1", "MAX_EXPORT_READS": "1"})
+	s := start(t, map[string]string{"LARGE_READS": "1", "ANSWER_MEMORY": "0"})
 	fill(t, s, project, 4000)
 	fill(t, s, "pr_2", 4000)
 	keys := map[string]string{project: s.Keys.Key(project), "pr_2": s.Keys.Key("pr_2")}
@@ -88,9 +154,23 @@ func TestExportsWaitForEachOther(t *testing.T) {
 		}
 	}
 	all.Wait()
-	eventually.True(t, "all have left", func() bool {
-		return metricOf(t, s, "lectern_large_lists") == "0" && metricOf(t, s, "lectern_large_lists_waiting") == "0"
-	})
+	eventually.True(t, "all have left", func() bool { return metricOf(t, s, "lectern_large_reads_waiting") == "0" })
+}
+
+// poolOf returns the value of a metric of admission for a pool.
+func poolOf(t *testing.T, s *servicetest.Service, name, pool string) float64 {
+	t.Helper()
+	for line := range strings.Lines(string(s.DoInternal(t, servicetest.Request{Path: "/metrics"}).Body)) {
+		if strings.HasPrefix(line, name+"{") && strings.Contains(line, `pool="`+pool+`"`) {
+			value, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(strings.TrimSpace(line), ' ')+1:]), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return value
+		}
+	}
+	t.Fatalf("there is no metric %s of %s", name, pool)
+	return 0
 }
 
 // metricOf returns the value of a metric that has one series.

@@ -4,6 +4,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"log/slog"
@@ -18,6 +19,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/lectern-dev/lectern/shared/admission"
+	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/routes"
@@ -37,6 +40,8 @@ type Options struct {
 	// AnswerTimeout bounds the time from the end of a request to the headers of its answer. It does not bind the proxy.
 	// 0: no bound.
 	AnswerTimeout time.Duration
+	// Waits are the requests that wait for changes. Required.
+	Waits *admission.Pool
 	// Telemetry takes the log and the metrics.
 	Telemetry *telemetry.Telemetry
 }
@@ -114,9 +119,40 @@ func (e *Edge) Routes() *httpapi.Router {
 		if services[r.Service] == nil {
 			services[r.Service] = e.newService(r.Service, address)
 		}
-		rt.Any(r.Template, services[r.Service])
+		h := services[r.Service]
+		if r.Template == feed {
+			h = e.waiting(h)
+		}
+		rt.Any(r.Template, h)
 	}
 	return rt
+}
+
+// feed is the path whose requests may wait for changes.
+const feed = "/projects/{projectId}/entries-changes"
+
+// waiting passes requests to next. One that may wait for changes is not among those in flight meanwhile: it has a place among
+// those that wait. Only a valid key keeps such a place for longer than a moment, so the project in the path is its holder.
+func (e *Edge) waiting(next http.Handler) http.Handler {
+	return httpapi.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		if wait := r.URL.Query().Get("wait"); wait == "" || wait == "0" {
+			next.ServeHTTP(w, r)
+			return nil
+		}
+		project, err := httpapi.PathIdentifier(r, "projectId")
+		if err != nil {
+			project = "" // the service refuses it
+		}
+		if err := e.o.Waits.Take(project, 1); errors.Is(err, admission.ErrShare) {
+			return apierr.New(apierr.RateLimited, "Too many requests of this project wait for changes. Try again when some have ended.").After(time.Second)
+		} else if err != nil {
+			return apierr.NotAvailable(fmt.Errorf("MAX_WAITING: %w", err))
+		}
+		defer e.o.Waits.Give(project, 1)
+		httpapi.InfoFrom(r.Context()).Leave()
+		next.ServeHTTP(w, r)
+		return nil
+	})
 }
 
 func (e *Edge) newService(name routes.Service, address string) *service {
@@ -131,7 +167,6 @@ func (e *Edge) newService(name routes.Service, address string) *service {
 	s.proxy = &httputil.ReverseProxy{
 		Rewrite:        s.rewrite,
 		Transport:      transport,
-		FlushInterval:  -1,
 		BufferPool:     e.buffers,
 		ModifyResponse: s.answered,
 		ErrorHandler:   s.failed,

@@ -4,10 +4,9 @@ package api
 import (
 	"context"
 	"net/http"
-	"sync/atomic"
 
+	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
 	"github.com/lectern-dev/lectern/shared/wire"
@@ -32,17 +31,7 @@ type Reader interface {
 type Config struct {
 	httpapi.Limits
 
-	// How many requests of the change feed may wait for changes at once. One more gets 503. They do not count in
-	// MAX_IN_FLIGHT.
-	MaxWaiting int `env:"MAX_WAITING" envDefault:"4096"`
-}
-
-// Validate reports a limit that is out of range.
-func (c Config) Validate() error {
-	if c.MaxWaiting < 0 {
-		return config.Invalid("MAX_WAITING", c.MaxWaiting, "0 or more")
-	}
-	return nil
+	admission.WaitOptions
 }
 
 // Options holds what Routes needs.
@@ -51,6 +40,7 @@ type Options struct {
 	Store  Reader
 	Guard  *auth.Guard
 	Watch  Watch
+	Waits  *admission.Pool // requests that wait for changes
 	// Stopping ends when requests that wait for changes should end.
 	Stopping context.Context
 }
@@ -60,13 +50,14 @@ type API struct {
 	cfg      Config
 	store    Reader
 	watch    Watch
+	guard    *auth.Guard
+	waits    *admission.Pool
 	stopping context.Context
-	waiting  atomic.Int64 // requests that wait for changes
 }
 
 // Routes lists every public route of the service.
 func Routes(o Options) *httpapi.Router {
-	a := &API{cfg: o.Config, store: o.Store, watch: o.Watch, stopping: o.Stopping}
+	a := &API{cfg: o.Config, store: o.Store, watch: o.Watch, guard: o.Guard, waits: o.Waits, stopping: o.Stopping}
 	guard := o.Guard
 	read := func(h httpapi.HandlerFunc) httpapi.HandlerFunc { return guard.Protect(auth.EntriesRead, h) }
 
@@ -189,7 +180,10 @@ func (a *API) page(r *http.Request, q *httpapi.Query, name string, l entry.List)
 		Least: wire.MinTime, Most: wire.MaxTime,
 	}
 	start, end := l.Bounds()
-	return q.List(r, binding, start, end, q.Limit(a.cfg.MaxLimit))
+	request, err := q.List(r, binding, start, end, q.Limit(a.cfg.MaxLimit))
+	// Only the filters by contact and embeddable have an index.
+	request.Page.Scans = l.GroupID != ""
+	return request, err
 }
 
 func entryPath(r *http.Request) (project, id string, err error) {

@@ -1,24 +1,29 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/pagelist"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/change"
+	"github.com/lectern-dev/lectern/services/entries/internal/watch"
 )
 
 // Watch waits for changes of projects.
 type Watch interface {
-	// Wait returns nil when the project has a change after the number, or an error if ctx ends first.
-	Wait(ctx context.Context, projectID string, after int64) error
+	// Wait returns the changes that ask is for as soon as there are any, or an error if ctx ends first.
+	Wait(ctx context.Context, ask change.Ask) (watch.Answer, error)
 }
 
 const (
@@ -57,46 +62,71 @@ func (a *API) listChanges(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if wait > 0 && r.Method != http.MethodHead && page.Empty() && !page.More {
-		if page, err = a.waitForChanges(r, ask, page, wait); err != nil {
-			return err
-		}
+		return a.waitForChanges(w, r, l, ask, page, wait)
 	}
-	h := w.Header()
-	h["X-Last-Seq"] = []string{strconv.FormatInt(page.Last, 10)}
-	return l.WriteFeed(w, r, page.List, pagelist.Position{Key: page.Examined}, page.More)
+	defer page.Close()
+	return a.writeChanges(w, r, l, page)
 }
 
-// errWaiting is the fault of a request that may not wait because too many do.
-var errWaiting = errors.New("as many requests as MAX_WAITING are waiting for changes")
-
-// waitForChanges waits until the page after an empty one has a change, the time is over or the service shuts down. It
-// returns the last page that it read. While it waits, the request does not count against MAX_IN_FLIGHT.
-func (a *API) waitForChanges(r *http.Request, ask change.Ask, page *change.Page, wait time.Duration) (*change.Page, error) {
-	if a.waiting.Add(1) > int64(a.cfg.MaxWaiting) {
-		a.waiting.Add(-1)
-		page.Close()
-		return nil, apierr.NotAvailable(errWaiting)
+// writeChanges answers with a page that was read.
+func (a *API) writeChanges(w http.ResponseWriter, r *http.Request, l httpapi.ListRequest, page *change.Page) error {
+	memory := int64(pagelist.Memory)
+	if body, whole := page.Whole(); whole {
+		memory = int64(len(body))
 	}
-	defer a.waiting.Add(-1)
+	w.Header()["X-Last-Seq"] = []string{strconv.FormatInt(page.Last, 10)}
+	return l.WriteFeed(w, r, page.Chunks(), memory, pagelist.Position{Key: page.Examined}, page.More)
+}
+
+// writeAnswer answers with a page that was read for several requests.
+func (a *API) writeAnswer(w http.ResponseWriter, r *http.Request, l httpapi.ListRequest, answer watch.Answer) error {
+	w.Header()["X-Last-Seq"] = []string{strconv.FormatInt(answer.Last, 10)}
+	body := func(yield func([]byte, error) bool) { yield(answer.Body, nil) }
+	// The requests that waited share the body, so it is not counted for each.
+	return l.WriteFeed(w, r, body, 0, pagelist.Position{Key: answer.Examined}, answer.More)
+}
+
+// waitForChanges answers as soon as there is a change after an empty page, with an empty page if the time is over or the
+// service shuts down. While it waits, the request is no request in flight, but has a place among those that wait. It holds
+// neither a page nor a connection. The key is checked again before it gets data.
+func (a *API) waitForChanges(w http.ResponseWriter, r *http.Request, l httpapi.ListRequest, ask change.Ask, page *change.Page, wait time.Duration) error {
+	body, _ := page.Whole()
+	nothing := watch.Answer{Body: bytes.Clone(body), Last: page.Last, Examined: page.Examined}
+	page.Close()
+	holder := "project " + ask.ProjectID
+	if err := a.waits.Take(holder, 1); errors.Is(err, admission.ErrShare) {
+		return apierr.New(apierr.RateLimited, "Too many requests of this project wait for changes. Try again when some have ended.").After(time.Second)
+	} else if err != nil {
+		return apierr.NotAvailable(fmt.Errorf("MAX_WAITING: %w", err))
+	}
+	defer a.waits.Give(holder, 1)
+	enter := httpapi.InfoFrom(r.Context()).Leave()
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
 	defer context.AfterFunc(a.stopping, cancel)()
-	for page.Empty() && !page.More {
-		resume := httpapi.InfoFrom(r.Context()).Park()
-		err := a.watch.Wait(ctx, ask.ProjectID, page.Examined)
-		resume()
-		switch {
-		case r.Context().Err() != nil:
-			page.Close()
-			return nil, r.Context().Err()
-		case err != nil: // the time is over, or the service shuts down
-			return page, nil
-		}
-		page.Close()
-		ask.After = page.Examined
-		if page, err = a.store.Changes(r.Context(), ask); err != nil {
-			return nil, err
-		}
+	ask.After = nothing.Examined
+	answer, err := a.watch.Wait(ctx, ask)
+	if r.Context().Err() != nil {
+		return r.Context().Err()
 	}
-	return page, nil
+	if err != nil { // the time is over, or the service shuts down
+		return a.writeAnswer(w, r, l, nothing)
+	}
+	switch err := a.guard.Still(r, ask.ProjectID, auth.EntriesRead); {
+	case apierr.From(err).Code() == apierr.Unavailable:
+		return a.writeAnswer(w, r, l, nothing) // nobody can say whether the key is still valid
+	case err != nil:
+		return err
+	case answer.Body != nil:
+		return a.writeAnswer(w, r, l, answer)
+	}
+	// The page has several chunks.
+	if err := enter(); err != nil {
+		return a.writeAnswer(w, r, l, nothing) // the client asks again at once
+	}
+	if page, err = a.store.Changes(r.Context(), ask); err != nil {
+		return err
+	}
+	defer page.Close()
+	return a.writeChanges(w, r, l, page)
 }

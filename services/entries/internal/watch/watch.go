@@ -1,32 +1,49 @@
-// Package watch lets many requests wait until projects have new changes. All requests that wait for one project share
-// the looks at its counter: one look a second, and one soon after a hint. A look is one read of the counter. A
-// waiting request holds no database connection.
+// Package watch lets many requests wait until projects have new changes. It looks at the counter of a project that
+// requests wait for once a second, and soon after a hint. When the counter has grown, it reads one page for all requests
+// that ask the same. A waiting request holds no database connection and no page.
 package watch
 
 import (
+	"bytes"
 	"context"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lectern-dev/lectern/services/entries/internal/change"
 )
 
 const (
-	// every is the time between two looks without a hint.
+	// every is the time between two looks without a hint, and between two reads for requests whose types did not match.
 	every = time.Second
 
 	// gap is the least time between two looks.
 	gap = 50 * time.Millisecond
 
-	// lookTimeout bounds one look.
+	// lookTimeout bounds one look and one read.
 	lookTimeout = 10 * time.Second
 )
 
-// Look reads the newest number of a project.
-type Look func(ctx context.Context, projectID string) (last int64, err error)
+// Store is what a Watch reads.
+type Store interface {
+	// LastSeq reads the newest number of a project.
+	LastSeq(ctx context.Context, projectID string) (last int64, err error)
+	// Changes opens a page of changes.
+	Changes(ctx context.Context, ask change.Ask) (*change.Page, error)
+}
 
-// Watch knows which projects requests wait for.
+// Answer is what a request has waited for.
+type Answer struct {
+	// Body is the page. It is nil if the page has several chunks: the request must read it itself.
+	Body []byte
+	// Last, Examined and More are those of [change.Page].
+	Last, Examined int64
+	More           bool
+}
+
+// Watch knows what requests wait for.
 type Watch struct {
-	look  Look
+	store Store
 	looks atomic.Int64
 
 	mu       sync.Mutex
@@ -36,34 +53,35 @@ type Watch struct {
 
 // project is a project that requests wait for. The mutex of the Watch guards it.
 type project struct {
-	id      string
+	id     string
+	groups map[change.Ask]*group
+	hint   chan struct{} // has room for one hint
+	stop   context.CancelFunc
+}
+
+// group is the requests that ask the same. The mutex of the Watch guards it.
+type group struct {
+	ask     change.Ask
 	waiters int
-	last    int64         // the newest number that a look found
-	news    chan struct{} // closed when last grows
-	hint    chan struct{} // has room for one hint
-	stop    context.CancelFunc
+	after   int64     // the number up to which there are no changes of these types
+	next    time.Time // no read before
+	done    chan struct{}
+	answer  Answer // valid once done is closed
 }
 
 // New returns a Watch.
-func New(look Look) *Watch { return &Watch{look: look, projects: map[string]*project{}} }
+func New(store Store) *Watch { return &Watch{store: store, projects: map[string]*project{}} }
 
-// Wait returns nil when the project has a change after the number, or the cause of ctx if that ends first. While
-// looks fail, Wait keeps waiting.
-func (w *Watch) Wait(ctx context.Context, projectID string, after int64) error {
-	p := w.join(projectID)
-	defer w.leave(p)
-	for {
-		w.mu.Lock()
-		last, news := p.last, p.news
-		w.mu.Unlock()
-		if last > after {
-			return nil
-		}
-		select {
-		case <-news:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+// Wait returns the changes that ask is for as soon as there are any, or the cause of ctx if that ends first. While the
+// store fails, Wait keeps waiting.
+func (w *Watch) Wait(ctx context.Context, ask change.Ask) (Answer, error) {
+	p, g := w.join(ask)
+	defer w.leave(p, g)
+	select {
+	case <-g.done:
+		return g.answer, nil
+	case <-ctx.Done():
+		return Answer{}, context.Cause(ctx)
 	}
 }
 
@@ -89,28 +107,36 @@ func (w *Watch) Waiters() int {
 // Looks returns how many looks there were.
 func (w *Watch) Looks() int64 { return w.looks.Load() }
 
-// join counts a request that waits for a project. The first one starts the looks.
-func (w *Watch) join(projectID string) *project {
+// join counts a request. The first one of a project starts the looks.
+func (w *Watch) join(ask change.Ask) (*project, *group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p := w.projects[projectID]
+	p := w.projects[ask.ProjectID]
 	if p == nil {
 		ctx, stop := context.WithCancel(context.Background())
-		p = &project{id: projectID, news: make(chan struct{}), hint: make(chan struct{}, 1), stop: stop}
-		w.projects[projectID] = p
+		p = &project{id: ask.ProjectID, groups: map[change.Ask]*group{}, hint: make(chan struct{}, 1), stop: stop}
+		w.projects[ask.ProjectID] = p
 		go w.run(ctx, p)
 	}
-	p.waiters++
+	g := p.groups[ask]
+	if g == nil {
+		g = &group{ask: ask, after: ask.After, done: make(chan struct{})}
+		p.groups[ask] = g
+	}
+	g.waiters++
 	w.waiters++
-	return p
+	return p, g
 }
 
-// leave stops the looks with the last request.
-func (w *Watch) leave(p *project) {
+// leave drops a group with its last request, and stops the looks with the last group.
+func (w *Watch) leave(p *project, g *group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.waiters--
-	if p.waiters--; p.waiters == 0 {
+	if g.waiters--; g.waiters == 0 && p.groups[g.ask] == g {
+		delete(p.groups, g.ask)
+	}
+	if len(p.groups) == 0 && w.projects[p.id] == p {
 		delete(w.projects, p.id)
 		p.stop()
 	}
@@ -122,7 +148,7 @@ func (w *Watch) run(ctx context.Context, p *project) {
 	timer := time.NewTimer(every)
 	defer timer.Stop()
 	for {
-		w.lookAt(ctx, p)
+		w.look(ctx, p)
 		select {
 		case <-time.After(gap):
 		case <-ctx.Done():
@@ -138,20 +164,56 @@ func (w *Watch) run(ctx context.Context, p *project) {
 	}
 }
 
-// lookAt looks once. If a look fails, the next one repeats it.
-func (w *Watch) lookAt(ctx context.Context, p *project) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
+// look looks once, and reads a page for each group that may have news, one after the other. If it fails, the next look
+// repeats it.
+func (w *Watch) look(ctx context.Context, p *project) {
+	within, cancel := context.WithTimeout(ctx, lookTimeout)
+	last, err := w.store.LastSeq(within, p.id)
+	cancel()
 	w.looks.Add(1)
-	last, err := w.look(ctx, p.id)
 	if err != nil {
 		return
 	}
+	for _, g := range w.behind(p, last) {
+		w.read(ctx, p, g)
+	}
+}
+
+// behind returns the groups that may have news up to a number.
+func (w *Watch) behind(p *project, last int64) (groups []*group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if last > p.last {
-		p.last = last
-		close(p.news)
-		p.news = make(chan struct{})
+	now := time.Now()
+	for _, g := range p.groups {
+		if g.after < last && !now.Before(g.next) {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// read reads a page for a group. Without a change of its types, the group goes on waiting.
+func (w *Watch) read(ctx context.Context, p *project, g *group) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	page, err := w.store.Changes(ctx, g.ask)
+	if err != nil {
+		return
+	}
+	defer page.Close()
+	answer := Answer{Last: page.Last, Examined: page.Examined, More: page.More}
+	if body, whole := page.Whole(); whole {
+		answer.Body = bytes.Clone(body) // the page's buffer is used again
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if page.Empty() {
+		g.after, g.next = page.Examined, time.Now().Add(every)
+		return
+	}
+	g.answer = answer
+	close(g.done)
+	if p.groups[g.ask] == g {
+		delete(p.groups, g.ask) // who comes now asks anew
 	}
 }

@@ -1,0 +1,133 @@
+// Package admission bounds what requests may take of the things that they share. docs/explanation/admission.md explains
+// the whole: what is shared, for whom each part is bounded, and what a request over a bound is answered.
+//
+// It bounds one process and shares nothing with others.
+package admission
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// parts is the inverse of the share of one holder.
+const parts = 8
+
+// ErrFull is returned if all of a pool is taken, and ErrShare if a holder has its share.
+var (
+	ErrFull  = errors.New("all of it is taken")
+	ErrShare = errors.New("the holder has its share")
+)
+
+// Pool is an amount of something that requests take and give back: requests in flight, waits, bytes. Each holder may have
+// a share of it. A holder is a project, or the network of clients whose project is not known. The empty holder has no share
+// of its own. A Pool may be used from several goroutines.
+type Pool struct {
+	name        string
+	size, share int64
+
+	mu      sync.Mutex
+	used    int64
+	by      map[string]int64 // what each holder has; without zeros
+	refused int64
+}
+
+// NewPool returns a pool of a size. A holder may have up to the given share of it. A size of 0 sets no bound, and has no
+// shares.
+func NewPool(name string, size, share int64) *Pool {
+	return &Pool{name: name, size: size, share: share, by: map[string]int64{}}
+}
+
+// Eighth is the usual share of one holder: an eighth of a pool, and at least 1.
+func Eighth(size int64) int64 { return max(1, size/parts) }
+
+// Take takes n for a holder. The error is ErrShare or ErrFull. Whoever has nothing may take more than its share, and more
+// than all if nothing is taken: otherwise what is larger could never be served.
+func (p *Pool) Take(holder string, n int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.admits(holder, n); err != nil {
+		p.refused++
+		return err
+	}
+	if p.size > 0 && p.used > 0 && p.used+n > p.size {
+		p.refused++
+		return ErrFull
+	}
+	p.add(holder, n)
+	return nil
+}
+
+// Move makes n that one holder has taken another's. The error is ErrShare.
+func (p *Pool) Move(from, to string, n int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if from == to {
+		return nil
+	}
+	if err := p.admits(to, n); err != nil {
+		p.refused++
+		return err
+	}
+	p.add(from, -n)
+	p.add(to, n)
+	return nil
+}
+
+// Give gives back n of a holder.
+func (p *Pool) Give(holder string, n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.add(holder, -n)
+}
+
+// Used returns how much is taken.
+func (p *Pool) Used() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.used
+}
+
+func (p *Pool) admits(holder string, n int64) error {
+	if has := p.by[holder]; holder != "" && p.size > 0 && has > 0 && has+n > p.share {
+		return ErrShare
+	}
+	return nil
+}
+
+func (p *Pool) add(holder string, n int64) {
+	p.used += n
+	if p.by[holder] += n; p.by[holder] == 0 {
+		delete(p.by, holder)
+	}
+}
+
+// Measure registers for each pool
+//
+//	lectern.admission.used{pool}      what is taken, in the pool's unit
+//	lectern.admission.refused{pool}   requests that it refused
+func Measure(provider metric.MeterProvider, pools ...*Pool) error {
+	meter := provider.Meter("github.com/lectern-dev/lectern/shared/admission")
+	used, err1 := meter.Int64ObservableGauge("lectern.admission.used",
+		metric.WithDescription("What requests have taken of a pool: requests, waits or bytes."))
+	refused, err2 := meter.Int64ObservableCounter("lectern.admission.refused",
+		metric.WithDescription("Requests that a pool refused: 429 if it was for a holder's share, else 503."), metric.WithUnit("{request}"))
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		for _, p := range pools {
+			p.mu.Lock()
+			is, not := p.used, p.refused
+			p.mu.Unlock()
+			of := metric.WithAttributes(attribute.String("pool", p.name))
+			o.ObserveInt64(used, is, of)
+			o.ObserveInt64(refused, not, of)
+		}
+		return nil
+	}, used, refused)
+	return err
+}

@@ -1,0 +1,135 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/httpapi"
+)
+
+// TestPool checks the bounds of a holder and of all, and what a holder without anything may take.
+func TestPool(t *testing.T) {
+	p := NewPool("test", 10, 4)
+	for i, tt := range []struct {
+		holder string
+		n      int64
+		want   error
+	}{
+		{"a", 3, nil}, {"a", 2, ErrShare}, {"a", 1, nil}, {"a", 1, ErrShare},
+		{"b", 5, nil}, // above its share, as it has nothing
+		{"b", 1, ErrShare},
+		{"", 1, nil}, {"", 1, ErrFull}, {"c", 1, ErrFull},
+		{"a", -4, nil}, {"", 4, nil}, {"a", 1, ErrFull},
+	} {
+		var err error
+		if tt.n < 0 {
+			p.Give(tt.holder, -tt.n)
+		} else {
+			err = p.Take(tt.holder, tt.n)
+		}
+		if !errors.Is(err, tt.want) {
+			t.Errorf("step %d: %q takes %d: %v; want %v", i, tt.holder, tt.n, err, tt.want)
+		}
+	}
+	if p.Used() != 10 || p.refused != 6 {
+		t.Errorf("%d are taken, %d refused", p.Used(), p.refused)
+	}
+	if err := NewPool("test", 10, 4).Take("large", 100); err != nil {
+		t.Errorf("what is larger than all can never be served: %v", err)
+	}
+	none := NewPool("test", 0, 1)
+	for range 100 {
+		if err := none.Take("a", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestMove checks that what is taken for a network becomes a project's, within its share.
+func TestMove(t *testing.T) {
+	p := NewPool("test", 16, 2)
+	for range 3 {
+		if err := p.Take("", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []error{nil, nil, ErrShare} {
+		if err := p.Move("", "project", 1); !errors.Is(err, want) {
+			t.Errorf("move %d: %v; want %v", i, err, want)
+		}
+	}
+	p.Give("project", 2)
+	p.Give("", 1)
+	if p.Used() != 0 || len(p.by) != 0 {
+		t.Errorf("%d are taken, by %v", p.Used(), p.by)
+	}
+}
+
+// TestProjectsTakeTurns checks that a project with eight lists runs no more statements than a project with one.
+func TestProjectsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads := NewReads(ReadOptions{LargeReads: 1})
+		var mu sync.Mutex
+		var ran []string
+		list := func(project string, statements int) {
+			ctx := httpapi.WithInfo(t.Context(), &httpapi.Info{ProjectID: project})
+			for range statements {
+				release, err := reads.Acquire(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				ran = append(ran, project)
+				mu.Unlock()
+				time.Sleep(10 * time.Millisecond)
+				release()
+			}
+		}
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() { list("b", 10) })
+		}
+		synctest.Wait()
+		for _, project := range []string{"x", "y"} {
+			all.Go(func() { list(project, 5) })
+			synctest.Wait()
+		}
+		all.Wait()
+		if n := strings.Count(strings.Join(ran[:16], ""), "b"); n > 6 {
+			t.Errorf("the large one had %d of the first 16 statements: %v", n, ran[:16])
+		}
+		if len(reads.projects) != 0 || reads.waiting.Load() != 0 {
+			t.Errorf("%d projects and %d waiting remain", len(reads.projects), reads.waiting.Load())
+		}
+	})
+}
+
+// TestGivingUpAtTheLastMoment checks that no turn is lost if the client disconnects at the moment of the acquisition.
+func TestGivingUpAtTheLastMoment(t *testing.T) {
+	reads := NewReads(ReadOptions{LargeReads: 1})
+	for range 2000 {
+		release, err := reads.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var both sync.WaitGroup
+		both.Go(func() {
+			if release, err := reads.Acquire(ctx); err == nil {
+				release()
+			}
+		})
+		both.Go(cancel)
+		release()
+		both.Wait()
+	}
+	if len(reads.projects) != 0 || !reads.all.TryAcquire(1) {
+		t.Error("a turn is lost")
+	}
+}

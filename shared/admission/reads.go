@@ -1,0 +1,119 @@
+package admission
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/pagelist"
+)
+
+// ReadOptions bound the large reads of one process.
+type ReadOptions struct {
+	// How many statements of large lists, and of lists whose filter has no index, query the database at the same time;
+	// the others wait in turns. One project has at most half of them. Keep it below DATABASE_MAX_CONNS. 0: the CPUs that
+	// the process may use.
+	LargeReads int `env:"LARGE_READS" envDefault:"0"`
+}
+
+// mostReads is the greatest LARGE_READS.
+const mostReads = 100_000
+
+// Validate reports a value that is out of range.
+func (o ReadOptions) Validate() error {
+	if o.LargeReads < 0 || o.LargeReads > mostReads {
+		return config.Invalid("LARGE_READS", o.LargeReads, "an integer from 0 to 100000")
+	}
+	return nil
+}
+
+// Reads gives turns to large reads. It is the [pagelist.Limiter] of a process. A statement first waits for its project,
+// then for a place among all. So a project with many lists has no more of these places than one with few.
+type Reads struct {
+	all     *semaphore.Weighted
+	share   int64
+	waiting atomic.Int64
+
+	mu       sync.Mutex
+	projects map[string]*readers
+}
+
+var _ pagelist.Limiter = (*Reads)(nil)
+
+// readers are the large reads of one project.
+type readers struct {
+	count int // under Reads.mu
+	turns *semaphore.Weighted
+}
+
+// NewReads returns a Reads.
+func NewReads(o ReadOptions) *Reads {
+	size := o.LargeReads
+	if size <= 0 {
+		size = runtime.GOMAXPROCS(0)
+	}
+	return &Reads{all: semaphore.NewWeighted(int64(size)), share: int64(max(1, size/2)), projects: map[string]*readers{}}
+}
+
+// Acquire waits until the project in the request's Info may run one more statement. The caller ends it by release. The
+// error is that of ctx.
+func (r *Reads) Acquire(ctx context.Context) (release func(), err error) {
+	id := httpapi.InfoFrom(ctx).ProjectID
+	p := r.join(id)
+	r.waiting.Add(1)
+	defer r.waiting.Add(-1)
+	if err := p.turns.Acquire(ctx, 1); err != nil {
+		r.part(id, p)
+		return nil, err
+	}
+	if err := r.all.Acquire(ctx, 1); err != nil {
+		p.turns.Release(1)
+		r.part(id, p)
+		return nil, err
+	}
+	return func() {
+		r.all.Release(1)
+		p.turns.Release(1)
+		r.part(id, p)
+	}, nil
+}
+
+func (r *Reads) join(id string) *readers {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.projects[id]
+	if p == nil {
+		p = &readers{turns: semaphore.NewWeighted(r.share)}
+		r.projects[id] = p
+	}
+	p.count++
+	return p
+}
+
+// part forgets a project without reads.
+func (r *Reads) part(id string, p *readers) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.count--; p.count == 0 {
+		delete(r.projects, id)
+	}
+}
+
+// Measure registers
+//
+//	lectern.large_reads.waiting   statements that wait for their turn
+func (r *Reads) Measure(provider metric.MeterProvider) error {
+	_, err := provider.Meter("github.com/lectern-dev/lectern/shared/admission").Int64ObservableGauge("lectern.large_reads.waiting",
+		metric.WithDescription("Statements of large lists that wait for their turn to query the database."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(r.waiting.Load())
+			return nil
+		}))
+	return err
+}

@@ -1,0 +1,89 @@
+package httpserver
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lectern-dev/lectern/shared/admission"
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+)
+
+// retryRefused is what a request over a share is told to wait.
+const retryRefused = time.Second
+
+// refusal returns the answer to a request that a pool has refused. what has the message for a holder over its share, and
+// why the cause for the log.
+func refusal(err error, what, why string) error {
+	if errors.Is(err, admission.ErrShare) {
+		return apierr.New(apierr.RateLimited, what).After(retryRefused)
+	}
+	return apierr.NotAvailable(fmt.Errorf("%s: %w", why, err))
+}
+
+// enter takes a slot. The request's project is not known yet, so the slot is that of the client's network, if a trusted
+// proxy or the edge has told it. Otherwise it is nobody's: the address may be that of a proxy for all clients.
+func (x *exchange) enter() error {
+	c := x.chain
+	if c.slots == nil {
+		return nil
+	}
+	if x.holder == "" && (x.fromEdge || len(c.config.TrustedProxies) > 0) {
+		x.holder = "network " + httpapi.Network(x.info.ClientAddress)
+	}
+	return x.takeSlot()
+}
+
+func (x *exchange) takeSlot() error {
+	if err := x.chain.slots.Take(x.holder, 1); err != nil {
+		return refusal(err, "Too many requests of this client or project are being answered. Try again when some have ended.", "MAX_IN_FLIGHT")
+	}
+	x.slots = 1
+	return nil
+}
+
+// admit is the request's Info.Admit.
+func (x *exchange) admit(projectID string) error {
+	if x.chain.slots == nil {
+		return nil
+	}
+	to := "project " + projectID
+	if err := x.chain.slots.Move(x.holder, to, x.slots); err != nil {
+		return refusal(err, "Too many requests of this project are being answered. Try again when some have ended.", "MAX_IN_FLIGHT")
+	}
+	x.holder = to
+	return nil
+}
+
+// leave is the request's Info.Leave.
+func (x *exchange) leave() (enter func() error) {
+	if x.slots == 0 {
+		return func() error { return nil }
+	}
+	x.chain.slots.Give(x.holder, 1)
+	x.slots = 0
+	return x.takeSlot
+}
+
+// hold is the request's Info.Hold.
+func (x *exchange) hold(bytes int64) error {
+	if x.chain.answers == nil {
+		return nil
+	}
+	if err := x.chain.answers.Take(x.holder, bytes); err != nil {
+		return refusal(err, "Too many answers of this project are waiting to be taken. Take them, or try again when some have ended.", "ANSWER_MEMORY")
+	}
+	x.held += bytes
+	return nil
+}
+
+// depart gives back what the request has.
+func (x *exchange) depart() {
+	if x.slots > 0 {
+		x.chain.slots.Give(x.holder, x.slots)
+	}
+	if x.held > 0 {
+		x.chain.answers.Give(x.holder, x.held)
+	}
+}
