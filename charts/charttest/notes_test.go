@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -60,6 +61,86 @@ func TestNotesNameMissingSecrets(t *testing.T) {
 				t.Errorf("the notes say that Secrets are missing: %v\n%s", said, r.notes)
 			}
 		})
+	}
+}
+
+// TestRefusesWithoutSecrets checks that an installation and an upgrade fail if Secrets are missing that pods need, and that the
+// error has a command for each. Without a cluster, nothing is refused.
+func TestRefusesWithoutSecrets(t *testing.T) {
+	object := func(kind, namespace, name string, keys ...string) *unstructured.Unstructured {
+		data := map[string]any{}
+		for _, key := range keys {
+			data[key] = "eA=="
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": namespace, "name": name}, "data": data,
+		}}
+	}
+	namespace := object("Namespace", "", "lectern")
+	var secrets []*unstructured.Unstructured
+	for _, service := range []string{"entries", "embeddables", "experiments", "region"} {
+		secrets = append(secrets, object("Secret", "lectern", "lectern-"+service+"-database", "DATABASE_URL", "MIGRATE_DATABASE_URL"))
+	}
+	secrets = append(secrets, object("Secret", "lectern", "lectern-auth", "AUTH_DATABASE_URL", "AUTH_ADMIN_DATABASE_URL"), object("Secret", "lectern", "lectern-redis", "REDIS_URL"))
+	keys := object("Secret", "lectern", "lectern-keys", "EDGE_KEYS", "INGEST_API_KEYS")
+	const copies = "sync: {copies: {shop: {project: pr_1}}}\n"
+	for _, tt := range []struct {
+		name, values string
+		cluster      []*unstructured.Unstructured
+		want         []string                   // parts of the error; none if nothing is refused
+		commands     map[string]map[string]bool // the keys that its commands make, by Secret; nil is not compared
+	}{
+		{"no namespace", "", nil, []string{"kubectl create namespace lectern\n", "create secret generic lectern-redis", "with your own values"}, nil},
+		{"a Secret", "", append(slices.Clone(secrets), namespace), []string{"are missing in the namespace lectern"},
+			map[string]map[string]bool{"lectern-keys": {"EDGE_KEYS": true, "INGEST_API_KEYS": true}}},
+		{"a key", "retention: {enabled: true}\n", append(slices.Clone(secrets), namespace, keys), []string{"patch secret lectern-keys"},
+			map[string]map[string]bool{"lectern-keys": {"RETENTION_ADMIN_API_KEY": true}}},
+		{"the destination of a copy, whose API key an APIKey makes later", copies, append(slices.Clone(secrets), namespace, keys), []string{"create secret generic lectern-sync-shop"},
+			map[string]map[string]bool{"lectern-sync-shop": {"LECTERN_SYNC_TO": true}}},
+		{"only what an APIKey makes", copies, append(slices.Clone(secrets), namespace, keys, object("Secret", "lectern", "lectern-sync-shop", "LECTERN_SYNC_TO")), nil, nil},
+		{"nothing", "", append(slices.Clone(secrets), namespace, keys), nil, nil},
+		{"what development brings", "dev: {enabled: true}\n", nil, nil, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			all := append(append(installed(), object("Namespace", "", "kube-system")), tt.cluster...)
+			for _, release := range []common.ReleaseOptions{
+				{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1},
+				{Name: "lectern", Namespace: "lectern", IsUpgrade: true, Revision: 2},
+			} {
+				_, err := renderOn(t, tt.values+"requireSecrets: true", release, all)
+				if len(tt.want) == 0 {
+					if err != nil {
+						t.Errorf("refused: %v", err)
+					}
+					continue
+				}
+				if err == nil {
+					t.Fatal("not refused")
+				}
+				for _, part := range tt.want {
+					if !strings.Contains(err.Error(), part) {
+						t.Errorf("says %v; want %q", err, part)
+					}
+				}
+				if tt.name != "no namespace" && strings.Contains(err.Error(), "create namespace") {
+					t.Errorf("asks for the namespace, which exists: %v", err)
+				}
+				if got := commandsFor(err.Error()); tt.commands != nil && !maps.EqualFunc(got, tt.commands, maps.Equal) {
+					t.Errorf("names %v; want %v\n%v", got, tt.commands, err)
+				}
+			}
+		})
+	}
+	release := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
+	if _, err := renderOn(t, "requireSecrets: true\nnetworkPolicy: {enabled: false}", release, nil); err != nil {
+		t.Errorf("without a cluster: %v", err)
+	}
+	chart, err := loader.Load(chartFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := chart.Values["requireSecrets"]; got != true {
+		t.Errorf("by default, requireSecrets is %v; want true", got)
 	}
 }
 

@@ -129,6 +129,9 @@ func renderWith(t *testing.T, values string, release common.ReleaseOptions, obje
 	} else if _, ok := image["registry"]; !ok {
 		image["registry"] = registry
 	}
+	if _, ok := given["requireSecrets"]; !ok {
+		given["requireSecrets"] = false // most tests are about other objects
+	}
 	capabilities := *common.DefaultCapabilities
 	capabilities.APIVersions = append(slices.Clone(capabilities.APIVersions), apis...)
 	all, err := util.ToRenderValues(chart, given, release, &capabilities)

@@ -1,5 +1,6 @@
 {{/* The keys that pods read from Secrets, as JSON, by Secret. "must" has the required keys, each with a shell word for its
-     value; "may" has the optional ones. They are read from the pods' specs. */}}
+     value; "may" has the optional ones; "later" has the required ones that an APIKey object makes once the operator runs. They
+     are read from the pods' specs. */}}
 {{- define "lectern.secretsRead" -}}
 {{- $v := .Values -}}
 {{- $keys := include "lectern.secret.keys" . -}}
@@ -21,7 +22,7 @@
 {{- $secret := index $read .name | default (dict "must" dict "may" list) -}}
 {{- $word := regexReplaceAll "[^A-Z0-9]+" (upper (ternary (printf "%s-%s" $pod.name .key) .key (or (eq .name $pod.database) (hasPrefix "sync-" $pod.name)))) "_" | printf "$%s" -}}
 {{- if eq .name $keys }}{{ $word = "$(openssl rand -hex 32)" }}{{ end -}}
-{{- if eq $env.name "LECTERN_API_KEY" }}{{ $_ := set $secret "note" "or let an APIKey object make it" }}{{ end -}}
+{{- if eq $env.name "LECTERN_API_KEY" }}{{ $_ := set $secret "note" "or let an APIKey object make it" }}{{ $_ := set $secret "later" (list .key) }}{{ end -}}
 {{- if .optional }}{{ $_ := set $secret "may" (append $secret.may .key | uniq) }}{{ else }}{{ $_ := set $secret.must .key $word }}{{ end -}}
 {{- $_ := set $read .name $secret -}}
 {{- end -}}
@@ -52,18 +53,22 @@
 {{- toJson $made -}}
 {{- end }}
 
-{{/* A command for each Secret that pods wait for, which creates it or adds its missing keys. Nothing if none is missing, or
-     if there is no cluster. */}}
+{{/* A command for each Secret that pods wait for, which creates it or adds its missing keys: dict root, later (whether to name
+     those that an APIKey object makes, too). Nothing if none is missing, or if there is no cluster. */}}
 {{- define "lectern.missingSecrets" -}}
+{{- $root := .root -}}
+{{- $later := .later -}}
+{{- $namespace := $root.Release.Namespace -}}
 {{- if lookup "v1" "Service" "default" "kubernetes" -}}
-{{- $made := include "lectern.secretsMade" . | fromJsonArray -}}
-{{- $auth := include "lectern.secret.auth" . -}}
-{{- range $name, $secret := include "lectern.secretsRead" . | fromJson -}}
+{{- $made := include "lectern.secretsMade" $root | fromJsonArray -}}
+{{- $auth := include "lectern.secret.auth" $root -}}
+{{- range $name, $secret := include "lectern.secretsRead" $root | fromJson -}}
 {{- if not (has $name $made) -}}
-{{- $found := lookup "v1" "Secret" $.Release.Namespace $name -}}
+{{- $found := lookup "v1" "Secret" $namespace $name -}}
 {{- $data := $found.data | default dict -}}
 {{- $must := $secret.must -}}
-{{- if and (eq $name $auth) (not $found) }}{{ $_ := set $must $.Values.auth.keys.migrate (printf "$%s" $.Values.auth.keys.migrate) }}{{ end -}}
+{{- if and (eq $name $auth) (not $found) }}{{ $_ := set $must $root.Values.auth.keys.migrate (printf "$%s" $root.Values.auth.keys.migrate) }}{{ end -}}
+{{- if not $later }}{{ range $secret.later }}{{ $_ := unset $must . }}{{ end }}{{ end -}}
 {{- $missing := list -}}
 {{- range $key, $word := $must }}{{ if not (hasKey $data $key) }}{{ $missing = append $missing $key }}{{ end }}{{ end -}}
 {{- if $missing }}
@@ -71,10 +76,10 @@
      # {{ . }}:
 {{- end }}
 {{- if $found }}
-     kubectl -n {{ $.Release.Namespace }} patch secret {{ $name }} --type=merge -p "{\"stringData\": {
+     kubectl -n {{ $namespace }} patch secret {{ $name }} --type=merge -p "{\"stringData\": {
 {{- range $i, $key := $missing }}{{ if $i }}, {{ end }}\"{{ $key }}\": \"{{ index $must $key }}\"{{ end }}}}"
 {{- else }}
-     kubectl -n {{ $.Release.Namespace }} create secret generic {{ $name }}
+     kubectl -n {{ $namespace }} create secret generic {{ $name }}
 {{- range $missing }} \
        --from-literal={{ . }}="{{ index $must . }}"
 {{- end }}
@@ -88,4 +93,19 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* Fails if a Secret, or a key in one, is missing that pods need to start. Without a cluster, as in "helm template", none is. */}}
+{{- define "lectern.refuseMissingSecrets" -}}
+{{- if .Values.requireSecrets -}}
+{{- with include "lectern.missingSecrets" (dict "root" . "later" false) -}}
+{{- $namespace := $.Release.Namespace -}}
+{{- $first := "" -}}
+{{- if and (lookup "v1" "Namespace" "" "kube-system") (not (lookup "v1" "Namespace" "" $namespace)) -}}
+{{- $first = printf "kubectl create namespace %s\n\n     " $namespace -}}
+{{- end -}}
+{{- fail (printf "Secrets, or keys in them, are missing in the namespace %s, and nothing was changed. Run these commands with your own values, then try again. With requireSecrets=false, pods wait for them instead.\n\n     %s%s\n"
+  $namespace $first (trim .)) -}}
+{{- end -}}
+{{- end -}}
 {{- end }}
