@@ -305,6 +305,7 @@ func TestImages(t *testing.T) {
 		{"tag", "image: {tag: v1}\nentries: {image: {tag: v2}}", "registry.example.com/lectern/entries:v2"},
 		{"digest", "entries: {image: {tag: v2, digest: " + digest + "}}", "registry.example.com/lectern/entries@" + digest},
 		{"repository", "entries: {image: {repository: e/f}}", "registry.example.com/e/f:0.1.0"},
+		{"whole reference", "image: {tag: v1}\nentries: {image: {repository: 127.0.0.1:5000/e:v3@" + digest + "}}", "127.0.0.1:5000/e:v3@" + digest},
 		{"repository with its registry", "image: {registry: r.example.com}\nentries: {image: {repository: 127.0.0.1:5000/e}}", "127.0.0.1:5000/e:0.1.0"},
 		{"as scripts/images prints it", "image: {registry: \"\"}\ndefaults: {enabled: false}\ntests: {enabled: false}\nentries: {enabled: true, image: {repository: r.example.com/lectern/entries, digest: \"" + digest + "\"}}", "r.example.com/lectern/entries@" + digest},
 	} {

@@ -68,7 +68,7 @@ annotations:
 {{- end }}
 
 {{/* A full image reference: dict root, image. A repository that names its registry is unchanged; another one is below
-     image.registry, which is then required. */}}
+     image.registry, which is then required. A repository with a digest is the whole reference. */}}
 {{- define "lectern.image" -}}
 {{- $repository := required "an image has no repository" .image.repository -}}
 {{- if not (regexMatch "^(localhost|[^/]*[.:][^/]*)/" $repository) -}}
@@ -78,7 +78,9 @@ annotations:
 {{- end -}}
 {{- $repository = printf "%s/%s" (trimSuffix "/" $registry) $repository -}}
 {{- end -}}
-{{- if .image.digest -}}
+{{- if contains "@" $repository -}}
+{{- $repository -}}
+{{- else if .image.digest -}}
 {{- printf "%s@%s" $repository .image.digest -}}
 {{- else -}}
 {{- printf "%s:%s" $repository (.image.tag | default .tag | default .root.Values.image.tag | default .root.Chart.AppVersion) -}}
