@@ -40,8 +40,9 @@ func TestNotesNameMissingSecrets(t *testing.T) {
 		{"mode gateway needs no key of the edge", "routing: {mode: gateway}\nredis: {enabled: false}", append(installed(), auth, keys), map[string]map[string]bool{
 			"lectern-entries-database": database, "lectern-embeddables-database": database, "lectern-experiments-database": database, "lectern-region-database": database,
 		}},
-		{"a key in a Secret", "defaults: {database: {existingSecret: lectern-auth, keys: {url: AUTH_DATABASE_URL, migrate: AUTH_DATABASE_URL}}}\nredis: {enabled: false}" + copies,
+		{"a Secret of another name, and a key in a Secret", "defaults: {database: {existingSecret: mine}}\nredis: {enabled: false}" + copies,
 			append(installed(), auth, keys), map[string]map[string]bool{
+				"mine":                  database,
 				"lectern-keys":          {"EDGE_KEYS": true, "RETENTION_ADMIN_API_KEY": true},
 				"lectern-sync-shop":     {"LECTERN_SYNC_TO": true},
 				"lectern-sync-shop-key": {"api-key": true},

@@ -32,13 +32,13 @@
 {{- toYaml $kept -}}
 {{- end }}
 
-{{/* One variable from a Secret: dict name, secret, key, optional. */}}
+{{/* One variable from a Secret: dict name, secret, key (if not the variable's name), optional. */}}
 {{- define "lectern.fromSecret" -}}
 - name: {{ .name }}
   valueFrom:
     secretKeyRef:
       name: {{ .secret }}
-      key: {{ .key }}
+      key: {{ .key | default .name }}
       {{- if .optional }}
       optional: true
       {{- end }}
@@ -113,30 +113,30 @@
 {{- end }}
 {{- if $isService }}
 {{- $database := include "lectern.secret.database" . }}
-{{ include "lectern.fromSecret" (dict "name" "DATABASE_URL" "secret" $database "key" .c.database.keys.url) }}
-{{ include "lectern.fromSecret" (dict "name" "READ_DATABASE_URL" "secret" $database "key" .c.database.keys.read "optional" true) }}
-{{ include "lectern.fromSecret" (dict "name" "INGEST_DATABASE_URL" "secret" $database "key" .c.database.keys.ingest "optional" true) }}
-{{ include "lectern.fromSecret" (dict "name" "REMOVE_DATABASE_URL" "secret" $database "key" .c.database.keys.remove "optional" true) }}
-{{ include "lectern.fromSecret" (dict "name" "INGEST_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.ingest "optional" true) }}
-{{ include "lectern.fromSecret" (dict "name" "ADMIN_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.admin "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "DATABASE_URL" "secret" $database) }}
+{{ include "lectern.fromSecret" (dict "name" "READ_DATABASE_URL" "secret" $database "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "INGEST_DATABASE_URL" "secret" $database "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "REMOVE_DATABASE_URL" "secret" $database "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "INGEST_API_KEYS" "secret" $keys "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "ADMIN_API_KEYS" "secret" $keys "optional" true) }}
 {{- end }}
 {{- if and (include "lectern.edge" .root) (ne .name "operator") }}
-{{ include "lectern.fromSecret" (dict "name" "EDGE_KEYS" "secret" $keys "key" $v.apiKeys.keys.edge) }}
+{{ include "lectern.fromSecret" (dict "name" "EDGE_KEYS" "secret" $keys) }}
 {{- end }}
 {{- if eq .name "region" }}
-{{ include "lectern.fromSecret" (dict "name" "INTERNAL_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.internal "optional" true) }}
-{{ include "lectern.fromSecret" (dict "name" "AUTH_ADMIN_DATABASE_URL" "secret" $auth "key" $v.auth.keys.admin "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "INTERNAL_API_KEYS" "secret" $keys "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "AUTH_ADMIN_DATABASE_URL" "secret" $auth "optional" true) }}
 {{- end }}
 {{- if eq .name "operator" }}
 {{- if (mergeOverwrite (deepCopy $v.defaults) (deepCopy $v.region)).enabled }}
-{{ include "lectern.fromSecret" (dict "name" "INGEST_API_KEYS" "secret" $keys "key" $v.apiKeys.keys.ingest) }}
+{{ include "lectern.fromSecret" (dict "name" "INGEST_API_KEYS" "secret" $keys) }}
 {{- end }}
-{{ include "lectern.fromSecret" (dict "name" "AUTH_ADMIN_DATABASE_URL" "secret" $auth "key" $v.auth.keys.admin) }}
+{{ include "lectern.fromSecret" (dict "name" "AUTH_ADMIN_DATABASE_URL" "secret" $auth) }}
 {{- else if include "lectern.usesStores" . }}
-{{ include "lectern.fromSecret" (dict "name" "AUTH_DATABASE_URL" "secret" $auth "key" $v.auth.keys.url "optional" (eq .name "proxy")) }}
+{{ include "lectern.fromSecret" (dict "name" "AUTH_DATABASE_URL" "secret" $auth "optional" (eq .name "proxy")) }}
 {{- end }}
 {{- if and $v.redis.enabled (include "lectern.usesStores" .) }}
-{{ include "lectern.fromSecret" (dict "name" "REDIS_URL" "secret" (include "lectern.secret.redis" .root) "key" $v.redis.key) }}
+{{ include "lectern.fromSecret" (dict "name" "REDIS_URL" "secret" (include "lectern.secret.redis" .root)) }}
 {{- if $v.redis.requireTLS }}
 - name: REDIS_REQUIRE_TLS
   value: "true"
@@ -152,21 +152,20 @@
 {{- define "lectern.migrationEnvironment" -}}
 {{- $auth := include "lectern.secret.auth" .root -}}
 {{- $database := include "lectern.secret.database" . -}}
-{{- $keys := .root.Values.auth.keys -}}
 {{- include "lectern.goEnvironment" . }}
 - name: LOG_LEVEL
   value: {{ .root.Values.telemetry.logLevel | quote }}
 - name: LOG_FORMAT
   value: {{ .root.Values.telemetry.logFormat | quote }}
 {{- if ne .name "operator" }}
-{{ include "lectern.fromSecret" (dict "name" "MIGRATE_DATABASE_URL" "secret" $database "key" .c.database.keys.migrate) }}
-{{ include "lectern.fromSecret" (dict "name" "DATABASE_URL" "secret" $database "key" .c.database.keys.url) }}
-{{ include "lectern.fromSecret" (dict "name" "INGEST_DATABASE_URL" "secret" $database "key" .c.database.keys.ingest "optional" true) }}
-{{ include "lectern.fromSecret" (dict "name" "REMOVE_DATABASE_URL" "secret" $database "key" .c.database.keys.remove "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "MIGRATE_DATABASE_URL" "secret" $database) }}
+{{ include "lectern.fromSecret" (dict "name" "DATABASE_URL" "secret" $database) }}
+{{ include "lectern.fromSecret" (dict "name" "INGEST_DATABASE_URL" "secret" $database "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "REMOVE_DATABASE_URL" "secret" $database "optional" true) }}
 {{- end }}
-{{ include "lectern.fromSecret" (dict "name" "AUTH_MIGRATE_DATABASE_URL" "secret" $auth "key" $keys.migrate "optional" true) }}
-{{ include "lectern.fromSecret" (dict "name" "AUTH_ADMIN_DATABASE_URL" "secret" $auth "key" $keys.admin "optional" true) }}
-{{ include "lectern.fromSecret" (dict "name" "AUTH_DATABASE_URL" "secret" $auth "key" $keys.url) }}
+{{ include "lectern.fromSecret" (dict "name" "AUTH_MIGRATE_DATABASE_URL" "secret" $auth "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "AUTH_ADMIN_DATABASE_URL" "secret" $auth "optional" true) }}
+{{ include "lectern.fromSecret" (dict "name" "AUTH_DATABASE_URL" "secret" $auth) }}
 {{- with .c.extraEnv }}
 {{ toYaml . }}
 {{- end }}

@@ -31,8 +31,8 @@
 {{- end -}}
 {{- if $v.retention.enabled -}}
 {{- $secret := index $read $keys | default (dict "must" dict "may" list) -}}
-{{- $_ := set $secret.must $v.apiKeys.keys.retention "$RETENTION_KEY" -}}
-{{- $_ := set $secret "note" (printf "$RETENTION_KEY is one of %s, without its name" $v.apiKeys.keys.admin) -}}
+{{- $_ := set $secret.must "RETENTION_ADMIN_API_KEY" "$RETENTION_KEY" -}}
+{{- $_ := set $secret "note" "$RETENTION_KEY is one of ADMIN_API_KEYS, without its name" -}}
 {{- $_ := set $read $keys $secret -}}
 {{- end -}}
 {{- toJson $read -}}
@@ -67,7 +67,7 @@
 {{- $found := lookup "v1" "Secret" $namespace $name -}}
 {{- $data := $found.data | default dict -}}
 {{- $must := $secret.must -}}
-{{- if and (eq $name $auth) (not $found) }}{{ $_ := set $must $root.Values.auth.keys.migrate (printf "$%s" $root.Values.auth.keys.migrate) }}{{ end -}}
+{{- if and (eq $name $auth) (not $found) }}{{ $_ := set $must "AUTH_MIGRATE_DATABASE_URL" "$AUTH_MIGRATE_DATABASE_URL" }}{{ end -}}
 {{- if not $later }}{{ range $secret.later }}{{ $_ := unset $must . }}{{ end }}{{ end -}}
 {{- $missing := list -}}
 {{- range $key, $word := $must }}{{ if not (hasKey $data $key) }}{{ $missing = append $missing $key }}{{ end }}{{ end -}}

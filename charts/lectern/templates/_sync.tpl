@@ -74,8 +74,8 @@ spec:
             - {name: LECTERN_URL, value: {{ $url | quote }}}
             - {name: LECTERN_PROJECT_ID, value: {{ required (printf "sync.copies.%s.project is empty; allowed: the id of the project to copy" (trimPrefix "sync-" .name)) .c.project | quote }}}
             - {name: LECTERN_METRICS_ADDRESS, value: ":9090"}
-            {{- include "lectern.fromSecret" (dict "name" "LECTERN_API_KEY" "secret" (.c.apiKey.existingSecret | default (printf "%s-key" $object)) "key" .c.apiKey.key) | nindent 12 }}
-            {{- include "lectern.fromSecret" (dict "name" "LECTERN_SYNC_TO" "secret" (.c.to.existingSecret | default $object) "key" .c.to.key) | nindent 12 }}
+            {{- include "lectern.fromSecret" (dict "name" "LECTERN_API_KEY" "secret" (.c.apiKey.existingSecret | default (printf "%s-key" $object)) "key" "api-key") | nindent 12 }}
+            {{- include "lectern.fromSecret" (dict "name" "LECTERN_SYNC_TO" "secret" (.c.to.existingSecret | default $object)) | nindent 12 }}
             {{- with .c.extraEnv }}
             {{- toYaml . | nindent 12 }}
             {{- end }}
