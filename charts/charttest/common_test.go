@@ -239,7 +239,7 @@ extraObjects:
 // cluster lacks its kinds.
 func TestMonitorsNeedTheirAPI(t *testing.T) {
 	release := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
-	for _, kind := range []string{"serviceMonitor", "podMonitor", "rules"} {
+	for _, kind := range []string{"serviceMonitor", "rules"} {
 		values := "metrics: {" + kind + ": {enabled: true}}"
 		if _, err := renderWith(t, values, release, installed()); err == nil || !strings.Contains(err.Error(), "metrics."+kind+".enabled is true, and the cluster has no monitoring.coreos.com/v1") {
 			t.Errorf("%s without its API: %v", kind, err)

@@ -60,7 +60,6 @@ func kinds() map[string]func() object {
 		"networking.k8s.io/v1/Ingress":                     func() object { return &networking.Ingress{} },
 		"gateway.networking.k8s.io/v1/HTTPRoute":           func() object { return &gateway.HTTPRoute{} },
 		"monitoring.coreos.com/v1/ServiceMonitor":          func() object { return &monitoring.ServiceMonitor{} },
-		"monitoring.coreos.com/v1/PodMonitor":              func() object { return &monitoring.PodMonitor{} },
 		"monitoring.coreos.com/v1/PrometheusRule":          func() object { return &monitoring.PrometheusRule{} },
 		"rbac.authorization.k8s.io/v1/ClusterRole":         func() object { return &rbac.ClusterRole{} },
 		"rbac.authorization.k8s.io/v1/ClusterRoleBinding":  func() object { return &rbac.ClusterRoleBinding{} },

@@ -224,23 +224,18 @@ func TestAlertChoices(t *testing.T) {
 
 // TestMonitors checks that every component is scraped on its internal port, and that a label of its pods names it.
 func TestMonitors(t *testing.T) {
-	r := render(t, "metrics: {serviceMonitor: {enabled: true}, podMonitor: {enabled: true}}\nsync: {copies: {shop: {project: pr_1}}}")
+	r := render(t, "metrics: {serviceMonitor: {enabled: true}}\nsync: {copies: {shop: {project: pr_1}}}")
 	endpoints := map[string][]monitoring.RelabelConfig{}
 	for name, m := range of[*monitoring.ServiceMonitor](r) {
 		if m.Spec.Endpoints[0].Port != "internal" {
 			t.Errorf("%s scrapes port %s", name, m.Spec.Endpoints[0].Port)
 		}
-		endpoints["service "+strings.TrimPrefix(name, "lectern-")] = m.Spec.Endpoints[0].RelabelConfigs
-	}
-	for name, m := range of[*monitoring.PodMonitor](r) {
-		endpoints["pod "+strings.TrimPrefix(name, "lectern-")] = m.Spec.PodMetricsEndpoints[0].RelabelConfigs
+		endpoints[strings.TrimPrefix(name, "lectern-")] = m.Spec.Endpoints[0].RelabelConfigs
 	}
 	for _, component := range append(components(), "sync-shop") {
-		for _, kind := range []string{"service ", "pod "} {
-			relabelings, ok := endpoints[kind+component]
-			if !ok || len(relabelings) != 1 || relabelings[0].TargetLabel != "component" {
-				t.Errorf("%s%s: relabelings %v; want one to component", kind, component, relabelings)
-			}
+		relabelings, ok := endpoints[component]
+		if !ok || len(relabelings) != 1 || relabelings[0].TargetLabel != "component" {
+			t.Errorf("%s: relabelings %v; want one to component", component, relabelings)
 		}
 	}
 }

@@ -81,7 +81,6 @@ networkPolicy:
   apiServerTo: [{ipBlock: {cidr: 10.5.0.1/32}}]
 metrics:
   serviceMonitor: {enabled: true}
-  podMonitor: {enabled: true}
   rules: {enabled: true, alertLabels: {team: data}, disabled: [LecternSlow]}
   dashboards: {enabled: true, namespace: monitoring}
 `

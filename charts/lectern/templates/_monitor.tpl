@@ -17,23 +17,6 @@ spec:
     - {{- include "lectern.scrape" . | nindent 6 }}
 {{- end }}
 {{- end }}
-{{- with .root.Values.metrics.podMonitor }}
-{{- if .enabled }}
-{{- include "lectern.needsMonitoring" (dict "root" $.root "value" "metrics.podMonitor") }}
----
-apiVersion: monitoring.coreos.com/v1
-kind: PodMonitor
-metadata:
-  {{- include "lectern.metadata" (dict "root" $.root "name" $.name "object" (printf "%s-%s" (include "lectern.fullname" $.root) $.name) "labels" .labels "annotations" .annotations) | nindent 2 }}
-spec:
-  namespaceSelector: {matchNames: [{{ $.root.Release.Namespace }}]}
-  selector:
-    matchLabels:
-      {{- include "lectern.selector" $ | nindent 6 }}
-  podMetricsEndpoints:
-    - {{- include "lectern.scrape" . | nindent 6 }}
-{{- end }}
-{{- end }}
 {{- end }}
 
 {{/* The scrape settings of one pod. Alerts and dashboards distinguish services by the label component. */}}
