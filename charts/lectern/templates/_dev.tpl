@@ -66,6 +66,8 @@ volumeMounts:
   - {name: run, mountPath: /var/run/postgresql}
   - {name: tmp, mountPath: /tmp}
   - {name: roles, mountPath: /docker-entrypoint-initdb.d, readOnly: true}
+resources:
+  {{- toYaml .Values.dev.postgres.resources | nindent 2 }}
 {{- end }}
 
 {{- define "lectern.dev.redis" -}}
@@ -80,6 +82,9 @@ readinessProbe: {exec: {command: [redis-cli, ping]}, periodSeconds: 1, timeoutSe
 livenessProbe: {tcpSocket: {port: server}, periodSeconds: 10, timeoutSeconds: 5}
 volumeMounts:
   - {name: data, mountPath: /data}
+resources:
+  requests: {cpu: 50m, memory: 32Mi, ephemeral-storage: 8Mi}
+  limits: {cpu: "1", memory: 256Mi, ephemeral-storage: 256Mi}
 {{- end }}
 
 {{- define "lectern.dev.collector" -}}
@@ -88,6 +93,9 @@ readinessProbe: {tcpSocket: {port: second}, periodSeconds: 1, timeoutSeconds: 2}
 livenessProbe: {tcpSocket: {port: server}, periodSeconds: 10, timeoutSeconds: 5}
 volumeMounts:
   - {name: config, mountPath: /etc/otelcol, readOnly: true}
+resources:
+  requests: {cpu: 50m, memory: 64Mi, ephemeral-storage: 8Mi}
+  limits: {cpu: "1", memory: 256Mi, ephemeral-storage: 256Mi}
 {{- end }}
 
 {{/* One server of a development cluster: dict root, name, port, secondPort, server (its values), container, volumes. */}}
@@ -127,8 +135,6 @@ spec:
             - {name: second, containerPort: {{ . }}}
             {{- end }}
           {{- toYaml .container | nindent 10 }}
-          resources:
-            {{- toYaml .server.resources | nindent 12 }}
           securityContext:
             {{- include "lectern.withoutNulls" .root.Values.defaults.securityContext | nindent 12 }}
       volumes:
