@@ -41,7 +41,7 @@ type CredentialSpec struct {
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=69
-	// +kubebuilder:validation:XValidation:rule="self.matches('^cred_[A-Za-z0-9_-]{1,64}$')",message="id is cred_ and 1 to 64 letters, digits, _ or -"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^cred_[A-Za-z0-9_-]{1,64}$')",message="id is cred_ and 1 to 64 letters, digits, _ or -",messageExpression="'id is ' + self + '; allowed: cred_ and 1 to 64 letters, digits, _ or -'"
 	ID string `json:"id" yaml:"id"`
 
 	// valueFrom refers to the value.

@@ -41,7 +41,7 @@ type ProjectSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['Local', 'localtime', 'posixrules'])",message="region is a zone of the tz database, such as Europe/Berlin"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['Local', 'localtime', 'posixrules'])",message="region is a zone of the tz database, such as Europe/Berlin",messageExpression="'region is ' + self + '; allowed: a zone of the tz database, such as Europe/Berlin'"
 	Region string `json:"region,omitempty" yaml:"region"`
 
 	// deletionPolicy decides about title and region when this object is deleted: Retain keeps them, Delete removes the

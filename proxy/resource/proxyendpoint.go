@@ -77,7 +77,7 @@ type ProxyEndpointSpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=69
-	// +kubebuilder:validation:items:XValidation:rule="self.matches('^cred_[A-Za-z0-9_-]{1,64}$')",message="credentials are ids: cred_ and 1 to 64 letters, digits, _ or -"
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^cred_[A-Za-z0-9_-]{1,64}$')",message="credentials are ids: cred_ and 1 to 64 letters, digits, _ or -",messageExpression="'a credential is ' + self + '; allowed: ids, which are cred_ and 1 to 64 letters, digits, _ or -'"
 	Credentials []string `json:"credentials,omitempty" yaml:"credentials"`
 
 	// ports are the allowed ports. None: 443, and 80 with allowHTTP.

@@ -20,7 +20,7 @@ type Rule struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\s/:@*?#\\\\[\\\\]]') && self.contains('.')",message="domain is a name such as example.com, without scheme, port, path or wildcard"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\s/:@*?#\\\\[\\\\]]') && self.contains('.')",message="domain is a name such as example.com, without scheme, port, path or wildcard",messageExpression="'domain is ' + self + '; allowed: a name such as example.com, without scheme, port, path or wildcard'"
 	Domain string `json:"domain,omitempty" yaml:"domain"`
 
 	// pattern is a regular expression (RE2) of up to 1024 bytes. It must match the whole value of the header Origin, or

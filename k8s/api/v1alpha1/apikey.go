@@ -67,7 +67,7 @@ type APIKeySpec struct {
 
 // APIKeyRotation is the schedule by which a key is replaced.
 //
-// +kubebuilder:validation:XValidation:rule="!self.every.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') || !self.overlap.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') || duration(self.overlap) < duration(self.every)",message="overlap is shorter than every"
+// +kubebuilder:validation:XValidation:rule="!self.every.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') || !self.overlap.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') || duration(self.overlap) < duration(self.every)",message="overlap is shorter than every",messageExpression="'overlap is ' + self.overlap + ' and every is ' + self.every + '; allowed: an overlap shorter than every (not set, overlap is 1h)'"
 type APIKeyRotation struct {
 	// every is how long a key stays in the Secret until it is replaced, from 1m to 87600h (ten years), such as "720h".
 	//
@@ -108,7 +108,7 @@ type APIKeySecret struct {
 
 // APIKeySecretKeys are the keys of the data in the Secret of an APIKey.
 //
-// +kubebuilder:validation:XValidation:rule="self.apiKey != self.projectId && self.apiKey != self.url && self.projectId != self.url",message="apiKey, projectId and url are three different names"
+// +kubebuilder:validation:XValidation:rule="self.apiKey != self.projectId && self.apiKey != self.url && self.projectId != self.url",message="apiKey, projectId and url are three different names",messageExpression="'apiKey is ' + self.apiKey + ', projectId is ' + self.projectId + ' and url is ' + self.url + '; allowed: three different names'"
 type APIKeySecretKeys struct {
 	// apiKey is the key of the API key.
 	//
