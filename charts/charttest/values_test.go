@@ -335,9 +335,8 @@ func TestNoRegistry(t *testing.T) {
 	}
 }
 
-// TestSecretsAreOnlyNamed checks that without dev.enabled the chart creates no Secret but the empty one that the operator
-// fills, and that each component gets
-// only the secrets that it needs.
+// TestSecretsAreOnlyNamed checks that without dev.enabled the chart creates only the empty Secret that the operator fills.
+// Each component gets only the secrets that it needs.
 func TestSecretsAreOnlyNamed(t *testing.T) {
 	r := render(t, "")
 	if made := of[*core.Secret](r); len(made) != 1 || made["lectern-proxy-values"] == nil || made["lectern-proxy-values"].Data != nil {

@@ -60,7 +60,7 @@ type state struct {
 	reason string
 }
 
-// count returns the number of objects by state, and for each kind the earliest time at which an object that is still there
+// count returns the number of objects by state. For each kind it also returns when the oldest object that is still there
 // was deleted, or zero. The objects are only read.
 func count(ctx context.Context, memory client.Reader) (counts map[state]int64, deleted map[string]time.Time, err error) {
 	counts, deleted = map[state]int64{}, map[string]time.Time{}

@@ -16,9 +16,9 @@ import (
 
 // ReadOptions bound the large reads of one process.
 type ReadOptions struct {
-	// How many statements of large lists, and of lists whose filter has no index, query the database at the same time;
-	// the others wait in turns. One project has at most half of them. Keep it below DATABASE_MAX_CONNS. 0: the CPUs that
-	// the process may use.
+	// How many statements of large lists, and of lists whose filter has no index, query the database at once. The others
+	// wait in turns. One project has at most half of them. Keep it below DATABASE_MAX_CONNS. 0: the CPUs that the process
+	// may use.
 	LargeReads int `env:"LARGE_READS" envDefault:"0"`
 }
 

@@ -59,7 +59,7 @@ func ask(ctx context.Context, p *pgdb.Pool) (at position, err error) {
 }
 
 // history has the positions that the primary had within historySpan, the oldest first. After a time in which the primary
-// did not answer, it also has the position before, so that standbys get the time to replay what is new.
+// did not answer, it also has the position before. So standbys get the time to replay what is new.
 type history []mark
 
 type mark struct {

@@ -161,8 +161,8 @@ func TestReadsGoToStandbys(t *testing.T) {
 	}
 }
 
-// TestPinned checks that the statements of one request stay on one standby, and move to the primary and not to another
-// standby, where rows could be missing that the first one had.
+// TestPinned checks that the statements of one request stay on one standby, and move only to the primary. On another
+// standby, rows could be missing that the first one had.
 func TestPinned(t *testing.T) {
 	r := replicate(t, 2)
 	q := pgdb.Pinned(r.Reads)

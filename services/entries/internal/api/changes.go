@@ -86,8 +86,8 @@ func (a *API) writeAnswer(w http.ResponseWriter, r *http.Request, l httpapi.List
 	return l.WriteFeed(w, r, body, 0, pagelist.Position{Key: answer.Examined}, answer.More)
 }
 
-// waitForChanges answers as soon as there is a change after an empty page, with an empty page if the time is over or the
-// service shuts down. While it waits, the request is no request in flight, but has a place among those that wait. It holds
+// waitForChanges answers as soon as there is a change after an empty page. It answers with an empty page if the time is over
+// or the service shuts down. While it waits, the request is not in flight, but has a place among those that wait. It holds
 // neither a page nor a connection. The key is checked again before it gets data.
 func (a *API) waitForChanges(w http.ResponseWriter, r *http.Request, l httpapi.ListRequest, ask change.Ask, page *change.Page, wait time.Duration) error {
 	body, _ := page.Whole()

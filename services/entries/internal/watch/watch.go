@@ -24,7 +24,7 @@ const (
 	lookTimeout = 10 * time.Second
 )
 
-// Store is what a Watch reads.
+// Store has the changes that a Watch reads.
 type Store interface {
 	// LastSeq reads the newest number of a project.
 	LastSeq(ctx context.Context, projectID string) (last int64, err error)
@@ -32,7 +32,7 @@ type Store interface {
 	Changes(ctx context.Context, ask change.Ask) (*change.Page, error)
 }
 
-// Answer is what a request has waited for.
+// Answer has the changes that a request has waited for.
 type Answer struct {
 	// Body is the page. It is nil if the page has several chunks: the request must read it itself.
 	Body []byte
