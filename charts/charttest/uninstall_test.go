@@ -58,6 +58,9 @@ func TestUninstallJob(t *testing.T) {
 				if a["helm.sh/hook-weight"] != "-1" {
 					t.Errorf("%T %s is not made before the job", o, o.GetName())
 				}
+				if !strings.Contains(a["helm.sh/hook-delete-policy"], "hook-failed") {
+					t.Errorf("%T %s stays after a failure", o, o.GetName())
+				}
 			}
 			slices.Sort(kinds)
 			if !slices.Equal(kinds, []string{"ClusterRole", "Job", "Role", "ServiceAccount"}) {
