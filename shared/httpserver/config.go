@@ -24,8 +24,8 @@ type Config struct {
 	// set: the scheme and host of the request, and none in Secrets.
 	PublicURL string `env:"PUBLIC_URL"`
 
-	// CIDRs of the trusted proxies, comma-separated. The server believes X-Forwarded-For, -Proto, -Host and Forwarded
-	// from these and from the edge. Not set: from the edge alone.
+	// CIDRs of the trusted proxies, comma-separated. The server believes X-Forwarded-For, -Proto and -Host from these and
+	// from the edge, and Forwarded in a request that has none of them. Not set: from the edge alone.
 	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES"`
 
 	// Keys that the edge and the services share, comma-separated, each of 16 to 256 visible ASCII characters. The edge

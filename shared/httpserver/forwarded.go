@@ -85,27 +85,22 @@ func (o *origin) baseURL(r *http.Request, fromEdge bool) string {
 	return scheme + "://" + host
 }
 
-// forwardedFrom reads what the nearest proxy says of the request that it took: Forwarded (RFC 7239), or
-// the X-Forwarded headers. Of several values the last is the nearest proxy's own.
+// forwardedFrom reads what the nearest proxy says of the request that it took: the X-Forwarded headers, or Forwarded
+// (RFC 7239) in a request that has none of them. A proxy that writes the former may pass a client's Forwarded on. Of
+// several values the last is the nearest proxy's own.
 func forwardedFrom(h http.Header) (proto, host string) {
-	if lines := h["Forwarded"]; len(lines) > 0 {
-		line := lines[len(lines)-1]
-		for pair := range strings.SplitSeq(line[strings.LastIndexByte(line, ',')+1:], ";") {
-			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
-			value = strings.Trim(value, `"`)
-			switch strings.ToLower(name) {
-			case "proto":
-				proto = strings.ToLower(value)
-			case "host":
-				host = value
-			}
+	if h["X-Forwarded-For"] != nil || h["X-Forwarded-Proto"] != nil || h["X-Forwarded-Host"] != nil {
+		return strings.ToLower(lastOf(h["X-Forwarded-Proto"])), lastOf(h["X-Forwarded-Host"])
+	}
+	for pair := range strings.SplitSeq(lastOf(h["Forwarded"]), ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		value = strings.Trim(value, `"`)
+		switch strings.ToLower(name) {
+		case "proto":
+			proto = strings.ToLower(value)
+		case "host":
+			host = value
 		}
-	}
-	if proto == "" {
-		proto = strings.ToLower(lastOf(h["X-Forwarded-Proto"]))
-	}
-	if host == "" {
-		host = lastOf(h["X-Forwarded-Host"])
 	}
 	return proto, host
 }

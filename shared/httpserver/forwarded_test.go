@@ -49,6 +49,16 @@ func TestWhoAsksAndWhere(t *testing.T) {
 		{"mapped IPv4", behind, "a.example", []string{"X-Forwarded-For", "1.2.3.4, ::ffff:10.0.0.1"}, "1.2.3.4", "http://a.example"},
 		{"the nearest proxy's host", behind, "a.example", []string{"X-Forwarded-Host", "evil.example, api.example.com"}, "127.0.0.1", "http://api.example.com"},
 		{"Forwarded", behind, "a.example", []string{"Forwarded", `for=evil;host=evil.example, for=1.2.3.4;Host="api.example.com:8443";Proto=HTTPS`}, "127.0.0.1", "https://api.example.com:8443"},
+		{
+			"a client's Forwarded, behind a proxy that writes X-Forwarded", behind, "a.example",
+			[]string{"Forwarded", "host=evil.example;proto=http", "X-Forwarded-Proto", "https", "X-Forwarded-Host", "api.example.com"},
+			"127.0.0.1", "https://api.example.com",
+		},
+		{
+			"a client's Forwarded, behind a proxy that writes X-Forwarded-For alone", behind, "a.example",
+			[]string{"Forwarded", "host=evil.example;proto=https", "X-Forwarded-For", "1.2.3.4"},
+			"1.2.3.4", "http://a.example",
+		},
 		{"a scheme of its own", behind, "a.example", []string{"X-Forwarded-Proto", "javascript"}, "127.0.0.1", "http://a.example"},
 		{"a host that ends the field", behind, "a.example", []string{"X-Forwarded-Host", `x>; rel="next"`}, "127.0.0.1", "http://a.example"},
 		{"a Host that ends the field", direct, "x;rel=y", nil, "127.0.0.1", ""},
