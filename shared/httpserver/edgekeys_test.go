@@ -58,6 +58,16 @@ func TestEdgeKeys(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the edge says that the client named no host", func(t *testing.T) {
+		got, err := raw(t, both.public, "GET /x HTTP/1.1\r\nConnection: close\r\nHost: region:8080\r\n"+
+			"X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Host:\r\nLectern-Edge-Key: "+one+"\r\n\r\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, body, _ := strings.Cut(got, "\r\n\r\n"); body != "1.2.3.4 " {
+			t.Errorf("got %q, want no URL", body)
+		}
+	})
 	if log := both.log.String(); strings.Contains(log, one) || strings.Contains(log, two) {
 		t.Errorf("the log shows a key: %s", log)
 	}

@@ -71,6 +71,9 @@ func (o *origin) baseURL(r *http.Request, fromEdge bool) string {
 		scheme = "https"
 	}
 	if o.believes(r, fromEdge) {
+		if hosts := r.Header["X-Forwarded-Host"]; fromEdge && len(hosts) == 1 && hosts[0] == "" {
+			return "" // the client named no host; r.Host is the address at which the edge reaches this service
+		}
 		proto, forwarded := forwardedFrom(r.Header)
 		if proto == "http" || proto == "https" {
 			scheme = proto

@@ -147,6 +147,18 @@ type count struct{ n *atomic.Int64 }
 
 func (c count) Write(p []byte) (int, error) { c.n.Add(int64(len(p))); return len(p), nil }
 
+// TestNoHost checks that a service can tell a client that named no host: its own Host is then its internal address.
+func TestNoHost(t *testing.T) {
+	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%q", r.Header["X-Forwarded-Host"])
+	}, routes.Entries)
+	conn := faulttest.Dial(t, r.url)
+	conn.Say("GET /projects/p/entries HTTP/1.0\r\n\r\n")
+	if _, _, got, err := conn.Answer(http.MethodGet); err != nil || got != `[""]` {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
 // TestOddRequests checks that unusual requests get an answer and are not reported as faults of the service.
 func TestOddRequests(t *testing.T) {
 	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {

@@ -76,6 +76,9 @@ func (s *service) rewrite(p *httputil.ProxyRequest) {
 	if scheme, rest, ok := strings.Cut(c.info.BaseURL(), "://"); ok {
 		host, _, _ := strings.Cut(rest, "/")
 		h["X-Forwarded-Proto"], h["X-Forwarded-Host"] = []string{scheme}, []string{host}
+	} else {
+		// The client named no host, so Host becomes the service's address. Links must not show that.
+		h["X-Forwarded-Host"] = []string{""}
 	}
 	if s.name != routes.Proxy { // which would send it on to its target
 		h[requestIDHeader] = []string{c.info.RequestID}
