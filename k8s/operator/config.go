@@ -15,6 +15,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/pgdb"
 	"github.com/lectern-dev/lectern/shared/telemetry"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // Config configures the operator.
@@ -49,8 +50,8 @@ type Config struct {
 	// set: a Project only declares which namespace owns a project.
 	RegionURL string `env:"REGION_INTERNAL_URL"`
 
-	// The keys for ingest, comma-separated. A data service accepts any of them, and without one it refuses ingest. The
-	// operator sends the first to the region service, and needs one with REGION_INTERNAL_URL.
+	// The keys for ingest, comma-separated, each of 16 or more characters. A data service accepts any of them, and without
+	// one it refuses ingest. The operator sends the first to the region service, and needs one with REGION_INTERNAL_URL.
 	IngestKeys []config.Secret `env:"INGEST_API_KEYS"`
 
 	// ForgetTimeout is how long the deletion of a Project with deletionPolicy Delete waits for an unreachable region
@@ -109,8 +110,11 @@ func (c Config) Validate() error {
 			faults = append(faults, config.Invalid(a.variable, a.given, a.like))
 		}
 	}
-	if c.RegionURL != "" && (len(c.IngestKeys) == 0 || c.IngestKeys[0].IsZero()) {
+	if c.RegionURL != "" && len(c.IngestKeys) == 0 {
 		faults = append(faults, &config.Fault{Variable: "INGEST_API_KEYS", Problem: "is not set, and is required with REGION_INTERNAL_URL"})
+	}
+	if err := trustedkeys.Check("INGEST_API_KEYS", c.IngestKeys); err != nil {
+		faults = append(faults, err)
 	}
 	if _, port, err := net.SplitHostPort(c.ListenInternal); err != nil || port == "" {
 		faults = append(faults, config.Invalid("LISTEN_INTERNAL", c.ListenInternal, "host:port, such as :9090 or 127.0.0.1:9090"))

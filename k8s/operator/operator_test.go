@@ -136,9 +136,10 @@ func TestConfigFaults(t *testing.T) {
 		want string // variable at fault; empty: none
 	}{
 		{"defaults", map[string]string{}, ""},
-		{"all", map[string]string{"WATCH_NAMESPACES": "a,b", "REGION_INTERNAL_URL": "http://region:9090", "INGEST_API_KEYS": "k", "PUBLIC_URL": "https://api.example.com"}, ""},
+		{"all", map[string]string{"WATCH_NAMESPACES": "a,b", "REGION_INTERNAL_URL": "http://region:9090", "INGEST_API_KEYS": "a-key-0123456789", "PUBLIC_URL": "https://api.example.com"}, ""},
 		{"no key", map[string]string{"REGION_INTERNAL_URL": "http://region:9090"}, "INGEST_API_KEYS"},
-		{"no URL", map[string]string{"REGION_INTERNAL_URL": "region:9090", "INGEST_API_KEYS": "k"}, "REGION_INTERNAL_URL"},
+		{"a short key", map[string]string{"REGION_INTERNAL_URL": "http://region:9090", "INGEST_API_KEYS": "a-key-012345678"}, "INGEST_API_KEYS"},
+		{"no URL", map[string]string{"REGION_INTERNAL_URL": "region:9090", "INGEST_API_KEYS": "a-key-0123456789"}, "REGION_INTERNAL_URL"},
 		{"public URL", map[string]string{"PUBLIC_URL": "api.example.com"}, "PUBLIC_URL"},
 		{"address", map[string]string{"LISTEN_INTERNAL": "9090"}, "LISTEN_INTERNAL"},
 		{"auth", map[string]string{"AUTH_CACHE_TTL": "1ms"}, "AUTH_CACHE_TTL"},

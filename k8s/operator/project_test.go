@@ -252,7 +252,7 @@ func TestProjectConflict(t *testing.T) {
 // The condition reports an unreachable region service, and the controller retries. A deletion does not wait for ever.
 func TestProjectRegionAway(t *testing.T) {
 	c := kubetest.Start(t)
-	environ := map[string]string{"REGION_INTERNAL_URL": "http://127.0.0.1:1", "INGEST_API_KEYS": "k"}
+	environ := map[string]string{"REGION_INTERNAL_URL": "http://127.0.0.1:1", "INGEST_API_KEYS": "a-key-0123456789"}
 	o := start(t, c, environ, func(cfg *Config) { cfg.ForgetTimeout = 3 * time.Second })
 	p := newProject(named("one"), "pr_away")
 	p.Spec.DeletionPolicy = resource.DeleteOnDelete

@@ -24,7 +24,7 @@ type AdminKeys struct {
 }
 
 // ParseAdminKeys parses entries of the form "name=key". A name has 1 to 64 letters, digits and any of "._@-"; a key has
-// 1 to 512 printable ASCII characters without spaces. No key may appear twice. The error is a [*config.Fault] that
+// 16 to 512 printable ASCII characters without spaces. No key may appear twice. The error is a [*config.Fault] that
 // shows no key.
 func ParseAdminKeys(entries []config.Secret) (*AdminKeys, error) {
 	var (
@@ -47,7 +47,7 @@ func ParseAdminKeys(entries []config.Secret) (*AdminKeys, error) {
 		}
 		if problem != "" {
 			return nil, &config.Fault{Variable: "ADMIN_API_KEYS", Problem: fmt.Sprintf("is wrong: entry %d %s; allowed: name=key, comma-separated,"+
-				" the name of 1 to 64 letters, digits and . _ @ -, the key of 1 to 512 printable ASCII characters without spaces, each key once", i+1, problem)}
+				" the name of 1 to 64 letters, digits and . _ @ -, the key of 16 to 512 printable ASCII characters without spaces, each key once", i+1, problem)}
 		}
 		seen[key] = true
 		names, keys = append(names, name), append(keys, config.NewSecret(key))
@@ -71,7 +71,7 @@ func validAdminKey(key string) bool {
 			return false
 		}
 	}
-	return key != "" && len(key) <= 512
+	return len(key) >= trustedkeys.MinLength && len(key) <= 512
 }
 
 var errAdminKey = errors.New("the admin key is not one of those configured")

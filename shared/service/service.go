@@ -22,6 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgreplica"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 	"github.com/lectern-dev/lectern/shared/telemetry"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // Config is the configuration that all data services share.
@@ -46,12 +47,12 @@ type Config struct {
 	// Whether serve migrates first, as the command migrate does.
 	MigrateOnStart bool `env:"MIGRATE_ON_START" envDefault:"false"`
 
-	// The keys for ingest, comma-separated. A data service accepts any of them, and without one it refuses ingest. The
-	// operator sends the first to the region service, and needs one with REGION_INTERNAL_URL.
+	// The keys for ingest, comma-separated, each of 16 or more characters. A data service accepts any of them, and without
+	// one it refuses ingest. The operator sends the first to the region service, and needs one with REGION_INTERNAL_URL.
 	IngestKeys []config.Secret `env:"INGEST_API_KEYS"`
 
-	// The keys of administrators: name=key, comma-separated. They remove data and, at region, administer API keys. The
-	// audit log has the name. Not set: both are refused.
+	// The keys of administrators: name=key, comma-separated, each key of 16 to 512 characters. They remove data and, at
+	// region, administer API keys. The audit log has the name. Not set: both are refused.
 	AdminKeys []config.Secret `env:"ADMIN_API_KEYS"`
 
 	HTTP      httpserver.Config
@@ -65,10 +66,10 @@ type Config struct {
 	LogOutput io.Writer `env:"-"`
 }
 
-// Validate reports an ADMIN_API_KEYS that cannot be parsed.
+// Validate reports an ADMIN_API_KEYS that cannot be parsed, and a key that could be guessed.
 func (c Config) Validate() error {
 	_, err := auth.ParseAdminKeys(c.AdminKeys)
-	return err
+	return errors.Join(err, trustedkeys.Check("INGEST_API_KEYS", c.IngestKeys))
 }
 
 // Definition defines one service.

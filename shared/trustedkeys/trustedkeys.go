@@ -5,6 +5,7 @@ package trustedkeys
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"fmt"
 
 	"github.com/lectern-dev/lectern/shared/config"
 )
@@ -21,6 +22,20 @@ func New(keys []config.Secret) Set {
 		}
 	}
 	return s
+}
+
+// MinLength is the length of the shortest key. A shorter one could be guessed.
+const MinLength = 16
+
+// Check reports the first key that is shorter than MinLength, as the fault of the variable that lists the keys. The
+// error shows no key.
+func Check(variable string, keys []config.Secret) error {
+	for i, k := range keys {
+		if n := len(k.Reveal()); n < MinLength {
+			return &config.Fault{Variable: variable, Problem: fmt.Sprintf("is wrong: key %d has %d characters; allowed: keys of %d or more characters, comma-separated", i+1, n, MinLength)}
+		}
+	}
+	return nil
 }
 
 // Find returns the index of key in the list that New was given, or -1 if the list does not have it. For a key that the

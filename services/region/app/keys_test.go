@@ -256,10 +256,10 @@ func message(t testing.TB, a servicetest.Answer) string {
 // other key is accepted.
 func TestKeysAreForAdministrators(t *testing.T) {
 	b := servicetest.NewBacking(t, store.Schema())
-	s := startOn(t, b, map[string]string{"ADMIN_API_KEYS": "alice=key-of-alice,bob=key-of-bob"})
+	s := startOn(t, b, map[string]string{"ADMIN_API_KEYS": "alice=key-of-alice-01234,bob=key-of-bob-01234"})
 	closed := startOn(t, b, map[string]string{"ADMIN_API_KEYS": ""})
 	variables := strings.NewReplacer("{projectId}", "pr_1", "{keyId}", "key_1")
-	wrong := []string{"", "key-of-carol", "alice=key-of-alice", servicetest.AdminKey, servicetest.IngestKey, servicetest.InternalKey, b.Keys.Key("pr_1")}
+	wrong := []string{"", "key-of-carol-01234", "alice=key-of-alice-01234", servicetest.AdminKey, servicetest.IngestKey, servicetest.InternalKey, b.Keys.Key("pr_1")}
 	asked := 0
 	for _, r := range routes.Internal() {
 		if r.Service != routes.Region || r.Auth != routes.AdminKey {
@@ -274,7 +274,7 @@ func TestKeysAreForAdministrators(t *testing.T) {
 					t.Errorf("%s %s with %q: %d %s", method, r.Template, key, a.Status, a.Body)
 				}
 			}
-			request.Key = "key-of-bob"
+			request.Key = "key-of-bob-01234"
 			if a := s.DoInternal(t, request); a.Status != 400 {
 				t.Errorf("%s %s with an admin key: %d", method, r.Template, a.Status)
 			}
@@ -291,7 +291,7 @@ func TestKeysAreForAdministrators(t *testing.T) {
 	}
 	// An admin key is not accepted for anything else.
 	for _, path := range []string{"/internal/projects/pr_1/settings", "/internal/projects"} {
-		if a := s.DoInternal(t, servicetest.Request{Method: map[bool]string{true: "POST", false: "GET"}[path == "/internal/projects"], Path: path, Key: "key-of-bob"}); a.Status != 401 {
+		if a := s.DoInternal(t, servicetest.Request{Method: map[bool]string{true: "POST", false: "GET"}[path == "/internal/projects"], Path: path, Key: "key-of-bob-01234"}); a.Status != 401 {
 			t.Errorf("%s with an admin key: %d", path, a.Status)
 		}
 	}
@@ -337,7 +337,7 @@ func TestKeysAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, level := range []string{"debug", "error"} {
-		s := startOn(t, b, map[string]string{"LOG_LEVEL": level, "ADMIN_API_KEYS": "alice=key-of-alice,tester=" + servicetest.AdminKey})
+		s := startOn(t, b, map[string]string{"LOG_LEVEL": level, "ADMIN_API_KEYS": "alice=key-of-alice-01234,tester=" + servicetest.AdminKey})
 		minted := must(t, s, "POST", "pr_1/keys", "")
 		id := minted["id"].(string)
 		rotated := must(t, s, "POST", "pr_1/keys/"+id+"/rotate", "")
@@ -347,8 +347,8 @@ func TestKeysAudit(t *testing.T) {
 		must(t, s, "DELETE", "pr_1/keys/"+id, "")
 		administer(t, s, "DELETE", "pr_2/keys/"+id, "")
 		administer(t, s, "POST", "pr_1/keys", `{"key":"canary\n"}`)
-		s.DoInternal(t, servicetest.Request{Path: "/internal/projects/pr_3/keys", Key: "key-of-alice"})
-		s.DoInternal(t, servicetest.Request{Path: "/internal/projects/pr_4/keys", Key: "key-of-nobody"})
+		s.DoInternal(t, servicetest.Request{Path: "/internal/projects/pr_3/keys", Key: "key-of-alice-01234"})
+		s.DoInternal(t, servicetest.Request{Path: "/internal/projects/pr_4/keys", Key: "key-of-nobody-01234"})
 		if err := s.Stop(); err != nil { // flushes the log
 			t.Fatal(err)
 		}
@@ -368,27 +368,10 @@ func TestKeysAudit(t *testing.T) {
 			line("tester", "keys.mint", "pr_1", "", "invalid_body"),
 			line("alice", "keys.list", "pr_3", "", "done"),
 		}
-		var got []object
-		for text := range strings.Lines(s.Log()) {
-			var l object
-			if err := json.Unmarshal([]byte(text), &l); err != nil {
-				t.Fatalf("%q: %v", text, err)
-			}
-			if l["msg"] != "audit" {
-				continue
-			}
-			if l["time"] == nil || l["request_id"] == nil {
-				t.Errorf("%s has no time or request id", text)
-			}
-			for _, name := range []string{"time", "level", "msg", "request_id", "service"} {
-				delete(l, name)
-			}
-			got = append(got, l)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, audited(t, s)); diff != "" {
 			t.Errorf("LOG_LEVEL=%s: %s", level, diff)
 		}
-		for _, secret := range []string{keyText(t, minted), keyText(t, rotated), "canary", "key-of-alice", "key-of-nobody", servicetest.AdminKey} {
+		for _, secret := range []string{keyText(t, minted), keyText(t, rotated), "canary", "key-of-alice-01234", "key-of-nobody-01234", servicetest.AdminKey} {
 			if strings.Contains(s.Log(), secret) {
 				t.Errorf("LOG_LEVEL=%s: the log holds %s", level, secret)
 			}
@@ -396,10 +379,47 @@ func TestKeysAudit(t *testing.T) {
 	}
 }
 
+// audited returns what is particular to each line of the audit log.
+func audited(t *testing.T, s *servicetest.Service) (lines []object) {
+	t.Helper()
+	for text := range strings.Lines(s.Log()) {
+		var l object
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if l["msg"] != "audit" {
+			continue
+		}
+		if l["time"] == nil || l["request_id"] == nil {
+			t.Errorf("%s has no time or request id", text)
+		}
+		for _, name := range []string{"time", "level", "msg", "request_id", "service"} {
+			delete(l, name)
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
 func TestAdminKeysAreChecked(t *testing.T) {
 	cfg := Config{}
 	cfg.AdminKeys = []config.Secret{config.NewSecret("alice")}
 	if err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "ADMIN_API_KEYS") || strings.Contains(err.Error(), "alice") {
 		t.Errorf("%v; want a fault of ADMIN_API_KEYS that does not show it", err)
+	}
+}
+
+// TestShortKeys checks that a process does not start with a key that can be guessed, and says so without the key.
+func TestShortKeys(t *testing.T) {
+	for variable, format := range map[string]string{"INGEST_API_KEYS": "%s", "INTERNAL_API_KEYS": "%s", "ADMIN_API_KEYS": "alice=%s"} {
+		for key, good := range map[string]bool{"canary-89012345": false, "canary-890123456": true} {
+			err := config.Load(new(Config), map[string]string{"DATABASE_URL": "postgres://127.0.0.1/region", variable: fmt.Sprintf("bob=key-of-bob-01234,"+format, key)})
+			if good != (err == nil) {
+				t.Errorf("%s with a key of %d characters: %v", variable, len(key), err)
+			}
+			if err != nil && (!strings.Contains(err.Error(), variable+" is wrong: ") || !strings.Contains(err.Error(), "16 ") || strings.Contains(err.Error(), "canary")) {
+				t.Errorf("%v; want a fault of %s that names the rule and not the key", err, variable)
+			}
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 
 	"github.com/lectern-dev/lectern/services/region/internal/project"
 	"github.com/lectern-dev/lectern/services/region/internal/zone"
@@ -31,12 +32,16 @@ type Regions interface {
 
 // Config says which clients may look up regions.
 type Config struct {
-	// The keys of trusted services that may look up regions, comma-separated. Not set: no service may.
+	// The keys of trusted services that may look up regions, comma-separated, each of 16 or more characters. Not set: no
+	// service may.
 	InternalKeys []config.Secret `env:"INTERNAL_API_KEYS"`
 
 	// Now is the clock. Nil: time.Now.
 	Now func() time.Time `env:"-"`
 }
+
+// Validate reports a key that could be guessed.
+func (c Config) Validate() error { return trustedkeys.Check("INTERNAL_API_KEYS", c.InternalKeys) }
 
 func (c Config) clock() func() time.Time {
 	if c.Now == nil {
