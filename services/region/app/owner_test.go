@@ -88,6 +88,23 @@ func TestProjectsOfAnOwner(t *testing.T) {
 	}
 }
 
+// TestDeletionIsAudited checks that the audit log names each deletion of a project's title and region.
+func TestDeletionIsAudited(t *testing.T) {
+	s := start(t, map[string]string{"LOG_LEVEL": "error"})
+	put(t, s, "pr_1", "One", nil)
+	for _, key := range []string{servicetest.IngestKey, servicetest.IngestKey, servicetest.InternalKey} {
+		s.DoInternal(t, servicetest.Request{Method: "DELETE", Path: "/internal/projects/pr_1/settings", Key: key})
+	}
+	if err := s.Stop(); err != nil { // flushes the log
+		t.Fatal(err)
+	}
+	line := object{"actor": "ingest", "action": "project.settings.delete", "project": "pr_1", "outcome": "done"}
+	want := []object{servicetest.With(line, "removed", object{"keys": 0.0, "projects": 1.0}), line}
+	if diff := cmp.Diff(want, audited(t, s)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestOwnerErrors(t *testing.T) {
 	s := start(t, nil)
 	for _, tt := range []struct {

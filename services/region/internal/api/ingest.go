@@ -31,7 +31,7 @@ func AddProjects(rt *httpapi.Router, cfg Config, options ingest.Options, store W
 	rt.Post("/internal/projects", p.IngestKeys.Protect(ingest.Handler(projectKind(store, zones), options)))
 	rt.Handle("/internal/projects/{projectId}/settings", map[string]http.Handler{
 		http.MethodGet:    p.IngestKeys.Protect(o.getProject),
-		http.MethodDelete: p.IngestKeys.Protect(o.deleteProject),
+		http.MethodDelete: p.IngestKeys.ProtectAct("ingest", "project.settings.delete", o.deleteProject),
 	})
 }
 

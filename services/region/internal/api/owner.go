@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 
 	"github.com/lectern-dev/lectern/services/region/internal/project"
@@ -44,7 +45,7 @@ func (o *owner) getProject(w http.ResponseWriter, r *http.Request) error {
 }
 
 // deleteProject deletes a project's title and region. The project keeps its keys, and its records in other services.
-func (o *owner) deleteProject(w http.ResponseWriter, r *http.Request) error {
+func (o *owner) deleteProject(w http.ResponseWriter, r *http.Request, act *auth.Act) error {
 	id, err := pathProject(r)
 	if err != nil {
 		return err
@@ -52,6 +53,9 @@ func (o *owner) deleteProject(w http.ResponseWriter, r *http.Request) error {
 	deleted, err := o.store.DeleteProject(r.Context(), id)
 	if err != nil {
 		return err
+	}
+	if deleted {
+		act.Removed = removed{Projects: 1}
 	}
 	writeJSON(w, append(strconv.AppendBool([]byte(`{"deleted":`), deleted), '}', '\n'))
 	return nil
