@@ -91,6 +91,7 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 			otelhttp.WithPropagators(o.Telemetry.Propagator),
 			otelhttp.WithServerName(o.Service), // the client chooses Host, and so could make any number of names
 			otelhttp.WithSpanNameFormatter(spanName),
+			otelhttp.WithPublicEndpointFn(func(r *http.Request) bool { return public && c.fromStranger(r) }),
 		)(http.HandlerFunc(c.serveTraced))
 	}
 	if !public {
@@ -131,6 +132,13 @@ func spanName(_ string, r *http.Request) string {
 		return knownMethod(r.Method)
 	}
 	return knownMethod(r.Method) + " " + r.Pattern
+}
+
+// fromStranger reports whether r comes neither from the edge nor from a trusted proxy. The trace of such a request is a
+// new one that links to the caller's. Otherwise any client could have its requests sampled.
+func (c *chain) fromStranger(r *http.Request) bool {
+	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
+	return !c.origin.believes(r, x.fromEdge)
 }
 
 type exchangeKey struct{}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.uber.org/goleak"
 
 	"github.com/lectern-dev/lectern/shared/config"
@@ -45,6 +46,7 @@ type setup struct {
 	internal *httpapi.Router
 	checks   []httpserver.Check
 	plain    http.Header
+	spans    sdktrace.SpanExporter
 }
 
 // serve runs a server until the test ends.
@@ -63,7 +65,7 @@ func serve(t *testing.T, s setup) *running {
 	}
 	out := &logtest.Buffer{}
 	tel, err := telemetry.Start(t.Context(), telemetry.Options{
-		Service: "test", Config: c.Telemetry, LogOutput: out,
+		Service: "test", Config: c.Telemetry, LogOutput: out, SpanExporter: s.spans,
 	})
 	if err != nil {
 		t.Fatal(err)
