@@ -1,6 +1,7 @@
 package consoletest
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -119,6 +120,41 @@ func TestAnotherProjectAsks(t *testing.T) {
 	}
 	b.clickText("Sign out of " + demoProject)
 	b.until("signed out", `sessionStorage.length === 0 && document.querySelector("input[name=project]")?.value === ""`)
+}
+
+// TestLinkAsksBeforeItReplaces checks that a link with another key does not replace a session unless the visitor agrees.
+func TestLinkAsksBeforeItReplaces(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	other := w.mint(t, demoProject, "entries:read")
+	b := newTab(t, w)
+	b.keys = append(b.keys, other)
+	b.signIn(demoProject, w.APIKey, overview)
+	follow := func(key string, agrees bool) (asked []string) {
+		return eval[[]string](b, `(async () => {
+			const asked = [];
+			window.confirm = (question) => { asked.push(question); return `+strconv.FormatBool(agrees)+`; };
+			const taken = new Promise((done) => addEventListener("hashchange", done, { once: true }));
+			location.hash = "#project=`+demoProject+`&key=`+key+`";
+			await taken;
+			return [...asked, location.hash, JSON.parse(sessionStorage.getItem("lectern.session")).key];
+		})()`)
+	}
+	question := "You are signed in to " + demoProject + ". Sign in to " + demoProject + " with the key of this link instead?"
+	for _, tt := range []struct {
+		name   string
+		key    string
+		agrees bool
+		want   []string
+	}{
+		{"the key of the session", w.APIKey, false, []string{"", w.APIKey}},
+		{"another key", other, false, []string{question, "", w.APIKey}},
+		{"another key that is wanted", other, true, []string{question, "", other}},
+	} {
+		if diff := cmp.Diff(tt.want, follow(tt.key, tt.agrees)); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
 }
 
 // TestNoSuchPage checks that an address without a page keeps the visitor signed in.

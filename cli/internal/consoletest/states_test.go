@@ -77,6 +77,7 @@ func testStates(t *testing.T, w *world, pages ...view) {
 				b.until("it is shown after new tries", `(`+v.shown+`) || [...document.querySelectorAll("button")].find(e => e.innerText === "Try again")?.click() === undefined`)
 			}
 
+			b.run(chromedp.Evaluate(`sessionStorage.clear()`, nil)) // or the link asks whether it may replace the session
 			b.signIn("pr_empty", emptyKey, at("pr_empty", v.path))
 			b.until("nothing is there", v.empty)
 		})

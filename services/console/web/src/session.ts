@@ -52,7 +52,7 @@ export function signOut(): void {
 
 /**
  * takeSignInLink signs in by an address such as /console/#project=pr_1&key=rk_1 and takes the fragment out of the address
- * and the history. It does nothing for other addresses.
+ * and the history. It does nothing for other addresses. It asks before it replaces a session: the link may be a stranger's.
  */
 export function takeSignInLink(): void {
   const fragment = new URLSearchParams(location.hash.slice(1));
@@ -61,6 +61,8 @@ export function takeSignInLink(): void {
   history.replaceState(null, "", location.pathname + location.search);
   const link = sessionOf(fragment.get("project") ?? here.peek().project, key);
   if (!link) return;
+  const current = session.peek();
+  if (current && JSON.stringify(current) !== JSON.stringify(link) && !confirm(`You are signed in to ${current.project}. Sign in to ${link.project} with the key of this link instead?`)) return;
   signIn(link.project, link.key);
   if (here.peek().project !== link.project) go(address(link.project, "overview"), { replace: true });
 }
