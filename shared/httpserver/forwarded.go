@@ -88,9 +88,9 @@ func (o *origin) baseURL(r *http.Request, fromEdge bool) string {
 	return scheme + "://" + host
 }
 
-// forwardedFrom reads what the nearest proxy says of the request that it took: the X-Forwarded headers, or Forwarded
-// (RFC 7239) in a request that has none of them. A proxy that writes the former may pass a client's Forwarded on. Of
-// several values the last is the nearest proxy's own.
+// forwardedFrom reads what the nearest proxy says of the request that it took. It reads Forwarded (RFC 7239) only if
+// there are no X-Forwarded headers: a proxy that writes those may pass a client's Forwarded on. Of several values the
+// last is the nearest proxy's own.
 func forwardedFrom(h http.Header) (proto, host string) {
 	if h["X-Forwarded-For"] != nil || h["X-Forwarded-Proto"] != nil || h["X-Forwarded-Host"] != nil {
 		return strings.ToLower(lastOf(h["X-Forwarded-Proto"])), lastOf(h["X-Forwarded-Host"])
