@@ -44,8 +44,8 @@ func NewPool(name string, size, share int64) *Pool {
 // Eighth is the usual share of one holder: an eighth of a pool, and at least 1.
 func Eighth(size int64) int64 { return max(1, size/parts) }
 
-// Take takes n for a holder. The error is ErrShare or ErrFull. Whoever has nothing may take more than its share, and more
-// than all if nothing is taken: otherwise what is larger could never be served.
+// Take takes n for a holder. The error is ErrShare or ErrFull. A holder that has nothing may take more than its share, and
+// more than all if nothing is taken. Otherwise something larger could never be served.
 func (p *Pool) Take(holder string, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -50,7 +50,7 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestMove checks that what is taken for a network becomes a project's, within its share.
+// TestMove checks that a place of a network becomes a project's, within its share.
 func TestMove(t *testing.T) {
 	p := NewPool("test", 16, 2)
 	for range 3 {
