@@ -10,7 +10,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/httpapi"
 )
 
-// retryRefused is what a request over a share is told to wait.
+// retryRefused is the Retry-After of a request over a share.
 const retryRefused = time.Second
 
 // refusal returns the answer to a request that a pool has refused. what has the message for a holder over its share, and
@@ -22,7 +22,7 @@ func refusal(err error, what, why string) error {
 	return apierr.NotAvailable(fmt.Errorf("%s: %w", why, err))
 }
 
-// enter takes a slot. The request's project is not known yet, so the slot is that of the client's network, if a trusted
+// enter takes a slot. The request's project is not known yet. So the slot is that of the client's network, if a trusted
 // proxy or the edge has told it. Otherwise it is nobody's: the address may be that of a proxy for all clients.
 func (x *exchange) enter() error {
 	c := x.chain
