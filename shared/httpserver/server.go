@@ -42,6 +42,8 @@ type Options struct {
 	// Internal serves the service's paths under /internal. New adds /healthz, /readyz, /metrics and, if Config
 	// has Pprof, /debug/pprof/. Nil: those alone.
 	Internal *httpapi.Router
+	// OnlyHTTP1 refuses HTTP/2 on the public listener.
+	OnlyHTTP1 bool
 	// Checks are run by /readyz.
 	Checks []Check
 	// Stopping is called once the server accepts no more connections and waits for the requests in flight. Requests that
@@ -108,7 +110,7 @@ func (s *Server) newListener(o Options, name, variable, address string, router *
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetUnencryptedHTTP2(name != "public" || !o.OnlyHTTP1)
 	ctx, cut := context.WithCancel(context.Background())
 	base := ctx
 	if name == "public" && o.Reads != nil {

@@ -29,6 +29,9 @@ type Config struct {
 	// apply to the proxy.
 	AnswerTimeout time.Duration `env:"EDGE_ANSWER_TIMEOUT" envDefault:"2m"`
 
+	// Whether the public address also takes HTTP/2 without TLS (h2c), which a gateway must be told to send.
+	HTTP2 bool `env:"EDGE_HTTP2" envDefault:"false"`
+
 	HTTP      httpserver.Config
 	Waits     admission.WaitOptions
 	Telemetry telemetry.Config

@@ -32,7 +32,7 @@ type running struct {
 func run(t *testing.T, environ map[string]string, addresses map[routes.Service]string) running {
 	t.Helper()
 	all := map[string]string{
-		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug", "EDGE_KEYS": key,
+		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug", "EDGE_KEYS": key, "EDGE_HTTP2": "true",
 	}
 	var services []string
 	for name, address := range addresses {

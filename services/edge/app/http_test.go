@@ -26,6 +26,20 @@ func clientOver(t *testing.T, version int) *http.Client {
 	return &http.Client{Transport: transport, Timeout: 5 * time.Minute}
 }
 
+// TestHTTP2IsAskedFor checks that the edge takes no HTTP/2 without TLS unless it is asked to.
+func TestHTTP2IsAskedFor(t *testing.T) {
+	r := start(t, map[string]string{"EDGE_HTTP2": "false"}, func(routes.Service, http.ResponseWriter, *http.Request) {}, routes.Entries)
+	for version, works := range map[int]bool{1: true, 2: false} {
+		resp, err := clientOver(t, version).Get(r.url + "/projects/p/entries")
+		if (err == nil) != works {
+			t.Errorf("HTTP/%d: %v", version, err)
+		}
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+	}
+}
+
 // TestAnswersAreLeftAlone checks that an answer has exactly the headers of the service.
 func TestAnswersAreLeftAlone(t *testing.T) {
 	r := start(t, nil, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
