@@ -37,6 +37,7 @@ func TestEndToEnd(t *testing.T) {
 		{"retention", false, r.testRetention},
 		{"replaced under load", false, r.testReplacedUnderLoad},
 		{"rotated", false, r.testRotated},
+		{"namespace goes", false, r.testNamespaceGoes},
 		{"clients' addresses", false, r.testClientAddresses},
 		{"routes", false, r.testRoutes},
 		{"autoscaling", true, r.testAutoscaling},
