@@ -35,7 +35,7 @@ test-long: setup ## run the tests that take over 20 seconds
 test-citus: setup ## run the suites of all services on a Citus cluster (CITUS_KIT: the folder of the program that starts it)
 	@scripts/test-citus
 
-lint: ## compile and tidy every module alone, and lint them, the chart, the prose and its links
+lint: ## lint every module, the chart, the prose and its links
 	@scripts/lint
 	@scripts/lint-prose
 	@GOWORK=off go -C tools/doclinks run . ../..
