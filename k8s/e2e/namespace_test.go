@@ -40,7 +40,7 @@ func (r *release) testNamespaceGoes(t *testing.T) {
 	t.Logf("the namespace was gone after %v", time.Since(started).Round(time.Second))
 	eventually(t, 30*time.Second, "the key is refused", func() error {
 		if status, err := read(); err != nil || status != 401 {
-			return fmt.Errorf("%d, %v", status, err)
+			return fmt.Errorf("%d, %w", status, err)
 		}
 		return nil
 	})
