@@ -267,8 +267,8 @@ func TestRetentionRole(t *testing.T) {
 		want                             bool
 	}{
 		{"list", "lectern.dev", "projects", c.Namespace, true},
-		{"list", "lectern.dev", "projects", other, false},
-		{"list", "lectern.dev", "projects", "", false},
+		{"list", "lectern.dev", "projects", other, true},
+		{"list", "lectern.dev", "projects", "", true},
 		{"patch", "lectern.dev", "projects", c.Namespace, false},
 		{"list", "lectern.dev", "apikeys", c.Namespace, false},
 		{"get", "", "secrets", c.Namespace, false},
