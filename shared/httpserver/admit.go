@@ -22,14 +22,15 @@ func refusal(err error, what, why string) error {
 	return apierr.NotAvailable(fmt.Errorf("%s: %w", why, err))
 }
 
-// enter takes a slot. The request's project is not known yet. So the slot is that of the client's network, if a trusted
-// proxy or the edge has told it. Otherwise it is nobody's: the address may be that of a proxy for all clients.
+// enter takes a slot. The request's project is not known yet. So the slot is that of the client's network, if TRUSTED_PROXIES
+// tells it. Otherwise it is nobody's: the address may be that of a proxy for all clients. A service behind the edge leaves
+// the networks to the edge.
 func (x *exchange) enter() error {
 	c := x.chain
 	if c.slots == nil {
 		return nil
 	}
-	if x.holder == "" && (x.fromEdge || len(c.config.TrustedProxies) > 0) {
+	if x.holder == "" && len(c.config.TrustedProxies) > 0 {
 		x.holder = "network " + httpapi.Network(x.info.ClientAddress)
 	}
 	return x.takeSlot()

@@ -46,7 +46,7 @@ type Config struct {
 	IdleTimeout time.Duration `env:"IDLE_TIMEOUT" envDefault:"120s"`
 
 	// How many requests the public address serves at once. One project may have an eighth of them, and so may one client
-	// network, if TRUSTED_PROXIES or the edge tells which it is. Further requests get 503, or 429 over a share. 0: any
+	// network, if TRUSTED_PROXIES tells which it is. Further requests get 503, or 429 over a share. 0: any
 	// number.
 	MaxInFlight int `env:"MAX_IN_FLIGHT" envDefault:"1024"`
 

@@ -132,16 +132,15 @@ func (e *Edge) Routes() *httpapi.Router {
 const feed = "/projects/{projectId}/entries-changes"
 
 // waiting passes requests to next. One that may wait for changes is not among those in flight meanwhile: it has a place among
-// those that wait. Only a valid key keeps such a place for longer than a moment, so the project in the path is its holder.
+// those that wait, which the project in the path holds. The service refuses a request without a valid key at once, unless it
+// has a body to read first.
 func (e *Edge) waiting(next http.Handler) http.Handler {
 	return httpapi.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
-		if wait := r.URL.Query().Get("wait"); wait == "" || wait == "0" {
+		wait := r.URL.Query().Get("wait")
+		project, err := httpapi.PathIdentifier(r, "projectId")
+		if wait == "" || wait == "0" || err != nil || r.Method != http.MethodGet || r.ContentLength != 0 {
 			next.ServeHTTP(w, r)
 			return nil
-		}
-		project, err := httpapi.PathIdentifier(r, "projectId")
-		if err != nil {
-			project = "" // the service refuses it
 		}
 		if err := e.o.Waits.Take(project, 1); errors.Is(err, admission.ErrShare) {
 			return apierr.New(apierr.RateLimited, "Too many requests of this project wait for changes. Try again when some have ended.").After(time.Second)

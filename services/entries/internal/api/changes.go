@@ -82,7 +82,7 @@ func (a *API) writeChanges(w http.ResponseWriter, r *http.Request, l httpapi.Lis
 func (a *API) writeAnswer(w http.ResponseWriter, r *http.Request, l httpapi.ListRequest, answer watch.Answer) error {
 	w.Header()["X-Last-Seq"] = []string{strconv.FormatInt(answer.Last, 10)}
 	body := func(yield func([]byte, error) bool) { yield(answer.Body, nil) }
-	// The requests that waited share the body, so it is not counted for each.
+	// The body is small, so no memory is counted for it.
 	return l.WriteFeed(w, r, body, 0, pagelist.Position{Key: answer.Examined}, answer.More)
 }
 
@@ -120,7 +120,7 @@ func (a *API) waitForChanges(w http.ResponseWriter, r *http.Request, l httpapi.L
 	case answer.Body != nil:
 		return a.writeAnswer(w, r, l, answer)
 	}
-	// The page has several chunks.
+	// The page is large.
 	if err := enter(); err != nil {
 		return a.writeAnswer(w, r, l, nothing) // the client asks again at once
 	}

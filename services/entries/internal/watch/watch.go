@@ -22,6 +22,9 @@ const (
 
 	// lookTimeout bounds one look and one read.
 	lookTimeout = 10 * time.Second
+
+	// mostShared is the largest page that requests get from a Watch, in bytes. ANSWER_MEMORY does not count such a page.
+	mostShared = 64 << 10
 )
 
 // Store has the changes that a Watch reads.
@@ -34,7 +37,7 @@ type Store interface {
 
 // Answer has the changes that a request has waited for.
 type Answer struct {
-	// Body is the page. It is nil if the page has several chunks: the request must read it itself.
+	// Body is the page. It is nil if the page is large: the request must read it itself.
 	Body []byte
 	// Last, Examined and More are those of [change.Page].
 	Last, Examined int64
@@ -202,7 +205,7 @@ func (w *Watch) read(ctx context.Context, p *project, g *group) {
 	}
 	defer page.Close()
 	answer := Answer{Last: page.Last, Examined: page.Examined, More: page.More}
-	if body, whole := page.Whole(); whole {
+	if body, whole := page.Whole(); whole && len(body) <= mostShared {
 		answer.Body = bytes.Clone(body) // the page's buffer is used again
 	}
 	w.mu.Lock()
