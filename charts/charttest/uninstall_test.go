@@ -68,7 +68,7 @@ func TestUninstallJob(t *testing.T) {
 			}
 		})
 	}
-	for _, in := range []string{"uninstall: {enabled: false}", "operator: {enabled: false}", "rbac: {create: false}"} {
+	for _, in := range []string{"uninstall: {enabled: false}", "operator: {enabled: false}\nproxy: {enabled: false}", "rbac: {create: false}"} {
 		if jobs := of[*batch.Job](render(t, in)); len(jobs) > 0 {
 			t.Errorf("%s: there is a job", in)
 		}

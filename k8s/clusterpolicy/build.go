@@ -37,15 +37,37 @@ func (s *Source) collect(ctx context.Context) (seen, error) {
 	case values.Labels[v1alpha1.LabelManaged] != "true":
 		return all, fmt.Errorf("the Secret %s is empty: the operator fills it, and has not yet", s.values)
 	}
-	all.Secrets = manifests.Values(values.Data)
 	if all.Projects, err = collected(ctx, s, &all, "Project", readProject); err != nil {
 		return all, err
 	}
-	if all.Credentials, err = collected(ctx, s, &all, "Credential", readCredential); err != nil {
+	secrets := secrets{}
+	read := func(u *unstructured.Unstructured) (manifest.Credential, error) {
+		c, err := readCredential(u)
+		if name, _ := manifests.ValueName(u, c.Spec.ValueFrom.SecretKeyRef); err == nil && values.Data[name] != nil {
+			secrets.add(c, values.Data[name])
+		}
+		return c, err
+	}
+	if all.Credentials, err = collected(ctx, s, &all, "Credential", read); err != nil {
 		return all, err
+	}
+	for name, data := range secrets {
+		all.Secrets = append(all.Secrets, manifest.Secret{Metadata: manifest.Metadata{Namespace: name.Namespace, Name: name.Name}, Data: data})
 	}
 	all.Endpoints, err = collected(ctx, s, &all, "ProxyEndpoint", readEndpoint)
 	return all, err
+}
+
+// secrets holds the values of Secrets that Credentials name.
+type secrets map[types.NamespacedName]map[string][]byte
+
+func (s secrets) add(c manifest.Credential, value []byte) {
+	ref := c.Spec.ValueFrom.SecretKeyRef
+	name := types.NamespacedName{Namespace: c.Metadata.Namespace, Name: ref.Name}
+	if s[name] == nil {
+		s[name] = map[string][]byte{}
+	}
+	s[name][ref.Key] = value
 }
 
 // collected returns the objects of a kind by standing and age, without those in conflict. It adds a fault to all for

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,6 +40,9 @@ const (
 	// Interval and timeout of the probe of the API server.
 	probeEvery  = 5 * time.Second
 	probeWithin = 3 * time.Second
+
+	// rememberRefusal is how long the refusal of a watch counts. The library tries again at least once a minute.
+	rememberRefusal = 2 * time.Minute
 )
 
 // kinds are the kinds that make a policy.
@@ -58,7 +62,8 @@ type Source struct {
 
 	mu          sync.Mutex
 	unreachable error // of the last probe
-	refused     error // of the last watch that failed before all objects were read
+	refused     error // of the last watch that failed
+	refusedAt   time.Time
 	noValues    error // why the values of Credentials are not known
 
 	filled atomic.Bool // the cache has all objects
@@ -103,6 +108,9 @@ func New(config *rest.Config, options Options, o app.SourceOptions) (*Source, er
 		DefaultTransform: cache.TransformStripManagedFields(),
 		DefaultWatchErrorHandler: func(ctx context.Context, _ *toolscache.Reflector, err error) {
 			s.report.log.LogAttrs(ctx, slog.LevelDebug, "policy: a watch ended; it is begun again", slog.String("error", err.Error()))
+			s.mu.Lock()
+			s.refusedAt = time.Now()
+			s.mu.Unlock()
 			s.set(&s.refused, err)
 		},
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Namespaces: map[string]cache.Config{
@@ -239,6 +247,7 @@ func (s *Source) probe(ctx context.Context) {
 			return
 		}
 		s.set(&s.unreachable, err)
+		signal(s.news) // a refusal may be over
 		if !sleep(ctx, probeEvery) {
 			return
 		}
@@ -263,7 +272,7 @@ func (s *Source) trouble() error {
 	switch {
 	case s.unreachable != nil:
 		return fmt.Errorf("the API server: %w", s.unreachable)
-	case !s.filled.Load() && s.refused != nil:
+	case s.refused != nil && (!s.filled.Load() || apierrors.IsForbidden(s.refused) && time.Since(s.refusedAt) < rememberRefusal):
 		return s.refused
 	}
 	return s.noValues

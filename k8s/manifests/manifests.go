@@ -14,6 +14,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/proxy/manifest"
+	"github.com/lectern-dev/lectern/proxy/resource"
 )
 
 // Older compares objects by age, and those of the same second by namespace and name. It is negative if a is older. Of
@@ -104,31 +105,10 @@ func ParseName(text string) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
-// ValueName returns the key under which the Secret for the proxy holds a value: NAMESPACE_SECRET_KEY. ok reports whether
-// Kubernetes allows a key of that length. Names of namespaces and Secrets have no underscore, so no two values have the same.
-func ValueName(namespace, secret, key string) (name string, ok bool) {
-	name = namespace + "_" + secret + "_" + key
+// ValueName returns the key under which the Secret for the proxy holds the value of a Credential: UID_SECRET_KEY. It has the
+// Credential's UID, so that a later one of the same name gets its own value, and the reference, so that a changed one gets
+// none before the operator has seen it. ok reports whether Kubernetes allows a key of that length.
+func ValueName(credential metav1.Object, ref resource.SecretKeyRef) (name string, ok bool) {
+	name = string(credential.GetUID()) + "_" + ref.Name + "_" + ref.Key
 	return name, len(name) <= validation.DNS1123SubdomainMaxLength
-}
-
-// Values returns the Secrets whose values the data of the Secret for the proxy holds; see [ValueName]. It does not copy
-// the values.
-func Values(data map[string][]byte) []manifest.Secret {
-	var all []manifest.Secret
-	at := map[types.NamespacedName]int{}
-	for name, value := range data {
-		parts := strings.SplitN(name, "_", 3)
-		if len(parts) < 3 {
-			continue // not the operator's
-		}
-		secret := types.NamespacedName{Namespace: parts[0], Name: parts[1]}
-		i, known := at[secret]
-		if !known {
-			i = len(all)
-			at[secret] = i
-			all = append(all, manifest.Secret{Metadata: manifest.Metadata{Namespace: parts[0], Name: parts[1]}, Data: map[string][]byte{}})
-		}
-		all[i].Data[parts[2]] = value
-	}
-	return all
 }

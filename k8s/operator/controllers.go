@@ -13,6 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/grant"
 	"github.com/lectern-dev/lectern/k8s/internal/project"
 	"github.com/lectern-dev/lectern/k8s/internal/proxyendpoint"
+	"github.com/lectern-dev/lectern/k8s/internal/restconfig"
 	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
 	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/services/region/client"
@@ -82,6 +83,8 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	if err != nil {
 		return err
 	}
+	// Another release of the cluster may share the database, and watch other namespaces.
+	realm += "/" + restconfig.Namespace() + "/" + cfg.LeaseName
 	return apikey.Setup(mgr, apikey.Options{
 		Common: common, Secrets: secrets, Keys: keys, Realm: realm, Namespaces: cfg.WatchNamespaces, AllowUndeclared: allowUndeclared, PublicURL: cfg.PublicURL,
 	})

@@ -1,12 +1,14 @@
 package operator
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
@@ -95,6 +97,57 @@ func TestCredentialLife(t *testing.T) {
 			t.Errorf("an event shows a value: %s", event)
 		}
 	}
+}
+
+// The Secret for the proxy holds the values that Credentials name, each for as long as its Credential is there. A namespace
+// cannot fill it, and cannot read it by a Credential.
+func TestProxyValues(t *testing.T) {
+	c := kubetest.Start(t)
+	start(t, c, nil, nil)
+	values := func() map[string]string {
+		var s corev1.Secret
+		if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: c.Namespace, Name: "lectern-proxy-values"}, &s); err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]string{}
+		for name, value := range s.Data {
+			_, ref, _ := strings.Cut(name, "_")
+			found[ref] = string(value)
+		}
+		return found
+	}
+	await := func(what string, want map[string]string) {
+		t.Helper()
+		kubetest.Await(t, what, func() bool { return cmp.Equal(values(), want) })
+	}
+	secret := newSecret(named("s"), map[string]string{"token": canary, "unused": "x"})
+	cred := newCredential(named("a"), "pr_1", "cred_a", "s")
+	c.Create(t, secret, cred, newSecret(named("other"), map[string]string{"token": "y"}))
+	await("the value is there, and no other", map[string]string{"s_token": canary})
+	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("changed") })
+	await("the value has changed", map[string]string{"s_token": "changed"})
+
+	sly := newCredential(named("sly"), "pr_1", "cred_sly", "lectern-proxy-values")
+	c.Create(t, sly)
+	if message := c.AwaitReady(t, sly, v1alpha1.ReasonInvalid).Message; !strings.Contains(message, "values of all Credentials") {
+		t.Errorf("says %s", message)
+	}
+
+	var large []client.Object
+	for i := range 8 { // eight of them with their names have more than 128 KiB
+		name := fmt.Sprintf("large-%d", i)
+		large = append(large, newCredential(named(name), "pr_1", "cred_large_"+name, name))
+		c.Create(t, newSecret(named(name), map[string]string{"token": strings.Repeat("x", 16<<10)}), large[i])
+		kubetest.AwaitYounger(t, large[i])
+	}
+	last := large[7]
+	kubetest.Await(t, "the last one is said to be left out", func() bool {
+		return strings.Contains(c.AwaitReady(t, last, v1alpha1.ReasonSecretValueInvalid).Message, "more than 131072 bytes together")
+	})
+	c.Delete(t, large[0])
+	c.AwaitReady(t, last, v1alpha1.ReasonValid)
+	c.Delete(t, cred)
+	kubetest.Await(t, "the value of the deleted Credential is gone", func() bool { return values()["s_token"] == "" })
 }
 
 // Of two Credentials with the same id, the older one prevails until it is deleted.

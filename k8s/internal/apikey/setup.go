@@ -48,7 +48,7 @@ type Options struct {
 	// Keys is the key database, with a role that can mint and revoke. Required.
 	Keys Keys
 
-	// Realm identifies the cluster among those that share the database; see [ClusterRealm]. The controller never
+	// Realm identifies the operator among those that share the database; see [ClusterRealm]. The controller never
 	// changes keys of other realms. Required.
 	Realm string
 

@@ -125,6 +125,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !object.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, nil
 	}
+	if from := (types.NamespacedName{Namespace: object.Namespace, Name: object.Spec.ValueFrom.SecretKeyRef.Name}); from == r.Values {
+		verdict := frame.Verdict{Reason: v1alpha1.ReasonInvalid, Message: "spec.valueFrom.secretKeyRef.name: is the Secret that holds the values of all Credentials; allowed: any other"}
+		return reconcile.Result{}, r.report(ctx, &object, verdict)
+	}
 	seen, err := r.read(ctx, &object)
 	if errors.IsForbidden(err) {
 		verdict := frame.Verdict{Reason: v1alpha1.ReasonSecretRefused, Message: "The operator may not read Secrets in this namespace: its role is missing there."}
@@ -134,8 +138,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	verdict := decide(&object, seen)
-	ref := object.Spec.ValueFrom.SecretKeyRef
-	if why := r.proxy.missing(object.Namespace, ref.Name, ref.Key); why != "" && verdict.Ready {
+	if why := r.proxy.missing(&object); why != "" && verdict.Ready {
 		verdict = frame.Verdict{Reason: v1alpha1.ReasonSecretValueInvalid, Message: "The proxy does not get the value: " + why + "."}
 	}
 	return reconcile.Result{}, r.report(ctx, &object, verdict)

@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	// namespaceBytes is how many bytes the values of one namespace may have together, so that one namespace cannot fill
-	// the Secret for the proxy. Kubernetes limits all values of a Secret to corev1.MaxSecretSize.
+	// namespaceBytes is how many bytes the values of one namespace and their names may have together, so that one namespace
+	// cannot fill the Secret for the proxy. Kubernetes limits all values of a Secret to corev1.MaxSecretSize.
 	namespaceBytes = 128 << 10
 
 	// repeat is the time after which the Secret for the proxy is written again, in case somebody has changed it.
@@ -77,9 +77,12 @@ func (p *proxy) setup(mgr ctrl.Manager) error {
 		Complete(p.Traced("proxyvalues", p))
 }
 
-// Reconcile writes the Secret for the proxy. A Secret that cannot be read leaves out its own values alone, unless an
-// earlier state of it is known.
+// Reconcile writes the Secret for the proxy. While a Secret cannot be read, its values there stay.
 func (p *proxy) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	var now corev1.Secret
+	if err := p.client.Get(ctx, p.Values, &now); err != nil {
+		return reconcile.Result{}, fmt.Errorf("read the Secret %s for the proxy, which the chart makes: %w", p.Values, err)
+	}
 	var list v1alpha1.CredentialList
 	if err := p.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list Credentials: %w", err)
@@ -89,66 +92,69 @@ func (p *proxy) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 		data    = map[string][]byte{}
 		leftOut = map[string]string{}
 		named   = map[types.NamespacedName]bool{}
-		sizes   = map[string]int{} // of a namespace's values; "": of all
+		sizes   = map[string]int{} // of a namespace's values with their names; "": of all
 		errs    []error
 	)
 	for i := range list.Items {
 		c := &list.Items[i]
-		if !c.DeletionTimestamp.IsZero() {
-			continue
-		}
 		ref := c.Spec.ValueFrom.SecretKeyRef
 		from := types.NamespacedName{Namespace: c.Namespace, Name: ref.Name}
+		if !c.DeletionTimestamp.IsZero() || from == p.Values {
+			continue
+		}
 		named[from] = true
+		name, short := manifests.ValueName(c, ref)
+		if p.Secrets.Refused(c.Namespace) {
+			p.secrets.changed(from) // it may have, unseen
+			leftOut[name] = refused
+		}
 		held, err := p.secrets.values(ctx, from)
+		value := held[ref.Key]
 		if err != nil {
 			errs = append(errs, err)
+			value = now.Data[name]
 		}
-		value, ok := held[ref.Key]
-		if !ok || len(value) == 0 || len(value) > policy.MaxValue {
+		if len(value) == 0 || len(value) > policy.MaxValue {
 			continue // the status of the Credential says so
 		}
-		name, short := manifests.ValueName(c.Namespace, ref.Name, ref.Key)
+		size := len(value) + 2*len(name) // the object's managed fields have the names, too
 		switch {
-		case data[name] != nil:
-			continue
 		case !short:
-			leftOut[name] = "the names of the namespace, the Secret and the key have more than 250 characters together"
-		case sizes[c.Namespace]+len(value) > namespaceBytes:
+			leftOut[name] = "the names of the Secret and the key have more than 215 characters together"
+		case sizes[c.Namespace]+size > namespaceBytes:
 			leftOut[name] = fmt.Sprintf("the values of the Credentials of a namespace have more than %d bytes together; the oldest Credentials come first", namespaceBytes)
-		case sizes[""]+len(value) > corev1.MaxSecretSize:
+		case sizes[""]+size > corev1.MaxSecretSize:
 			leftOut[name] = fmt.Sprintf("the values of all Credentials have more than %d bytes together; the oldest Credentials come first", corev1.MaxSecretSize)
 		default:
 			data[name] = value
-			sizes[c.Namespace] += len(value)
-			sizes[""] += len(value)
+			sizes[c.Namespace] += size
+			sizes[""] += size
 		}
 	}
 	p.secrets.keep(func(name types.NamespacedName) bool { return named[name] })
-	if err := p.write(ctx, data); err != nil {
+	if err := p.write(ctx, &now, data); err != nil {
 		return reconcile.Result{}, fmt.Errorf("write the Secret %s for the proxy: %w", p.Values, err)
 	}
 	p.remember(ctx, list.Items, leftOut)
 	if err := errors.Join(errs...); err != nil {
-		p.Log.WarnContext(ctx, "the proxy gets no value, or an earlier one, from a Secret that cannot be read; the operator retries", slog.Any("error", err))
+		p.Log.WarnContext(ctx, "the proxy keeps the value of a Secret that cannot be read; the operator retries", slog.Any("error", err))
 		return reconcile.Result{RequeueAfter: repeat / 10}, nil
 	}
 	return reconcile.Result{RequeueAfter: repeat}, nil
 }
 
-// write makes data the values of the Secret for the proxy, unless they are already. The chart makes the Secret. The label
-// tells the proxy that it has been filled, if only with nothing.
-func (p *proxy) write(ctx context.Context, data map[string][]byte) error {
-	var now corev1.Secret
-	if err := p.client.Get(ctx, p.Values, &now); err != nil {
-		return err
-	}
+// refused is why a Credential is judged again whose Secret the operator may not read.
+const refused = "the operator may not read Secrets in its namespace"
+
+// write makes data the values of the Secret for the proxy, unless they are already. The label tells the proxy that it has
+// been filled, if only with nothing.
+func (p *proxy) write(ctx context.Context, now *corev1.Secret, data map[string][]byte) error {
 	if now.Labels[v1alpha1.LabelManaged] == "true" && maps.EqualFunc(now.Data, data, bytes.Equal) {
 		return nil
 	}
 	metav1.SetMetaDataLabel(&now.ObjectMeta, v1alpha1.LabelManaged, "true")
 	now.Data = data
-	return p.client.Update(ctx, &now, frame.FieldOwner)
+	return p.client.Update(ctx, now, frame.FieldOwner)
 }
 
 // remember keeps why values are left out, and has the Credentials judged again for which that has changed.
@@ -158,20 +164,23 @@ func (p *proxy) remember(ctx context.Context, credentials []v1alpha1.Credential,
 	p.leftOut = leftOut
 	p.mu.Unlock()
 	for i := range credentials {
-		ref := credentials[i].Spec.ValueFrom.SecretKeyRef
-		if name, _ := manifests.ValueName(credentials[i].Namespace, ref.Name, ref.Key); before[name] != leftOut[name] {
+		c := &credentials[i]
+		if name, _ := manifests.ValueName(c, c.Spec.ValueFrom.SecretKeyRef); before[name] != leftOut[name] {
 			select {
-			case p.flips <- event.GenericEvent{Object: credentials[i].DeepCopy()}:
+			case p.flips <- event.GenericEvent{Object: c.DeepCopy()}:
 			case <-ctx.Done():
+				p.mu.Lock()
+				p.leftOut = before // so that the next run judges all of them again
+				p.mu.Unlock()
 				return
 			}
 		}
 	}
 }
 
-// missing returns why a value is not in the Secret for the proxy, or "".
-func (p *proxy) missing(namespace, secret, key string) string {
-	name, _ := manifests.ValueName(namespace, secret, key)
+// missing returns why the proxy has no current value of a Credential, or "".
+func (p *proxy) missing(c *v1alpha1.Credential) string {
+	name, _ := manifests.ValueName(c, c.Spec.ValueFrom.SecretKeyRef)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.leftOut[name]

@@ -34,8 +34,9 @@ const remembered = 2 * time.Minute
 
 // Watch follows the Secrets of some namespaces, or of all. It is a manager.Runnable.
 type Watch struct {
-	caches map[string]cache.Cache // by namespace; "": all
-	log    *slog.Logger
+	caches    map[string]cache.Cache // by namespace; "": all
+	informers []cache.Informer       // of Secrets, one of each cache
+	log       *slog.Logger
 
 	mu      sync.Mutex
 	refused map[string]time.Time // when the API server last refused a namespace
@@ -62,13 +63,20 @@ func New(mgr ctrl.Manager, namespaces []string, log *slog.Logger, meter metric.M
 			return nil, fmt.Errorf("watch Secrets: %w", err)
 		}
 		w.caches[namespace] = c
+		secret := &metav1.PartialObjectMetadata{}
+		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		informer, err := c.GetInformer(context.Background(), secret, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, fmt.Errorf("watch Secrets: %w", err)
+		}
+		w.informers = append(w.informers, informer)
 	}
 	_, err := meter.Meter("github.com/lectern-dev/lectern/k8s/internal/secretwatch").Int64ObservableGauge("lectern.operator.namespace.refused",
 		metric.WithDescription("1 while the operator may not read the Secrets of a watched namespace."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			for namespace := range w.caches {
 				refused := int64(0)
-				if w.isRefused(namespace) {
+				if w.Refused(namespace) {
 					refused = 1
 				}
 				o.Observe(refused, metric.WithAttributes(attribute.String("watched_namespace", namespace)))
@@ -118,15 +126,10 @@ func (w *Watch) Source(requests func(context.Context, types.NamespacedName) []re
 			}
 		}
 		var errs []error
-		for _, c := range w.caches {
-			secret := &metav1.PartialObjectMetadata{}
-			secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-			informer, err := c.GetInformer(ctx, secret, cache.BlockUntilSynced(false))
-			if err == nil {
-				_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-					AddFunc: changed, UpdateFunc: func(_, now any) { changed(now) }, DeleteFunc: changed,
-				})
-			}
+		for _, informer := range w.informers {
+			_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+				AddFunc: changed, UpdateFunc: func(_, now any) { changed(now) }, DeleteFunc: changed,
+			})
 			errs = append(errs, err)
 		}
 		return errors.Join(errs...)
@@ -139,7 +142,7 @@ func (w *Watch) failed(ctx context.Context, namespace string, err error) {
 		w.log.DebugContext(ctx, "a watch of Secrets ended; it is begun again", slog.String("namespace", namespace), slog.Any("error", err))
 		return
 	}
-	if !w.isRefused(namespace) {
+	if !w.Refused(namespace) {
 		w.log.WarnContext(ctx, "the operator may not read the Secrets of a namespace: it is missing, or has no role for the operator; all others go on",
 			slog.String("namespace", namespace), slog.Any("error", err))
 	}
@@ -148,9 +151,13 @@ func (w *Watch) failed(ctx context.Context, namespace string, err error) {
 	w.refused[namespace] = time.Now()
 }
 
-func (w *Watch) isRefused(namespace string) bool {
+// Refused reports whether the operator may not read the Secrets of a namespace. They may then change unseen.
+func (w *Watch) Refused(namespace string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at, ever := w.refused[namespace]
+	if w.caches[metav1.NamespaceAll] != nil {
+		at, ever = w.refused[metav1.NamespaceAll]
+	}
 	return ever && time.Since(at) < remembered
 }
