@@ -105,9 +105,9 @@ func ParseName(text string) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
-// ValueName returns the key under which the Secret for the proxy holds the value of a Credential: UID_SECRET_KEY. It has the
-// Credential's UID, so that a later one of the same name gets its own value, and the reference, so that a changed one gets
-// none before the operator has seen it. ok reports whether Kubernetes allows a key of that length.
+// ValueName returns the key under which the Secret for the proxy holds the value of a Credential: UID_SECRET_KEY. By the
+// UID, a later Credential of the same name never gets this value. By the reference, a changed Credential gets no value before
+// the operator has seen it. ok reports whether Kubernetes allows a key of that length.
 func ValueName(credential metav1.Object, ref resource.SecretKeyRef) (name string, ok bool) {
 	name = string(credential.GetUID()) + "_" + ref.Name + "_" + ref.Key
 	return name, len(name) <= validation.DNS1123SubdomainMaxLength

@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	// namespaceBytes is how many bytes the values of one namespace and their names may have together, so that one namespace
-	// cannot fill the Secret for the proxy. Kubernetes limits all values of a Secret to corev1.MaxSecretSize.
+	// namespaceBytes is how many bytes the values of one namespace and their names may have together. So one namespace cannot
+	// fill the Secret for the proxy. Kubernetes limits all values of a Secret to corev1.MaxSecretSize.
 	namespaceBytes = 128 << 10
 
 	// repeat is the time after which the Secret for the proxy is written again, in case somebody has changed it.

@@ -131,9 +131,9 @@ func (e *Edge) Routes() *httpapi.Router {
 // feed is the path whose requests may wait for changes.
 const feed = "/projects/{projectId}/entries-changes"
 
-// waiting passes requests to next. One that may wait for changes is not among those in flight meanwhile: it has a place among
-// those that wait, which the project in the path holds. The service refuses a request without a valid key at once, unless it
-// has a body to read first.
+// waiting passes requests to next. A request that may wait for changes is not among those in flight meanwhile. It has a place
+// among those that wait, which the project in the path holds. The service refuses a request without a valid key at once,
+// unless it has a body to read first.
 func (e *Edge) waiting(next http.Handler) http.Handler {
 	return httpapi.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		wait := r.URL.Query().Get("wait")
