@@ -36,22 +36,28 @@ func declare(t testing.TB, c *kubetest.Cluster) {
 	}
 }
 
+// valuesFor makes the Secret for the proxy, as the chart does, and names it in environ.
+func valuesFor(t testing.TB, c *kubetest.Cluster, environ map[string]string) {
+	t.Helper()
+	values := &corev1.Secret{ObjectMeta: in(c.Namespace, "lectern-proxy-values")}
+	if err := c.Client.Create(t.Context(), values); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	environ["PROXY_VALUES"] = c.Namespace + "/" + values.Name
+}
+
 // start runs an operator on c until t ends, with the declared project pr_1. It watches only the test's namespace and
 // those in more, so that tests that share a server do not interfere.
 func start(t testing.TB, c *kubetest.Cluster, environ map[string]string, change func(*Config)) *running {
 	t.Helper()
 	all := map[string]string{
-		"WATCH_NAMESPACES": c.Namespace, "PROXY_VALUES": c.Namespace + "/lectern-proxy-values",
-		"LISTEN_INTERNAL": "127.0.0.1:0", "LOG_LEVEL": "debug", "OTEL_TRACES_EXPORTER": "none",
+		"WATCH_NAMESPACES": c.Namespace, "LISTEN_INTERNAL": "127.0.0.1:0", "LOG_LEVEL": "debug", "OTEL_TRACES_EXPORTER": "none",
 	}
 	for name, value := range environ {
 		all[name] = value
 	}
 	declare(t, c)
-	values := &corev1.Secret{ObjectMeta: in(c.Namespace, "lectern-proxy-values")}
-	if err := c.Client.Create(t.Context(), values); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
+	valuesFor(t, c, all)
 	var cfg Config
 	if err := config.Load(&cfg, all); err != nil {
 		t.Fatal(err)

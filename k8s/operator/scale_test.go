@@ -31,6 +31,7 @@ func TestLongScale(t *testing.T) {
 	region, _ := startRegion(t)
 	environ := keyEnviron(keys)
 	maps.Copy(environ, withRegion(region))
+	valuesFor(t, c, environ)
 	binary, file := servicetest.Build(t, "../cmd/operator"), kubeconfig(t, c)
 
 	var wg sync.WaitGroup
