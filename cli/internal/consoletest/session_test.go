@@ -126,7 +126,7 @@ func TestAnotherProjectAsks(t *testing.T) {
 func TestLinkAsksBeforeItReplaces(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	other := w.mint(t, demoProject, "entries:read")
+	other := w.mint(t, demoProject)
 	b := newTab(t, w)
 	b.keys = append(b.keys, other)
 	b.signIn(demoProject, w.APIKey, overview)
