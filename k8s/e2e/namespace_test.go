@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -34,6 +35,15 @@ func (r *release) testNamespaceGoes(t *testing.T) {
 	if status, err := read(); err != nil || status != 200 {
 		t.Fatalf("before: %d, %v", status, err)
 	}
+	r.apply(t, strings.ReplaceAll(r.manifest(t, "testdata/proxy.yaml"), "FIRST_VALUE", "first-secret-value"), "apply", "-f", "-")
+	proxied := func() error {
+		status, digest, err := r.callThirdParty(t)
+		if err == nil && digest != digestOf("first-secret-value") {
+			err = fmt.Errorf("%d, digest %q", status, digest)
+		}
+		return err
+	}
+	eventually(t, 20*time.Second, "a call through the proxy", proxied)
 	l := startLoad(t, r, 4, 50*time.Millisecond, r.everyOperation())
 	started := time.Now()
 	r.kubectl(t, "delete", "namespace", team, "--timeout=120s")
@@ -44,8 +54,8 @@ func (r *release) testNamespaceGoes(t *testing.T) {
 		}
 		return nil
 	})
-	if status, body, err := r.callThirdParty(t); err != nil || status != 200 {
-		t.Errorf("a call through the proxy: %d, %v: %s", status, err, body)
+	if err := proxied(); err != nil {
+		t.Errorf("a call through the proxy: %v", err)
 	}
 	r.upgrade(t, watched...)
 	l.mustBeClean(t, 100)
