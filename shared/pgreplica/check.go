@@ -123,6 +123,8 @@ func (r *Reads) check(ctx context.Context) {
 	}
 	if fault == nil {
 		r.written = r.written.add(written)
+		oldest := r.written.oldest()
+		r.oldest.Store(&oldest)
 	}
 	for i, s := range r.standbys {
 		switch err := faults[i]; {

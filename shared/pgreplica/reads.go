@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
@@ -50,8 +51,9 @@ type Reads struct {
 	log      *slog.Logger
 	now      func() time.Time
 
-	next    atomic.Uint32 // round robin
-	written history       // of the primary; only the checks use it
+	next    atomic.Uint32            // round robin
+	written history                  // of the primary; only the checks use it
+	oldest  atomic.Pointer[position] // that a standby must have replayed; nil before the first check
 
 	cancel     context.CancelFunc
 	background sync.WaitGroup
@@ -80,6 +82,7 @@ func Open(ctx context.Context, primary *pgdb.Pool, o Options) (_ *Reads, err err
 		name := fmt.Sprintf("standby-%d", i+1)
 		options := o.Pool
 		options.Name += " " + name
+		options.Attach = r.attach(o.Pool.Attach)
 		pool, err := pgdb.Open(background, url, options)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -94,6 +97,38 @@ func Open(ctx context.Context, primary *pgdb.Pool, o Options) (_ *Reads, err err
 	}
 	r.background.Go(func() { r.watch(background) })
 	return r, nil
+}
+
+// attach returns a [pgdb.Options.Attach] that refuses connections to a standby that is too old. A standby that starts again
+// may be older than it was, and may be back before a check has noticed that it was away.
+func (r *Reads) attach(also func(*pgdb.Pool, pgdb.Options, *pgxpool.Config)) func(*pgdb.Pool, pgdb.Options, *pgxpool.Config) {
+	return func(p *pgdb.Pool, o pgdb.Options, cfg *pgxpool.Config) {
+		if also != nil {
+			also(p, o, cfg)
+		}
+		before := cfg.AfterConnect
+		cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			if before != nil {
+				if err := before(ctx, conn); err != nil {
+					return err
+				}
+			}
+			oldest := r.oldest.Load()
+			if oldest == nil {
+				return nil // no read comes before the first check
+			}
+			ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+			defer cancel()
+			var at position
+			if err := conn.QueryRow(ctx, selectPosition, pgx.QueryExecModeSimpleProtocol).Scan(&at.lsn, &at.system); err != nil {
+				return err
+			}
+			if at.isBefore(*oldest) {
+				return errOld
+			}
+			return nil
+		}
+	}
 }
 
 // Close stops the checks and closes the standbys' pools. It waits until their connections are returned.
