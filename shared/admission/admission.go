@@ -13,9 +13,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// parts is the inverse of the share of one holder.
-const parts = 8
-
 // ErrFull is returned if all of a pool is taken, and ErrShare if a holder has its share.
 var (
 	ErrFull  = errors.New("all of it is taken")
@@ -42,7 +39,7 @@ func NewPool(name string, size, share int64) *Pool {
 }
 
 // Eighth is the usual share of one holder: an eighth of a pool, and at least 1.
-func Eighth(size int64) int64 { return max(1, size/parts) }
+func Eighth(size int64) int64 { return max(1, size/8) }
 
 // Take takes n for a holder. The error is ErrShare or ErrFull. A holder that has nothing may take more than its share, and
 // more than all if nothing is taken. Otherwise something larger could never be served.
@@ -61,7 +58,7 @@ func (p *Pool) Take(holder string, n int64) error {
 	return nil
 }
 
-// Move makes n that one holder has taken another's. The error is ErrShare.
+// Move passes n from one holder to another, whose share bounds it. The error is ErrShare.
 func (p *Pool) Move(from, to string, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,13 +79,6 @@ func (p *Pool) Give(holder string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.add(holder, -n)
-}
-
-// Used returns how much is taken.
-func (p *Pool) Used() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.used
 }
 
 func (p *Pool) admits(holder string, n int64) error {

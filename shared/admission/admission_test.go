@@ -36,8 +36,8 @@ func TestPool(t *testing.T) {
 			t.Errorf("step %d: %q takes %d: %v; want %v", i, tt.holder, tt.n, err, tt.want)
 		}
 	}
-	if p.Used() != 10 || p.refused != 6 {
-		t.Errorf("%d are taken, %d refused", p.Used(), p.refused)
+	if p.used != 10 || p.refused != 6 {
+		t.Errorf("%d are taken, %d refused", p.used, p.refused)
 	}
 	if err := NewPool("test", 10, 4).Take("large", 100); err != nil {
 		t.Errorf("what is larger than all can never be served: %v", err)
@@ -65,8 +65,8 @@ func TestMove(t *testing.T) {
 	}
 	p.Give("project", 2)
 	p.Give("", 1)
-	if p.Used() != 0 || len(p.by) != 0 {
-		t.Errorf("%d are taken, by %v", p.Used(), p.by)
+	if p.used != 0 || len(p.by) != 0 {
+		t.Errorf("%d are taken, by %v", p.used, p.by)
 	}
 }
 

@@ -39,7 +39,7 @@ type exchange struct {
 	severed bool // nothing may follow: the answer is incomplete
 	aborted bool // the connection is to end without the rest of the answer
 
-	holder string // who has the request's slot and bytes; see admission.Pool
+	holder string // the project or network whose share the slot and the bytes count against; see admission.Pool
 	slots  int64  // 1 while the request has a slot
 	held   int64  // bytes of the answer that the process holds
 

@@ -40,15 +40,15 @@ const (
 )
 
 // proxy is the controller of the Secret for the credential proxy. It holds the values of all Credentials, so that the
-// proxy needs no right on any other Secret. The controller writes it as a whole, so it has no other state.
+// proxy needs no right on any other Secret. The controller computes it as a whole each time.
 type proxy struct {
 	Options
 	client  client.Client
 	secrets *secrets
-	flips   chan event.GenericEvent // Credentials whose value is left out, or no longer
+	flips   chan event.GenericEvent // Credentials for which leftOut has changed
 
 	mu      sync.Mutex
-	leftOut map[string]string // why a value is not in the Secret, by its name there
+	leftOut map[string]string // why the Secret has no current value of a Credential, by the name of the value
 }
 
 // The controller writes the Secret for the proxy, which the chart makes.

@@ -217,6 +217,6 @@ func (w *Watch) read(ctx context.Context, p *project, g *group) {
 	g.answer = answer
 	close(g.done)
 	if p.groups[g.ask] == g {
-		delete(p.groups, g.ask) // who comes now asks anew
+		delete(p.groups, g.ask) // a later request gets a group of its own
 	}
 }
