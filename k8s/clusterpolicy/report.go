@@ -26,6 +26,7 @@ type report struct {
 	log      *slog.Logger
 	logged   map[manifest.ObjectKey]string // the faults that were logged
 	warned   map[manifest.ObjectKey]string
+	waiting  string       // the last reason that was logged why there is no policy yet
 	since    atomic.Int64 // since when changes cannot be read, in Unix nanoseconds; 0: they can
 	changes  metric.Int64Counter
 	building metric.Float64Histogram
@@ -83,7 +84,9 @@ func newReport(log *slog.Logger, provider metric.MeterProvider, s *Source) (*rep
 func (r *report) trouble(ctx context.Context, err error, loaded bool) {
 	began := r.since.Load()
 	switch {
+	case err != nil && !loaded && err.Error() == r.waiting: // said already
 	case err != nil && !loaded:
+		r.waiting = err.Error()
 		r.log.LogAttrs(ctx, slog.LevelWarn, "policy: there is none yet", slog.String("error", err.Error()))
 	case err != nil && began == 0:
 		r.since.Store(time.Now().UnixNano())
