@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/lectern-dev/lectern/services/region/client"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 const key = "internal-key-0123456789"
@@ -85,16 +86,6 @@ type clock struct{ moved atomic.Int64 }
 func (c *clock) now() time.Time          { return time.Unix(1_700_000_000, c.moved.Load()) }
 func (c *clock) advance(d time.Duration) { c.moved.Add(int64(d)) }
 
-// await waits until ok, for at most five minutes.
-func await(t testing.TB, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not within five minutes")
-		}
-	}
-}
-
 func TestRequest(t *testing.T) {
 	var got struct {
 		method, path, key, contentType string
@@ -158,7 +149,7 @@ func TestRenewedBehindCallers(t *testing.T) {
 	if got := name(); got != "UTC" {
 		t.Errorf("stale: %s, which the caller would have waited for", got)
 	}
-	await(t, func() bool { return name() == "Asia/Tokyo" })
+	eventually.True(t, "the new region is served", func() bool { return name() == "Asia/Tokyo" })
 	s.now(region("Europe/Berlin", 60))
 	now.advance(61 * time.Second)
 	if got := name(); got != "Europe/Berlin" {
@@ -306,7 +297,7 @@ func TestOneFlight(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	first := make(chan error)
 	go func() { _, err := c.Lookup(ctx, "pr_1"); first <- err }()
-	await(t, func() bool { return s.asked.Load() == 1 })
+	eventually.True(t, "the service is asked", func() bool { return s.asked.Load() == 1 })
 	var others sync.WaitGroup
 	var waiting atomic.Int64
 	for range 20 {
@@ -316,7 +307,7 @@ func TestOneFlight(t *testing.T) {
 			}
 		})
 	}
-	await(t, func() bool { return waiting.Load() == 20 })
+	eventually.True(t, "all twenty wait", func() bool { return waiting.Load() == 20 })
 	leave()
 	if err := <-first; !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -419,7 +410,7 @@ func TestClose(t *testing.T) {
 	}
 	waiting := make(chan error)
 	go func() { _, err := c.Lookup(t.Context(), "pr_1"); waiting <- err }()
-	await(t, func() bool { return s.asked.Load() == 1 })
+	eventually.True(t, "the service is asked", func() bool { return s.asked.Load() == 1 })
 	c.Close()
 	if err := <-waiting; !errors.Is(err, client.ErrClosed) {
 		t.Errorf("who waited got %v", err)
