@@ -79,3 +79,55 @@ func TestChangesWaitAsTold(t *testing.T) {
 		t.Errorf("%d requests with waits %v, want three with a second between", asked, *waits)
 	}
 }
+
+// TestFollow checks that a follower continues after a page that is current, and lets the server wait. An iterator can be
+// used again from the beginning.
+func TestFollow(t *testing.T) {
+	var waits, cursors []string
+	c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		waits = append(waits, r.URL.Query().Get("wait"))
+		cursors = append(cursors, r.URL.Query().Get("cursor"))
+		feedOf(`{"change":"entry_removed","seq":1,"entry_id":"a","removed_at":"2024-01-02T00:00:00Z","reason":"erased"}`)(w, r)
+	})
+	feed := c.Follow(t.Context(), "p", ChangeQuery{})
+	for range 2 {
+		pages := 0
+		for page, err := range feed {
+			if err != nil || !page.Current {
+				t.Fatalf("%+v, %v", page, err)
+			}
+			if pages++; pages == 3 {
+				break
+			}
+		}
+	}
+	if want := []string{"", "1", "1", "", "1", "1"}; !slices.Equal(cursors, want) {
+		t.Errorf("cursors %q, want %q", cursors, want)
+	}
+	if want := slices.Repeat([]string{"30"}, 6); !slices.Equal(waits, want) {
+		t.Errorf("waits %q, want %q", waits, want)
+	}
+	for _, err := range c.Changes(t.Context(), "p", ChangeQuery{Wait: time.Minute}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if last := waits[len(waits)-1]; last != "" {
+		t.Errorf("Changes waits %s s", last)
+	}
+}
+
+// TestChangeWithoutItsRecord checks that no reader gets a change of a known type with a nil record.
+func TestChangeWithoutItsRecord(t *testing.T) {
+	for _, in := range []string{`{"change":"entry","seq":1}`, `{"change":"event","seq":1,"event":null}`, `{"change":"entry_removed","seq":1}`} {
+		c, _ := serve(t, feedOf(in))
+		if page, err := c.ChangesPage(t.Context(), "p", ChangeQuery{}); err == nil {
+			t.Errorf("%s became %+v", in, page.Changes)
+		}
+	}
+	c, _ := serve(t, feedOf(`{"change":"of a later version","seq":1,"record":{}}`))
+	page, err := c.ChangesPage(t.Context(), "p", ChangeQuery{})
+	if want := []Change{{Type: "of a later version", Seq: 1}}; err != nil || !reflect.DeepEqual(page.Changes, want) {
+		t.Errorf("%+v, %v; want %+v", page.Changes, err, want)
+	}
+}

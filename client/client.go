@@ -1,6 +1,6 @@
 // Package client is the Go client of the public API. It reads a project's entries, their events and page views, its
 // embeddables and their versions, and its experiments. It returns typed records, iterators that follow cursors, or the
-// bytes of the answer. [Client.Changes] follows everything that is stored or removed.
+// bytes of the answer. [Client.Changes] and [Client.Follow] read everything that is stored or removed.
 //
 //	c, err := client.New("https://api.example.com", client.WithAPIKey(os.Getenv("LECTERN_API_KEY")))
 //	if err != nil {
@@ -13,18 +13,20 @@
 //		fmt.Println(entry.EntryID, entry.Data)
 //	}
 //
-// The client retries a request if the server asks for that (429, 503), a gateway fails (502, 504), or the connection
-// breaks. [Retry] bounds the attempts. A refusal by the server is an [*Error] with its code. The client does not follow
-// redirects, because they would send the key to another host.
+// The client retries a request if the server asks for that (429, 503) or a gateway fails (502, 504). It also retries if the
+// connection breaks or falls silent ([Timeouts]). [Retry] bounds the attempts. A refusal by the server is an [*Error] with its code,
+// such as [CodeEntryNotFound]. The client does not follow redirects, because they would send the key to another host.
 //
 // The package only depends on the standard library.
 package client
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // Client reads one deployment of the API. It is safe for concurrent use.
@@ -38,26 +40,30 @@ type Option func(*transport)
 // WithAPIKey sends key as X-Api-Key.
 func WithAPIKey(key string) Option { return func(t *transport) { t.apiKey = key } }
 
-// WithHTTPClient sends requests with h instead of an http.Client with the default transport. If h has no redirect policy,
-// the client uses a copy of h that does not follow redirects.
+// WithHTTPClient sends requests with h, whose own time-outs for connecting and answers then apply. If h has no redirect
+// policy, the client uses a copy of h that does not follow redirects.
 func WithHTTPClient(h *http.Client) Option { return func(t *transport) { t.http = h } }
 
 // WithUserAgent sends agent as User-Agent. Default: lectern-go.
 func WithUserAgent(agent string) Option { return func(t *transport) { t.userAgent = agent } }
 
-// WithRetry replaces [DefaultRetry].
+// WithRetry sets the bounds of retries.
 func WithRetry(r Retry) Option { return func(t *transport) { t.retry = r } }
+
+// WithTimeouts sets the time-outs.
+func WithTimeouts(o Timeouts) Option { return func(t *transport) { t.timeouts = o } }
 
 // New returns a client of the API at baseURL, an absolute http or https URL that may have a path.
 func New(baseURL string, options ...Option) (*Client, error) {
-	t, err := newTransport(baseURL, options)
+	t, err := newTransport(baseURL, 2*time.Minute, options)
 	if err != nil {
 		return nil, err
 	}
 	return &Client{transport: t}, nil
 }
 
-func newTransport(baseURL string, options []Option) (transport, error) {
+// newTransport returns a transport that waits for the headers of an answer as long as answer by default.
+func newTransport(baseURL string, answer time.Duration, options []Option) (transport, error) {
 	base, err := url.Parse(baseURL)
 	switch {
 	case err != nil:
@@ -69,14 +75,19 @@ func newTransport(baseURL string, options []Option) (transport, error) {
 	}
 	t := transport{
 		base:      strings.TrimRight(base.String(), "/"),
-		http:      &http.Client{},
 		userAgent: "lectern-go",
-		retry:     DefaultRetry(),
 		sleep:     sleep,
 		jitter:    randomJitter,
 	}
 	for _, set := range options {
 		set(&t)
+	}
+	t.retry = t.retry.withDefaults()
+	t.timeouts.Connect = cmp.Or(t.timeouts.Connect, 10*time.Second)
+	t.timeouts.Answer = cmp.Or(t.timeouts.Answer, answer)
+	t.timeouts.Silence = cmp.Or(t.timeouts.Silence, 2*time.Minute)
+	if t.http == nil {
+		t.http = &http.Client{Transport: t.timeouts.transport()}
 	}
 	if t.http.CheckRedirect == nil {
 		h := *t.http

@@ -95,16 +95,16 @@ func TestRetry(t *testing.T) {
 		waits []time.Duration
 		fails bool
 	}{
-		{"as told", []http.HandlerFunc{refuse(429, "3"), refuse(503, "1")}, DefaultRetry(), []time.Duration{3 * time.Second, time.Second}, false},
-		{"doubling when not told", []http.HandlerFunc{refuse(503, ""), refuse(502, ""), refuse(504, "")}, DefaultRetry(),
+		{"as told", []http.HandlerFunc{refuse(429, "3"), refuse(503, "1")}, Retry{}, []time.Duration{3 * time.Second, time.Second}, false},
+		{"doubling when not told", []http.HandlerFunc{refuse(503, ""), refuse(502, ""), refuse(504, "")}, Retry{},
 			[]time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}, false},
-		{"connection dropped", []http.HandlerFunc{drop}, DefaultRetry(), []time.Duration{100 * time.Millisecond}, false},
-		{"cut within the body", []http.HandlerFunc{cut}, DefaultRetry(), []time.Duration{100 * time.Millisecond}, false},
+		{"connection dropped", []http.HandlerFunc{drop}, Retry{}, []time.Duration{100 * time.Millisecond}, false},
+		{"cut within the body", []http.HandlerFunc{cut}, Retry{}, []time.Duration{100 * time.Millisecond}, false},
 		{"bounded", []http.HandlerFunc{refuse(503, ""), refuse(503, "")}, Retry{Attempts: 2, Base: time.Second, Longest: time.Minute},
 			[]time.Duration{500 * time.Millisecond}, true},
-		{"longer than allowed", []http.HandlerFunc{refuse(429, "3600")}, DefaultRetry(), nil, true},
-		{"500 is final", []http.HandlerFunc{refuse(500, "")}, DefaultRetry(), nil, true},
-		{"400 is final", []http.HandlerFunc{refuse(400, "")}, DefaultRetry(), nil, true},
+		{"longer than allowed", []http.HandlerFunc{refuse(429, "3600")}, Retry{}, nil, true},
+		{"500 is final", []http.HandlerFunc{refuse(500, "")}, Retry{}, nil, true},
+		{"400 is final", []http.HandlerFunc{refuse(400, "")}, Retry{}, nil, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var calls atomic.Int32
@@ -133,7 +133,7 @@ func TestJitterNeverComesEarly(t *testing.T) {
 	c, waits := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "2")
 		w.WriteHeader(429)
-	}, WithRetry(Retry{Attempts: 20, Base: time.Second, Longest: time.Minute}))
+	}, WithRetry(Retry{Attempts: 20}))
 	c.jitter = randomJitter
 	if _, err := c.EntriesPage(t.Context(), "p", EntryQuery{}); Code(err) != "" || err == nil {
 		t.Fatal(err)
@@ -148,6 +148,75 @@ func TestJitterNeverComesEarly(t *testing.T) {
 	}
 	if slices.Min(*waits) == slices.Max(*waits) {
 		t.Error("all waits are equal: no jitter")
+	}
+}
+
+// TestForever checks that a request is sent until it succeeds, far beyond the default number of attempts.
+func TestForever(t *testing.T) {
+	asked := 0
+	c, waits := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked <= 100 {
+			w.WriteHeader(503)
+			return
+		}
+		numbered(1)(w, r)
+	}, WithRetry(Retry{Attempts: Forever}))
+	if page, err := c.EntriesPage(t.Context(), "p", EntryQuery{}); err != nil || len(page.Records) != 1 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	if len(*waits) != 100 || slices.Max(*waits) != time.Minute {
+		t.Errorf("%d waits, the longest %v; want 100 of at most a minute (half of the longest, without jitter)", len(*waits), slices.Max(*waits))
+	}
+}
+
+// TestSilenceEndsAttempt checks the time-outs: a server that does not answer, and one that falls silent within a body.
+func TestSilenceEndsAttempt(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		in       string // what is sent before the silence
+		timeouts Timeouts
+	}{
+		{"no answer", "", Timeouts{Answer: 50 * time.Millisecond}},
+		{"half a body", `{"entry_id":"half"}` + "\n", Timeouts{Silence: 50 * time.Millisecond}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var asked atomic.Int32
+			c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if asked.Add(1) > 1 {
+					numbered(2)(w, r)
+					return
+				}
+				if tt.in != "" {
+					_, _ = io.WriteString(w, tt.in)
+					_ = http.NewResponseController(w).Flush()
+				}
+				<-r.Context().Done()
+			}, WithTimeouts(tt.timeouts), WithRetry(Retry{Attempts: Forever}))
+			page, err := c.EntriesPage(t.Context(), "p", EntryQuery{})
+			if err != nil || len(page.Records) != 2 || page.Records[0].EntryID != "e0" {
+				t.Errorf("%+v, %v", page, err)
+			}
+		})
+	}
+}
+
+// TestRequestID checks that a call reports the id of its answer, be it a success or a refusal.
+func TestRequestID(t *testing.T) {
+	c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Request-Id", "of "+r.URL.Path)
+		if strings.HasSuffix(r.URL.Path, "/none") {
+			w.WriteHeader(404)
+			return
+		}
+		_, _ = io.WriteString(w, "{}")
+	})
+	var id string
+	ctx := StoreRequestID(t.Context(), &id)
+	if _, err := c.Entry(ctx, "p", "e"); err != nil || id != "of /projects/p/entries/e" {
+		t.Errorf("%q, %v", id, err)
+	}
+	if _, err := c.Entry(ctx, "p", "none"); err == nil || id != "of /projects/p/entries/none" {
+		t.Errorf("%q, %v", id, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +36,26 @@ func TestStatusesEqualTheDescription(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the description has %q, this package %q", got, want)
+	}
+}
+
+// TestCodesEqualTheClosedSet compares the constants of error codes with those of the services.
+func TestCodesEqualTheClosedSet(t *testing.T) {
+	codes := func(file string) []string {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		for _, m := range regexp.MustCompile(`(?m)^\t\w+ .*= "([a-z_]+)"$`).FindAllStringSubmatch(string(content), -1) {
+			found = append(found, m[1])
+		}
+		slices.Sort(found)
+		return found
+	}
+	got, want := codes("code.go"), codes(filepath.Join("..", "shared", "apierr", "code.go"))
+	if !slices.Equal(got, want) || len(got) == 0 {
+		t.Errorf("this package has %q, the services %q", got, want)
 	}
 }
 

@@ -17,7 +17,7 @@ func (c *Client) EmbeddablesPage(ctx context.Context, projectID string, q Embedd
 }
 
 // Embeddable reads one embeddable with its definition. For an unknown one, it returns an [*Error] with the code
-// "embeddable_does_not_exist".
+// [CodeEmbeddableDoesNotExist].
 func (c *Client) Embeddable(ctx context.Context, projectID, embeddableID string) (EmbeddableWithDefinition, error) {
 	return readOne[EmbeddableWithDefinition](ctx, c, embeddablePath(projectID, embeddableID))
 }
@@ -38,7 +38,7 @@ func (c *Client) VersionsPage(ctx context.Context, projectID, embeddableID strin
 }
 
 // Version reads one version with its definition. For an unknown one, it returns an [*Error] with the code
-// "embeddable_version_does_not_exist".
+// [CodeEmbeddableVersionDoesNotExist].
 func (c *Client) Version(ctx context.Context, projectID, embeddableID string, number int64) (EmbeddableVersionWithDefinition, error) {
 	return readOne[EmbeddableVersionWithDefinition](ctx, c, versionPath(projectID, embeddableID, number))
 }

@@ -15,7 +15,7 @@ func (c *Client) EntriesPage(ctx context.Context, projectID string, q EntryQuery
 	return readPage[Entry](ctx, c, q.List(projectID), q.Cursor, q.size(0))
 }
 
-// Entry reads one entry. For an unknown one, it returns an [*Error] with the code "entry_not_found".
+// Entry reads one entry. For an unknown one, it returns an [*Error] with the code [CodeEntryNotFound].
 func (c *Client) Entry(ctx context.Context, projectID, entryID string) (Entry, error) {
 	return readOne[Entry](ctx, c, path("projects", projectID, "entries", entryID))
 }

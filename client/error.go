@@ -15,8 +15,8 @@ import (
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Code is the error code that the API documents ("unauthorized", "entry_not_found"). It is empty if the body is not
-	// from the API but from a gateway, for example.
+	// Code is the error code, such as [CodeEntryNotFound]. It is empty if the body is not from the API but from a gateway,
+	// for example.
 	Code string
 	// Message describes the error.
 	Message string

@@ -15,7 +15,7 @@ func (c *Client) ExperimentsPage(ctx context.Context, projectID string, q Experi
 	return readPage[Experiment](ctx, c, q.List(projectID), q.Cursor, q.size(0))
 }
 
-// Experiment reads one experiment. For an unknown one, it returns an [*Error] with the code "experiment_not_found".
+// Experiment reads one experiment. For an unknown one, it returns an [*Error] with the code [CodeExperimentNotFound].
 func (c *Client) Experiment(ctx context.Context, projectID, experimentID string) (Experiment, error) {
 	return readOne[Experiment](ctx, c, path("projects", projectID, "experiments", experimentID))
 }
@@ -26,7 +26,7 @@ func (c *Client) ExperimentJSON(ctx context.Context, projectID, experimentID str
 }
 
 // ExperimentHistory reads all changes of one experiment's status, the oldest first. For an unknown experiment, it returns
-// an [*Error] with the code "experiment_not_found".
+// an [*Error] with the code [CodeExperimentNotFound].
 func (c *Client) ExperimentHistory(ctx context.Context, projectID, experimentID string) ([]ExperimentStatusChange, error) {
 	return readOne[[]ExperimentStatusChange](ctx, c, historyPath(projectID, experimentID))
 }

@@ -17,7 +17,7 @@ type Administrator struct {
 
 // NewAdministrator returns an Administrator that sends requests to baseURL + "/internal/…".
 func NewAdministrator(baseURL string, options ...Option) (*Administrator, error) {
-	t, err := newTransport(baseURL, options)
+	t, err := newTransport(baseURL, 10*time.Minute, options)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (a *Administrator) MintAPIKey(ctx context.Context, projectID string, wanted
 }
 
 // RotateAPIKey mints a key that replaces another one. The old key stays valid for the overlap. RotateAPIKey does not
-// retry. For a key that is unknown, revoked or expired, it returns an [*Error] with the code "key_not_found".
+// retry. For a key that is unknown, revoked or expired, it returns an [*Error] with the code [CodeKeyNotFound].
 func (a *Administrator) RotateAPIKey(ctx context.Context, projectID, keyID string, overlap time.Duration) (MintedAPIKey, error) {
 	var minted MintedAPIKey
 	wanted := struct {
@@ -90,7 +90,7 @@ func (a *Administrator) RotateAPIKey(ctx context.Context, projectID, keyID strin
 }
 
 // RevokeAPIKey revokes a key permanently. Repeating it does no harm. For an unknown key, it returns an [*Error] with the
-// code "key_not_found".
+// code [CodeKeyNotFound].
 func (a *Administrator) RevokeAPIKey(ctx context.Context, projectID, keyID string) (APIKey, error) {
 	var revoked APIKey
 	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID, "keys", keyID), nil, &revoked)

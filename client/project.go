@@ -3,7 +3,7 @@ package client
 import "context"
 
 // Project reads a project. It needs no key. For an unknown project, it returns an [*Error] with the code
-// "project_not_found".
+// [CodeProjectNotFound].
 func (c *Client) Project(ctx context.Context, projectID string) (Project, error) {
 	return readOne[Project](ctx, c, path("projects", projectID))
 }

@@ -1,33 +1,67 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"time"
 )
 
-// Retry bounds the number of attempts of a request and the waits between them.
+// Retry bounds the number of attempts of a request and the waits between them. A field that is zero has its default.
 type Retry struct {
-	// Attempts bounds the number of attempts, including the first; 1 never retries.
+	// Attempts bounds the number of attempts, including the first. 1 never retries, [Forever] never gives up. Default: 8,
+	// over about half a minute.
 	Attempts int
 	// Base is the wait before the second attempt if the server asks for none. It doubles with each further attempt up to
-	// Longest. The real wait is random, between half of that and all of it.
+	// Longest. The real wait is random, between half of that and all of it. Default: 200 ms.
 	Base time.Duration
 	// Longest bounds one wait. If the server asks for a longer one, the request fails at once with the server's error.
+	// Default: 2 minutes.
 	Longest time.Duration
 	// Notify, if set, is called before each wait with the error and the length of the wait.
 	Notify func(err error, wait time.Duration)
 }
 
-// DefaultRetry makes 8 attempts over about half a minute. A wait that the server asks for may take up to two minutes.
-func DefaultRetry() Retry {
-	return Retry{Attempts: 8, Base: 200 * time.Millisecond, Longest: 2 * time.Minute}
+// Forever is a number of attempts without a bound, for [Retry].
+const Forever = math.MaxInt
+
+func (r Retry) withDefaults() Retry {
+	r.Attempts = cmp.Or(r.Attempts, 8)
+	r.Base = cmp.Or(r.Base, 200*time.Millisecond)
+	r.Longest = cmp.Or(r.Longest, 2*time.Minute)
+	return r
+}
+
+// Timeouts bound the silence of the network and the server. A field that is zero has its default. None of them bounds a
+// whole request: ctx does.
+type Timeouts struct {
+	// Connect bounds connecting, and then the TLS handshake. Default: 10 s.
+	Connect time.Duration
+	// Answer bounds the time from the end of the request to the answer's headers. It must be longer than a wait for
+	// changes (60 s). Default: 2 minutes; 10 minutes for an [Ingester] and an [Administrator].
+	Answer time.Duration
+	// Silence bounds the time without a byte within a body. Default: 2 minutes.
+	Silence time.Duration
+}
+
+// transport returns an HTTP transport with the time-outs.
+func (t Timeouts) transport() *http.Transport {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: t.Connect}).DialContext,
+		TLSHandshakeTimeout:   t.Connect,
+		ResponseHeaderTimeout: t.Answer,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConnsPerHost:   16,
+		IdleConnTimeout:       90 * time.Second,
+	}
 }
 
 // transport sends requests and retries those that may succeed later.
@@ -37,6 +71,7 @@ type transport struct {
 	userAgent string
 	http      *http.Client
 	retry     Retry
+	timeouts  Timeouts
 
 	// Replaced in tests.
 	sleep  func(context.Context, time.Duration) error
@@ -63,6 +98,14 @@ func randomJitter(d time.Duration) time.Duration {
 	return rand.N(d)
 }
 
+type requestIDKey struct{}
+
+// StoreRequestID returns a context whose calls store the X-Request-Id of their latest answer in id. The operator finds a
+// request by it. Only one call at a time may use the context.
+func StoreRequestID(ctx context.Context, id *string) context.Context {
+	return context.WithValue(ctx, requestIDKey{}, id)
+}
+
 // brokenBody marks an error of reading the answer's body, after which another attempt may succeed.
 type brokenBody struct{ cause error }
 
@@ -72,12 +115,22 @@ func (e *brokenBody) Error() string {
 
 func (e *brokenBody) Unwrap() []error { return []error{ErrIncomplete, e.cause} }
 
-// whole is a body that marks its read errors with brokenBody.
-type whole struct{ io.ReadCloser }
+// whole is a body that marks its read errors with brokenBody. It gives up if nothing arrives for the length of silence. A
+// slow reader does not count.
+type whole struct {
+	io.ReadCloser
+	silence time.Duration
+	abort   context.CancelFunc // ends the request
+}
 
 func (b whole) Read(p []byte) (int, error) {
+	timer := time.AfterFunc(b.silence, b.abort)
 	n, err := b.ReadCloser.Read(p)
+	silent := !timer.Stop()
 	if err != nil && err != io.EOF {
+		if silent {
+			err = fmt.Errorf("nothing arrived for %v", b.silence)
+		}
 		err = &brokenBody{err}
 	}
 	return n, err
@@ -128,6 +181,8 @@ func (t *transport) do(ctx context.Context, build func(context.Context) (*http.R
 }
 
 func (t *transport) once(ctx context.Context, build func(context.Context) (*http.Request, error), receive func(*http.Response) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	req, err := build(ctx)
 	if err != nil {
 		return err
@@ -140,10 +195,13 @@ func (t *transport) once(ctx context.Context, build func(context.Context) (*http
 	if err != nil {
 		return &unanswered{err}
 	}
+	resp.Body = whole{resp.Body, t.timeouts.Silence, cancel}
+	if id, ok := ctx.Value(requestIDKey{}).(*string); ok {
+		*id = resp.Header.Get("X-Request-Id")
+	}
 	if resp.StatusCode/100 != 2 {
 		return readError(resp, time.Now())
 	}
-	resp.Body = whole{resp.Body}
 	defer resp.Body.Close()
 	return receive(resp)
 }

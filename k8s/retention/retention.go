@@ -54,11 +54,9 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	retry := client.DefaultRetry()
-	retry.Attempts = attempts
-	retry.Notify = func(err error, wait time.Duration) {
+	retry := client.Retry{Attempts: attempts, Notify: func(err error, wait time.Duration) {
 		tel.Logger.WarnContext(ctx, "the entries service did not remove; it is asked again", slog.Any("error", err), slog.Duration("wait", wait))
-	}
+	}}
 	entries, err := client.NewAdministrator(cfg.EntriesURL, client.WithAPIKey(cfg.AdminKey.Reveal()), client.WithUserAgent("lectern-retention"),
 		client.WithRetry(retry), client.WithHTTPClient(&http.Client{Timeout: requestTimeout}))
 	if err != nil {

@@ -48,16 +48,12 @@ func notifier(notes io.Writer) func(error, time.Duration) {
 
 // interactive bounds the retries of a command that a user waits for.
 func interactive() client.Retry {
-	r := client.DefaultRetry()
-	r.Attempts, r.Longest = 4, 10*time.Second
-	return r
+	return client.Retry{Attempts: 4, Longest: 10 * time.Second}
 }
 
 // patient bounds the retries of a long command.
 func patient(attempts int) client.Retry {
-	r := client.DefaultRetry()
-	r.Attempts = attempts
-	return r
+	return client.Retry{Attempts: attempts}
 }
 
 // filterFlags select entries by update time and ids.

@@ -27,7 +27,7 @@ func (b *Batch) Newest() Newest {
 	for _, c := range slices.Backward(b.Changes) {
 		switch c.Type {
 		case client.EntryRemoved:
-			if first(removed, c.EntryID) {
+			if first(removed, c.Removal.EntryID) {
 				n.Removals = append(n.Removals, c)
 			}
 		case client.EntryChanged:

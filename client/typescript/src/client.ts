@@ -17,6 +17,7 @@ import type {
   EventQuery,
   Experiment,
   ExperimentQuery,
+  FollowQuery,
   PageViewQuery,
   Paging,
   Project,
@@ -65,12 +66,22 @@ export class Client {
   }
 
   /**
-   * changes follows the project's change feed, page by page. Apply each page, then store its nextCursor. The iteration
-   * ends when the signal aborts, the consumer stops, or an error occurs. With a wait of 0, it also ends when the reader
-   * is current. It returns only complete pages.
+   * changes reads the project's change feed, page by page. Apply each page, then store its nextCursor. The iteration ends
+   * after the first page that is current. It returns only complete pages.
    */
   changes(projectId: string, query: ChangeQuery = {}, options: RequestOptions = {}): AsyncIterable<ChangePage> {
-    return this.#follow(path("projects", projectId, "entries-changes"), query, options);
+    return this.#changes(path("projects", projectId, "entries-changes"), query, undefined, options);
+  }
+
+  /**
+   * follow reads like changes, but waits for more changes after a page that is current. It ends when the signal aborts, the
+   * consumer stops, or a request fails for good. A page may be empty. With retry.attempts Infinity, no outage of the
+   * server ends it.
+   */
+  follow(projectId: string, query: FollowQuery = {}, options: RequestOptions = {}): AsyncIterable<ChangePage> {
+    const { wait = defaultWaitSeconds } = query;
+    if (!(wait >= 1)) throw new RangeError(`wait ${wait}: want 1 or more`);
+    return this.#changes(path("projects", projectId, "entries-changes"), query, wait, options);
   }
 
   /**
@@ -194,15 +205,18 @@ export class Client {
     }
   }
 
-  async *#follow(feed: string, query: ChangeQuery, { signal }: RequestOptions): AsyncGenerator<ChangePage, void, undefined> {
-    const { limit = defaultPageSize, types = [], wait = defaultWaitSeconds } = query;
+  /** #changes reads the feed: to its end without a wait, for ever with one. */
+  async *#changes(
+    feed: string, query: ChangeQuery, wait: number | undefined, { signal }: RequestOptions,
+  ): AsyncGenerator<ChangePage, void, undefined> {
+    const { limit = defaultPageSize, types = [] } = query;
     checkPageSize("limit", limit);
     let cursor = query.cursor || undefined;
     for (;;) {
       const target = feed + search({ types: types.join(",") || undefined, wait, limit, cursor });
       const { page, waitMs } = await this.#changePage(target, signal);
       yield page;
-      if (page.current && wait === 0) return;
+      if (page.current && wait === undefined) return;
       cursor = page.nextCursor;
       if (waitMs > 0) await sleep(waitMs, signal);
     }

@@ -22,6 +22,7 @@ export type {
   Experiment,
   ExperimentQuery,
   FeedEvent,
+  FollowQuery,
   PageView,
   PageViewQuery,
   Paging,

@@ -64,10 +64,11 @@ export interface ChangeQuery {
   limit?: number | undefined;
   /** types are the types to read. Default: all. A cursor is only valid for the same types. */
   types?: readonly ChangeType[] | undefined;
-  /**
-   * wait is how many seconds the server waits for a change before it answers with an empty page, at most 60. Default: 30.
-   * With 0, the feed ends after the first page that is current.
-   */
+}
+
+/** FollowQuery selects changes of a project to follow. */
+export interface FollowQuery extends ChangeQuery {
+  /** wait is how many seconds the server waits for a change before it answers with an empty page, 1 to 60. Default: 30. */
   wait?: number | undefined;
 }
 

@@ -22,7 +22,7 @@ test("a feed goes on by its cursors, waits as asked, and gives a page that broke
     }
   });
   const lastSeq = 9007199254740991;
-  assert.deepEqual(await all(new Client({ baseURL: server.url, retry: { baseMs: 1 } }).changes("pr_1", { wait: 0, cursor: "after_0" })), [
+  assert.deepEqual(await all(new Client({ baseURL: server.url, retry: { baseMs: 1 } }).changes("pr_1", { cursor: "after_0" })), [
     { changes: [removal(1), removal(2)], nextCursor: "after_2", current: false, lastSeq },
     { changes: [removal(3), removal(4)], nextCursor: "after_4", current: false, lastSeq },
     { changes: [], nextCursor: "after_5", current: false, lastSeq },
@@ -35,12 +35,12 @@ test("a feed goes on by its cursors, waits as asked, and gives a page that broke
   assert.ok(asked >= 990, `the next request came ${asked} ms after an answer with Retry-After: 1`);
 });
 
-test("a feed with a wait goes on after the reader is current", async (t) => {
+test("a follower goes on after the reader is current", async (t) => {
   const server = await serve(t, (request, response, count) => {
     page(response, count === 3 ? [removal(3)] : [], { "X-Last-Seq": String(count), "X-Next-Cursor": `after_${count}` });
   });
   const seen = [];
-  for await (const { changes, nextCursor } of new Client({ baseURL: server.url }).changes("pr_1")) {
+  for await (const { changes, nextCursor } of new Client({ baseURL: server.url }).follow("pr_1")) {
     seen.push(nextCursor);
     if (changes.length > 0) break;
   }

@@ -109,7 +109,7 @@ test("queries reach the server by the API's names", async (t) => {
   assert.equal((await all(client.entries("a/b ü", query))).length, 5);
   assert.equal((await all(client.pageViews("pr_1", { limit: 1, include_urls: true }))).length, 1);
   assert.deepEqual(await all(client.experiments("pr_1", { limit: 0 })), []);
-  for await (const _ of client.changes("pr_1", { types: ["entry", "entry_removed"], limit: 7, wait: 9 })) break;
+  for await (const _ of client.follow("pr_1", { types: ["entry", "entry_removed"], limit: 7, wait: 9 })) break;
   const filters = "sort=created_at&direction=ASC&embeddable_id=a%26b%3Dc+d&updated_after=2022-01-01T00%3A00%3A00.000Z&updated_before=2022-02-01";
   assert.deepEqual(server.requests, [
     `/api/projects/a%2Fb%20%C3%BC/entries?${filters}&limit=3&cursor=from`,

@@ -87,9 +87,10 @@ func rowsOf(changes []client.Change) (entries []entryRow, events []eventRow) {
 				EventType: &e.EventType, ViewType: e.ViewType, CustomEventName: e.CustomEventName, CustomEventProps: e.CustomEventProps, URL: e.URL,
 			})
 		case client.EntryRemoved:
-			at, why := micros(c.RemovedAt), string(c.Reason)
-			entries = append(entries, entryRow{Seq: c.Seq, Removed: true, RemovedAt: at, RemovalReason: &why, EntryID: c.EntryID})
-			events = append(events, eventRow{Seq: c.Seq, Removed: true, RemovedAt: at, RemovalReason: &why, EntryID: c.EntryID})
+			r := c.Removal
+			at, why := micros(r.RemovedAt), string(r.Reason)
+			entries = append(entries, entryRow{Seq: c.Seq, Removed: true, RemovedAt: at, RemovalReason: &why, EntryID: r.EntryID})
+			events = append(events, eventRow{Seq: c.Seq, Removed: true, RemovedAt: at, RemovalReason: &why, EntryID: r.EntryID})
 		}
 	}
 	return entries, events

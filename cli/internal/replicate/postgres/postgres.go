@@ -351,7 +351,8 @@ func removalColumns(removals []client.Change) []any {
 	ids, seqs := make([]string, len(removals)), make([]int64, len(removals))
 	times, reasons := make([]time.Time, len(removals)), make([]string, len(removals))
 	for i, c := range removals {
-		ids[i], seqs[i], times[i], reasons[i] = c.EntryID, c.Seq, c.RemovedAt, string(c.Reason)
+		r := c.Removal
+		ids[i], seqs[i], times[i], reasons[i] = r.EntryID, c.Seq, r.RemovedAt, string(r.Reason)
 	}
 	return []any{ids, seqs, times, reasons}
 }

@@ -90,16 +90,16 @@ for await (const entry of client.entries(${quoted(v.project)}, { updated_after: 
     go: (v) =>
       goProgram(
         v,
-        `	for page, err := range c.Changes(context.Background(), ${quoted(v.project)}, client.ChangeQuery{Wait: time.Minute}) {
+        `	for page, err := range c.Follow(context.Background(), ${quoted(v.project)}, client.ChangeQuery{}) {
 		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(len(page.Changes), "changes; next time from", page.NextCursor)
 	}`,
-        ["time"],
+        [],
       ),
     typescript: (v) => `${typescriptClient(v)}
-for await (const page of client.changes(${quoted(v.project)}, { wait: 60 })) {
+for await (const page of client.follow(${quoted(v.project)})) {
   console.log(page.changes.length, "changes; next time from", page.nextCursor);
 }
 `,

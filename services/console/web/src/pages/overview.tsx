@@ -130,7 +130,7 @@ function useLive(project: string, from: Window | undefined, reload: () => void):
     const client = connect(() => setLive("broken"), Infinity);
     const follow = async () => {
       setLive("live");
-      for await (const page of client.changes(project, { cursor: from.cursor, types: ["entry", "entry_removed"], wait: 50 }, { signal })) {
+      for await (const page of client.follow(project, { cursor: from.cursor, types: ["entry", "entry_removed"], wait: 50 }, { signal })) {
         for (const change of page.changes) from.days.apply(change);
         const recent = dayStarts(Date.now(), length)[0] ?? 0;
         if (from.past && page.changes.some((c) => c.change === "entry" && Date.parse(c.entry.created_at) >= recent)) return reload();

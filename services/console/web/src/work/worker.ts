@@ -61,7 +61,7 @@ async function countChanges(client: Client, order: Order, version: number): Prom
   const { embeddable, from = -Infinity, until = Infinity } = order;
   const replica = new Replica({ embeddable, version, from: from * 1000, until: until * 1000 });
   let changes = 0;
-  const feed = client.changes(order.project, { types: ["entry", "event", "entry_removed"], limit: pageSize, wait: 0 });
+  const feed = client.changes(order.project, { types: ["entry", "event", "entry_removed"], limit: pageSize });
   for await (const page of feed) {
     for (const change of page.changes) replica.apply(change);
     changes += page.changes.length;
