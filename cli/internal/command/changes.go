@@ -17,7 +17,7 @@ type changesCommand struct {
 	Types      []string `enum:"entry,event,entry_removed" help:"Only changes of these types: entry, event, entry_removed. Default: all. A copy needs entry_removed too." placeholder:"TYPE"`
 	CursorFile string   `type:"path" help:"Continue where the last run ended, and store the position in FILE. Without it, every run starts at the beginning." placeholder:"FILE"`
 	PageSize   int      `default:"5000" help:"Changes a request; it may differ from run to run. Default: ${default}." placeholder:"N"`
-	Retries    int      `default:"10" help:"How often a request is retried (429, 503, broken connections), after the time that the server asks for. Default: ${default}." placeholder:"N"`
+	Retries    int      `default:"10" min:"0" help:"How often a request is retried (429, 503, broken connections), after the time that the server asks for. Default: ${default}." placeholder:"N"`
 }
 
 // longestWait is how long a request of --follow waits for changes.
@@ -38,9 +38,6 @@ Examples:
 
 // Run prints.
 func (f *changesCommand) Run(s *Session, c *commands) error {
-	if f.PageSize < 1 || f.Retries < 0 {
-		return usagef("--page-size takes 1 or more, --retries 0 or more")
-	}
 	q := f.query()
 	reader, err := f.client(patient(f.Retries+1), s.Err)
 	if err != nil {

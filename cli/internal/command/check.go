@@ -18,7 +18,7 @@ import (
 )
 
 type checkCommand struct {
-	URL            string            `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
+	URL            string            `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
 	Service        map[string]string `help:"The address of one service, such as entries=http://lectern-entries. The command then calls only the operations of the given services. Repeatable." placeholder:"NAME=URL"`
 	Project        string            `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
 	APIKey         string            `env:"LECTERN_API_KEY" help:"An API key of the project. Without one, the command only checks that operations ask for a key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
@@ -41,7 +41,12 @@ func (c *checkCommand) Run(s *Session) error {
 	targets := map[routes.Service]string{}
 	for name, at := range c.Service {
 		if !slices.ContainsFunc(routes.Outside(), func(r routes.Route) bool { return string(r.Service) == name }) {
-			return usagef("--service %s: no service is called so", name)
+			var names []string
+			for _, r := range routes.Outside() {
+				names = append(names, string(r.Service))
+			}
+			slices.Sort(names)
+			return usagef("--service was given with the name %q; allowed: %s", name, strings.Join(slices.Compact(names), ", "))
 		}
 		targets[routes.Service(name)] = at
 	}
@@ -52,7 +57,7 @@ func (c *checkCommand) Run(s *Session) error {
 	}
 	for _, at := range targets {
 		if u, err := url.Parse(at); err != nil || u.Host == "" {
-			return usagef("%q is no URL; want one such as http://127.0.0.1:8080", at)
+			return usagef("--service was given with the address %q; allowed: a URL such as http://127.0.0.1:8080", at)
 		}
 	}
 	k := checker{command: c, http: &http.Client{Timeout: c.Timeout}, known: map[string]string{"projectId": c.Project}}

@@ -59,25 +59,30 @@ func (e advisedError) Unwrap() error { return e.error }
 type commands struct {
 	EnvFile envFile `help:"Read variables from FILE, such as .lectern/demo.env; those of the environment win." placeholder:"FILE"`
 	Quiet   bool    `short:"q" help:"Print only errors on standard error, and no progress bars."`
+	Number  version `name:"version" help:"Print the version."`
 
-	Up             upCommand      `cmd:"" help:"Run everything on this machine, with a demo project."`
-	Console        consoleCommand `cmd:"" help:"Open the web console in the browser, signed in."`
-	Get            getCommands    `cmd:"" help:"Print records."`
-	Export         exportCommands `cmd:"" help:"Write whole lists to a file, page by page; continues where it was cut."`
-	Changes        changesCommand `cmd:"" help:"Print all stored and removed records, from the beginning or from where the last run ended."`
-	Sync           syncCommand    `cmd:"" help:"Keep a copy of the project's entries and events, in Postgres or Parquet files."`
-	Import         importCommands `cmd:"" help:"Send files of records; continues where it was cut."`
-	Erase          eraseCommand   `cmd:"" help:"Remove an entry, all of a contact, or a whole project, for good."`
-	Purge          purgeCommand   `cmd:"" help:"Remove entries that were last updated long ago."`
-	Region         regionCommand  `cmd:"" help:"Print a project's region and its offset from UTC."`
-	Keys           keysCommands   `cmd:"" help:"Mint, list, rotate and revoke API keys."`
-	Proxy          proxyCommands  `cmd:"" help:"Check the credential proxy's rules."`
-	Check          checkCommand   `cmd:"" help:"Call every operation once, and report wrong answers."`
-	Demo           demoCommand    `cmd:"" help:"Print the demo project's records, to send them elsewhere."`
-	MigrateToCitus migrateCommand `cmd:"" name:"migrate-to-citus" help:"Distribute a service's database over the machines of a Citus cluster, in place; or bring it back."`
+	Up      upCommand      `cmd:"" group:"Try it on this machine:" help:"Run everything on this machine, with a demo project."`
+	Console consoleCommand `cmd:"" group:"Try it on this machine:" help:"Open the web console in the browser, signed in."`
+	Demo    demoCommand    `cmd:"" group:"Try it on this machine:" help:"Print the demo project's records, to send them elsewhere."`
 
-	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
-	Version    versionCommand    `cmd:"" help:"Print the version."`
+	Get     getCommands    `cmd:"" group:"Read:" help:"Print records."`
+	Export  exportCommands `cmd:"" group:"Read:" help:"Write whole lists to a file, page by page; continues where it was cut."`
+	Changes changesCommand `cmd:"" group:"Read:" help:"Print all stored and removed records, from the beginning or from where the last run ended."`
+	Sync    syncCommand    `cmd:"" group:"Read:" help:"Keep a copy of the project's entries and events, in Postgres or Parquet files."`
+	Region  regionCommand  `cmd:"" group:"Read:" help:"Print a project's region and its offset from UTC."`
+
+	Import importCommands `cmd:"" group:"Send and remove:" help:"Send files of records; continues where it was cut."`
+	Erase  eraseCommand   `cmd:"" group:"Send and remove:" help:"Remove an entry, all of a contact, or a whole project, for good."`
+	Purge  purgeCommand   `cmd:"" group:"Send and remove:" help:"Remove entries that were last updated long ago."`
+
+	Keys  keysCommands  `cmd:"" group:"Access:" help:"Mint, list, rotate and revoke API keys."`
+	Proxy proxyCommands `cmd:"" group:"Access:" help:"Check the credential proxy's rules."`
+
+	Check          checkCommand   `cmd:"" group:"Operate:" help:"Call every operation once, and report wrong answers."`
+	MigrateToCitus migrateCommand `cmd:"" group:"Operate:" name:"migrate-to-citus" help:"Distribute a service's database over the machines of a Citus cluster, in place; or bring it back."`
+
+	Completion completionCommand `cmd:"" group:"This program:" help:"Print the completion script of a shell."`
+	Version    versionCommand    `cmd:"" group:"This program:" help:"Print the version."`
 }
 
 const description = `Lectern's command line: run the platform on this machine, get data in and out, manage API keys.
@@ -108,30 +113,43 @@ func Main(s *Session, args []string) (code int) {
 	if err != nil {
 		return s.fail(err)
 	}
+	if len(args) > 0 && args[0] == "help" {
+		args = append(args[1:], "--help")
+	}
 	parsed, err := parser.Parse(args)
-	if err != nil {
-		hint := ""
-		if p, ok := errors.AsType[*kong.ParseError](err); ok && p.Context != nil {
-			words := append([]string{parser.Model.Name}, strings.Fields(p.Context.Command())...)
-			words = slices.DeleteFunc(words, func(word string) bool { return strings.HasPrefix(word, "<") })
-			hint = " (see " + strings.Join(words, " ") + " --help)"
+	if refused, ok := errors.AsType[*kong.ParseError](err); ok {
+		if incomplete(refused) {
+			return s.fail(refused.Context.PrintUsage(false))
 		}
-		fmt.Fprintf(s.Err, "lectern: %s%s\n", oneLine(err), hint)
-		return exitUsage
+		return s.fail(usagef("%s", refusal(refused)))
+	}
+	if err != nil {
+		return s.fail(err)
 	}
 	return s.fail(parsed.Run(&c))
 }
 
 func newParser(s *Session, c *commands) (*kong.Kong, error) {
-	return kong.New(c,
+	options := append(mappers(),
 		kong.Name("lectern"),
 		kong.Description(description),
 		kong.Writers(s.Out, s.Err),
 		kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: false}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100, NoExpandSubcommands: true}),
 		kong.Resolvers(environment(s.Environ)),
 		kong.Bind(s),
 	)
+	parser, err := kong.New(c, options...)
+	if err != nil {
+		return nil, err
+	}
+	parser.Model.HelpFlag.Help = "Print help about a command."
+	for _, command := range parser.Model.Children {
+		for _, child := range command.Children {
+			child.Group = &kong.Group{Key: "commands", Title: "Commands:"}
+		}
+	}
+	return parser, nil
 }
 
 // fail prints the error in one line, and returns the exit code.
@@ -196,16 +214,28 @@ func (c *commands) note(s *Session, format string, args ...any) {
 	}
 }
 
+// version is the flag --version.
+type version bool
+
+// BeforeReset prints the version, and ends the command.
+func (version) BeforeReset(app *kong.Kong, s *Session) error {
+	if err := (versionCommand{}).Run(s); err != nil {
+		return err
+	}
+	app.Exit(exitOK)
+	return nil
+}
+
 type versionCommand struct{}
 
 // Run prints the version that the build noted.
 func (versionCommand) Run(s *Session) error {
-	_, err := fmt.Fprintln(s.Out, "lectern", version())
+	_, err := fmt.Fprintln(s.Out, "lectern", build())
 	return err
 }
 
-// version returns the version of the module, the revision unless the version names it, and the version of Go.
-func version() string {
+// build returns the version of the module, the revision unless the version names it, and the version of Go.
+func build() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "(unknown)"

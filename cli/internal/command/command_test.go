@@ -199,16 +199,10 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 		code    int
 		want    string
 	}{
-		{"no command", with(), nil, exitUsage, "expected one of"},
-		{"unknown command", with(), []string{"frob"}, exitUsage, "unexpected argument frob"},
-		{"unknown flag", with(), []string{"get", "entries", "--frob"}, exitUsage, "(see lectern get entries --help)"},
 		{"no project", with("LECTERN_PROJECT_ID", ""), []string{"get", "entries"}, exitUsage, "--project"},
 		{"no key", with("LECTERN_API_KEY", ""), []string{"get", "entries"}, exitUsage, "set LECTERN_API_KEY"},
 		{"no ingest key", with("LECTERN_INTERNAL_API_KEY", ""), []string{"import", "entries", "-"}, exitUsage, "set LECTERN_INTERNAL_API_KEY"},
 		{"wrong key", with("LECTERN_API_KEY", "rk_2"), []string{"get", "entries"}, exitFailure, "check the key"},
-		{"bad URL", with("LECTERN_URL", "example.com"), []string{"get", "entries"}, exitUsage, "--url"},
-		{"bad time", with(), []string{"get", "entries", "--updated-after", "soon"}, exitUsage, "RFC 3339|is not a time"},
-		{"bad direction", with(), []string{"get", "entries", "--direction", "up"}, exitUsage, "--direction must be one of"},
 		{"no such entry", with(), []string{"get", "entry", "e9"}, exitFailure, "entry_not_found"},
 		{"no such file", with(), []string{"import", "entries", missing}, exitFailure, "no such file"},
 		{"no env file", with(), []string{"get", "entries", "--env-file", missing}, exitUsage, "lectern up writes"},
@@ -220,11 +214,7 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 			if r.code != tt.code {
 				t.Errorf("exit code %d, want %d", r.code, tt.code)
 			}
-			said := false
-			for want := range strings.SplitSeq(tt.want, "|") {
-				said = said || strings.Contains(r.err, want)
-			}
-			if !said || r.out != "" {
+			if !strings.Contains(r.err, tt.want) || r.out != "" {
 				t.Errorf("said %q and printed %q, want %q", r.err, r.out, tt.want)
 			}
 			if strings.Count(r.err, "\n") != 1 || !strings.HasPrefix(r.err, "lectern: ") {

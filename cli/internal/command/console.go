@@ -16,7 +16,7 @@ import (
 )
 
 type consoleCommand struct {
-	URL     string `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
+	URL     string `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
 	APIKey  string `env:"LECTERN_API_KEY" help:"An API key of the project. Without one, the console asks for it. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 	Print   bool   `help:"Print the link that signs in, and open no browser. The link contains the key: keep it secret."`
@@ -35,10 +35,6 @@ Examples:
 
 // Run opens the console.
 func (c *consoleCommand) Run(s *Session, all *commands) error {
-	base, err := url.Parse(c.URL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return usagef("--url: %q is no URL; want one such as http://127.0.0.1:8080", c.URL)
-	}
 	page := consolePage(c.URL)
 	if c.APIKey == "" {
 		return c.open(s, all, page, page)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -54,11 +53,11 @@ func (envFile) BeforeResolve(ctx *kong.Context, trace *kong.Path, s *Session) er
 	}
 	content, err := os.ReadFile(string(path))
 	if err != nil {
-		return fmt.Errorf("--env-file: %w (lectern up writes .lectern/demo.env when it is ready)", err)
+		return usagef("--env-file: %w; lectern up writes .lectern/demo.env when it is ready", err)
 	}
 	variables, err := parseEnv(content)
 	if err != nil {
-		return fmt.Errorf("--env-file %s: %w", path, err)
+		return usagef("--env-file %s: %w", path, err)
 	}
 	ctx.AddResolver(fileEnvironment{variables, s.Environ})
 	return nil
@@ -109,27 +108,4 @@ func unquote(value string) (string, error) {
 		}
 	}
 	return b.String(), nil
-}
-
-// moment is a time on the command line: RFC 3339, without offset in UTC, or a date, which is its
-// midnight in UTC.
-type moment struct{ time.Time }
-
-// UnmarshalText reads a moment.
-func (m *moment) UnmarshalText(text []byte) error {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", time.DateOnly} {
-		if t, err := time.Parse(layout, string(text)); err == nil {
-			m.Time = t.UTC()
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is not a time: want one such as 2026-09-01T12:00:00Z, or a date", text)
-}
-
-// String returns the moment in the form of the API, or "" for none.
-func (m moment) String() string {
-	if m.IsZero() {
-		return ""
-	}
-	return m.Format(time.RFC3339Nano)
 }

@@ -44,7 +44,7 @@ func (e *eraseCommand) Run(s *Session, c *commands) error {
 	}
 	switch {
 	case given != 1:
-		return usagef("want one of --entry ID, --contact ID and --all")
+		return usagef("erase was given %d of --entry ID, --contact ID and --all; allowed: one of them", given)
 	case e.All:
 		return e.removeProject(s, c)
 	}

@@ -130,16 +130,9 @@ func TestRemovalRefuses(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"erase"}, exitUsage, "want one of --entry ID, --contact ID and --all"},
-		{[]string{"erase", "--entry", "e", "--contact", "c"}, exitUsage, "want one of"},
-		{[]string{"erase", "--all", "--contact", "c"}, exitUsage, "want one of"},
+		{[]string{"erase", "--all", "--contact", "c"}, exitUsage, "allowed: one of them"},
 		{[]string{"erase", "--entry", "e"}, exitFailure, "check LECTERN_ADMIN_API_KEY"},
 		{[]string{"erase", "--entry", "e", "--admin-api-key", ""}, exitUsage, "no admin key"},
-		{[]string{"purge"}, exitUsage, "want one of --before TIME and --older-than AGE"},
-		{[]string{"purge", "--before", "2025-01-01", "--older-than", "1d"}, exitUsage, "want one of"},
-		{[]string{"purge", "--older-than", "0d"}, exitUsage, `"0d" is not an age: want 1d to 36500d`},
-		{[]string{"purge", "--older-than", "1y"}, exitUsage, "is not an age"},
-		{[]string{"purge", "--older-than=-3h"}, exitUsage, "is not an age"},
 		{[]string{"purge", "--older-than", "36h"}, exitFailure, "check LECTERN_ADMIN_API_KEY"},
 	} {
 		got := lectern(t, "", r.environ(), tt.args...)

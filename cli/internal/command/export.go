@@ -32,7 +32,7 @@ type exportFlags struct {
 	Limit    int    `help:"End after so many records. Default: all." placeholder:"N"`
 	PageSize int    `default:"5000" help:"Records a request; it may differ from run to run. Default: ${default}." placeholder:"N"`
 	Resume   bool   `default:"true" negatable:"" help:"Continue a cut run of the same query; --no-resume starts again."`
-	Retries  int    `default:"10" help:"How often a request is retried (429, 503, broken connections), after the time that the server asks for. Default: ${default}." placeholder:"N"`
+	Retries  int    `default:"10" min:"0" help:"How often a request is retried (429, 503, broken connections), after the time that the server asks for. Default: ${default}." placeholder:"N"`
 }
 
 const exportHelp = `
@@ -182,9 +182,6 @@ func (f exportFlags) format(o export.Options, what string) (export.Format, error
 
 // runExportBy exports what the client that open returns reads. o has the query and the columns.
 func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, io.Writer) (*client.Client, error), f exportFlags, o export.Options, list client.List, what string) error {
-	if f.Limit < 0 || f.PageSize < 1 || f.Retries < 0 {
-		return usagef("--limit and --retries take 0 or more, --page-size 1 or more")
-	}
 	o.Query.URL, o.Query.ProjectID, o.Query.Limit, o.Query.Safe = api.URL, api.Project, f.Limit, f.Safe
 	var err error
 	if o.Query.Format, err = f.format(o, what); err != nil {

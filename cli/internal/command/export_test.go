@@ -73,8 +73,8 @@ func TestFlattenedExport(t *testing.T) {
 		{"embeddables by name", []string{"embeddables", "--out", "e.parquet"}, "embeddables cannot be written as parquet; allowed: ndjson, csv"},
 		{"versions", []string{"versions", "e", "--format", "parquet"}, "versions cannot be written as parquet"},
 		{"experiments", []string{"experiments", "--format", "parquet"}, "experiments cannot be written as parquet"},
-		{"events flattened", []string{"events", "--flatten", "--format", "csv"}, "unknown flag --flatten"},
-		{"another format", []string{"entries", "--format", "xlsx"}, `--format must be one of "ndjson","csv","parquet"`},
+		{"events flattened", []string{"events", "--flatten", "--format", "csv"}, "unknown flag --flatten of export events"},
+		{"another format", []string{"entries", "--format", "xlsx"}, `--format was given as "xlsx"; allowed: ndjson, csv, parquet`},
 	} {
 		if r := lectern(t, "", a.environ(), append([]string{"export"}, tt.args...)...); r.code != exitUsage || r.out != "" || !strings.Contains(r.err, tt.says) {
 			t.Errorf("%s: %+v; want %q", tt.name, r, tt.says)

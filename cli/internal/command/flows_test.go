@@ -180,7 +180,6 @@ func testGetFromAll(t *testing.T, environ map[string]string) {
 		{"no key for embeddables", keyless, []string{"embeddables"}, exitUsage, "", "set LECTERN_API_KEY"},
 		{"experiments", keyless, []string{"experiments", "--status", "paused"}, 0, `"id": "exp_budget9hc"`, ""},
 		{"a page of experiments", environ, []string{"experiments", "--limit", "2"}, 0, `"id": "exp_contact3yp"`, "There is more: --cursor "},
-		{"no such status", environ, []string{"experiments", "--status", "done"}, exitUsage, "", "--status must be one of"},
 		{"experiment", keyless, []string{"experiment", "exp_untitled7bf"}, 0, `"flow_ids": null`, ""},
 		{"no such experiment", environ, []string{"experiment", "none"}, exitFailure, "", "experiment_not_found"},
 		{"history", keyless, []string{"experiment", "exp_untitled7bf", "--history"}, 0, `"changed_at": "2026-09-30T16:05:00.25Z"`, ""},
@@ -270,7 +269,6 @@ func testRegion(t *testing.T, environ map[string]string) {
 		{map[string]string{}, []string{"pr_demo"}, exitUsage, "no internal key"},
 		{map[string]string{"LECTERN_URL": environ["LECTERN_URL"], "LECTERN_INTERNAL_API_KEY": environ["LECTERN_API_KEY"]}, []string{"pr_demo"},
 			exitFailure, "check LECTERN_INTERNAL_API_KEY"},
-		{environ, []string{"--at", "soon"}, exitUsage, "is not a time"},
 	} {
 		r := lectern(t, "", tt.environ, append([]string{"region"}, tt.args...)...)
 		if r.code != tt.code || !strings.Contains(r.err, tt.want) || strings.Count(r.err, "\n") != 1 || r.out != "" {

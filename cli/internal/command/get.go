@@ -63,9 +63,6 @@ func printPage(s *Session, c *commands, api apiFlags, out outputFlags, page page
 }
 
 func printPageOf(s *Session, c *commands, reader *client.Client, out outputFlags, page pageFlags, list client.List) error {
-	if page.Limit < 0 {
-		return usagef("--limit %d: want 1 or more", page.Limit)
-	}
 	body, next, err := reader.JSON(s.Context, list, page.Cursor, page.Limit)
 	if err != nil {
 		return err

@@ -30,13 +30,13 @@ type importCommands struct {
 
 // importFlags are those of every import.
 type importFlags struct {
-	InternalURL    string `env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"The internal address: records go to URL/internal/RESOURCE. Default: ${default}." placeholder:"URL"`
+	InternalURL    string `type:"url" env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"The internal address: records go to URL/internal/RESOURCE. Default: ${default}." placeholder:"URL"`
 	InternalAPIKey string `env:"LECTERN_INTERNAL_API_KEY" help:"An ingest key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 
 	Rejects string `type:"path" help:"Write rejected records to FILE: one JSON object a line with file, line, code, message and the record." placeholder:"FILE"`
 	State   string `type:"path" help:"The file for the progress while the import runs. Default: next to the first file; none for standard input." placeholder:"FILE"`
 	Restart bool   `help:"Start again, whatever the progress of an earlier run."`
-	Retries int    `default:"10" help:"How often a batch is retried (429, 503, broken connections), after the time that the server asks for. Default: ${default}." placeholder:"N"`
+	Retries int    `default:"10" min:"0" help:"How often a batch is retried (429, 503, broken connections), after the time that the server asks for. Default: ${default}." placeholder:"N"`
 	DryRun  bool   `help:"Print the records instead of sending them."`
 
 	Files []string `arg:"" help:"Files to send; - is standard input."`
@@ -174,7 +174,7 @@ func parseDelimiter(text string) (byte, error) {
 	case len(text) == 1 && !strings.ContainsAny(text, "\"\r\n"):
 		return text[0], nil
 	}
-	return 0, usagef("--delimiter %q: want one character, or tab", text)
+	return 0, usagef("--delimiter was given as %q; allowed: one character, or tab", text)
 }
 
 // openInputs checks that all files exist before any is sent. The total size is -1 if standard input is among them.

@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/routes"
@@ -24,7 +26,7 @@ type keysCommands struct {
 // administrationFlags select the internal address and the admin key.
 type administrationFlags struct {
 	Project     string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
-	InternalURL string `env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"The internal address of the ${service=region} service. Default: ${default}." placeholder:"URL"`
+	InternalURL string `type:"url" env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"The internal address of the ${service=region} service. Default: ${default}." placeholder:"URL"`
 	AdminAPIKey string `env:"LECTERN_ADMIN_API_KEY" help:"An admin key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 }
 
@@ -83,7 +85,7 @@ type keysMint struct {
 	administrationFlags
 	Name      string        `help:"Its name for people." placeholder:"TEXT"`
 	Scope     []string      `help:"Its permissions: entries:read, embeddables:read, experiments:read (all three by default), proxy:use." placeholder:"SCOPE,…"`
-	ExpiresIn time.Duration `help:"End it after this time, such as 720h. Default: never." placeholder:"DURATION"`
+	ExpiresIn time.Duration `help:"End it after this time, such as 30d. Default: never." placeholder:"DURATION"`
 	ExpiresAt moment        `help:"End it at this time." placeholder:"TIME"`
 	Rate      int           `help:"Requests a second. Default: that of the services." placeholder:"N"`
 	Import    bool          `help:"Import an existing key from standard input. The services accept it with FOREIGN_KEYS=true."`
@@ -97,7 +99,7 @@ func (keysMint) Help() string {
 Examples:
 
 	LECTERN_API_KEY=$(lectern keys mint --project pr_1 --name reports)
-	lectern keys mint --project pr_1 --scope entries:read --expires-in 720h --rate 50`
+	lectern keys mint --project pr_1 --scope entries:read --expires-in 30d --rate 50`
 }
 
 // Run mints.
@@ -108,10 +110,8 @@ func (k *keysMint) Run(s *Session, c *commands) error {
 	}
 	wanted := client.NewAPIKey{Name: k.Name, Scopes: scopes.Names(), Rate: k.Rate}
 	switch {
-	case k.ExpiresIn < 0:
-		return usagef("--expires-in %v: want a time to come", k.ExpiresIn)
 	case k.ExpiresIn > 0 && !k.ExpiresAt.IsZero():
-		return usagef("--expires-in and --expires-at are both given: want one")
+		return usagef("--expires-in and --expires-at were both given; allowed: one of them")
 	case k.ExpiresIn > 0:
 		wanted.ExpiresAt = new(s.Now().Add(k.ExpiresIn))
 	case !k.ExpiresAt.IsZero():
@@ -198,7 +198,7 @@ func when(t *time.Time) string {
 
 type keysRotate struct {
 	administrationFlags
-	Overlap time.Duration `default:"24h" help:"How long the old key stays valid; 0s ends it at once. Default: ${default}." placeholder:"DURATION"`
+	Overlap time.Duration `default:"1d" min:"0" help:"How long the old key stays valid; 0 ends it at once. Default: ${default}." placeholder:"DURATION"`
 	JSON    bool          `help:"Print the key and its record as JSON."`
 	ID      string        `arg:"" help:"The id of the key to replace, as keys list shows it."`
 }
@@ -215,9 +215,6 @@ Examples:
 
 // Run rotates.
 func (k *keysRotate) Run(s *Session, c *commands) error {
-	if k.Overlap < 0 {
-		return usagef("--overlap %v: want 0s or more", k.Overlap)
-	}
 	admin, err := k.open(s)
 	if err != nil {
 		return err
@@ -226,7 +223,7 @@ func (k *keysRotate) Run(s *Session, c *commands) error {
 	if err != nil {
 		return advised(err, routes.Region)
 	}
-	c.note(s, "Key %s ends in %v. %s", k.ID, k.Overlap, noticed)
+	c.note(s, "Key %s ends in %v. %s", k.ID, model.Duration(k.Overlap), noticed)
 	return printKey(s, c, k.JSON, minted)
 }
 

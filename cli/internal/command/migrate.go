@@ -36,7 +36,7 @@ func (m migrateCommand) Run(s *Session, c *commands) error {
 	switch m.Step {
 	case "prepare":
 		if m.Coordinator == "" || len(m.Worker) == 0 {
-			return usagef("prepare needs --coordinator and --worker")
+			return usagef("prepare needs --coordinator HOST:PORT, and --worker HOST:PORT")
 		}
 		return d.Prepare(s.Context)
 	case "distribute":

@@ -81,7 +81,7 @@ func (p *proxyCheck) question(s *Session) (explain.Question, error) {
 	for _, line := range p.Header {
 		name, value, ok := strings.Cut(line, ":")
 		if !ok || name == "" || strings.ContainsAny(name, " \t") {
-			return q, fmt.Errorf("--header %q: want 'NAME: VALUE'", line)
+			return q, fmt.Errorf("--header was given as %q; allowed: 'NAME: VALUE'", line)
 		}
 		q.Header.Add(name, strings.TrimSpace(value))
 	}

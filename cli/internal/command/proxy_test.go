@@ -143,10 +143,10 @@ func TestProxyCheckRefusesToGuess(t *testing.T) {
 		want string
 	}{
 		{"no project", []string{"--manifests", folder, "-e", "prod", "https://example.org"}, "--project"},
-		{"no URL", []string{"--manifests", folder, "-p", "pr_1", "-e", "prod"}, "<url>"},
+		{"no URL", []string{"--manifests", folder, "-p", "pr_1", "-e", "prod"}, "needs the argument URL"},
 		{"no such folder", []string{"--manifests", folder + "/none", "-p", "pr_1", "-e", "prod", "https://example.org"}, "no such file"},
 		{"a fault in the manifests", []string{"--manifests", broken, "-p", "pr_1", "-e", "prod", "https://example.org"}, `all.yaml:18: ProxyEndpoint/server: spec.access: is "nobody"`},
-		{"a header without a name", []string{"--manifests", folder, "-p", "pr_1", "-e", "prod", "-H", "Bearer", "https://example.org"}, "want 'NAME: VALUE'"},
+		{"a header without a name", []string{"--manifests", folder, "-p", "pr_1", "-e", "prod", "-H", "Bearer", "https://example.org"}, "allowed: 'NAME: VALUE'"},
 		{"no such body", []string{"--manifests", folder, "-p", "pr_1", "-e", "prod", "--body-template", folder + "/none", "https://example.org"}, "--body-template"},
 		{"no method", []string{"--manifests", folder, "-p", "pr_1", "-e", "prod", "-X", "G T", "https://example.org"}, "G T"},
 	} {

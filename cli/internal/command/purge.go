@@ -1,9 +1,6 @@
 package command
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lectern-dev/lectern/client"
@@ -13,9 +10,9 @@ import (
 type purgeCommand struct {
 	administrationFlags `set:"service=entries"`
 
-	Before    moment `help:"Remove entries that were last updated before this time: RFC 3339, or a date." placeholder:"TIME"`
-	OlderThan age    `help:"Remove entries that were last updated longer ago than this: days such as 400d, or hours such as 36h." placeholder:"AGE"`
-	DryRun    bool   `help:"Count them, and remove nothing."`
+	Before    moment        `help:"Remove entries that were last updated before this time: RFC 3339, or a date." placeholder:"TIME"`
+	OlderThan time.Duration `help:"Remove entries that were last updated longer ago than this, such as 400d." placeholder:"DURATION"`
+	DryRun    bool          `help:"Count them, and remove nothing."`
 }
 
 // Help describes the removed records, with examples.
@@ -35,9 +32,9 @@ func (p *purgeCommand) Run(s *Session, c *commands) error {
 	before := p.Before.Time
 	switch {
 	case p.Before.IsZero() == (p.OlderThan == 0):
-		return usagef("want one of --before TIME and --older-than AGE")
+		return usagef("purge takes one of --before TIME and --older-than DURATION, and was given %s", map[bool]string{true: "none", false: "both"}[p.OlderThan == 0])
 	case p.OlderThan != 0:
-		before = s.Now().Add(-time.Duration(p.OlderThan))
+		before = s.Now().Add(-p.OlderThan)
 	}
 	admin, err := p.open(s)
 	if err != nil {
@@ -72,22 +69,4 @@ func (p *purgeCommand) Run(s *Session, c *commands) error {
 	}
 	count.done()
 	return printJSON(s.Out, removed)
-}
-
-// age is a time span on the command line: whole days such as 400d, or a duration such as 36h.
-type age time.Duration
-
-// UnmarshalText reads an age.
-func (a *age) UnmarshalText(text []byte) error {
-	const longest = 36500 // days
-	if days, ok := strings.CutSuffix(string(text), "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n > 0 && n <= longest {
-			*a = age(time.Duration(n) * 24 * time.Hour)
-			return nil
-		}
-	} else if d, err := time.ParseDuration(string(text)); err == nil && d > 0 {
-		*a = age(d)
-		return nil
-	}
-	return fmt.Errorf("%q is not an age: want 1d to %dd, or a duration such as 36h", text, longest)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 type regionCommand struct {
-	URL            string `name:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
+	URL            string `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
 	Project        string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project, if the argument is omitted." placeholder:"ID"`
 	InternalAPIKey string `env:"LECTERN_INTERNAL_API_KEY" help:"A key for trusted services. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 	At             moment `help:"The time of the offset: RFC 3339, or a date. Default: now." placeholder:"TIME"`

@@ -20,12 +20,12 @@ type syncCommand struct {
 	To         string `required:"" env:"LECTERN_SYNC_TO" help:"The copy: postgres://USER@HOST:PORT/DATABASE, file:///FOLDER or s3://BUCKET/PREFIX. Other users of this machine can see flags: put a password into the variable." placeholder:"URL"`
 	Schema     string `default:"lectern" help:"The Postgres schema of the copy, which has nothing else; created if missing. Default: ${default}." placeholder:"NAME"`
 	Columns    string `default:"auto" help:"Which keys of entry_data become columns: auto (all), none, or a FILE that lists them as JSON. Default: ${default}." placeholder:"auto|none|FILE"`
-	Once       bool   `xor:"end" help:"End when the copy is current, which is the default."`
-	Follow     bool   `xor:"end" help:"Stay connected and copy each change as it comes."`
+	Once       bool   `help:"End when the copy is current, which is the default."`
+	Follow     bool   `help:"Stay connected and copy each change as it comes."`
 	SoftDelete bool   `help:"Postgres only: mark removed rows with removed_at and removal_reason, and keep them with their data. Default: delete them."`
 	Moved      bool   `help:"Continue a copy that was made from another --url of the same deployment."`
 	PageSize   int    `default:"5000" help:"Changes a request. Default: ${default}." placeholder:"N"`
-	Retries    int    `default:"10" help:"How often in a row the API or the destination may fail. Default: ${default}." placeholder:"N"`
+	Retries    int    `default:"10" min:"0" help:"How often in a row the API or the destination may fail. Default: ${default}." placeholder:"N"`
 	metricsFlag
 }
 
@@ -65,8 +65,8 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 	if s.Environ["GOMEMLIMIT"] == "" { // else the runtime has read it
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	}
-	if f.PageSize < 1 || f.Retries < 0 {
-		return usagef("--page-size takes 1 or more, --retries 0 or more")
+	if f.Once && f.Follow {
+		return usagef("--once and --follow were both given; allowed: one of them")
 	}
 	to, err := f.destination(s.Environ)
 	if err != nil {
@@ -171,18 +171,18 @@ func (f *syncCommand) destination(environ map[string]string) (destination, error
 		return d, nil
 	}
 	if f.SoftDelete {
-		return nil, usagef("--soft-delete is for Postgres; Parquet files keep the removed rows always")
+		return nil, usagef("--soft-delete was given with the scheme %s; allowed: postgres. Parquet files keep the removed rows always", u.Scheme)
 	}
 	o := files.Options{Source: f.source(), Moved: f.Moved, Columns: choice}
 	switch u.Scheme {
 	case "file":
 		if u.Host != "" || u.Path == "" {
-			return nil, usagef("--to: want file:///FOLDER, with three slashes")
+			return nil, usagef("--to was given with the scheme file; allowed: file:///FOLDER, with three slashes")
 		}
 		return files.Folder(u.Path, o), nil
 	case "s3":
 		if u.Host == "" || u.User != nil {
-			return nil, usagef("--to: want s3://BUCKET/PREFIX")
+			return nil, usagef("--to was given with the scheme s3; allowed: s3://BUCKET/PREFIX")
 		}
 		d, err := files.Bucket(u.Host, u.Path, environ, o)
 		if err != nil {

@@ -20,7 +20,7 @@ import (
 
 // metricsFlag sets the address of the metrics of a long command.
 type metricsFlag struct {
-	MetricsAddress string `env:"LECTERN_METRICS_ADDRESS" help:"Serve /metrics (Prometheus), /healthz and /readyz at this address, such as :9090. Default: nowhere." placeholder:"HOST:PORT"`
+	MetricsAddress string `type:"address" env:"LECTERN_METRICS_ADDRESS" help:"Serve /metrics (Prometheus), /healthz and /readyz at this address, such as :9090. Default: nowhere." placeholder:"HOST:PORT"`
 }
 
 // syncMetrics has the metrics and health of a sync, for Prometheus and the kubelet. Its methods may be called
@@ -42,9 +42,6 @@ func (f metricsFlag) serve(s *Session, notes io.Writer) (*syncMetrics, error) {
 	m := &syncMetrics{now: s.Now, current: s.Now()}
 	if f.MetricsAddress == "" {
 		return m, nil
-	}
-	if _, port, err := net.SplitHostPort(f.MetricsAddress); err != nil || port == "" {
-		return nil, usagef("--metrics-address was given as %q; want HOST:PORT, such as :9090", f.MetricsAddress)
 	}
 	// The command has lines of its own, so the log of the library has nowhere to go.
 	t, err := telemetry.Start(s.Context, telemetry.Options{Service: "lectern sync", LogOutput: io.Discard})

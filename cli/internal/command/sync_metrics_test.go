@@ -171,7 +171,6 @@ func TestMetricsAddress(t *testing.T) {
 		code          int
 		says          string
 	}{
-		{"no port", "127.0.0.1", exitUsage, `"127.0.0.1"; want HOST:PORT, such as :9090`},
 		{"taken", taken.Addr().String(), exitFailure, "address already in use"},
 	} {
 		r := lectern(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "k"}, "sync", "--to", "file://"+t.TempDir(), "--metrics-address", tt.address)

@@ -79,12 +79,10 @@ func TestSync(t *testing.T) {
 		code int
 		says string
 	}{
-		{"no destination", []string{"--to", ""}, exitUsage, `scheme ""; allowed: postgres, file, s3`},
 		{"another scheme", []string{"--to", "mysql://u:secret-1@h/d"}, exitUsage, `scheme "mysql"; allowed: postgres, file, s3`},
 		{"no URL", []string{"--to", "postgres://u:secret-1@h:port/d"}, exitUsage, "--to"},
 		{"a relative folder", []string{"--to", "file://data"}, exitUsage, "three slashes"},
 		{"no bucket", []string{"--to", "s3:///prefix"}, exitUsage, "s3://BUCKET/PREFIX"},
-		{"soft delete of files", []string{"--to", "file:///tmp/x", "--soft-delete"}, exitUsage, "for Postgres"},
 		{"no file of columns", []string{"--columns", "all"}, exitUsage, "--columns takes auto, none or a file: open all: no such file"},
 		{"a wrong file of columns", []string{"--columns", list}, exitUsage, `the type "int"; allowed: text, double, boolean, timestamp`},
 		{"other columns", []string{"--schema", "listed"}, exitFailure, "give --columns as before"},

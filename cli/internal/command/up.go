@@ -10,8 +10,8 @@ import (
 )
 
 type upCommand struct {
-	Listen         string `env:"LECTERN_LISTEN" default:"127.0.0.1:8080" help:"Address of the public operations; port 0 is any free port. Default: ${default}." placeholder:"HOST:PORT"`
-	ListenInternal string `env:"LECTERN_LISTEN_INTERNAL" default:"127.0.0.1:9090" help:"Address of the internal operations. Default: ${default}." placeholder:"HOST:PORT"`
+	Listen         string `type:"address" env:"LECTERN_LISTEN" default:"127.0.0.1:8080" help:"Address of the public operations; port 0 is any free port. Default: ${default}." placeholder:"HOST:PORT"`
+	ListenInternal string `type:"address" env:"LECTERN_LISTEN_INTERNAL" default:"127.0.0.1:9090" help:"Address of the internal operations. Default: ${default}." placeholder:"HOST:PORT"`
 	Folder         string `env:"LECTERN_FOLDER" default:".lectern" type:"path" help:"The folder of data, logs and secrets. Default: .lectern." placeholder:"FOLDER"`
 	Verbose        bool   `short:"v" help:"Print all logs to standard error instead of into files below the folder."`
 }

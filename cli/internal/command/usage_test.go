@@ -1,0 +1,94 @@
+package command
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// wrongInputs has command lines, each with its answer.
+const wrongInputs = "testdata/wrong-inputs.txt"
+
+// Each wrong command line is answered by one line that names what was given and what is allowed, and is no text of the
+// parser. The flag -update writes the answers into the file.
+func TestWrongInputs(t *testing.T) {
+	file, err := os.ReadFile(wrongInputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser := regexp.MustCompile(`unexpected (argument|flag|token)|must be one of|expected (one of|a |an |duration|bool|int)|missing (flags|value|positional)|strconv|envar|can't be used`)
+	var got strings.Builder
+	for line := range strings.Lines(string(file)) {
+		input, ok := strings.CutPrefix(strings.TrimSpace(line), "$ ")
+		if !ok {
+			continue
+		}
+		environ := map[string]string{
+			"LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "rk_1", "LECTERN_INTERNAL_API_KEY": "ik_1", "LECTERN_ADMIN_API_KEY": "ak_1",
+		}
+		words := strings.Fields(input)
+		for ; words[0] != "lectern"; words = words[1:] {
+			name, value, _ := strings.Cut(words[0], "=")
+			environ[name] = value
+		}
+		for i, word := range words {
+			words[i] = strings.ReplaceAll(word, "''", "")
+		}
+		r := lectern(t, "a,b\n1,2\n", environ, words[1:]...)
+		if r.code != exitUsage || r.out != "" || strings.Count(r.err, "\n") != 1 || !strings.HasPrefix(r.err, "lectern: ") || parser.MatchString(r.err) {
+			t.Errorf("%s: %+v", input, r)
+		}
+		fmt.Fprintf(&got, "$ %s\n%s\n", input, r.err)
+	}
+	if flag.Lookup("update").Value.String() == "true" { // pgtest declares it
+		if err := os.WriteFile(wrongInputs, []byte(got.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(file), got.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Without a command, or with a group of commands alone, the help is the answer.
+func TestHelpWithoutCommand(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "Usage: lectern <command>"},
+		{[]string{"keys"}, "Usage: lectern keys <command>"},
+		{[]string{"help"}, "Usage: lectern <command>"},
+		{[]string{"help", "keys", "mint"}, "Usage: lectern keys mint"},
+		{[]string{"--version"}, "lectern "},
+		{[]string{"version"}, "lectern "},
+	} {
+		if r := lectern(t, "", nil, tt.args...); r.code != exitOK || r.err != "" || !strings.HasPrefix(r.out, tt.want) {
+			t.Errorf("%q: %+v; want %q", tt.args, r, tt.want)
+		}
+	}
+	if r := lectern(t, "", nil); strings.Count(r.out, ":\n") < 6 || strings.Contains(r.out, "get entries") {
+		t.Errorf("commands are not in groups: %s", r.out)
+	}
+}
+
+// Durations are read as people write them.
+func TestDurations(t *testing.T) {
+	keys := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
+	defer keys.Close()
+	for text, want := range map[string]string{"3d": "3d", "12h": "12h", "1w": "1w", "1h30m": "1h30m", "1d12h": "1d12h", "0": "0s", "1.5h": "1h30m"} {
+		environ := map[string]string{"LECTERN_INTERNAL_URL": keys.URL, "LECTERN_ADMIN_API_KEY": "ak_1", "LECTERN_PROJECT_ID": "pr_1"}
+		if r := lectern(t, "", environ, "keys", "rotate", "old", "--overlap", text); r.code != exitOK || !strings.Contains(r.err, "ends in "+want+".") {
+			t.Errorf("%s: %+v", text, r)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package command
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/prometheus/common/model"
+)
+
+// wrongValue is a value that a flag, a variable or an argument does not take.
+type wrongValue struct {
+	value *kong.Value
+	given string
+	none  bool   // there is no value at all
+	want  string // what is allowed
+}
+
+// Error names the flag, what was given, and what is allowed.
+func (w *wrongValue) Error() string { return w.of(valueName(w.value)) }
+
+// of is Error for a value that came by another name.
+func (w *wrongValue) of(name string) string {
+	if w.none {
+		return fmt.Sprintf("%s was given without a value; allowed: %s", name, w.want)
+	}
+	return fmt.Sprintf("%s was given as %q; allowed: %s", name, w.given, w.want)
+}
+
+// valueName returns a flag as --NAME, and an argument as NAME.
+func valueName(v *kong.Value) string {
+	if v.Flag != nil {
+		return "--" + v.Name
+	}
+	return strings.ToUpper(v.Name)
+}
+
+// allowed returns what v takes: its choices, or else its placeholder.
+func allowed(v *kong.Value) string {
+	switch {
+	case v.Enum != "":
+		var choices []string
+		for _, choice := range v.EnumSlice() {
+			if choice != "" && !slices.Contains(choices, strings.ToUpper(choice)) {
+				choices = append(choices, choice)
+			}
+		}
+		return strings.Join(choices, ", ")
+	case v.Flag != nil:
+		return v.Flag.FormatPlaceHolder()
+	}
+	return "any text"
+}
+
+// mappers read all values of the command line, in place of those of kong: so each error is a wrongValue.
+func mappers() []kong.Option {
+	return []kong.Option{
+		kong.KindMapper(reflect.String, mapper(readString)),
+		kong.NamedMapper("path", mapper(readPath)),
+		kong.NamedMapper("url", mapper(readURL)),
+		kong.NamedMapper("address", mapper(readAddress)),
+		kong.KindMapper(reflect.Int, mapper(readInteger)),
+		kong.KindMapper(reflect.Int64, mapper(readInteger)),
+		kong.KindMapper(reflect.Bool, kong.MapperFunc(readBool)),
+		kong.KindMapper(reflect.Slice, kong.MapperFunc(readList)),
+		kong.KindMapper(reflect.Map, mapper(readPairs)),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), mapper(readDuration)),
+		kong.TypeMapper(reflect.TypeFor[moment](), mapper(readMoment)),
+	}
+}
+
+// negative matches a number, or a duration, below zero.
+var negative = regexp.MustCompile(`^-[0-9]`)
+
+// mapper returns a mapper of one word. read returns what is allowed if it is not what was given.
+func mapper(read func(text string, v *kong.Value, target reflect.Value) (want string)) kong.MapperFunc {
+	return func(ctx *kong.DecodeContext, target reflect.Value) error {
+		token, v := ctx.Scan.Pop(), ctx.Value
+		text := fmt.Sprint(token.Value)
+		switch {
+		case negative.MatchString(text): // no flag looks like this
+		case !token.IsValue(), text == "" && (v.Required || v.Default != ""):
+			want := read("", v, target)
+			if want == "" {
+				want = allowed(v)
+			}
+			return &wrongValue{value: v, none: true, want: want}
+		}
+		if want := read(text, v, target); want != "" {
+			return &wrongValue{value: v, given: text, want: want}
+		}
+		return nil
+	}
+}
+
+func readString(text string, v *kong.Value, target reflect.Value) string {
+	if v.Enum != "" && !slices.Contains(v.EnumSlice(), text) {
+		return allowed(v)
+	}
+	target.SetString(text)
+	return ""
+}
+
+func readPath(text string, _ *kong.Value, target reflect.Value) string {
+	if text != "" && text != "-" {
+		text = kong.ExpandPath(text)
+	}
+	target.SetString(text)
+	return ""
+}
+
+func readURL(text string, _ *kong.Value, target reflect.Value) string {
+	if u, err := url.Parse(text); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "a URL such as http://127.0.0.1:8080"
+	}
+	target.SetString(text)
+	return ""
+}
+
+// readAddress reads HOST:PORT. The host may be missing.
+func readAddress(text string, _ *kong.Value, target reflect.Value) string {
+	_, port, err := net.SplitHostPort(text)
+	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
+		return "HOST:PORT, such as 127.0.0.1:9090 or :9090"
+	}
+	target.SetString(text)
+	return ""
+}
+
+// readInteger reads a number in decimal that is not below the tag min, 1 if there is none.
+func readInteger(text string, v *kong.Value, target reflect.Value) string {
+	least := int64(1)
+	if v.Tag.Has("min") {
+		least, _ = strconv.ParseInt(v.Tag.Get("min"), 10, 64)
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || target.OverflowInt(n) {
+		return fmt.Sprintf("a whole number, %d or more", least)
+	}
+	target.SetInt(n)
+	return ""
+}
+
+func readBool(ctx *kong.DecodeContext, target reflect.Value) error {
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		target.SetBool(true)
+		return nil
+	}
+	text := fmt.Sprint(ctx.Scan.Pop().Value)
+	b, err := strconv.ParseBool(text)
+	if err != nil {
+		return &wrongValue{value: ctx.Value, given: text, want: "true, false"}
+	}
+	target.SetBool(b)
+	return nil
+}
+
+// readList reads one or several texts.
+func readList(ctx *kong.DecodeContext, target reflect.Value) error {
+	v := ctx.Value
+	texts := []string{}
+	if v.Flag == nil {
+		for _, token := range ctx.Scan.PopWhile(kong.Token.IsValue) {
+			texts = append(texts, fmt.Sprint(token.Value))
+		}
+	} else {
+		token := ctx.Scan.Pop()
+		if !token.IsValue() {
+			token.Value = ""
+		}
+		if texts = kong.SplitEscaped(fmt.Sprint(token.Value), v.Tag.Sep); len(texts) == 0 {
+			return &wrongValue{value: v, none: true, want: allowed(v)}
+		}
+	}
+	for _, text := range texts {
+		element := reflect.New(target.Type().Elem()).Elem()
+		if want := readString(text, v, element); want != "" {
+			return &wrongValue{value: v, given: text, want: want}
+		}
+		target.Set(reflect.Append(target, element))
+	}
+	return nil
+}
+
+// readPairs reads NAME=VALUE, or several.
+func readPairs(text string, v *kong.Value, target reflect.Value) string {
+	if target.IsNil() {
+		target.Set(reflect.MakeMap(target.Type()))
+	}
+	for _, pair := range kong.SplitEscaped(text, v.Tag.MapSep) {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" || value == "" {
+			return v.Flag.FormatPlaceHolder()
+		}
+		target.SetMapIndex(reflect.ValueOf(name), reflect.ValueOf(value))
+	}
+	return ""
+}
+
+// readDuration reads a duration as people write it: 90s, 12h, 3d, 1w or 1h30m. Zero is allowed by the tag min:"0".
+func readDuration(text string, v *kong.Value, target reflect.Value) string {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		var long model.Duration // with days and weeks
+		long, err = model.ParseDuration(text)
+		d = time.Duration(long)
+	}
+	switch zero := v.Tag.Get("min") == "0"; {
+	case err == nil && (d > 0 || d == 0 && zero):
+		target.SetInt(int64(d))
+		return ""
+	case zero:
+		return "a duration such as 30s, 12h, 3d or 1w, or 0"
+	}
+	return "a duration such as 30s, 12h, 3d or 1w"
+}
+
+// moment is a time on the command line: RFC 3339, without offset in UTC, or a date, which is its
+// midnight in UTC.
+type moment struct{ time.Time }
+
+func readMoment(text string, _ *kong.Value, target reflect.Value) string {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			target.Set(reflect.ValueOf(moment{t.UTC()}))
+			return ""
+		}
+	}
+	return "a time such as 2026-09-01T12:00:00Z, or a date"
+}
+
+// String returns the moment in the form of the API, or "" for none.
+func (m moment) String() string {
+	if m.IsZero() {
+		return ""
+	}
+	return m.Format(time.RFC3339Nano)
+}
