@@ -50,8 +50,9 @@ type Config struct {
 	// set: a Project only declares which namespace owns a project.
 	RegionURL string `env:"REGION_INTERNAL_URL"`
 
-	// The keys for ingest, comma-separated, each of 16 or more characters. A data service accepts any of them, and without
-	// one it refuses ingest. The operator sends the first to the region service, and needs one with REGION_INTERNAL_URL.
+	// The keys for ingest, comma-separated, each of 16 to 256 visible ASCII characters. A data service accepts any of them,
+	// and without one it refuses ingest. The operator sends the first to the region service, and needs one with
+	// REGION_INTERNAL_URL.
 	IngestKeys []config.Secret `env:"INGEST_API_KEYS"`
 
 	// ForgetTimeout is how long the deletion of a Project with deletionPolicy Delete waits for an unreachable region

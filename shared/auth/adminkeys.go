@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -20,11 +19,11 @@ import (
 // have several keys, so that one can be replaced without a gap.
 type AdminKeys struct {
 	names []string
-	keys  trustedkeys.Set
+	keys  *trustedkeys.Set
 }
 
 // ParseAdminKeys parses entries of the form "name=key". A name has 1 to 64 letters, digits and any of "._@-"; a key has
-// 16 to 512 printable ASCII characters without spaces. No key may appear twice. The error is a [*config.Fault] that
+// 16 to 256 visible ASCII characters. No key may appear twice. The error is a [*config.Fault] that
 // shows no key.
 func ParseAdminKeys(entries []config.Secret) (*AdminKeys, error) {
 	var (
@@ -40,14 +39,14 @@ func ParseAdminKeys(entries []config.Secret) (*AdminKeys, error) {
 			problem = "has no \"=\""
 		case !validAdminName(name):
 			problem = "has a name that is not allowed" // the message does not show it: it may be a part of a key
-		case !validAdminKey(key):
+		case !trustedkeys.Valid(key):
 			problem = fmt.Sprintf("has a key of %d bytes that is not allowed", len(key))
 		case seen[key]:
 			problem = "has a key that stands before it already"
 		}
 		if problem != "" {
 			return nil, &config.Fault{Variable: "ADMIN_API_KEYS", Problem: fmt.Sprintf("is wrong: entry %d %s; allowed: name=key, comma-separated,"+
-				" the name of 1 to 64 letters, digits and . _ @ -, the key of 16 to 512 printable ASCII characters without spaces, each key once", i+1, problem)}
+				" the name of 1 to 64 letters, digits and . _ @ -, the key of 16 to 256 visible ASCII characters, each key once", i+1, problem)}
 		}
 		seen[key] = true
 		names, keys = append(names, name), append(keys, config.NewSecret(key))
@@ -65,17 +64,6 @@ func validAdminName(name string) bool {
 	return name != "" && len(name) <= 64
 }
 
-func validAdminKey(key string) bool {
-	for _, c := range []byte(key) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return len(key) >= trustedkeys.MinLength && len(key) <= 512
-}
-
-var errAdminKey = errors.New("the admin key is not one of those configured")
-
 // Act holds the facts about an act that a handler knows, for the act's line in the audit log. It holds no personal
 // data. Both ids are public ids of API keys, or empty.
 type Act struct {
@@ -92,19 +80,15 @@ type Act struct {
 type AdminHandler func(w http.ResponseWriter, r *http.Request, act *Act) error
 
 // Protect passes requests to next that send exactly one [KeyHeader], with an admin key. It answers others
-// Unauthorized before it reads any of the body. After next, it logs the act in one line of the audit log.
+// Unauthorized before it reads any of the body, or RateLimited, if too many refused keys came from the client's network. After next, it logs the act in one line of the audit log.
 //
 // The line has actor, action, project and key_id. It has new_key_id if the act replaced a key, and removed if the act
 // removes data. Its outcome is "done" or the code of the error. LOG_LEVEL does not hide the line.
 func (k *AdminKeys) Protect(action string, next AdminHandler) httpapi.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		key, err := keyOf(r.Header)
+		found, err := findKey(r, k.keys)
 		if err != nil {
-			return apierr.NotAuthorized().Because(err)
-		}
-		found := k.keys.Find(key)
-		if found < 0 {
-			return apierr.NotAuthorized().Because(errAdminKey)
+			return err
 		}
 		act := &Act{}
 		err = next(w, r, act)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/apierr"
 	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
@@ -56,7 +57,7 @@ type Verifier struct {
 
 	copies   *otter.Cache[subject, *keyCopy]
 	loader   otter.Loader[subject, *keyCopy]
-	refusals *refusalCounter
+	refusals *trustedkeys.Refusals
 
 	slots  *semaphore.Weighted
 	ctx    context.Context // of the look-ups; Close cancels it
@@ -87,7 +88,7 @@ func NewVerifier(store Store, o VerifierOptions) *Verifier {
 	v := &Verifier{
 		store:    store,
 		o:        o,
-		refusals: newRefusalCounter(o.UnknownRate),
+		refusals: trustedkeys.NewRefusals(o.UnknownRate),
 		slots:    semaphore.NewWeighted(int64(o.MaxLookups)),
 	}
 	v.copies = otter.Must(&otter.Options[subject, *keyCopy]{
@@ -127,14 +128,14 @@ func (v *Verifier) Verify(ctx context.Context, projectID, key string) (Principal
 
 	// A key that was accepted before is no random key. Refused keys from the same address do not delay it.
 	address := httpapi.Network(httpapi.InfoFrom(ctx).ClientAddress)
-	if (!seen || c.refusal != "") && v.refusals.over(address) {
-		return Principal{}, tooMany(refusalWindow)
+	if (!seen || c.refusal != "") && v.refusals.Over(address) {
+		return Principal{}, trustedkeys.ErrTooMany()
 	}
 	if c, err = v.lookUp(ctx, about, began); err != nil {
 		return Principal{}, err
 	}
 	if c.refusal != "" {
-		v.refusals.count(address)
+		v.refusals.Count(address)
 	}
 	return v.answer(c)
 }
@@ -243,7 +244,4 @@ func (l loader) Load(ctx context.Context, about subject) (*keyCopy, error) {
 }
 
 // Close cancels the look-ups in flight.
-func (v *Verifier) Close() {
-	v.cancel()
-	v.refusals.windows.StopAllGoroutines()
-}
+func (v *Verifier) Close() { v.cancel() }

@@ -150,7 +150,8 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.log = requestLog{Handler: c.telemetry.Logger.Handler(), id: x.info.RequestID}
 	x.info.Logger = slog.New(&x.log)
 	x.info.BaseURL, x.info.Admit, x.info.Leave, x.info.Hold = x.baseURL, x.admit, x.leave, x.hold
-	x.fromEdge = takeEdgeKey(r.Header, c.origin.edge)
+	var refused error
+	x.fromEdge, refused = c.origin.takeEdgeKey(r)
 	x.info.ClientAddress = c.origin.clientAddress(r, x.fromEdge)
 	w.Header()["X-Request-Id"] = []string{x.info.RequestID}
 
@@ -173,8 +174,10 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r, x.handler = c.router.Match(r)
 	x.request = r
-	if err := x.enter(); err != nil {
-		x.handler = x.tooMany(err)
+	if refused != nil {
+		x.handler = x.tooMany(refused, "requests are refused: too many have a Lectern-Edge-Key that is not one of EDGE_KEYS")
+	} else if err := x.enter(); err != nil {
+		x.handler = x.tooMany(err, "requests are refused: too many at once")
 	}
 	if c.traced != nil && !c.quiet(x.info.Route) {
 		c.traced.ServeHTTP(x, r)
@@ -185,13 +188,12 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // tooMany answers a request that was refused by err, without reading it. A refusal must cost next to nothing, so the log has
-// at most one warning a second about them. Their access lines are for debugging only; the metrics count each refusal.
-func (x *exchange) tooMany(err error) http.HandlerFunc {
+// at most one warning a second about them, which says why. Their access lines are for debugging only; the metrics count each refusal.
+func (x *exchange) tooMany(err error, why string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		now := x.start.Unix()
 		if last := x.chain.refusalLogged.Load(); last != now && x.chain.refusalLogged.CompareAndSwap(last, now) {
-			x.info.Logger.LogAttrs(x.ctx, slog.LevelWarn, "requests are refused: too many at once",
-				slog.Int("limit", x.chain.config.MaxInFlight))
+			x.info.Logger.LogAttrs(x.ctx, slog.LevelWarn, why)
 		}
 		x.info.Logger = slog.New(slog.DiscardHandler)
 		x.info.Recorded = true

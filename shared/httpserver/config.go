@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // Config configures a service's HTTP server.
@@ -98,8 +99,8 @@ func (c Config) Validate() error {
 		}
 	}
 	for _, key := range c.EdgeKeys {
-		if !isEdgeKey(key.Reveal()) {
-			invalid("EDGE_KEYS", key, "keys of 16 to 256 visible ASCII characters")
+		if !trustedkeys.Valid(key.Reveal()) {
+			invalid("EDGE_KEYS", key, trustedkeys.Rule)
 		}
 	}
 	for _, d := range []struct {
@@ -135,6 +136,6 @@ func isOrigin(text string, withPath bool) bool {
 func (c Config) warn(ctx context.Context, log *slog.Logger) {
 	if c.PublicURL != "" && len(c.TrustedProxies) == 0 && len(c.EdgeKeys) == 0 {
 		log.LogAttrs(ctx, slog.LevelWarn, "PUBLIC_URL is set and TRUSTED_PROXIES is not: behind a proxy all clients have its address, "+
-			"and share one anonymous rate; allowed: the CIDRs of the proxies in front; behind the edge, its EDGE_KEYS instead")
+			"and share the rates of requests without a key and of refused keys; allowed: the CIDRs of the proxies in front; behind the edge, its EDGE_KEYS instead")
 	}
 }

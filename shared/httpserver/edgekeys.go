@@ -1,8 +1,10 @@
 package httpserver
 
 import (
+	"errors"
 	"net/http"
 
+	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
@@ -10,25 +12,20 @@ import (
 const EdgeKeyHeader = "Lectern-Edge-Key"
 
 // takeEdgeKey removes the edge's key from the headers of a request, valid or not, so that no handler sees or sends it
-// on. It reports whether the request had exactly one, and one of keys.
-func takeEdgeKey(h http.Header, keys trustedkeys.Set) bool {
-	given := h[EdgeKeyHeader]
+// on. It reports whether the request had exactly one, and one of EDGE_KEYS. The error is the answer to a client whose
+// network has sent too many wrong ones.
+func (o *origin) takeEdgeKey(r *http.Request) (fromEdge bool, err error) {
+	given := r.Header[EdgeKeyHeader]
 	if given == nil {
-		return false
+		return false, nil
 	}
-	delete(h, EdgeKeyHeader)
-	return len(given) == 1 && keys.Find(given[0]) >= 0
-}
-
-// isEdgeKey reports whether key is long enough not to be guessed, and can be sent in a header and listed.
-func isEdgeKey(key string) bool {
-	if len(key) < 16 || len(key) > 256 {
-		return false
+	delete(r.Header, EdgeKeyHeader)
+	if len(given) != 1 {
+		return false, nil
 	}
-	for i := range len(key) {
-		if key[i] <= ' ' || key[i] > '~' || key[i] == ',' {
-			return false
-		}
+	_, err = o.edge.Find(httpapi.Network(o.clientAddress(r, false)), given[0])
+	if errors.Is(err, trustedkeys.ErrUnknown) {
+		return false, nil
 	}
-	return true
+	return err == nil, err
 }

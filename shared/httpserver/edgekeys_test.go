@@ -1,6 +1,7 @@
 package httpserver_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/httpserver"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 // TestEdgeKeys checks that the server trusts the forwarding headers of a request with one of the edge's keys, and that
@@ -71,6 +73,50 @@ func TestEdgeKeys(t *testing.T) {
 	if log := both.log.String(); strings.Contains(log, one) || strings.Contains(log, two) {
 		t.Errorf("the log shows a key: %s", log)
 	}
+}
+
+// TestGuessedEdgeKeys checks that a client that sends many wrong edge keys gets 429, and that the log says why. Requests
+// without such a key are served meanwhile.
+func TestGuessedEdgeKeys(t *testing.T) {
+	const good = "edge-key-0123456789abcdef"
+	s := serve(t, setup{
+		routes:  func(rt *httpapi.Router) { rt.Get("/x", func(http.ResponseWriter, *http.Request) error { return nil }) },
+		environ: map[string]string{"EDGE_KEYS": good},
+	})
+	send := func(key string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.public+"/x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key != "" {
+			r.Header.Set(httpserver.EdgeKeyHeader, key)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp
+	}
+	var refused *http.Response
+	eventually.True(t, "wrong keys are refused", func() bool {
+		for i := range 200 {
+			if refused = send(fmt.Sprintf("wrong-key-0123456789-%d", i)); refused.StatusCode != 200 {
+				return true
+			}
+		}
+		return false
+	})
+	if refused.StatusCode != 429 || refused.Header.Get("Retry-After") != "1" {
+		t.Errorf("%d %v", refused.StatusCode, refused.Header)
+	}
+	if resp := send(""); resp.StatusCode != 200 {
+		t.Errorf("without a key: %d", resp.StatusCode)
+	}
+	if !strings.Contains(s.log.String(), "not one of EDGE_KEYS") {
+		t.Error("the log does not say why")
+	}
+	eventually.True(t, "the edge is served again", func() bool { return send(good).StatusCode == 200 })
 }
 
 func TestEdgeKeysAreValidated(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 type origin struct {
 	publicURL string // without a slash at its end; empty to take the request's
 	trusted   []netip.Prefix
-	edge      trustedkeys.Set
+	edge      *trustedkeys.Set
 }
 
 // believes reports whether the forwarding headers of r are believed. fromEdge reports that r had a key of the edge.

@@ -47,12 +47,13 @@ type Config struct {
 	// Whether serve migrates first, as the command migrate does.
 	MigrateOnStart bool `env:"MIGRATE_ON_START" envDefault:"false"`
 
-	// The keys for ingest, comma-separated, each of 16 or more characters. A data service accepts any of them, and without
-	// one it refuses ingest. The operator sends the first to the region service, and needs one with REGION_INTERNAL_URL.
+	// The keys for ingest, comma-separated, each of 16 to 256 visible ASCII characters. A data service accepts any of them,
+	// and without one it refuses ingest. The operator sends the first to the region service, and needs one with
+	// REGION_INTERNAL_URL.
 	IngestKeys []config.Secret `env:"INGEST_API_KEYS"`
 
-	// The keys of administrators: name=key, comma-separated, each key of 16 to 512 characters. They remove data and, at
-	// region, administer API keys. The audit log has the name. Not set: both are refused.
+	// The keys of administrators: name=key, comma-separated, each key of 16 to 256 visible ASCII characters. They remove data
+	// and, at region, administer API keys. The audit log has the name. Not set: both are refused.
 	AdminKeys []config.Secret `env:"ADMIN_API_KEYS"`
 
 	HTTP      httpserver.Config

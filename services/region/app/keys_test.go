@@ -409,10 +409,53 @@ func TestAdminKeysAreChecked(t *testing.T) {
 	}
 }
 
-// TestShortKeys checks that a process does not start with a key that can be guessed, and says so without the key.
+// TestGuessedKeys checks that a client address that sends many wrong shared keys gets 429, also for a good key, that other
+// addresses are served meanwhile, and that it is served again later.
+func TestGuessedKeys(t *testing.T) {
+	s := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.0/8"})
+	lookUp := servicetest.Request{Method: "POST", Path: lookUpPath, Headers: map[string]string{"Content-Type": "application/json"}}
+	for _, tt := range []struct {
+		name, key string
+		send      func(key, address string) servicetest.Answer
+	}{
+		{"an internal key", servicetest.InternalKey, func(key, address string) servicetest.Answer {
+			r := lookUp
+			r.Key, r.Body = key, strings.NewReader(`{"projectId":"pr_1"}`)
+			r.Headers["X-Forwarded-For"] = address
+			return s.Do(t, r)
+		}},
+		{"an ingest key", servicetest.IngestKey, func(key, address string) servicetest.Answer {
+			return s.DoInternal(t, servicetest.Request{Method: "POST", Path: "/internal/projects", Key: key, Headers: map[string]string{"X-Forwarded-For": address, "Content-Type": "application/x-ndjson"}})
+		}},
+		{"a key of an administrator", servicetest.AdminKey, func(key, address string) servicetest.Answer {
+			return s.DoInternal(t, servicetest.Request{Path: "/internal/projects/pr_1/keys", Key: key, Headers: map[string]string{"X-Forwarded-For": address}})
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var refused servicetest.Answer
+			eventually.True(t, "wrong keys get 429", func() bool {
+				for i := range 200 {
+					if refused = tt.send(fmt.Sprintf("wrong-key-0123456789-%d", i), "192.0.2.1"); refused.Status != 401 {
+						return true
+					}
+				}
+				return false
+			})
+			if refused.Status != 429 || refused.Header.Get("Retry-After") != "1" || !strings.Contains(string(refused.Body), `"rate_limited"`) {
+				t.Errorf("%d %v %s", refused.Status, refused.Header, refused.Body)
+			}
+			if a := tt.send(tt.key, "192.0.2.2"); a.Status != 200 {
+				t.Errorf("a good key from another address: %d %s", a.Status, a.Body)
+			}
+			eventually.True(t, "the address is served again", func() bool { return tt.send(tt.key, "192.0.2.1").Status == 200 })
+		})
+	}
+}
+
+// TestShortKeys checks that a process does not start with a key that can be guessed or cannot be sent, and says so without the key.
 func TestShortKeys(t *testing.T) {
 	for variable, format := range map[string]string{"INGEST_API_KEYS": "%s", "INTERNAL_API_KEYS": "%s", "ADMIN_API_KEYS": "alice=%s"} {
-		for key, good := range map[string]bool{"canary-89012345": false, "canary-890123456": true} {
+		for key, good := range map[string]bool{"canary-89012345": false, "canary-890123456": true, "canary" + strings.Repeat("x", 251): false, "canary-8901 23456": false} {
 			err := config.Load(new(Config), map[string]string{"DATABASE_URL": "postgres://127.0.0.1/region", variable: fmt.Sprintf("bob=key-of-bob-01234,"+format, key)})
 			if good != (err == nil) {
 				t.Errorf("%s with a key of %d characters: %v", variable, len(key), err)

@@ -24,6 +24,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/ratelimit"
 	"github.com/lectern-dev/lectern/shared/redisdb"
 	"github.com/lectern-dev/lectern/shared/shutdown"
+	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // useInterval is how often the last use of keys is written.
@@ -130,7 +131,7 @@ func Open(ctx context.Context, cfg auth.Config, o Options) (_ *Authenticator, er
 		}
 	}
 	a.Verifier = auth.NewVerifier(keys, auth.VerifierOptions{
-		Foreign: foreign, Uses: a.uses, MaxLookups: cmp.Or(cfg.MaxLookups, 64), UnknownRate: cmp.Or(cfg.UnknownRate, 50),
+		Foreign: foreign, Uses: a.uses, MaxLookups: cmp.Or(cfg.MaxLookups, 64), UnknownRate: cmp.Or(cfg.UnknownRate, trustedkeys.RefusedPerSecond),
 	})
 	a.Guard = auth.NewGuard(a.Verifier, a.Limiter, cfg.KeyRate(), cfg.AnonymousRate())
 	if a.meters, err = a.measure(o.Meter); err != nil {

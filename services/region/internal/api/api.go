@@ -32,8 +32,8 @@ type Regions interface {
 
 // Config says which clients may look up regions.
 type Config struct {
-	// The keys of trusted services that may look up regions, comma-separated, each of 16 or more characters. Not set: no
-	// service may.
+	// The keys of trusted services that may look up regions, comma-separated, each of 16 to 256 visible ASCII
+	// characters. Not set: no service may.
 	InternalKeys []config.Secret `env:"INTERNAL_API_KEYS"`
 
 	// Now is the clock. Nil: time.Now.
