@@ -20,6 +20,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/clusterpolicy"
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -91,16 +92,18 @@ type proxy struct {
 	client         *http.Client
 }
 
-// startProxy runs a proxy that uses the API server of kube, and the operator's controllers of Credentials.
-func startProxy(t testing.TB, c *cluster, kube *rest.Config, environ map[string]string) *proxy {
+// startProxy runs a proxy that uses the API server of kube, and the operator's controllers of Credentials. The proxy
+// watches the test's namespace, unless environ says otherwise.
+func startProxy(t testing.TB, c *kubetest.Cluster, kube *rest.Config, environ map[string]string) *proxy {
 	t.Helper()
-	p := &proxy{third: newThird(t), project: "pr_" + c.namespace, log: &logtest.Buffer{}}
+	p := &proxy{third: newThird(t), project: "pr_" + c.Namespace, log: &logtest.Buffer{}}
 	p.declared = declared("declared", p.project)
-	c.create(t, p.declared)
-	c.startOperator(t)
+	c.Create(t, p.declared)
+	startOperator(t, c)
 	all := map[string]string{
 		"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "LOG_LEVEL": "debug",
-		"PROXY_ALLOWED_RANGES": "127.0.0.0/8", "ANON_RATE_LIMIT": "0", "PROXY_VALUES": c.values().String(),
+		"PROXY_ALLOWED_RANGES": "127.0.0.0/8", "ANON_RATE_LIMIT": "0", "PROXY_VALUES": values(c).String(),
+		"WATCH_NAMESPACES": c.Namespace, // other tests share the server
 	}
 	for name, value := range environ {
 		all[name] = value

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
@@ -25,8 +26,8 @@ const (
 
 // The proxy has no policy at first, then that of the cluster, and follows its changes.
 func TestLife(t *testing.T) {
-	c := newCluster(t)
-	way, kube := newRelay(t, c.asProxy(t))
+	c := start(t)
+	way, kube := newRelay(t, c.As(t, "proxy"))
 	way.interrupt()
 	p := startProxy(t, c, kube, nil)
 	if status, checks := p.ready(t); status != http.StatusServiceUnavailable || checks["loaded"] != "failing" || checks["policy"] != "failing" {
@@ -39,62 +40,62 @@ func TestLife(t *testing.T) {
 	p.awaitReady(t)
 
 	token, key := secret("stripe", canary), credential("stripe", p.project, "cred_stripe")
-	c.create(t, token, key, p.third.endpoint("shop", p.project, "/a", "cred_stripe"))
+	c.Create(t, token, key, p.third.endpoint("shop", p.project, "/a", "cred_stripe"))
 	p.awaitSent(t, "/a/b", "cred_stripe", canary)
 	eventually.True(t, "/readyz says that all is well", func() bool {
 		status, checks := p.ready(t)
 		return status == http.StatusOK && checks["policy"] == "ok"
 	})
 
-	change(t, c, token, func(s *corev1.Secret) { s.Data["token"] = []byte(second) })
+	kubetest.Change(t, c, token, func(s *corev1.Secret) { s.Data["token"] = []byte(second) })
 	p.awaitSent(t, "/a", "cred_stripe", second)
-	change(t, c, token, func(s *corev1.Secret) { s.Data = map[string][]byte{"other": []byte(second)} })
+	kubetest.Change(t, c, token, func(s *corev1.Secret) { s.Data = map[string][]byte{"other": []byte(second)} })
 	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
-	change(t, c, key, func(k *v1alpha1.Credential) { k.Spec.ValueFrom.SecretKeyRef.Key = "other" })
+	kubetest.Change(t, c, key, func(k *v1alpha1.Credential) { k.Spec.ValueFrom.SecretKeyRef.Key = "other" })
 	p.awaitSent(t, "/a", "cred_stripe", second)
-	c.remove(t, token)
+	c.Delete(t, token)
 	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
 	p.awaitSent(t, "/a", "", "") // all else stays
 	token = secret("stripe", "")
 	token.Data = map[string][]byte{"other": []byte(canary)}
-	c.create(t, token)
+	c.Create(t, token)
 	p.awaitSent(t, "/a", "cred_stripe", canary)
-	c.remove(t, key)
+	c.Delete(t, key)
 	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
 	// Deleted counts at once, also where somebody's finalizer keeps the object.
 	held := credential("stripe", p.project, "cred_stripe")
 	held.Finalizers = []string{"example.com/hold"}
 	held.Spec.ValueFrom.SecretKeyRef.Key = "other"
-	c.create(t, held)
+	c.Create(t, held)
 	p.awaitSent(t, "/a", "cred_stripe", canary)
-	c.remove(t, held)
+	c.Delete(t, held)
 	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
-	change(t, c, held, func(k *v1alpha1.Credential) { k.Finalizers = nil })
+	kubetest.Change(t, c, held, func(k *v1alpha1.Credential) { k.Finalizers = nil })
 
 	shop := p.third.endpoint("shop", p.project, "/a")
-	shop.Namespace = c.namespace
-	change(t, c, shop, func(e *v1alpha1.ProxyEndpoint) {
+	shop.Namespace = c.Namespace
+	kubetest.Change(t, c, shop, func(e *v1alpha1.ProxyEndpoint) {
 		e.Spec.Destinations = p.third.endpoint("", "", "/b").Spec.Destinations
 	})
 	p.awaitRefused(t, "/a", "", "destination_not_allowed")
 	p.awaitSent(t, "/b", "", "")
-	c.remove(t, shop)
+	c.Delete(t, shop)
 	p.awaitRefused(t, "/b", "", "origin_not_allowed")
 }
 
 // A faulty object excludes only itself. The log names the fault once, and a correction ends it.
 func TestFaultyObjects(t *testing.T) {
-	c := newCluster(t)
-	p := startProxy(t, c, c.asProxy(t), nil)
+	c := start(t)
+	p := startProxy(t, c, c.As(t, "proxy"), nil)
 	p.awaitReady(t)
-	c.create(t, secret("good", canary), credential("good", p.project, "cred_good"), p.third.endpoint("good", p.project, "/good", "cred_good"))
+	c.Create(t, secret("good", canary), credential("good", p.project, "cred_good"), p.third.endpoint("good", p.project, "/good", "cred_good"))
 	p.awaitSent(t, "/good", "cred_good", canary)
 
 	bad := p.third.endpoint("bad", p.project, "/bad")
 	bad.Spec.Origins = []resource.Rule{{Domain: "co.uk"}} // the schema cannot know
 	rival := credential("rival", p.project, "cred_good")
 	rival.Spec.ValueFrom.SecretKeyRef.Name = "good"
-	c.create(t, bad, credential("lone", p.project, "cred_lone"), rival, p.third.endpoint("half", p.project, "/half", "cred_good", "cred_lone", "cred_none"))
+	c.Create(t, bad, credential("lone", p.project, "cred_lone"), rival, p.third.endpoint("half", p.project, "/half", "cred_good", "cred_lone", "cred_none"))
 	faulty := func(kind string) float64 {
 		return p.metric(t, "lectern_proxy_policy_objects", `kind="`+kind+`"`, `state="faulty"`)
 	}
@@ -109,7 +110,7 @@ func TestFaultyObjects(t *testing.T) {
 	says := func(name, message, reason string) bool {
 		for line := range strings.Lines(p.log.String()) {
 			if strings.Contains(line, `"name":"`+name+`"`) && strings.Contains(line, message) && strings.Contains(line, reason) &&
-				strings.Contains(line, `"namespace":"`+c.namespace+`"`) {
+				strings.Contains(line, `"namespace":"`+c.Namespace+`"`) {
 				return true
 			}
 		}
@@ -122,8 +123,8 @@ func TestFaultyObjects(t *testing.T) {
 		eventually.True(t, "the log says what is wrong with "+want.name, func() bool { return says(want.name, "policy: an object is faulty", want.reason) })
 	}
 
-	change(t, c, bad, func(e *v1alpha1.ProxyEndpoint) { e.Spec.Origins = []resource.Rule{{Domain: "example.com"}} })
-	c.create(t, secret("lone", second))
+	kubetest.Change(t, c, bad, func(e *v1alpha1.ProxyEndpoint) { e.Spec.Origins = []resource.Rule{{Domain: "example.com"}} })
+	c.Create(t, secret("lone", second))
 	p.awaitSent(t, "/bad", "", "")
 	p.awaitSent(t, "/half", "cred_lone", second)
 	eventually.True(t, "the log says that it is mended", func() bool {
@@ -136,50 +137,50 @@ func TestFaultyObjects(t *testing.T) {
 
 // Another namespace may use objects of a namespace only by a grant.
 func TestGrants(t *testing.T) {
-	c := newCluster(t)
-	p := startProxy(t, c, c.asProxy(t), nil)
+	c := start(t)
+	other := c.NewNamespace(t)
+	p := startProxy(t, c, c.As(t, "proxy"), map[string]string{"WATCH_NAMESPACES": c.Namespace + "," + other})
 	p.awaitReady(t)
-	other := c.newNamespace(t)
 	owner, key := p.declared, credential("stripe", p.project, "cred_stripe")
-	change(t, c, owner, func(o *v1alpha1.Project) { o.Spec.AllowedNamespaces = []string{other} })
-	c.create(t, secret("stripe", canary), key)
+	kubetest.Change(t, c, owner, func(o *v1alpha1.Project) { o.Spec.AllowedNamespaces = []string{other} })
+	c.Create(t, secret("stripe", canary), key)
 	used := p.third.endpoint("shop", p.project, "/a", "cred_stripe")
 	used.Namespace = other
-	c.create(t, used)
+	c.Create(t, used)
 	p.awaitSent(t, "/a", "", "")
 	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
-	change(t, c, key, func(k *v1alpha1.Credential) { k.Spec.AllowedNamespaces = []string{other} })
+	kubetest.Change(t, c, key, func(k *v1alpha1.Credential) { k.Spec.AllowedNamespaces = []string{other} })
 	p.awaitSent(t, "/a", "cred_stripe", canary)
-	change(t, c, key, func(k *v1alpha1.Credential) { k.Spec.AllowedNamespaces = nil })
+	kubetest.Change(t, c, key, func(k *v1alpha1.Credential) { k.Spec.AllowedNamespaces = nil })
 	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
-	change(t, c, owner, func(o *v1alpha1.Project) { o.Spec.AllowedNamespaces = nil })
+	kubetest.Change(t, c, owner, func(o *v1alpha1.Project) { o.Spec.AllowedNamespaces = nil })
 	p.awaitRefused(t, "/a", "", "origin_not_allowed")
-	change(t, c, owner, func(o *v1alpha1.Project) { o.Spec.AllowedNamespaces = []string{"*"} })
+	kubetest.Change(t, c, owner, func(o *v1alpha1.Project) { o.Spec.AllowedNamespaces = []string{"*"} })
 	p.awaitSent(t, "/a", "", "")
 	// A Project that is being deleted still says whose the project is.
-	change(t, c, owner, func(o *v1alpha1.Project) {
+	kubetest.Change(t, c, owner, func(o *v1alpha1.Project) {
 		o.Finalizers, o.Spec.AllowedNamespaces = []string{"example.com/hold"}, nil
 	})
 	p.awaitRefused(t, "/a", "", "origin_not_allowed")
-	c.remove(t, owner)
-	c.create(t, p.third.endpoint("own", p.project, "/own"))
+	c.Delete(t, owner)
+	c.Create(t, p.third.endpoint("own", p.project, "/own"))
 	p.awaitSent(t, "/own", "", "")
 	p.awaitRefused(t, "/a", "", "destination_not_allowed")
-	change(t, c, owner, func(o *v1alpha1.Project) { o.Finalizers = nil })
+	kubetest.Change(t, c, owner, func(o *v1alpha1.Project) { o.Finalizers = nil })
 }
 
 // The proxy uses only objects of the given namespaces.
 func TestNamespaces(t *testing.T) {
-	c := newCluster(t)
-	other := c.newNamespace(t)
-	p := startProxy(t, c, c.asProxy(t), map[string]string{"WATCH_NAMESPACES": c.namespace + ", " + other + ",never-made"})
+	c := start(t)
+	other := c.NewNamespace(t)
+	p := startProxy(t, c, c.As(t, "proxy"), map[string]string{"WATCH_NAMESPACES": c.Namespace + ", " + other + ",never-made"})
 	p.awaitReady(t)
-	change(t, c, p.declared, func(o *v1alpha1.Project) { o.Spec.AllowedNamespaces = []string{"*"} })
-	third := c.newNamespace(t)
-	for namespace, path := range map[string]string{c.namespace: "/a", other: "/b", third: "/c"} {
+	kubetest.Change(t, c, p.declared, func(o *v1alpha1.Project) { o.Spec.AllowedNamespaces = []string{"*"} })
+	third := c.NewNamespace(t)
+	for namespace, path := range map[string]string{c.Namespace: "/a", other: "/b", third: "/c"} {
 		e, key, token := p.third.endpoint("shop", p.project, path, "cred_"+path[1:]), credential("key", p.project, "cred_"+path[1:]), secret("key", canary+path)
 		e.Namespace, key.Namespace, token.Namespace = namespace, namespace, namespace
-		c.create(t, token, key, e)
+		c.Create(t, token, key, e)
 	}
 	p.awaitSent(t, "/a", "cred_a", canary+"/a")
 	p.awaitSent(t, "/b", "cred_b", canary+"/b")
@@ -189,19 +190,19 @@ func TestNamespaces(t *testing.T) {
 // Objects of an undeclared project do not apply, unless that is allowed. A Project in conflict never declares its
 // project, however old it is.
 func TestUndeclaredProjects(t *testing.T) {
-	c := newCluster(t)
-	rival := c.newNamespace(t)
-	p := startProxy(t, c, c.asProxy(t), map[string]string{"WATCH_NAMESPACES": c.namespace + "," + rival})
+	c := start(t)
+	rival := c.NewNamespace(t)
+	p := startProxy(t, c, c.As(t, "proxy"), map[string]string{"WATCH_NAMESPACES": c.Namespace + "," + rival})
 	p.awaitReady(t)
 	waiting := declared("waiting", p.project)
 	waiting.Namespace = rival
-	c.create(t, waiting)
+	c.Create(t, waiting)
 	// As the operator writes it: the one that was there first declares the project, the other is in conflict.
 	accepted := func(o *v1alpha1.Project, status metav1.ConditionStatus, reason string) {
 		meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
 			Type: v1alpha1.ConditionAccepted, Status: status, Reason: reason, ObservedGeneration: o.Generation, LastTransitionTime: metav1.Now(),
 		})
-		if err := c.client.Status().Update(t.Context(), o); err != nil {
+		if err := c.Client.Status().Update(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -209,30 +210,31 @@ func TestUndeclaredProjects(t *testing.T) {
 	accepted(waiting, metav1.ConditionFalse, v1alpha1.ReasonConflict)
 	theirs := p.third.endpoint("theirs", p.project, "/theirs")
 	theirs.Namespace = rival
-	c.create(t, theirs, p.third.endpoint("shop", p.project, "/a"))
+	c.Create(t, theirs, p.third.endpoint("shop", p.project, "/a"))
 	p.awaitSent(t, "/a", "", "")
 	p.awaitRefused(t, "/theirs", "", "destination_not_allowed")
-	c.remove(t, p.declared)
+	c.Delete(t, p.declared)
 	p.awaitRefused(t, "/a", "", "origin_not_allowed")
 	p.awaitRefused(t, "/theirs", "", "origin_not_allowed")
 	eventually.True(t, "the log says why", func() bool { return strings.Contains(p.log.String(), `no Project declares project \"`+p.project) })
 	// Younger than the one that waits: Kubernetes keeps the times of creation in whole seconds.
 	time.Sleep(time.Until(waiting.CreationTimestamp.Add(time.Second)))
-	c.create(t, declared("anew", p.project))
+	c.Create(t, declared("anew", p.project))
 	p.awaitSent(t, "/a", "", "")
 	p.awaitRefused(t, "/theirs", "", "destination_not_allowed")
-	change(t, c, waiting, func(o *v1alpha1.Project) { o.Spec.Title = "Another" })
+	kubetest.Change(t, c, waiting, func(o *v1alpha1.Project) { o.Spec.Title = "Another" })
 	p.awaitRefused(t, "/a", "", "destination_not_allowed") // until the operator has accepted the other one
 	p.awaitSent(t, "/theirs", "", "")
 }
 
-// With UNDECLARED_PROJECTS=allow, every namespace may use an undeclared project.
+// With UNDECLARED_PROJECTS=allow, every namespace may use an undeclared project. Without WATCH_NAMESPACES, the proxy uses
+// the objects of all.
 func TestUndeclaredProjectsAllowed(t *testing.T) {
-	c := newCluster(t)
-	p := startProxy(t, c, c.asProxy(t), map[string]string{"UNDECLARED_PROJECTS": "allow"})
+	c := start(t)
+	p := startProxy(t, c, c.As(t, "proxy"), map[string]string{"UNDECLARED_PROJECTS": "allow", "WATCH_NAMESPACES": ""})
 	p.awaitReady(t)
-	c.remove(t, p.declared)
-	c.create(t, p.third.endpoint("shop", p.project, "/a"))
+	c.Delete(t, p.declared)
+	c.Create(t, p.third.endpoint("shop", p.project, "/a"))
 	p.awaitSent(t, "/a", "", "")
 }
 
@@ -253,14 +255,14 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 // The proxy reads no Secret but the one that the operator writes. A change that does not affect the policy makes no new
 // policy.
 func TestAsksForLittle(t *testing.T) {
-	c := newCluster(t)
+	c := start(t)
 	seen := &requests{}
-	kube := c.asProxy(t)
+	kube := c.As(t, "proxy")
 	kube.Wrap(func(next http.RoundTripper) http.RoundTripper { seen.next = next; return seen })
 	p := startProxy(t, c, kube, nil)
 	p.awaitReady(t)
 	key := credential("used", p.project, "cred_used")
-	c.create(t, secret("unused", "some value that nobody refers to"), secret("used", canary), key, p.third.endpoint("shop", p.project, "/a", "cred_used"))
+	c.Create(t, secret("unused", "some value that nobody refers to"), secret("used", canary), key, p.third.endpoint("shop", p.project, "/a", "cred_used"))
 	p.awaitSent(t, "/a", "cred_used", canary)
 
 	// Events of the new objects that arrive after the request may also make a policy.
@@ -269,15 +271,15 @@ func TestAsksForLittle(t *testing.T) {
 		before = changes
 		time.Sleep(time.Second)
 	}
-	change(t, c, key, func(k *v1alpha1.Credential) { k.Labels = map[string]string{"team": "a"} })
+	kubetest.Change(t, c, key, func(k *v1alpha1.Credential) { k.Labels = map[string]string{"team": "a"} })
 	token := secret("used", "")
-	token.Namespace = c.namespace
-	change(t, c, token, func(s *corev1.Secret) { s.Labels = map[string]string{"team": "a"} })
+	token.Namespace = c.Namespace
+	kubetest.Change(t, c, token, func(s *corev1.Secret) { s.Labels = map[string]string{"team": "a"} })
 	other := secret("unused", "")
-	other.Namespace = c.namespace
-	change(t, c, other, func(s *corev1.Secret) { s.Data["token"] = []byte("another value that nobody refers to") })
+	other.Namespace = c.Namespace
+	kubetest.Change(t, c, other, func(s *corev1.Secret) { s.Data["token"] = []byte("another value that nobody refers to") })
 	// Later changes make a policy again.
-	c.create(t, p.third.endpoint("last", p.project, "/last"))
+	c.Create(t, p.third.endpoint("last", p.project, "/last"))
 	p.awaitSent(t, "/last", "", "")
 	if now := p.metric(t, "lectern_proxy_policy_changes_total"); now != changes+1 {
 		t.Errorf("%v policies for one change that counts", now-changes)
@@ -289,7 +291,7 @@ func TestAsksForLittle(t *testing.T) {
 		if r.Method != http.MethodGet {
 			t.Errorf("%s %s: it only reads", r.Method, r.URL.Path)
 		}
-		one := r.URL.Path == "/api/v1/namespaces/"+c.namespace+"/secrets" && r.URL.Query().Get("fieldSelector") == "metadata.name="+c.values().Name
+		one := r.URL.Path == "/api/v1/namespaces/"+c.Namespace+"/secrets" && r.URL.Query().Get("fieldSelector") == "metadata.name="+values(c).Name
 		if strings.Contains(r.URL.Path, "/secrets") && !one {
 			t.Errorf("it asked for %s", r.URL)
 		}
@@ -298,28 +300,28 @@ func TestAsksForLittle(t *testing.T) {
 
 // No output contains a value.
 func TestValuesShowNowhere(t *testing.T) {
-	c := newCluster(t)
-	p := startProxy(t, c, c.asProxy(t), nil)
+	c := start(t)
+	p := startProxy(t, c, c.As(t, "proxy"), nil)
 	p.awaitReady(t)
 	token := secret("stripe", canary)
 	token.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"stringData":{"token":"` + canary + `"}}`}
 	key := credential("stripe", p.project, "cred_stripe")
-	c.create(t, token, key, p.third.endpoint("shop", p.project, "/a", "cred_stripe"))
+	c.Create(t, token, key, p.third.endpoint("shop", p.project, "/a", "cred_stripe"))
 	p.awaitSent(t, "/a", "cred_stripe", canary)
-	change(t, c, token, func(s *corev1.Secret) { s.Data["token"] = []byte(canary + "\n") }) // a warning
+	kubetest.Change(t, c, token, func(s *corev1.Secret) { s.Data["token"] = []byte(canary + "\n") }) // a warning
 	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
-	change(t, c, token, func(s *corev1.Secret) { s.Data["token"] = []byte(second) })
+	kubetest.Change(t, c, token, func(s *corev1.Secret) { s.Data["token"] = []byte(second) })
 	p.awaitSent(t, "/a", "cred_stripe", second)
-	change(t, c, key, func(k *v1alpha1.Credential) { k.Spec.ValueFrom.SecretKeyRef.Key = "missing" })
+	kubetest.Change(t, c, key, func(k *v1alpha1.Credential) { k.Spec.ValueFrom.SecretKeyRef.Key = "missing" })
 	p.awaitRefused(t, "/a", "cred_stripe", "credential_not_allowed")
-	change(t, c, token, func(s *corev1.Secret) { s.Data["missing"] = []byte(canary + second) })
+	kubetest.Change(t, c, token, func(s *corev1.Secret) { s.Data["missing"] = []byte(canary + second) })
 	p.awaitSent(t, "/a", "cred_stripe", canary+second)
 
 	shown := map[string]string{"the log": p.log.String()}
 	shown["metrics"], _ = p.get(t, p.internal+"/metrics")
 	shown["readiness"], _ = p.get(t, p.internal+"/readyz")
 	var events eventsv1.EventList
-	if err := c.client.List(t.Context(), &events); err != nil {
+	if err := c.Client.List(t.Context(), &events); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range events.Items {

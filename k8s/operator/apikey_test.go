@@ -28,6 +28,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
@@ -71,7 +72,7 @@ func keyIn(t testing.TB, c *kubetest.Cluster, k *v1alpha1.APIKey) string {
 // anotherKey waits until the Secret has another key than before, and returns it.
 func anotherKey(t testing.TB, c *kubetest.Cluster, k *v1alpha1.APIKey, before string) (key string) {
 	t.Helper()
-	kubetest.Await(t, "the Secret of "+k.Name+" holds another key", func() bool {
+	eventually.True(t, "the Secret of "+k.Name+" holds another key", func() bool {
 		key = keyIn(t, c, k)
 		return key != "" && key != before
 	})
@@ -134,7 +135,7 @@ func TestAPIKeyLife(t *testing.T) {
 			t.Fatal("the new key does not read")
 		}
 	}
-	kubetest.Await(t, "the status tells of the end of the overlap", func() bool {
+	eventually.True(t, "the status tells of the end of the overlap", func() bool {
 		c.AwaitReady(t, k, v1alpha1.ReasonIssued)
 		return k.Status.PreviousKeyIDs == nil
 	})
@@ -199,7 +200,7 @@ func TestNoKeyIsTold(t *testing.T) {
 	kubetest.Change(t, c, k, annotated(v1alpha1.AnnotationRotate, "2"))
 	c.AwaitEvent(t, k, "Warning SecretRefused")
 	redis.Kill()
-	kubetest.Await(t, "the status names the key that is good, and it is revoked", func() bool {
+	eventually.True(t, "the status names the key that is good, and it is revoked", func() bool {
 		if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(k), k); err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +285,7 @@ func TestLongAPIKeyWithTwoOperators(t *testing.T) {
 	handled := func(value string) {
 		t.Helper()
 		for _, k := range objects {
-			kubetest.Await(t, k.Name+" is rotated", func() bool {
+			eventually.True(t, k.Name+" is rotated", func() bool {
 				c.AwaitReady(t, k, v1alpha1.ReasonIssued)
 				return k.Status.RotateHandled == value
 			})
@@ -314,7 +315,7 @@ func TestLongAPIKeyWithTwoOperators(t *testing.T) {
 		t.Error(err)
 	}
 	handled("2")
-	kubetest.Await(t, "the third one acts", func() bool { return acting(t, third.URL) })
+	eventually.True(t, "the third one acts", func() bool { return acting(t, third.URL) })
 	conn, err := pgx.Connect(t.Context(), keys.Config.MigrateURL.Reveal())
 	if err != nil {
 		t.Fatal(err)
@@ -374,7 +375,7 @@ func TestAPIKeyGrant(t *testing.T) {
 	c.Create(t, late)
 	c.AwaitReady(t, late, v1alpha1.ReasonNotDeclared)
 	c.AwaitReady(t, waiting, v1alpha1.ReasonNotDeclared)
-	kubetest.Await(t, "it is said that nothing new is issued", func() bool {
+	eventually.True(t, "it is said that nothing new is issued", func() bool {
 		return strings.Contains(c.AwaitReady(t, k, v1alpha1.ReasonIssued).Message, "no other key is issued")
 	})
 	if n := working(); n != 1 {

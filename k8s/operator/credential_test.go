@@ -13,6 +13,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/proxy/resource"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 const canary = "canary-value-4711-0815"
@@ -69,7 +70,7 @@ func TestCredentialLife(t *testing.T) {
 	}
 	c.AwaitEvent(t, cred, "Normal Valid: Its value is")
 	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("short\n") })
-	kubetest.Await(t, "the value is called short", func() bool {
+	eventually.True(t, "the value is called short", func() bool {
 		said := c.AwaitReady(t, cred, v1alpha1.ReasonValid).Message
 		return strings.Contains(said, "fewer than 8 bytes") && strings.Contains(said, "ends in a line break")
 	})
@@ -118,7 +119,7 @@ func TestProxyValues(t *testing.T) {
 	}
 	await := func(what string, want map[string]string) {
 		t.Helper()
-		kubetest.Await(t, what, func() bool { return cmp.Equal(values(), want) })
+		eventually.True(t, what, func() bool { return cmp.Equal(values(), want) })
 	}
 	secret := newSecret(named("s"), map[string]string{"token": canary, "unused": "x"})
 	cred := newCredential(named("a"), "pr_1", "cred_a", "s")
@@ -141,13 +142,13 @@ func TestProxyValues(t *testing.T) {
 		kubetest.AwaitYounger(t, large[i])
 	}
 	last := large[7]
-	kubetest.Await(t, "the last one is said to be left out", func() bool {
+	eventually.True(t, "the last one is said to be left out", func() bool {
 		return strings.Contains(c.AwaitReady(t, last, v1alpha1.ReasonSecretValueInvalid).Message, "more than 131072 bytes together")
 	})
 	c.Delete(t, large[0])
 	c.AwaitReady(t, last, v1alpha1.ReasonValid)
 	c.Delete(t, cred)
-	kubetest.Await(t, "the value of the deleted Credential is gone", func() bool { return values()["s_token"] == "" })
+	eventually.True(t, "the value of the deleted Credential is gone", func() bool { return values()["s_token"] == "" })
 }
 
 // Of two Credentials with the same id, the older one prevails until it is deleted.
@@ -188,7 +189,7 @@ func TestProxyEndpointLife(t *testing.T) {
 	x, y := newCredential(named("x"), "pr_1", "cred_x", "s"), newCredential(named("y"), "pr_1", "cred_y", "s")
 	c.Create(t, x, y)
 	condition = c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotReady)
-	kubetest.Await(t, "both are said to lack their Secret", func() bool {
+	eventually.True(t, "both are said to lack their Secret", func() bool {
 		return strings.Count(c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotReady).Message, "is not in force (SecretNotFound)") == 2
 	})
 	secret := newSecret(named("s"), map[string]string{"token": canary})
@@ -255,7 +256,7 @@ func TestGrants(t *testing.T) {
 	c.Delete(t, shared)
 	c.Gone(t, shared)
 	kubetest.Change(t, c, endpoint, func(e *v1alpha1.ProxyEndpoint) { e.Spec.Methods = []string{"GET"} })
-	kubetest.Await(t, "the endpoint is looked at again", func() bool {
+	eventually.True(t, "the endpoint is looked at again", func() bool {
 		return c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotFound).ObservedGeneration == endpoint.Generation
 	})
 	if missing := c.AwaitReady(t, endpoint, v1alpha1.ReasonCredentialNotFound).Message; missing != notGranted {
@@ -335,7 +336,7 @@ func TestSteadyState(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := start(t, c, nil, nil)
-	kubetest.Await(t, "the second one acts", func() bool {
+	eventually.True(t, "the second one acts", func() bool {
 		return strings.Contains(metricsOf(t, second.URL), `controller_runtime_reconcile_total{controller="credential",result="success"}`)
 	})
 	if n := second.quiet(t); n != 0 {
@@ -347,7 +348,7 @@ func TestSteadyState(t *testing.T) {
 	// A Secret that is touched is looked at again, to no effect.
 	secret := newSecret(in(c.Namespace, "s"), nil)
 	kubetest.Change(t, c, secret, func(s *corev1.Secret) { s.Labels = map[string]string{"touched": "yes"} })
-	kubetest.Await(t, "the Secret is read", func() bool {
+	eventually.True(t, "the Secret is read", func() bool {
 		return second.Requests.All()["GET /api/v1/namespaces/"+c.Namespace+"/secrets/s"] >= 2
 	})
 	if n := second.quiet(t); n != 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
 
@@ -111,7 +112,7 @@ func (r *running) quiet(t testing.TB) int {
 	t.Helper()
 	const still = 300 * time.Millisecond
 	last, since := r.Requests.Writes(), time.Now()
-	kubetest.Await(t, "the operator rests", func() bool {
+	eventually.True(t, "the operator rests", func() bool {
 		if now := r.Requests.Writes(); now != last {
 			last, since = now, time.Now()
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
@@ -37,7 +38,7 @@ func TestNamespaceGoes(t *testing.T) {
 	forbid(t, c, team)
 	c.Delete(t, theirs)
 	c.Gone(t, theirs)
-	kubetest.Await(t, "the key is refused", func() bool { return !reads(t, api, lost) })
+	eventually.True(t, "the key is refused", func() bool { return !reads(t, api, lost) })
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -47,19 +48,19 @@ func TestNamespaceGoes(t *testing.T) {
 	c.Create(t, mine, newCredential(named("x"), "pr_1", "cred_x", "s"), newSecret(named("s"), map[string]string{"token": canary}))
 	c.AwaitReady(t, mine, v1alpha1.ReasonIssued)
 	c.AwaitReady(t, newCredential(in(c.Namespace, "x"), "", "", ""), v1alpha1.ReasonValid)
-	kubetest.Await(t, "the metric says which namespace refuses", func() bool {
+	eventually.True(t, "the metric says which namespace refuses", func() bool {
 		return strings.Contains(metricsOf(t, second.URL), `lectern_operator_namespace_refused{watched_namespace="`+team+`"} 1`)
 	})
 	c.Delete(t, other)
 	c.Gone(t, other)
-	kubetest.Await(t, "the other key is refused", func() bool { return !reads(t, api, last) })
+	eventually.True(t, "the other key is refused", func() bool { return !reads(t, api, last) })
 }
 
 // forbid takes the operator's rights in a namespace away, as the deletion of the namespace does.
 func forbid(t testing.TB, c *kubetest.Cluster, namespace string) {
 	t.Helper()
 	c.Delete(t, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: c.Namespace + "-operator-watch"}})
-	kubetest.Await(t, "the operator may not read Secrets", func() bool {
+	eventually.True(t, "the operator may not read Secrets", func() bool {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User:               "system:serviceaccount:" + c.Namespace + ":operator",
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets", Namespace: namespace},

@@ -15,6 +15,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 func inNamespace(name string) client.ListOption { return client.InNamespace(name) }
@@ -58,9 +59,9 @@ func acting(t testing.TB, url string) bool {
 func TestTwoOperators(t *testing.T) {
 	c := kubetest.Start(t)
 	first := start(t, c, nil, nil)
-	kubetest.Await(t, "the first one acts", func() bool { return acting(t, first.URL) })
+	eventually.True(t, "the first one acts", func() bool { return acting(t, first.URL) })
 	second := start(t, c, nil, nil)
-	kubetest.Await(t, "the second one is ready", func() bool { status, _ := get(t, second.URL+"/readyz"); return status == 200 })
+	eventually.True(t, "the second one is ready", func() bool { status, _ := get(t, second.URL+"/readyz"); return status == 200 })
 	cred := newCredential(named("x"), "pr_1", "cred_x", "none")
 	c.Create(t, cred)
 	c.AwaitReady(t, cred, v1alpha1.ReasonSecretNotFound)
@@ -74,7 +75,7 @@ func TestTwoOperators(t *testing.T) {
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	kubetest.Await(t, "the second one acts", func() bool { return acting(t, second.URL) })
+	eventually.True(t, "the second one acts", func() bool { return acting(t, second.URL) })
 	c.Create(t, newSecret(named("none"), map[string]string{"token": canary}))
 	c.AwaitReady(t, cred, v1alpha1.ReasonValid)
 
@@ -90,7 +91,7 @@ func TestTwoOperators(t *testing.T) {
 	case <-time.After(5 * time.Minute):
 		t.Fatal("an operator that lost its Lease goes on")
 	}
-	kubetest.Await(t, "the third one acts", func() bool { return acting(t, third.URL) })
+	eventually.True(t, "the third one acts", func() bool { return acting(t, third.URL) })
 	c.Delete(t, newSecret(in(c.Namespace, "none"), nil))
 	c.AwaitReady(t, cred, v1alpha1.ReasonSecretNotFound)
 }
@@ -99,7 +100,7 @@ func TestInternalAddress(t *testing.T) {
 	c := kubetest.Start(t)
 	o := start(t, c, map[string]string{"LEADER_ELECTION": "false"}, nil)
 	const ready = `{"acting":true,"checks":{"cache":"ok"},"status":"ready"}` + "\n"
-	kubetest.Await(t, "it is ready and acts", func() bool { status, body := get(t, o.URL+"/readyz"); return status == 200 && body == ready })
+	eventually.True(t, "it is ready and acts", func() bool { status, body := get(t, o.URL+"/readyz"); return status == 200 && body == ready })
 	if status, body := get(t, o.URL+"/healthz"); status != 200 || body != `{"status":"ok"}`+"\n" {
 		t.Errorf("/healthz: %d %s", status, body)
 	}
@@ -113,7 +114,7 @@ func TestInternalAddress(t *testing.T) {
 		`lectern_operator_objects{`, `kind="Credential"`, `reason="SecretNotFound"`, `lectern_build_info{`, `service_name="operator"`, "process_open_fds ",
 		`controller_runtime_reconcile_total{controller="credential"`, "workqueue_depth{", "rest_client_requests_total{",
 	}
-	kubetest.Await(t, "the metrics show the object", func() bool {
+	eventually.True(t, "the metrics show the object", func() bool {
 		text := metricsOf(t, o.URL)
 		for _, w := range want {
 			if !strings.Contains(text, w) {

@@ -22,6 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -173,7 +174,7 @@ func TestLongOperatorKilled(t *testing.T) {
 	broken := 0
 	for round := range rounds {
 		p := launch(t, binary, file, c, environ)
-		kubetest.Await(t, "the operator is at work", func() bool { return ready200(p.URL) })
+		eventually.True(t, "the operator is at work", func() bool { return ready200(p.URL) })
 		time.Sleep(rand.N(400 * time.Millisecond)) // the moment of the crash
 		p.kill()
 		for _, k := range all {
@@ -192,7 +193,7 @@ func TestLongOperatorKilled(t *testing.T) {
 	}
 	last := launch(t, binary, file, c, environ)
 	for _, k := range all {
-		kubetest.Await(t, k.Name+" is rotated for the last time", func() bool {
+		eventually.True(t, k.Name+" is rotated for the last time", func() bool {
 			c.AwaitReady(t, k, v1alpha1.ReasonIssued)
 			return k.Status.RotateHandled == fmt.Sprint(rounds-1)
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
@@ -72,7 +73,7 @@ func TestProjectLife(t *testing.T) {
 
 	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Spec.Title, p.Spec.Region = "Two", "" })
 	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
-	kubetest.Await(t, "the default region is shown", func() bool {
+	eventually.True(t, "the default region is shown", func() bool {
 		c.AwaitReady(t, p, v1alpha1.ReasonSynced)
 		return p.Status.Region == "America/Los_Angeles" && strings.HasPrefix(p.Status.UTCOffset, "-0")
 	})
@@ -118,7 +119,7 @@ func TestProjectLife(t *testing.T) {
 	c.Create(t, p)
 	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
 	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Spec.DeletionPolicy = resource.RetainOnDelete })
-	kubetest.Await(t, "the finalizer is gone", func() bool {
+	eventually.True(t, "the finalizer is gone", func() bool {
 		c.AwaitReady(t, p, v1alpha1.ReasonSynced)
 		return len(p.Finalizers) == 1
 	})
@@ -149,7 +150,7 @@ func TestProjectDrift(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := start(t, c, withRegion(region), nil)
-	kubetest.Await(t, "the title is put right", func() bool {
+	eventually.True(t, "the title is put right", func() bool {
 		got, err := known.Get(t.Context(), "pr_drift")
 		return err == nil && got.Title == "One" && got.Region == ""
 	})
@@ -198,7 +199,7 @@ func TestProjectConflict(t *testing.T) {
 	}
 	// Changed while the first one is there, it is judged again, and stays in conflict.
 	kubetest.Change(t, c, near, func(p *v1alpha1.Project) { p.Spec.Title = "Nearer" })
-	kubetest.Await(t, "the change is looked at", func() bool {
+	eventually.True(t, "the change is looked at", func() bool {
 		return c.AwaitReady(t, near, v1alpha1.ReasonConflict).ObservedGeneration == near.Generation
 	})
 
@@ -208,7 +209,7 @@ func TestProjectConflict(t *testing.T) {
 	const gone = `spec.projectId: is "pr_two", which another Project declared first.` + until
 	for range 2 {
 		for _, p := range []*v1alpha1.Project{near, far} {
-			kubetest.Await(t, "it is said that the first one is gone", func() bool { return c.AwaitReady(t, p, v1alpha1.ReasonConflict).Message == gone })
+			eventually.True(t, "it is said that the first one is gone", func() bool { return c.AwaitReady(t, p, v1alpha1.ReasonConflict).Message == gone })
 		}
 		if err := o.Stop(); err != nil {
 			t.Fatal(err)
@@ -232,7 +233,7 @@ func TestProjectConflict(t *testing.T) {
 	c.AwaitReady(t, endpoint, v1alpha1.ReasonValid)
 	// And keeps it when an older one is changed.
 	kubetest.Change(t, c, far, func(p *v1alpha1.Project) { p.Spec.Title = "Farther" })
-	kubetest.Await(t, "the change is looked at", func() bool {
+	eventually.True(t, "the change is looked at", func() bool {
 		return c.AwaitReady(t, far, v1alpha1.ReasonConflict).ObservedGeneration == far.Generation
 	})
 	if c.AwaitReady(t, first, v1alpha1.ReasonSynced); title() != "One" {
@@ -269,7 +270,7 @@ func TestProjectRegionAway(t *testing.T) {
 		t.Errorf("let go after %v", waited)
 	}
 	c.AwaitEvent(t, p, "Warning ForgetAbandoned: ")
-	kubetest.Await(t, "it is counted", func() bool {
+	eventually.True(t, "it is counted", func() bool {
 		return strings.Contains(metricsOf(t, o.URL), "lectern_project_forgets_abandoned_total") && strings.Contains(o.log.String(), "removed the finalizer of a Project that the region service still has")
 	})
 	if err := o.Stop(); err != nil {

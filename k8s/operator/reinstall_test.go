@@ -9,6 +9,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/k8s/uninstall"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
@@ -38,12 +39,12 @@ func TestReinstalled(t *testing.T) {
 	c.Gone(t, deleted)
 
 	start(t, c, keyEnviron(keys), nil)
-	kubetest.Await(t, "the object that stayed is held again", func() bool {
+	eventually.True(t, "the object that stayed is held again", func() bool {
 		c.AwaitReady(t, kept, v1alpha1.ReasonIssued)
 		return controllerutil.ContainsFinalizer(kept, v1alpha1.FinalizerAPIKey)
 	})
 	if got := keyIn(t, c, kept); got != keyOfKept || !reads(t, api, got) {
 		t.Error("the object that stayed has another key, or one that does not work")
 	}
-	kubetest.Await(t, "the key of the object that was deleted is revoked", func() bool { return !reads(t, api, keyOfDeleted) })
+	eventually.True(t, "the key of the object that was deleted is revoked", func() bool { return !reads(t, api, keyOfDeleted) })
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 func conflict(err error) bool { return errors.IsConflict(err) }
@@ -39,17 +39,16 @@ func Ready(o client.Object) *metav1.Condition {
 func (c *Cluster) AwaitReady(t testing.TB, o client.Object, reason string) metav1.Condition {
 	t.Helper()
 	var got *metav1.Condition
-	for deadline := time.Now().Add(eventually); ; time.Sleep(10 * time.Millisecond) {
+	eventually.Succeeds(t, fmt.Sprintf("%T %s: Ready with %s", o, o.GetName(), reason), func() error {
 		if err := c.Client.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(o), o); err != nil {
 			t.Fatal(err)
 		}
-		if got = Ready(o); got != nil && got.Reason == reason && got.ObservedGeneration == o.GetGeneration() {
-			return *got
+		if got = Ready(o); got == nil || got.Reason != reason || got.ObservedGeneration != o.GetGeneration() {
+			return fmt.Errorf("it is %+v", got)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%T %s: waited in vain for Ready with %s; last: %+v", o, o.GetName(), reason, got)
-		}
-	}
+		return nil
+	})
+	return *got
 }
 
 // Events returns the reasons and notes of the events about an object, in the order of their time.
@@ -71,7 +70,7 @@ func (c *Cluster) Events(t testing.TB, o client.Object) []string {
 // AwaitEvent waits for an event about an object that contains text.
 func (c *Cluster) AwaitEvent(t testing.TB, o client.Object, text string) {
 	t.Helper()
-	Await(t, "there is an event with "+text, func() bool {
+	eventually.True(t, "there is an event with "+text, func() bool {
 		for _, e := range c.Events(t, o) {
 			if strings.Contains(e, text) {
 				return true

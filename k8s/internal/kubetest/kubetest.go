@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
@@ -238,24 +239,11 @@ func (c *Cluster) Delete(t testing.TB, o client.Object) {
 	}
 }
 
-// eventually bounds every wait.
-const eventually = 5 * time.Minute
-
-// Await waits until ok returns true, at most five minutes. The failure message contains what.
-func Await(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(eventually); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
-
 // AwaitYounger waits until new objects are younger than o: the API server keeps ages in whole
 // seconds.
 func AwaitYounger(t testing.TB, o client.Object) {
 	t.Helper()
-	Await(t, "the second in which "+o.GetName()+" was made is over", func() bool {
+	eventually.True(t, "the second in which "+o.GetName()+" was made is over", func() bool {
 		return time.Now().Unix() > o.GetCreationTimestamp().Unix()
 	})
 }
@@ -263,7 +251,7 @@ func AwaitYounger(t testing.TB, o client.Object) {
 // Gone waits until an object is.
 func (c *Cluster) Gone(t testing.TB, o client.Object) {
 	t.Helper()
-	Await(t, fmt.Sprintf("%T %s is gone", o, o.GetName()), func() bool {
+	eventually.True(t, fmt.Sprintf("%T %s is gone", o, o.GetName()), func() bool {
 		err := c.Client.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(o), o)
 		if err != nil && client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)

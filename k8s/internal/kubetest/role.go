@@ -2,12 +2,12 @@ package kubetest
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 // Roles reads the generated roles of a component: for the whole cluster, and for its own namespace.
@@ -123,18 +124,13 @@ func (c *Cluster) awaitRule(t testing.TB, user, namespace string, rule rbacv1.Po
 	if len(rule.ResourceNames) > 0 {
 		may.Name = rule.ResourceNames[0]
 	}
-	for deadline := time.Now().Add(eventually); ; time.Sleep(5 * time.Millisecond) {
+	eventually.True(t, fmt.Sprintf("%s may %s %s", user, may.Verb, rule.Resources[0]), func() bool {
 		review := &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: may},
 		}
 		if err := c.Client.Create(t.Context(), review); err != nil {
 			t.Fatal(err)
 		}
-		if review.Status.Allowed {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: waited in vain for the right to %s %s: %s", user, may.Verb, rule.Resources[0], review.Status.Reason)
-		}
-	}
+		return review.Status.Allowed
+	})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/proxy/resource"
 	regionclient "github.com/lectern-dev/lectern/services/region/client"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
@@ -100,7 +101,7 @@ func TestOffsetFollowsTheZone(t *testing.T) {
 	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: resource.ProjectSpec{ProjectID: "pr_1", Title: "One", Region: "Europe/Berlin"}}
 	// On a slow machine, summer time may begin before the first reconcile. So the test does not check the first offset.
 	c.Create(t, p)
-	kubetest.Await(t, "the offset is that of summer", func() bool {
+	eventually.True(t, "the offset is that of summer", func() bool {
 		c.AwaitReady(t, p, v1alpha1.ReasonSynced)
 		return p.Status.UTCOffset == "+02:00" && *p.Status.OffsetInMinutes == 120
 	})
