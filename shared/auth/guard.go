@@ -40,6 +40,29 @@ func (g *Guard) Protect(scope Scope, next httpapi.HandlerFunc) httpapi.HandlerFu
 	}
 }
 
+// Holder is [Guard.Protect] for any key of the project, whatever its scopes. next gets what the key identifies.
+func (g *Guard) Holder(next func(w http.ResponseWriter, r *http.Request, p Principal) error) httpapi.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		key, err := keyOf(r.Header)
+		if err != nil {
+			return apierr.NotAuthorized().Because(err)
+		}
+		project, err := httpapi.PathIdentifier(r, "projectId")
+		if err != nil {
+			return apierr.NotAuthorized().Because(err)
+		}
+		p, rate, err := g.count(r.Context(), project, key)
+		rate.WriteHeader(w.Header())
+		switch {
+		case err != nil:
+			return err
+		case !rate.Allowed:
+			return tooMany(rate.RetryAfter)
+		}
+		return next(w, r, p)
+	}
+}
+
 // Optional is [Guard.Protect] for requests with a key, and [Guard.Anonymous] for requests without one.
 func (g *Guard) Optional(scope Scope, next httpapi.HandlerFunc) httpapi.HandlerFunc {
 	anonymous := g.Anonymous(next)
@@ -83,6 +106,20 @@ func (g *Guard) pass(scope Scope, key string, next httpapi.HandlerFunc, w http.R
 // (Unauthorized, InsufficientScope, RateLimited or Unavailable), or the error of ctx. The Result is zero if the key
 // is not valid. Check writes the key's id and project to the request's Info.
 func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (Principal, ratelimit.Result, error) {
+	p, rate, err := g.count(ctx, projectID, key)
+	switch {
+	case err != nil:
+		return p, rate, err
+	case !p.Scopes.Has(scope):
+		return p, rate, apierr.New(apierr.InsufficientScope, "The API key does not have the scope "+scope.String()+".")
+	case !rate.Allowed:
+		return p, rate, tooMany(rate.RetryAfter)
+	}
+	return p, rate, nil
+}
+
+// count verifies key and counts the request against its rate. It leaves to its caller what follows from the rate.
+func (g *Guard) count(ctx context.Context, projectID, key string) (Principal, ratelimit.Result, error) {
 	p, err := g.verifier.Verify(ctx, projectID, key)
 	if err != nil {
 		if why, ok := errors.AsType[Refusal](err); ok {
@@ -95,15 +132,7 @@ func (g *Guard) Check(ctx context.Context, projectID, key string, scope Scope) (
 	if err := info.Admit(p.ProjectID); err != nil {
 		return p, ratelimit.Result{}, err
 	}
-
-	rate := g.limiter.Allow(ctx, p.KeyID, g.rateOf(p))
-	switch {
-	case !p.Scopes.Has(scope):
-		return p, rate, apierr.New(apierr.InsufficientScope, "The API key does not have the scope "+scope.String()+".")
-	case !rate.Allowed:
-		return p, rate, tooMany(rate.RetryAfter)
-	}
-	return p, rate, nil
+	return p, g.limiter.Allow(ctx, p.KeyID, g.rateOf(p)), nil
 }
 
 // Still reports whether the key of a request that [Guard.Protect] passed may still be used. A request that has waited asks

@@ -43,7 +43,7 @@ func (r Record) Active(now time.Time) bool {
 type Store interface {
 	// Lookup returns the record of the project's key with that hash, even if the key is revoked or expired. The error
 	// is [ErrUnknown] if the project has no such key. Any other error is a fault of the store. A cache fills in only
-	// what a verification needs: id, project, scopes, rate, expiry and Foreign.
+	// what a [Principal] has, and Foreign.
 	Lookup(ctx context.Context, projectID string, h Hash) (Record, error)
 }
 
@@ -67,8 +67,10 @@ const (
 type Principal struct {
 	KeyID     string
 	ProjectID string
+	Name      string // given by its user; may be empty
 	Scopes    Scopes
-	Rate      int // requests a second; 0: the default
+	Rate      int       // requests a second; 0: the default
+	ExpiresAt time.Time // zero: never
 }
 
 // LogValue logs a principal by its ids.

@@ -75,7 +75,6 @@ type subject struct {
 type keyCopy struct {
 	principal Principal
 	refusal   Refusal     // "": the key is accepted
-	expires   time.Time   // when the key itself expires; zero: never
 	asked     time.Time   // just before the store was asked
 	used      atomic.Bool // whether its use was reported
 }
@@ -169,7 +168,7 @@ func (v *Verifier) answer(c *keyCopy) (Principal, error) {
 		return Principal{}, c.refusal
 	}
 	now := time.Now()
-	if !c.expires.IsZero() && !now.Before(c.expires) {
+	if expires := c.principal.ExpiresAt; !expires.IsZero() && !now.Before(expires) {
 		return Principal{}, ErrExpired
 	}
 	if v.o.Uses != nil && c.used.CompareAndSwap(false, true) {
@@ -237,8 +236,7 @@ func (l loader) Load(ctx context.Context, about subject) (*keyCopy, error) {
 	case !r.RevokedAt.IsZero():
 		c.refusal = ErrRevoked
 	default:
-		c.principal = Principal{KeyID: r.ID, ProjectID: about.project, Scopes: r.Scopes, Rate: r.Rate}
-		c.expires = r.ExpiresAt
+		c.principal = Principal{KeyID: r.ID, ProjectID: about.project, Name: r.Name, Scopes: r.Scopes, Rate: r.Rate, ExpiresAt: r.ExpiresAt}
 	}
 	return c, nil
 }

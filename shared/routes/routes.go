@@ -43,7 +43,7 @@ type Route struct {
 	Template  string   // the path, its variables in braces; see [Route.Matches]
 	Methods   []string // GET comes with HEAD; nil is any method
 	Auth      Auth
-	Scope     string // the scope that the API key needs; empty if none is needed
+	Scope     string // the scope that the API key needs; empty if it needs none
 }
 
 // Public returns the documented paths in the order of the published description.
@@ -74,6 +74,7 @@ func Public() []Route {
 		{Experiments, "getExperiment", "/projects/{projectId}/experiments/{experimentId}", read, Configured, experiments},
 		{Experiments, "listExperimentStatusChanges", "/projects/{projectId}/experiments/{experimentId}/history", read, Configured, experiments},
 		open(Region, "getProject", "/projects/{projectId}"),
+		keyed(Region, "getKey", "/projects/{projectId}/key", ""),
 		{Region, "lookUpProjectRegion", "/api/projects/region", []string{http.MethodPost}, InternalKey, ""},
 		open(Region, "getDescriptionYAML", "/openapi.yaml"),
 		open(Region, "getDescriptionJSON", "/openapi.json"),

@@ -396,6 +396,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/projects/{projectId}/key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The project's id.
+                 * @example pr_demo
+                 */
+                projectId: components["parameters"]["projectId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Get the key of the request
+         * @description What the API key of this request is, and what it may do. Any key of the project may ask, whatever its scopes.
+         */
+        get: operations["getKey"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/projects/region": {
         parameters: {
             query?: never;
@@ -950,6 +976,27 @@ export interface components {
             id: string;
             /** @description Its title. */
             title: string;
+        };
+        /** @description An API key, as its holder sees it. */
+        Key: {
+            /** @description The project that the key is for. */
+            projectId: string;
+            /** @description The key's public id. */
+            keyId: string;
+            /** @description The name that the key was given. It may be empty. */
+            name: string;
+            /** @description What the key may do. */
+            scopes: string[];
+            /**
+             * Format: date-time
+             * @description The key is refused from then on. Null if it does not expire.
+             */
+            expires_at: string | null;
+            /**
+             * Format: int32
+             * @description How many requests a second the key may make. Null if the default applies.
+             */
+            rate: number | null;
         };
         /** @description The project. */
         RegionLookUp: {
@@ -2624,6 +2671,57 @@ export interface operations {
             304: components["responses"]["NotModified"];
             400: components["responses"]["InvalidParameter"];
             404: components["responses"]["ProjectNotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Refused"];
+        };
+    };
+    getKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The project's id.
+                 * @example pr_demo
+                 */
+                projectId: components["parameters"]["projectId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key, without its secret text. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    ETag: components["headers"]["ETag"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "projectId": "pr_demo",
+                     *       "keyId": "key_0Xb3Tz5kQ9aLmN2cVd7R",
+                     *       "name": "nightly export",
+                     *       "scopes": [
+                     *         "entries:read",
+                     *         "embeddables:read",
+                     *         "experiments:read"
+                     *       ],
+                     *       "expires_at": null,
+                     *       "rate": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Key"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

@@ -15,7 +15,7 @@ import (
 
 func TestDescriptionHolds(t *testing.T) {
 	s := start(t, nil)
-	s.CheckDescription(t, routes.Region, "")
+	s.CheckDescription(t, routes.Region, s.Keys.Key("pr_demo"))
 }
 
 func TestDescription(t *testing.T) {

@@ -67,6 +67,7 @@ func name(projectID string, h auth.Hash) string {
 // copied is a copy in Redis, with the fields that a verification needs.
 type copied struct {
 	ID        string      `json:"id"`
+	Name      string      `json:"name,omitempty"`
 	Scopes    auth.Scopes `json:"scopes"`
 	Rate      int         `json:"rate,omitempty"`
 	Foreign   bool        `json:"foreign,omitempty"`
@@ -85,7 +86,7 @@ func (s *Store) Lookup(ctx context.Context, projectID string, h auth.Hash) (auth
 	case value != "" && value != marker && json.Unmarshal([]byte(value), &c) == nil:
 		s.count(ctx, "hit")
 		return auth.Record{
-			ID: c.ID, ProjectID: projectID, Scopes: c.Scopes, Rate: c.Rate, Foreign: c.Foreign, ExpiresAt: c.ExpiresAt,
+			ID: c.ID, ProjectID: projectID, Name: c.Name, Scopes: c.Scopes, Rate: c.Rate, Foreign: c.Foreign, ExpiresAt: c.ExpiresAt,
 		}, nil
 	}
 	s.count(ctx, "miss")
@@ -121,7 +122,7 @@ func (s *Store) read(ctx context.Context, name string) (string, time.Time, error
 // write writes a copy that lives until the given time of Redis, unless Redis has a value already. If write fails, the
 // next look-up asks the store below again.
 func (s *Store) write(ctx context.Context, r auth.Record, h auth.Hash, until time.Time) {
-	b, err := json.Marshal(copied{ID: r.ID, Scopes: r.Scopes, Rate: r.Rate, Foreign: r.Foreign, ExpiresAt: r.ExpiresAt})
+	b, err := json.Marshal(copied{ID: r.ID, Name: r.Name, Scopes: r.Scopes, Rate: r.Rate, Foreign: r.Foreign, ExpiresAt: r.ExpiresAt})
 	if err == nil {
 		err = s.redis.Do(ctx, "SET", name(r.ProjectID, h), b, "NX", "PXAT", until.UnixMilli()).Err()
 	}

@@ -79,6 +79,8 @@ func run(ctx context.Context) error {
 	answered("listExperimentStatusChanges", status(history), body(history), err, func() bool { return *(*history.JSON200)[0].Status == "running" })
 	home, err := c.GetProjectWithResponse(ctx, project)
 	answered("getProject", status(home), body(home), err, func() bool { return home.JSON200.Title == "Demo" })
+	own, err := c.GetKeyWithResponse(ctx, project, key)
+	answered("getKey", status(own), body(own), err, func() bool { return own.JSON200.ProjectId == project && own.JSON200.ExpiresAt == nil })
 	region, err := c.LookUpProjectRegionWithResponse(ctx, RegionLookUp{ProjectId: project, At: &at}, header("X-Api-Key", os.Getenv("LECTERN_INTERNAL_API_KEY")))
 	answered("lookUpProjectRegion", status(region), body(region), err, func() bool { return region.JSON200.Region == "Europe/Berlin" && region.JSON200.OffsetInMinutes == 60 })
 	yaml, err := c.GetDescriptionYAMLWithResponse(ctx)

@@ -112,6 +112,11 @@ answered(
 );
 answered("getProject", await client.GET("/projects/{projectId}", { params: { path: { projectId } } }), (project) => project.title === "Demo");
 answered(
+  "getKey",
+  await client.GET("/projects/{projectId}/key", { params: { path: { projectId } }, headers: key }),
+  (own) => own.projectId === projectId && own.expires_at === null,
+);
+answered(
   "lookUpProjectRegion",
   await client.POST("/api/projects/region", {
     body: { projectId, at: "2022-01-01T00:00:00Z" },

@@ -64,6 +64,7 @@ func Routes(cfg Config, store Reader, regions Regions, guard *auth.Guard) *httpa
 
 	rt := httpapi.NewRouter()
 	rt.Get("/projects/{projectId}", guard.Anonymous(a.getProject))
+	rt.Get("/projects/{projectId}/key", guard.Holder(getKey))
 	rt.Post("/api/projects/region", internal.Protect(a.lookUpRegion))
 	rt.Get("/openapi.yaml", guard.Anonymous(getDescriptionYAML))
 	rt.Get("/openapi.json", guard.Anonymous(getDescriptionJSON))

@@ -274,6 +274,31 @@ func (k *keys) recordOf(r auth.Record) keyRecord {
 	}
 }
 
+// ownKey is the key of a request, as its holder sees it.
+type ownKey struct {
+	ProjectID string     `json:"projectId"`
+	KeyID     string     `json:"keyId"`
+	Name      string     `json:"name"`
+	Scopes    []string   `json:"scopes"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	Rate      *int       `json:"rate"` // requests a second; null: the default
+}
+
+// getKey answers with the key of the request.
+func getKey(w http.ResponseWriter, r *http.Request, p auth.Principal) error {
+	if err := httpapi.ParseQuery(r).Err(); err != nil {
+		return err
+	}
+	body, err := json.Marshal(ownKey{
+		ProjectID: p.ProjectID, KeyID: p.KeyID, Name: p.Name, Scopes: p.Scopes.Names(),
+		ExpiresAt: orNull(p.ExpiresAt.UTC()), Rate: orNull(p.Rate),
+	})
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteBody(w, r, "application/json", body, "")
+}
+
 // orNull returns nil for a zero value.
 func orNull[T comparable](value T) *T {
 	var zero T
