@@ -192,7 +192,7 @@ func (r *release) testHelmTest(t *testing.T) {
 func (r *release) testOperations(t *testing.T) {
 	t.Setenv("LECTERN_API_KEY", r.apiKey)
 	t.Setenv("LECTERN_INTERNAL_API_KEY", r.internalKey)
-	out, err := command(t.Context(), "", r.cli, "check", "--url", r.url, "--project", "pr_demo")
+	out, err := command(t.Context(), "", r.cli, "check", "-o", "table", "--url", r.url, "--project", "pr_demo")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

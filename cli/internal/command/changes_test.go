@@ -249,7 +249,7 @@ func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
 	s.MustIngest(t, "events", events...)
 	want := map[string]int{}
 	for i := range 12 {
-		for _, event := range read[[]map[string]any](t, must(t, environ, "", "get", "events", fmt.Sprint("e", i), "--limit", "100", "--raw")) {
+		for _, event := range read[[]map[string]any](t, must(t, environ, "", "get", "events", fmt.Sprint("e", i), "--limit", "100", "-o", "json")) {
 			want[fmt.Sprint(event)]++
 		}
 	}
@@ -278,7 +278,7 @@ func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
 	if r := lectern(t, string(exported), environ, "import", "events", "-"); !strings.Contains(r.err, fmt.Sprintf("0 stored, %d existing, 0 rejected", len(events))) {
 		t.Errorf("%+v", r)
 	}
-	table := must(t, environ, "", "export", "events", "--format", "csv", "--limit", "15", "--page-size", "7")
+	table := must(t, environ, "", "export", "events", "-o", "csv", "--limit", "15", "--page-size", "7")
 	rows, err := csv.NewReader(strings.NewReader(table)).ReadAll()
 	if err != nil || len(rows) != 16 || len(rows[0]) != 20 || rows[1][19] != "https://example.com/?a=1&b=2" || rows[1][16] != "a, <b>" || rows[1][7] != "" {
 		t.Errorf("%d rows, %v: %s", len(rows), err, table)

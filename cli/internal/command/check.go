@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/lectern-dev/lectern/shared/routes"
@@ -23,7 +22,8 @@ type checkCommand struct {
 	Project        string            `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
 	APIKey         string            `env:"LECTERN_API_KEY" help:"An API key of the project. Without one, the command only checks that operations ask for a key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 	InternalAPIKey string            `env:"LECTERN_INTERNAL_API_KEY" help:"An internal key, for the operation that needs one. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
-	Timeout        time.Duration     `default:"10s" help:"How long an answer may take. Default: ${default}." placeholder:"TIME"`
+	Timeout        time.Duration     `default:"10s" help:"How long an answer may take. Default: ${default}." placeholder:"DURATION"`
+	outputFlags
 }
 
 // Help describes the expected answers, with examples.
@@ -34,6 +34,15 @@ Examples:
 
 	lectern check --env-file .lectern/demo.env
 	lectern check --project pr_demo --service entries=http://lectern-entries --service region=http://lectern-region`
+}
+
+// calledOperation is the outcome of one operation.
+type calledOperation struct {
+	Service      routes.Service `json:"service"`
+	Operation    string         `json:"operation"`
+	Status       int            `json:"status"` // 0: there was no answer
+	Milliseconds int64          `json:"milliseconds"`
+	Outcome      string         `json:"outcome"` // ok, or what is wrong
 }
 
 // Run calls and prints one line an operation.
@@ -61,8 +70,7 @@ func (c *checkCommand) Run(s *Session) error {
 		}
 	}
 	k := checker{command: c, http: &http.Client{Timeout: c.Timeout}, known: map[string]string{"projectId": c.Project}}
-	out := tabwriter.NewWriter(s.Out, 0, 8, 2, ' ', 0)
-	failed := 0
+	calls, failed := []calledOperation{}, 0
 	for _, r := range routes.Outside() {
 		at, ok := targets[r.Service]
 		if !ok {
@@ -78,9 +86,9 @@ func (c *checkCommand) Run(s *Session) error {
 			outcome = "failed: " + oneLine(err)
 			failed++
 		}
-		fmt.Fprintf(out, "%s\t%s\t%d\t%v\t%s\n", r.Service, r.Operation, status, s.Now().Sub(started).Round(time.Millisecond), outcome)
+		calls = append(calls, calledOperation{r.Service, r.Operation, status, s.Now().Sub(started).Milliseconds(), outcome})
 	}
-	if err := out.Flush(); err != nil {
+	if err := c.printValue(s, calls); err != nil {
 		return err
 	}
 	if failed > 0 {

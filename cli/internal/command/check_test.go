@@ -21,9 +21,10 @@ func testCheck(t *testing.T, environ map[string]string) {
 		{"without", keyless, "401"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			out := must(t, tt.environ, "", "check")
+			out := must(t, tt.environ, "", "check", "-o", "table")
 			lines := strings.Split(strings.TrimSpace(out), "\n")
 			all := routes.Outside()
+			lines = lines[1:] // the names of the columns
 			if len(lines) != len(all) {
 				t.Fatalf("%d lines for %d operations and pages:\n%s", len(lines), len(all), out)
 			}
@@ -70,7 +71,7 @@ func TestCheckRefuses(t *testing.T) {
 				t.Errorf("exit code %d, want %d, and %q in:\n%s%s", r.code, exitFailure, tt.want, r.out, r.err)
 			}
 			for line := range strings.Lines(r.out) {
-				if !strings.HasPrefix(line, tt.service+" ") {
+				if !strings.Contains(line, `"service":"`+tt.service+`"`) {
 					t.Errorf("%q: only %s was asked for", line, tt.service)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/term"
 
 	"github.com/lectern-dev/lectern/client"
 )
@@ -34,7 +36,21 @@ type Session struct {
 	Out     io.Writer // results only
 	Err     io.Writer // all other messages
 	Environ map[string]string
+	Width   int // the columns of the terminal that Out is; 0: it is none
 	Now     func() time.Time
+}
+
+// ProcessSession returns the environment of this process.
+func ProcessSession(ctx context.Context) *Session {
+	s := &Session{Context: ctx, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: map[string]string{}, Now: time.Now}
+	for _, variable := range os.Environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		s.Environ[name] = value
+	}
+	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+		s.Width = max(width, 40)
+	}
+	return s
 }
 
 // errRejected ends a command that did its work, except for rejected records. The command has printed them.

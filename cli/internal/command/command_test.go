@@ -165,11 +165,11 @@ func TestWaitsAsTold(t *testing.T) {
 
 func TestGet(t *testing.T) {
 	a := newAPI(t, 25)
-	r := lectern(t, "", a.environ(), "get", "entry", "e1")
+	r := lectern(t, "", a.environ(), "get", "entry", "e1", "-o", "json")
 	if want := "{\n  \"entry_id\": \"e1\",\n  \"n\": 1.50\n}\n"; r.code != 0 || r.out != want {
 		t.Errorf("%+v, want %q", r, want)
 	}
-	if r := lectern(t, "", a.environ(), "get", "entry", "e1", "--raw"); r.out != `{"entry_id":"e1","n":1.50}` {
+	if r := lectern(t, "", a.environ(), "get", "entry", "e1"); r.out != `{"entry_id":"e1","n":1.50}`+"\n" {
 		t.Errorf("%+v", r)
 	}
 	r = lectern(t, "", a.environ(), "get", "entries", "--limit", "20")

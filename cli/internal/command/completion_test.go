@@ -25,7 +25,7 @@ func TestCompletion(t *testing.T) {
 		{"import what", []string{"import", "embeddable"}, []string{"embeddables", "embeddable-versions"}},
 		{"statuses", []string{"export", "experiments", "--status", ""}, []string{"completed", "discarded", "draft", "paused", "running", "winner_picked"}},
 		{"flags", []string{"export", "entries", "--up"}, []string{"--updated-after", "--updated-before"}},
-		{"choices of a flag", []string{"export", "entries", "--format", ""}, []string{"csv", "ndjson", "parquet"}},
+		{"choices of a flag", []string{"export", "entries", "--output", ""}, []string{"csv", "ndjson", "parquet"}},
 		{"files of a flag", []string{"export", "entries", "--out", ""}, []string{filesLine}},
 		{"files", []string{"import", "entries", "--quiet", ""}, []string{filesLine}},
 		{"choices of an argument", []string{"completion", ""}, []string{"bash", "fish", "zsh"}},

@@ -18,7 +18,8 @@ type eraseCommand struct {
 	Contact string            `help:"Remove all entries of this contact with their events, and every entry that an event of the contact names." placeholder:"ID"`
 	All     bool              `help:"Remove all data of the project, and revoke its API keys."`
 	Service map[string]string `env:"LECTERN_INTERNAL_SERVICES" mapsep:"," help:"The internal address of each service, for --all: region, entries, embeddables and experiments." placeholder:"NAME=URL,…"`
-	Confirm string            `help:"Do not ask before --all removes this project." placeholder:"ID"`
+	outputFlags
+	Confirm string `help:"Do not ask before --all removes this project." placeholder:"ID"`
 }
 
 // Help describes the effect, with examples.
@@ -67,7 +68,7 @@ func (e *eraseCommand) Run(s *Session, c *commands) error {
 		all.Events += removed.Events
 		more = removed.More
 	}
-	return printJSON(s.Out, all)
+	return e.printValue(s, all)
 }
 
 // removeProject removes the project from every service. Region comes first, as it revokes the keys.
@@ -109,7 +110,7 @@ func (e *eraseCommand) removeProject(s *Session, c *commands) error {
 		}
 	}
 	count.done()
-	return printJSON(s.Out, removed)
+	return e.printValue(s, removed)
 }
 
 // confirm asks for the project's id, unless it was given.

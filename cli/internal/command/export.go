@@ -26,8 +26,8 @@ type exportCommands struct {
 }
 
 type exportFlags struct {
-	Out      string `short:"o" type:"path" help:"The file to write, readable by its owner alone; without it, standard output." placeholder:"FILE"`
-	Format   string `enum:"ndjson,csv,parquet," default:"" help:"ndjson, csv or, for entries and events, parquet. Default: by the name of --out, else ndjson." placeholder:"FORMAT"`
+	Out      string `type:"path" help:"The file to write, readable by its owner alone; without it, standard output." placeholder:"FILE"`
+	Output   string `short:"o" enum:"ndjson,csv,parquet," default:"" help:"ndjson, csv or, for entries and events, parquet. Default: by the ending of --out, else ndjson." placeholder:"FORMAT"`
 	Safe     bool   `help:"Make a CSV file safe to open as a spreadsheet: put an apostrophe before each text that would be a formula. Default: texts are unchanged."`
 	Limit    int    `help:"End after so many records. Default: all." placeholder:"N"`
 	PageSize int    `default:"5000" help:"Records a request; it may differ from run to run. Default: ${default}." placeholder:"N"`
@@ -85,7 +85,7 @@ Examples:
 
 	lectern export entries --env-file .lectern/demo.env --out entries.csv
 	lectern export entries --flatten --out entries.parquet
-	lectern export entries --flatten --columns columns.json --format csv | head
+	lectern export entries --flatten --columns columns.json -o csv | head
 	lectern export entries --direction ASC --updated-after 2026-09-01 --out september.ndjson
 	lectern export entries --contact-id co_1 --out contact.ndjson
 	lectern export entries --limit 100 | jq -r .entry_data`
@@ -158,8 +158,8 @@ func runExport(s *Session, c *commands, api apiFlags, f exportFlags, q export.Qu
 }
 
 // format returns the format of an export of what, which o describes so far.
-func (f exportFlags) format(o export.Options, what string) (export.Format, error) {
-	format := export.Format(f.Format)
+func (f exportFlags) format(s *Session, o export.Options, what string) (export.Format, error) {
+	format := export.Format(f.Output)
 	switch ext := strings.ToLower(filepath.Ext(f.Out)); {
 	case format != "":
 	case ext == ".csv":
@@ -171,11 +171,13 @@ func (f exportFlags) format(o export.Options, what string) (export.Format, error
 	}
 	switch kind := o.Query.Kind; {
 	case format == export.Parquet && kind != export.Entries && kind != export.Events:
-		return "", usagef("%s cannot be written as parquet; allowed: ndjson, csv. Give --format, or --out another name", what)
+		return "", usagef("%s cannot be written as parquet; allowed: ndjson, csv. Give --output, or --out another name", what)
+	case format == export.Parquet && f.Out == "" && s.Width > 0:
+		return "", usagef("parquet was asked for on a terminal; allowed: ndjson, csv. Give --out FILE, or write into a pipe")
 	case format != export.CSV && f.Safe:
-		return "", usagef("--safe was given with the format %s; allowed: csv. Give --format csv, or an --out that ends with .csv", format)
+		return "", usagef("--safe was given with the format %s; allowed: csv. Give --output csv, or an --out that ends with .csv", format)
 	case format == export.NDJSON && o.Columns != nil:
-		return "", usagef("--flatten was given with the format ndjson; allowed: csv, parquet. Give --format, or an --out that ends with .csv or .parquet")
+		return "", usagef("--flatten was given with the format ndjson; allowed: csv, parquet. Give --output, or an --out that ends with .csv or .parquet")
 	}
 	return format, nil
 }
@@ -184,7 +186,7 @@ func (f exportFlags) format(o export.Options, what string) (export.Format, error
 func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, io.Writer) (*client.Client, error), f exportFlags, o export.Options, list client.List, what string) error {
 	o.Query.URL, o.Query.ProjectID, o.Query.Limit, o.Query.Safe = api.URL, api.Project, f.Limit, f.Safe
 	var err error
-	if o.Query.Format, err = f.format(o, what); err != nil {
+	if o.Query.Format, err = f.format(s, o, what); err != nil {
 		return err
 	}
 	if o.Query.Format == export.Parquet && s.Environ["GOMEMLIMIT"] == "" { // else the runtime has read it

@@ -30,7 +30,7 @@ func TestFlattenedExport(t *testing.T) {
 		}
 		return path
 	}
-	rows, err := csv.NewReader(strings.NewReader(must(t, a.environ(), "", "export", "entries", "--flatten", "--columns", "auto", "--format", "csv", "--page-size", "100"))).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(must(t, a.environ(), "", "export", "entries", "--flatten", "--columns", "auto", "-o", "csv", "--page-size", "100"))).ReadAll()
 	if err != nil || len(rows) != 251 || len(rows[0]) != 9 || rows[0][8] != "text" || rows[3][8] != "xx" || rows[3][7] != `{"text":"xx"}` {
 		t.Errorf("%v, %d rows: %v", err, len(rows), rows)
 	}
@@ -63,18 +63,18 @@ func TestFlattenedExport(t *testing.T) {
 		says string
 	}{
 		{"ndjson", []string{"entries", "--flatten"}, "--flatten was given with the format ndjson; allowed: csv, parquet"},
-		{"format before name", []string{"entries", "--flatten", "--format", "ndjson", "--out", out}, "the format ndjson; allowed: csv, parquet"},
+		{"format before name", []string{"entries", "--flatten", "-o", "ndjson", "--out", out}, "the format ndjson; allowed: csv, parquet"},
 		{"columns alone", []string{"entries", "--columns", named, "--out", out}, "--columns was given without --flatten"},
 		{"no such file", []string{"entries", "--flatten", "--columns", filepath.Join(folder, "none"), "--out", out}, "--columns takes auto or a file: open"},
 		{"no columns", []string{"entries", "--flatten", "--columns", "none", "--out", out}, "--columns takes auto or a file: open none: no such file"},
 		{"an unknown type", []string{"entries", "--flatten", "--columns", file("bad.json", `[{"key": "a", "type": "int"}]`), "--out", out}, `bad.json: key "a" has the type "int"; allowed: text, double, boolean, timestamp`},
 		{"no list", []string{"entries", "--flatten", "--columns", file("no-list.json", `{"a": 1}`), "--out", out}, "want a list such as"},
-		{"page views", []string{"page-views", "--format", "parquet"}, "page views cannot be written as parquet; allowed: ndjson, csv"},
+		{"page views", []string{"page-views", "-o", "parquet"}, "page views cannot be written as parquet; allowed: ndjson, csv"},
 		{"embeddables by name", []string{"embeddables", "--out", "e.parquet"}, "embeddables cannot be written as parquet; allowed: ndjson, csv"},
-		{"versions", []string{"versions", "e", "--format", "parquet"}, "versions cannot be written as parquet"},
-		{"experiments", []string{"experiments", "--format", "parquet"}, "experiments cannot be written as parquet"},
-		{"events flattened", []string{"events", "--flatten", "--format", "csv"}, "unknown flag --flatten of export events"},
-		{"another format", []string{"entries", "--format", "xlsx"}, `--format was given as "xlsx"; allowed: ndjson, csv, parquet`},
+		{"versions", []string{"versions", "e", "-o", "parquet"}, "versions cannot be written as parquet"},
+		{"experiments", []string{"experiments", "-o", "parquet"}, "experiments cannot be written as parquet"},
+		{"events flattened", []string{"events", "--flatten", "-o", "csv"}, "unknown flag --flatten of export events"},
+		{"another format", []string{"entries", "-o", "xlsx"}, `--output was given as "xlsx"; allowed: ndjson, csv, parquet`},
 	} {
 		if r := lectern(t, "", a.environ(), append([]string{"export"}, tt.args...)...); r.code != exitUsage || r.out != "" || !strings.Contains(r.err, tt.says) {
 			t.Errorf("%s: %+v; want %q", tt.name, r, tt.says)
@@ -96,7 +96,7 @@ func TestFlattenedExportOfTooManyKeys(t *testing.T) {
 	}))
 	defer list.Close()
 	environ := map[string]string{"LECTERN_URL": list.URL, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "rk_1"}
-	r := lectern(t, "", environ, "export", "entries", "--flatten", "--format", "csv")
+	r := lectern(t, "", environ, "export", "entries", "--flatten", "-o", "csv")
 	if r.code != exitOK || !strings.Contains(r.err, "Some keys of entry_data have no column, because there are 1000 already") || strings.Count(r.out[:strings.Index(r.out, "\n")], ",") != 7+1000 {
 		t.Errorf("exit code %d: %s", r.code, r.err)
 	}

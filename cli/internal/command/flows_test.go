@@ -140,7 +140,7 @@ func testFlowsAreThere(t *testing.T, environ map[string]string) {
 	}
 	want := written(t, demo.WriteExperiments, "project_id")
 	slices.Reverse(want) // the newest first
-	if diff := cmp.Diff(want, read[[]map[string]any](t, must(t, environ, "", "get", "experiments"))); diff != "" {
+	if diff := cmp.Diff(want, read[[]map[string]any](t, must(t, environ, "", "get", "experiments", "-o", "json"))); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(written(t, demo.WriteProjects, "region"), []map[string]any{read[map[string]any](t, must(t, environ, "", "get", "project"))}); diff != "" {
@@ -187,15 +187,15 @@ func testGetFromAll(t *testing.T, environ map[string]string) {
 		{"no such project", keyless, []string{"project", "--project", "none"}, exitFailure, "", "project_not_found"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := lectern(t, "", tt.environ, append([]string{"get"}, tt.args...)...)
+			r := lectern(t, "", tt.environ, append([]string{"get"}, append(tt.args, "-o", "json")...)...)
 			if r.code != tt.code || !strings.Contains(r.out, tt.out) || !strings.Contains(r.err, tt.err) || tt.err == "" && r.err != "" {
 				t.Errorf("%+v", r)
 			}
 		})
 	}
-	page := lectern(t, "", environ, "get", "experiments", "--limit", "7", "--raw")
+	page := lectern(t, "", environ, "get", "experiments", "--limit", "7", "-o", "json")
 	cursor := strings.TrimSpace(strings.TrimPrefix(page.err, "There is more: --cursor"))
-	rest := read[[]client.Experiment](t, must(t, environ, "", "get", "experiments", "--cursor", cursor))
+	rest := read[[]client.Experiment](t, must(t, environ, "", "get", "experiments", "--cursor", cursor, "-o", "json"))
 	if len(rest) != len(demo.Experiments())-7 || rest[0].ID != "exp_first4vn" {
 		t.Errorf("behind the first seven: %+v", rest)
 	}
@@ -249,7 +249,7 @@ func testRegion(t *testing.T, environ map[string]string) {
 		want map[string]any
 	}{
 		{[]string{"--at", "2026-07-01"}, berlin(120)},
-		{[]string{"pr_demo", "--at", "2026-12-24T12:00:00+01:00", "--raw"}, berlin(60)},
+		{[]string{"pr_demo", "--at", "2026-12-24T12:00:00+01:00"}, berlin(60)},
 		{[]string{"pr_unknown", "--at", "2026-12-24"}, map[string]any{"region": "America/Los_Angeles", "offsetInMinutes": float64(-480)}},
 	} {
 		if diff := cmp.Diff(tt.want, read[map[string]any](t, must(t, environ, "", append([]string{"region"}, tt.args...)...))); diff != "" {
@@ -315,7 +315,7 @@ func testImportIntoAll(t *testing.T, environ map[string]string) {
 	if got := must(t, other, "", "export", "experiments"); got != exported {
 		t.Errorf("the copy differs: %s, want %s", got, exported)
 	}
-	if got := must(t, other, "", "region", "--raw"); got != `{"region":"Asia/Kathmandu","offsetInMinutes":345}`+"\n" {
+	if got := must(t, other, "", "region"); got != `{"region":"Asia/Kathmandu","offsetInMinutes":345}`+"\n" {
 		t.Errorf("region: %q", got)
 	}
 	if r := lectern(t, "", environ, "import", "experiments", "table.csv"); r.code != exitUsage || !strings.Contains(r.err, "NDJSON") {

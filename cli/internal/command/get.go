@@ -1,12 +1,6 @@
 package command
 
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-
-	"github.com/lectern-dev/lectern/client"
-)
+import "github.com/lectern-dev/lectern/client"
 
 type getCommands struct {
 	Entries     getEntries     `cmd:"" help:"Print a page of the project's entries."`
@@ -20,31 +14,6 @@ type getCommands struct {
 	Experiments getExperiments `cmd:"" help:"Print the project's experiments."`
 	Experiment  getExperiment  `cmd:"" help:"Print one experiment."`
 	Project     getProject     `cmd:"" help:"Print the public record of the project."`
-}
-
-// outputFlags configure the output of records.
-type outputFlags struct {
-	Raw bool `help:"Print the answer byte for byte, instead of indented."`
-}
-
-func (f outputFlags) print(s *Session, body []byte) error {
-	if !f.Raw {
-		var indented bytes.Buffer
-		if err := json.Indent(&indented, body, "", "  "); err != nil {
-			return fmt.Errorf("the answer is not JSON: %w", err)
-		}
-		body = append(bytes.TrimRight(indented.Bytes(), "\n"), '\n')
-	}
-	_, err := s.Out.Write(body)
-	return err
-}
-
-// printOne prints a record, or returns the error of reading it.
-func (f outputFlags) printOne(s *Session, body []byte, err error) error {
-	if err != nil {
-		return err
-	}
-	return f.print(s, body)
 }
 
 // pageFlags select a page of a list.
@@ -91,7 +60,7 @@ Examples:
 
 	lectern get entries --env-file .lectern/demo.env
 	lectern get entries --limit 3 --sort created_at --direction ASC
-	lectern get entries --updated-after 2026-09-01 --limit 100 --raw | jq '.[].entry_id'`
+	lectern get entries --updated-after 2026-09-01 --limit 100 | jq .entry_id`
 }
 
 // Run prints the page.
@@ -110,7 +79,7 @@ func (getEntry) Help() string {
 	return `Examples:
 
 	lectern get entry ent_00001gzn --env-file .lectern/demo.env
-	lectern get entry ent_00001gzn --raw | jq '.entry_data | fromjson'`
+	lectern get entry ent_00001gzn | jq '.entry_data | fromjson'`
 }
 
 // Run prints the entry.

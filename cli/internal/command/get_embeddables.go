@@ -15,7 +15,7 @@ func (getEmbeddables) Help() string {
 Examples:
 
 	lectern get embeddables --env-file .lectern/demo.env
-	lectern get embeddables --raw | jq -r '.[] | [.embeddable_id, .title] | @tsv'`
+	lectern get embeddables | jq -r '[.embeddable_id, .title] | @tsv'`
 }
 
 // Run prints the embeddables.
@@ -34,7 +34,7 @@ func (getEmbeddable) Help() string {
 	return `Examples:
 
 	lectern get embeddable emb_solar7kq2 --env-file .lectern/demo.env
-	lectern get embeddable emb_solar7kq2 --raw | jq '.json_string_prod | fromjson | .pages[].key'`
+	lectern get embeddable emb_solar7kq2 | jq '.json_string_prod | fromjson | .pages[].key'`
 }
 
 // Run prints the embeddable.
@@ -82,8 +82,8 @@ type getVersion struct {
 func (getVersion) Help() string {
 	return `What changed from one version to the next, for example:
 
-	diff <(lectern get version emb_solar7kq2 1 --raw | jq '.json_string | fromjson') \
-	  <(lectern get version emb_solar7kq2 2 --raw | jq '.json_string | fromjson')
+	diff <(lectern get version emb_solar7kq2 1 | jq '.json_string | fromjson') \
+	  <(lectern get version emb_solar7kq2 2 | jq '.json_string | fromjson')
 
 Examples:
 

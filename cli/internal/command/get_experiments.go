@@ -14,7 +14,7 @@ func (getExperiments) Help() string {
 Examples:
 
 	lectern get experiments --env-file .lectern/demo.env --status running
-	lectern get experiments --raw | jq '.[] | {name, status, winner: .winner_variant}'`
+	lectern get experiments | jq '{name, status, winner: .winner_variant}'`
 }
 
 // Run prints the experiments.
@@ -40,7 +40,7 @@ func (getExperiment) Help() string {
 Examples:
 
 	lectern get experiment exp_language2tz --env-file .lectern/demo.env
-	lectern get experiment exp_language2tz --raw | jq '.variants | fromjson | keys'
+	lectern get experiment exp_language2tz | jq '.variants | fromjson | keys'
 	lectern get experiment exp_language2tz --history`
 }
 

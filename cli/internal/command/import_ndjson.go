@@ -27,7 +27,7 @@ func (importEmbeddables) Help() string {
 Examples:
 
 	lectern import embeddables --env-file .lectern/demo.env embeddables.ndjson
-	lectern get embeddable emb_solar7kq2 --raw | jq -c '.title = "Solar"' | lectern import embeddables -`
+	lectern get embeddable emb_solar7kq2 | jq -c '.title = "Solar"' | lectern import embeddables -`
 }
 
 // Run imports.

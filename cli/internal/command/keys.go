@@ -1,12 +1,10 @@
 package command
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -60,17 +58,10 @@ func advised(err error, service routes.Service) error {
 // noticed returns how soon the services apply a change.
 const noticed = "The services notice within a second, or within AUTH_CACHE_TTL (5s by default) if Redis is away."
 
-func printJSON(out io.Writer, v any) error {
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
-
-// printKey prints a new key, alone on standard output so that a shell can take it.
-func printKey(s *Session, c *commands, asJSON bool, minted client.MintedAPIKey) error {
-	if asJSON {
-		return printJSON(s.Out, minted)
+// printKey prints a new key: alone on standard output so that a shell can take it, or with its record.
+func printKey(s *Session, c *commands, out outputFlags, minted client.MintedAPIKey) error {
+	if out.Output != "" {
+		return out.printValue(s, minted)
 	}
 	expiry := "no expiry"
 	if minted.ExpiresAt != nil {
@@ -89,7 +80,8 @@ type keysMint struct {
 	ExpiresAt moment        `help:"End it at this time." placeholder:"TIME"`
 	Rate      int           `help:"Requests a second. Default: that of the services." placeholder:"N"`
 	Import    bool          `help:"Import an existing key from standard input. The services accept it with FOREIGN_KEYS=true."`
-	JSON      bool          `help:"Print the key and its record as JSON."`
+
+	outputFlags `set:"output_default=the key alone"`
 }
 
 // Help shows examples.
@@ -134,12 +126,12 @@ func (k *keysMint) Run(s *Session, c *commands) error {
 	if err != nil {
 		return advised(err, routes.Region)
 	}
-	return printKey(s, c, k.JSON, minted)
+	return printKey(s, c, k.outputFlags, minted)
 }
 
 type keysList struct {
 	administrationFlags
-	JSON bool `help:"Print JSON."`
+	outputFlags
 }
 
 // Help shows examples.
@@ -150,7 +142,7 @@ manages a key with an owner, as the operator does for an APIKey of Kubernetes. I
 Examples:
 
 	lectern keys list --project pr_1
-	lectern keys list --project pr_1 --json | jq -r '.[] | select(.state == "active").id'`
+	lectern keys list --project pr_1 | jq -r 'select(.state == "active").id'`
 }
 
 // Run lists.
@@ -163,11 +155,10 @@ func (k *keysList) Run(s *Session) error {
 	if err != nil {
 		return advised(err, routes.Region)
 	}
-	if k.JSON {
-		return printJSON(s.Out, keys)
+	if k.format(s) != "table" {
+		return k.printValue(s, keys)
 	}
-	table := tabwriter.NewWriter(s.Out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "ID\tSTATE\tNAME\tSCOPES\tRATE\tCREATED\tEXPIRES\tLAST USED\tOWNER")
+	rows := [][]string{{"ID", "STATE", "NAME", "SCOPES", "RATE", "CREATED", "EXPIRES", "LAST USED", "OWNER"}}
 	for _, key := range keys {
 		rate, owner := "default", ""
 		if key.Rate != nil {
@@ -176,10 +167,12 @@ func (k *keysList) Run(s *Session) error {
 		if key.Owner != nil {
 			owner = *key.Owner
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, key.State, orDash(key.Name),
-			orDash(strings.Join(key.Scopes, ",")), rate, when(&key.CreatedAt), when(key.ExpiresAt), when(key.LastUsedAt), orDash(owner))
+		rows = append(rows, []string{
+			key.ID, key.State, orDash(key.Name), orDash(strings.Join(key.Scopes, ",")), rate,
+			when(&key.CreatedAt), when(key.ExpiresAt), when(key.LastUsedAt), orDash(owner),
+		})
 	}
-	return table.Flush()
+	return tabulate(s.Out, rows, 0, s.Width)
 }
 
 func orDash(text string) string {
@@ -199,8 +192,9 @@ func when(t *time.Time) string {
 type keysRotate struct {
 	administrationFlags
 	Overlap time.Duration `default:"1d" min:"0" help:"How long the old key stays valid; 0 ends it at once. Default: ${default}." placeholder:"DURATION"`
-	JSON    bool          `help:"Print the key and its record as JSON."`
 	ID      string        `arg:"" help:"The id of the key to replace, as keys list shows it."`
+
+	outputFlags `set:"output_default=the key alone"`
 }
 
 // Help shows examples.
@@ -224,7 +218,7 @@ func (k *keysRotate) Run(s *Session, c *commands) error {
 		return advised(err, routes.Region)
 	}
 	c.note(s, "Key %s ends in %v. %s", k.ID, model.Duration(k.Overlap), noticed)
-	return printKey(s, c, k.JSON, minted)
+	return printKey(s, c, k.outputFlags, minted)
 }
 
 type keysRevoke struct {

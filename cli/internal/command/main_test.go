@@ -33,12 +33,7 @@ func TestMain(m *testing.M) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	environ := map[string]string{}
-	for _, v := range os.Environ() {
-		name, value, _ := strings.Cut(v, "=")
-		environ[name] = value
-	}
-	os.Exit(Main(&Session{Context: ctx, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: environ, Now: time.Now}, os.Args[1:]))
+	os.Exit(Main(ProcessSession(ctx), os.Args[1:]))
 }
 
 // running is the command as a process of its own.

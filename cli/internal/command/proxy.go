@@ -25,8 +25,8 @@ type proxyCheck struct {
 	Method       string   `short:"X" default:"GET" help:"The method. Default: ${default}." placeholder:"METHOD"`
 	Header       []string `short:"H" sep:"none" help:"A header, with its placeholders; repeatable." placeholder:"'NAME: VALUE'"`
 	BodyTemplate string   `type:"path" help:"A body with placeholders; - is standard input. Set its type by --header 'Content-Type: …'." placeholder:"FILE"`
-	JSON         bool     `help:"Print JSON."`
-	URL          string   `arg:"" help:"The target, not escaped."`
+	outputFlags
+	URL string `arg:"" help:"The target, not escaped."`
 }
 
 // Help shows examples.
@@ -115,7 +115,7 @@ func readTemplate(s *Session, path string) ([]byte, error) {
 	return body, err
 }
 
-// reportOutput is a report as --json shows it.
+// reportOutput is a report in JSON.
 type reportOutput struct {
 	Allowed     bool     `json:"allowed"`
 	Code        string   `json:"code,omitempty"`
@@ -129,12 +129,12 @@ type reportOutput struct {
 }
 
 func (p *proxyCheck) print(s *Session, r explain.Report) error {
-	if p.JSON {
-		return printJSON(s.Out, reportOutput{
-			r.Allowed, r.Code, r.Message, r.Why, r.Preflight, r.Endpoint, r.Target,
-			append([]string{}, r.Credentials...), append([]string{}, r.Verdicts...),
-		})
+	if p.format(s) == "table" {
+		_, err := io.WriteString(s.Out, r.String())
+		return err
 	}
-	_, err := io.WriteString(s.Out, r.String())
-	return err
+	return p.printValue(s, reportOutput{
+		r.Allowed, r.Code, r.Message, r.Why, r.Preflight, r.Endpoint, r.Target,
+		append([]string{}, r.Credentials...), append([]string{}, r.Verdicts...),
+	})
 }

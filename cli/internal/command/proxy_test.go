@@ -92,7 +92,7 @@ func TestProxyCheck(t *testing.T) {
 		{"a body of no type", "", []string{origin, "-X", "POST", "--body-template", body, charges}, exitFailure, "refused: unsupported_media_type"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			args := append([]string{"proxy", "check", "--manifests", folder, "--project", "pr_1", "--environment", "prod"}, tt.in...)
+			args := append([]string{"proxy", "check", "-o", "table", "--manifests", folder, "--project", "pr_1", "--environment", "prod"}, tt.in...)
 			r := lectern(t, tt.stdin, nil, args...)
 			if r.code != tt.code || !strings.Contains(r.out, tt.want) {
 				t.Errorf("exit code %d, want %d; printed\n%s\nwant %q", r.code, tt.code, r.out, tt.want)
@@ -113,7 +113,7 @@ func TestProxyCheck(t *testing.T) {
 func TestProxyCheckAsJSON(t *testing.T) {
 	folder := manifestsIn(t, proxyManifests)
 	r := lectern(t, "", map[string]string{"PROXY_MANIFESTS": folder, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_ENVIRONMENT": "prod"},
-		"proxy", "check", "--quiet", "--json", "--origin", "https://example.com", "https://evil.tld/")
+		"proxy", "check", "--quiet", "-o", "json", "--origin", "https://example.com", "https://evil.tld/")
 	if r.code != exitFailure {
 		t.Errorf("%+v", r)
 	}

@@ -12,7 +12,8 @@ type purgeCommand struct {
 
 	Before    moment        `help:"Remove entries that were last updated before this time: RFC 3339, or a date." placeholder:"TIME"`
 	OlderThan time.Duration `help:"Remove entries that were last updated longer ago than this, such as 400d." placeholder:"DURATION"`
-	DryRun    bool          `help:"Count them, and remove nothing."`
+	outputFlags
+	DryRun bool `help:"Count them, and remove nothing."`
 }
 
 // Help describes the removed records, with examples.
@@ -46,7 +47,7 @@ func (p *purgeCommand) Run(s *Session, c *commands) error {
 	}
 	c.note(s, "Entries of %s that were last updated before %s:", p.Project, before.UTC().Format(time.RFC3339))
 	if p.DryRun {
-		return printJSON(s.Out, found)
+		return p.printValue(s, found)
 	}
 	total := int64(found.Entries)
 	if found.More {
@@ -68,5 +69,5 @@ func (p *purgeCommand) Run(s *Session, c *commands) error {
 		more = some.More
 	}
 	count.done()
-	return printJSON(s.Out, removed)
+	return p.printValue(s, removed)
 }

@@ -23,7 +23,7 @@ Examples:
 
 	lectern region --env-file .lectern/demo.env
 	lectern region pr_demo --at 2026-12-24
-	TZ=$(lectern region pr_demo --raw | jq -r .region) date`
+	TZ=$(lectern region pr_demo | jq -r .region) date`
 }
 
 // Run asks.

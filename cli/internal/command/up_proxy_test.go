@@ -122,7 +122,7 @@ func testProxyFromAll(t *testing.T, environ map[string]string, folder string) {
 		})
 	}
 	t.Run("explained", func(t *testing.T) {
-		r := lectern(t, "", environ, "proxy", "check", "--manifests", filepath.Join(folder, "proxy"), "--with-key",
+		r := lectern(t, "", environ, "proxy", "check", "-o", "table", "--manifests", filepath.Join(folder, "proxy"), "--with-key",
 			"--header", "Authorization: Bearer {{ cred_demo }}", target)
 		if r.code != exitOK || !strings.HasPrefix(r.out, "allowed by endpoint demo\n") || r.err != "" {
 			t.Errorf("%+v", r)

@@ -120,7 +120,7 @@ func TestUp(t *testing.T) {
 	t.Run("proxy", func(t *testing.T) { testProxyFromAll(t, environ, folder) })
 	t.Run("first run", func(t *testing.T) {
 		testTutorial(t, folder, "first-run.md", "ent_10000yh3", "flowpage.viewed", "allowed: one of the parameters", "90000 changes",
-			"Exported 10000 entries", "Bearer [redacted]", "allowed by endpoint demo")
+			"Exported 10000 entries", "Bearer [redacted]", `"allowed":true,"endpoint":"demo"`)
 	})
 	t.Run("copy", func(t *testing.T) {
 		testTutorial(t, folder, "copy.md", "Copied 90000 changes", "Combination", "1 stored, 0 existing")

@@ -1,0 +1,190 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+)
+
+// outputFlags say how a command prints records.
+type outputFlags struct {
+	Output string `short:"o" enum:"table,json,ndjson," default:"" help:"How to print: table, json (indented) or ndjson (a line for each record). Default: ${output_default=table on a terminal, else ndjson}." placeholder:"FORMAT"`
+}
+
+// format returns the format for standard output.
+func (f outputFlags) format(s *Session) string {
+	switch {
+	case f.Output != "":
+		return f.Output
+	case s.Width > 0:
+		return "table"
+	}
+	return "ndjson"
+}
+
+// print prints body, which is a record or a list of records in JSON. Texts and numbers stay as they are in json and ndjson.
+func (f outputFlags) print(s *Session, body []byte) error {
+	var out bytes.Buffer
+	var err error
+	switch f.format(s) {
+	case "json":
+		err = json.Indent(&out, bytes.TrimSpace(body), "", "  ")
+		out.WriteByte('\n')
+	case "ndjson":
+		err = writeLines(&out, body)
+	default:
+		err = writeTable(&out, body, s.Width)
+	}
+	if err != nil {
+		return fmt.Errorf("the answer is not JSON: %w", err)
+	}
+	if out.Len() == 0 && s.Width > 0 {
+		_, err = fmt.Fprintln(s.Err, "No records.")
+		return err
+	}
+	_, err = out.WriteTo(s.Out)
+	return err
+}
+
+// printOne prints a record, or returns the error of reading it.
+func (f outputFlags) printOne(s *Session, body []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	return f.print(s, body)
+}
+
+// printValue prints what v is in JSON.
+func (f outputFlags) printValue(s *Session, v any) error {
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	return f.print(s, body.Bytes())
+}
+
+// writeLines writes each record of body in a line.
+func writeLines(out *bytes.Buffer, body []byte) error {
+	for _, record := range records(body) {
+		if err := json.Compact(out, []byte(record.Raw)); err != nil {
+			return err
+		}
+		out.WriteByte('\n')
+	}
+	return nil
+}
+
+// records returns the records of a list, or the only one.
+func records(body []byte) []gjson.Result {
+	if parsed := gjson.ParseBytes(body); !parsed.IsArray() {
+		return []gjson.Result{parsed}
+	}
+	return gjson.ParseBytes(body).Array()
+}
+
+// widestCell is the number of characters of a cell on a terminal.
+const widestCell = 40
+
+// writeTable writes a list as a table with a column for each field of its first record, and one record as a table of its
+// fields. width is that of the terminal, which lines do not exceed; 0 is none.
+func writeTable(out *bytes.Buffer, body []byte, width int) error {
+	if !json.Valid(body) {
+		return fmt.Errorf("%.100q", body)
+	}
+	var rows [][]string
+	all := records(body)
+	cut := 0
+	if !gjson.ParseBytes(body).IsArray() {
+		all[0].ForEach(func(name, value gjson.Result) bool {
+			rows = append(rows, []string{name.String(), cell(value)})
+			return true
+		})
+	} else if len(all) > 0 {
+		var names []string
+		all[0].ForEach(func(name, _ gjson.Result) bool {
+			if name.String() != "project_id" { // it is the same in all rows
+				names = append(names, name.String())
+			}
+			return true
+		})
+		rows = append(rows, slices.Collect(upper(names)))
+		for _, record := range all {
+			fields := record.Map()
+			var row []string
+			for _, name := range names {
+				row = append(row, cell(fields[name]))
+			}
+			rows = append(rows, row)
+		}
+		if width > 0 {
+			cut = widestCell
+		}
+	}
+	return tabulate(out, rows, cut, width)
+}
+
+func upper(names []string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for _, name := range names {
+			if !yield(strings.ToUpper(name)) {
+				return
+			}
+		}
+	}
+}
+
+// tabulate writes rows in columns. It cuts cells and lines to so many characters; 0 is any number.
+func tabulate(out io.Writer, rows [][]string, cellWidth, lineWidth int) error {
+	var text bytes.Buffer
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = shortened(cell, cellWidth)
+		}
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(text.String()) {
+		if _, err := fmt.Fprintln(out, shortened(strings.TrimRight(line, " \n"), lineWidth)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shortened returns text in at most width characters; 0 is any number.
+func shortened(text string, width int) string {
+	if width == 0 || utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:width-1]) + "…"
+}
+
+// cell returns a value on one line. A record can hold any text, so nothing in it controls the terminal.
+func cell(value gjson.Result) string {
+	text := value.String()
+	if value.Type == gjson.Number {
+		text = value.Raw // with its digits
+	}
+	if value.Type == gjson.Null || text == "" {
+		return "-"
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
+}
