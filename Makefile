@@ -45,6 +45,7 @@ lint: ## lint every module, the chart, the prose and its links
 generate: ## bring generated files and tables up to date
 	@{ echo ./k8s; scripts/modules; } | awk '!seen[$$0]++' | while read -r module; do go generate "$$module/..." || exit 1; done
 	@go run ./shared/config/configdoc docs/reference/settings.md
+	@GOWORK=off go -C tools/errorpage run . ../..
 	@GOWORK=off go -C charts run ./generate -root ..
 	@scripts/generate-typescript
 	@scripts/build-console

@@ -258,7 +258,7 @@ func TestRouteChoices(t *testing.T) {
 				{"api.example.com", "/proxy", []string{"proxy"}},
 				{"api.example.com", "/console/entries/a", []string{"console"}},
 				{"api.example.com", "/console", nil},
-				{"api.example.com", "/", nil},
+				{"api.example.com", "/", []string{"region"}},
 				{"proxy.example.com", "/", []string{"proxy"}},
 				{"proxy.example.com", "/projects/p/entries", []string{"proxy"}},
 				{"other.example.com", "/projects/p/entries", nil},

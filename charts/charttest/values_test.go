@@ -299,13 +299,13 @@ entries:
 func TestImages(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
 	for _, tt := range []struct{ name, in, want string }{
-		{"registry", "image: {registry: r.example.com/x/}", "r.example.com/x/lectern/entries:0.1.0"},
+		{"registry", "image: {registry: r.example.com/x/}", "r.example.com/x/lectern/entries:0.0.1"},
 		{"tag of all", "image: {tag: v1}", "registry.example.com/lectern/entries:v1"},
 		{"tag", "image: {tag: v1}\nentries: {image: {tag: v2}}", "registry.example.com/lectern/entries:v2"},
 		{"digest", "entries: {image: {tag: v2, digest: " + digest + "}}", "registry.example.com/lectern/entries@" + digest},
-		{"repository", "entries: {image: {repository: e/f}}", "registry.example.com/e/f:0.1.0"},
+		{"repository", "entries: {image: {repository: e/f}}", "registry.example.com/e/f:0.0.1"},
 		{"whole reference", "image: {tag: v1}\nentries: {image: {repository: 127.0.0.1:5000/e:v3@" + digest + "}}", "127.0.0.1:5000/e:v3@" + digest},
-		{"repository with its registry", "image: {registry: r.example.com}\nentries: {image: {repository: 127.0.0.1:5000/e}}", "127.0.0.1:5000/e:0.1.0"},
+		{"repository with its registry", "image: {registry: r.example.com}\nentries: {image: {repository: 127.0.0.1:5000/e}}", "127.0.0.1:5000/e:0.0.1"},
 		{"as scripts/images prints it", "image: {registry: \"\"}\ndefaults: {enabled: false}\ntests: {enabled: false}\nentries: {enabled: true, image: {repository: r.example.com/lectern/entries, digest: \"" + digest + "\"}}", "r.example.com/lectern/entries@" + digest},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func (h HandlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // WriteError answers r with err, and logs it if it is a fault of the service. If the client disconnected or the body
 // has begun, it panics with [http.ErrAbortHandler] instead. The server then ends the connection, so that no client
-// mistakes half an answer for a complete one.
+// mistakes half an answer for a complete one. The header Link names the error's place on the page of errors.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	info := InfoFrom(r.Context())
 	info.Err = err
@@ -63,8 +63,14 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	for _, name := range []string{"Etag", "Link", "X-Next-Cursor", "Content-Length", "Last-Modified"} {
 		h.Del(name)
 	}
+	if info.Refusing != nil && info.Refusing(w, r) {
+		return
+	}
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
+	if base := info.BaseURL(); base != "" {
+		h.Set("Link", "<"+base+"/docs/errors#"+string(e.Code())+`>; rel="help"`)
+	}
 	if e.Allow() != "" {
 		h.Set("Allow", e.Allow())
 	}

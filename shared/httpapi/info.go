@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"log/slog"
+	"net/http"
 )
 
 // Info holds what the layers around a request learn about it, for its access line, its trace and its errors. One
@@ -32,6 +33,9 @@ type Info struct {
 	// Hold counts bytes of an answer that the process holds until the client has taken them, to the end of the request.
 	// The error is the answer if too many are held. Never nil.
 	Hold func(bytes int64) error
+
+	// Refusing is called before an error is written. It may set headers, or answer by itself and return true. Nil: not called.
+	Refusing func(w http.ResponseWriter, r *http.Request) (answered bool)
 
 	// Logger logs with the request's id. Never nil.
 	Logger *slog.Logger

@@ -46,13 +46,15 @@ type chain struct {
 	refusalLogged atomic.Int64    // when refused requests were last logged, in Unix seconds
 	refuse        func(w http.ResponseWriter, r *http.Request, err error)
 
-	traced   http.Handler                        // nil when tracing is off
-	cors     *cors.Cors                          // nil when off
-	compress func(http.Handler) http.HandlerFunc // nil on the internal listener
-	headers  headers                             // of every answer
-	plain    http.Header                         // replaces headers; nil: does not
-	added    http.Header                         // set after headers
-	quiet    func(route string) bool             // routes that are neither traced nor logged: machines request them every few seconds
+	traced       http.Handler                        // nil when tracing is off
+	cors         *cors.Cors                          // nil when off
+	internal     bool                                // the internal listener
+	corsOnErrors *cors.Cors                          // of a plain listener; nil: its errors have no headers of CORS
+	compress     func(http.Handler) http.HandlerFunc // nil on the internal listener
+	headers      headers                             // of every answer
+	plain        http.Header                         // replaces headers; nil: does not
+	added        http.Header                         // set after headers
+	quiet        func(route string) bool             // routes that are neither traced nor logged: machines request them every few seconds
 }
 
 // headers are the values of headers that all answers share. To change one in an answer, set a new slice.
@@ -95,6 +97,7 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 		)(http.HandlerFunc(c.serveTraced))
 	}
 	if !public {
+		c.internal = true
 		c.quiet = isOperational
 		c.headers.cache = []string{"no-store"}
 		c.headers.vary = nil
@@ -107,6 +110,9 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 	}
 	if o.Plain != nil {
 		c.plain = o.Plain
+		if o.CORSOnErrors {
+			c.corsOnErrors = newCORS(o.Config)
+		}
 		return c, nil
 	}
 	c.added = o.Headers
@@ -114,17 +120,35 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 	if c.compress, err = newCompression(); err != nil {
 		return nil, fmt.Errorf("httpserver: compression: %w", err)
 	}
-	if len(o.Config.CORSAllowedOrigins) > 0 {
+	if c.cors = newCORS(o.Config); c.cors != nil {
 		c.headers.vary = []string{c.headers.vary[0] + ", Origin"}
-		c.cors = cors.New(cors.Options{
-			AllowedOrigins: o.Config.CORSAllowedOrigins,
-			AllowedMethods: []string{http.MethodGet, http.MethodHead},
-			AllowedHeaders: []string{"Accept", "Content-Type", "If-None-Match", "Traceparent", "Tracestate", "X-Api-Key", "X-Request-Id"},
-			ExposedHeaders: []string{"Link", "X-Next-Cursor", "X-Last-Seq", "X-Request-Id", "RateLimit", "RateLimit-Policy", "Retry-After"},
-			MaxAge:         7200, // seconds; no browser keeps it longer
-		})
 	}
 	return c, nil
+}
+
+// newCORS returns nil if no origin is allowed.
+func newCORS(cfg Config) *cors.Cors {
+	if len(cfg.CORSAllowedOrigins) == 0 {
+		return nil
+	}
+	return cors.New(cors.Options{
+		AllowedOrigins: cfg.CORSAllowedOrigins,
+		AllowedMethods: []string{http.MethodGet, http.MethodHead},
+		AllowedHeaders: []string{"Accept", "Content-Type", "If-None-Match", "Traceparent", "Tracestate", "X-Api-Key", "X-Request-Id"},
+		ExposedHeaders: []string{"Link", "X-Next-Cursor", "X-Last-Seq", "ETag", "X-Request-Id", "RateLimit", "RateLimit-Policy", "Retry-After"},
+		MaxAge:         7200, // seconds; no browser keeps it longer
+	})
+}
+
+// refusing is the request's Info.Refusing.
+func (c *chain) refusing(w http.ResponseWriter, r *http.Request) (answered bool) {
+	c.corsOnErrors.HandlerFunc(w, r)
+	return isPreflight(r)
+}
+
+// isPreflight reports whether cors answers r by itself.
+func isPreflight(r *http.Request) bool {
+	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
 func spanName(_ string, r *http.Request) string {
@@ -149,6 +173,9 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.info.RequestID = RequestID(r.Header)
 	x.log = requestLog{Handler: c.telemetry.Logger.Handler(), id: x.info.RequestID}
 	x.info.Logger = slog.New(&x.log)
+	if c.corsOnErrors != nil {
+		x.info.Refusing = c.refusing
+	}
 	x.info.BaseURL, x.info.Admit, x.info.Leave, x.info.Hold = x.baseURL, x.admit, x.leave, x.hold
 	var refused error
 	x.fromEdge, refused = c.origin.takeEdgeKey(r)
@@ -214,8 +241,8 @@ func (x *exchange) answer(w http.ResponseWriter, r *http.Request) {
 	c := x.chain
 	if c.cors != nil {
 		c.cors.HandlerFunc(w, r)
-		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
-			return // cors answered the preflight
+		if isPreflight(r) {
+			return
 		}
 	}
 	if c.compress != nil {

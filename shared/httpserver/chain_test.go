@@ -135,7 +135,7 @@ func TestCORS(t *testing.T) {
 	off := serve(t, setup{routes: routes})
 	one := serve(t, setup{routes: routes, environ: map[string]string{"CORS_ALLOWED_ORIGINS": "https://app.example"}})
 	all := serve(t, setup{routes: routes, environ: map[string]string{"CORS_ALLOWED_ORIGINS": "*"}})
-	const exposed = "Link, X-Next-Cursor, X-Last-Seq, X-Request-Id, Ratelimit, Ratelimit-Policy, Retry-After"
+	const exposed = "Link, X-Next-Cursor, X-Last-Seq, Etag, X-Request-Id, Ratelimit, Ratelimit-Policy, Retry-After"
 	for _, tc := range []struct {
 		name     string
 		on       *running

@@ -35,7 +35,7 @@ func TestEdgeKeys(t *testing.T) {
 	}{
 		{"the first key", both.public, []string{one}, believed},
 		{"the second key", both.public, []string{two}, believed},
-		{"on the internal address", both.internal, []string{one}, believed},
+		{"on the internal address, which is below no public URL", both.internal, []string{one}, "1.2.3.4 "},
 		{"no key", both.public, nil, not},
 		{"a wrong key", both.public, []string{"edge-key-0123456789abcdeX"}, not},
 		{"the beginning of a key", both.public, []string{one[:16]}, not},

@@ -180,8 +180,13 @@ func (x *exchange) abort() {
 	panic(http.ErrAbortHandler) // net/http ends the connection and logs nothing
 }
 
-// baseURL is the request's Info.BaseURL.
-func (x *exchange) baseURL() string { return x.chain.origin.baseURL(x.request, x.fromEdge) }
+// baseURL is the request's Info.BaseURL. The host of a request to the internal listener serves no documented path.
+func (x *exchange) baseURL() string {
+	if x.chain.internal {
+		return x.chain.origin.publicURL
+	}
+	return x.chain.origin.baseURL(x.request, x.fromEdge)
+}
 
 // requestLog adds the request's id to each line.
 type requestLog struct {

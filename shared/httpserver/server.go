@@ -34,6 +34,9 @@ type Options struct {
 	// Plain, if not nil, leaves public answers as their handlers make them: without compression and CORS. The
 	// server adds only X-Request-Id and these headers, which a handler may replace or delete.
 	Plain http.Header
+	// CORSOnErrors gives the errors that this process answers by itself the headers of CORS_ALLOWED_ORIGINS, although Plain is
+	// set. A preflight that fails is answered as if it had succeeded, so that a page learns the error of its request.
+	CORSOnErrors bool
 	// Headers are set in every public answer, in the place of the server's own of the same name. A handler may replace
 	// or delete them. Nil: none.
 	Headers http.Header

@@ -15,7 +15,7 @@ import (
 
 //go:generate go test -run TestJSONSaysTheSame -update .
 
-//go:embed lectern.yaml lectern.json reference/index.html reference/start.js reference/scalar-*.js.gz
+//go:embed lectern.yaml lectern.json reference/index.html reference/errors.html reference/start.js reference/scalar-*.js.gz
 var files embed.FS
 
 // YAML returns the description in YAML (OpenAPI 3.0.3).
@@ -27,6 +27,13 @@ func JSON() []byte { return read("lectern.json") }
 // Page returns the reference page, HTML in UTF-8. It is served next to "openapi.json". It loads assets
 // only from "docs/".
 func Page() []byte { return read("reference/index.html") }
+
+// ErrorsPage returns the page of errors, HTML in UTF-8. Each code of an error is the id of its heading. It is made from
+// docs/reference/errors.md.
+func ErrorsPage() []byte { return read("reference/errors.html") }
+
+// ErrorsPolicy is the Content-Security-Policy of the page of errors, which has a style and loads nothing.
+const ErrorsPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // PagePolicy is the Content-Security-Policy of the page. It allows the page's own scripts and requests to its own
 // host. Scripts create styles, so styles within the page are allowed too.

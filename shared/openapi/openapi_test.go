@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"testing"
 
 	yaml "github.com/oasdiff/yaml3"
@@ -42,6 +43,28 @@ func TestJSONSaysTheSame(t *testing.T) {
 	}
 	if !bytes.Equal(got, want.Bytes()) {
 		t.Error("lectern.json differs from lectern.yaml: run go generate")
+	}
+}
+
+// TestOneVersion checks that the description, the chart, its images and the packages have one version number.
+func TestOneVersion(t *testing.T) {
+	version := regexp.MustCompile(`(?m)^(?:  version|version|appVersion| *"version"): "?([^",\n]+)"?,?$`)
+	numbers := map[string][]string{}
+	for _, path := range []string{"lectern.yaml", "../../charts/lectern/Chart.yaml", "../../client/typescript/package.json", "../../services/console/web/package.json"} {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := version.FindAllStringSubmatch(string(content), -1)
+		if len(found) == 0 {
+			t.Errorf("%s has no version", path)
+		}
+		for _, m := range found {
+			numbers[m[1]] = append(numbers[m[1]], path)
+		}
+	}
+	if len(numbers) != 1 {
+		t.Errorf("several versions: %v", numbers)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -158,5 +159,19 @@ func TestLeave(t *testing.T) {
 	l.Close()
 	if !errors.Is(last, context.Canceled) {
 		t.Errorf("a list of an ended request ended with %v", last)
+	}
+}
+
+// TestOneChunkIsDocumented checks that the documentation has the size of a list that is read in one chunk, and so has an ETag.
+func TestOneChunkIsDocumented(t *testing.T) {
+	size := fmt.Sprintf("lists of up to %d records and %d MiB, have an `ETag`", firstRecords, mostBytes>>20)
+	for _, path := range []string{"../../docs/reference/api.md", "../openapi/lectern.yaml"} {
+		page, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(page), size) {
+			t.Errorf("%s does not say: %s", path, size)
+		}
 	}
 }

@@ -79,15 +79,17 @@ func Public() []Route {
 		open(Region, "getDescriptionYAML", "/openapi.yaml"),
 		open(Region, "getDescriptionJSON", "/openapi.json"),
 		open(Region, "getReference", "/docs"),
-		open(Region, "getReferenceAsset", "/docs/{asset}"),
+		open(Region, "getReferenceAsset", "/docs/{asset}"), // also the page of errors
 		{Proxy, "proxy", "/proxy", nil, Endpoint, ""},
 	}
 }
 
-// Pages returns the paths of the web console. They are not part of the API, so the published description leaves them out.
+// Pages returns the paths for browsers: the front door and the web console. They are not part of the API, so the published
+// description leaves them out.
 func Pages() []Route {
 	read := []string{http.MethodGet, http.MethodHead}
 	return []Route{
+		{Region, "redirectToReference", "/", read, None, ""},
 		{Console, "redirectToConsole", "/console", read, None, ""},
 		{Console, "getConsole", "/console/{path...}", read, None, ""},
 	}

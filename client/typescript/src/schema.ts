@@ -520,7 +520,7 @@ export interface paths {
         };
         /**
          * A part of the reference page
-         * @description A file of the reference page.
+         * @description A file of the reference page. `errors` is the page of errors, to which the header `Link` of each error leads.
          */
         get: operations["getReferenceAsset"];
         put?: never;
@@ -1245,6 +1245,7 @@ export interface components {
         InvalidParameter: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                 [name: string]: unknown;
@@ -1267,6 +1268,7 @@ export interface components {
         Unauthorized: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 "WWW-Authenticate": components["headers"]["WWWAuthenticate"];
                 "X-Proxy-Worker-Success": components["headers"]["XProxyWorkerSuccess"];
                 [name: string]: unknown;
@@ -1288,6 +1290,7 @@ export interface components {
         InsufficientScope: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                 [name: string]: unknown;
@@ -1309,6 +1312,7 @@ export interface components {
         RouteNotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 [name: string]: unknown;
             };
             content: {
@@ -1327,6 +1331,7 @@ export interface components {
         ProjectNotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 [name: string]: unknown;
             };
             content: {
@@ -1346,6 +1351,7 @@ export interface components {
         EntryNotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                 [name: string]: unknown;
@@ -1367,6 +1373,7 @@ export interface components {
         EmbeddableDoesNotExist: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                 [name: string]: unknown;
@@ -1389,6 +1396,7 @@ export interface components {
         ExperimentNotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                 [name: string]: unknown;
@@ -1411,6 +1419,7 @@ export interface components {
         PayloadTooLarge: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 "X-Proxy-Worker-Success": components["headers"]["XProxyWorkerSuccess"];
                 [name: string]: unknown;
             };
@@ -1430,6 +1439,7 @@ export interface components {
         UnsupportedMediaType: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 "X-Proxy-Worker-Success": components["headers"]["XProxyWorkerSuccess"];
                 [name: string]: unknown;
             };
@@ -1449,6 +1459,7 @@ export interface components {
         RateLimited: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 "Retry-After": components["headers"]["RetryAfter"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
@@ -1472,6 +1483,7 @@ export interface components {
         Internal: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                 "X-Proxy-Worker-Success": components["headers"]["XProxyWorkerSuccess"];
@@ -1494,6 +1506,7 @@ export interface components {
         Unavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 "Retry-After": components["headers"]["RetryAfter"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
@@ -1517,6 +1530,7 @@ export interface components {
         CredentialNotAllowed: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 "X-Proxy-Worker-Success": components["headers"]["XProxyWorkerSuccess"];
                 [name: string]: unknown;
             };
@@ -1536,6 +1550,7 @@ export interface components {
         UpgradeNotSupported: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 "X-Proxy-Worker-Success": components["headers"]["XProxyWorkerSuccess"];
                 [name: string]: unknown;
             };
@@ -1555,6 +1570,7 @@ export interface components {
         UpstreamUnreachable: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 "X-Proxy-Worker-Success": components["headers"]["XProxyWorkerSuccess"];
                 [name: string]: unknown;
             };
@@ -1574,6 +1590,7 @@ export interface components {
         UpstreamTimeout: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 "X-Proxy-Worker-Success": components["headers"]["XProxyWorkerSuccess"];
                 [name: string]: unknown;
             };
@@ -1593,6 +1610,7 @@ export interface components {
         EmbeddableOrVersionDoesNotExist: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                 [name: string]: unknown;
@@ -1605,6 +1623,7 @@ export interface components {
         InvalidRegionLookUp: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 [name: string]: unknown;
             };
             content: {
@@ -1615,6 +1634,7 @@ export interface components {
         InvalidProxyRequest: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 "X-Proxy-Worker-Success": components["headers"]["XProxyWorkerSuccess"];
                 [name: string]: unknown;
             };
@@ -1626,6 +1646,7 @@ export interface components {
         ProxyForbidden: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 "X-Proxy-Worker-Success": components["headers"]["XProxyWorkerSuccess"];
                 [name: string]: unknown;
             };
@@ -1637,6 +1658,7 @@ export interface components {
         Refused: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
+                Link: components["headers"]["HelpLink"];
                 Allow: components["headers"]["Allow"];
                 [name: string]: unknown;
             };
@@ -1753,7 +1775,7 @@ export interface components {
          */
         XRequestId: string;
         /**
-         * @description Identifies the content, for `If-None-Match`. A list of more than one chunk has none.
+         * @description Identifies the content, for `If-None-Match`. A list of more than 500 records or 1 MiB has none.
          * @example W/"1z141z3"
          */
         ETag: string;
@@ -1762,6 +1784,11 @@ export interface components {
          * @example <https://api.example.com/projects/pr_demo/entries?limit=2&cursor=AQ>; rel="next"
          */
         Link: string;
+        /**
+         * @description The place of the error's code on the page of errors.
+         * @example <https://api.example.com/docs/errors#entry_not_found>; rel="help"
+         */
+        HelpLink: string;
         /**
          * @description The cursor of the next page, while there is one.
          * @example AQAF1LkQ
@@ -2878,6 +2905,7 @@ export interface operations {
                 };
                 content: {
                     "text/javascript": string;
+                    "text/html": string;
                 };
             };
             304: components["responses"]["NotModified"];

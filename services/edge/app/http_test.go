@@ -217,3 +217,45 @@ func TestOddRequests(t *testing.T) {
 		t.Error("a request of a client counts as a service that cannot be reached")
 	}
 }
+
+// TestErrorsHaveCORS checks that pages of allowed origins can read the errors that the edge answers by itself. The headers of
+// a service's answers are left alone.
+func TestErrorsHaveCORS(t *testing.T) {
+	served := func(_ routes.Service, w http.ResponseWriter, _ *http.Request) { w.Header().Set("Vary", "Accept") }
+	environ := map[string]string{"CORS_ALLOWED_ORIGINS": "https://app.example"}
+	r := start(t, environ, served, routes.Entries)
+	down := run(t, environ, map[routes.Service]string{routes.Entries: closedPort(t)})
+	off := start(t, nil, served, routes.Entries)
+	for _, tt := range []struct {
+		name, method, url, origin string
+		status                    int
+		allow                     string
+	}{
+		{"no such path", "GET", r.url + "/nowhere", "https://app.example", 404, "https://app.example"},
+		{"another origin", "GET", r.url + "/nowhere", "https://evil.example", 404, ""},
+		{"no service", "GET", down.url + "/projects/p/entries", "https://app.example", 503, "https://app.example"},
+		{"a preflight without a service", "OPTIONS", down.url + "/projects/p/entries", "https://app.example", 204, "https://app.example"},
+		{"an answer of the service", "GET", r.url + "/projects/p/entries", "https://app.example", 200, ""},
+		{"off", "GET", off.url + "/nowhere", "https://app.example", 404, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			req := newRequest(t, tt.method, tt.url, nil)
+			req.Header.Set("Origin", tt.origin)
+			if tt.method == http.MethodOptions {
+				req.Header.Set("Access-Control-Request-Method", "GET")
+				req.Header.Set("Access-Control-Request-Headers", "x-api-key")
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if got := resp.Header.Get("Access-Control-Allow-Origin"); resp.StatusCode != tt.status || got != tt.allow {
+				t.Errorf("%d, Access-Control-Allow-Origin %q; want %d, %q", resp.StatusCode, got, tt.status, tt.allow)
+			}
+			if exposed := resp.Header.Get("Access-Control-Expose-Headers"); tt.allow != "" && tt.status != 204 && !strings.Contains(exposed, "Retry-After") {
+				t.Errorf("exposed: %q", exposed)
+			}
+		})
+	}
+}

@@ -27,6 +27,7 @@ func TestDescription(t *testing.T) {
 		{"/openapi.yaml", "application/yaml", "public, no-cache", openapi.YAML()},
 		{"/openapi.json", "application/json", "public, no-cache", openapi.JSON()},
 		{"/docs", "text/html; charset=utf-8", "public, no-cache", openapi.Page()},
+		{"/docs/errors", "text/html; charset=utf-8", "public, no-cache", openapi.ErrorsPage()},
 		{"/docs/start.js", "text/javascript; charset=utf-8", "public, no-cache", asset(t, "start.js")},
 		{"/docs/scalar-1.72.1.js", "text/javascript; charset=utf-8", "public, max-age=31536000, immutable", asset(t, "scalar-1.72.1.js")},
 	} {
@@ -75,6 +76,17 @@ func TestDescription(t *testing.T) {
 		checkError(t, s.Get(t, "", path), 404, "route_not_found", object{})
 	}
 	checkError(t, s.Get(t, "", "/docs?x=1"), 400, "invalid_parameter", object{"projectId": nil, "parameter": "x"})
+}
+
+// TestFrontDoor checks that the API's address leads to the reference page.
+func TestFrontDoor(t *testing.T) {
+	s := start(t, nil)
+	for _, method := range []string{"GET", "HEAD"} {
+		a := s.Do(t, servicetest.Request{Method: method, Path: "/"})
+		if a.Status != 302 || a.Header.Get("Location") != "/docs" {
+			t.Errorf("%s /: %d, Location %q", method, a.Status, a.Header.Get("Location"))
+		}
+	}
 }
 
 // TestReferencePolicy checks that the page may load only from its own host, and no other page may frame it.

@@ -38,6 +38,7 @@ const largestBody = 4 << 20
 func (d *Document) Faults(a Answer) []string {
 	path, _, _ := strings.Cut(a.Path, "?")
 	route, known := routes.Find(path)
+	_, page := routes.Table(routes.Pages()).Find(path)
 	switch {
 	case preflight(a):
 		return nil
@@ -45,6 +46,8 @@ func (d *Document) Faults(a Answer) []string {
 		return d.refused(a, apierr.RouteNotFound)
 	case !route.Allows(a.Method):
 		return d.refused(a, apierr.MethodNotAllowed)
+	case page:
+		return nil
 	case route.Methods == nil && a.Header.Get("X-Proxy-Worker-Success") == "true":
 		return nil // the target's answer, which the description does not cover
 	}

@@ -33,6 +33,9 @@ func (s *Service) CheckRefusals(t *testing.T, refusals []Refusal) {
 		t.Run(want.Name, func(t *testing.T) {
 			a := s.Do(t, Request{Method: want.Method, Path: want.Path, Key: want.Key})
 			want.check(t, a)
+			if help := "<" + s.URL + "/docs/errors#" + want.Code + `>; rel="help"`; a.Header.Get("Link") != help {
+				t.Errorf("Link %q, want %q", a.Header.Get("Link"), help)
+			}
 			if want.Method == "" { // a HEAD gets the same header without a body
 				h := s.Do(t, Request{Method: http.MethodHead, Path: want.Path, Key: want.Key})
 				if h.Status != want.Status || len(h.Body) != 0 || h.Header.Get("Content-Length") != fmt.Sprint(len(a.Body)) {

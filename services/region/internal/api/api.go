@@ -68,7 +68,9 @@ func Routes(cfg Config, store Reader, regions Regions, guard *auth.Guard) *httpa
 	rt.Post("/api/projects/region", internal.Protect(a.lookUpRegion))
 	rt.Get("/openapi.yaml", guard.Anonymous(getDescriptionYAML))
 	rt.Get("/openapi.json", guard.Anonymous(getDescriptionJSON))
+	rt.Get("/", redirectToReference)
 	rt.Get("/docs", guard.Anonymous(getReference))
+	rt.Get("/docs/errors", guard.Anonymous(getErrorsPage))
 	rt.Get("/docs/{asset}", guard.Anonymous(getReferenceAsset))
 	return rt
 }

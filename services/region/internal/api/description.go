@@ -32,6 +32,20 @@ func getReference(w http.ResponseWriter, r *http.Request) error {
 	return static(w, r, "text/html; charset=utf-8", asked, openapi.Page())
 }
 
+// getErrorsPage answers with the page of errors.
+func getErrorsPage(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Content-Security-Policy", openapi.ErrorsPolicy)
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	return static(w, r, "text/html; charset=utf-8", asked, openapi.ErrorsPage())
+}
+
+// redirectToReference sends visitors of the API's address to the reference page.
+func redirectToReference(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Location", "/docs")
+	w.WriteHeader(http.StatusFound)
+	return nil
+}
+
 // getReferenceAsset answers with an asset of the page. Clients that accept gzip get it as it is embedded, compressed.
 func getReferenceAsset(w http.ResponseWriter, r *http.Request) error {
 	name, err := httpapi.PathIdentifier(r, "asset")
