@@ -37,9 +37,6 @@ type Client struct {
 // Option sets one property of a [Client] or an [Ingester].
 type Option func(*transport)
 
-// WithAPIKey sends key as X-Api-Key.
-func WithAPIKey(key string) Option { return func(t *transport) { t.apiKey = key } }
-
 // WithHTTPClient sends requests with h, whose own time-outs for connecting and answers then apply. If h has no redirect
 // policy, the client uses a copy of h that does not follow redirects.
 func WithHTTPClient(h *http.Client) Option { return func(t *transport) { t.http = h } }

@@ -124,6 +124,9 @@ func propertiesOf(of reflect.Type, to map[string]property) {
 			continue
 		}
 		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
 		p := property{Required: option != "omitempty"}
 		kind := f.Type
 		if kind.Kind() == reflect.Pointer {

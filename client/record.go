@@ -148,4 +148,17 @@ type Region struct {
 	Name string `json:"region"`
 	// OffsetMinutes is the offset in minutes east of UTC, including daylight saving time.
 	OffsetMinutes int `json:"offsetInMinutes"`
+	// Source reports whether the region is the project's own.
+	Source RegionSource `json:"-"`
 }
+
+// RegionSource is the source of a region.
+type RegionSource string
+
+// The sources of regions.
+const (
+	// RegionOfProject is set for the project.
+	RegionOfProject RegionSource = "project"
+	// DefaultRegion applies because the project has no region or is unknown. Its id may be mistyped.
+	DefaultRegion RegionSource = "default"
+)

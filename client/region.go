@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -12,23 +12,24 @@ import (
 
 // Region reads the region of projectID and its offset at the time at; the zero time is now. It is for trusted services:
 // the client's key must be an internal key, which no other operation accepts. For a project without a region, and for an
-// unknown project, the server returns the default region.
+// unknown project, the server returns the [DefaultRegion].
 //
-// Services in the cluster that call it often should use services/region/client, which has a cache.
+// Services that call it often use the package region, which has a cache.
 func (c *Client) Region(ctx context.Context, projectID string, at time.Time) (Region, error) {
 	var region Region
-	body, err := c.RegionJSON(ctx, projectID, at)
+	body, source, err := c.RegionJSON(ctx, projectID, at)
 	if err != nil {
-		return region, err
+		return Region{}, err
 	}
-	if err := json.Unmarshal(body, &region); err != nil {
-		return Region{}, fmt.Errorf("the region of %q: %w", projectID, err)
+	if err := json.Unmarshal(body, &region); err != nil || region.Name == "" {
+		return Region{}, errors.New("the answer is no region: is the base URL the region service's?")
 	}
+	region.Source = source
 	return region, nil
 }
 
-// RegionJSON reads the region like [Client.Region], but returns the bytes of the answer.
-func (c *Client) RegionJSON(ctx context.Context, projectID string, at time.Time) ([]byte, error) {
+// RegionJSON reads the region like [Client.Region], but returns the bytes of the answer, and the region's source.
+func (c *Client) RegionJSON(ctx context.Context, projectID string, at time.Time) (body []byte, source RegionSource, err error) {
 	lookUp := struct {
 		ProjectID string     `json:"projectId"`
 		At        *time.Time `json:"at,omitempty"`
@@ -38,7 +39,7 @@ func (c *Client) RegionJSON(ctx context.Context, projectID string, at time.Time)
 	}
 	asked, err := json.Marshal(lookUp)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	build := func(ctx context.Context) (*http.Request, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/api/projects/region", bytes.NewReader(asked))
@@ -48,10 +49,10 @@ func (c *Client) RegionJSON(ctx context.Context, projectID string, at time.Time)
 		req.Header.Set("Content-Type", "application/json")
 		return req, nil
 	}
-	var body []byte
 	err = c.do(ctx, build, func(r *http.Response) (err error) {
+		source = RegionSource(r.Header.Get("X-Region-Source"))
 		body, err = io.ReadAll(r.Body)
 		return err
 	})
-	return body, err
+	return body, source, err
 }

@@ -67,7 +67,7 @@ func (t Timeouts) transport() *http.Transport {
 // transport sends requests and retries those that may succeed later.
 type transport struct {
 	base      string
-	apiKey    string
+	apiKey    func(context.Context) (string, error) // nil for none
 	userAgent string
 	http      *http.Client
 	retry     Retry
@@ -154,15 +154,28 @@ func (e *unanswered) temporary() bool {
 
 // do sends the request that build returns until receive succeeds, an error is final, or the bounds are reached. It calls
 // receive for each successful answer, and receive must discard the data of earlier calls. do retries after errors of
-// reading the body. Other errors of receive are final. do closes the body.
+// reading the body. Other errors of receive are final. do closes the body. After a 401, it repeats the request once if the
+// key has changed.
 func (t *transport) do(ctx context.Context, build func(context.Context) (*http.Request, error), receive func(*http.Response) error) error {
+	renewed := false
 	for attempt := 1; ; attempt++ {
-		err := t.once(ctx, build, receive)
+		key, err := t.key(ctx)
+		if err == nil {
+			err = t.once(ctx, key, build, receive)
+		}
 		if err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusUnauthorized && !renewed {
+			// The key may have been rotated since it was read.
+			if now, err := t.key(ctx); err == nil && now != key {
+				renewed = true
+				attempt--
+				continue
+			}
 		}
 		wait, again := t.wait(err, attempt)
 		if !again {
@@ -174,13 +187,13 @@ func (t *transport) do(ctx context.Context, build func(context.Context) (*http.R
 		if t.retry.Notify != nil {
 			t.retry.Notify(err, wait)
 		}
-		if err := t.sleep(ctx, wait); err != nil {
-			return err
+		if ended := t.sleep(ctx, wait); ended != nil {
+			return fmt.Errorf("%w; the last attempt: %w", ended, err)
 		}
 	}
 }
 
-func (t *transport) once(ctx context.Context, build func(context.Context) (*http.Request, error), receive func(*http.Response) error) error {
+func (t *transport) once(ctx context.Context, key string, build func(context.Context) (*http.Request, error), receive func(*http.Response) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	req, err := build(ctx)
@@ -188,8 +201,8 @@ func (t *transport) once(ctx context.Context, build func(context.Context) (*http
 		return err
 	}
 	req.Header.Set("User-Agent", t.userAgent)
-	if t.apiKey != "" {
-		req.Header.Set("X-Api-Key", t.apiKey)
+	if key != "" {
+		req.Header.Set("X-Api-Key", key)
 	}
 	resp, err := t.http.Do(req)
 	if err != nil {
@@ -232,8 +245,9 @@ func (t *transport) wait(err error, attempt int) (time.Duration, bool) {
 		}
 	} else {
 		_, broken := errors.AsType[*brokenBody](err)
+		_, keyless := errors.AsType[*keyError](err)
 		mute, ok := errors.AsType[*unanswered](err)
-		if !broken && !(ok && mute.temporary()) {
+		if !broken && !keyless && !(ok && mute.temporary()) {
 			return 0, false
 		}
 	}

@@ -14,12 +14,14 @@ type apiFlags struct {
 	URL     string `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
 	APIKey  string `env:"LECTERN_API_KEY" help:"An API key of the project. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
+
+	APIKeyFile string `name:"api-key-file" env:"LECTERN_API_KEY_FILE" type:"path" help:"A file with the key, which is read before each request: the key may be rotated." placeholder:"FILE"`
 }
 
 // client returns a client that writes about its waits to notes, and calls retry.Notify too if it is set.
 func (f apiFlags) client(retry client.Retry, notes io.Writer) (*client.Client, error) {
-	if f.APIKey == "" {
-		return nil, usagef("no API key: set LECTERN_API_KEY, or give --env-file")
+	if f.APIKey == "" && f.APIKeyFile == "" {
+		return nil, usagef("no API key: set LECTERN_API_KEY or LECTERN_API_KEY_FILE, or give --env-file")
 	}
 	return f.keylessClient(retry, notes)
 }
@@ -33,7 +35,14 @@ func (f apiFlags) keylessClient(retry client.Retry, notes io.Writer) (*client.Cl
 			also(err, wait)
 		}
 	}
-	c, err := client.New(f.URL, client.WithAPIKey(f.APIKey), client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
+	key := client.WithAPIKey(f.APIKey)
+	switch {
+	case f.APIKeyFile != "" && f.APIKey != "":
+		return nil, usagef("both a key and a file with a key: set one of LECTERN_API_KEY and LECTERN_API_KEY_FILE")
+	case f.APIKeyFile != "":
+		key = client.WithAPIKeyFile(f.APIKeyFile)
+	}
+	c, err := client.New(f.URL, key, client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--url: %w", err)}
 	}

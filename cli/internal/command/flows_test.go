@@ -259,6 +259,11 @@ func testRegion(t *testing.T, environ map[string]string) {
 	if got := read[client.Region](t, must(t, environ, "", "region")); got.Name != "Europe/Berlin" || got.OffsetMinutes != 60 && got.OffsetMinutes != 120 {
 		t.Errorf("now: %+v", got)
 	}
+	for args, want := range map[string]string{"pr_demo": "", "pr_dmeo": "pr_dmeo is unknown or has no region, so this is the default.\n"} {
+		if r := lectern(t, "", environ, "region", args); r.code != exitOK || r.err != want {
+			t.Errorf("%s: %+v, want %q", args, r, want)
+		}
+	}
 	for _, tt := range []struct {
 		environ map[string]string
 		args    []string

@@ -17,7 +17,7 @@ type regionCommand struct {
 
 // Help describes the output, with examples.
 func (regionCommand) Help() string {
-	return `The project's region is a zone of the tz database. The offset is in minutes east of UTC at that time, with daylight saving. A project without a region, or an unknown one, is in America/Los_Angeles.
+	return `The project's region is a zone of the tz database. The offset is in minutes east of UTC at that time, with daylight saving. A project without a region, or an unknown one, is in America/Los_Angeles; the command says so on standard error.
 
 Examples:
 
@@ -27,7 +27,7 @@ Examples:
 }
 
 // Run asks.
-func (r *regionCommand) Run(s *Session) error {
+func (r *regionCommand) Run(s *Session, c *commands) error {
 	project := r.ProjectID
 	if project == "" {
 		project = r.Project
@@ -44,9 +44,12 @@ func (r *regionCommand) Run(s *Session) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--url: %w", err)}
 	}
-	body, err := asker.RegionJSON(s.Context, project, r.At.Time)
-	if client.Code(err) == "unauthorized" {
+	body, source, err := asker.RegionJSON(s.Context, project, r.At.Time)
+	switch {
+	case client.Code(err) == client.CodeUnauthorized:
 		return advisedError{err, "check LECTERN_INTERNAL_API_KEY: the key of a project is not good for this"}
+	case err == nil && source == client.DefaultRegion:
+		c.note(s, "%s is unknown or has no region, so this is the default.", project)
 	}
 	return r.printOne(s, body, err)
 }

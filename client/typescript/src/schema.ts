@@ -1769,6 +1769,8 @@ export interface components {
     };
     requestBodies: never;
     headers: {
+        /** @description Whether the region is the project's own, or the default because the project has none or is unknown. */
+        XRegionSource: "project" | "default";
         /**
          * @description The id of the request in the server's logs: yours, if it is valid.
          * @example 4SDG3IFB6FWWKYCCBJGJFHPOXS
@@ -2777,6 +2779,7 @@ export interface operations {
             /** @description The region, and its offset at that moment. */
             200: {
                 headers: {
+                    "X-Region-Source": components["headers"]["XRegionSource"];
                     "X-Request-Id": components["headers"]["XRequestId"];
                     [name: string]: unknown;
                 };

@@ -5,8 +5,11 @@ import type { ErrorCode } from "./types.js";
 export interface ClientOptions {
   /** baseURL is an absolute http or https URL, which may have a path. */
   baseURL: string;
-  /** apiKey is sent as X-Api-Key. */
-  apiKey?: string | undefined;
+  /**
+   * apiKey is sent as X-Api-Key. A function is called before each request, and again after a 401: if its key has changed,
+   * the request is repeated once. So a key may be rotated.
+   */
+  apiKey?: string | (() => string | Promise<string>) | undefined;
   /** fetch sends the requests. Default: the global fetch. */
   fetch?: typeof fetch | undefined;
   /** retry bounds the number of attempts of a request and the waits between them. */
@@ -41,23 +44,47 @@ const longestTimerMs = 2 ** 31 - 1;
 /** Transport sends requests to one deployment. */
 export class Transport {
   readonly #base: string;
-  readonly #apiKey: string;
+  readonly #apiKey: () => string | Promise<string>;
   readonly #fetch: typeof fetch;
   readonly #retry: Retry;
 
   constructor(options: ClientOptions) {
     this.#base = checkBase(options.baseURL);
-    this.#apiKey = options.apiKey ?? "";
-    // The error of the Headers constructor would quote the key.
-    if (!/^[\x21-\x7e]*$/.test(this.#apiKey)) throw new TypeError("apiKey: want printable ASCII without spaces");
+    const { apiKey = "" } = options;
+    this.#apiKey = typeof apiKey === "function" ? apiKey : () => apiKey;
+    if (typeof apiKey === "string") checkKey(apiKey);
     this.#fetch = options.fetch ?? globalThis.fetch.bind(globalThis);
     this.#retry = { attempts: 8, baseMs: 200, longestMs: 120_000, ...options.retry };
   }
 
-  /** send sends a request once, without retries. It returns a successful answer, and throws an error for any other. */
+  /**
+   * send sends a request, and repeats it only after a 401 with a key that has changed. It returns a successful answer, and
+   * throws an error for any other.
+   */
   async send(target: string, accept: string, signal: AbortSignal | undefined, method = "GET"): Promise<Response> {
+    const key = await this.#key();
+    try {
+      return await this.#once(key, target, accept, signal, method);
+    } catch (error) {
+      if (!(error instanceof APIError) || error.status !== 401) throw error;
+      const now = await this.#key();
+      if (now === key) throw error;
+      return this.#once(now, target, accept, signal, method);
+    }
+  }
+
+  async #key(): Promise<string> {
+    try {
+      return checkKey(await this.#apiKey());
+    } catch (cause) {
+      // The next attempt may get a key.
+      throw new ConnectionError(`no API key: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    }
+  }
+
+  async #once(key: string, target: string, accept: string, signal: AbortSignal | undefined, method: string): Promise<Response> {
     const headers: Record<string, string> = { Accept: accept };
-    if (this.#apiKey !== "") headers["X-Api-Key"] = this.#apiKey;
+    if (key !== "") headers["X-Api-Key"] = key;
     const send = this.#fetch;
     let response: Response;
     try {
@@ -73,9 +100,9 @@ export class Transport {
       });
     } catch (cause) {
       const reason = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
-      throw new ConnectionError(this.#redact(`no answer: ${reason instanceof Error ? reason.message || codeOf(reason) : String(reason)}`), { cause });
+      throw new ConnectionError(redact(key, `no answer: ${reason instanceof Error ? reason.message || codeOf(reason) : String(reason)}`), { cause });
     }
-    if (!response.ok) throw await this.#refusal(response);
+    if (!response.ok) throw await refusal(response, key);
     const type = response.headers.get("Content-Type") ?? "";
     if (type.split(";")[0]?.trim().toLowerCase() !== accept) {
       await response.body?.cancel();
@@ -118,32 +145,39 @@ export class Transport {
     }
     return (backoff * (1 + Math.random())) / 2;
   }
+}
 
-  async #refusal(response: Response): Promise<APIError> {
-    const requestId = response.headers.get("X-Request-Id") ?? "";
-    const retryAfterMs = retryAfter(response.headers.get("Retry-After"));
-    const { status } = response;
-    const text = this.#redact(await readStart(response));
-    try {
-      const { error, ...context } = JSON.parse(text) as { error: { code: ErrorCode; message: string } };
-      if (typeof error.code === "string" && typeof error.message === "string") {
-        return new APIError(error.message, { status, code: error.code, requestId, retryAfterMs, context });
-      }
-    } catch {
-      // The body is not from the API, so the status is all there is to report.
+/** refusal returns the error of an unsuccessful answer to a request with key. */
+async function refusal(response: Response, key: string): Promise<APIError> {
+  const requestId = response.headers.get("X-Request-Id") ?? "";
+  const retryAfterMs = retryAfter(response.headers.get("Retry-After"));
+  const { status } = response;
+  const text = redact(key, await readStart(response));
+  try {
+    const { error, ...context } = JSON.parse(text) as { error: { code: ErrorCode; message: string } };
+    if (typeof error.code === "string" && typeof error.message === "string") {
+      return new APIError(error.message, { status, code: error.code, requestId, retryAfterMs, context });
     }
-    let message = `the server answered ${`${status} ${response.statusText}`.trim()}`;
-    if (response.type === "opaqueredirect" || (status >= 300 && status < 400)) {
-      const where = response.headers.get("Location");
-      message = `the server answered a redirect${where ? ` to ${where}` : ""}, which is not followed`;
-    }
-    return new APIError(this.#redact(message), { status, requestId, retryAfterMs });
+  } catch {
+    // The body is not from the API, so the status is all there is to report.
   }
+  let message = `the server answered ${`${status} ${response.statusText}`.trim()}`;
+  if (response.type === "opaqueredirect" || (status >= 300 && status < 400)) {
+    const where = response.headers.get("Location");
+    message = `the server answered a redirect${where ? ` to ${where}` : ""}, which is not followed`;
+  }
+  return new APIError(redact(key, message), { status, requestId, retryAfterMs });
+}
 
-  /** #redact removes the key from a text of another program. */
-  #redact(text: string): string {
-    return this.#apiKey === "" ? text : text.replaceAll(this.#apiKey, "[redacted]");
-  }
+/** redact removes the key from a text of another program. */
+function redact(key: string, text: string): string {
+  return key === "" ? text : text.replaceAll(key, "[redacted]");
+}
+
+/** checkKey returns the key. The error of the Headers constructor would quote it. */
+function checkKey(key: string): string {
+  if (!/^[\x21-\x7e]*$/.test(key)) throw new TypeError("apiKey: want printable ASCII without spaces");
+  return key;
 }
 
 /** sleep waits for ms milliseconds. It throws the signal's reason if the signal aborts. */

@@ -148,3 +148,36 @@ test("a base that is no address is named", () => {
     assert.throws(() => new Client({ baseURL }), { message: 'baseURL of host "host": want neither user, query nor fragment' });
   }
 });
+
+test("a key may be rotated: after a 401, the request is repeated once if the key has changed", async (t) => {
+  const sent = [];
+  const server = await serve(t, (request, response) => {
+    sent.push(request.headers["x-api-key"]);
+    if (request.headers["x-api-key"] === "rk_new") page(response, entries(0, 2));
+    else refuse(response, 401, "unauthorized");
+  });
+  const read = (...keys) => {
+    sent.length = 0;
+    const apiKey = async () => (keys.length > 1 ? keys.shift() : keys[0]);
+    return all(new Client({ baseURL: server.url, apiKey }).entries("pr_1"));
+  };
+  assert.deepEqual(await read("rk_old", "rk_new"), entries(0, 2));
+  assert.deepEqual(sent, ["rk_old", "rk_new"]);
+  await assert.rejects(read("rk_old"), { code: "unauthorized" });
+  assert.deepEqual(sent, ["rk_old"]);
+  await assert.rejects(read("rk_old", "rk_older", "rk_new"), { code: "unauthorized" });
+  assert.deepEqual(sent, ["rk_old", "rk_older"]);
+});
+
+test("a function that has no key for a moment is called again", async (t) => {
+  const server = await serve(t, (request, response) => page(response, entries(0, 1)));
+  let calls = 0;
+  const apiKey = () => {
+    if (++calls === 1) throw new Error("the store is away");
+    return key;
+  };
+  const told = [];
+  const retry = { baseMs: 1, onRetry: (error) => told.push(error.message) };
+  assert.deepEqual(await all(new Client({ baseURL: server.url, apiKey, retry }).entries("pr_1")), entries(0, 1));
+  assert.deepEqual(told, ["no API key: the store is away"]);
+});

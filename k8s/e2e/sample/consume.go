@@ -19,27 +19,26 @@ type progress struct {
 	LastError string `json:"last_error,omitempty"`
 }
 
-// consume reads the first page of entries repeatedly. It reads the key from LECTERN_API_KEY_FILE before each request,
-// because the kubelet updates a mounted Secret after its key is rotated. The old key stays valid for the overlap.
-// consume does not retry, so that each failure counts.
+// consume reads the first page of entries repeatedly, with the key in LECTERN_API_KEY_FILE, which the kubelet updates after
+// a rotation. The old key stays valid for the overlap. consume does not retry, so that each failure counts.
 func consume(ctx context.Context, getenv func(string) string, out *json.Encoder) error {
 	var p progress
-	var key string
-	var reader *client.Client
+	var last string
+	key := func(context.Context) (string, error) {
+		content, err := os.ReadFile(getenv("LECTERN_API_KEY_FILE"))
+		now := strings.TrimSpace(string(content))
+		if err == nil && now != last {
+			last = now
+			p.Keys++
+		}
+		return now, err
+	}
+	reader, err := client.New(getenv("LECTERN_URL"), client.WithAPIKeyFunc(key), client.WithRetry(client.Retry{Attempts: 1}))
+	if err != nil {
+		return err
+	}
 	said := time.Now()
 	for ctx.Err() == nil {
-		content, err := os.ReadFile(getenv("LECTERN_API_KEY_FILE"))
-		if err != nil {
-			return err
-		}
-		if now := strings.TrimSpace(string(content)); now != key {
-			key = now
-			p.Keys++
-			reader, err = client.New(getenv("LECTERN_URL"), client.WithAPIKey(key), client.WithRetry(client.Retry{Attempts: 1}))
-			if err != nil {
-				return err
-			}
-		}
 		page, err := reader.EntriesPage(ctx, getenv("LECTERN_PROJECT_ID"), client.EntryQuery{Paging: client.Paging{Limit: 1}})
 		switch {
 		case ctx.Err() != nil:

@@ -39,6 +39,20 @@ func region(t testing.TB, s *servicetest.Service, project, at string) object {
 	return got
 }
 
+// TestRegionSource checks that a caller can tell a project's own region from the default.
+func TestRegionSource(t *testing.T) {
+	s := start(t, nil)
+	put(t, s, "pr_own", "Own", "America/Los_Angeles")
+	put(t, s, "pr_none", "None", nil)
+	for project, want := range map[string]string{"pr_own": "project", "pr_none": "default", "pr_unknown": "default"} {
+		for range 2 { // read, then cached
+			if got := ask(t, s, text(t, object{"projectId": project})).Header.Get("X-Region-Source"); got != want {
+				t.Errorf("%s: %q, want %q", project, got, want)
+			}
+		}
+	}
+}
+
 func TestRegion(t *testing.T) {
 	s := start(t, nil)
 	put(t, s, "pr_berlin", "Berlin", "Europe/Berlin")

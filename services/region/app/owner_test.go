@@ -148,3 +148,12 @@ func TestProjectsOutOfReach(t *testing.T) {
 		t.Errorf("without a service: %v", err)
 	}
 }
+
+func load(t testing.TB, name string) *time.Location {
+	t.Helper()
+	location, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return location
+}

@@ -66,7 +66,6 @@ type request struct {
 	path        string // below the endpoint's
 	contentType string
 	body        []byte
-	resends     int // how many earlier requests there were for the same purpose
 }
 
 // do makes one request and passes a 200's body to decode. The error is [ErrUnavailable], ctx's own, or an
@@ -74,9 +73,6 @@ type request struct {
 func (e *endpoint) do(ctx context.Context, r request, decode func(body []byte) error) (err error) {
 	ctx, span := e.tracer.Start(ctx, r.span, trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(attribute.String("http.request.method", r.method)))
-	if r.resends > 0 {
-		span.SetAttributes(attribute.Int("http.request.resend_count", r.resends))
-	}
 	defer func() {
 		if err != nil {
 			span.SetStatus(codes.Error, err.Error())

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
-	"time"
 )
 
 // Errors for errors.Is.
@@ -16,9 +14,6 @@ var (
 
 	// ErrUnavailable means that the service could not be reached, or answered 503, within the timeout.
 	ErrUnavailable = errors.New("region client: the region service cannot answer")
-
-	// ErrClosed means that the Client was closed.
-	ErrClosed = errors.New("region client: closed")
 )
 
 // Error is an error that the service answered, or an answer that the client cannot decode.
@@ -27,8 +22,6 @@ type Error struct {
 	Code      string // the API's code, such as "invalid_body"; empty if another server answered
 	Message   string // for people
 	RequestID string // identifies the request in the service's log
-
-	retryAfter time.Duration // the pause that the service asks for
 }
 
 // Error returns the answer in one line.
@@ -53,10 +46,8 @@ func refusal(resp *http.Response, body []byte) *Error {
 	if json.Unmarshal(body, &answer) != nil || answer.Error.Code == "" {
 		answer.Error.Message = http.StatusText(resp.StatusCode)
 	}
-	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if the header is missing or a date
 	return &Error{
-		retryAfter: time.Duration(seconds) * time.Second,
-		Status:     resp.StatusCode, Code: answer.Error.Code, Message: answer.Error.Message,
+		Status: resp.StatusCode, Code: answer.Error.Code, Message: answer.Error.Message,
 		RequestID: resp.Header.Get("X-Request-Id"),
 	}
 }

@@ -1,3 +1,5 @@
+// Package client manages the projects of the region service, for the operator. Services that look regions up use the
+// package region of the Go client.
 package client
 
 import (

@@ -3,6 +3,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -83,13 +84,13 @@ func ZoneOf(store Reader, zones *zone.Table) func(context.Context, string) (zone
 		if err != nil {
 			return zone.Zone{}, err
 		}
-		if region == "" {
-			region = project.DefaultRegion
-		}
-		z, err := zones.Find(region)
+		z, err := zones.Find(cmp.Or(region, project.DefaultRegion))
 		if err != nil {
 			// Another process, whose tz database has the zone, stored it.
 			return zone.Zone{}, fmt.Errorf("region %q of project %q: %w", region, projectID, err)
+		}
+		if region == "" {
+			z = z.AsDefault()
 		}
 		return z, nil
 	}

@@ -38,6 +38,11 @@ func (a *API) lookUpRegion(w http.ResponseWriter, r *http.Request) error {
 	answer = append(answer, `,"offsetInMinutes":`...)
 	answer = strconv.AppendInt(answer, int64(z.OffsetMinutes(asked.at)), 10)
 	answer = append(answer, '}', '\n')
+	source := "project"
+	if z.IsDefault() {
+		source = "default"
+	}
+	w.Header().Set("X-Region-Source", source)
 	w.Header().Set("Cache-Control", "no-store")
 	writeJSON(w, answer)
 	return nil

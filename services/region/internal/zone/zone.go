@@ -16,9 +16,19 @@ var ErrUnknown = errors.New("not a zone of the tz database")
 
 // Zone is a zone of the tz database.
 type Zone struct {
-	name     string
-	location *time.Location
+	name      string
+	location  *time.Location
+	isDefault bool
 }
+
+// AsDefault returns the zone as that of a project that has none.
+func (z Zone) AsDefault() Zone {
+	z.isDefault = true
+	return z
+}
+
+// IsDefault reports whether the zone is that of a project that has none.
+func (z Zone) IsDefault() bool { return z.isDefault }
 
 // Name returns the zone's name: "America/Los_Angeles".
 func (z Zone) Name() string { return z.name }
@@ -50,7 +60,7 @@ func (t *Table) Find(name string) (Zone, error) {
 	if err != nil {
 		return Zone{}, ErrUnknown
 	}
-	z := Zone{name, location}
+	z := Zone{name: name, location: location}
 	t.known.Store(name, z)
 	return z, nil
 }

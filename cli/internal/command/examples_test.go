@@ -1,0 +1,184 @@
+package command
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/jackc/pgx/v5"
+
+	entries "github.com/lectern-dev/lectern/services/entries/app"
+	region "github.com/lectern-dev/lectern/services/region/app"
+	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
+	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
+)
+
+// program builds the Go program of a page of docs/how-to and starts it. It ends with t.
+func program(t *testing.T, page string, environ ...string) {
+	t.Helper()
+	text := howTo(t, page)
+	source := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindStringSubmatch(text)
+	if source == nil {
+		t.Fatalf("%s has no program", page)
+	}
+	file := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(file, []byte(source[1]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(servicetest.BuildOf(t, "../..", file))
+	cmd.Env = append(os.Environ(), environ...)
+	var log servicetest.Log
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		select {
+		case err := <-ended:
+			t.Errorf("the program ended: %v: %s", err, log.String())
+		default:
+			_ = cmd.Process.Kill()
+			_ = <-ended // it says that the program was killed
+		}
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+}
+
+func howTo(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../../docs/how-to", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// bare is the schema of a database without tables.
+var bare = pgmigrate.Schema{Name: "bare", Migrations: fstest.MapFS{"0001_nothing.sql": {Data: []byte("-- +goose Up\nSELECT 1;\n")}}}
+
+// at returns the environment of a service that migrates by itself and listens at the public address of an earlier one.
+func at(earlier *servicetest.Service) map[string]string {
+	environ := map[string]string{"MIGRATE_ON_START": "true"}
+	if earlier != nil {
+		environ["LISTEN_PUBLIC"] = strings.TrimPrefix(earlier.URL, "http://")
+	}
+	return environ
+}
+
+// TestExampleFollow runs the program of docs/how-to/follow.md through a rotation of its key and a restart of the service.
+func TestExampleFollow(t *testing.T) {
+	b := servicetest.NewBacking(t, bare)
+	start := func(earlier *servicetest.Service) *servicetest.Service {
+		return servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config }, at(earlier))
+	}
+	s := start(nil)
+	table := pgtest.Database(t, bare).OwnerURL
+	db, err := pgx.Connect(t.Context(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context())
+	schema := regexp.MustCompile("(?s)```sql\n(.*?)```").FindStringSubmatch(howTo(t, "follow.md"))
+	if _, err := db.Exec(t.Context(), schema[1]); err != nil {
+		t.Fatal(err)
+	}
+	m := newSecret(t, s)
+	has := func(want string) {
+		t.Helper()
+		eventually.True(t, want, func() bool {
+			var got string
+			err := db.QueryRow(t.Context(), `SELECT coalesce(string_agg(entry_id || (data->>'text'), ' ' ORDER BY entry_id), '') FROM answers`).Scan(&got)
+			return err == nil && got == want
+		})
+	}
+	send := func(id, text string, minute int) {
+		t.Helper()
+		s.MustIngest(t, "entries", servicetest.With(entryOf(id, minute), "entry_data", `{"text":"`+text+`"}`))
+	}
+	send("en_1", "A", 1)
+	program(t, "follow.md", "DATABASE_URL="+table, "LECTERN_SECRET="+m.folder)
+	has("en_1A")
+	m.rotate()
+	send("en_2", "B", 2)
+	has("en_1A en_2B")
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	m.rotate()
+	s = start(s)
+	send("en_1", "C", 3)
+	has("en_1C en_2B")
+	if a := s.DoInternal(t, servicetest.Request{Method: http.MethodDelete, Path: "/internal/projects/pr_1/entries/en_2", Key: servicetest.AdminKey}); a.Status != 200 {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	has("en_1C")
+}
+
+// TestExampleRegion runs the program of docs/how-to/region.md through a restart of the region service with another key.
+func TestExampleRegion(t *testing.T) {
+	b := servicetest.NewBacking(t, bare)
+	start := func(earlier *servicetest.Service, key string) *servicetest.Service {
+		environ := at(earlier)
+		environ["INTERNAL_API_KEYS"] = key
+		return servicetest.Start(t, b, region.Run, func(c *region.Config) *service.Config { return &c.Config }, environ)
+	}
+	const first, second = "first-internal-key", "second-internal-key"
+	s := start(nil, first)
+	s.MustIngest(t, "projects", servicetest.Object{"id": "pr_1", "title": "One", "region": "Asia/Kathmandu"})
+	m := &secret{folder: t.TempDir(), t: t}
+	m.write("key", first)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	program(t, "region.md", "LECTERN_REGION_URL="+s.URL, "LECTERN_INTERNAL_API_KEY_FILE="+filepath.Join(m.folder, "key"), "LISTEN="+address)
+	get := func(project string) string {
+		resp, err := http.Get("http://" + address + "/time/" + project)
+		if err != nil {
+			return err.Error()
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return err.Error()
+		}
+		return string(body)
+	}
+	answers := func(project, want string) {
+		t.Helper()
+		eventually.True(t, project+": "+want, func() bool { return strings.HasPrefix(get(project), want) })
+	}
+	answers("pr_1", "Asia/Kathmandu project 20")
+	answers("pr_2", "America/Los_Angeles default 20")
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := get("pr_1"); !strings.HasPrefix(got, "Asia/Kathmandu") || !strings.Contains(got, "+05:45") {
+		t.Errorf("a known project without the service: %s", got)
+	}
+	if got := get("pr_3"); got != "no region at the moment\n" {
+		t.Errorf("an unknown project without the service: %s", got)
+	}
+	m.write("key", second)
+	start(s, second)
+	answers("pr_3", "America/Los_Angeles default")
+	if got := get("pr_1"); !strings.HasPrefix(got, "Asia/Kathmandu") {
+		t.Errorf("%s", got)
+	}
+}

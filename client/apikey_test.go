@@ -1,0 +1,109 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRotatedKey checks when a request is repeated after a 401: once, and only with a key that has changed.
+func TestRotatedKey(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		keys []string // that the function returns, the last one again and again
+		sent []string
+		ok   bool
+	}{
+		{"rotated in between", []string{"old", "new"}, []string{"old", "new"}, true},
+		{"the same key", []string{"old"}, []string{"old"}, false},
+		{"a wrong one again", []string{"old", "older", "new"}, []string{"old", "new"}, true},
+		{"repeated once", []string{"old", "older", "oldest"}, []string{"old", "oldest"}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var sent []string
+			asked := 0
+			c, waits := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				sent = append(sent, r.Header.Get("X-Api-Key"))
+				if r.Header.Get("X-Api-Key") != "new" {
+					w.WriteHeader(http.StatusUnauthorized)
+					_, _ = io.WriteString(w, `{"error":{"code":"unauthorized","message":"No."}}`)
+					return
+				}
+				_, _ = io.WriteString(w, "{}")
+			}, WithAPIKeyFunc(func(context.Context) (string, error) {
+				asked++
+				return tt.keys[min(asked, len(tt.keys))-1], nil
+			}))
+			_, err := c.Entry(t.Context(), "p", "e")
+			if (err == nil) != tt.ok || err != nil && Code(err) != CodeUnauthorized {
+				t.Errorf("got %v", err)
+			}
+			if strings.Join(sent, " ") != strings.Join(tt.sent, " ") || len(*waits) != 0 {
+				t.Errorf("sent %q with waits %v, want %q", sent, *waits, tt.sent)
+			}
+		})
+	}
+}
+
+// TestKeyFile checks that a file that is missing or empty for a moment ends no request, and that white space around the
+// key does not matter.
+func TestKeyFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "api-key")
+	attempts := 0
+	write := []string{"", "\n", " rk_1\n"} // after each failure
+	c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("X-Api-Key"); got != "rk_1" {
+			t.Errorf("sent %q", got)
+		}
+		_, _ = io.WriteString(w, "{}")
+	}, WithAPIKeyFile(file), WithRetry(Retry{Notify: func(error, time.Duration) {
+		if err := os.WriteFile(file, []byte(write[attempts]), 0o600); err != nil {
+			t.Error(err)
+		}
+		attempts++
+	}}))
+	if _, err := c.Entry(t.Context(), "p", "e"); err != nil || attempts != 3 {
+		t.Errorf("%v after %d failures", err, attempts)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	c.retry = Retry{Attempts: 1}
+	if _, err := c.Entry(t.Context(), "p", "e"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without a file: %v", err)
+	}
+}
+
+// TestBadKeyIsNotShown checks that an error about a key that cannot be sent does not contain it.
+func TestBadKeyIsNotShown(t *testing.T) {
+	c, _ := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }, WithAPIKey("rk_\nsecret"), WithRetry(Retry{Attempts: 1}))
+	if _, err := c.Entry(t.Context(), "p", "e"); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestFromSecret checks the client of a mounted Secret, and the errors of one that lacks a value.
+func TestFromSecret(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"url", "project-id", "api-key"} {
+		if _, _, err := FromSecret(dir); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), name) {
+			t.Errorf("without %s: %v", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("https://of-"+name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, project, err := FromSecret(dir)
+	if err != nil || project != "https://of-project-id" || c.base != "https://of-url" {
+		t.Errorf("%+v, %q, %v", c, project, err)
+	}
+	if key, err := c.key(t.Context()); err != nil || key != "https://of-api-key" {
+		t.Errorf("%q, %v", key, err)
+	}
+}
