@@ -37,6 +37,7 @@ func TestExampleManifests(t *testing.T) {
 	if len(files) < 5 {
 		t.Fatalf("%d examples of manifests; want 5 or more", len(files))
 	}
+	files = append(files, "../../cli/internal/databases/testdata/secrets.yaml") // made by lectern databases
 	asked := secretsAskedFor(t)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {

@@ -95,6 +95,7 @@ type commands struct {
 	Proxy proxyCommands `cmd:"" group:"Access:" help:"Check the credential proxy's rules."`
 
 	Check          checkCommand   `cmd:"" group:"Operate:" help:"Call every operation once, and report wrong answers."`
+	Databases      rolesCommand   `cmd:"" group:"Operate:" help:"Make the databases and roles of an installation, and their Secrets."`
 	MigrateToCitus migrateCommand `cmd:"" group:"Operate:" name:"migrate-to-citus" help:"Distribute a service's database over the machines of a Citus cluster, in place; or bring it back."`
 
 	Completion completionCommand `cmd:"" group:"This program:" help:"Print the completion script of a shell."`

@@ -168,7 +168,7 @@ func (r *run) start(ctx context.Context) (err error) {
 		}
 	}()
 	all := services()
-	databases, err := r.startPostgres(ctx, logs, all)
+	stores, err := r.startPostgres(ctx, logs, all)
 	if err != nil {
 		return err
 	}
@@ -180,8 +180,8 @@ func (r *run) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	environ := r.environ(databases.auth, redisURL)
-	addresses, err := r.startServices(ctx, all, databases, environ, logs)
+	environ := r.environ(stores.urls["auth"], redisURL)
+	addresses, err := r.startServices(ctx, all, stores, environ, logs)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (r *run) start(ctx context.Context) (err error) {
 		{"LECTERN_ADMIN_API_KEY", d.AdminAPIKey},
 		{"LECTERN_ENVIRONMENT", DemoEnvironment},
 		{"LECTERN_THIRD_PARTY_URL", d.ThirdPartyURL},
-		{"LECTERN_SYNC_TO", databases.warehouse},
+		{"LECTERN_SYNC_TO", stores.warehouse},
 	})
 	if err != nil {
 		return err

@@ -23,20 +23,18 @@ import (
 // services returns the services to which the edges route: one line each.
 func services() []service {
 	return []service{
-		row(routes.Entries, true, func(c *entries.Config) common { return ofData(&c.Config) }, entries.Run, entries.Migrate),
-		row(routes.Embeddables, true, func(c *embeddables.Config) common { return ofData(&c.Config) }, embeddables.Run, embeddables.Migrate),
-		row(routes.Experiments, true, func(c *experiments.Config) common { return ofData(&c.Config) }, experiments.Run, experiments.Migrate),
-		row(routes.Region, true, func(c *region.Config) common { return ofData(&c.Config) }, region.Run, region.Migrate),
-		row(routes.Proxy, false, func(c *proxy.Config) common { return common{&c.LogOutput, &c.HTTP} }, proxy.Run, proxy.Migrate),
-		row(routes.Console, false, func(c *console.Config) common { return common{&c.LogOutput, &c.HTTP} }, console.Run, nil),
+		row(routes.Entries, func(c *entries.Config) common { return ofData(&c.Config) }, entries.Run, entries.Migrate),
+		row(routes.Embeddables, func(c *embeddables.Config) common { return ofData(&c.Config) }, embeddables.Run, embeddables.Migrate),
+		row(routes.Experiments, func(c *experiments.Config) common { return ofData(&c.Config) }, experiments.Run, experiments.Migrate),
+		row(routes.Region, func(c *region.Config) common { return ofData(&c.Config) }, region.Run, region.Migrate),
+		row(routes.Proxy, func(c *proxy.Config) common { return common{&c.LogOutput, &c.HTTP} }, proxy.Run, proxy.Migrate),
+		row(routes.Console, func(c *console.Config) common { return common{&c.LogOutput, &c.HTTP} }, console.Run, nil),
 	}
 }
 
 // service is a service that can run in this process.
 type service struct {
-	name routes.Service
-	// stores reports whether it has a database of its own.
-	stores  bool
+	name    routes.Service
 	migrate func(ctx context.Context, environ map[string]string, log io.Writer) error
 	// run serves until ctx ends. ready is called when its addresses are open.
 	run func(ctx context.Context, environ map[string]string, log io.Writer, ready func(address)) error
@@ -56,15 +54,14 @@ func ofData(c *shared.Config) common { return common{&c.LogOutput, &c.HTTP} }
 
 // row returns a service from the parts of its package: the common parts of its configuration, and its functions. migrate
 // is nil if there is nothing to migrate.
-func row[C any](name routes.Service, stores bool, parts func(*C) common, run, migrate func(context.Context, C) error) service {
+func row[C any](name routes.Service, parts func(*C) common, run, migrate func(context.Context, C) error) service {
 	load := func(environ map[string]string, log io.Writer) (cfg C, err error) {
 		err = config.Load(&cfg, environ)
 		*parts(&cfg).log = log
 		return cfg, err
 	}
 	return service{
-		name:   name,
-		stores: stores,
+		name: name,
 		migrate: func(ctx context.Context, environ map[string]string, log io.Writer) error {
 			if migrate == nil {
 				return nil
@@ -87,7 +84,7 @@ func row[C any](name routes.Service, stores bool, parts func(*C) common, run, mi
 }
 
 // startServices migrates and starts all services concurrently, and returns their addresses once all listen.
-func (r *run) startServices(ctx context.Context, all []service, dbs databases, environ map[string]string, logs logs) (map[routes.Service]address, error) {
+func (r *run) startServices(ctx context.Context, all []service, stores stores, environ map[string]string, logs logs) (map[routes.Service]address, error) {
 	type event struct {
 		name routes.Service
 		address
@@ -119,14 +116,14 @@ func (r *run) startServices(ctx context.Context, all []service, dbs databases, e
 			return nil, err
 		}
 		own := maps.Clone(environ)
-		if db, stores := dbs.of[string(s.name)]; stores {
-			own["DATABASE_URL"], own["INGEST_DATABASE_URL"], own["MIGRATE_DATABASE_URL"] = db.reader, db.ingest, db.owner
-			own["REMOVE_DATABASE_URL"] = db.remover
-		}
+		maps.Copy(own, stores.urls[string(s.name)])
 		started++
 		go func() {
 			err := s.migrate(running, own, out)
-			if err == nil {
+			switch {
+			case err != nil && running.Err() != nil:
+				err = context.Canceled // the stop ended its migration, whatever that says
+			case err == nil:
 				err = s.run(running, own, out, func(a address) { ready <- event{name: s.name, address: a} })
 			}
 			switch {
@@ -139,7 +136,7 @@ func (r *run) startServices(ctx context.Context, all []service, dbs databases, e
 				r.fail(err)
 				err = nil // said already
 			case errors.Is(err, context.Canceled):
-				err = nil // the stop ended its migration
+				err = nil
 			}
 			events <- event{name: s.name, err: err}
 		}()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/lectern-dev/lectern/cli/internal/databases"
 	"github.com/lectern-dev/lectern/shared/pglocal"
 )
 
@@ -69,13 +71,10 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// database has the URLs of a service's database, or of the key database, by role. Missing roles are empty.
-type database struct{ owner, reader, ingest, remover, admin string }
-
-// databases are the databases of a run.
-type databases struct {
-	auth database
-	of   map[string]database
+// stores are the databases of a run.
+type stores struct {
+	// urls are the URLs of each database by their setting, by the database's name.
+	urls map[string]map[string]string
 	// warehouse is an empty database for copies of the demo project.
 	warehouse string
 }
@@ -104,10 +103,10 @@ func (r *run) poolSize() (int, error) {
 const poolSizeVariable = "DATABASE_MAX_CONNS"
 
 // startPostgres starts the private server and creates missing databases and roles.
-func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (databases, error) {
+func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (stores, error) {
 	out, err := logs("postgres")
 	if err != nil {
-		return databases{}, err
+		return stores{}, err
 	}
 	folder := filepath.Join(r.Folder, "postgres")
 	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
@@ -115,7 +114,7 @@ func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (data
 	}
 	perPool, err := r.poolSize()
 	if err != nil {
-		return databases{}, err
+		return stores{}, err
 	}
 	connections := perPool*poolsEach*len(all) + spareConnections
 	pg, err := pglocal.Start(ctx, pglocal.Options{
@@ -123,49 +122,23 @@ func (r *run) startPostgres(ctx context.Context, logs logs, all []service) (data
 	})
 	switch {
 	case errors.Is(err, pglocal.ErrNoBinaries):
-		return databases{}, fmt.Errorf("%w: install Postgres (make setup does)", err)
+		return stores{}, fmt.Errorf("%w: install Postgres (make setup does)", err)
 	case err != nil:
-		return databases{}, err
+		return stores{}, err
 	}
 	r.parts.Add(pg.Stop)
-	ensure := func(name string, d database) (database, error) {
-		roles := []*string{&d.owner, &d.reader, &d.ingest, &d.remover, &d.admin}
-		for _, role := range roles {
-			if *role == "" {
-				continue
+	warehouse := databases.Database{Name: "warehouse", Roles: []databases.Role{{Name: "warehouse"}}}
+	result := stores{urls: map[string]map[string]string{}, warehouse: pg.URL("warehouse", "warehouse")}
+	for _, d := range append(databases.All(), warehouse) {
+		result.urls[d.Name] = map[string]string{}
+		for _, role := range d.Roles {
+			if err := pg.EnsureRole(ctx, role.Name); err != nil {
+				return stores{}, err
 			}
-			if err := pg.EnsureRole(ctx, *role); err != nil {
-				return d, err
-			}
+			result.urls[d.Name][role.Variable] = pg.URL(role.Name, d.Name)
 		}
-		if err := pg.EnsureDatabase(ctx, name, d.owner); err != nil {
-			return d, err
-		}
-		for _, role := range roles {
-			if *role != "" {
-				*role = pg.URL(*role, name)
-			}
-		}
-		return d, nil
-	}
-	result := databases{of: map[string]database{}}
-	if result.auth, err = ensure("auth", database{owner: "auth_owner", reader: "auth_reader", admin: "auth_admin"}); err != nil {
-		return result, fmt.Errorf("the keys' database: %w", err)
-	}
-	warehouse, err := ensure("warehouse", database{owner: "warehouse"})
-	if err != nil {
-		return result, fmt.Errorf("the database for copies: %w", err)
-	}
-	result.warehouse = warehouse.owner
-	for _, s := range all {
-		if !s.stores {
-			continue
-		}
-		name := string(s.name)
-		if result.of[name], err = ensure(name, database{
-			owner: name + "_owner", reader: name + "_reader", ingest: name + "_ingest", remover: name + "_remover",
-		}); err != nil {
-			return result, fmt.Errorf("the database of %s: %w", s.name, err)
+		if err := pg.EnsureDatabase(ctx, d.Name, d.Roles[0].Name); err != nil {
+			return stores{}, err
 		}
 	}
 	return result, nil
@@ -213,7 +186,7 @@ func (r *run) startRedis() (string, error) {
 }
 
 // environ returns the variables of all services: the caller's, except those that the run sets.
-func (r *run) environ(auth database, redisURL string) map[string]string {
+func (r *run) environ(auth map[string]string, redisURL string) map[string]string {
 	environ := map[string]string{}
 	for name, value := range r.Environ {
 		name, isFile := strings.CutSuffix(name, "_FILE")
@@ -231,21 +204,19 @@ func (r *run) environ(auth database, redisURL string) map[string]string {
 		environ[poolSizeVariable] = strconv.Itoa(defaultPoolSize)
 	}
 	for name, value := range map[string]string{
-		"AUTH_DATABASE_URL":         auth.reader,
-		"AUTH_ADMIN_DATABASE_URL":   auth.admin,
-		"AUTH_MIGRATE_DATABASE_URL": auth.owner,
-		"REDIS_URL":                 redisURL,
-		"INGEST_API_KEYS":           r.state.InternalKey,
-		"INTERNAL_API_KEYS":         r.state.InternalKey,
-		"ADMIN_API_KEYS":            "local=" + r.state.AdminKey,
-		"LISTEN_PUBLIC":             "127.0.0.1:0",
-		"LISTEN_INTERNAL":           "127.0.0.1:0",
-		"EDGE_KEYS":                 rand.Text(),
-		"DRAIN_DELAY":               "0s",
-		"DRAIN_TIMEOUT":             "5s",
+		"REDIS_URL":         redisURL,
+		"INGEST_API_KEYS":   r.state.InternalKey,
+		"INTERNAL_API_KEYS": r.state.InternalKey,
+		"ADMIN_API_KEYS":    "local=" + r.state.AdminKey,
+		"LISTEN_PUBLIC":     "127.0.0.1:0",
+		"LISTEN_INTERNAL":   "127.0.0.1:0",
+		"EDGE_KEYS":         rand.Text(),
+		"DRAIN_DELAY":       "0s",
+		"DRAIN_TIMEOUT":     "5s",
 	} {
 		environ[name] = value
 	}
+	maps.Copy(environ, auth)
 	r.proxyEnviron(environ)
 	return environ
 }

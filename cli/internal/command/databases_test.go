@@ -1,0 +1,265 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lectern-dev/lectern/cli/internal/databases"
+	embeddables "github.com/lectern-dev/lectern/services/embeddables/app"
+	entries "github.com/lectern-dev/lectern/services/entries/app"
+	experiments "github.com/lectern-dev/lectern/services/experiments/app"
+	region "github.com/lectern-dev/lectern/services/region/app"
+	"github.com/lectern-dev/lectern/shared/config"
+	"github.com/lectern-dev/lectern/shared/pglocal"
+	"github.com/lectern-dev/lectern/shared/service"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
+)
+
+// TestDatabases makes an installation's databases on a server of its own, by the printed SQL and by --apply. The
+// services migrate and run with the Secrets, and each role has only its rights.
+func TestDatabases(t *testing.T) {
+	server, admin := managedPostgres(t)
+	file := filepath.Join(t.TempDir(), "secrets.yaml")
+	environ := map[string]string{"LECTERN_ADMIN_DATABASE_URL": admin}
+	run := func(args ...string) string {
+		t.Helper()
+		r := lectern(t, "", environ, append([]string{"databases", "--secrets", file}, args...)...)
+		if r.code != exitOK {
+			t.Fatalf("%q: %+v", args, r)
+		}
+		return r.out
+	}
+
+	// A chart's test compares these Secrets with what its pods read.
+	run("--server", "postgres://ignored@db.databases:5432/ignored?sslmode=require")
+	golden, err := os.ReadFile("../databases/testdata/secrets.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := gocmp.Diff(string(golden), regexp.MustCompile(`[A-Z2-7]{26}`).ReplaceAllString(textOf(t, file), "PASSWORD")); d != "" {
+		t.Errorf("Secrets (-want +got):\n%s", d)
+	}
+
+	// The server is another one now, so the file is too.
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	printed := run()
+	first := secretsOf(t, file)
+	if printed != run() || !gocmp.Equal(first, secretsOf(t, file)) {
+		t.Error("a second run before the SQL was executed is another one")
+	}
+	for statement := range strings.SplitSeq(strings.TrimSpace(printed), ";\n") {
+		execute(t, admin, statement)
+	}
+	asKubectlPrints(t, file, first)
+	if again := run("--apply"); again != "" || run() != "" || !gocmp.Equal(first, secretsOf(t, file)) {
+		t.Errorf("a second run prints %q, or changes the Secrets", again)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file has the mode %v, %v", info.Mode(), err)
+	}
+
+	t.Run("entries", func(t *testing.T) {
+		serveFrom(t, first, "entries", func(c *entries.Config) *service.Config { return &c.Config }, entries.Run, entries.Migrate)
+	})
+	t.Run("embeddables", func(t *testing.T) {
+		serveFrom(t, first, "embeddables", func(c *embeddables.Config) *service.Config { return &c.Config }, embeddables.Run, embeddables.Migrate)
+	})
+	t.Run("experiments", func(t *testing.T) {
+		serveFrom(t, first, "experiments", func(c *experiments.Config) *service.Config { return &c.Config }, experiments.Run, experiments.Migrate)
+	})
+	t.Run("region", func(t *testing.T) {
+		serveFrom(t, first, "region", func(c *region.Config) *service.Config { return &c.Config }, region.Run, region.Migrate)
+	})
+	t.Run("least rights", func(t *testing.T) { testLeastRights(t, first) })
+
+	t.Run("the file is lost", func(t *testing.T) {
+		r := lectern(t, "", environ, "databases", "--secrets", filepath.Join(t.TempDir(), "new.yaml"), "--apply")
+		if r.code != exitFailure || !strings.Contains(r.err, "the roles entries_owner, entries_reader, ") || !strings.Contains(r.err, "kubectl -n NAMESPACE get secrets -o yaml") {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("a database is lost", func(t *testing.T) {
+		environ["LECTERN_ADMIN_DATABASE_URL"] = server.TCPURL(pglocal.Superuser, "postgres")
+		for _, statement := range []string{"DROP DATABASE region WITH (FORCE)", "DROP ROLE region_owner, region_reader, region_ingest, region_remover"} {
+			execute(t, environ["LECTERN_ADMIN_DATABASE_URL"], statement)
+		}
+		run("--apply")
+		execute(t, first["lectern-region-database"]["DATABASE_URL"], "SELECT 1")
+	})
+	t.Run("rotate", func(t *testing.T) {
+		run("--rotate", "--apply")
+		for name, keys := range secretsOf(t, file) {
+			for variable, urls := range keys {
+				for i, u := range strings.Split(urls, ",") {
+					if _, err := pgx.Connect(t.Context(), strings.Split(first[name][variable], ",")[i]); err == nil {
+						t.Errorf("%s of %s is accepted with the old password", variable, name)
+					}
+					execute(t, u, "SELECT 1")
+				}
+			}
+		}
+	})
+}
+
+// managedPostgres starts a Postgres for the test, and returns it with an administrator who is no superuser.
+func managedPostgres(t *testing.T) (server *pglocal.Server, admin string) {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "postgres")
+	server, err := pglocal.Start(t.Context(), pglocal.Options{Dir: folder, Port: pglocal.FreePort, NoSync: true})
+	if errors.Is(err, pglocal.ErrNoBinaries) && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cmp.Or(server.Stop(context.Background()), pglocal.Remove(folder)); err != nil {
+			t.Error(err)
+		}
+	})
+	execute(t, server.AdminURL(), "CREATE ROLE manager LOGIN CREATEROLE CREATEDB PASSWORD 'it''s'")
+	u, err := url.Parse(server.TCPURL("manager", "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword("manager", "it's")
+	return server, u.String()
+}
+
+func execute(t *testing.T, url, statement string) {
+	t.Helper()
+	if err := tryExecute(t, url, statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func tryExecute(t *testing.T, url, statement string) error {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	_, err = conn.Exec(t.Context(), statement)
+	return err
+}
+
+func textOf(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func secretsOf(t *testing.T, file string) databases.Secrets {
+	t.Helper()
+	secrets, err := databases.ReadSecrets([]byte(textOf(t, file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(secrets) != 5 {
+		t.Fatalf("%d Secrets; want 5", len(secrets))
+	}
+	return secrets
+}
+
+// asKubectlPrints writes the Secrets, another one and another object as kubectl get prints them. One has a key more.
+func asKubectlPrints(t *testing.T, file string, secrets databases.Secrets) {
+	t.Helper()
+	reader := secrets["lectern-entries-database"]["DATABASE_URL"]
+	secrets["lectern-entries-database"]["READ_DATABASE_URL"] = reader + "," + reader
+	text := "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: other}, data: {a: b}}\n"
+	for _, name := range append(slices.Sorted(maps.Keys(secrets)), "lectern-keys") {
+		text += fmt.Sprintf("- apiVersion: v1\n  kind: Secret\n  metadata: {name: %s, resourceVersion: \"7\"}\n  type: Opaque\n  data:\n    extra: \"\"\n", name)
+		if name == "lectern-keys" {
+			continue
+		}
+		text = strings.TrimSuffix(text, "    extra: \"\"\n")
+		for key, value := range secrets[name] {
+			text += fmt.Sprintf("    %s: %s\n", key, base64.StdEncoding.EncodeToString([]byte(value)))
+		}
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serveFrom migrates and runs a service with the URLs of the Secrets, until it is ready. It then needs its own tables and
+// those of the keys.
+func serveFrom[C any](t *testing.T, secrets databases.Secrets, name string, common func(*C) *service.Config, run, migrate func(context.Context, C) error) {
+	t.Helper()
+	environ := map[string]string{"LISTEN_PUBLIC": "127.0.0.1:0", "LISTEN_INTERNAL": "127.0.0.1:0", "DRAIN_DELAY": "0s", "INGEST_API_KEYS": strings.Repeat("k", 20)}
+	maps.Copy(environ, secrets["lectern-"+name+"-database"])
+	delete(environ, "READ_DATABASE_URL")
+	maps.Copy(environ, secrets["lectern-auth"])
+	var cfg C
+	if err := config.Load(&cfg, environ); err != nil {
+		t.Fatal(err)
+	}
+	c := common(&cfg)
+	c.LogOutput = io.Discard
+	listening := make(chan string, 1)
+	c.HTTP.Ready = func(_, internal net.Addr) { listening <- internal.String() }
+	if err := migrate(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, cfg) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	address := eventually.Receive(t, "its address", listening)
+	eventually.True(t, name+" is ready", func() bool {
+		resp, err := http.Get("http://" + address + "/readyz")
+		if err != nil {
+			return false
+		}
+		return cmp.Or(resp.Body.Close(), nil) == nil && resp.StatusCode == http.StatusOK
+	})
+}
+
+// testLeastRights checks after the migrations that roles cannot do what others are for.
+func testLeastRights(t *testing.T, secrets databases.Secrets) {
+	data, keys := secrets["lectern-entries-database"], secrets["lectern-auth"]
+	for _, tt := range []struct{ url, may, mayNot string }{
+		{data["DATABASE_URL"], "SELECT FROM entries", "DELETE FROM entries"},
+		{data["DATABASE_URL"], "SELECT FROM entries", "CREATE TABLE public.mine ()"},
+		{data["INGEST_DATABASE_URL"], "UPDATE entries SET entry_data = entry_data", "DELETE FROM entries"},
+		{data["REMOVE_DATABASE_URL"], "DELETE FROM entries", "UPDATE entries SET entry_data = entry_data"},
+		{data["MIGRATE_DATABASE_URL"], "DROP TABLE IF EXISTS none", "CREATE ROLE mine"},
+		{keys["AUTH_DATABASE_URL"], "SELECT FROM api_keys", "DELETE FROM api_keys"},
+		{keys["AUTH_ADMIN_DATABASE_URL"], "SELECT FROM api_keys", "DELETE FROM api_keys"},
+	} {
+		execute(t, tt.url, tt.may)
+		pg, ok := errors.AsType[*pgconn.PgError](tryExecute(t, tt.url, tt.mayNot))
+		if u, _ := url.Parse(tt.url); !ok || pg.Code != "42501" { // insufficient_privilege
+			t.Errorf("%s as %s: %v; want a refusal", tt.mayNot, u.User.Username(), pg)
+		}
+	}
+}
