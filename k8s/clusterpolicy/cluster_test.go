@@ -17,10 +17,10 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	credentials "github.com/lectern-dev/lectern/k8s/internal/credential"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
-	"github.com/lectern-dev/lectern/k8s/internal/grant"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
 )
 
@@ -49,7 +49,7 @@ func startOperator(t testing.TB, c *kubetest.Cluster) {
 	c.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: values(c).Name}})
 	several := true
 	mgr, err := ctrl.NewManager(c.Config(), ctrl.Options{
-		Scheme: c.Scheme, Cache: frame.CacheOptions(nil), Client: frame.ClientOptions(),
+		Scheme: c.Scheme, Cache: controller.CacheOptions(nil), Client: controller.ClientOptions(),
 		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: &several},
 	})
 	if err != nil {
@@ -63,11 +63,11 @@ func startOperator(t testing.TB, c *kubetest.Cluster) {
 	if err := mgr.Add(secrets); err != nil {
 		t.Fatal(err)
 	}
-	if err := grant.Index(t.Context(), mgr); err != nil {
+	if err := ownership.Index(t.Context(), mgr); err != nil {
 		t.Fatal(err)
 	}
 	err = credentials.Setup(mgr, credentials.Options{
-		Common: frame.Common{
+		Common: controller.Common{
 			Log: log, Tracer: nooptrace.NewTracerProvider(), Meter: noopmetric.NewMeterProvider(), Now: time.Now, Workers: 4,
 		},
 		Secrets: secrets, Values: values(c),

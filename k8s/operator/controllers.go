@@ -8,9 +8,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lectern-dev/lectern/k8s/internal/apikey"
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/internal/credential"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
-	"github.com/lectern-dev/lectern/k8s/internal/grant"
+	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/k8s/internal/project"
 	"github.com/lectern-dev/lectern/k8s/internal/proxyendpoint"
 	"github.com/lectern-dev/lectern/k8s/internal/restconfig"
@@ -27,7 +27,7 @@ const workers = 4
 
 // setUp adds every controller to mgr. It adds the resources to close after them to parts.
 func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Telemetry, parts *shutdown.Stack) error {
-	common := frame.Common{
+	common := controller.Common{
 		Log: tel.Logger, Tracer: tel.TracerProvider, Meter: tel.MeterProvider, Now: cfg.Now, Workers: workers,
 	}
 	secrets, err := secretwatch.New(mgr, cfg.WatchNamespaces, tel.Logger, tel.MeterProvider)
@@ -42,7 +42,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 		return err
 	}
 	allowUndeclared := cfg.UndeclaredProjects == manifests.AllowUndeclared
-	if err := grant.Index(ctx, mgr); err != nil {
+	if err := ownership.Index(ctx, mgr); err != nil {
 		return err
 	}
 	if err := credential.Setup(mgr, credential.Options{Common: common, Secrets: secrets, Values: values, AllowUndeclared: allowUndeclared}); err != nil {

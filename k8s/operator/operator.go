@@ -20,7 +20,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/internal/restconfig"
 	"github.com/lectern-dev/lectern/shared/auth/authn"
 	"github.com/lectern-dev/lectern/shared/shutdown"
@@ -113,8 +113,8 @@ func newManager(cfg Config, tel *telemetry.Telemetry) (ctrl.Manager, error) {
 	)
 	mgr, err := ctrl.NewManager(kube, ctrl.Options{
 		Scheme: scheme,
-		Cache:  frame.CacheOptions(cfg.WatchNamespaces),
-		Client: frame.ClientOptions(),
+		Cache:  controller.CacheOptions(cfg.WatchNamespaces),
+		Client: controller.ClientOptions(),
 		Logger: logr.FromSlogHandler(quietShutdown{tel.Logger.Handler()}),
 
 		LeaderElection: cfg.LeaderElection, LeaderElectionID: cfg.LeaseName, LeaderElectionNamespace: cmp.Or(cfg.LeaseNamespace, restconfig.Namespace()),

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
 	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/shared/auth"
@@ -124,7 +124,7 @@ func (b *bench) adminAt(c *clock) *pgkeys.Admin {
 // options returns a controller's options with the clients of b.
 func (b *bench) options() Options {
 	return Options{
-		Common: frame.Common{
+		Common: controller.Common{
 			Log:    slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			Tracer: nooptrace.NewTracerProvider(), Meter: noopmetric.NewMeterProvider(), Now: b.clock.now, Workers: 1,
 		},

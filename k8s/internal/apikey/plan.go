@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lectern-dev/lectern/k8s/internal/grant"
+	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 )
@@ -15,10 +15,10 @@ type state struct {
 	held     bool // the object has the finalizer
 	want     want
 	secret   secret
-	keys     []pgkeys.Owned // the active keys, by number
-	last     int64          // number of the newest key, active or not
-	project  grant.Decision // whether the object's namespace may have keys of the project
-	stuck    bool           // minting failed in this run; steps that need no new key continue
+	keys     []pgkeys.Owned     // the active keys, by number
+	last     int64              // number of the newest key, active or not
+	project  ownership.Decision // whether the object's namespace may have keys of the project
+	stuck    bool               // minting failed in this run; steps that need no new key continue
 }
 
 // want is the desired state of the object.
@@ -101,12 +101,12 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 	switch {
 	case s.deleting:
 		return planDeletion(s), time.Time{}
-	case s.project == grant.Foreign:
+	case s.project == ownership.Foreign:
 		for _, k := range s.keys {
 			return step{do: revoke, key: k, why: notGranted}, time.Time{}
 		}
 		return step{}, time.Time{}
-	case s.project == grant.Undeclared && len(s.keys) == 0:
+	case s.project == ownership.Undeclared && len(s.keys) == 0:
 		return step{}, time.Time{} // no key is minted without a Project
 	case !s.held:
 		// The finalizer comes before the first key, so that every deletion revokes the keys.
@@ -134,7 +134,7 @@ func plan(s state, now time.Time, settle time.Duration) (next step, wake time.Ti
 		return step{do: deliver, key: *current}, time.Time{}
 	}
 	mayWrite := !s.stuck && (!s.secret.exists || s.secret.owned)
-	if why, due := s.due(current, now); due && mayWrite && !wait && s.project == grant.Allowed {
+	if why, due := s.due(current, now); due && mayWrite && !wait && s.project == ownership.Allowed {
 		return step{do: mint, why: why}, time.Time{}
 	}
 	for _, k := range s.keys {

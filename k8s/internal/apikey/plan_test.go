@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lectern-dev/lectern/k8s/internal/grant"
+	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 )
@@ -139,15 +139,15 @@ func TestPlan(t *testing.T) {
 		{name: "over by another spec", in: in{held: true, want: wants(func(w *want) { w.terms.ExpiresAt = wait(-time.Minute) }), secret: holds("a"), keys: keys(key("a")), last: 1}, do: end, key: "a", at: wait(-time.Minute)},
 		{name: "Secret untidy", in: in{held: true, want: base, secret: secret{exists: true, owned: true, holds: []auth.Hash{hash("a")}, keyID: "a"}, keys: keys(key("a")), last: 1}, do: tidy, key: "a"},
 		{name: "Secret with another id", in: in{held: true, want: base, secret: secret{exists: true, owned: true, tidy: true, holds: []auth.Hash{hash("a")}, keyID: "z"}, keys: keys(key("a")), last: 1}, do: tidy, key: "a"},
-		{name: "not granted", in: in{project: grant.Foreign, want: base}},
-		{name: "granted no more", in: in{project: grant.Foreign, held: true, want: base, secret: holds("a"), keys: keys(key("a")), last: 1}, do: revoke, key: "a", why: notGranted},
-		{name: "not declared", in: in{project: grant.Undeclared, want: base}},
-		{name: "declared no more", in: in{project: grant.Undeclared, held: true, want: base, secret: holds("a"), keys: keys(key("a")), last: 1}},
-		{name: "declared no more, and its time has come", in: in{project: grant.Undeclared, held: true, want: wants(func(w *want) { w.every = 30 * time.Minute }), secret: holds("a"), keys: keys(key("a")), last: 1}},
-		{name: "declared no more, and its Secret is gone", in: in{project: grant.Undeclared, held: true, want: base, keys: keys(key("a")), last: 1}},
-		{name: "declared no more, and leaked", in: in{project: grant.Undeclared, held: true, want: wants(func(w *want) { w.revoke = []string{"a"} }), secret: holds("a"), keys: keys(key("a")), last: 1}, do: revoke, key: "a", why: leaked},
-		{name: "declared no more, and deleted", in: in{project: grant.Undeclared, deleting: true, held: true, want: base, keys: keys(key("a")), last: 1}, do: revoke, key: "a", why: objectDeleted},
-		{name: "deleted, and not granted", in: in{deleting: true, project: grant.Foreign, held: true, want: base, last: 1}, do: release},
+		{name: "not granted", in: in{project: ownership.Foreign, want: base}},
+		{name: "granted no more", in: in{project: ownership.Foreign, held: true, want: base, secret: holds("a"), keys: keys(key("a")), last: 1}, do: revoke, key: "a", why: notGranted},
+		{name: "not declared", in: in{project: ownership.Undeclared, want: base}},
+		{name: "declared no more", in: in{project: ownership.Undeclared, held: true, want: base, secret: holds("a"), keys: keys(key("a")), last: 1}},
+		{name: "declared no more, and its time has come", in: in{project: ownership.Undeclared, held: true, want: wants(func(w *want) { w.every = 30 * time.Minute }), secret: holds("a"), keys: keys(key("a")), last: 1}},
+		{name: "declared no more, and its Secret is gone", in: in{project: ownership.Undeclared, held: true, want: base, keys: keys(key("a")), last: 1}},
+		{name: "declared no more, and leaked", in: in{project: ownership.Undeclared, held: true, want: wants(func(w *want) { w.revoke = []string{"a"} }), secret: holds("a"), keys: keys(key("a")), last: 1}, do: revoke, key: "a", why: leaked},
+		{name: "declared no more, and deleted", in: in{project: ownership.Undeclared, deleting: true, held: true, want: base, keys: keys(key("a")), last: 1}, do: revoke, key: "a", why: objectDeleted},
+		{name: "deleted, and not granted", in: in{deleting: true, project: ownership.Foreign, held: true, want: base, last: 1}, do: release},
 		{name: "deleted", in: in{deleting: true, held: true, want: base, keys: keys(key("a"), key("b")), last: 2}, do: revoke, key: "a", why: objectDeleted},
 		{name: "deleted, with a key that nobody has", in: in{deleting: true, held: true, want: base, keys: keys(key("a", lost, young)), last: 1}, do: revoke, key: "a", why: objectDeleted},
 		{name: "deleted, all revoked", in: in{deleting: true, held: true, want: base, last: 2}, do: release},

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
 )
 
 const (
@@ -99,7 +99,7 @@ func (r *run) conclude(ctx context.Context, wake time.Time, err error) (reconcil
 	case !r.known && f.reason != v1alpha1.ReasonInvalid:
 		verdict = verdictOfFault(r.object, f)
 	case r.state.current() == nil:
-		verdict = frame.Verdict{Reason: f.reason, Message: f.message}
+		verdict = controller.Verdict{Reason: f.reason, Message: f.message}
 	default:
 		// The key in the Secret works, so the object stays ready. Only an event reports the failure.
 		r.events.Eventf(r.object, nil, corev1.EventTypeWarning, f.reason, "Reconcile", "%s", f.message)
@@ -142,7 +142,7 @@ func (r *run) postpone(ctx context.Context, now time.Time, err error) (reconcile
 	if over := r.overdue(now); over < 0 {
 		r.Log.WarnContext(ctx, "cannot revoke yet", slog.String("namespace", r.object.Namespace), slog.String("name", r.object.Name),
 			slog.Duration("left", -over), slog.Any("error", err))
-		verdict := frame.Verdict{Reason: v1alpha1.ReasonDeleting, Message: "Its keys are still to be revoked. " + f.message}
+		verdict := controller.Verdict{Reason: v1alpha1.ReasonDeleting, Message: "Its keys are still to be revoked. " + f.message}
 		status := r.object.Status
 		status.ObservedGeneration = r.object.Generation
 		status.Conditions = []metav1.Condition{verdict.Condition(r.object.Status.Conditions, r.object.Generation, now)}

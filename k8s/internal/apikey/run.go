@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
-	"github.com/lectern-dev/lectern/k8s/internal/grant"
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
+	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 )
@@ -94,17 +94,17 @@ func (r *run) read(ctx context.Context) error {
 
 // decide reports whether the object's namespace may have keys of the project. The cache can be out of date, so decide
 // asks the API server before the caller revokes a key.
-func (r *run) decide(ctx context.Context) (grant.Decision, error) {
-	ask := func(reader client.Reader, namespaces ...string) (grant.Decision, error) {
-		declaring, err := grant.Declaring(ctx, reader, r.state.want.project, namespaces...)
-		decision := grant.Decide(r.object.Namespace, declaring)
-		if decision == grant.Undeclared && r.AllowUndeclared {
-			decision = grant.Allowed
+func (r *run) decide(ctx context.Context) (ownership.Decision, error) {
+	ask := func(reader client.Reader, namespaces ...string) (ownership.Decision, error) {
+		declaring, err := ownership.Declaring(ctx, reader, r.state.want.project, namespaces...)
+		decision := ownership.Decide(r.object.Namespace, declaring)
+		if decision == ownership.Undeclared && r.AllowUndeclared {
+			decision = ownership.Allowed
 		}
 		return decision, err
 	}
 	decision, err := ask(r.Client)
-	if err != nil || decision == grant.Allowed || len(r.state.keys) == 0 {
+	if err != nil || decision == ownership.Allowed || len(r.state.keys) == 0 {
 		return decision, err
 	}
 	return ask(r.Reader, r.Namespaces...)
@@ -204,7 +204,7 @@ func (r *run) setFinalizer(ctx context.Context, on bool) error {
 		controllerutil.RemoveFinalizer(r.object, v1alpha1.FinalizerAPIKey)
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	err := r.Client.Patch(ctx, r.object, patch, frame.FieldOwner)
+	err := r.Client.Patch(ctx, r.object, patch, controller.FieldOwner)
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		return errAgain

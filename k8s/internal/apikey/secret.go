@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/config"
 )
@@ -95,7 +95,7 @@ func textOf(live *corev1.Secret, h auth.Hash) (config.Secret, bool) {
 func fieldsOf(live *corev1.Secret) sets.Set[string] {
 	names := sets.New[string]()
 	for _, entry := range live.ManagedFields {
-		if entry.Manager != string(frame.FieldOwner) || entry.FieldsV1 == nil {
+		if entry.Manager != string(controller.FieldOwner) || entry.FieldsV1 == nil {
 			continue
 		}
 		var fields struct {
@@ -132,7 +132,7 @@ func (r *reconciler) write(ctx context.Context, object *v1alpha1.APIKey, live *c
 			WithName(object.Name).WithUID(object.UID).WithController(true)).
 		WithType(live.Type).
 		WithData(c.data())
-	all := []client.ApplyOption{frame.FieldOwner, client.ForceOwnership}
+	all := []client.ApplyOption{controller.FieldOwner, client.ForceOwnership}
 	for _, o := range options {
 		all = append(all, o)
 	}
@@ -165,7 +165,7 @@ func (r *reconciler) create(ctx context.Context, object *v1alpha1.APIKey, c cont
 		Type: corev1.SecretTypeOpaque,
 		Data: c.data(),
 	}
-	all := []client.CreateOption{frame.FieldOwner}
+	all := []client.CreateOption{controller.FieldOwner}
 	for _, o := range options {
 		all = append(all, o)
 	}
@@ -179,17 +179,17 @@ func (r *reconciler) create(ctx context.Context, object *v1alpha1.APIKey, c cont
 // fields. It returns the resourceVersion for that apply, and changes no value.
 func (r *reconciler) takeOver(ctx context.Context, live *corev1.Secret, options ...option) (string, error) {
 	created := func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == string(frame.FieldOwner) && e.Operation == metav1.ManagedFieldsOperationUpdate
+		return e.Manager == string(controller.FieldOwner) && e.Operation == metav1.ManagedFieldsOperationUpdate
 	}
 	if len(options) > 0 || !slices.ContainsFunc(live.ManagedFields, created) {
 		return live.ResourceVersion, nil
 	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(string(frame.FieldOwner)), string(frame.FieldOwner))
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(string(controller.FieldOwner)), string(controller.FieldOwner))
 	if err != nil || patch == nil {
 		return live.ResourceVersion, err
 	}
 	upgraded := live.DeepCopy()
-	if err := r.Client.Patch(ctx, upgraded, client.RawPatch(types.JSONPatchType, patch), frame.FieldOwner); err != nil {
+	if err := r.Client.Patch(ctx, upgraded, client.RawPatch(types.JSONPatchType, patch), controller.FieldOwner); err != nil {
 		return "", fmt.Errorf("take the Secret over: %w", err)
 	}
 	return upgraded.ResourceVersion, nil

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
-	"github.com/lectern-dev/lectern/k8s/internal/grant"
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
+	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
 	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
@@ -40,7 +40,7 @@ type Keys interface {
 
 // Options configures the controller.
 type Options struct {
-	frame.Common
+	controller.Common
 
 	// Secrets follows the Secrets of the watched namespaces. Required.
 	Secrets *secretwatch.Watch
@@ -141,7 +141,7 @@ const (
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 
 // Setup adds the controller of APIKeys and the sweep of their keys to mgr, whose Projects are indexed by
-// [grant.Index].
+// [ownership.Index].
 func Setup(mgr ctrl.Manager, o Options) error {
 	if err := o.complete(mgr); err != nil {
 		return err
@@ -166,12 +166,12 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	r := &reconciler{Options: o, events: mgr.GetEventRecorder(frame.Reporter), meters: figures, sweep: sweep.nudge}
+	r := &reconciler{Options: o, events: mgr.GetEventRecorder(controller.Reporter), meters: figures, sweep: sweep.nudge}
 	// Ignore changes of the status and the finalizer, which the controller itself makes.
 	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	return o.Controller(mgr, "apikey", &v1alpha1.APIKey{}, builder.WithPredicates(changed)).
 		WatchesRawSource(o.Secrets.Source(r.ofSecret)).
-		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(grant.Changed())).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(ownership.Changed())).
 		WatchesRawSource(source.Channel(sweep.look, &handler.EnqueueRequestForObject{})).
 		Complete(o.Traced("apikey", r))
 }

@@ -12,13 +12,13 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	v1alpha1ac "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
-	"github.com/lectern-dev/lectern/k8s/internal/grant"
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
+	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 )
 
 // statusOf returns the status of an object in state s, with the verdict as its condition. It contains key ids and
 // times, never a key. The last use changes only if it is at least useEvery later.
-func statusOf(object *v1alpha1.APIKey, s state, verdict frame.Verdict, now time.Time, useEvery time.Duration) v1alpha1.APIKeyStatus {
+func statusOf(object *v1alpha1.APIKey, s state, verdict controller.Verdict, now time.Time, useEvery time.Duration) v1alpha1.APIKeyStatus {
 	before := object.Status
 	status := v1alpha1.APIKeyStatus{
 		ObservedGeneration: object.Generation,
@@ -61,32 +61,32 @@ func seconds(t time.Time) *metav1.Time {
 }
 
 // settledVerdict returns the verdict on an object that needs no further step.
-func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) frame.Verdict {
+func settledVerdict(object *v1alpha1.APIKey, s state, now time.Time) controller.Verdict {
 	current := s.current()
 	over := s.want.terms.ExpiresAt
 	switch {
-	case s.project == grant.Foreign || s.project == grant.Undeclared && current == nil:
+	case s.project == ownership.Foreign || s.project == ownership.Undeclared && current == nil:
 		reason, message := s.project.Refused(object.Namespace, object.Spec.ProjectID)
-		return frame.Verdict{Reason: reason, Message: message}
+		return controller.Verdict{Reason: reason, Message: message}
 	case !over.IsZero() && !now.Before(over):
-		return frame.Verdict{Reason: v1alpha1.ReasonExpired,
+		return controller.Verdict{Reason: v1alpha1.ReasonExpired,
 			Message: "spec.expiresAt has passed, and no key of this object works. Set a later one, or delete the object."}
 	case s.secret.exists && !s.secret.owned:
-		return frame.Verdict{Reason: v1alpha1.ReasonSecretNotOwned,
+		return controller.Verdict{Reason: v1alpha1.ReasonSecretNotOwned,
 			Message: fmt.Sprintf("The Secret %s belongs to somebody else and is left as it is. Delete it, or make another APIKey with another secret.name.", secretNameOf(object))}
 	case current == nil:
-		return frame.Verdict{Reason: v1alpha1.ReasonPending, Message: "The key is being made."}
-	case s.project == grant.Undeclared:
-		return frame.Verdict{Ready: true, Reason: v1alpha1.ReasonIssued, Message: fmt.Sprintf(
+		return controller.Verdict{Reason: v1alpha1.ReasonPending, Message: "The key is being made."}
+	case s.project == ownership.Undeclared:
+		return controller.Verdict{Ready: true, Reason: v1alpha1.ReasonIssued, Message: fmt.Sprintf(
 			"The Secret %s holds the key %s. It works on, but no Project declares project %q any more: no other key is issued.",
 			secretNameOf(object), current.ID, object.Spec.ProjectID)}
 	}
-	return frame.Verdict{Ready: true, Reason: v1alpha1.ReasonIssued,
+	return controller.Verdict{Ready: true, Reason: v1alpha1.ReasonIssued,
 		Message: fmt.Sprintf("The Secret %s holds the key %s.", secretNameOf(object), current.ID)}
 }
 
 // report writes the status if it has changed. It logs a changed verdict and records an event.
-func (r *reconciler) report(ctx context.Context, object *v1alpha1.APIKey, status v1alpha1.APIKeyStatus, verdict frame.Verdict) error {
+func (r *reconciler) report(ctx context.Context, object *v1alpha1.APIKey, status v1alpha1.APIKeyStatus, verdict controller.Verdict) error {
 	if equality.Semantic.DeepEqual(object.Status, status) {
 		return nil
 	}
@@ -103,10 +103,10 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.APIKey, status
 	applied.IssuedAt, applied.ExpiresAt = status.IssuedAt, status.ExpiresAt
 	applied.NextRotationAt, applied.LastUsedAt = status.NextRotationAt, status.LastUsedAt
 	for _, c := range status.Conditions {
-		applied.WithConditions(frame.ApplyCondition(c))
+		applied.WithConditions(controller.ApplyCondition(c))
 	}
 	whole := v1alpha1ac.APIKey(object.Name, object.Namespace).WithUID(object.UID).WithStatus(applied)
-	if err := r.Client.Status().Apply(ctx, whole, frame.FieldOwner, client.ForceOwnership); err != nil {
+	if err := r.Client.Status().Apply(ctx, whole, controller.FieldOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
 	verdict.Report(ctx, r.Log, r.events, object, object.Status.Conditions)
@@ -116,12 +116,12 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.APIKey, status
 
 // verdictOfFault returns the verdict on an object whose state could not be read. A ready object stays ready during a
 // passing failure, unless its spec has changed since.
-func verdictOfFault(object *v1alpha1.APIKey, f *fault) frame.Verdict {
+func verdictOfFault(object *v1alpha1.APIKey, f *fault) controller.Verdict {
 	i := slices.IndexFunc(object.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == v1alpha1.ConditionReady && c.Status == metav1.ConditionTrue && c.ObservedGeneration == object.Generation
 	})
 	if i >= 0 {
-		return frame.Verdict{Ready: true, Reason: object.Status.Conditions[i].Reason, Message: object.Status.Conditions[i].Message}
+		return controller.Verdict{Ready: true, Reason: object.Status.Conditions[i].Reason, Message: object.Status.Conditions[i].Message}
 	}
-	return frame.Verdict{Reason: f.reason, Message: f.message}
+	return controller.Verdict{Reason: f.reason, Message: f.message}
 }

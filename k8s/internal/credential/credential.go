@@ -24,9 +24,9 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	apply "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
-	"github.com/lectern-dev/lectern/k8s/internal/grant"
-	"github.com/lectern-dev/lectern/k8s/internal/judge"
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
+	"github.com/lectern-dev/lectern/k8s/internal/ownership"
+	"github.com/lectern-dev/lectern/k8s/internal/proxyfault"
 	"github.com/lectern-dev/lectern/k8s/internal/secretwatch"
 	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/proxy/manifest"
@@ -35,7 +35,7 @@ import (
 
 // Options configures the controller.
 type Options struct {
-	frame.Common
+	controller.Common
 
 	// Secrets follows the Secrets of the watched namespaces. Required.
 	Secrets *secretwatch.Watch
@@ -79,7 +79,7 @@ func Claimants(ctx context.Context, r client.Reader, project, environment, id st
 // It reports its decisions as events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Setup adds the controller to mgr, whose Projects are indexed by [grant.Index].
+// Setup adds the controller to mgr, whose Projects are indexed by [ownership.Index].
 func Setup(mgr ctrl.Manager, o Options) error {
 	for name, value := range map[string]func(*v1alpha1.Credential) string{
 		byClaim:   func(c *v1alpha1.Credential) string { return Claim(c.Spec.ProjectID, c.Spec.Environment, c.Spec.ID) },
@@ -98,11 +98,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := values.setup(mgr); err != nil {
 		return err
 	}
-	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorder(frame.Reporter), secrets: known, proxy: values}
+	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorder(controller.Reporter), secrets: known, proxy: values}
 	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // ignores the operator's own writes
 	return o.Controller(mgr, "credential", &v1alpha1.Credential{}, written).
 		Watches(&v1alpha1.Credential{}, handler.EnqueueRequestsFromMapFunc(r.rivals), written).
-		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(grant.Changed())).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(ownership.Changed())).
 		WatchesRawSource(o.Secrets.Source(r.ofSecret)).
 		WatchesRawSource(source.Channel(values.flips, &handler.EnqueueRequestForObject{})).
 		Complete(o.Traced("credential", r))
@@ -126,12 +126,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	if from := (types.NamespacedName{Namespace: object.Namespace, Name: object.Spec.ValueFrom.SecretKeyRef.Name}); from == r.Values {
-		verdict := frame.Verdict{Reason: v1alpha1.ReasonInvalid, Message: "spec.valueFrom.secretKeyRef.name: is the Secret that holds the values of all Credentials; allowed: any other"}
+		verdict := controller.Verdict{Reason: v1alpha1.ReasonInvalid, Message: "spec.valueFrom.secretKeyRef.name: is the Secret that holds the values of all Credentials; allowed: any other"}
 		return reconcile.Result{}, r.report(ctx, &object, verdict)
 	}
 	seen, err := r.read(ctx, &object)
 	if errors.IsForbidden(err) {
-		verdict := frame.Verdict{Reason: v1alpha1.ReasonSecretRefused, Message: "The operator may not read Secrets in this namespace: its role is missing there."}
+		verdict := controller.Verdict{Reason: v1alpha1.ReasonSecretRefused, Message: "The operator may not read Secrets in this namespace: its role is missing there."}
 		return reconcile.Result{RequeueAfter: refusedRetry}, r.report(ctx, &object, verdict)
 	}
 	if err != nil {
@@ -139,7 +139,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	verdict := decide(&object, seen)
 	if why := r.proxy.missing(&object); why != "" && verdict.Ready {
-		verdict = frame.Verdict{Reason: v1alpha1.ReasonSecretValueInvalid, Message: "The proxy does not get the value: " + why + "."}
+		verdict = controller.Verdict{Reason: v1alpha1.ReasonSecretValueInvalid, Message: "The proxy does not get the value: " + why + "."}
 	}
 	return reconcile.Result{}, r.report(ctx, &object, verdict)
 }
@@ -150,7 +150,7 @@ const refusedRetry = 10 * time.Second
 // read reads the objects that the verdict depends on: the Project, older Credentials with the same claim, and the Secret.
 func (r *reconciler) read(ctx context.Context, object *v1alpha1.Credential) (seen manifest.Objects, err error) {
 	seen.RequireProject = !r.AllowUndeclared
-	declaring, err := grant.Declaring(ctx, r.client, object.Spec.ProjectID)
+	declaring, err := ownership.Declaring(ctx, r.client, object.Spec.ProjectID)
 	if err != nil {
 		return seen, err
 	}
@@ -179,7 +179,7 @@ func (r *reconciler) read(ctx context.Context, object *v1alpha1.Credential) (see
 }
 
 // decide returns the verdict on a Credential from the objects that it depends on.
-func decide(object *v1alpha1.Credential, seen manifest.Objects) frame.Verdict {
+func decide(object *v1alpha1.Credential, seen manifest.Objects) controller.Verdict {
 	_, faults, warnings := manifest.BuildEach(seen)
 	self := manifest.ObjectKey{Kind: "Credential", Namespace: object.Namespace, Name: object.Name}
 	ref := object.Spec.ValueFrom.SecretKeyRef
@@ -189,11 +189,11 @@ func decide(object *v1alpha1.Credential, seen manifest.Objects) frame.Verdict {
 			well += fmt.Sprintf(" The value has fewer than %d bytes: endpoints that scrub answers cannot use it.", policy.MinScrubbed)
 		}
 	}
-	return judge.Verdict(judge.Of(faults, self), judge.Of(warnings, self), well)
+	return proxyfault.Verdict(proxyfault.Of(faults, self), proxyfault.Of(warnings, self), well)
 }
 
 // report applies the status if it has changed, and logs the verdict.
-func (r *reconciler) report(ctx context.Context, object *v1alpha1.Credential, verdict frame.Verdict) error {
+func (r *reconciler) report(ctx context.Context, object *v1alpha1.Credential, verdict controller.Verdict) error {
 	before := object.Status.Conditions
 	condition := verdict.Condition(before, object.Generation, r.Now())
 	status := v1alpha1.CredentialStatus{ObservedGeneration: object.Generation, Conditions: []metav1.Condition{condition}}
@@ -201,9 +201,9 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.Credential, ve
 		return nil
 	}
 	wanted := apply.Credential(object.Name, object.Namespace).WithUID(object.UID).WithStatus(
-		apply.CredentialStatus().WithObservedGeneration(status.ObservedGeneration).WithConditions(frame.ApplyCondition(condition)))
-	if err := r.client.Status().Apply(ctx, wanted, frame.FieldOwner, client.ForceOwnership); err != nil {
-		return frame.IgnoreGone(fmt.Errorf("apply the status: %w", err))
+		apply.CredentialStatus().WithObservedGeneration(status.ObservedGeneration).WithConditions(controller.ApplyCondition(condition)))
+	if err := r.client.Status().Apply(ctx, wanted, controller.FieldOwner, client.ForceOwnership); err != nil {
+		return controller.IgnoreGone(fmt.Errorf("apply the status: %w", err))
 	}
 	verdict.Report(ctx, r.Log, r.events, object, before)
 	return nil

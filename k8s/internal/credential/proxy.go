@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/proxy/policy"
 )
@@ -154,7 +154,7 @@ func (p *proxy) write(ctx context.Context, now *corev1.Secret, data map[string][
 	}
 	metav1.SetMetaDataLabel(&now.ObjectMeta, v1alpha1.LabelManaged, "true")
 	now.Data = data
-	return p.client.Update(ctx, now, frame.FieldOwner)
+	return p.client.Update(ctx, now, controller.FieldOwner)
 }
 
 // remember keeps why values are left out, and has the Credentials judged again for which that has changed.

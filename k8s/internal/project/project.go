@@ -22,8 +22,8 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	apply "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
-	"github.com/lectern-dev/lectern/k8s/internal/grant"
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
+	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/proxy/resource"
 	regionclient "github.com/lectern-dev/lectern/services/region/client"
 )
@@ -40,7 +40,7 @@ type Region interface {
 
 // Options configures the controller.
 type Options struct {
-	frame.Common
+	controller.Common
 
 	// Region is the region service. Nil: there is none, and a Project only declares a project and its namespaces.
 	Region Region
@@ -60,7 +60,7 @@ type Options struct {
 // It reports its decisions as events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Setup adds the controller to mgr, whose Projects are indexed by [grant.Index]. It measures:
+// Setup adds the controller to mgr, whose Projects are indexed by [ownership.Index]. It measures:
 //
 //	lectern.project.forgets.abandoned     objects deleted whose project the region service still has
 func Setup(mgr ctrl.Manager, o Options) error {
@@ -73,10 +73,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	abandoned.Add(context.Background(), 0) // export 0 from the start, so that alerts see the first increase
-	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorder(frame.Reporter), abandoned: abandoned}
+	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorder(controller.Reporter), abandoned: abandoned}
 	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // ignores the operator's own writes
 	return o.Controller(mgr, "project", &v1alpha1.Project{}, written).
-		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.rivals), builder.WithPredicates(grant.Changed())).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.rivals), builder.WithPredicates(ownership.Changed())).
 		Complete(o.Traced("project", r))
 }
 
@@ -93,7 +93,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.client.Get(ctx, request.NamespacedName, &object); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	declaring, err := grant.Declaring(ctx, r.client, object.Spec.ProjectID)
+	declaring, err := ownership.Declaring(ctx, r.client, object.Spec.ProjectID)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -119,7 +119,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return reconcile.Result{}, stderrors.Join(err, fault)
 	}
-	verdict := frame.Verdict{Ready: true, Reason: v1alpha1.ReasonSynced, Message: "The region service knows the project as it stands here."}
+	verdict := controller.Verdict{Ready: true, Reason: v1alpha1.ReasonSynced, Message: "The region service knows the project as it stands here."}
 	err = r.report(ctx, &object, statusOf(&object, &stored), verdict)
 	return reconcile.Result{RequeueAfter: untilNextLook(stored.Zone, r.Now(), r.CheckEvery)}, err
 }
@@ -150,8 +150,8 @@ func (r *reconciler) hold(ctx context.Context, object *v1alpha1.Project, held bo
 	if held {
 		wanted = wanted.WithFinalizers(v1alpha1.FinalizerProject)
 	}
-	if err := r.client.Apply(ctx, wanted, frame.FieldOwner, client.ForceOwnership); err != nil {
-		return frame.IgnoreGone(fmt.Errorf("apply the finalizer: %w", err))
+	if err := r.client.Apply(ctx, wanted, controller.FieldOwner, client.ForceOwnership); err != nil {
+		return controller.IgnoreGone(fmt.Errorf("apply the finalizer: %w", err))
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (r *reconciler) end(ctx context.Context, object *v1alpha1.Project, counts b
 		if fault := r.Region.Delete(ctx, object.Spec.ProjectID); fault != nil {
 			waited := r.Now().Sub(object.DeletionTimestamp.Time)
 			if waited < r.ForgetWithin {
-				verdict := frame.Verdict{Reason: v1alpha1.ReasonDeleting, Message: "The region service is still to forget the project. " + verdictOfFault(fault).Message}
+				verdict := controller.Verdict{Reason: v1alpha1.ReasonDeleting, Message: "The region service is still to forget the project. " + verdictOfFault(fault).Message}
 				return stderrors.Join(r.report(ctx, object, statusOf(object, nil), verdict), fault)
 			}
 			r.abandoned.Add(ctx, 1)
@@ -180,7 +180,7 @@ func (r *reconciler) end(ctx context.Context, object *v1alpha1.Project, counts b
 
 // rivals finds the other Projects that name the same project.
 func (r *reconciler) rivals(ctx context.Context, object client.Object) []reconcile.Request {
-	projects, err := grant.Projects(ctx, r.client, object.(*v1alpha1.Project).Spec.ProjectID)
+	projects, err := ownership.Projects(ctx, r.client, object.(*v1alpha1.Project).Spec.ProjectID)
 	if err != nil {
 		r.Log.ErrorContext(ctx, "cannot list the Projects that a change affects", "error", err)
 		return nil

@@ -17,9 +17,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
-	"github.com/lectern-dev/lectern/k8s/internal/grant"
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
+	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 	"github.com/lectern-dev/lectern/proxy/resource"
 	regionclient "github.com/lectern-dev/lectern/services/region/client"
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
@@ -80,10 +80,10 @@ func TestOffsetFollowsTheZone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := grant.Index(t.Context(), mgr); err != nil {
+	if err := ownership.Index(t.Context(), mgr); err != nil {
 		t.Fatal(err)
 	}
-	err = Setup(mgr, Options{Region: region, ForgetWithin: time.Minute, Common: frame.Common{
+	err = Setup(mgr, Options{Region: region, ForgetWithin: time.Minute, Common: controller.Common{
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Tracer: tracenoop.NewTracerProvider(), Meter: metricnoop.NewMeterProvider(), Now: now, Workers: 1,
 	}})
 	if err != nil {

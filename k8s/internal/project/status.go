@@ -13,7 +13,7 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	apply "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	regionclient "github.com/lectern-dev/lectern/services/region/client"
 )
 
@@ -55,7 +55,7 @@ func untilNextLook(zone string, now time.Time, longest time.Duration) time.Durat
 
 // conflictVerdict reports that another Project declares the same project, or did when this one was created: declaring is
 // nil if that one no longer exists. The message names it only within its namespace.
-func conflictVerdict(object, declaring *v1alpha1.Project) frame.Verdict {
+func conflictVerdict(object, declaring *v1alpha1.Project) controller.Verdict {
 	first := "which a Project of another namespace declares"
 	switch {
 	case declaring == nil:
@@ -63,29 +63,29 @@ func conflictVerdict(object, declaring *v1alpha1.Project) frame.Verdict {
 	case declaring.Namespace == object.Namespace:
 		first = fmt.Sprintf("which the Project %q declares", declaring.Name)
 	}
-	return frame.Verdict{Reason: v1alpha1.ReasonConflict, Message: fmt.Sprintf(
+	return controller.Verdict{Reason: v1alpha1.ReasonConflict, Message: fmt.Sprintf(
 		"spec.projectId: is %q, %s. This Project stays in conflict, even if the other one is deleted, until it is changed or created again.",
 		object.Spec.ProjectID, first)}
 }
 
 // declaredVerdict is the verdict on a Project that declares its project, without a region service.
-func declaredVerdict() frame.Verdict {
-	return frame.Verdict{Ready: true, Reason: v1alpha1.ReasonDeclared, Message: "It declares the project. It is not stored in a region service (REGION_INTERNAL_URL is not set)."}
+func declaredVerdict() controller.Verdict {
+	return controller.Verdict{Ready: true, Reason: v1alpha1.ReasonDeclared, Message: "It declares the project. It is not stored in a region service (REGION_INTERNAL_URL is not set)."}
 }
 
 // acceptedCondition returns the condition Accepted for the verdict on an object.
-func (r *reconciler) acceptedCondition(object *v1alpha1.Project, verdict frame.Verdict) metav1.Condition {
-	accepted := frame.Verdict{Ready: true, Reason: v1alpha1.ReasonDeclared, Message: "It declares the project."}
+func (r *reconciler) acceptedCondition(object *v1alpha1.Project, verdict controller.Verdict) metav1.Condition {
+	accepted := controller.Verdict{Ready: true, Reason: v1alpha1.ReasonDeclared, Message: "It declares the project."}
 	if verdict.Reason == v1alpha1.ReasonConflict {
-		accepted = frame.Verdict{Reason: v1alpha1.ReasonConflict, Message: verdict.Message}
+		accepted = controller.Verdict{Reason: v1alpha1.ReasonConflict, Message: verdict.Message}
 	}
 	return accepted.ConditionOf(v1alpha1.ConditionAccepted, object.Status.Conditions, object.Generation, r.Now())
 }
 
 // verdictOfFault returns the verdict on a Project that the region service did not store. Its message names no hosts.
-func verdictOfFault(fault error) frame.Verdict {
+func verdictOfFault(fault error) controller.Verdict {
 	if rejected, ok := stderrors.AsType[*regionclient.Rejected](fault); ok {
-		return frame.Verdict{Reason: v1alpha1.ReasonRegionRefused, Message: "The region service does not take the project: " + rejected.Message}
+		return controller.Verdict{Reason: v1alpha1.ReasonRegionRefused, Message: "The region service does not take the project: " + rejected.Message}
 	}
 	message := "The region service cannot be reached. The operator retries."
 	if refused, ok := stderrors.AsType[*regionclient.Error](fault); ok {
@@ -94,11 +94,11 @@ func verdictOfFault(fault error) frame.Verdict {
 	if stderrors.Is(fault, regionclient.ErrUnauthorized) {
 		message = "The region service does not accept the operator's key (INGEST_API_KEYS). The operator retries."
 	}
-	return frame.Verdict{Reason: v1alpha1.ReasonRegionUnavailable, Message: message}
+	return controller.Verdict{Reason: v1alpha1.ReasonRegionUnavailable, Message: message}
 }
 
 // report applies the status with the verdict as its conditions, if it has changed. It then logs the verdict.
-func (r *reconciler) report(ctx context.Context, object *v1alpha1.Project, status v1alpha1.ProjectStatus, verdict frame.Verdict) error {
+func (r *reconciler) report(ctx context.Context, object *v1alpha1.Project, status v1alpha1.ProjectStatus, verdict controller.Verdict) error {
 	before := object.Status.Conditions
 	condition := verdict.Condition(before, object.Generation, r.Now())
 	accepted := r.acceptedCondition(object, verdict)
@@ -106,7 +106,7 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.Project, statu
 	if equality.Semantic.DeepEqual(object.Status, status) {
 		return nil
 	}
-	applied := apply.ProjectStatus().WithObservedGeneration(status.ObservedGeneration).WithConditions(frame.ApplyCondition(condition), frame.ApplyCondition(accepted))
+	applied := apply.ProjectStatus().WithObservedGeneration(status.ObservedGeneration).WithConditions(controller.ApplyCondition(condition), controller.ApplyCondition(accepted))
 	if status.Region != "" {
 		applied = applied.WithRegion(status.Region).WithUTCOffset(status.UTCOffset)
 	}
@@ -114,8 +114,8 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.Project, statu
 		applied = applied.WithOffsetInMinutes(*status.OffsetInMinutes)
 	}
 	wanted := apply.Project(object.Name, object.Namespace).WithUID(object.UID).WithStatus(applied)
-	if err := r.client.Status().Apply(ctx, wanted, frame.FieldOwner, client.ForceOwnership); err != nil {
-		return frame.IgnoreGone(fmt.Errorf("apply the status: %w", err))
+	if err := r.client.Status().Apply(ctx, wanted, controller.FieldOwner, client.ForceOwnership); err != nil {
+		return controller.IgnoreGone(fmt.Errorf("apply the status: %w", err))
 	}
 	verdict.Report(ctx, r.Log, r.events, object, before)
 	return nil

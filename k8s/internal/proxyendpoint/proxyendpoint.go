@@ -20,10 +20,10 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	apply "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/internal/credential"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
-	"github.com/lectern-dev/lectern/k8s/internal/grant"
-	"github.com/lectern-dev/lectern/k8s/internal/judge"
+	"github.com/lectern-dev/lectern/k8s/internal/ownership"
+	"github.com/lectern-dev/lectern/k8s/internal/proxyfault"
 	"github.com/lectern-dev/lectern/k8s/manifests"
 	"github.com/lectern-dev/lectern/proxy/manifest"
 	"github.com/lectern-dev/lectern/proxy/policy"
@@ -31,7 +31,7 @@ import (
 
 // Options configures the controller.
 type Options struct {
-	frame.Common
+	controller.Common
 
 	// AllowUndeclared lets every namespace have ProxyEndpoints of a project that no Project declares.
 	AllowUndeclared bool
@@ -50,7 +50,7 @@ const (
 // It reports its decisions as events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Setup adds the controller to mgr, whose Projects are indexed by [grant.Index] and whose Credentials by
+// Setup adds the controller to mgr, whose Projects are indexed by [ownership.Index] and whose Credentials by
 // [credential.Setup].
 func Setup(mgr ctrl.Manager, o Options) error {
 	for name, values := range map[string]func(*v1alpha1.ProxyEndpoint) []string{
@@ -64,12 +64,12 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			return fmt.Errorf("index ProxyEndpoints: %w", err)
 		}
 	}
-	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorder(frame.Reporter)}
+	r := &reconciler{Options: o, client: mgr.GetClient(), events: mgr.GetEventRecorder(controller.Reporter)}
 	written := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // ignores the operator's own writes
 	return o.Controller(mgr, "proxyendpoint", &v1alpha1.ProxyEndpoint{}, written).
 		// Their status counts too: an endpoint is as ready as its Credentials.
 		Watches(&v1alpha1.Credential{}, handler.EnqueueRequestsFromMapFunc(r.ofCredential)).
-		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(grant.Changed())).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.ofProject), builder.WithPredicates(ownership.Changed())).
 		Complete(o.Traced("proxyendpoint", r))
 }
 
@@ -96,7 +96,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !object.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	declaring, err := grant.Declaring(ctx, r.client, object.Spec.ProjectID)
+	declaring, err := ownership.Declaring(ctx, r.client, object.Spec.ProjectID)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -115,7 +115,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // are the Credentials that claim the ids in its list, for each id the oldest first.
 //
 // The Credentials' own conditions report faults of their Secrets. decide therefore assumes valid values.
-func decide(object *v1alpha1.ProxyEndpoint, declaring *v1alpha1.Project, claimants []v1alpha1.Credential, requireProject bool) frame.Verdict {
+func decide(object *v1alpha1.ProxyEndpoint, declaring *v1alpha1.Project, claimants []v1alpha1.Credential, requireProject bool) controller.Verdict {
 	seen := manifest.Objects{RequireProject: requireProject}
 	if declaring != nil {
 		seen.Projects = append(seen.Projects, manifests.Project(declaring))
@@ -140,8 +140,8 @@ func decide(object *v1alpha1.ProxyEndpoint, declaring *v1alpha1.Project, claiman
 	_, faults, warnings := manifest.BuildEach(seen)
 
 	self := manifest.ObjectKey{Kind: "ProxyEndpoint", Namespace: object.Namespace, Name: object.Name}
-	own := append(judge.Of(faults, self), notReady(self, object, claimants, faults)...)
-	return judge.Verdict(own, judge.Of(warnings, self), "It is in force.")
+	own := append(proxyfault.Of(faults, self), notReady(self, object, claimants, faults)...)
+	return proxyfault.Verdict(own, proxyfault.Of(warnings, self), "It is in force.")
 }
 
 // notReady returns a fault for each of the endpoint's Credentials that is not ready, or whose condition is out of date.
@@ -181,7 +181,7 @@ func used(namespace, id string, claimants []v1alpha1.Credential, faults []*manif
 			continue
 		}
 		hasOwn = hasOwn || c.Namespace == namespace
-		if len(judge.Of(faults, manifest.ObjectKey{Kind: "Credential", Namespace: c.Namespace, Name: c.Name})) > 0 {
+		if len(proxyfault.Of(faults, manifest.ObjectKey{Kind: "Credential", Namespace: c.Namespace, Name: c.Name})) > 0 {
 			continue
 		}
 		if c.Namespace == namespace {
@@ -198,7 +198,7 @@ func used(namespace, id string, claimants []v1alpha1.Credential, faults []*manif
 }
 
 // report applies the status if it has changed, and logs the verdict.
-func (r *reconciler) report(ctx context.Context, object *v1alpha1.ProxyEndpoint, verdict frame.Verdict) error {
+func (r *reconciler) report(ctx context.Context, object *v1alpha1.ProxyEndpoint, verdict controller.Verdict) error {
 	before := object.Status.Conditions
 	condition := verdict.Condition(before, object.Generation, r.Now())
 	status := v1alpha1.ProxyEndpointStatus{ObservedGeneration: object.Generation, Conditions: []metav1.Condition{condition}}
@@ -206,9 +206,9 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.ProxyEndpoint,
 		return nil
 	}
 	wanted := apply.ProxyEndpoint(object.Name, object.Namespace).WithUID(object.UID).WithStatus(
-		apply.ProxyEndpointStatus().WithObservedGeneration(status.ObservedGeneration).WithConditions(frame.ApplyCondition(condition)))
-	if err := r.client.Status().Apply(ctx, wanted, frame.FieldOwner, client.ForceOwnership); err != nil {
-		return frame.IgnoreGone(fmt.Errorf("apply the status: %w", err))
+		apply.ProxyEndpointStatus().WithObservedGeneration(status.ObservedGeneration).WithConditions(controller.ApplyCondition(condition)))
+	if err := r.client.Status().Apply(ctx, wanted, controller.FieldOwner, client.ForceOwnership); err != nil {
+		return controller.IgnoreGone(fmt.Errorf("apply the status: %w", err))
 	}
 	verdict.Report(ctx, r.Log, r.events, object, before)
 	return nil

@@ -1,4 +1,4 @@
-// Package frame holds the common parts of the operator's controllers. It builds them, and turns a verdict into a
+// Package controller holds the common parts of the operator's controllers. It builds them, and turns a verdict into a
 // condition, an event and a log line. Nothing in it depends on a kind.
 //
 // A controller's package has
@@ -7,7 +7,7 @@
 //
 // where its Options embed [Common]. Its Reconcile reads, and a pure function computes the desired state. Reconcile then
 // applies differences and the status by server-side apply under [FieldOwner].
-package frame
+package controller
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package frame
+package controller
 
 import (
 	corev1 "k8s.io/api/core/v1"

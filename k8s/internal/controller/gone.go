@@ -1,4 +1,4 @@
-package frame
+package controller
 
 import "k8s.io/apimachinery/pkg/api/errors"
 

@@ -1,13 +1,13 @@
-// Package judge turns the faults that the credential proxy finds in an object into the object's condition. The messages
-// are the proxy's, the reasons are those of the API.
-package judge
+// Package proxyfault turns the faults that the credential proxy finds in an object into the object's condition. The
+// messages are the proxy's, the reasons are those of the API.
+package proxyfault
 
 import (
 	"slices"
 	"strings"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	"github.com/lectern-dev/lectern/k8s/internal/frame"
+	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/proxy/manifest"
 )
 
@@ -34,14 +34,14 @@ func Of(faults []*manifest.Fault, object manifest.ObjectKey) []*manifest.Fault {
 
 // Verdict returns the verdict for the faults of one object. Without faults, its message is well, followed by the
 // warnings.
-func Verdict(faults, warnings []*manifest.Fault, well string) frame.Verdict {
+func Verdict(faults, warnings []*manifest.Fault, well string) controller.Verdict {
 	if len(faults) == 0 {
 		for _, w := range warnings {
 			well += " Warning: " + w.Reason + "."
 		}
-		return frame.Verdict{Ready: true, Reason: v1alpha1.ReasonValid, Message: well}
+		return controller.Verdict{Ready: true, Reason: v1alpha1.ReasonValid, Message: well}
 	}
-	v := frame.Verdict{Reason: v1alpha1.ReasonInvalid}
+	v := controller.Verdict{Reason: v1alpha1.ReasonInvalid}
 	heaviest := len(byWeight)
 	var said []string
 	for _, f := range faults {

@@ -1,5 +1,5 @@
-// Package grant decides which Project declares a project, and which namespaces may have objects of the project.
-package grant
+// Package ownership decides which Project declares a project, and which namespaces may have objects of the project.
+package ownership
 
 import (
 	"context"
