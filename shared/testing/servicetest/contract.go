@@ -168,7 +168,7 @@ func (s *Service) CheckPaging(t *testing.T, key string, paths ...string) {
 	}
 }
 
-// CheckCursors sends the cursor of every list with every other list, altered and shortened. The answer must be 400,
+// CheckCursors sends the cursor of every list with every other list, altered, shortened and broken into lines. The answer must be 400,
 // never other rows. Each list has limit=1 and a next page. keyOf returns the key for its path.
 func (s *Service) CheckCursors(t *testing.T, keyOf func(path string) string, lists ...string) {
 	t.Helper()
@@ -189,7 +189,7 @@ func (s *Service) CheckCursors(t *testing.T, keyOf func(path string) string, lis
 		for i := range cursor {
 			altered := []byte(cursor)
 			altered[i] = map[bool]byte{true: 'A', false: 'B'}[altered[i] != 'A']
-			for _, c := range []string{string(altered), cursor[:i]} {
+			for _, c := range []string{string(altered), cursor[:i], cursor[:i] + "%0A" + cursor[i:]} {
 				if a := s.Get(t, keyOf(from), from+"&cursor="+c); a.Status != http.StatusBadRequest {
 					t.Fatalf("%s with cursor %q: %d", from, c, a.Status)
 				}
