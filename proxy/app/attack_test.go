@@ -355,6 +355,9 @@ func TestRawRequests(t *testing.T) {
 			}
 		})
 	}
+	if strings.Contains(w.log.String(), `"level":"ERROR"`) {
+		t.Errorf("a client's fault is logged as one of ours: %s", w.log)
+	}
 }
 
 // TestSmuggling sends requests that servers frame differently. The target must get at most one unambiguous request.

@@ -48,7 +48,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 		panic(http.ErrAbortHandler)
 	}
 	e := apierr.From(err)
-	if e.Status() >= http.StatusInternalServerError {
+	if e.Status() >= http.StatusInternalServerError && e.Status() != http.StatusNotImplemented { // a client asked for that
 		info.Logger.LogAttrs(r.Context(), slog.LevelError, "request failed",
 			slog.String("route", info.Route), slog.String("code", string(e.Code())), slog.Any("error", err))
 	}
