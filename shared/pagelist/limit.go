@@ -2,8 +2,8 @@ package pagelist
 
 import "context"
 
-// Limiter gives turns to statements that may read much: those of a page after its first chunk, and all of a page that
-// scans.
+// Limiter gives turns to statements that may read much: those of a page after its first chunk. Of a page of more than 100
+// records, or of one that scans, these are all.
 type Limiter interface {
 	// Acquire waits until the request may run a statement, which the caller ends by release. The error is that of ctx.
 	Acquire(ctx context.Context) (release func(), err error)

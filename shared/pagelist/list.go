@@ -11,7 +11,7 @@
 //     move grows, by 9 to 14 bytes for each record.
 //   - A chunk's database connection is returned before the chunk is handed out.
 //   - Each statement after the first waits for its turn, if its context has a [Limiter]. So does the first one of a page
-//     that scans. The server puts the Limiter there (Options.Reads of package httpserver).
+//     of more than 100 records, and of one that scans. The server puts the Limiter there (Options.Reads of package httpserver).
 //
 // A [Source] reads the records. [Query] is the source over Postgres, which turns rows into JSON without a struct for
 // each.
@@ -61,6 +61,7 @@ type Page struct {
 // Postgres and the network busy.
 const (
 	firstRecords = 500
+	smallRecords = 101 // a page of at most 100 records reads its first chunk without a turn
 	mostRecords  = 5000
 	goalBytes    = 1 << 20 // a chunk aims at this many encoded bytes
 	mostBytes    = 1 << 20 // a chunk stops after the record with which it exceeds this
@@ -90,7 +91,7 @@ func Open(ctx context.Context, src Source, page Page) (*List, error) {
 	ask := min(page.Limit, firstRecords-1) + 1
 	first := func() error { return src.Chunk(ctx, l.sink, page.After, page.End, ask) }
 	var err error
-	if page.Scans {
+	if page.Scans || ask > smallRecords {
 		err = limited(ctx, first)
 	} else {
 		err = first()

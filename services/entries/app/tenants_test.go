@@ -93,8 +93,9 @@ func TestRequestsOfOneProject(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestFilterWithoutIndex checks that a list whose filter has no index waits for its turn, and that others do not.
-func TestFilterWithoutIndex(t *testing.T) {
+// TestListsThatTakeTurns checks that a list whose filter has no index, and one of more than 100 records, wait for their
+// turn. Others do not.
+func TestListsThatTakeTurns(t *testing.T) {
 	s := start(t, map[string]string{"LARGE_READS": "1"})
 	key := s.Keys.Key(project)
 	fill(t, s, project, 10)
@@ -107,15 +108,15 @@ func TestFilterWithoutIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	var waiting sync.WaitGroup
-	for range 3 {
+	for _, query := range []string{"group_id=nobody", "group_id=nobody", "limit=101", "limit=100"} {
 		waiting.Go(func() {
-			if a := s.Get(t, key, "/projects/pr_1/entries?group_id=nobody"); a.Status != 200 {
+			if a := s.Get(t, key, "/projects/pr_1/entries?"+query); a.Status != 200 {
 				t.Errorf("%d %s", a.Status, a.Body)
 			}
 		})
 	}
-	eventually.True(t, "one reads and two wait for their turn", func() bool {
-		return blocked(t, s) == 1 && metricOf(t, s, "lectern_large_reads_waiting") == "2"
+	eventually.True(t, "the small list and one of the others read, and two wait for their turn", func() bool {
+		return blocked(t, s) == 2 && metricOf(t, s, "lectern_large_reads_waiting") == "2"
 	})
 	if _, err := conn.Exec(t.Context(), `ROLLBACK`); err != nil {
 		t.Fatal(err)
