@@ -68,7 +68,7 @@ func StartProcess(t testing.TB, b *Backing, binary string, environ map[string]st
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
 			_, _ = p.log.Write(append(lines.Bytes(), '\n')) // never fails
 			var line struct{ Msg, Public, Internal string }
-			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
+			if bytes.Contains(lines.Bytes(), []byte(`"listening"`)) && json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
 				listening <- struct{ Public, Internal string }{line.Public, line.Internal}
 			}
 		}
