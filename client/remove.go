@@ -43,15 +43,15 @@ func (a *Administrator) Purge(ctx context.Context, projectID string, before time
 	return removed, err
 }
 
-// RemovedProject counts the records of a project that one request removed.
+// RemovedProject counts the records of a project that one request removed, and its revoked keys.
 type RemovedProject struct {
-	// Records holds the numbers of removed records by the service's name for them, such as "entries".
+	// Records holds the numbers of removed records by their name, such as "entries".
 	Records map[string]int
 	// More reports that the request reached its bound. Repeat it to remove the rest.
 	More bool
 }
 
-// UnmarshalJSON decodes the answer of a service: numbers of records, and "more".
+// UnmarshalJSON decodes the answer: numbers of records, and "more".
 func (r *RemovedProject) UnmarshalJSON(b []byte) error {
 	var fields map[string]any
 	if err := json.Unmarshal(b, &fields); err != nil {
@@ -71,8 +71,9 @@ func (r *RemovedProject) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// RemoveProject removes all data of a project from one service: the service at the Administrator's base URL. Call the
-// region service first, because it revokes the project's keys. Repeating RemoveProject does no harm.
+// RemoveProject revokes the project's keys, and then removes its data from all services. If a service fails, the error is an
+// [*Error] with the code "unavailable" that names it. Repeat RemoveProject then, and while the result has More. Repeating it
+// does no harm.
 func (a *Administrator) RemoveProject(ctx context.Context, projectID string) (RemovedProject, error) {
 	var removed RemovedProject
 	err := a.call(ctx, &a.transport, http.MethodDelete, path("internal", "projects", projectID), nil, &removed)

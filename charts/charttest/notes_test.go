@@ -37,7 +37,7 @@ func TestNotesNameMissingSecrets(t *testing.T) {
 			"lectern-auth":  {"AUTH_DATABASE_URL": true, "AUTH_ADMIN_DATABASE_URL": true, "AUTH_MIGRATE_DATABASE_URL": true},
 			"lectern-redis": {"REDIS_URL": true}, "lectern-keys": {"INGEST_API_KEYS": true, "EDGE_KEYS": true},
 		}},
-		{"mode gateway needs no key of the edge", "routing: {mode: gateway}\nredis: {enabled: false}", append(installed(), auth, keys), map[string]map[string]bool{
+		{"mode gateway without the internal address needs no key of the edge", "routing: {mode: gateway}\ninternal: {enabled: false}\nredis: {enabled: false}", append(installed(), auth, keys), map[string]map[string]bool{
 			"lectern-entries-database": database, "lectern-embeddables-database": database, "lectern-experiments-database": database, "lectern-region-database": database,
 		}},
 		{"a Secret of another name, and a key in a Secret", "defaults: {database: {existingSecret: mine}}\nredis: {enabled: false}" + copies,
@@ -205,10 +205,10 @@ func TestForwardingHeadersAreBelieved(t *testing.T) {
 		byKey    []string
 		byRange  []string
 	}{
-		{"edge", "{}", append([]string{"edge"}, services...), []string{"edge"}},
-		{"edge, the proxy on its own host", "{proxy: {hosts: [p.example.com]}}", append([]string{"edge"}, services...), []string{"edge", "proxy"}},
-		{"gateway", "{mode: gateway}", nil, services},
-		{"gateway, before a switch", "{mode: gateway}\nedge: {enabled: true}", append([]string{"edge"}, services...), append([]string{"edge"}, services...)},
+		{"edge", "{}", append([]string{"edge", "internal"}, services...), []string{"edge"}},
+		{"edge, the proxy on its own host", "{proxy: {hosts: [p.example.com]}}", append([]string{"edge", "internal"}, services...), []string{"edge", "proxy"}},
+		{"gateway", "{mode: gateway}", []string{"internal", "entries", "embeddables", "experiments", "region"}, services},
+		{"gateway, before a switch", "{mode: gateway}\nedge: {enabled: true}", append([]string{"edge", "internal"}, services...), append([]string{"edge"}, services...)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := render(t, "trustedProxies: [10.0.0.0/8]\nrouting: "+tt.in)

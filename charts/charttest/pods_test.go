@@ -116,9 +116,9 @@ func TestPodsStopInTime(t *testing.T) {
 		want     int64
 		other    map[string]int64 // of components that do not wait for exports
 	}{
-		{"by default", "", 50, map[string]int64{"operator": 45, "edge": 95}},
+		{"by default", "", 50, map[string]int64{"operator": 45, "edge": 95, "internal": 95}},
 		{"long exports", "defaults: {drain: {timeoutSeconds: 600}}", 620, map[string]int64{"operator": 45, "console": 50}},
-		{"long exports of one service", "entries: {drain: {timeoutSeconds: 600}}", 50, map[string]int64{"operator": 45, "entries": 620, "edge": 620}},
+		{"long exports of one service", "entries: {drain: {timeoutSeconds: 600}}", 50, map[string]int64{"operator": 45, "entries": 620, "edge": 620, "internal": 620}},
 		{"given", "defaults: {terminationGracePeriodSeconds: 90}", 90, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestMigrations(t *testing.T) {
 	for _, component := range components() {
 		d := one[*apps.Deployment](t, r, "lectern-"+component)
 		inits := d.Spec.Template.Spec.InitContainers
-		if component == "proxy" || component == "console" || component == "edge" {
+		if component == "proxy" || component == "console" || component == "edge" || component == "internal" {
 			if len(inits) > 0 {
 				t.Errorf("%s has init containers, and no database", component)
 			}

@@ -180,7 +180,7 @@ networkPolicy:
 		"loopback": outside("127.0.0.1"), "wire": outside("168.63.129.16"), "apiserver": outside("10.96.0.1"),
 		"private-postgres": outside("10.1.2.3"), "database": stranger("databases"), "node": outside("10.0.0.7"),
 	}
-	for _, name := range []string{"entries", "embeddables", "experiments", "region", "proxy", "console", "operator", "retention", "test", "sync-warehouse", "sync-lake", "sync-foreign", "dev-postgres", "dev-redis", "dev-collector"} {
+	for _, name := range []string{"entries", "embeddables", "experiments", "region", "proxy", "console", "internal", "operator", "retention", "test", "sync-warehouse", "sync-lake", "sync-foreign", "dev-postgres", "dev-redis", "dev-collector"} {
 		named[name] = pod(t, r, name)
 	}
 	if edge {
@@ -207,6 +207,9 @@ networkPolicy:
 		add(s != "console", s, "dev-redis", 6379)
 		add(true, s, "dev-collector", 4318)
 		add(s == "region", "operator", s, 9090)
+		add(s != "proxy" && s != "console", "internal", s, 9090)
+		add(false, "internal", s, 8080)
+		add(false, s, "internal", 8080)
 		add(s == "entries", "retention", s, 9090)
 		add(false, "retention", s, 8080)
 		add(s == "proxy", s, "internet", 443)
@@ -222,7 +225,16 @@ networkPolicy:
 			}
 		}
 	}
-	callers := append(slices.Clone(services), "operator")
+	add(true, "monitoring", "internal", 8080) // a client of internalFrom
+	add(true, "monitoring", "internal", 9090)
+	for _, stranger := range []string{"ingress", "another", "internet", "test", "sync-warehouse"} {
+		add(false, stranger, "internal", 8080)
+	}
+	add(false, "internal", "dev-postgres", 5432)
+	add(false, "internal", "dev-redis", 6379)
+	add(false, "internal", "internet", 443)
+	add(false, "internal", "apiserver", 443)
+	callers := append(slices.Clone(services), "operator", "internal")
 	if edge {
 		callers = append(callers, "edge")
 		add(true, "ingress", "edge", 8080)
@@ -238,6 +250,8 @@ networkPolicy:
 		add(false, "edge", "internet", 443)
 		add(false, "edge", "apiserver", 443)
 		add(false, "edge", "operator", 9090)
+		add(false, "edge", "internal", 8080)
+		add(false, "edge", "internal", 9090)
 		for _, s := range services {
 			add(true, "edge", s, 8080)
 			add(false, "edge", s, 9090)

@@ -38,7 +38,7 @@ func TestUninstallJob(t *testing.T) {
 					c := o.Spec.Template.Spec.Containers[0]
 					want := maps.Clone(tt.env)
 					maps.Copy(want, map[string]string{"LOG_LEVEL": "info", "LOG_FORMAT": "json", "GOMAXPROCS": "1", "GOMEMLIMIT": "117964KiB"})
-					if env := environmentOf(c); !maps.Equal(env, want) || !slices.Equal(c.Args, []string{"uninstall"}) || c.Image != "registry.example.com/lectern/operator:0.1.0" {
+					if env := environmentOf(c); !maps.Equal(env, want) || !slices.Equal(c.Args, []string{"uninstall"}) || c.Image != "registry.example.com/lectern/operator:0.0.1" {
 						t.Errorf("it runs %s %q with %v; want %v", c.Image, c.Args, env, want)
 					}
 					if *o.Spec.ActiveDeadlineSeconds > 300 {

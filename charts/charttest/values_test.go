@@ -19,7 +19,7 @@ import (
 
 // components are the components of the chart.
 func components() []string {
-	return []string{"console", "edge", "embeddables", "entries", "experiments", "operator", "proxy", "region"}
+	return []string{"console", "edge", "embeddables", "entries", "experiments", "internal", "operator", "proxy", "region"}
 }
 
 // everything turns on every option.
@@ -359,6 +359,7 @@ func TestSecretsAreOnlyNamed(t *testing.T) {
 		"proxy/proxy":       {"lectern-auth/AUTH_DATABASE_URL", "lectern-keys/EDGE_KEYS", "lectern-redis/REDIS_URL"},
 		"console/console":   {"lectern-keys/EDGE_KEYS"},
 		"edge/edge":         {"lectern-keys/EDGE_KEYS"},
+		"internal/internal": {"lectern-keys/EDGE_KEYS"},
 		"operator/migrate":  {"lectern-auth/AUTH_ADMIN_DATABASE_URL", "lectern-auth/AUTH_DATABASE_URL", "lectern-auth/AUTH_MIGRATE_DATABASE_URL"},
 		"operator/operator": {"lectern-auth/AUTH_ADMIN_DATABASE_URL", "lectern-keys/INGEST_API_KEYS", "lectern-redis/REDIS_URL"},
 	}

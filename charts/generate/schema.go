@@ -51,11 +51,15 @@ func settingsByProgram(text string) map[string][]string {
 
 // chartOwns are settings that the chart sets from other values. Examples are names, the ports of Services and the time
 // that a pod has to stop.
-var chartOwns = []string{"REDIS_REQUIRE_TLS", "WATCH_NAMESPACES", "UNDECLARED_PROJECTS", "LEASE_NAME", "REGION_INTERNAL_URL", "LISTEN_PUBLIC", "LISTEN_INTERNAL", "DRAIN_DELAY", "DRAIN_TIMEOUT", "PROXY_MANIFESTS", "EDGE_SERVICES", "EDGE_EXCLUDE"}
+var chartOwns = []string{"REDIS_REQUIRE_TLS", "WATCH_NAMESPACES", "UNDECLARED_PROJECTS", "LEASE_NAME", "REGION_INTERNAL_URL", "LISTEN_PUBLIC", "LISTEN_INTERNAL", "DRAIN_DELAY", "DRAIN_TIMEOUT", "PROXY_MANIFESTS", "EDGE_SERVICES", "EDGE_EXCLUDE", "EDGE_PATHS"}
 
 // settingsOf returns the names that component reads, sorted.
 func settingsOf(read map[string][]string, component string) []string {
-	names := slices.Clone(read[component])
+	program := component
+	if component == "internal" {
+		program = "edge"
+	}
+	names := slices.Clone(read[program])
 	if slices.Contains([]string{"entries", "embeddables", "experiments", "region"}, component) {
 		names = append(names, read["data services"]...)
 	}

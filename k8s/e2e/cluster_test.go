@@ -211,7 +211,7 @@ func (r *release) get(ctx context.Context, path, key string, headers ...string) 
 
 // components are the Deployments of the chart.
 func components() []string {
-	return []string{"entries", "embeddables", "experiments", "region", "proxy", "console", "edge", "operator"}
+	return []string{"entries", "embeddables", "experiments", "region", "proxy", "console", "edge", "internal", "operator"}
 }
 
 // pod has the fields of a pod that the tests read.

@@ -116,26 +116,18 @@ func (r *release) testInstall(t *testing.T) {
 	r.loadDemo(t)
 }
 
-// loadDemo sends the demo project's data to the services' internal ports.
+// loadDemo sends the demo project's data to the internal address.
 func (r *release) loadDemo(t *testing.T) {
-	for _, part := range []struct {
-		service   string
-		resources []string
-	}{
-		{"embeddables", []string{"embeddable-versions", "embeddables"}}, {"experiments", []string{"experiments"}},
-		{"entries", []string{"entries", "events"}},
-	} {
-		ingester, err := client.NewIngester(r.forward(t, "service/lectern-"+part.service, 9090), client.WithAPIKey(r.ingestKey))
+	ingester, err := client.NewIngester(r.forward(t, "service/lectern-internal", 80), client.WithAPIKey(r.ingestKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, resource := range []string{"embeddable-versions", "embeddables", "experiments", "entries", "events"} {
+		records, err := command(t.Context(), "", r.cli, "demo", resource)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, resource := range part.resources {
-			records, err := command(t.Context(), "", r.cli, "demo", resource)
-			if err != nil {
-				t.Fatal(err)
-			}
-			send(t, ingester, resource, []byte(records))
-		}
+		send(t, ingester, resource, []byte(records))
 	}
 }
 

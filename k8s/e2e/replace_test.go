@@ -47,7 +47,7 @@ func (r *release) testReplacedUnderLoad(t *testing.T) {
 		phase("a Secret rotated", func() {
 			r.kubectl(t, "patch", "secret", "lectern-keys", "--type=merge", "-p",
 				fmt.Sprintf(`{"stringData":{"INGEST_API_KEYS":%q,"EDGE_KEYS":%q}}`, fmt.Sprintf(pattern, ingest), fmt.Sprintf(pattern, edge)))
-			r.restart(t, "entries", "embeddables", "experiments", "region", "proxy", "console", "edge")
+			r.restart(t, "entries", "embeddables", "experiments", "region", "proxy", "console", "edge", "internal")
 		})
 	}
 	l.mustBeClean(t, 5_000)
@@ -120,7 +120,7 @@ spec: {projectId: pr_export}
 		fmt.Fprintf(&records, `{"entry_id":"ent_%06d","group_id":"grp","project_id":"pr_export","embeddable_id":"emb","contact_id":"con_%d","created_at":%q,"updated_at":%q,"entry_data":"{\"answer\":\"%s\"}"}`+"\n",
 			i, i, at, at, strings.Repeat("yes ", 40))
 	}
-	ingester, err := client.NewIngester(r.forward(t, "service/lectern-entries", 9090), client.WithAPIKey(r.ingestKey))
+	ingester, err := client.NewIngester(r.forward(t, "service/lectern-internal", 80), client.WithAPIKey(r.ingestKey))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func (r *release) testRetention(t *testing.T) {
 		{"apiVersion":"lectern.dev/v1alpha1","kind":"APIKey","metadata":{"name":"kept"},"spec":{"projectId":"pr_kept"}}]}`, "apply", "-f", "-")
 	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=60s", "project/kept", "apikey/kept")
 	key := r.secret(t, "kept", "api-key")
-	ingester, err := client.NewIngester(r.forward(t, "service/lectern-entries", 9090), client.WithAPIKey(r.ingestKey))
+	ingester, err := client.NewIngester(r.forward(t, "service/lectern-internal", 80), client.WithAPIKey(r.ingestKey))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func (r *release) testSync(t *testing.T) {
 		}
 	})
 	r.kubectl(t, "wait", "--for=condition=Ready", "--timeout=60s", "project/copied", "apikey/copied")
-	ingester, err := client.NewIngester(r.forward(t, "service/lectern-entries", 9090), client.WithAPIKey(r.ingestKey))
+	ingester, err := client.NewIngester(r.forward(t, "service/lectern-internal", 80), client.WithAPIKey(r.ingestKey))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ const (
 	Region      Service = "region"
 	Proxy       Service = "proxy"
 	Console     Service = "console"
+	All         Service = "all" // each of entries, embeddables, experiments and region
 )
 
 // Auth is the kind of key that an operation requires.
@@ -99,8 +100,7 @@ func Pages() []Route {
 // same path.
 func Outside() []Route { return append(Public(), Pages()...) }
 
-// Internal returns where data comes in, what only operators see and what administrators do, on the internal ports. What
-// several services have under one path is not among them: DELETE /internal/projects/{projectId} goes to each service.
+// Internal returns where data comes in, what only operators see and what administrators do, on the internal ports.
 func Internal() []Route {
 	post := []string{http.MethodPost}
 	return []Route{
@@ -113,11 +113,22 @@ func Internal() []Route {
 		{Embeddables, "ingestEmbeddableVersions", "/internal/embeddable-versions", post, IngestKey, ""},
 		{Experiments, "ingestExperiments", "/internal/experiments", post, IngestKey, ""},
 		{Region, "ingestProjects", "/internal/projects", post, IngestKey, ""},
+		{All, "removeProject", "/internal/projects/{projectId}", []string{http.MethodDelete}, AdminKey, ""},
+		{Region, "readOrDeleteSettings", "/internal/projects/{projectId}/settings",
+			[]string{http.MethodGet, http.MethodHead, http.MethodDelete}, IngestKey, ""},
 		{Region, "listOrMintKeys", "/internal/projects/{projectId}/keys",
 			[]string{http.MethodGet, http.MethodHead, http.MethodPost}, AdminKey, ""},
 		{Region, "rotateKey", "/internal/projects/{projectId}/keys/{keyId}/rotate", post, AdminKey, ""},
 		{Region, "revokeKey", "/internal/projects/{projectId}/keys/{keyId}", []string{http.MethodDelete}, AdminKey, ""},
 	}
+}
+
+// Inside returns the paths of the internal address: those of [Internal], and the look-up of regions, which has the path of
+// the public one.
+func Inside() []Route {
+	public := Public()
+	lookUp := slices.IndexFunc(public, func(r Route) bool { return r.Auth == InternalKey })
+	return append(Internal(), public[lookUp])
 }
 
 // Allows reports whether the route serves method.

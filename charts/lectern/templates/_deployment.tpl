@@ -1,8 +1,10 @@
 {{/* A component's Deployment: dict root, name, c. */}}
 {{- define "lectern.deployment" -}}
 {{- $v := .root.Values -}}
-{{- $image := include "lectern.image" (dict "root" .root "image" .c.image) -}}
-{{- if eq .name "edge" -}}
+{{- $image := .c.image -}}
+{{- if and (eq .name "internal") (not $image.repository) }}{{ $image = (mergeOverwrite (deepCopy $v.defaults) (deepCopy $v.edge)).image }}{{ end -}}
+{{- $image = include "lectern.image" (dict "root" .root "image" $image) -}}
+{{- if has .name (list "edge" "internal") -}}
 {{- /* The edge must not cut requests that a service has time to finish. */ -}}
 {{- range $name := splitList " " (include "lectern.services" .root) -}}
 {{- $c := mergeOverwrite (deepCopy $v.defaults) (deepCopy (index $v $name)) -}}
@@ -44,7 +46,7 @@ spec:
         - {{ toYaml (merge (dict "labelSelector" (dict "matchLabels" (include "lectern.selector" $ | fromYaml)) "matchLabelKeys" (list "pod-template-hash")) .) | nindent 10 | trim }}
         {{- end }}
       {{- end }}
-      {{- $migrates := and (not (has .name (list "proxy" "console" "edge"))) .c.migrate.enabled }}
+      {{- $migrates := and (not (has .name (list "proxy" "console" "edge" "internal"))) .c.migrate.enabled }}
       {{- $waits := and $v.dev.enabled (not .c.database.existingSecret) $migrates }}
       {{- if or $migrates .c.extraInitContainers }}
       initContainers:

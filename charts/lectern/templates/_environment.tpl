@@ -58,7 +58,7 @@
 {{- $_ := set $env "DRAIN_DELAY" (printf "%ds" (int .c.drain.delaySeconds)) -}}
 {{- $_ := set $env "DRAIN_TIMEOUT" (printf "%ds" (int .c.drain.timeoutSeconds)) -}}
 {{- with $v.publicUrl }}{{ $_ := set $env "PUBLIC_URL" . }}{{ end -}}
-{{- if and $v.trustedProxies (not (include "lectern.behindEdge" .)) }}{{ $_ := set $env "TRUSTED_PROXIES" (join "," $v.trustedProxies) }}{{ end -}}
+{{- if and $v.trustedProxies (ne .name "internal") (not (include "lectern.behindEdge" .)) }}{{ $_ := set $env "TRUSTED_PROXIES" (join "," $v.trustedProxies) }}{{ end -}}
 {{- end -}}
 {{- if eq .name "edge" -}}
 {{- $services := list -}}
@@ -68,6 +68,16 @@
 {{- end -}}
 {{- $_ := set $env "EDGE_SERVICES" (join "," $services) -}}
 {{- with $v.routing.exclude }}{{ $_ := set $env "EDGE_EXCLUDE" (join "," .) }}{{ end -}}
+{{- end -}}
+{{- if eq .name "internal" -}}
+{{- $services := list -}}
+{{- range $name := splitList " " (include "lectern.dataServices" .root) -}}
+{{- $c := mergeOverwrite (deepCopy $v.defaults) (deepCopy (index $v $name)) -}}
+{{- if $c.enabled }}{{ $services = append $services (printf "%s=%s-%s:%d" $name (include "lectern.fullname" $.root) $name (int $c.service.internalPort)) }}{{ end -}}
+{{- end -}}
+{{- $_ := set $env "EDGE_PATHS" "internal" -}}
+{{- $_ := set $env "EDGE_SERVICES" (join "," $services) -}}
+{{- $_ := set $env "EDGE_ANSWER_TIMEOUT" "0s" -}}
 {{- end -}}
 {{- if and (eq .name "proxy") $v.proxy.manifests.existingSecret -}}
 {{- $_ := set $env "PROXY_MANIFESTS" "/etc/lectern/manifests" -}}
@@ -105,7 +115,7 @@
 {{- $auth := include "lectern.secret.auth" .root -}}
 {{- $keys := include "lectern.secret.keys" .root -}}
 {{- $v := .root.Values -}}
-{{- $isService := not (has .name (list "proxy" "console" "edge" "operator")) -}}
+{{- $isService := not (has .name (list "proxy" "console" "edge" "internal" "operator")) -}}
 {{- include "lectern.goEnvironment" . }}
 {{- range $name, $value := include "lectern.plainEnvironment" . | fromYaml }}
 - name: {{ $name }}
@@ -120,7 +130,7 @@
 {{ include "lectern.fromSecret" (dict "name" "INGEST_API_KEYS" "secret" $keys "optional" true) }}
 {{ include "lectern.fromSecret" (dict "name" "ADMIN_API_KEYS" "secret" $keys "optional" true) }}
 {{- end }}
-{{- if and (include "lectern.edge" .root) (ne .name "operator") }}
+{{- if include "lectern.knowsEdgeKey" . }}
 {{ include "lectern.fromSecret" (dict "name" "EDGE_KEYS" "secret" $keys) }}
 {{- end }}
 {{- if eq .name "region" }}

@@ -1,6 +1,19 @@
 {{/* The components, in the order of the output. */}}
 {{- define "lectern.components" -}}
-entries embeddables experiments region proxy console {{ if include "lectern.edge" . }}edge {{ end }}operator
+entries embeddables experiments region proxy console {{ if include "lectern.edge" . }}edge {{ end }}internal operator
+{{- end }}
+
+{{/* The components that the internal address routes to. */}}
+{{- define "lectern.dataServices" -}}
+entries embeddables experiments region
+{{- end }}
+
+{{/* Whether a component needs a key of the edge: dict root, name. Returns "true", or nothing. */}}
+{{- define "lectern.knowsEdgeKey" -}}
+{{- $internal := mergeOverwrite (deepCopy .root.Values.defaults) (deepCopy .root.Values.internal) -}}
+{{- if or (has .name (list "edge" "internal")) (and (ne .name "operator") (include "lectern.edge" .root)) (and $internal.enabled (has .name (splitList " " (include "lectern.dataServices" .root)))) -}}
+true
+{{- end -}}
 {{- end }}
 
 {{/* The components that the edge routes to, and that know its key. */}}
@@ -117,7 +130,7 @@ http://{{ include "lectern.fullname" . }}-dev-collector:{{ ternary 4317 4318 (eq
 
 {{/* Whether a component uses Postgres and Redis: "true", or nothing. */}}
 {{- define "lectern.usesStores" -}}
-{{- if not (has .name (list "console" "edge")) -}}
+{{- if not (has .name (list "console" "edge" "internal")) -}}
 true
 {{- end -}}
 {{- end }}

@@ -30,7 +30,7 @@
 {{- $p := $v.networkPolicy -}}
 {{- if $p.enabled -}}
 {{- $peer := dict -}}
-{{- range list "test" "operator" "region" "retention" "edge" }}
+{{- range list "test" "operator" "region" "retention" "edge" "internal" }}
 {{- $_ := set $peer . (list (dict "podSelector" (dict "matchLabels" (include "lectern.selector" (dict "root" $.root "name" .) | fromYaml)))) }}
 {{- end -}}
 apiVersion: networking.k8s.io/v1
@@ -41,6 +41,8 @@ metadata:
 {{- if eq .name "region" }}{{ $internal = concat $internal $peer.operator }}{{ end }}
 {{- if and (eq .name "entries") $v.retention.enabled }}{{ $internal = concat $internal $peer.retention }}{{ end }}
 {{- $services := splitList " " (include "lectern.services" .root) -}}
+{{- $dataServices := splitList " " (include "lectern.dataServices" .root) -}}
+{{- if has .name $dataServices }}{{ $internal = concat $internal $peer.internal }}{{ end }}
 {{- $public := $peer.test -}}
 {{- if eq .name "entries" }}{{ $public = concat $public (include "lectern.sync.peers" .root | fromJsonArray) }}{{ end }}
 {{- if and (include "lectern.edge" .root) (has .name $services) }}{{ $public = concat $public $peer.edge }}{{ end }}
@@ -51,7 +53,11 @@ spec:
       {{- include "lectern.selector" . | nindent 6 }}
   policyTypes: [Ingress, Egress]
   ingress:
-    {{- if ne .name "operator" }}
+    {{- if eq .name "internal" }}
+    - ports: [{protocol: TCP, port: http}]
+      from:
+        {{- toYaml $internal | nindent 8 }}
+    {{- else if ne .name "operator" }}
     - ports: [{protocol: TCP, port: http}]
       {{- if $p.publicFrom }}
       from:
@@ -100,6 +106,15 @@ spec:
     - ports: [{protocol: TCP, port: http}]
       to:
         {{- range $services }}
+        - podSelector:
+            matchLabels:
+              {{- include "lectern.selector" (dict "root" $.root "name" .) | nindent 14 }}
+        {{- end }}
+    {{- end }}
+    {{- if eq .name "internal" }}
+    - ports: [{protocol: TCP, port: internal}]
+      to:
+        {{- range $dataServices }}
         - podSelector:
             matchLabels:
               {{- include "lectern.selector" (dict "root" $.root "name" .) | nindent 14 }}

@@ -38,7 +38,7 @@ func startEntries(t *testing.T) (*servicetest.Service, map[string]string) {
 	s := servicetest.Start(t, b, entries.Run, func(c *entries.Config) *service.Config { return &c.Config }, map[string]string{"MIGRATE_ON_START": "true"})
 	return s, map[string]string{
 		"LECTERN_URL": s.URL, "LECTERN_INTERNAL_URL": s.InternalURL, "LECTERN_PROJECT_ID": "pr_1",
-		"LECTERN_API_KEY": s.Keys.Key("pr_1"), "LECTERN_INTERNAL_API_KEY": servicetest.IngestKey, "LECTERN_ADMIN_API_KEY": servicetest.AdminKey,
+		"LECTERN_API_KEY": s.Keys.Key("pr_1"), "LECTERN_INGEST_API_KEY": servicetest.IngestKey, "LECTERN_ADMIN_API_KEY": servicetest.AdminKey,
 	}
 }
 

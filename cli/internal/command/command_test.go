@@ -201,7 +201,7 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 	}{
 		{"no project", with("LECTERN_PROJECT_ID", ""), []string{"get", "entries"}, exitUsage, "--project"},
 		{"no key", with("LECTERN_API_KEY", ""), []string{"get", "entries"}, exitUsage, "set LECTERN_API_KEY"},
-		{"no ingest key", with("LECTERN_INTERNAL_API_KEY", ""), []string{"import", "entries", "-"}, exitUsage, "set LECTERN_INTERNAL_API_KEY"},
+		{"no ingest key", with("LECTERN_INGEST_API_KEY", ""), []string{"import", "entries", "-"}, exitUsage, "set LECTERN_INGEST_API_KEY"},
 		{"wrong key", with("LECTERN_API_KEY", "rk_2"), []string{"get", "entries"}, exitFailure, "check the key"},
 		{"no such entry", with(), []string{"get", "entry", "e9"}, exitFailure, "entry_not_found"},
 		{"no such file", with(), []string{"import", "entries", missing}, exitFailure, "no such file"},

@@ -8,16 +8,14 @@ import (
 
 	"github.com/lectern-dev/lectern/cli/internal/progress"
 	"github.com/lectern-dev/lectern/client"
-	"github.com/lectern-dev/lectern/shared/routes"
 )
 
 type eraseCommand struct {
-	administrationFlags `set:"service=entries"`
+	administrationFlags
 
-	Entry   string            `help:"Remove the entry of this id, and its events." placeholder:"ID"`
-	Contact string            `help:"Remove all entries of this contact with their events, and every entry that an event of the contact names." placeholder:"ID"`
-	All     bool              `help:"Remove all data of the project, and revoke its API keys."`
-	Service map[string]string `env:"LECTERN_INTERNAL_SERVICES" mapsep:"," help:"The internal address of each service, for --all: region, entries, embeddables and experiments." placeholder:"NAME=URL,…"`
+	Entry   string `help:"Remove the entry of this id, and its events." placeholder:"ID"`
+	Contact string `help:"Remove all entries of this contact with their events, and every entry that an event of the contact names." placeholder:"ID"`
+	All     bool   `help:"Remove all data of the project, and revoke its API keys."`
 	outputFlags
 	Confirm string `help:"Do not ask before --all removes this project." placeholder:"ID"`
 }
@@ -32,7 +30,7 @@ Examples:
 
 	lectern erase --entry ent_00001gzn --env-file .lectern/demo.env
 	lectern erase --contact con_15638 --project pr_1
-	lectern erase --all --project pr_1 --service region=http://lectern-region:9090,entries=http://lectern-entries:9090,embeddables=http://lectern-embeddables:9090,experiments=http://lectern-experiments:9090`
+	lectern erase --all --project pr_1`
 }
 
 // Run erases.
@@ -62,7 +60,7 @@ func (e *eraseCommand) Run(s *Session, c *commands) error {
 			removed, err = admin.EraseContact(s.Context, e.Project, e.Contact)
 		}
 		if err != nil {
-			return advised(err, routes.Entries)
+			return advised(err)
 		}
 		all.Entries += removed.Entries
 		all.Events += removed.Events
@@ -71,43 +69,28 @@ func (e *eraseCommand) Run(s *Session, c *commands) error {
 	return e.printValue(s, all)
 }
 
-// removeProject removes the project from every service. Region comes first, as it revokes the keys.
+// removeProject removes the project from every service.
 func (e *eraseCommand) removeProject(s *Session, c *commands) error {
-	order := []routes.Service{routes.Region, routes.Entries, routes.Embeddables, routes.Experiments}
-	var admins []*client.Administrator
-	for _, name := range order {
-		at := administrationFlags{InternalURL: e.Service[string(name)], AdminAPIKey: e.AdminAPIKey}
-		if at.InternalURL == "" {
-			return usagef("no address of %s: --all needs --service region=URL,entries=URL,embeddables=URL,experiments=URL, or LECTERN_INTERNAL_SERVICES", name)
-		}
-		admin, err := at.open(s)
-		if err != nil {
-			return err
-		}
-		admins = append(admins, admin)
-	}
-	if len(e.Service) > len(order) {
-		return usagef("--service: allowed are region, entries, embeddables and experiments")
+	admin, err := e.open(s)
+	if err != nil {
+		return err
 	}
 	if err := e.confirm(s); err != nil {
 		return err
 	}
-	removed := map[routes.Service]map[string]int{}
+	removed := map[string]int{}
 	count := newCounter(s, c, 0)
 	defer count.done()
-	for i, name := range order {
-		removed[name] = map[string]int{}
-		for more := true; more; {
-			some, err := admins[i].RemoveProject(s.Context, e.Project)
-			if err != nil {
-				return advised(fmt.Errorf("%s: %w", name, err), name)
-			}
-			for record, n := range some.Records {
-				removed[name][record] += n
-				count.add(n, "%d records, of %s now", name)
-			}
-			more = some.More
+	for more := true; more; {
+		some, err := admin.RemoveProject(s.Context, e.Project)
+		if err != nil {
+			return advised(err)
 		}
+		for record, n := range some.Records {
+			removed[record] += n
+			count.add(n, "%d records")
+		}
+		more = some.More
 	}
 	count.done()
 	return e.printValue(s, removed)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,15 +59,10 @@ func TestErase(t *testing.T) {
 	}
 }
 
-// The keys are revoked before anything is removed, and each service is asked until it has no more.
+// TestEraseAll checks that nothing is asked for without a confirmation, and that the request is repeated while there is more.
 func TestEraseAll(t *testing.T) {
-	r := newRemover(t, `{"projects":1,"keys":2}`, `{"entries":10000,"events":5,"more":true}`, `{"entries":7,"events":0}`, `{"embeddables":3}`, `{"experiments":4}`)
-	environ := r.environ()
-	var services []string
-	for _, name := range []string{"experiments", "entries", "region", "embeddables"} {
-		services = append(services, fmt.Sprintf("%s=%s/%s", name, r.URL, name))
-	}
-	environ["LECTERN_INTERNAL_SERVICES"] = strings.Join(services, ",")
+	r := newRemover(t, `{"projects":1,"keys":2,"entries":10000,"events":5,"embeddables":3,"experiments":4,"more":true}`,
+		`{"projects":0,"keys":0,"entries":7,"events":0,"embeddables":0,"experiments":0}`)
 	for _, tt := range []struct {
 		name, in string
 		args     []string
@@ -77,29 +71,21 @@ func TestEraseAll(t *testing.T) {
 		{"nothing typed", "", nil, `"" is not the project's id, "pr_1": nothing was removed`},
 		{"another id typed", "pr_2\n", nil, "nothing was removed"},
 		{"another id given", "pr_1\n", []string{"--confirm", "pr_2"}, "nothing was removed"},
-		{"a service is missing", "pr_1\n", []string{"--service", "region=" + r.URL}, "no address of entries"},
-		{"an unknown service", "pr_1\n", []string{"--service", environ["LECTERN_INTERNAL_SERVICES"] + ",console=http://x"}, "allowed are region, entries"},
 	} {
-		if got := lectern(t, tt.in, environ, append([]string{"erase", "--all"}, tt.args...)...); got.code != exitUsage || !strings.Contains(got.err, tt.says) || got.out != "" {
+		if got := lectern(t, tt.in, r.environ(), append([]string{"erase", "--all"}, tt.args...)...); got.code != exitUsage || !strings.Contains(got.err, tt.says) || got.out != "" {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
 	if len(r.asked) > 0 {
 		t.Fatalf("it asked for %q without a confirmation", r.asked)
 	}
-	got := lectern(t, "pr_1\n", environ, "erase", "--all")
-	want := map[string]map[string]int{
-		"region": {"projects": 1, "keys": 2}, "entries": {"entries": 10007, "events": 5}, "embeddables": {"embeddables": 3}, "experiments": {"experiments": 4},
-	}
-	if diff := cmp.Diff(want, read[map[string]map[string]int](t, got.out)); got.code != 0 || diff != "" {
+	got := lectern(t, "pr_1\n", r.environ(), "erase", "--all")
+	want := map[string]int{"projects": 1, "keys": 2, "entries": 10007, "events": 5, "embeddables": 3, "experiments": 4}
+	if diff := cmp.Diff(want, read[map[string]int](t, got.out)); got.code != 0 || diff != "" {
 		t.Errorf("%+v: %s", got, diff)
 	}
-	var order []string
-	for _, asked := range r.asked {
-		order = append(order, strings.Split(asked, "/")[1])
-	}
-	if !slices.Equal(order, []string{"region", "entries", "entries", "embeddables", "experiments"}) {
-		t.Errorf("asked in the order %q", order)
+	if diff := cmp.Diff([]string{"DELETE /internal/projects/pr_1", "DELETE /internal/projects/pr_1"}, r.asked); diff != "" {
+		t.Error(diff)
 	}
 }
 

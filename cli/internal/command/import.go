@@ -30,8 +30,8 @@ type importCommands struct {
 
 // importFlags are those of every import.
 type importFlags struct {
-	InternalURL    string `type:"url" env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"The internal address: records go to URL/internal/RESOURCE. Default: ${default}." placeholder:"URL"`
-	InternalAPIKey string `env:"LECTERN_INTERNAL_API_KEY" help:"An ingest key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
+	InternalURL  string `type:"url" env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"The internal address: records go to URL/internal/RESOURCE. Default: ${default}." placeholder:"URL"`
+	IngestAPIKey string `env:"LECTERN_INGEST_API_KEY" help:"An ingest key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 
 	Rejects string `type:"path" help:"Write rejected records to FILE: one JSON object a line with file, line, code, message and the record." placeholder:"FILE"`
 	State   string `type:"path" help:"The file for the progress while the import runs. Default: next to the first file; none for standard input." placeholder:"FILE"`
@@ -132,8 +132,8 @@ func runImport(s *Session, c *commands, f importFlags, o load.Options) error {
 	if f.DryRun {
 		o.State, o.Rejects, o.Send = "", "", printBatch(s.Out)
 	} else {
-		if f.InternalAPIKey == "" {
-			return usagef("no ingest key: set LECTERN_INTERNAL_API_KEY, or give --env-file")
+		if f.IngestAPIKey == "" {
+			return usagef("no ingest key: set LECTERN_INGEST_API_KEY, or give --env-file")
 		}
 		if !c.Quiet {
 			bar := progress.Bytes(s.Err, max(total, 0))
@@ -143,7 +143,7 @@ func runImport(s *Session, c *commands, f importFlags, o load.Options) error {
 		}
 		retry := patient(f.Retries + 1)
 		retry.Notify = notifier(report.notes)
-		ingester, err := client.NewIngester(f.InternalURL, client.WithAPIKey(f.InternalAPIKey),
+		ingester, err := client.NewIngester(f.InternalURL, client.WithAPIKey(f.IngestAPIKey),
 			client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
 		if err != nil {
 			done()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lectern-dev/lectern/client"
 	"github.com/lectern-dev/lectern/shared/auth"
-	"github.com/lectern-dev/lectern/shared/routes"
 )
 
 type keysCommands struct {
@@ -24,7 +23,7 @@ type keysCommands struct {
 // administrationFlags select the internal address and the admin key.
 type administrationFlags struct {
 	Project     string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
-	InternalURL string `type:"url" env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"The internal address of the ${service=region} service. Default: ${default}." placeholder:"URL"`
+	InternalURL string `type:"url" env:"LECTERN_INTERNAL_URL" default:"http://127.0.0.1:9090" help:"The internal address. Default: ${default}." placeholder:"URL"`
 	AdminAPIKey string `env:"LECTERN_ADMIN_API_KEY" help:"An admin key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 }
 
@@ -43,14 +42,14 @@ func (f administrationFlags) open(s *Session) (*client.Administrator, error) {
 }
 
 // advised adds advice to an error of the administration.
-func advised(err error, service routes.Service) error {
+func advised(err error) error {
 	switch client.Code(err) {
 	case "unauthorized":
 		return advisedError{err, "check LECTERN_ADMIN_API_KEY: it is one of the service's ADMIN_API_KEYS, without its name"}
 	case "key_not_found":
 		return advisedError{err, "see lectern keys list"}
 	case "route_not_found":
-		return advisedError{err, fmt.Sprintf("check LECTERN_INTERNAL_URL: it is the internal port of the %s service", service)}
+		return advisedError{err, "check LECTERN_INTERNAL_URL: it is the internal address, not that of the API"}
 	}
 	return err
 }
@@ -124,7 +123,7 @@ func (k *keysMint) Run(s *Session, c *commands) error {
 	}
 	minted, err := admin.MintAPIKey(s.Context, k.Project, wanted)
 	if err != nil {
-		return advised(err, routes.Region)
+		return advised(err)
 	}
 	return printKey(s, c, k.outputFlags, minted)
 }
@@ -153,7 +152,7 @@ func (k *keysList) Run(s *Session) error {
 	}
 	keys, err := admin.APIKeys(s.Context, k.Project)
 	if err != nil {
-		return advised(err, routes.Region)
+		return advised(err)
 	}
 	if k.format(s) != "table" {
 		return k.printValue(s, keys)
@@ -215,7 +214,7 @@ func (k *keysRotate) Run(s *Session, c *commands) error {
 	}
 	minted, err := admin.RotateAPIKey(s.Context, k.Project, k.ID, k.Overlap)
 	if err != nil {
-		return advised(err, routes.Region)
+		return advised(err)
 	}
 	c.note(s, "Key %s ends in %v. %s", k.ID, model.Duration(k.Overlap), noticed)
 	return printKey(s, c, k.outputFlags, minted)
@@ -241,7 +240,7 @@ func (k *keysRevoke) Run(s *Session, c *commands) error {
 	}
 	revoked, err := admin.RevokeAPIKey(s.Context, k.Project, k.ID)
 	if err != nil {
-		return advised(err, routes.Region)
+		return advised(err)
 	}
 	c.note(s, "Key %s is revoked since %s. %s", revoked.ID, when(revoked.RevokedAt), noticed)
 	return nil

@@ -59,7 +59,7 @@ func startTo(t *testing.T, out *os.File, args ...string) *running {
 	}
 	r := &running{ended: make(chan struct{})}
 	cmd := exec.Command(exe, args...)
-	cmd.Env = append(os.Environ(), asLectern+"=1", "LECTERN_API_KEY=rk_1", "LECTERN_INTERNAL_API_KEY=ik_1", "LECTERN_PROJECT_ID=pr_1")
+	cmd.Env = append(os.Environ(), asLectern+"=1", "LECTERN_API_KEY=rk_1", "LECTERN_INGEST_API_KEY=ik_1", "LECTERN_PROJECT_ID=pr_1")
 	cmd.Stderr = &r.stderr
 	if out != nil {
 		cmd.Stdout = out
@@ -176,7 +176,7 @@ func (a *api) holdAt(n int) (reached, proceed chan struct{}) {
 func (a *api) environ() map[string]string {
 	return map[string]string{
 		"LECTERN_URL": a.URL, "LECTERN_INTERNAL_URL": a.URL, "LECTERN_PROJECT_ID": "pr_1",
-		"LECTERN_API_KEY": "rk_1", "LECTERN_INTERNAL_API_KEY": "ik_1",
+		"LECTERN_API_KEY": "rk_1", "LECTERN_INGEST_API_KEY": "ik_1", "LECTERN_INTERNAL_API_KEY": "ik_1",
 	}
 }
 

@@ -4,11 +4,10 @@ import (
 	"time"
 
 	"github.com/lectern-dev/lectern/client"
-	"github.com/lectern-dev/lectern/shared/routes"
 )
 
 type purgeCommand struct {
-	administrationFlags `set:"service=entries"`
+	administrationFlags
 
 	Before    moment        `help:"Remove entries that were last updated before this time: RFC 3339, or a date." placeholder:"TIME"`
 	OlderThan time.Duration `help:"Remove entries that were last updated longer ago than this, such as 400d." placeholder:"DURATION"`
@@ -43,7 +42,7 @@ func (p *purgeCommand) Run(s *Session, c *commands) error {
 	}
 	found, err := admin.Purge(s.Context, p.Project, before, true)
 	if err != nil {
-		return advised(err, routes.Entries)
+		return advised(err)
 	}
 	c.note(s, "Entries of %s that were last updated before %s:", p.Project, before.UTC().Format(time.RFC3339))
 	if p.DryRun {
@@ -63,7 +62,7 @@ func (p *purgeCommand) Run(s *Session, c *commands) error {
 		if err != nil {
 			count.done()
 			c.note(s, "%d entries and %d events are removed. Run the command again to continue.", removed.Entries, removed.Events)
-			return advised(err, routes.Entries)
+			return advised(err)
 		}
 		count.add(some.Entries, "%d entries with %d events", removed.Events)
 		more = some.More

@@ -129,7 +129,7 @@ func testOneTrace(t *testing.T, environ map[string]string, received *spans) {
 		return resp.StatusCode
 	}
 	project := environ["LECTERN_URL"] + "/projects/" + environ["LECTERN_PROJECT_ID"]
-	key, ingest := environ["LECTERN_API_KEY"], environ["LECTERN_INTERNAL_API_KEY"]
+	key, ingest := environ["LECTERN_API_KEY"], environ["LECTERN_INGEST_API_KEY"]
 	data, _ := json.Marshal(`{"answer":"` + canary + `"}`)
 	entry := `{"entry_id":"en_canary","group_id":"g","project_id":"` + environ["LECTERN_PROJECT_ID"] + `","embeddable_id":"e","contact_id":"c",` +
 		`"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-12-01T00:00:00Z","entry_data":` + string(data) + `}`
@@ -224,7 +224,7 @@ func checkCanaries(t *testing.T, environ map[string]string, received *spans, fol
 			t.Errorf("the %s have nothing in them", where)
 		}
 		for what, secret := range map[string]string{
-			"the API key": environ["LECTERN_API_KEY"], "the internal key": environ["LECTERN_INTERNAL_API_KEY"],
+			"the API key": environ["LECTERN_API_KEY"], "the internal key": environ["LECTERN_INTERNAL_API_KEY"], "the ingest key": environ["LECTERN_INGEST_API_KEY"],
 			"the admin key": environ["LECTERN_ADMIN_API_KEY"], "an entry's data": canary,
 		} {
 			if at := strings.Index(text, secret); at >= 0 {

@@ -166,7 +166,7 @@ func TestUp(t *testing.T) {
 	pg = postmaster(t, folder)
 	t.Logf("warm start: %v", took)
 	if environ["LECTERN_API_KEY"] != before["LECTERN_API_KEY"] || environ["LECTERN_INTERNAL_API_KEY"] != before["LECTERN_INTERNAL_API_KEY"] ||
-		environ["LECTERN_ADMIN_API_KEY"] != before["LECTERN_ADMIN_API_KEY"] {
+		environ["LECTERN_ADMIN_API_KEY"] != before["LECTERN_ADMIN_API_KEY"] || environ["LECTERN_INGEST_API_KEY"] != before["LECTERN_INGEST_API_KEY"] {
 		t.Error("the keys are others than before")
 	}
 	first := lectern(t, "", environ, "get", "entries", "--limit", "1")

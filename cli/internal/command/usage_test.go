@@ -32,7 +32,7 @@ func TestWrongInputs(t *testing.T) {
 			continue
 		}
 		environ := map[string]string{
-			"LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "rk_1", "LECTERN_INTERNAL_API_KEY": "ik_1", "LECTERN_ADMIN_API_KEY": "ak_1",
+			"LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "rk_1", "LECTERN_INTERNAL_API_KEY": "ik_1", "LECTERN_INGEST_API_KEY": "gk_1", "LECTERN_ADMIN_API_KEY": "ak_1",
 		}
 		words := strings.Fields(input)
 		for ; words[0] != "lectern"; words = words[1:] {

@@ -179,7 +179,7 @@ func bringUp(chromium string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.ingest, err = client.NewIngester(w.InternalURL, client.WithAPIKey(w.InternalAPIKey)); err != nil {
+	if w.ingest, err = client.NewIngester(w.InternalURL, client.WithAPIKey(w.IngestAPIKey)); err != nil {
 		return nil, err
 	}
 	w.admin, err = client.NewAdministrator(w.InternalURL, client.WithAPIKey(w.AdminAPIKey))

@@ -31,22 +31,24 @@ func (r *run) startEdges(ctx context.Context, public, internal net.Listener, add
 	own := maps.Clone(environ)
 	own["DRAIN_TIMEOUT"] = finishWithin.String()
 	own["EDGE_SERVICES"] = strings.Join(inside, ",")
-	own["EDGE_ANSWER_TIMEOUT"] = "0s" // a purge may take any time
-	if err := r.startEdge(ctx, "internal edge", internal, routes.Internal(), own, out); err != nil {
+	own["EDGE_PATHS"] = "internal"
+	own["EDGE_ANSWER_TIMEOUT"] = "0s" // a removal may take any time
+	if err := r.startEdge(ctx, "internal edge", internal, own, out); err != nil {
 		return err
 	}
 	own["EDGE_SERVICES"] = strings.Join(outside, ",")
+	delete(own, "EDGE_PATHS")
 	delete(own, "EDGE_ANSWER_TIMEOUT")
-	return r.startEdge(ctx, "edge", public, routes.Outside(), own, out)
+	return r.startEdge(ctx, "edge", public, own, out)
 }
 
-// startEdge serves the paths of a table on l, and returns once it does.
-func (r *run) startEdge(ctx context.Context, name string, l net.Listener, table routes.Table, environ map[string]string, log io.Writer) error {
+// startEdge serves an edge's paths on l, and returns once it does.
+func (r *run) startEdge(ctx context.Context, name string, l net.Listener, environ map[string]string, log io.Writer) error {
 	var cfg edge.Config
 	if err := config.Load(&cfg, environ); err != nil {
 		return err
 	}
-	cfg.Routes, cfg.LogOutput = table, log
+	cfg.LogOutput = log
 	ready := make(chan struct{})
 	cfg.HTTP.Public, cfg.HTTP.Ready = l, func(net.Addr, net.Addr) { close(ready) }
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -22,7 +22,6 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/demo"
 	"github.com/lectern-dev/lectern/cli/internal/durable"
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
-	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/shutdown"
 )
 
@@ -48,11 +47,12 @@ type Options struct {
 // Demo has the addresses and keys of the demo project.
 type Demo struct {
 	URL            string // of the public operations
-	InternalURL    string // below which /internal/<resource> takes data in
+	InternalURL    string // of the internal operations
 	ThirdPartyURL  string // what the credential proxy may send the demo's credential to
 	ProjectID      string
 	APIKey         string // reads all, and may use the proxy
-	InternalAPIKey string // good for ingest, and as an internal key
+	IngestAPIKey   string // sends data in
+	InternalAPIKey string // looks up regions
 	AdminAPIKey    string // administers keys, and removes data
 	// EntryID is an entry to read.
 	EntryID string
@@ -190,7 +190,7 @@ func (r *run) start(ctx context.Context) (err error) {
 	}
 	d := Demo{
 		URL: baseURL(public), InternalURL: baseURL(internal), ThirdPartyURL: thirdParty,
-		ProjectID: demo.ProjectID, InternalAPIKey: r.state.InternalKey, AdminAPIKey: r.state.AdminKey,
+		ProjectID: demo.ProjectID, IngestAPIKey: r.state.IngestKey, InternalAPIKey: r.state.InternalKey, AdminAPIKey: r.state.AdminKey,
 	}
 	if d.APIKey, err = r.demoKey(ctx, d); err != nil {
 		return fmt.Errorf("the demo project's key: %w", err)
@@ -203,9 +203,9 @@ func (r *run) start(ctx context.Context) (err error) {
 	err = writeEnv(EnvFile(r.Folder), [][2]string{
 		{"LECTERN_URL", d.URL},
 		{"LECTERN_INTERNAL_URL", d.InternalURL},
-		{"LECTERN_INTERNAL_SERVICES", internalServices(addresses)},
 		{"LECTERN_PROJECT_ID", d.ProjectID},
 		{"LECTERN_API_KEY", d.APIKey},
+		{"LECTERN_INGEST_API_KEY", d.IngestAPIKey},
 		{"LECTERN_INTERNAL_API_KEY", d.InternalAPIKey},
 		{"LECTERN_ADMIN_API_KEY", d.AdminAPIKey},
 		{"LECTERN_ENVIRONMENT", DemoEnvironment},
@@ -217,15 +217,6 @@ func (r *run) start(ctx context.Context) (err error) {
 	}
 	r.Ready(d)
 	return nil
-}
-
-// internalServices lists the internal ports of the services. A project is removed from each of them, by the same path.
-func internalServices(addresses map[routes.Service]address) string {
-	var list []string
-	for _, name := range []routes.Service{routes.Region, routes.Entries, routes.Embeddables, routes.Experiments} {
-		list = append(list, string(name)+"=http://"+addresses[name].internal)
-	}
-	return strings.Join(list, ",")
 }
 
 // listen opens an edge's address. Its error names the flag and the variable for another one.

@@ -29,7 +29,7 @@ func (r *run) demoData(ctx context.Context, d Demo) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ingester, err := client.NewIngester(d.InternalURL, client.WithAPIKey(d.InternalAPIKey))
+	ingester, err := client.NewIngester(d.InternalURL, client.WithAPIKey(d.IngestAPIKey))
 	if err != nil {
 		return "", err
 	}

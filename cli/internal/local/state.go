@@ -16,6 +16,7 @@ import (
 type state struct {
 	path string
 
+	IngestKey   string `json:"ingest_key"`
 	InternalKey string `json:"internal_key"`
 	AdminKey    string `json:"admin_key"`
 	// APIKey is the demo project's key, which is valid while the database has it.
@@ -38,6 +39,9 @@ func openState(folder string) (*state, error) {
 		if err := json.Unmarshal(b, s); err != nil {
 			return nil, fmt.Errorf("%s is damaged (%w): remove it", s.path, err)
 		}
+	}
+	if s.IngestKey == "" {
+		s.IngestKey = "gk_" + rand.Text() + rand.Text()
 	}
 	if s.InternalKey == "" {
 		s.InternalKey = "ik_" + rand.Text() + rand.Text()

@@ -205,7 +205,7 @@ func (r *run) environ(auth map[string]string, redisURL string) map[string]string
 	}
 	for name, value := range map[string]string{
 		"REDIS_URL":         redisURL,
-		"INGEST_API_KEYS":   r.state.InternalKey,
+		"INGEST_API_KEYS":   r.state.IngestKey,
 		"INTERNAL_API_KEYS": r.state.InternalKey,
 		"ADMIN_API_KEYS":    "local=" + r.state.AdminKey,
 		"LISTEN_PUBLIC":     "127.0.0.1:0",

@@ -1,6 +1,6 @@
-// Package app is the edge, put together: its configuration and its life. The edge is the one address of the documented
-// paths and the console; it sends each request to the service that has its path. It has no database and no rights: it
-// shows the services the address of the client, and proves by a key that it may.
+// Package app is the edge, put together: its configuration and its life. An edge is the one address of the documented
+// paths and the console, or of the internal paths. It sends each request to the service that has its path. It has no
+// database and no rights: it shows the services the address of the client, and proves by a key that it may.
 package app
 
 import (

@@ -18,15 +18,20 @@ import (
 
 // Config configures the edge.
 type Config struct {
+	// Which paths it routes. public: the documented ones and the console. internal: those below /internal, and the look-up of
+	// regions, for clients within the platform. Never let the internet reach an edge with internal paths.
+	Paths string `env:"EDGE_PATHS" envDefault:"public"`
+
 	// The address of each service, comma-separated: entries=lectern-entries:80,region=lectern-region:80. The services are
-	// entries, embeddables, experiments, region, proxy and console. The paths of one that is not named are unknown.
+	// entries, embeddables, experiments, region, proxy and console. The paths of one that is not named are unknown. For
+	// internal paths, the addresses are the internal ones, and all but proxy and console are needed to remove a project.
 	Services []string `env:"EDGE_SERVICES,required"`
 
 	// Operations that get no route, comma-separated, by their ids in the API's description. Not set: none.
 	Exclude []string `env:"EDGE_EXCLUDE"`
 
-	// How long a service may take, after it has the request, until the headers of its answer. 0: any time. It does not
-	// apply to the proxy.
+	// How long a service may take, after it has the request, until the headers of its answer. 0: any time, which internal
+	// paths need for large removals. It does not apply to the proxy.
 	AnswerTimeout time.Duration `env:"EDGE_ANSWER_TIMEOUT" envDefault:"2m"`
 
 	// Whether the public address also takes HTTP/2 without TLS (h2c), which a gateway must be told to send.
@@ -36,9 +41,6 @@ type Config struct {
 	Waits     admission.WaitOptions
 	Telemetry telemetry.Config
 
-	// Routes are the paths. Nil: those of [routes.Outside].
-	Routes routes.Table `env:"-"`
-
 	// LogOutput takes the log. Nil: standard error.
 	LogOutput io.Writer `env:"-"`
 }
@@ -47,6 +49,9 @@ type Config struct {
 func (c Config) Validate() error {
 	_, err := c.addresses()
 	faults := []error{err}
+	if c.Paths != "public" && c.Paths != "internal" {
+		faults = append(faults, config.Invalid("EDGE_PATHS", c.Paths, "public, internal"))
+	}
 	known := []string{}
 	for _, r := range c.table() {
 		known = append(known, r.Operation)
@@ -67,8 +72,8 @@ func (c Config) Validate() error {
 
 // table returns all known paths. EDGE_EXCLUDE does not shorten it.
 func (c Config) table() routes.Table {
-	if c.Routes != nil {
-		return c.Routes
+	if c.Paths == "internal" {
+		return routes.Inside()
 	}
 	return routes.Outside()
 }

@@ -205,6 +205,7 @@ func (s *side) requests(project string) []request {
 			"/embeddables/emb_1/versions/7"), "", key},
 		{"experiments", routes.Experiments, http.MethodGet, under("/experiments", "/experiments/ex_7", "/experiments/ex_7/history"), "", key},
 		{"projects", routes.Region, http.MethodGet, under(""), "", ""},
+		{"keys", routes.Region, http.MethodGet, under("/key"), "", key},
 		{lookUps, routes.Region, http.MethodPost, []string{"/api/projects/region"}, `{"projectId":"` + project + `","at":"2022-01-01"}`, servicetest.InternalKey},
 	}
 }

@@ -43,6 +43,7 @@ func definition(cfg Config) service.Definition {
 			})
 			public = api.Routes(cfg.API, projects, regions, p.Keys.Guard)
 			internal = httpapi.NewRouter()
+			api.AddLookUp(internal, cfg.API, regions)
 			api.AddKeys(internal, cfg.API, p.AdminKeys, p.KeyAdmin)
 			if p.Write != nil {
 				api.AddProjects(internal, cfg.API, cfg.Ingest, store.NewWriter(p.Write), zones, p)

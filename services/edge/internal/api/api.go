@@ -51,6 +51,7 @@ type Edge struct {
 	o           Options
 	unreachable metric.Int64Counter
 	buffers     *buffers
+	services    map[routes.Service]*service // those with an address
 	// The proxy's targets may take longer than any service.
 	toServices, toProxy *http.Transport
 }
@@ -63,6 +64,10 @@ func New(o Options) (*Edge, error) {
 		metric.WithDescription("Requests whose service could not be reached, or ended the connection before it answered."))
 	if err != nil {
 		return nil, fmt.Errorf("edge: metrics: %w", err)
+	}
+	e.services = make(map[routes.Service]*service, len(o.Addresses))
+	for name, address := range o.Addresses {
+		e.services[name] = e.newService(name, address)
 	}
 	return e, nil
 }
@@ -110,20 +115,18 @@ func (e *Edge) Refresh(ctx context.Context) {
 // Routes returns a router of all paths whose service has an address. Any method of a path is the service's to answer.
 func (e *Edge) Routes() *httpapi.Router {
 	rt := httpapi.NewRouter()
-	services := map[routes.Service]http.Handler{}
 	for _, r := range e.o.Routes {
-		address := e.o.Addresses[r.Service]
-		if address == "" || slices.Contains(e.o.Exclude, r.Operation) {
-			continue
+		s := e.services[r.Service]
+		switch {
+		case slices.Contains(e.o.Exclude, r.Operation):
+		case r.Service == routes.All:
+			rt.Handle(r.Template, map[string]http.Handler{http.MethodDelete: httpapi.HandlerFunc(e.removeProject)})
+		case s == nil:
+		case r.Template == feed:
+			rt.Any(r.Template, e.waiting(s))
+		default:
+			rt.Any(r.Template, s)
 		}
-		if services[r.Service] == nil {
-			services[r.Service] = e.newService(r.Service, address)
-		}
-		h := services[r.Service]
-		if r.Template == feed {
-			h = e.waiting(h)
-		}
-		rt.Any(r.Template, h)
 	}
 	return rt
 }

@@ -70,10 +70,17 @@ func (s *service) rewrite(p *httputil.ProxyRequest) {
 	p.Out.URL.Scheme, p.Out.URL.Host = "http", s.address
 	p.Out.URL.RawQuery = p.In.URL.RawQuery // ReverseProxy drops parameters that it cannot parse
 	p.Out.Host = p.In.Host
-	h := p.Out.Header
+	s.introduce(p.In.Context(), p.Out.Header, c.info)
+	if c.upload != nil {
+		c.upload.out = p.Out.Trailer
+	}
+}
+
+// introduce adds to h, the headers of a request to the service, what the edge knows about the client's request.
+func (s *service) introduce(ctx context.Context, h http.Header, info *httpapi.Info) {
 	h[httpserver.EdgeKeyHeader] = s.key
-	h["X-Forwarded-For"] = []string{c.info.ClientAddress}
-	if scheme, rest, ok := strings.Cut(c.info.BaseURL(), "://"); ok {
+	h["X-Forwarded-For"] = []string{info.ClientAddress}
+	if scheme, rest, ok := strings.Cut(info.BaseURL(), "://"); ok {
 		host, _, _ := strings.Cut(rest, "/")
 		h["X-Forwarded-Proto"], h["X-Forwarded-Host"] = []string{scheme}, []string{host}
 	} else {
@@ -81,13 +88,10 @@ func (s *service) rewrite(p *httputil.ProxyRequest) {
 		h["X-Forwarded-Host"] = []string{""}
 	}
 	if s.name != routes.Proxy { // which would send it on to its target
-		h[requestIDHeader] = []string{c.info.RequestID}
+		h[requestIDHeader] = []string{info.RequestID}
 	}
 	if tel := s.edge.o.Telemetry; tel.Tracing() {
-		tel.Propagator.Inject(p.In.Context(), propagation.HeaderCarrier(h))
-	}
-	if c.upload != nil {
-		c.upload.out = p.Out.Trailer
+		tel.Propagator.Inject(ctx, propagation.HeaderCarrier(h))
 	}
 }
 

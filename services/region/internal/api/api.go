@@ -61,12 +61,11 @@ type API struct {
 // Routes lists every public route of the service.
 func Routes(cfg Config, store Reader, regions Regions, guard *auth.Guard) *httpapi.Router {
 	a := &API{store: store, regions: regions, now: cfg.clock()}
-	internal := auth.NewSharedKeys(cfg.InternalKeys)
 
 	rt := httpapi.NewRouter()
 	rt.Get("/projects/{projectId}", guard.Anonymous(a.getProject))
 	rt.Get("/projects/{projectId}/key", guard.Holder(getKey))
-	rt.Post("/api/projects/region", internal.Protect(a.lookUpRegion))
+	AddLookUp(rt, cfg, regions)
 	rt.Get("/openapi.yaml", guard.Anonymous(getDescriptionYAML))
 	rt.Get("/openapi.json", guard.Anonymous(getDescriptionJSON))
 	rt.Get("/", redirectToReference)
@@ -74,6 +73,12 @@ func Routes(cfg Config, store Reader, regions Regions, guard *auth.Guard) *httpa
 	rt.Get("/docs/errors", guard.Anonymous(getErrorsPage))
 	rt.Get("/docs/{asset}", guard.Anonymous(getReferenceAsset))
 	return rt
+}
+
+// AddLookUp adds the look-up of regions, which both listeners serve.
+func AddLookUp(rt *httpapi.Router, cfg Config, regions Regions) {
+	a := &API{regions: regions, now: cfg.clock()}
+	rt.Post("/api/projects/region", auth.NewSharedKeys(cfg.InternalKeys).Protect(a.lookUpRegion))
 }
 
 // ZoneOf returns a function that reads the zone of a project from store. A project without a region is in

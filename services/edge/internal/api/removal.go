@@ -1,0 +1,98 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/auth"
+	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/routes"
+)
+
+// holders are the services that have a part of a project, in the order in which it is removed. Region is first, because it
+// revokes the project's keys.
+var holders = []routes.Service{routes.Region, routes.Entries, routes.Embeddables, routes.Experiments}
+
+// removeProject removes a project from all services, one after the other, and answers with the sums of their counts. With
+// "more", the request is to be repeated. If a service fails, the answer is Unavailable and names it, and the rest keeps its
+// data. The request may be repeated then, too. The first service checks the request: its refusal is the answer.
+func (e *Edge) removeProject(w http.ResponseWriter, r *http.Request) error {
+	counts := map[string]any{}
+	for _, name := range holders {
+		answer, body, err := e.removeFrom(r, name)
+		if err == nil && name == holders[0] && answer.StatusCode >= 400 && answer.StatusCode < 500 {
+			for _, header := range []string{"Content-Type", "Link", "Retry-After", "Www-Authenticate"} {
+				w.Header()[header] = answer.Header[header]
+			}
+			w.WriteHeader(answer.StatusCode)
+			_, _ = w.Write(body) // the client may have disconnected
+			return nil
+		}
+		if err == nil && answer.StatusCode != http.StatusOK {
+			err = fmt.Errorf("it answered %d: %.500s", answer.StatusCode, body)
+		}
+		if err == nil {
+			err = add(counts, body)
+		}
+		if err != nil {
+			if r.Context().Err() != nil {
+				return err // the client disconnected
+			}
+			return apierr.New(apierr.Unavailable, fmt.Sprintf("The service %s did not remove its part of the project. Repeat the request.", name)).
+				After(time.Second).Because(err)
+		}
+	}
+	sums, err := json.Marshal(counts)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(w, jsontext.Value(sums))
+}
+
+// maxRemoved bounds the answer of a service, in bytes. It has a few counts.
+const maxRemoved = 64 << 10
+
+// removeFrom sends the request to one service, and reads the answer.
+func (e *Edge) removeFrom(r *http.Request, name routes.Service) (*http.Response, []byte, error) {
+	s := e.services[name]
+	if s == nil {
+		return nil, nil, errors.New("EDGE_SERVICES has no address of it")
+	}
+	u := *r.URL
+	u.Scheme, u.Host = "http", s.address
+	out := (&http.Request{Method: r.Method, URL: &u, Host: r.Host, Header: http.Header{auth.KeyHeader: r.Header[auth.KeyHeader]}}).WithContext(r.Context())
+	s.introduce(r.Context(), out.Header, httpapi.InfoFrom(r.Context()))
+	answer, err := e.toServices.RoundTrip(out)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxRemoved))
+	return answer, body, err
+}
+
+// add adds the counts of one service to sums. Numbers are summed, and a true stays true.
+func add(sums map[string]any, body []byte) error {
+	var part map[string]any
+	if err := json.Unmarshal(body, &part); err != nil {
+		return fmt.Errorf("the counts of a removal: %w", err)
+	}
+	for field, value := range part {
+		switch v := value.(type) {
+		case float64:
+			before, _ := sums[field].(int64)
+			sums[field] = before + int64(v)
+		case bool:
+			before, _ := sums[field].(bool)
+			sums[field] = before || v
+		}
+	}
+	return nil
+}
