@@ -21,7 +21,7 @@ type apiFlags struct {
 // client returns a client that writes about its waits to notes, and calls retry.Notify too if it is set.
 func (f apiFlags) client(retry client.Retry, notes io.Writer) (*client.Client, error) {
 	if f.APIKey == "" && f.APIKeyFile == "" {
-		return nil, usagef("no API key: set LECTERN_API_KEY or LECTERN_API_KEY_FILE, or give --env-file")
+		return nil, usagef("no API key: run lectern login, set LECTERN_API_KEY or LECTERN_API_KEY_FILE, or give --env-file")
 	}
 	return f.keylessClient(retry, notes)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -37,7 +38,12 @@ type Session struct {
 	Err     io.Writer // all other messages
 	Environ map[string]string
 	Width   int // the columns of the terminal that Out is; 0: it is none
-	Now     func() time.Time
+
+	// ReadSecret reads a line from the terminal that In is, and does not show it; nil if In is none.
+	ReadSecret func() (string, error)
+	// ConfigFolder is the folder of the user's settings; "" if there is none.
+	ConfigFolder string
+	Now          func() time.Time
 }
 
 // ProcessSession returns the environment of this process.
@@ -49,6 +55,18 @@ func ProcessSession(ctx context.Context) *Session {
 	}
 	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
 		s.Width = max(width, 40)
+	}
+	in := int(os.Stdin.Fd())
+	if state, err := term.GetState(in); err == nil {
+		s.ReadSecret = func() (string, error) {
+			// An interrupt ends the command, but not the read: then the terminal shows what is typed again.
+			defer context.AfterFunc(ctx, func() { _ = term.Restore(in, state) })()
+			secret, err := term.ReadPassword(in)
+			return string(secret), err
+		}
+	}
+	if folder, err := os.UserConfigDir(); err == nil {
+		s.ConfigFolder = filepath.Join(folder, "lectern")
 	}
 	return s
 }
@@ -73,7 +91,8 @@ func (e advisedError) Unwrap() error { return e.error }
 
 // commands is the whole command line.
 type commands struct {
-	EnvFile envFile `help:"Read variables from FILE, such as .lectern/demo.env; those of the environment win." placeholder:"FILE"`
+	EnvFile string  `help:"Read variables from FILE, such as .lectern/demo.env; those of the environment win." placeholder:"FILE"`
+	Context string  `type:"context" env:"LECTERN_CONTEXT" help:"Use this context of lectern login, instead of the current one." placeholder:"NAME"`
 	Quiet   bool    `short:"q" help:"Print only errors on standard error, and no progress bars."`
 	Number  version `name:"version" help:"Print the version."`
 
@@ -86,13 +105,17 @@ type commands struct {
 	Changes changesCommand `cmd:"" group:"Read:" help:"Print all stored and removed records, from the beginning or from where the last run ended."`
 	Sync    syncCommand    `cmd:"" group:"Read:" help:"Keep a copy of the project's entries and events, in Postgres or Parquet files."`
 	Region  regionCommand  `cmd:"" group:"Read:" help:"Print a project's region and its offset from UTC."`
+	API     apiCommand     `cmd:"" name:"api" group:"Read:" help:"Send a GET request to any path of the API."`
 
 	Import importCommands `cmd:"" group:"Send and remove:" help:"Send files of records; continues where it was cut."`
 	Erase  eraseCommand   `cmd:"" group:"Send and remove:" help:"Remove an entry, all of a contact, or a whole project, for good."`
 	Purge  purgeCommand   `cmd:"" group:"Send and remove:" help:"Remove entries that were last updated long ago."`
 
-	Keys  keysCommands  `cmd:"" group:"Access:" help:"Mint, list, rotate and revoke API keys."`
-	Proxy proxyCommands `cmd:"" group:"Access:" help:"Check the credential proxy's rules."`
+	Login  loginCommand    `cmd:"" group:"Access:" help:"Store a URL, a project and its key for later commands."`
+	Whoami whoamiCommand   `cmd:"" group:"Access:" help:"Print what the key is and may do."`
+	Named  contextCommands `cmd:"" name:"context" group:"Access:" help:"List, choose and remove what lectern login stored."`
+	Keys   keysCommands    `cmd:"" group:"Access:" help:"Mint, list, rotate and revoke API keys."`
+	Proxy  proxyCommands   `cmd:"" group:"Access:" help:"Check the credential proxy's rules."`
 
 	Check          checkCommand   `cmd:"" group:"Operate:" help:"Call every operation once, and report wrong answers."`
 	Databases      rolesCommand   `cmd:"" group:"Operate:" help:"Make the databases and roles of an installation, and their Secrets."`
@@ -106,7 +129,7 @@ const description = `Lectern's command line: run the platform on this machine, g
 
 Exit codes: 0 success; 1 failure, and the last line on standard error says why; 2 wrong command line; 3 done, but some records were rejected; 130 interrupted. Export, import, sync, and changes with a cursor file then continue when you run them again.
 
-Variables: the help of a flag names its variable in parentheses. --env-file reads variables from a file.`
+Variables: the help of a flag names its variable in parentheses. Flags win over variables, these over --env-file, and all over the context that lectern login stored.`
 
 // exited carries an exit code out of the parser, which ends the process for --help.
 type exited int
@@ -153,7 +176,6 @@ func newParser(s *Session, c *commands) (*kong.Kong, error) {
 		kong.Writers(s.Out, s.Err),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100, NoExpandSubcommands: true}),
-		kong.Resolvers(environment(s.Environ)),
 		kong.Bind(s),
 	)
 	parser, err := kong.New(c, options...)
@@ -213,7 +235,7 @@ func advice(err error) string {
 	}
 	switch e.Code {
 	case "unauthorized":
-		return "; check the key (LECTERN_API_KEY) and that it is one of this project"
+		return "; check the key (LECTERN_API_KEY, or lectern login) and that it is one of this project"
 	case "insufficient_scope":
 		return "; mint a key with that scope: lectern keys mint --scope"
 	case "unavailable", "rate_limited":

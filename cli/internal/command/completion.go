@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -142,6 +143,11 @@ func offerValues(s *Session, v *kong.Value, offer func(word, about string)) {
 			if choice != "" {
 				offer(choice, "")
 			}
+		}
+	case v.Tag.Type == "context":
+		all, _ := s.contexts() // a damaged file offers nothing
+		for _, name := range slices.Sorted(maps.Keys(all.Contexts)) {
+			offer(name, all.Contexts[name].URL)
 		}
 	case v.Tag.Type == "path", v.Name == "env-file", v.Name == "files":
 		fmt.Fprintln(s.Out, filesLine)

@@ -10,8 +10,19 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// environment resolves flags from the variables of a Session, not from those of the process.
-type environment map[string]string
+// environment resolves flags from variables: the first of its maps that has one wins. It does not look into the
+// environment of the process.
+type environment []map[string]string
+
+// get returns the value of a variable, or "".
+func (e environment) get(name string) string {
+	for _, variables := range e {
+		if value := variables[name]; value != "" {
+			return value
+		}
+	}
+	return ""
+}
 
 // Validate accepts every command line.
 func (environment) Validate(*kong.Application) error { return nil }
@@ -19,48 +30,24 @@ func (environment) Validate(*kong.Application) error { return nil }
 // Resolve returns the value of the first of a flag's variables that is not empty.
 func (e environment) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, name := range flag.Tag.Envs {
-		if value := e[name]; value != "" {
+		if value := e.get(name); value != "" {
 			return value, nil
 		}
 	}
 	return nil, nil
 }
 
-// fileEnvironment has the variables of a file. Those of the environment override them.
-type fileEnvironment struct {
-	file, environ environment
-}
-
-// Validate accepts every command line.
-func (fileEnvironment) Validate(*kong.Application) error { return nil }
-
-// Resolve returns the file's value of a flag, if the environment has none.
-func (e fileEnvironment) Resolve(c *kong.Context, p *kong.Path, flag *kong.Flag) (any, error) {
-	if value, err := e.environ.Resolve(c, p, flag); value != nil || err != nil {
-		return nil, err
-	}
-	return e.file.Resolve(c, p, flag)
-}
-
-// envFile names a file of variables.
-type envFile string
-
-// BeforeResolve reads the file before the flags that depend on it.
-func (envFile) BeforeResolve(ctx *kong.Context, trace *kong.Path, s *Session) error {
-	path, _ := ctx.FlagValue(trace.Flag).(envFile)
-	if path == "" {
-		return nil
-	}
-	content, err := os.ReadFile(string(path))
+// readEnvFile reads a file of variables.
+func readEnvFile(path string) (map[string]string, error) {
+	content, err := os.ReadFile(path)
 	if err != nil {
-		return usagef("--env-file: %w; lectern up writes .lectern/demo.env when it is ready", err)
+		return nil, usagef("--env-file: %w; lectern up writes .lectern/demo.env when it is ready", err)
 	}
 	variables, err := parseEnv(content)
 	if err != nil {
-		return usagef("--env-file %s: %w", path, err)
+		return nil, usagef("--env-file %s: %w", path, err)
 	}
-	ctx.AddResolver(fileEnvironment{variables, s.Environ})
-	return nil
+	return variables, nil
 }
 
 // parseEnv reads lines NAME=value as sh does. It supports single quotes, double quotes without expansion, comments and a

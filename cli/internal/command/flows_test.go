@@ -397,3 +397,19 @@ func testEdge(t *testing.T, environ map[string]string) {
 		}
 	})
 }
+
+// testLoginToAll logs in to a running Lectern, and reads by the stored context alone.
+func testLoginToAll(t *testing.T, environ map[string]string) {
+	m := machine{t.TempDir()}
+	r := m.run(t, environ["LECTERN_API_KEY"], "", nil, "login", "--url", environ["LECTERN_URL"], "--project", "pr_demo")
+	if r.code != exitOK || !strings.Contains(r.err, " of project pr_demo may ") {
+		t.Fatalf("%+v", r)
+	}
+	own := m.run(t, "", "", nil, "whoami", "-o", "json")
+	if own.code != exitOK || !strings.Contains(own.out, `"projectId": "pr_demo"`) || !strings.Contains(own.out, "entries:read") {
+		t.Errorf("%+v", own)
+	}
+	if all := m.run(t, "", "", nil, "api", "/projects/{projectId}/entries", "--paginate"); all.code != exitOK || strings.Count(all.out, "\n") != 10_000 {
+		t.Errorf("%d, %d lines: %s", all.code, strings.Count(all.out, "\n"), all.err)
+	}
+}

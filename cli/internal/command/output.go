@@ -95,8 +95,8 @@ func records(body []byte) []gjson.Result {
 // widestCell is the number of characters of a cell on a terminal.
 const widestCell = 40
 
-// writeTable writes a list as a table with a column for each field of its first record, and one record as a table of its
-// fields. width is that of the terminal, which lines do not exceed; 0 is none.
+// writeTable writes a list as a table with a column for each field of its first record. It writes one record as a table of
+// its fields. Lines do not exceed width, the terminal's; 0 is none.
 func writeTable(out *bytes.Buffer, body []byte, width int) error {
 	if !json.Valid(body) {
 		return fmt.Errorf("%.100q", body)

@@ -116,6 +116,7 @@ func TestUp(t *testing.T) {
 	t.Run("export", func(t *testing.T) { testExportFromAll(t, environ) })
 	t.Run("region", func(t *testing.T) { testRegion(t, environ) })
 	t.Run("check", func(t *testing.T) { testCheck(t, environ) })
+	t.Run("login", func(t *testing.T) { testLoginToAll(t, environ) })
 	t.Run("keys", func(t *testing.T) { testKeysOfAll(t, environ, folder) })
 	t.Run("proxy", func(t *testing.T) { testProxyFromAll(t, environ, folder) })
 	t.Run("first run", func(t *testing.T) {

@@ -64,6 +64,7 @@ func mappers() []kong.Option {
 	return []kong.Option{
 		kong.KindMapper(reflect.String, mapper(readString)),
 		kong.NamedMapper("path", mapper(readPath)),
+		kong.NamedMapper("context", mapper(readString)),
 		kong.NamedMapper("url", mapper(readURL)),
 		kong.NamedMapper("address", mapper(readAddress)),
 		kong.KindMapper(reflect.Int, mapper(readInteger)),

@@ -1,0 +1,87 @@
+package command
+
+import (
+	"bytes"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+type apiCommand struct {
+	apiFlags
+	outputFlags `set:"output_default=json on a terminal, else ndjson"`
+	Paginate    bool   `help:"Read all pages of a list, and print a line for each record."`
+	Path        string `arg:"" help:"The path with its query, such as /projects/{projectId}/entries?limit=2; {projectId} stands for the project."`
+}
+
+// Help shows examples.
+func (apiCommand) Help() string {
+	return `The command sends a GET request with the key, and prints the answer. lectern console, or /docs of the API, lists the operations.
+
+Examples:
+
+	lectern api '/projects/{projectId}/entries?limit=2' --env-file .lectern/demo.env
+	lectern api '/projects/{projectId}/entries?sort=created_at' --paginate | wc -l
+	lectern api /openapi.json | jq -r '.paths | keys[]'`
+}
+
+// pageOfAll is how many records a request of --paginate asks for, unless the path says so.
+const pageOfAll = 1000
+
+// Run calls.
+func (a *apiCommand) Run(s *Session) error {
+	path := "/" + strings.TrimPrefix(strings.ReplaceAll(a.Path, "{projectId}", escaped(a.Project)), "/")
+	list, err := client.ListAt(path)
+	if host := strings.Contains(strings.SplitN(path, "?", 2)[0], "://"); err != nil || host {
+		return usagef("PATH was given as %q; allowed: a path of the API, such as /projects/{projectId}/entries?limit=2", a.Path)
+	}
+	reader, err := a.keylessClient(interactive(), s.Err)
+	if err != nil {
+		return err
+	}
+	if a.Paginate {
+		if a.Output != "" && a.Output != "ndjson" {
+			return usagef("--output was given as %q with --paginate; allowed: ndjson", a.Output)
+		}
+		return a.all(s, reader, list)
+	}
+	if a.Output == "" && s.Width > 0 {
+		a.Output = "json"
+	}
+	body, _, err := reader.JSON(s.Context, list, "", 0)
+	return a.printOne(s, body, err)
+}
+
+// all prints the records of all pages.
+func (a *apiCommand) all(s *Session, reader *client.Client, list client.List) error {
+	limit := pageOfAll
+	if _, query, _ := strings.Cut(a.Path, "?"); strings.Contains("&"+query, "&limit=") {
+		limit = 0
+	}
+	var page bytes.Buffer
+	cursor := ""
+	for {
+		next := ""
+		err := reader.Raw(s.Context, list, cursor, limit, func(p client.RawPage) error {
+			page.Reset() // it may come again
+			if _, err := io.Copy(&page, p.Body); err != nil {
+				return err
+			}
+			if next = p.NextCursor; p.Current {
+				next = ""
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := page.WriteTo(s.Out); err != nil || next == "" {
+			return err
+		}
+		cursor = next
+	}
+}
+
+func escaped(segment string) string { return url.PathEscape(segment) }

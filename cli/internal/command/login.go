@@ -1,0 +1,175 @@
+package command
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+type loginCommand struct {
+	URL     string `name:"url" type:"url" env:"LECTERN_URL" help:"The address of the API." placeholder:"URL"`
+	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
+	Name    string `help:"The context's name. Default: the project's id." placeholder:"NAME"`
+}
+
+// Help describes where the key goes, with examples.
+func (loginCommand) Help() string {
+	return `On a terminal, the command asks for the URL, the project and the key, which it does not show. Else it reads the key from standard input. It asks the API what the key may do, and stores the three as a context in a file that only this user can read. The context becomes the current one; see lectern context list.
+
+Examples:
+
+	lectern login
+	lectern login --url https://lectern.example.com --project pr_1 --name shop < key.txt`
+}
+
+// Run asks, checks and stores.
+func (l *loginCommand) Run(s *Session, c *commands) error {
+	if err := l.ask(s); err != nil {
+		return err
+	}
+	key, err := s.readKey()
+	if err != nil {
+		return err
+	}
+	flags := apiFlags{URL: l.URL, Project: l.Project, APIKey: key}
+	reader, err := flags.client(interactive(), s.Err)
+	if err != nil {
+		return err
+	}
+	body, err := ownKey(s, reader, l.Project)
+	if client.Code(err) == "unauthorized" {
+		return advisedError{err, "check the key, and that it is one of the project " + l.Project}
+	}
+	if err != nil {
+		return err
+	}
+	var own struct {
+		ID     string   `json:"keyId"`
+		Scopes []string `json:"scopes"`
+	}
+	if err := json.Unmarshal(body, &own); err != nil {
+		return fmt.Errorf("the answer about the key: %w", err)
+	}
+	all, err := s.contexts()
+	if err != nil {
+		return err
+	}
+	all.Current = cmp.Or(l.Name, l.Project)
+	all.Contexts[all.Current] = storedContext{l.URL, l.Project, key}
+	if err := s.saveContexts(all); err != nil {
+		return err
+	}
+	c.note(s, "Key %s of project %s may %s. It is stored as the context %s in %s.",
+		own.ID, l.Project, strings.Join(own.Scopes, ", "), all.Current, s.contextFile())
+	return nil
+}
+
+// ask asks for what is missing.
+func (l *loginCommand) ask(s *Session) error {
+	in := bufio.NewReader(s.In)
+	for _, question := range []struct {
+		text, flag, standard string
+		answer               *string
+	}{
+		{"URL", "--url URL or LECTERN_URL", "http://127.0.0.1:8080", &l.URL},
+		{"Project", "--project ID or LECTERN_PROJECT_ID", "", &l.Project},
+	} {
+		for *question.answer == "" {
+			if s.ReadSecret == nil {
+				return usagef("login needs %s (see lectern login --help)", question.flag)
+			}
+			standard := ""
+			if question.standard != "" {
+				standard = " [" + question.standard + "]"
+			}
+			fmt.Fprintf(s.Err, "%s%s: ", question.text, standard)
+			line, err := s.await(func() (string, error) { return in.ReadString('\n') })
+			if err != nil {
+				return err
+			}
+			*question.answer = cmp.Or(strings.TrimSpace(line), question.standard)
+		}
+	}
+	return nil
+}
+
+// readKey reads a key: without an echo on a terminal, else all of standard input.
+func (s *Session) readKey() (string, error) {
+	read := func() (string, error) {
+		text, err := io.ReadAll(io.LimitReader(s.In, 4096))
+		return string(text), err
+	}
+	if s.ReadSecret != nil {
+		fmt.Fprint(s.Err, "API key (it is not shown): ")
+		defer fmt.Fprintln(s.Err)
+		read = s.ReadSecret
+	}
+	text, err := s.await(read)
+	if err != nil {
+		return "", err
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return "", usagef("no key was given; allowed: one in a line of standard input")
+	}
+	return text, nil
+}
+
+// await returns what read returns, or the error of the session's context as soon as that ends.
+func (s *Session) await(read func() (string, error)) (string, error) {
+	type outcome struct {
+		text string
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		text, err := read()
+		done <- outcome{text, err}
+	}()
+	select {
+	case o := <-done:
+		return o.text, o.err
+	case <-s.Context.Done():
+		return "", s.Context.Err()
+	}
+}
+
+type whoamiCommand struct {
+	apiFlags
+	outputFlags
+}
+
+// Help shows examples.
+func (whoamiCommand) Help() string {
+	return `The API's own record of the key: its id, project, scopes, rate and expiry.
+
+Examples:
+
+	lectern whoami
+	lectern whoami --context pr_demo
+	lectern whoami --env-file .lectern/demo.env -o json`
+}
+
+// Run asks.
+func (w *whoamiCommand) Run(s *Session) error {
+	reader, err := w.client(interactive(), s.Err)
+	if err != nil {
+		return err
+	}
+	body, err := ownKey(s, reader, w.Project)
+	return w.printOne(s, body, err)
+}
+
+// ownKey reads the API's record of the client's key.
+func ownKey(s *Session, reader *client.Client, project string) ([]byte, error) {
+	list, err := client.ListAt("/projects/" + escaped(project) + "/key")
+	if err != nil {
+		return nil, err
+	}
+	body, _, err := reader.JSON(s.Context, list, "", 0)
+	return body, err
+}

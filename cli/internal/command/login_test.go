@@ -1,0 +1,135 @@
+package command
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// machine is a user's machine with its folder of settings.
+type machine struct{ folder string }
+
+// run runs the command there. secret is what the user types without an echo, "" without a terminal.
+func (m machine) run(t *testing.T, in, secret string, environ map[string]string, args ...string) result {
+	t.Helper()
+	var out, errs strings.Builder
+	s := &Session{
+		Context: t.Context(), In: strings.NewReader(in), Out: &out, Err: &errs, Environ: environ, Now: time.Now, ConfigFolder: m.folder,
+	}
+	if secret != "" {
+		s.ReadSecret = func() (string, error) { return secret, nil }
+	}
+	return result{Main(s, args), out.String(), errs.String()}
+}
+
+// newKeyAPI answers for one project, one key and three entries, and notes each key that it was sent.
+func newKeyAPI(t *testing.T, project, key string) (url string, sent *[]string) {
+	t.Helper()
+	sent = new([]string)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*sent = append(*sent, r.Header.Get("X-Api-Key"))
+		switch {
+		case r.Header.Get("X-Api-Key") != key || !strings.HasPrefix(r.URL.Path, "/projects/"+project+"/"):
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"error":{"code":"unauthorized","message":"No."}}`)
+		case strings.HasSuffix(r.URL.Path, "/key"):
+			_, _ = io.WriteString(w, `{"projectId":"`+project+`","keyId":"key_1","name":"me","scopes":["entries:read"],"expires_at":null,"rate":null}`)
+		default:
+			at, _ := strconv.Atoi(r.URL.Query().Get("cursor"))
+			if at < 2 {
+				w.Header().Set("X-Next-Cursor", strconv.Itoa(at+1))
+				w.Header().Set("Link", `<next>; rel="next"`)
+			}
+			record := `{"entry_id":"e` + strconv.Itoa(at) + `"}`
+			if r.Header.Get("Accept") != "application/x-ndjson" {
+				record = "[" + record + "]"
+			}
+			_, _ = io.WriteString(w, record+"\n")
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, sent
+}
+
+func TestLogin(t *testing.T) {
+	url, _ := newKeyAPI(t, "pr_1", "rk_1")
+	other, foreign := newKeyAPI(t, "pr_2", "rk_2")
+	m := machine{filepath.Join(t.TempDir(), "lectern")}
+	ok := func(r result, want string) {
+		t.Helper()
+		if r.code != exitOK || !strings.Contains(r.out+r.err, want) || strings.Contains(r.err, "rk_") {
+			t.Errorf("%+v; want %q", r, want)
+		}
+	}
+	refused := func(r result, code int, want string) {
+		t.Helper()
+		if r.code != code || !strings.Contains(r.err, want) || r.out != "" {
+			t.Errorf("%+v; want %d and %q", r, code, want)
+		}
+	}
+	refused(m.run(t, url+"\npr_1\n", "rk_0", nil, "login"), exitFailure, "check the key, and that it is one of the project pr_1")
+	refused(m.run(t, "rk_1", "", nil, "login"), exitUsage, "login needs --url URL or LECTERN_URL")
+	refused(m.run(t, "\n", "", nil, "login", "--url", url, "-p", "pr_1"), exitUsage, "no key was given")
+	refused(m.run(t, "", "", nil, "get", "entries", "-p", "pr_1"), exitUsage, "run lectern login")
+	if _, err := os.Stat(m.folder); !os.IsNotExist(err) {
+		t.Errorf("something was stored: %v", err)
+	}
+
+	ok(m.run(t, url+"\npr_1\n", "rk_1", nil, "login"), "Key key_1 of project pr_1 may entries:read. It is stored as the context pr_1")
+	ok(m.run(t, "", "", nil, "whoami"), `"keyId":"key_1"`)
+	ok(m.run(t, "rk_2\n", "", nil, "login", "--url", other, "--project", "pr_2", "--name", "shop"), "the context shop")
+	ok(m.run(t, "", "", nil, "get", "entries"), `{"entry_id":"e0"}`)
+	ok(m.run(t, "", "", nil, "whoami"), `"projectId":"pr_2"`)
+	ok(m.run(t, "", "", nil, "whoami", "--context", "pr_1"), `"projectId":"pr_1"`)
+	ok(m.run(t, "", "", map[string]string{"LECTERN_CONTEXT": "pr_1"}, "whoami"), `"projectId":"pr_1"`)
+	ok(m.run(t, "", "", nil, "context", "list"), `{"name":"pr_1","current":false,"url":"`+url+`","projectId":"pr_1"}`+"\n"+`{"name":"shop","current":true`)
+	refused(m.run(t, "", "", nil, "context", "use", "shp"), exitUsage, `NAME was given as "shp"; allowed: pr_1, shop`)
+	refused(m.run(t, "", "", nil, "whoami", "--context", "shp"), exitUsage, `--context was given as "shp"; allowed: pr_1, shop`)
+	ok(m.run(t, "", "", nil, "context", "use", "pr_1"), "project pr_1")
+	ok(m.run(t, "", "", nil, "whoami"), `"projectId":"pr_1"`)
+	if r := m.run(t, "", "", nil, completeWord, "whoami", "--context", ""); r.out != "pr_1\t"+url+"\nshop\t"+other+"\n" {
+		t.Errorf("%+v", r)
+	}
+
+	// The environment wins, and a context's key goes to no other URL.
+	ok(m.run(t, "", "", map[string]string{"LECTERN_URL": other, "LECTERN_PROJECT_ID": "pr_2", "LECTERN_API_KEY": "rk_2"}, "whoami"), `"projectId":"pr_2"`)
+	*foreign = nil
+	for _, args := range [][]string{{"whoami", "--url", other, "-p", "pr_1"}, {"api", "/projects/pr_1/key", "--url", other, "-p", "pr_1"}} {
+		if r := m.run(t, "", "", nil, args...); r.code == exitOK {
+			t.Errorf("%+v", r)
+		}
+	}
+	refused(m.run(t, "", "", nil, "whoami", "--url", other, "--context", "pr_1"), exitUsage, "another URL was given")
+	for _, key := range *foreign {
+		if key != "" {
+			t.Errorf("the key %s went to another URL", key)
+		}
+	}
+
+	// All pages of a list, and no other host.
+	if r := m.run(t, "", "", nil, "api", "projects/{projectId}/entries?limit=1", "--paginate"); r.code != exitOK || r.out != "{\"entry_id\":\"e0\"}\n{\"entry_id\":\"e1\"}\n{\"entry_id\":\"e2\"}\n" {
+		t.Errorf("%+v", r)
+	}
+	refused(m.run(t, "", "", nil, "api", other), exitUsage, "allowed: a path of the API")
+	refused(m.run(t, "", "", nil, "api", "//host/key"), exitUsage, `PATH was given as "//host/key"; allowed: a path of the API`)
+
+	file := filepath.Join(m.folder, "contexts.json")
+	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	ok(m.run(t, "", "", nil, "context", "remove", "pr_1"), "removed")
+	if content, err := os.ReadFile(file); err != nil || strings.Contains(string(content), "rk_1") {
+		t.Errorf("%v: %s", err, content)
+	}
+	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(m.run(t, "", "", nil, "whoami"), exitUsage, "is damaged")
+}
