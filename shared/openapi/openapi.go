@@ -15,7 +15,7 @@ import (
 
 //go:generate go test -run TestJSONSaysTheSame -update .
 
-//go:embed lectern.yaml lectern.json reference/index.html reference/errors.html reference/start.js reference/scalar-*.js.gz
+//go:embed lectern.yaml lectern.json openapi-internal.yaml reference/index.html reference/errors.html reference/start.js reference/scalar-*.js.gz
 var files embed.FS
 
 // YAML returns the description in YAML (OpenAPI 3.0.3).
@@ -23,6 +23,9 @@ func YAML() []byte { return read("lectern.yaml") }
 
 // JSON returns the description in JSON.
 func JSON() []byte { return read("lectern.json") }
+
+// InternalYAML returns the description of the internal paths in YAML (OpenAPI 3.0.3). No service serves it.
+func InternalYAML() []byte { return read("openapi-internal.yaml") }
 
 // Page returns the reference page, HTML in UTF-8. It is served next to "openapi.json". It loads assets
 // only from "docs/".

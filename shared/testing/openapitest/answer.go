@@ -62,6 +62,24 @@ func (d *Document) Faults(a Answer) []string {
 	return append(headerFaults(response.Value, a.Header), bodyFaults(response.Value, a)...)
 }
 
+// InternalFaults returns the differences between an answer on an internal port and the description of the internal paths.
+func (d *Document) InternalFaults(a Answer) []string {
+	path, _, _ := strings.Cut(a.Path, "?")
+	route, known := routes.Table(routes.Inside()).Find(path)
+	if !known || !route.Allows(a.Method) {
+		return nil // also health and metrics, which are not described
+	}
+	op := d.Operation(route, a.Method)
+	if op == nil {
+		return []string{fmt.Sprintf("%s of %s is not described", a.Method, route.Template)}
+	}
+	response := op.Responses.Status(a.Status)
+	if response == nil {
+		return []string{fmt.Sprintf("%s is not described to answer %d", op.OperationID, a.Status)}
+	}
+	return append(headerFaults(response.Value, a.Header), bodyFaults(response.Value, a)...)
+}
+
 // preflight reports whether a is the CORS answer to a browser's preflight request.
 func preflight(a Answer) bool {
 	return a.Method == http.MethodOptions && a.Status < 300 && a.Header.Get("Vary") != ""

@@ -16,28 +16,36 @@ import (
 	"github.com/lectern-dev/lectern/shared/routes"
 )
 
-// Document is the published description, with stricter rules: an object has only the described fields. (Clients should
+// Document is a description, with stricter rules: an object has only the described fields. (Clients should
 // accept more.)
 type Document struct {
 	*openapi3.T
 }
 
 // Load returns the published description. It parses it once for each process.
-func Load() (*Document, error) { return load() }
+func Load() (*Document, error) { return published() }
 
-var load = sync.OnceValues(func() (*Document, error) {
-	d, err := openapi3.NewLoader().LoadFromData(openapi.YAML())
+// LoadInternal returns the description of the internal paths. It parses it once for each process.
+func LoadInternal() (*Document, error) { return internal() }
+
+var (
+	published = sync.OnceValues(func() (*Document, error) { return parse(openapi.YAML()) })
+	internal  = sync.OnceValues(func() (*Document, error) { return parse(openapi.InternalYAML()) })
+)
+
+func parse(text []byte) (*Document, error) {
+	d, err := openapi3.NewLoader().LoadFromData(text)
 	if err != nil {
 		return nil, fmt.Errorf("openapitest: %w", err)
 	}
 	closed := false
 	for _, s := range d.Components.Schemas {
-		if len(s.Value.Properties) > 0 {
+		if len(s.Value.Properties) > 0 && s.Value.AdditionalProperties.Schema == nil {
 			s.Value.AdditionalProperties = openapi3.AdditionalProperties{Has: &closed}
 		}
 	}
 	return &Document{d}, nil
-})
+}
 
 // Operation returns the description of a method of a route. HEAD has the description of GET. A route that serves any
 // method is described by its GET, unless it describes the method.

@@ -60,6 +60,39 @@ func TestRoutesAreDescribed(t *testing.T) {
 	}
 }
 
+// TestInternalPathsAreDescribed checks that the internal description has exactly the internal paths, each with its methods and
+// its kind of key.
+func TestInternalPathsAreDescribed(t *testing.T) {
+	d, err := openapitest.LoadInternal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Validate(t.Context(), openapi3.EnableExamplesValidation(), openapi3.EnableSchemaFormatValidation()); err != nil {
+		t.Error(err)
+	}
+	schemes := map[routes.Auth]string{routes.IngestKey: "IngestKey", routes.AdminKey: "AdminKey", routes.InternalKey: "InternalKey"}
+	want, got := map[string]string{}, map[string]string{}
+	for _, r := range routes.Inside() {
+		for _, m := range r.Methods {
+			if m != http.MethodHead {
+				want[m+" "+r.Template] = schemes[r.Auth]
+			}
+		}
+	}
+	for path, item := range d.Paths.Map() {
+		for m, op := range item.Operations() {
+			for _, requirement := range *op.Security {
+				for scheme := range requirement {
+					got[m+" "+path] += scheme
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("routes (-table +description):\n%s", diff)
+	}
+}
+
 // TestSecurityIsDescribed checks that the description and the table of routes require the same keys for each operation.
 func TestSecurityIsDescribed(t *testing.T) {
 	d := document(t)

@@ -215,7 +215,15 @@ func (s *Service) Get(t testing.TB, key, path string) Answer {
 // DoInternal sends a request to the internal listener.
 func (s *Service) DoInternal(t testing.TB, r Request) Answer {
 	t.Helper()
-	return do(t, s.InternalURL, r)
+	a := do(t, s.InternalURL, r)
+	d, err := openapitest.LoadInternal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range d.InternalFaults(described(r, a)) {
+		t.Errorf("%s %.200s: %d: %s", r.method(), r.Path, a.Status, fault)
+	}
+	return a
 }
 
 // client neither follows redirects nor requests compression.
