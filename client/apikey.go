@@ -76,7 +76,7 @@ func (t *transport) key(ctx context.Context) (string, error) {
 		return "", &keyError{err}
 	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
 		// net/http's error would quote the key.
-		return "", &keyError{errors.New("want printable ASCII without spaces")}
+		return "", errors.New("API key: want printable ASCII without spaces")
 	}
 	return key, nil
 }

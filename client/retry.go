@@ -157,25 +157,22 @@ func (e *unanswered) temporary() bool {
 // reading the body. Other errors of receive are final. do closes the body. After a 401, it repeats the request once if the
 // key has changed.
 func (t *transport) do(ctx context.Context, build func(context.Context) (*http.Request, error), receive func(*http.Response) error) error {
-	renewed := false
 	for attempt := 1; ; attempt++ {
 		key, err := t.key(ctx)
 		if err == nil {
 			err = t.once(ctx, key, build, receive)
+		}
+		if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusUnauthorized {
+			// The key may have been rotated since it was read.
+			if now, keyErr := t.key(ctx); keyErr == nil && now != key {
+				err = t.once(ctx, now, build, receive)
+			}
 		}
 		if err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
-		}
-		if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusUnauthorized && !renewed {
-			// The key may have been rotated since it was read.
-			if now, err := t.key(ctx); err == nil && now != key {
-				renewed = true
-				attempt--
-				continue
-			}
 		}
 		wait, again := t.wait(err, attempt)
 		if !again {

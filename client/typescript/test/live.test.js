@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { chmod, cp, mkdtemp, readFile, rm } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import http from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,12 +11,15 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
+import ts from "typescript";
+
 import { Client } from "../dist/index.js";
 import { all } from "./faulty.js";
 
 const run = promisify(execFile);
 const here = new URL("..", import.meta.url).pathname;
 const project = "pr_demo";
+const program = process.env.LECTERN ?? join(here, "../../bin/lectern");
 
 describe("a local run", { timeout: 120_000 }, () => {
   let folder, lectern, url, key, client;
@@ -24,25 +27,35 @@ describe("a local run", { timeout: 120_000 }, () => {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "lectern-typescript-"));
     await chmod(folder, 0o755); // Postgres runs as another user.
-    const arguments_ = ["up", "--quiet", "--listen", "127.0.0.1:0", "--listen-internal", "127.0.0.1:0", "--folder", join(folder, "run")];
-    lectern = spawn(process.env.LECTERN ?? join(here, "../../bin/lectern"), arguments_, { stdio: ["ignore", "ignore", "inherit"] });
-    const environment = join(folder, "run/demo.env");
-    while (!existsSync(environment)) {
-      assert.equal(lectern.exitCode, null, "lectern up ended");
-      await sleep(100);
-    }
-    const variables = await readFile(environment, "utf8");
+    const variables = await up("127.0.0.1:0");
     [, url] = variables.match(/LECTERN_URL=["']?([^\s"']+)/);
     [, key] = variables.match(/LECTERN_API_KEY=["']?([^\s"']+)/);
     client = new Client({ baseURL: url, apiKey: key });
   });
   after(async () => {
+    await down();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  /** up starts a local run at an address, and returns its demo.env. */
+  async function up(address) {
+    const arguments_ = ["up", "--quiet", "--listen", address, "--listen-internal", "127.0.0.1:0", "--folder", join(folder, "run")];
+    lectern = spawn(program, arguments_, { stdio: ["ignore", "ignore", "inherit"] });
+    const environment = join(folder, "run/demo.env");
+    while (!existsSync(environment)) {
+      assert.equal(lectern.exitCode, null, "lectern up ended");
+      await sleep(100);
+    }
+    return readFile(environment, "utf8");
+  }
+
+  /** down stops the local run. */
+  async function down() {
     if (lectern && lectern.exitCode === null) {
       lectern.kill("SIGTERM");
       await once(lectern, "exit");
     }
-    await rm(folder, { recursive: true, force: true });
-  });
+  }
 
   /** curl returns the records of a URL, read by another program. */
   async function curl(address) {
@@ -175,5 +188,55 @@ describe("a local run", { timeout: 120_000 }, () => {
     await run(join(here, "node_modules/.bin/tsc"), ["--project", fresh]).catch(({ stdout }) => assert.fail(stdout));
     const { stdout } = await run("node", [join(fresh, "read.js")], { env: { ...process.env, LECTERN_URL: url, LECTERN_API_KEY: key } });
     assert.equal(stdout, "10000 entries, entry_not_found\n");
+  });
+
+  test("the nightly export of the documentation runs through a rotation of its key and a restart of the service", async (t) => {
+    const page = await readFile(join(here, "../../docs/how-to/typescript.md"), "utf8");
+    const [, source] = page.match(/```ts\n(import \{ open[^]*?)```/);
+    const { outputText } = ts.transpileModule(source, { compilerOptions: { module: "esnext", target: "es2022" } });
+    const work = join(folder, "export");
+    await mkdir(work);
+    await writeFile(join(work, "export.mjs"), outputText.replace("@lectern/client", join(here, "dist/index.js")));
+    const keyFile = join(work, "api-key");
+    await writeFile(keyFile, key);
+    const want = await curl(`/projects/${project}/entries?limit=1000000&direction=ASC`);
+
+    // Before the fourth page, the key is replaced and the old one revoked; before the seventh, Lectern starts again.
+    const keys = (...of) => run(program, ["keys", ...of, "--env-file", join(folder, "run/demo.env")]);
+    let requests = 0;
+    let restarted;
+    const front = http.createServer(async (request, response) => {
+      requests++;
+      if (requests === 4) {
+        const { stdout: list } = await keys("list", "-o", "ndjson");
+        const old = list.trim().split("\n").map((line) => JSON.parse(line)).flat().filter((k) => k.state === "active");
+        const { stdout: minted } = await keys("mint", "--name", "nightly");
+        await writeFile(keyFile, minted.trim());
+        for (const { id } of old) await keys("revoke", id);
+        while ((await fetch(url + request.url, { headers: { "X-Api-Key": key } })).status !== 401) await sleep(100);
+      } else if (requests === 7) {
+        await down();
+        response.destroy();
+        restarted = up(new URL(url).host);
+        return;
+      }
+      const forward = http.request(url + request.url, { headers: { ...request.headers, host: new URL(url).host } }, (answer) => {
+        response.writeHead(answer.statusCode, answer.headers);
+        answer.pipe(response);
+      });
+      forward.on("error", () => response.destroy());
+      forward.end();
+    });
+    front.listen(0, "127.0.0.1");
+    await once(front, "listening");
+    t.after(() => front.close());
+    await run("node", ["export.mjs"], {
+      cwd: work,
+      env: { ...process.env, LECTERN_URL: `http://127.0.0.1:${front.address().port}`, LECTERN_PROJECT_ID: project, LECTERN_API_KEY_FILE: keyFile },
+    });
+    const got = (await readFile(join(work, "entries.ndjson"), "utf8")).trimEnd().split("\n").map((line) => JSON.parse(line));
+    await restarted;
+    assert.deepEqual(got, want);
+    assert.ok(requests >= 12, `${requests} requests: want ten pages, one again after a 401, and one after a broken connection`);
   });
 });
