@@ -78,6 +78,42 @@ entries: {dnsPolicy: Default}
 	}
 }
 
+// TestNamespaceOverride checks that all objects are in the namespace of that value, and that nothing in them names the
+// release's.
+func TestNamespaceOverride(t *testing.T) {
+	r := render(t, allPods+"namespaceOverride: elsewhere\nnetworkPolicy: {apiServerTo: [{ipBlock: {cidr: 10.96.0.1/32}}]}")
+	for _, o := range r.objects {
+		if namespace := o.GetNamespace(); namespace != "" && namespace != "elsewhere" {
+			t.Errorf("%T %s is in %s", o, o.GetName(), namespace)
+		}
+	}
+	if operator := environmentOf(container(t, one[*apps.Deployment](t, r, "lectern-operator"), "operator")); operator["WATCH_NAMESPACES"] != "elsewhere" {
+		t.Errorf("the operator watches %q", operator["WATCH_NAMESPACES"])
+	}
+}
+
+// TestRuntime checks the runtime class and the user namespaces of all pods, and the IP families of Services. By default, the
+// cluster decides.
+func TestRuntime(t *testing.T) {
+	plain, set := render(t, allPods), render(t, allPods+"defaults: {runtimeClassName: gvisor, hostUsers: false, service: {ipFamilyPolicy: PreferDualStack}}")
+	for name, spec := range podSpecs(set) {
+		if spec.RuntimeClassName == nil || *spec.RuntimeClassName != "gvisor" || spec.HostUsers == nil || *spec.HostUsers {
+			t.Errorf("%s has the runtime class %v, host users %v", name, spec.RuntimeClassName, spec.HostUsers)
+		}
+	}
+	for name, spec := range podSpecs(plain) {
+		if spec.RuntimeClassName != nil || spec.HostUsers != nil {
+			t.Errorf("%s has a runtime class or host users by default", name)
+		}
+	}
+	for _, name := range components() {
+		policy := one[*core.Service](t, set, "lectern-"+name).Spec.IPFamilyPolicy
+		if policy == nil || *policy != core.IPFamilyPolicyPreferDualStack || one[*core.Service](t, plain, "lectern-"+name).Spec.IPFamilyPolicy != nil {
+			t.Errorf("%s has the IP families %v", name, policy)
+		}
+	}
+}
+
 // TestCommonLabels checks that the common labels are on every object and pod. They select nothing, so that they can
 // change.
 func TestCommonLabels(t *testing.T) {

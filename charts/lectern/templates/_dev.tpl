@@ -17,8 +17,8 @@ securityContext:
 true
 {{- else if eq $s.type "auto" -}}
 {{- $name := printf "%s-dev-postgres" (include "lectern.fullname" .) -}}
-{{- $has := lookup "v1" "PersistentVolumeClaim" .Release.Namespace $name -}}
-{{- if not (lookup "apps/v1" "Deployment" .Release.Namespace $name) -}}
+{{- $has := lookup "v1" "PersistentVolumeClaim" (include "lectern.namespace" .) $name -}}
+{{- if not (lookup "apps/v1" "Deployment" (include "lectern.namespace" .) $name) -}}
 {{- range (lookup "storage.k8s.io/v1" "StorageClass" "" "").items -}}
 {{- if eq (get (.metadata.annotations | default dict) "storageclass.kubernetes.io/is-default-class") "true" }}{{ $has = . }}{{ end -}}
 {{- end -}}

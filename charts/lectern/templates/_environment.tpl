@@ -85,7 +85,7 @@
 {{- if include "lectern.asksAPIServer" . -}}
 {{- with include "lectern.watchedNamespaces" .root | fromJsonArray }}{{ $_ := set $env "WATCH_NAMESPACES" (join "," .) }}{{ end -}}
 {{- $_ := set $env "UNDECLARED_PROJECTS" $v.undeclaredProjects -}}
-{{- $_ := set $env "PROXY_VALUES" (printf "%s/%s" .root.Release.Namespace (include "lectern.proxyValues" .root)) -}}
+{{- $_ := set $env "PROXY_VALUES" (printf "%s/%s" (include "lectern.namespace" .root) (include "lectern.proxyValues" .root)) -}}
 {{- end -}}
 {{- if eq .name "operator" -}}
 {{- $_ := set $env "LEASE_NAME" (printf "%s-operator" (include "lectern.fullname" .root)) -}}

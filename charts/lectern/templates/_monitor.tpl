@@ -9,7 +9,7 @@ kind: ServiceMonitor
 metadata:
   {{- include "lectern.metadata" (dict "root" $.root "name" $.name "object" (printf "%s-%s" (include "lectern.fullname" $.root) $.name) "labels" .labels "annotations" .annotations) | nindent 2 }}
 spec:
-  namespaceSelector: {matchNames: [{{ $.root.Release.Namespace }}]}
+  namespaceSelector: {matchNames: [{{ include "lectern.namespace" $.root }}]}
   selector:
     matchLabels:
       {{- include "lectern.selector" $ | nindent 6 }}

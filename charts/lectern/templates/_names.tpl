@@ -39,6 +39,11 @@ true
 {{- end -}}
 {{- end }}
 
+{{/* The namespace of the objects. */}}
+{{- define "lectern.namespace" -}}
+{{ .Values.namespaceOverride | default .Release.Namespace }}
+{{- end }}
+
 {{/* The beginning of all names of objects, short enough for the longest ending. */}}
 {{- define "lectern.fullname" -}}
 {{- if .Values.fullnameOverride -}}
@@ -71,7 +76,7 @@ app.kubernetes.io/component: {{ . }}
 {{/* The metadata of an object: dict root, name, object (its name), labels, annotations. */}}
 {{- define "lectern.metadata" -}}
 name: {{ .object }}
-namespace: {{ .namespace | default .root.Release.Namespace }}
+namespace: {{ .namespace | default (include "lectern.namespace" .root) }}
 labels:
   {{- include "lectern.labels" (dict "root" .root "name" .name "extra" .labels) | nindent 2 }}
 {{- with mergeOverwrite (deepCopy .root.Values.commonAnnotations) (.annotations | default dict) }}

@@ -7,6 +7,12 @@ securityContext:
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with .c.runtimeClassName }}
+runtimeClassName: {{ . }}
+{{- end }}
+{{- if kindIs "bool" .c.hostUsers }}
+hostUsers: {{ .c.hostUsers }}
+{{- end }}
 {{- with .c.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}

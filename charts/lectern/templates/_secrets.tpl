@@ -58,7 +58,7 @@
 {{- define "lectern.missingSecrets" -}}
 {{- $root := .root -}}
 {{- $later := .later -}}
-{{- $namespace := $root.Release.Namespace -}}
+{{- $namespace := (include "lectern.namespace" $root) -}}
 {{- if lookup "v1" "Service" "default" "kubernetes" -}}
 {{- $made := include "lectern.secretsMade" $root | fromJsonArray -}}
 {{- $auth := include "lectern.secret.auth" $root -}}
@@ -99,7 +99,7 @@
 {{- define "lectern.refuseMissingSecrets" -}}
 {{- if .Values.requireSecrets -}}
 {{- with include "lectern.missingSecrets" (dict "root" . "later" false) -}}
-{{- $namespace := $.Release.Namespace -}}
+{{- $namespace := (include "lectern.namespace" $) -}}
 {{- $first := "" -}}
 {{- if and (lookup "v1" "Namespace" "" "kube-system") (not (lookup "v1" "Namespace" "" $namespace)) -}}
 {{- $first = printf "kubectl create namespace %s\n\n     " $namespace -}}

@@ -6,6 +6,9 @@ metadata:
   {{- include "lectern.metadata" (dict "root" .root "name" .name "object" (printf "%s-%s" (include "lectern.fullname" .root) .name) "labels" .c.service.labels "annotations" .c.service.annotations) | nindent 2 }}
 spec:
   type: {{ .c.service.type }}
+  {{- with .c.service.ipFamilyPolicy }}
+  ipFamilyPolicy: {{ . }}
+  {{- end }}
   selector:
     {{- include "lectern.selector" . | nindent 4 }}
   ports:

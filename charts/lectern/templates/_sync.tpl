@@ -23,7 +23,7 @@
 {{- $url := .c.url -}}
 {{- if not $url -}}
 {{- if not $entries.enabled }}{{ fail (printf "sync.copies.%s.url is empty and entries.enabled is false; allowed: a URL, or the release's own entries service" (trimPrefix "sync-" .name)) }}{{ end -}}
-{{- $url = printf "http://%s-entries.%s:%d" (include "lectern.fullname" .root) .root.Release.Namespace (int $entries.service.port) -}}
+{{- $url = printf "http://%s-entries.%s:%d" (include "lectern.fullname" .root) (include "lectern.namespace" .root) (int $entries.service.port) -}}
 {{- end -}}
 apiVersion: apps/v1
 kind: Deployment

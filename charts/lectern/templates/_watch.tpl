@@ -6,7 +6,7 @@
 {{- if .Values.watchAllNamespaces -}}
 []
 {{- else -}}
-{{- .Values.watchNamespaces | default (list .Release.Namespace) | uniq | toJson -}}
+{{- .Values.watchNamespaces | default (list (include "lectern.namespace" .)) | uniq | toJson -}}
 {{- end -}}
 {{- end }}
 
@@ -23,7 +23,7 @@
 {{- if lookup "v1" "Namespace" "" "kube-system" -}}
 {{- range $name := include "lectern.watchedNamespaces" . | fromJsonArray -}}
 {{- $found := lookup "v1" "Namespace" "" $name -}}
-{{- if and (ne $name $.Release.Namespace) (or (not $found) (dig "metadata" "deletionTimestamp" "" $found)) }}{{ $missing = append $missing $name }}{{ end -}}
+{{- if and (ne $name (include "lectern.namespace" $)) (or (not $found) (dig "metadata" "deletionTimestamp" "" $found)) }}{{ $missing = append $missing $name }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- if and $missing .Release.IsInstall -}}
@@ -35,7 +35,7 @@
 {{/* The name of an object without a namespace: dict root, name. It has the release's namespace, so that releases of the same
      name in two namespaces do not collide. */}}
 {{- define "lectern.clusterName" -}}
-{{- printf "%s:%s" .root.Release.Namespace .name -}}
+{{- printf "%s:%s" (include "lectern.namespace" .root) .name -}}
 {{- end }}
 
 {{/* The namespaces that the release watches in the cluster now, as a JSON array; an empty one is all. Nothing if there
@@ -43,7 +43,7 @@
 {{- define "lectern.watchedBefore" -}}
 {{- $found := "" -}}
 {{- range $name := list "operator" "proxy" -}}
-{{- $deployment := lookup "apps/v1" "Deployment" $.Release.Namespace (printf "%s-%s" (include "lectern.fullname" $) $name) -}}
+{{- $deployment := lookup "apps/v1" "Deployment" (include "lectern.namespace" $) (printf "%s-%s" (include "lectern.fullname" $) $name) -}}
 {{- range ($deployment.spec | default dict).template | default dict | dig "spec" "containers" list -}}
 {{- if eq .name $name -}}
 {{- $found = "[]" -}}
@@ -109,7 +109,7 @@ roleRef:
 subjects:
   - kind: ServiceAccount
     name: {{ include "lectern.serviceAccount" $ }}
-    namespace: {{ $.root.Release.Namespace }}
+    namespace: {{ include "lectern.namespace" $.root }}
 {{- end }}
 {{- end }}
 {{- end }}
