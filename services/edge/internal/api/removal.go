@@ -26,17 +26,17 @@ var holders = []routes.Service{routes.Region, routes.Entries, routes.Embeddables
 func (e *Edge) removeProject(w http.ResponseWriter, r *http.Request) error {
 	counts := map[string]any{}
 	for _, name := range holders {
-		answer, body, err := e.removeFrom(r, name)
-		if err == nil && name == holders[0] && answer.StatusCode >= 400 && answer.StatusCode < 500 {
-			for _, header := range []string{"Content-Type", "Link", "Retry-After", "Www-Authenticate"} {
-				w.Header()[header] = answer.Header[header]
+		status, header, body, err := e.removeFrom(r, name)
+		if err == nil && name == holders[0] && status >= 400 && status < 500 {
+			for _, field := range []string{"Content-Type", "Link", "Retry-After", "Www-Authenticate"} {
+				w.Header()[field] = header[field]
 			}
-			w.WriteHeader(answer.StatusCode)
+			w.WriteHeader(status)
 			_, _ = w.Write(body) // the client may have disconnected
 			return nil
 		}
-		if err == nil && answer.StatusCode != http.StatusOK {
-			err = fmt.Errorf("it answered %d: %.500s", answer.StatusCode, body)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("it answered %d: %.500s", status, body)
 		}
 		if err == nil {
 			err = add(counts, body)
@@ -60,10 +60,10 @@ func (e *Edge) removeProject(w http.ResponseWriter, r *http.Request) error {
 const maxRemoved = 64 << 10
 
 // removeFrom sends the request to one service, and reads the answer.
-func (e *Edge) removeFrom(r *http.Request, name routes.Service) (*http.Response, []byte, error) {
+func (e *Edge) removeFrom(r *http.Request, name routes.Service) (status int, header http.Header, body []byte, err error) {
 	s := e.services[name]
 	if s == nil {
-		return nil, nil, errors.New("EDGE_SERVICES has no address of it")
+		return 0, nil, nil, errors.New("EDGE_SERVICES has no address of it")
 	}
 	u := *r.URL
 	u.Scheme, u.Host = "http", s.address
@@ -71,11 +71,11 @@ func (e *Edge) removeFrom(r *http.Request, name routes.Service) (*http.Response,
 	s.introduce(r.Context(), out.Header, httpapi.InfoFrom(r.Context()))
 	answer, err := e.toServices.RoundTrip(out)
 	if err != nil {
-		return nil, nil, err
+		return 0, nil, nil, err
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxRemoved))
-	return answer, body, err
+	body, err = io.ReadAll(io.LimitReader(answer.Body, maxRemoved))
+	return answer.StatusCode, answer.Header, body, err
 }
 
 // add adds the counts of one service to sums. Numbers are summed, and a true stays true.
