@@ -45,7 +45,7 @@ func newWarehouse(t *testing.T) *warehouse {
 }
 
 func (w *warehouse) options() postgres.Options {
-	return postgres.Options{URL: w.url, Schema: "Copy of shop", Source: w.is(), Columns: columns.Choice{All: true}, LockWait: 50 * time.Millisecond}
+	return postgres.Options{URL: w.url, Schema: "Copy of shop", Source: w.is(), Columns: columns.Choice{All: true}, LockWait: 5 * time.Minute}
 }
 
 func (w *warehouse) open(t *testing.T, o postgres.Options) *postgres.Destination {
@@ -246,9 +246,7 @@ func TestPostgresKilled(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(20+rand.IntN(150))*time.Millisecond, errors.New("killed"))
 		done := make(chan error, 1)
 		go func() {
-			o := w.options()
-			o.LockWait = 10 * time.Second // until Postgres notices that the one before has gone
-			_, err := w.sync(ctx, small{w.open(t, o)})
+			_, err := w.sync(ctx, small{w.open(t, w.options())})
 			done <- err
 		}()
 		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
@@ -297,7 +295,9 @@ func TestPostgresTakesOneSyncAtATime(t *testing.T) {
 		done <- err
 	}()
 	<-first.opened
-	_, err := w.sync(t.Context(), w.open(t, w.options()))
+	impatient := w.options()
+	impatient.LockWait = 50 * time.Millisecond
+	_, err := w.sync(t.Context(), w.open(t, impatient))
 	if err == nil || !strings.Contains(err.Error(), "another sync writes to schema Copy of shop") || !strings.Contains(err.Error(), "Postgres process") {
 		t.Errorf("the second: %v", err)
 	}
