@@ -94,7 +94,7 @@ func TestRequestsOfOneProject(t *testing.T) {
 }
 
 // TestListsThatTakeTurns checks that a list whose filter has no index, and one of more than 100 records, wait for their
-// turn. Others do not.
+// turn. Others do not, nor does a follower that lacks few changes.
 func TestListsThatTakeTurns(t *testing.T) {
 	s := start(t, map[string]string{"LARGE_READS": "1"})
 	key := s.Keys.Key(project)
@@ -108,15 +108,15 @@ func TestListsThatTakeTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var waiting sync.WaitGroup
-	for _, query := range []string{"group_id=nobody", "group_id=nobody", "limit=101", "limit=100"} {
+	for _, list := range []string{"entries?group_id=nobody", "entries?group_id=nobody", "entries?limit=101", "entries?limit=100", "entries-changes"} {
 		waiting.Go(func() {
-			if a := s.Get(t, key, "/projects/pr_1/entries?"+query); a.Status != 200 {
+			if a := s.Get(t, key, "/projects/pr_1/"+list); a.Status != 200 {
 				t.Errorf("%d %s", a.Status, a.Body)
 			}
 		})
 	}
-	eventually.True(t, "the small list and one of the others read, and two wait for their turn", func() bool {
-		return blocked(t, s) == 2 && metricOf(t, s, "lectern_large_reads_waiting") == "2"
+	eventually.True(t, "the small list, the few changes and one of the others are read, and two wait for their turn", func() bool {
+		return blocked(t, s) == 3 && metricOf(t, s, "lectern_large_reads_waiting") == "2"
 	})
 	if _, err := conn.Exec(t.Context(), `ROLLBACK`); err != nil {
 		t.Fatal(err)

@@ -144,7 +144,9 @@ func (s *Store) Changes(ctx context.Context, ask change.Ask) (*change.Page, erro
 	}
 	end := max(last, ask.After) // after a failover, the primary may be behind the reader
 	list, err := pagelist.Open(ctx, changeQuery(s.primary, ask.ProjectID, ask.Types), pagelist.Page{
-		After: pagelist.Position{Key: ask.After}, End: pagelist.Position{Key: end}, Limit: ask.Limit, Format: ask.Format,
+		After: pagelist.Position{Key: ask.After}, End: pagelist.Position{Key: end}, Format: ask.Format,
+		// No more changes than numbers are left. A follower that is nearly current reads a small page, which takes no turn.
+		Limit: int(min(int64(ask.Limit), max(end-ask.After, 1))),
 	})
 	if err != nil {
 		return nil, err
