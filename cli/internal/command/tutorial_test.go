@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// blocks matches the blocks of commands that a tutorial marks as run by TestUp.
+// blocks matches the blocks of commands that a page marks as run by TestUp.
 var blocks = regexp.MustCompile("(?ms)^<!-- run by TestUp -->\n```sh\n(.*?)^```$")
 
-// testTutorial runs the commands of a tutorial one after the other, as a reader would while lectern up runs on folder. The
+// testPage runs the commands of a page of docs one after the other, as a reader would while lectern up runs on folder. The
 // output must contain the given texts.
-func testTutorial(t *testing.T, folder, name string, want ...string) {
-	page, err := os.ReadFile(filepath.Join("../../../docs/tutorials", name))
+func testPage(t *testing.T, folder, name string, want ...string) {
+	page, err := os.ReadFile(filepath.Join("../../../docs", name))
 	if err != nil {
 		t.Fatal(err)
 	}
