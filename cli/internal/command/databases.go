@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/lectern-dev/lectern/shared/config"
 
@@ -17,9 +18,9 @@ import (
 // rolesCommand creates the databases and roles of an installation, and the Secrets of the chart.
 type rolesCommand struct {
 	Admin   string `name:"admin-url" env:"LECTERN_ADMIN_DATABASE_URL" required:"" help:"The Postgres server, by a role that may create roles and databases. Other users of this machine can see flags: prefer the variable." placeholder:"URL"`
-	Secrets string `required:"" type:"path" help:"The file of the Secrets. An existing one is read first, and its URLs stay." placeholder:"FILE"`
+	Secrets string `required:"" type:"path" help:"The file of the Secrets. An existing one may hold only these. It is read first, and its URLs stay." placeholder:"FILE"`
 	Apply   bool   `help:"Execute the SQL instead of printing it."`
-	Rotate  bool   `help:"Give the roles that exist new passwords."`
+	Rotate  bool   `help:"Give the roles that exist new passwords. All other users of these roles lose access."`
 	Server  string `help:"The server as pods reach it, with parameters: postgres://db.databases:5432?sslmode=require. Default: as in --admin-url." placeholder:"URL"`
 	Release string `default:"lectern" help:"The release's full name, with which the names of its Secrets begin. Default: ${default}." placeholder:"NAME"`
 }
@@ -28,7 +29,9 @@ type rolesCommand struct {
 func (rolesCommand) Help() string {
 	return `The command makes five databases with 19 roles, one for each right, and a Secret of URLs for each database. The migrations grant the roles their rights.
 
-It prints the missing SQL, or executes it with --apply. FILE has the only copy of generated passwords, until you apply it. Do not keep it: before the next run, get the Secrets from the cluster. A second run changes nothing. After --rotate, apply FILE and restart the pods: they get no new connections until then.
+It prints the missing SQL, or executes it with --apply. FILE has the only copy of generated passwords, until you apply it. Do not keep it: before the next run, get the Secrets from the cluster. A second run changes nothing.
+
+After --rotate, apply FILE and restart the pods: they get no new connections until then. If it fails, give --rotate again.
 
 Examples:
 
@@ -36,15 +39,16 @@ Examples:
 	lectern databases --secrets secrets.yaml --apply
 	kubectl -n lectern apply -f secrets.yaml && rm secrets.yaml
 
-	kubectl -n lectern get secrets -o yaml > secrets.yaml
+	(umask 077; kubectl -n lectern get secret lectern-entries-database lectern-embeddables-database lectern-experiments-database lectern-region-database lectern-auth -o yaml > secrets.yaml)
 	lectern databases --secrets secrets.yaml`
 }
 
 // Run prints or makes what is missing.
 func (d *rolesCommand) Run(s *Session, c *commands) error {
-	known, err := readSecrets(d.Secrets)
+	get := fmt.Sprintf("kubectl -n NAMESPACE get secret %s -o yaml", strings.Join(databases.SecretNames(d.Release), " "))
+	known, err := readSecrets(d.Secrets, d.Release)
 	if err != nil {
-		return err
+		return advisedError{err, "the file would be replaced, so give a new one, or what this prints: " + get}
 	}
 	conn, err := databases.Connect(s.Context, config.NewSecret(d.Admin))
 	if err != nil {
@@ -55,7 +59,7 @@ func (d *rolesCommand) Run(s *Session, c *commands) error {
 		Release: d.Release, Server: config.NewSecret(cmp.Or(d.Server, d.Admin)), Known: known, Rotate: d.Rotate,
 	})
 	if _, ok := errors.AsType[*databases.UnknownPasswordsError](err); ok {
-		return advisedError{err, fmt.Sprintf("get them from the cluster: kubectl -n NAMESPACE get secrets -o yaml > %s; or give --rotate", d.Secrets)}
+		return advisedError{err, fmt.Sprintf("check --release, and get them from the cluster: (umask 077; %s > %s); or give --rotate, which cuts off all that use these roles", get, d.Secrets)}
 	}
 	if err != nil {
 		return err
@@ -64,24 +68,32 @@ func (d *rolesCommand) Run(s *Session, c *commands) error {
 	if err != nil {
 		return err
 	}
-	// First the file, because no other place has the passwords.
-	if err := durable.WriteFile(d.Secrets, manifests, 0o600); err != nil {
-		return err
-	}
-	if !d.Apply {
-		for _, statement := range plan.Statements {
+	// Before the passwords apply, because no other place has them.
+	save := func() error { return durable.WriteFile(d.Secrets, manifests, 0o600) }
+	did := "Executed"
+	if d.Apply {
+		err = plan.Apply(s.Context, conn, save)
+	} else if err = save(); err == nil {
+		did = "Printed"
+		for _, statement := range plan.SQL() {
 			fmt.Fprintln(s.Out, statement+";")
 		}
-	} else if err := plan.Apply(s.Context, conn); err != nil {
+	}
+	if err != nil && d.Rotate {
+		return advisedError{err, "give --rotate again, because " + d.Secrets + " may not have the passwords that apply"}
+	}
+	if err != nil {
 		return err
 	}
-	verb := map[bool]string{true: "Executed", false: "Printed"}[d.Apply]
-	c.note(s, "%s %d statements. Next: kubectl -n NAMESPACE apply -f %s", verb, len(plan.Statements), d.Secrets)
+	if d.Rotate && !d.Apply {
+		c.note(s, "Execute all statements: %s fits only these.", d.Secrets)
+	}
+	c.note(s, "%s %d statements. Next: kubectl -n NAMESPACE apply -f %s", did, len(plan.SQL()), d.Secrets)
 	return nil
 }
 
 // readSecrets reads the file of an earlier run, if there is one.
-func readSecrets(path string) (databases.Secrets, error) {
+func readSecrets(path, release string) (databases.Secrets, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -89,7 +101,7 @@ func readSecrets(path string) (databases.Secrets, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := databases.ReadSecrets(text)
+	known, err := databases.ReadSecrets(text, release)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

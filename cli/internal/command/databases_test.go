@@ -37,6 +37,7 @@ import (
 // services migrate and run with the Secrets, and each role has only its rights.
 func TestDatabases(t *testing.T) {
 	server, admin := managedPostgres(t)
+	t.Run("refusals", func(t *testing.T) { testRefusals(t, admin) })
 	file := filepath.Join(t.TempDir(), "secrets.yaml")
 	environ := map[string]string{"LECTERN_ADMIN_DATABASE_URL": admin}
 	run := func(args ...string) string {
@@ -64,15 +65,23 @@ func TestDatabases(t *testing.T) {
 	}
 	printed := run()
 	first := secretsOf(t, file)
-	if printed != run() || !gocmp.Equal(first, secretsOf(t, file)) {
-		t.Error("a second run before the SQL was executed is another one")
+	if run(); !gocmp.Equal(first, secretsOf(t, file)) {
+		t.Error("a second run before the SQL was executed has other passwords")
 	}
-	for statement := range strings.SplitSeq(strings.TrimSpace(printed), ";\n") {
-		execute(t, admin, statement)
+	if n, all := strings.Count(printed, "PASSWORD 'SCRAM-SHA-256$4096:"), strings.Count(printed, "PASSWORD"); n != 19 || all != 19 {
+		t.Errorf("%d verifiers for %d passwords; want 19:\n%s", n, all, printed)
 	}
+	execute(t, admin, strings.Split(strings.TrimSpace(printed), ";\n")...)
 	asKubectlPrints(t, file, first)
 	if again := run("--apply"); again != "" || run() != "" || !gocmp.Equal(first, secretsOf(t, file)) {
 		t.Errorf("a second run prints %q, or changes the Secrets", again)
+	}
+	execute(t, admin, "ALTER ROLE entries_reader RESET statement_timeout", "GRANT entries_owner TO CURRENT_USER")
+	if d := gocmp.Diff("BEGIN;\nALTER ROLE entries_reader SET statement_timeout = '60s';\nCOMMIT;\nREVOKE entries_owner FROM CURRENT_USER;\n", run()); d != "" {
+		t.Errorf("after an interrupted run (-want +got):\n%s", d)
+	}
+	if run("--apply"); run() != "" {
+		t.Error("a run after an interrupted one left something")
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file has the mode %v, %v", info.Mode(), err)
@@ -94,9 +103,22 @@ func TestDatabases(t *testing.T) {
 
 	t.Run("the file is lost", func(t *testing.T) {
 		r := lectern(t, "", environ, "databases", "--secrets", filepath.Join(t.TempDir(), "new.yaml"), "--apply")
-		if r.code != exitFailure || !strings.Contains(r.err, "the roles entries_owner, entries_reader, ") || !strings.Contains(r.err, "kubectl -n NAMESPACE get secrets -o yaml") {
+		if r.code != exitFailure || !strings.Contains(r.err, "the roles entries_owner, entries_reader, ") ||
+			!strings.Contains(r.err, "check --release, and get them from the cluster: (umask 077; kubectl -n NAMESPACE get secret lectern-entries-database ") {
 			t.Errorf("%+v", r)
 		}
+	})
+	t.Run("a rotation fails", func(t *testing.T) {
+		execute(t, server.AdminURL(), "ALTER ROLE auth_admin SUPERUSER")
+		r := lectern(t, "", environ, "databases", "--secrets", file, "--rotate", "--apply")
+		if r.code != exitFailure || !strings.Contains(r.err, "lectern: ALTER ROLE auth_admin: ") || !strings.Contains(r.err, "give --rotate again") {
+			t.Errorf("%+v", r)
+		}
+		if !gocmp.Equal(first, secretsOf(t, file)) {
+			t.Error("the file has other passwords")
+		}
+		execute(t, first["lectern-entries-database"]["DATABASE_URL"], "SELECT 1")
+		execute(t, server.AdminURL(), "ALTER ROLE auth_admin NOSUPERUSER")
 	})
 	t.Run("a database is lost", func(t *testing.T) {
 		environ["LECTERN_ADMIN_DATABASE_URL"] = server.TCPURL(pglocal.Superuser, "postgres")
@@ -107,6 +129,9 @@ func TestDatabases(t *testing.T) {
 		execute(t, first["lectern-region-database"]["DATABASE_URL"], "SELECT 1")
 	})
 	t.Run("rotate", func(t *testing.T) {
+		if r := lectern(t, "", environ, "databases", "--secrets", filepath.Join(t.TempDir(), "new.yaml"), "--rotate"); r.code != exitOK || !strings.Contains(r.err, "new.yaml fits only these") {
+			t.Errorf("%+v", r)
+		}
 		run("--rotate", "--apply")
 		for name, keys := range secretsOf(t, file) {
 			for variable, urls := range keys {
@@ -119,6 +144,42 @@ func TestDatabases(t *testing.T) {
 			}
 		}
 	})
+}
+
+// testRefusals gives the command what it must not replace, copy or take over.
+func testRefusals(t *testing.T, admin string) {
+	const other = "apiVersion: v1\nkind: List\nitems:\n- {kind: Secret, metadata: {name: lectern-auth}}\n- {kind: Secret, metadata: {name: lectern-keys}}\n"
+	execute(t, admin, "CREATE DATABASE auth")
+	u, err := url.Parse(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostless := *u
+	hostless.Host, hostless.RawQuery = "", "host=127.0.0.1&port="+u.Port()
+	u.User, u.RawQuery = url.User("manager"), "password=it%27s"
+	for _, tt := range []struct{ name, text, admin, want string }{
+		{"a Secret of something else", other, "", `the Secret "lectern-keys" is none of the release's Secrets; the file would be replaced`},
+		{"an object of another kind", "kind: ConfigMap\nmetadata: {name: lectern-auth}\n", "", `the ConfigMap "lectern-auth" is none`},
+		{"no objects", "publicUrl: https://lectern.example.com\n", "", `the object "" is none`},
+		{"a password as a parameter", "", u.String(), "has the parameter password, which would apply to all roles; give the server as pods reach it: --server"},
+		{"no host", "", hostless.String(), "no host between // and /; give the server as pods reach it: --server"},
+		{"a database of another owner", "", "", "the database auth exists and belongs to manager: use another server, or"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "secrets.yaml")
+			if err := os.WriteFile(file, []byte(tt.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := lectern(t, "", map[string]string{"LECTERN_ADMIN_DATABASE_URL": cmp.Or(tt.admin, admin)}, "databases", "--secrets", file, "--apply")
+			if r.code != exitFailure || !strings.Contains(r.err, tt.want) {
+				t.Errorf("%+v", r)
+			}
+			if textOf(t, file) != tt.text {
+				t.Error("the file was changed")
+			}
+		})
+	}
+	execute(t, admin, "DROP DATABASE auth") // and no role exists, as the first run shows
 }
 
 // managedPostgres starts a Postgres for the test, and returns it with an administrator who is no superuser.
@@ -146,22 +207,26 @@ func managedPostgres(t *testing.T) (server *pglocal.Server, admin string) {
 	return server, u.String()
 }
 
-func execute(t *testing.T, url, statement string) {
+func execute(t *testing.T, url string, statements ...string) {
 	t.Helper()
-	if err := tryExecute(t, url, statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
+	if err := tryExecute(t, url, statements...); err != nil {
+		t.Fatal(err)
 	}
 }
 
-func tryExecute(t *testing.T, url, statement string) error {
+func tryExecute(t *testing.T, url string, statements ...string) error {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	_, err = conn.Exec(t.Context(), statement)
-	return err
+	for _, statement := range statements {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
 }
 
 func textOf(t *testing.T, file string) string {
@@ -175,7 +240,7 @@ func textOf(t *testing.T, file string) string {
 
 func secretsOf(t *testing.T, file string) databases.Secrets {
 	t.Helper()
-	secrets, err := databases.ReadSecrets([]byte(textOf(t, file)))
+	secrets, err := databases.ReadSecrets([]byte(textOf(t, file)), "lectern")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,18 +250,14 @@ func secretsOf(t *testing.T, file string) databases.Secrets {
 	return secrets
 }
 
-// asKubectlPrints writes the Secrets, another one and another object as kubectl get prints them. One has a key more.
+// asKubectlPrints writes the Secrets as kubectl get prints them. One has a key more.
 func asKubectlPrints(t *testing.T, file string, secrets databases.Secrets) {
 	t.Helper()
 	reader := secrets["lectern-entries-database"]["DATABASE_URL"]
 	secrets["lectern-entries-database"]["READ_DATABASE_URL"] = reader + "," + reader
-	text := "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: other}, data: {a: b}}\n"
-	for _, name := range append(slices.Sorted(maps.Keys(secrets)), "lectern-keys") {
-		text += fmt.Sprintf("- apiVersion: v1\n  kind: Secret\n  metadata: {name: %s, resourceVersion: \"7\"}\n  type: Opaque\n  data:\n    extra: \"\"\n", name)
-		if name == "lectern-keys" {
-			continue
-		}
-		text = strings.TrimSuffix(text, "    extra: \"\"\n")
+	text := "apiVersion: v1\nkind: List\nitems:\n"
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		text += fmt.Sprintf("- apiVersion: v1\n  kind: Secret\n  metadata: {name: %s, resourceVersion: \"7\"}\n  type: Opaque\n  data:\n", name)
 		for key, value := range secrets[name] {
 			text += fmt.Sprintf("    %s: %s\n", key, base64.StdEncoding.EncodeToString([]byte(value)))
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -47,11 +48,20 @@ func All() []Database {
 	}})
 }
 
-// Plan has the missing roles and databases of a server.
+// SecretNames returns the names of the Secrets of a release.
+func SecretNames(release string) []string {
+	var names []string
+	for _, d := range All() {
+		names = append(names, release+"-"+d.Secret)
+	}
+	return names
+}
+
+// Plan has the missing roles and databases of a server, as SQL that the administrator executes. It contains no passwords,
+// only their verifiers.
 type Plan struct {
-	// Statements are SQL, to be executed in this order by the administrator, outside a transaction. They contain
-	// passwords.
-	Statements []string
+	Roles     []string // statements for one transaction
+	Databases []string // statements after that, outside a transaction
 	// Secrets have all URLs, with the passwords that apply after the statements.
 	Secrets Secrets
 }
@@ -89,11 +99,29 @@ func Connect(ctx context.Context, admin config.Secret) (*pgx.Conn, error) {
 // errURL omits the URL, which may contain a password.
 var errURL = errors.New("the server's URL cannot be read: want postgres://user:password@host:port/database?sslmode=…")
 
+// parseServer reads the URL of the server as pods reach it. It refuses what cannot be part of all roles' URLs.
+func parseServer(text config.Secret) (*url.URL, error) {
+	server, err := url.Parse(text.Reveal())
+	if err != nil || server.Scheme != "postgres" && server.Scheme != "postgresql" {
+		return nil, errURL
+	}
+	const instead = "give the server as pods reach it: --server 'postgres://db.example.com:5432?sslmode=require'"
+	if server.Hostname() == "" {
+		return nil, errors.New("the server's URL has no host between // and /; " + instead)
+	}
+	for _, name := range []string{"user", "password", "dbname", "database", "passfile"} {
+		if server.Query().Has(name) {
+			return nil, fmt.Errorf("the server's URL has the parameter %s, which would apply to all roles; %s", name, instead)
+		}
+	}
+	return server, nil
+}
+
 // New compares the server with what an installation needs. It changes nothing.
 func New(ctx context.Context, conn *pgx.Conn, o Options) (Plan, error) {
-	server, err := url.Parse(o.Server.Reveal())
-	if err != nil || server.Scheme != "postgres" && server.Scheme != "postgresql" {
-		return Plan{}, errURL
+	server, err := parseServer(o.Server)
+	if err != nil {
+		return Plan{}, err
 	}
 	there, err := look(ctx, conn)
 	if err != nil {
@@ -106,7 +134,7 @@ func New(ctx context.Context, conn *pgx.Conn, o Options) (Plan, error) {
 		urls, changed := map[string]string{}, map[string]string{}
 		for _, r := range d.Roles {
 			password := passwordIn(o.Known[name][r.Variable])
-			switch exists := there.roles[r.Name]; {
+			switch exists := slices.Contains(there.roles, r.Name); {
 			case exists && o.Rotate, !exists && password == "":
 				password = rand.Text()
 				changed[r.Name] = password
@@ -115,7 +143,7 @@ func New(ctx context.Context, conn *pgx.Conn, o Options) (Plan, error) {
 			}
 			u := url.URL{Scheme: server.Scheme, User: url.UserPassword(r.Name, password), Host: server.Host, Path: "/" + d.Name, RawQuery: server.RawQuery}
 			urls[r.Variable] = u.String()
-			if err := p.role(conn, r, password, there, r == d.Roles[0], o.Rotate); err != nil {
+			if err := p.role(r, password, there, r == d.Roles[0], o.Rotate); err != nil {
 				return Plan{}, err
 			}
 		}
@@ -123,8 +151,8 @@ func New(ctx context.Context, conn *pgx.Conn, o Options) (Plan, error) {
 			urls[key] = withPasswords(value, changed)
 		}
 		p.Secrets[name] = urls
-		if !there.databases[d.Name] {
-			p.database(d, there.superuser)
+		if err := p.database(d, there); err != nil {
+			return Plan{}, err
 		}
 	}
 	if len(unknown) > 0 {
@@ -159,64 +187,90 @@ func withPasswords(urls string, passwords map[string]string) string {
 }
 
 // role adds the statements for a role.
-func (p *Plan) role(conn *pgx.Conn, r Role, password string, there existing, owner, rotate bool) error {
-	exists := there.roles[r.Name]
-	if exists && !rotate {
-		return nil
-	}
+func (p *Plan) role(r Role, password string, there existing, owner, rotate bool) error {
 	verb := "CREATE"
+	exists := slices.Contains(there.roles, r.Name)
 	if exists {
 		verb = "ALTER"
 	}
-	escaped, err := conn.PgConn().EscapeString(password)
-	if err != nil {
-		return fmt.Errorf("the password of %s: %w", r.Name, err)
+	if !exists || rotate {
+		verifier, err := scramVerifier(password)
+		if err != nil {
+			return err
+		}
+		p.Roles = append(p.Roles, fmt.Sprintf("%s ROLE %s LOGIN PASSWORD '%s'", verb, r.Name, verifier))
 	}
-	p.Statements = append(p.Statements, fmt.Sprintf("%s ROLE %s LOGIN PASSWORD '%s'", verb, r.Name, escaped))
-	if !exists && !owner {
-		p.Statements = append(p.Statements, fmt.Sprintf("ALTER ROLE %s SET statement_timeout = '%.0fs'", r.Name, pgmigrate.RoleStatementTimeout.Seconds()))
+	if !owner && !slices.Contains(there.limited, r.Name) {
+		p.Roles = append(p.Roles, fmt.Sprintf("ALTER ROLE %s SET statement_timeout = '%.0fs'", r.Name, pgmigrate.RoleStatementTimeout.Seconds()))
 	}
 	return nil
 }
 
 // database adds the statements for a database. Only a superuser and the members of a role may create a database for it.
-func (p *Plan) database(d Database, superuser bool) {
+func (p *Plan) database(d Database, there existing) error {
 	owner := d.Roles[0].Name
-	create := fmt.Sprintf("CREATE DATABASE %s OWNER %s", d.Name, owner)
-	if superuser {
-		p.Statements = append(p.Statements, create)
-		return
+	actual, exists := there.owners[d.Name]
+	if exists && actual != owner {
+		return fmt.Errorf("the database %s exists and belongs to %s: use another server, or, if the database is Lectern's, ALTER DATABASE %[1]s OWNER TO %[3]s", d.Name, actual, owner)
 	}
-	p.Statements = append(p.Statements, "GRANT "+owner+" TO CURRENT_USER", create, "REVOKE "+owner+" FROM CURRENT_USER")
+	if !exists {
+		p.Databases = append(p.Databases, fmt.Sprintf("CREATE DATABASE %s OWNER %s", d.Name, owner))
+	}
+	if !exists && !there.superuser {
+		p.Roles = append(p.Roles, "GRANT "+owner+" TO CURRENT_USER")
+	}
+	if !exists && !there.superuser || slices.Contains(there.memberships, owner) {
+		p.Databases = append(p.Databases, "REVOKE "+owner+" FROM CURRENT_USER")
+	}
+	return nil
 }
 
 // existing has the roles and databases of a server.
 type existing struct {
-	roles, databases map[string]bool
-	superuser        bool // the administrator is one
+	roles       []string
+	limited     []string          // roles with a statement_timeout
+	memberships []string          // roles that the administrator granted to itself
+	owners      map[string]string // by database
+	superuser   bool              // the administrator is one
 }
 
 func look(ctx context.Context, conn *pgx.Conn) (existing, error) {
 	var e existing
-	var roles, names []string
 	err := conn.QueryRow(ctx, `
-		SELECT ARRAY(SELECT rolname::text FROM pg_roles), ARRAY(SELECT datname::text FROM pg_database),
-		       (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)`).Scan(&roles, &names, &e.superuser)
-	e.roles, e.databases = set(roles), set(names)
+		SELECT ARRAY(SELECT rolname::text FROM pg_roles),
+		       ARRAY(SELECT rolname::text FROM pg_roles, unnest(rolconfig) AS setting WHERE setting LIKE 'statement\_timeout=%'),
+		       ARRAY(SELECT pg_get_userbyid(roleid)::text FROM pg_auth_members WHERE member = me.oid AND grantor = me.oid),
+		       (SELECT jsonb_object_agg(datname, pg_get_userbyid(datdba)) FROM pg_database),
+		       me.rolsuper
+		FROM pg_roles AS me WHERE rolname = current_user`).Scan(&e.roles, &e.limited, &e.memberships, &e.owners, &e.superuser)
 	return e, err
 }
 
-func set(names []string) map[string]bool {
-	s := map[string]bool{}
-	for _, name := range names {
-		s[name] = true
+// SQL returns all statements, for a client such as psql.
+func (p Plan) SQL() []string {
+	if len(p.Roles) == 0 {
+		return p.Databases
 	}
-	return s
+	return slices.Concat([]string{"BEGIN"}, p.Roles, []string{"COMMIT"}, p.Databases)
 }
 
-// Apply executes the statements. After an error, a new plan has what is still missing.
-func (p Plan) Apply(ctx context.Context, conn *pgx.Conn) error {
-	for _, s := range p.Statements {
+// Apply executes the statements. It calls save before it commits the roles, and changes nothing if save fails. After an
+// error, a new plan has what is still missing.
+func (p Plan) Apply(ctx context.Context, conn *pgx.Conn, save func() error) error {
+	err := pgx.BeginFunc(ctx, conn, func(pgx.Tx) error {
+		if err := execute(ctx, conn, p.Roles); err != nil {
+			return err
+		}
+		return save()
+	})
+	if err != nil {
+		return err
+	}
+	return execute(ctx, conn, p.Databases)
+}
+
+func execute(ctx context.Context, conn *pgx.Conn, statements []string) error {
+	for _, s := range statements {
 		if _, err := conn.Exec(ctx, s); err != nil {
 			what, _, _ := strings.Cut(s, " LOGIN PASSWORD")
 			return fmt.Errorf("%s: %w", what, err)

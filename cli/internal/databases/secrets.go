@@ -2,6 +2,7 @@ package databases
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -27,8 +28,9 @@ type manifest struct {
 	Items      []manifest        `yaml:"items,omitempty"`
 }
 
-// ReadSecrets reads Secrets as [Secrets.Manifests] or kubectl get prints them, in YAML or JSON. It ignores other objects.
-func ReadSecrets(text []byte) (Secrets, error) {
+// ReadSecrets reads the Secrets of a release as [Secrets.Manifests] or kubectl get prints them, in YAML or JSON. It refuses
+// other objects.
+func ReadSecrets(text []byte, release string) (Secrets, error) {
 	all := Secrets{}
 	documents := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -40,9 +42,13 @@ func ReadSecrets(text []byte) (Secrets, error) {
 		if err != nil {
 			return nil, errors.New("these are no manifests of Kubernetes") // err may quote a password
 		}
-		for _, m := range append(m.Items, m) {
-			if m.Kind != "Secret" {
-				continue
+		objects := []manifest{m}
+		if m.Kind == "List" {
+			objects = m.Items
+		}
+		for _, m := range objects {
+			if m.Kind != "Secret" || !slices.Contains(SecretNames(release), m.Metadata.Name) {
+				return nil, fmt.Errorf("the %s %q is none of the release's Secrets", cmp.Or(m.Kind, "object"), m.Metadata.Name)
 			}
 			content := map[string]string{}
 			for key, encoded := range m.Data {
