@@ -10,9 +10,10 @@
 //
 // It promises:
 //
-//   - A new region of a project is served at the latest after twice [Options.Fresh].
+//   - While the region service answers, a new region of a project is served at the latest after twice [Options.Fresh].
 //   - Concurrent look-ups of the same project share one request.
-//   - While the region service cannot answer, a known project is served for [Options.Keep].
+//   - While it cannot answer, a known project is served for [Options.Keep]. Once a request has failed, no
+//     look-up of it waits, and one request at a time asks whether the service is back.
 package region
 
 import (
@@ -29,7 +30,7 @@ import (
 // Options configure a Cache. A field that is zero has its default.
 type Options struct {
 	// Fresh is the age up to which a zone is served without a request. An older one is served too, and renewed in the
-	// background, up to twice that age. Then a look-up waits for a new one. Default: 30 s.
+	// background, up to twice that age. Then a look-up waits for a new one, unless the last request failed. Default: 30 s.
 	Fresh time.Duration
 	// Keep is the age up to which a zone is served while the service does not answer. Default: 24 h.
 	Keep time.Duration
@@ -37,13 +38,14 @@ type Options struct {
 	Timeout time.Duration
 	// Size is how many projects are cached. Default: 10,000.
 	Size int
-	// Failed, if set, is called with each failure of the service, also if the look-up is answered from the cache.
+	// Failed, if set, is called with each failure of the service, even if the look-up is answered from the cache.
 	Failed func(projectID string, err error)
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
 
-// pause is how long the service is left alone after a failure. Only unknown projects are looked up meanwhile.
+// pause is how long the service is left alone after a failure. Only unknown projects are looked up meanwhile. After it, one
+// look-up of a known project asks in the background.
 const pause = 5 * time.Second
 
 // Cache looks regions up. It is safe for concurrent use; a process needs only one.
@@ -56,7 +58,7 @@ type Cache struct {
 	used        list.List                // of *entry, the last used first
 	requests    map[string]*request      // in flight
 	zones       map[string]*time.Location
-	pausedUntil time.Time
+	pausedUntil time.Time // zero if the service answered the last request
 }
 
 // entry is a cached zone. It does not change.
@@ -121,6 +123,7 @@ func (c *Cache) find(ctx context.Context, projectID string) (*entry, *request) {
 	now := c.options.Now()
 	var found *entry
 	var age time.Duration
+	failing := !c.pausedUntil.IsZero()
 	if element, ok := c.known[projectID]; ok {
 		c.used.MoveToFront(element)
 		found = element.Value.(*entry)
@@ -128,7 +131,7 @@ func (c *Cache) find(ctx context.Context, projectID string) (*entry, *request) {
 		switch {
 		case age >= c.options.Keep:
 			found = nil
-		case age < c.options.Fresh, now.Before(c.pausedUntil):
+		case age < c.options.Fresh, failing && (now.Before(c.pausedUntil) || len(c.requests) > 0):
 			return found, nil
 		}
 	}
@@ -139,7 +142,7 @@ func (c *Cache) find(ctx context.Context, projectID string) (*entry, *request) {
 		// Others may wait for the answer, so it does not end with this caller.
 		go c.ask(context.WithoutCancel(ctx), projectID, r)
 	}
-	if found != nil && age < 2*c.options.Fresh {
+	if found != nil && (failing || age < 2*c.options.Fresh) {
 		return found, nil
 	}
 	return found, r
@@ -162,6 +165,10 @@ func (c *Cache) settle(r *request, projectID string, region client.Region, asked
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.requests, projectID)
+	c.pausedUntil = time.Time{}
+	if err != nil && client.Code(err) != client.CodeInvalidBody { // which is the project's fault
+		c.pausedUntil = c.options.Now().Add(pause)
+	}
 	zone := c.zones[region.Name]
 	if err == nil && zone == nil {
 		if zone, err = time.LoadLocation(region.Name); err == nil {
@@ -170,9 +177,6 @@ func (c *Cache) settle(r *request, projectID string, region client.Region, asked
 	}
 	if err != nil {
 		r.err = err
-		if client.Code(err) != client.CodeInvalidBody { // which is the project's fault
-			c.pausedUntil = c.options.Now().Add(pause)
-		}
 		return err
 	}
 	r.entry = &entry{projectID, zone, region.Source, asked}
