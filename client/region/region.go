@@ -139,8 +139,8 @@ func (c *Cache) find(ctx context.Context, projectID string) (*entry, *request) {
 	if !ok {
 		r = &request{done: make(chan struct{})}
 		c.requests[projectID] = r
-		// Others may wait for the answer, so it does not end with this caller.
-		go c.ask(context.WithoutCancel(ctx), projectID, r)
+		// Others may wait for the answer, so it does not end with this caller, nor write to the caller's request id.
+		go c.ask(client.StoreRequestID(context.WithoutCancel(ctx), new(string)), projectID, r)
 	}
 	if found != nil && (failing || age < 2*c.options.Fresh) {
 		return found, nil

@@ -198,6 +198,25 @@ func TestFaultOfOneProject(t *testing.T) {
 	}
 }
 
+// TestRequestID checks that a request in the background writes no id after its look-up has returned.
+func TestRequestID(t *testing.T) {
+	w := start(t, Options{})
+	w.is(t, "Europe/Berlin")
+	w.answers(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("X-Request-Id", "req_1")
+		zone("UTC")(rw, r)
+	})
+	w.advance(31 * time.Second)
+	id := ""
+	if _, err := w.Lookup(client.StoreRequestID(t.Context(), &id), "pr_1"); err != nil {
+		t.Fatal(err)
+	}
+	w.becomes(t, "UTC")
+	if id != "" {
+		t.Errorf("it wrote %q", id)
+	}
+}
+
 // TestOneRequest checks that callers share a request, and get its answer if the caller that began it gives up.
 func TestOneRequest(t *testing.T) {
 	w := start(t, Options{})
