@@ -47,8 +47,17 @@ func (c *Change) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &in); err != nil {
 		return err
 	}
-	*c = Change{in.Type, in.Seq, in.Entry, in.Event, in.Removal}
-	if c.Type == EntryChanged && c.Entry == nil || c.Type == EventAdded && c.Event == nil || c.Type == EntryRemoved && c.Removal == nil {
+	*c = Change{Type: in.Type, Seq: in.Seq}
+	whole := true
+	switch c.Type {
+	case EntryChanged:
+		c.Entry, whole = in.Entry, in.Entry != nil
+	case EventAdded:
+		c.Event, whole = in.Event, in.Event != nil
+	case EntryRemoved:
+		c.Removal, whole = in.Removal, in.Removal != nil
+	}
+	if !whole {
 		return fmt.Errorf("change number %d of type %q has no record", c.Seq, c.Type)
 	}
 	return nil

@@ -125,7 +125,7 @@ func TestChangeWithoutItsRecord(t *testing.T) {
 			t.Errorf("%s became %+v", in, page.Changes)
 		}
 	}
-	c, _ := serve(t, feedOf(`{"change":"of a later version","seq":1,"record":{}}`))
+	c, _ := serve(t, feedOf(`{"change":"of a later version","seq":1,"entry_id":"a","reason":"erased","entry":{},"event":{}}`))
 	page, err := c.ChangesPage(t.Context(), "p", ChangeQuery{})
 	if want := []Change{{Type: "of a later version", Seq: 1}}; err != nil || !reflect.DeepEqual(page.Changes, want) {
 		t.Errorf("%+v, %v; want %+v", page.Changes, err, want)
