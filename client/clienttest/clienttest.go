@@ -43,11 +43,14 @@ type Server struct {
 	key     string
 	sent    map[string][]string
 	changed chan struct{} // closed when a change is added
+	closing chan struct{} // closed by Close
+	close   func()        // closes closing
 }
 
 // New starts a fake with data. The caller closes it.
 func New(data Data) *Server {
-	s := &Server{data: data, sent: map[string][]string{}, changed: make(chan struct{})}
+	s := &Server{data: data, sent: map[string][]string{}, changed: make(chan struct{}), closing: make(chan struct{})}
+	s.close = sync.OnceFunc(func() { close(s.closing) })
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /projects/{project}", one("project", client.CodeProjectNotFound, func(*http.Request) []client.Project { return s.data.Projects },
 		func(p client.Project) string { return p.ID }))
@@ -85,6 +88,12 @@ func New(data Data) *Server {
 		mux.ServeHTTP(w, r)
 	}))
 	return s
+}
+
+// Close ends the waits of followers, then stops the fake. It blocks until all other requests have ended.
+func (s *Server) Close() {
+	s.close()
+	s.Server.Close()
 }
 
 // SetKey makes the fake refuse all requests without this key from now on, as after a rotation. An empty key allows all.
@@ -127,6 +136,7 @@ func (s *Server) changes(w http.ResponseWriter, r *http.Request) {
 	if from >= len(all) && seconds > 0 {
 		select {
 		case <-changed:
+		case <-s.closing:
 		case <-time.After(time.Duration(seconds) * time.Second):
 		case <-r.Context().Done():
 		}
