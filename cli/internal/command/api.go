@@ -1,8 +1,10 @@
 package command
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -40,6 +42,11 @@ func (f apiFlags) keylessClient(retry client.Retry, notes io.Writer) (*client.Cl
 	case f.APIKeyFile != "" && f.APIKey != "":
 		return nil, usagef("both a key and a file with a key: set one of LECTERN_API_KEY and LECTERN_API_KEY_FILE")
 	case f.APIKeyFile != "":
+		if content, err := os.ReadFile(f.APIKeyFile); err != nil {
+			return nil, usageError{fmt.Errorf("--api-key-file: %w", err)}
+		} else if len(bytes.TrimSpace(content)) == 0 {
+			return nil, usagef("--api-key-file: the file %s is empty", f.APIKeyFile)
+		}
 		key = client.WithAPIKeyFile(f.APIKeyFile)
 	}
 	c, err := client.New(f.URL, key, client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
