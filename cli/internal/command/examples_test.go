@@ -50,7 +50,7 @@ func program(t *testing.T, page string, environ ...string) {
 			t.Errorf("the program ended: %v: %s", err, log.String())
 		default:
 			_ = cmd.Process.Kill()
-			<-ended // it says that the program was killed
+			t.Log(<-ended) // killed
 		}
 		if t.Failed() {
 			t.Log(log.String())
