@@ -7,7 +7,8 @@ export interface ClientOptions {
   baseURL: string;
   /**
    * apiKey is sent as X-Api-Key. A function is called before each request, and again after a 401: if its key has changed,
-   * the request is repeated once. So a key may be rotated.
+   * the request is repeated once. So a key may be rotated. An error of the function is retried like a lost connection.
+   * White space around the key is dropped. A key that cannot be sent is a TypeError, which is not retried.
    */
   apiKey?: string | (() => string | Promise<string>) | undefined;
   /** fetch sends the requests. Default: the global fetch. */
@@ -52,7 +53,7 @@ export class Transport {
     this.#base = checkBase(options.baseURL);
     const { apiKey = "" } = options;
     this.#apiKey = typeof apiKey === "function" ? apiKey : () => apiKey;
-    if (typeof apiKey === "string") checkKey(apiKey);
+    if (typeof apiKey !== "function") checkKey(apiKey);
     this.#fetch = options.fetch ?? globalThis.fetch.bind(globalThis);
     this.#retry = { attempts: 8, baseMs: 200, longestMs: 120_000, ...options.retry };
   }
@@ -74,12 +75,14 @@ export class Transport {
   }
 
   async #key(): Promise<string> {
+    let key: string;
     try {
-      return checkKey(await this.#apiKey());
+      key = await this.#apiKey();
     } catch (cause) {
       // The next attempt may get a key.
       throw new ConnectionError(`no API key: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
     }
+    return checkKey(key);
   }
 
   async #once(key: string, target: string, accept: string, signal: AbortSignal | undefined, method: string): Promise<Response> {
@@ -174,10 +177,11 @@ function redact(key: string, text: string): string {
   return key === "" ? text : text.replaceAll(key, "[redacted]");
 }
 
-/** checkKey returns the key. The error of the Headers constructor would quote it. */
-function checkKey(key: string): string {
-  if (!/^[\x21-\x7e]*$/.test(key)) throw new TypeError("apiKey: want printable ASCII without spaces");
-  return key;
+/** checkKey returns the key without white space around it. The error of the Headers constructor would quote the key. */
+function checkKey(key: unknown): string {
+  const trimmed = typeof key === "string" ? key.trim() : "\n";
+  if (!/^[\x21-\x7e]*$/.test(trimmed)) throw new TypeError("apiKey: want a string of printable ASCII without spaces");
+  return trimmed;
 }
 
 /** sleep waits for ms milliseconds. It throws the signal's reason if the signal aborts. */

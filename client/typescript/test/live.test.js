@@ -21,7 +21,7 @@ const here = new URL("..", import.meta.url).pathname;
 const project = "pr_demo";
 const program = process.env.LECTERN ?? join(here, "../../bin/lectern");
 
-describe("a local run", { timeout: 120_000 }, () => {
+describe("a local run", { timeout: 600_000 }, () => {
   let folder, lectern, url, key, client;
 
   before(async () => {
@@ -203,6 +203,10 @@ describe("a local run", { timeout: 120_000 }, () => {
 
     // Before the fourth page, the key is replaced and the old one revoked; before the seventh, Lectern starts again.
     const keys = (...of) => run(program, ["keys", ...of, "--env-file", join(folder, "run/demo.env")]);
+    // Without a file, it fails at once.
+    const environment = { ...process.env, LECTERN_URL: url, LECTERN_PROJECT_ID: project };
+    await assert.rejects(run("node", ["export.mjs"], { cwd: work, env: { ...environment, LECTERN_API_KEY_FILE: "" } }), ({ stderr }) => /ENOENT/.test(stderr));
+
     let requests = 0;
     let restarted;
     const front = http.createServer(async (request, response) => {
@@ -232,7 +236,7 @@ describe("a local run", { timeout: 120_000 }, () => {
     t.after(() => front.close());
     await run("node", ["export.mjs"], {
       cwd: work,
-      env: { ...process.env, LECTERN_URL: `http://127.0.0.1:${front.address().port}`, LECTERN_PROJECT_ID: project, LECTERN_API_KEY_FILE: keyFile },
+      env: { ...environment, LECTERN_URL: `http://127.0.0.1:${front.address().port}`, LECTERN_API_KEY_FILE: keyFile },
     });
     const got = (await readFile(join(work, "entries.ndjson"), "utf8")).trimEnd().split("\n").map((line) => JSON.parse(line));
     await restarted;

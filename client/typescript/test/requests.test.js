@@ -86,7 +86,7 @@ test("the key stays with its host, and out of errors", async (t) => {
     });
   }
   assert.deepEqual(other.requests, []);
-  assert.throws(() => new Client({ baseURL: server.url, apiKey: `${key}\n` }), (error) => !error.message.includes(key));
+  assert.throws(() => new Client({ baseURL: server.url, apiKey: `rk_\n${key}` }), (error) => !error.message.includes(key));
 });
 
 test("answers that are not the API's end at once", async (t) => {
@@ -180,4 +180,18 @@ test("a function that has no key for a moment is called again", async (t) => {
   const retry = { baseMs: 1, onRetry: (error) => told.push(error.message) };
   assert.deepEqual(await all(new Client({ baseURL: server.url, apiKey, retry }).entries("pr_1")), entries(0, 1));
   assert.deepEqual(told, ["no API key: the store is away"]);
+});
+
+test("white space around a key is dropped; a key that cannot be sent ends a call at once", async (t) => {
+  const sent = [];
+  const server = await serve(t, (request, response) => {
+    sent.push(request.headers["x-api-key"]);
+    page(response, entries(0, 1));
+  });
+  const read = (apiKey) => all(new Client({ baseURL: server.url, apiKey, retry: { onRetry: (error) => assert.fail(error) } }).entries("pr_1"));
+  for (const apiKey of [`${key}\n`, () => `${key}\n`]) assert.deepEqual(await read(apiKey), entries(0, 1));
+  for (const bad of [undefined, null, 7, `rk_\n${key}`]) {
+    await assert.rejects(read(async () => bad), (error) => error instanceof TypeError && !(error instanceof ConnectionError) && !error.message.includes(key));
+  }
+  assert.deepEqual(sent, [key, key]);
 });
