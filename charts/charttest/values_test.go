@@ -335,6 +335,14 @@ func TestNoRegistry(t *testing.T) {
 	}
 }
 
+// TestInternalAnswersEnd checks that the internal address waits for a large removal, and not for ever.
+func TestInternalAnswersEnd(t *testing.T) {
+	environ := environmentOf(container(t, one[*apps.Deployment](t, render(t, ""), "lectern-internal"), "internal"))
+	if got := environ["EDGE_ANSWER_TIMEOUT"]; got != "10m" {
+		t.Errorf("it waits for %q", got)
+	}
+}
+
 // TestSecretsAreOnlyNamed checks that without dev.enabled the chart creates only the empty Secret that the operator fills.
 // Each component gets only the secrets that it needs.
 func TestSecretsAreOnlyNamed(t *testing.T) {

@@ -23,14 +23,14 @@ func refusal(err error, what, why string) error {
 }
 
 // enter takes a slot. The request's project is not known yet. So the slot is that of the client's network, if TRUSTED_PROXIES
-// tells it. Otherwise it is nobody's: the address may be that of a proxy for all clients. A service behind the edge leaves
-// the networks to the edge.
+// tells it, or clients come from within the platform. Otherwise it is nobody's: the address may be that of a proxy for all
+// clients. A service behind the edge leaves the networks to the edge.
 func (x *exchange) enter() error {
 	c := x.chain
 	if c.slots == nil {
 		return nil
 	}
-	if x.holder == "" && len(c.config.TrustedProxies) > 0 {
+	if x.holder == "" && (c.inside || len(c.config.TrustedProxies) > 0) {
 		x.holder = "network " + httpapi.Network(x.info.ClientAddress)
 	}
 	return x.takeSlot()

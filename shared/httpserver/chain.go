@@ -48,7 +48,7 @@ type chain struct {
 
 	traced       http.Handler                        // nil when tracing is off
 	cors         *cors.Cors                          // nil when off
-	internal     bool                                // the internal listener
+	inside       bool                                // no documented path, and clients within the platform
 	corsOnErrors *cors.Cors                          // of a plain listener; nil: its errors have no headers of CORS
 	compress     func(http.Handler) http.HandlerFunc // nil on the internal listener
 	headers      headers                             // of every answer
@@ -80,6 +80,7 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 			vary:            []string{"X-Api-Key, Accept, Accept-Encoding"},
 			connectionClose: []string{"close"},
 		},
+		inside: o.Inside || !public,
 		quiet:  func(string) bool { return false },
 		refuse: httpapi.WriteError,
 	}
@@ -97,7 +98,6 @@ func newChain(o Options, router *httpapi.Router, m *metrics, draining *atomic.Bo
 		)(http.HandlerFunc(c.serveTraced))
 	}
 	if !public {
-		c.internal = true
 		c.quiet = isOperational
 		c.headers.cache = []string{"no-store"}
 		c.headers.vary = nil

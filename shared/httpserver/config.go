@@ -47,8 +47,8 @@ type Config struct {
 	IdleTimeout time.Duration `env:"IDLE_TIMEOUT" envDefault:"120s"`
 
 	// How many requests the public address serves at once. One project may have an eighth of them, and so may one client
-	// network, if TRUSTED_PROXIES tells which it is. Further requests get 503, or 429 over a share. 0: any
-	// number.
+	// network, if TRUSTED_PROXIES tells which it is or the paths are internal. Further requests get 503, or 429 over a
+	// share. 0: any number.
 	MaxInFlight int `env:"MAX_IN_FLIGHT" envDefault:"1024"`
 
 	// How many bytes of answers the process holds at once until clients have taken them. One project may have a quarter of
@@ -132,9 +132,10 @@ func isOrigin(text string, withPath bool) bool {
 	return u.User == nil && u.RawQuery == "" && u.Fragment == "" && (withPath || u.Path == "")
 }
 
-// warn logs settings that are allowed and probably not meant. With PUBLIC_URL, clients come through a proxy in front.
-func (c Config) warn(ctx context.Context, log *slog.Logger) {
-	if c.PublicURL != "" && len(c.TrustedProxies) == 0 && len(c.EdgeKeys) == 0 {
+// warn logs settings that are allowed and probably not meant. With PUBLIC_URL, clients that are not inside
+// the platform come through a proxy in front.
+func (c Config) warn(ctx context.Context, log *slog.Logger, inside bool) {
+	if c.PublicURL != "" && len(c.TrustedProxies) == 0 && len(c.EdgeKeys) == 0 && !inside {
 		log.LogAttrs(ctx, slog.LevelWarn, "PUBLIC_URL is set and TRUSTED_PROXIES is not: behind a proxy all clients have its address, "+
 			"and share the rates of requests without a key and of refused keys; allowed: the CIDRs of the proxies in front; behind the edge, its EDGE_KEYS instead")
 	}

@@ -1,19 +1,17 @@
 package httpserver
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
-	"github.com/lectern-dev/lectern/shared/trustedkeys"
 )
 
 // EdgeKeyHeader is the header in which the edge sends its key.
 const EdgeKeyHeader = "Lectern-Edge-Key"
 
 // takeEdgeKey removes the edge's key from the headers of a request, valid or not, so that no handler sees or sends it
-// on. It reports whether the request had exactly one, and one of EDGE_KEYS. The error is the answer to a client whose
-// network has sent too many wrong ones.
+// on. It reports whether the request had exactly one, and one of EDGE_KEYS. The error is the answer to a wrong key from a network that has
+// sent too many of them.
 func (o *origin) takeEdgeKey(r *http.Request) (fromEdge bool, err error) {
 	given := r.Header[EdgeKeyHeader]
 	if given == nil {
@@ -23,9 +21,5 @@ func (o *origin) takeEdgeKey(r *http.Request) (fromEdge bool, err error) {
 	if len(given) != 1 {
 		return false, nil
 	}
-	_, err = o.edge.Find(httpapi.Network(o.clientAddress(r, false)), given[0])
-	if errors.Is(err, trustedkeys.ErrUnknown) {
-		return false, nil
-	}
-	return err == nil, err
+	return o.edge.Has(httpapi.Network(o.clientAddress(r, false)), given[0])
 }

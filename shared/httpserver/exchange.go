@@ -180,9 +180,9 @@ func (x *exchange) abort() {
 	panic(http.ErrAbortHandler) // net/http ends the connection and logs nothing
 }
 
-// baseURL is the request's Info.BaseURL. The host of a request to the internal listener serves no documented path.
+// baseURL is the request's Info.BaseURL. Below a host for clients within the platform, there is no documented path.
 func (x *exchange) baseURL() string {
-	if x.chain.internal {
+	if x.chain.inside {
 		return x.chain.origin.publicURL
 	}
 	return x.chain.origin.baseURL(x.request, x.fromEdge)

@@ -45,6 +45,9 @@ type Options struct {
 	// Internal serves the service's paths under /internal. New adds /healthz, /readyz, /metrics and, if Config
 	// has Pprof, /debug/pprof/. Nil: those alone.
 	Internal *httpapi.Router
+	// Inside says that the public address serves clients within the platform, and no documented path. Its peers are the clients
+	// themselves, so the network of each has a share of MAX_IN_FLIGHT without TRUSTED_PROXIES.
+	Inside bool
 	// OnlyHTTP1 refuses HTTP/2 on the public listener.
 	OnlyHTTP1 bool
 	// Checks are run by /readyz.
@@ -59,6 +62,7 @@ type Options struct {
 // Server is a service's two listeners.
 type Server struct {
 	config   Config
+	inside   bool // Options.Inside
 	log      *slog.Logger
 	draining atomic.Bool
 	public   *listener
@@ -85,7 +89,7 @@ func New(o Options) (*Server, error) {
 	if o.Internal == nil {
 		o.Internal = httpapi.NewRouter()
 	}
-	s := &Server{config: o.Config, log: o.Telemetry.Logger}
+	s := &Server{config: o.Config, inside: o.Inside, log: o.Telemetry.Logger}
 	checks := &health{checks: o.Checks, draining: &s.draining, log: s.log, now: time.Now}
 	addOperational(o.Internal, checks, o.Telemetry.MetricsHandler(), o.Config.Pprof)
 	var err error
@@ -165,7 +169,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "listening",
 		slog.String("public", s.public.Addr().String()), slog.String("internal", s.internal.Addr().String()))
-	s.config.warn(ctx, s.log)
+	s.config.warn(ctx, s.log, s.inside)
 	if s.config.Ready != nil {
 		s.config.Ready(s.public.Addr(), s.internal.Addr())
 	}

@@ -68,16 +68,37 @@ func (s *Set) Find(network, key string) (int, error) {
 	if s.refused.Over(network) {
 		return 0, ErrTooMany()
 	}
+	found := s.index(key)
+	if found < 0 {
+		s.refused.Count(network)
+		return 0, ErrUnknown
+	}
+	return found, nil
+}
+
+// Has reports whether key is one of the set. It compares key in any case, so that a good one is never refused because of others
+// in its network. The error is the apierr RateLimited: key is unknown, and the client's network has sent too many such keys.
+func (s *Set) Has(network, key string) (bool, error) {
+	switch {
+	case len(s.hashes) == 0:
+		return false, nil // nothing can be guessed
+	case s.index(key) >= 0:
+		return true, nil
+	case s.refused.Over(network):
+		return false, ErrTooMany()
+	}
+	s.refused.Count(network)
+	return false, nil
+}
+
+// index returns the index of key, or -1.
+func (s *Set) index(key string) int {
 	given := sha256.Sum256([]byte(key))
 	found := 0
 	for i := range s.hashes {
 		found |= subtle.ConstantTimeCompare(given[:], s.hashes[i][:]) * (i + 1)
 	}
-	if found == 0 {
-		s.refused.Count(network)
-		return 0, ErrUnknown
-	}
-	return found - 1, nil
+	return found - 1
 }
 
 // ErrTooMany returns the answer to a client whose network has sent too many refused keys.

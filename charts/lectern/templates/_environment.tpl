@@ -77,7 +77,7 @@
 {{- end -}}
 {{- $_ := set $env "EDGE_PATHS" "internal" -}}
 {{- $_ := set $env "EDGE_SERVICES" (join "," $services) -}}
-{{- $_ := set $env "EDGE_ANSWER_TIMEOUT" "0s" -}}
+{{- $_ := set $env "EDGE_ANSWER_TIMEOUT" "10m" -}}
 {{- end -}}
 {{- if and (eq .name "proxy") $v.proxy.manifests.existingSecret -}}
 {{- $_ := set $env "PROXY_MANIFESTS" "/etc/lectern/manifests" -}}

@@ -32,7 +32,7 @@ func (r *run) startEdges(ctx context.Context, public, internal net.Listener, add
 	own["DRAIN_TIMEOUT"] = finishWithin.String()
 	own["EDGE_SERVICES"] = strings.Join(inside, ",")
 	own["EDGE_PATHS"] = "internal"
-	own["EDGE_ANSWER_TIMEOUT"] = "0s" // a removal may take any time
+	own["EDGE_ANSWER_TIMEOUT"] = "10m" // a removal takes long
 	if err := r.startEdge(ctx, "internal edge", internal, own, out); err != nil {
 		return err
 	}

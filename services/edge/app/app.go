@@ -56,6 +56,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	cfg.HTTP.EdgeKeys = nil // nobody in front of the edge has one
 	server, err := httpserver.New(httpserver.Options{
 		Service: service, Config: cfg.HTTP, Telemetry: tel, Public: edge.Routes(), Plain: http.Header{}, CORSOnErrors: true, OnlyHTTP1: !cfg.HTTP2,
+		Inside: cfg.Paths == "internal",
 	})
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -304,41 +305,64 @@ func TestWaitsHaveAPlaceOfTheirOwn(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestOneNetwork checks that one client network has an eighth of the requests in flight, where a trusted proxy names it.
+// TestOneNetwork checks that one client network has an eighth of the requests in flight. A trusted proxy names it; a client of
+// internal paths is its own peer.
 func TestOneNetwork(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	r := start(t, map[string]string{"MAX_IN_FLIGHT": "16", "TRUSTED_PROXIES": "127.0.0.0/8"}, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Has("slow") {
-			entered <- struct{}{}
-			<-leave
-		}
-	}, routes.Entries)
-	from := func(address, query string) int {
-		req := newRequest(t, http.MethodGet, r.url+"/projects/pr_1/entries"+query, nil)
-		req.Header.Set("X-Forwarded-For", address)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Error(err)
-			return 0
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode
-	}
-	var running sync.WaitGroup
-	for _, address := range []string{"2001:db8::1", "2001:db8::2"} {
-		running.Go(func() {
-			if status := from(address, "?slow"); status != http.StatusOK {
-				t.Errorf("a request within the share: %d", status)
+	for _, tt := range []struct {
+		name    string
+		environ map[string]string
+		path    string
+		same    [3]string // addresses of one network
+		another string
+	}{
+		{"public", map[string]string{"TRUSTED_PROXIES": "127.0.0.0/8"}, "/projects/pr_1/entries", [3]string{"2001:db8::1", "2001:db8::2", "2001:db8::3"}, "2001:db8:0:1::1"},
+		{"internal", map[string]string{"EDGE_PATHS": "internal"}, "/internal/entries", [3]string{"127.0.0.1", "127.0.0.1", "127.0.0.1"}, "127.0.0.2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			entered, leave := make(chan struct{}), make(chan struct{})
+			tt.environ["MAX_IN_FLIGHT"], tt.environ["PUBLIC_URL"] = "16", "https://api.example.com"
+			r := start(t, tt.environ, func(_ routes.Service, w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Has("slow") {
+					entered <- struct{}{}
+					<-leave
+				}
+			}, routes.Entries)
+			from := func(address, query string) int {
+				transport := &http.Transport{DisableKeepAlives: true}
+				req := newRequest(t, http.MethodPost, r.url+tt.path+query, nil)
+				if ip := net.ParseIP(address); ip.IsLoopback() {
+					transport.DialContext = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: ip}}).DialContext
+				} else {
+					req.Header.Set("X-Forwarded-For", address)
+				}
+				resp, err := transport.RoundTrip(req)
+				if err != nil {
+					t.Error(err)
+					return 0
+				}
+				_ = resp.Body.Close()
+				return resp.StatusCode
+			}
+			var running sync.WaitGroup
+			for _, address := range tt.same[:2] {
+				running.Go(func() {
+					if status := from(address, "?slow"); status != http.StatusOK {
+						t.Errorf("a request within the share: %d", status)
+					}
+				})
+				<-entered
+			}
+			if status := from(tt.same[2], ""); status != http.StatusTooManyRequests {
+				t.Errorf("a third of the same network: %d", status)
+			}
+			if status := from(tt.another, ""); status != http.StatusOK {
+				t.Errorf("another network: %d", status)
+			}
+			close(leave)
+			running.Wait()
+			if log := r.log.String(); strings.Contains(log, "TRUSTED_PROXIES is not") {
+				t.Errorf("it warns that it does not know its clients: %s", log)
 			}
 		})
-		<-entered
 	}
-	if status := from("2001:db8::3", ""); status != http.StatusTooManyRequests {
-		t.Errorf("a third of the same network: %d", status)
-	}
-	if status := from("2001:db8:0:1::1", ""); status != http.StatusOK {
-		t.Errorf("another network: %d", status)
-	}
-	close(leave)
-	running.Wait()
 }

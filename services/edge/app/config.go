@@ -24,14 +24,14 @@ type Config struct {
 
 	// The address of each service, comma-separated: entries=lectern-entries:80,region=lectern-region:80. The services are
 	// entries, embeddables, experiments, region, proxy and console. The paths of one that is not named are unknown. For
-	// internal paths, the addresses are the internal ones, and all but proxy and console are needed to remove a project.
+	// internal paths, the addresses are the internal ones. A removal of a project needs region, and skips those that are not named.
 	Services []string `env:"EDGE_SERVICES,required"`
 
 	// Operations that get no route, comma-separated, by their ids in the API's description. Not set: none.
 	Exclude []string `env:"EDGE_EXCLUDE"`
 
-	// How long a service may take, after it has the request, until the headers of its answer. 0: any time, which internal
-	// paths need for large removals. It does not apply to the proxy.
+	// How long a service may take, after it has the request, until the headers of its answer. 0: any time. A large
+	// removal may take minutes: the chart sets 10m for internal paths. It does not apply to the proxy.
 	AnswerTimeout time.Duration `env:"EDGE_ANSWER_TIMEOUT" envDefault:"2m"`
 
 	// Whether the public address also takes HTTP/2 without TLS (h2c), which a gateway must be told to send.

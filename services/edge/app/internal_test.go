@@ -57,7 +57,7 @@ func TestInternalPaths(t *testing.T) {
 }
 
 // TestRemoveProject checks that a removal goes to each service, region first, and that the counts are summed. A service that fails
-// is named, those after it are not asked, and the request may be repeated.
+// is named with its error, those after it are not asked, and the request may be repeated.
 func TestRemoveProject(t *testing.T) {
 	const path = "/internal/projects/pr_1"
 	var mu sync.Mutex
@@ -82,9 +82,10 @@ func TestRemoveProject(t *testing.T) {
 		routes.Embeddables: says(200, `{"embeddables":3,"versions":4}`), routes.Experiments: says(200, `{"experiments":1,"events":1}`),
 	}
 	order := []routes.Service{routes.Region, routes.Entries, routes.Embeddables, routes.Experiments}
-	unavailable := func(name routes.Service) string {
-		return body("unavailable", fmt.Sprintf("The service %s did not remove its part of the project. Repeat the request.", name), `,"projectId":"pr_1"`)
+	unavailable := func(name routes.Service, why string) string {
+		return body("unavailable", fmt.Sprintf("The service %s did not remove its part of the project%s. Repeat the request.", name, why), `,"projectId":"pr_1"`)
 	}
+	fault := func(message string) string { return body("unavailable", message, "") }
 	for _, tt := range []struct {
 		name    string
 		change  routes.Service
@@ -95,10 +96,12 @@ func TestRemoveProject(t *testing.T) {
 	}{
 		{"all", "", nil, 200, `{"embeddables":3,"entries":10000,"events":6,"experiments":1,"keys":2,"more":true,"projects":1,"versions":4}` + "\n", 4},
 		{"a refusal", routes.Region, says(401, `{"error":{}}`), 401, `{"error":{}}`, 1},
-		{"the keys are not revoked", routes.Region, says(503, `{"error":{}}`), 503, unavailable(routes.Region), 1},
-		{"another service refuses", routes.Embeddables, says(401, `{"error":{}}`), 503, unavailable(routes.Embeddables), 3},
-		{"an answer that is no count", routes.Entries, says(200, `<html>`), 503, unavailable(routes.Entries), 2},
-		{"a broken connection", routes.Experiments, cut, 503, unavailable(routes.Experiments), 4},
+		{"the keys are not revoked", routes.Region, says(503, `{"error":{}}`), 503, unavailable(routes.Region, ""), 1},
+		{"another service refuses", routes.Embeddables, says(401, `{"error":{}}`), 503, unavailable(routes.Embeddables, ""), 3},
+		{"a service says why", routes.Entries, says(503, fault("REMOVE_DATABASE_URL is not set.")), 503, unavailable(routes.Entries, ": REMOVE_DATABASE_URL is not set"), 2},
+		{"a service says too much", routes.Entries, says(503, fault(strings.Repeat("x", 501))), 503, unavailable(routes.Entries, ""), 2},
+		{"an answer that is no count", routes.Entries, says(200, `<html>`), 503, unavailable(routes.Entries, ""), 2},
+		{"a broken connection", routes.Experiments, cut, 503, unavailable(routes.Experiments, ""), 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			mu.Lock()
@@ -122,6 +125,9 @@ func TestRemoveProject(t *testing.T) {
 			if resp.StatusCode != tt.status || string(got) != tt.want {
 				t.Errorf("%d %s, want %d %s", resp.StatusCode, got, tt.status, tt.want)
 			}
+			if resp.Header.Get("Link") != "" {
+				t.Error("a Link to a page that is not here")
+			}
 			if tt.status == 503 && resp.Header.Get("Retry-After") == "" {
 				t.Error("no Retry-After")
 			}
@@ -131,12 +137,37 @@ func TestRemoveProject(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if diff := cmp.Diff(want, asked); tt.name != "a broken connection" && diff != "" { // a broken connection is tried again
+			if diff := cmp.Diff(want, asked); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
+	if _, metrics := get(t, r.internal+"/metrics"); !strings.Contains(metrics, `lectern_edge_unreachable_total{service="experiments"} 1`) {
+		t.Errorf("the broken connection is not counted once:\n%s", metrics)
+	}
 	if resp, _ := get(t, r.url+path); resp.StatusCode != 405 || resp.Header.Get("Allow") != "DELETE" {
 		t.Errorf("GET: %d, Allow %q", resp.StatusCode, resp.Header.Get("Allow"))
+	}
+}
+
+// TestRemoveProjectOfSomeServices checks that a removal skips services that are not installed, and needs region.
+func TestRemoveProjectOfSomeServices(t *testing.T) {
+	remove := func(services ...routes.Service) (int, string) {
+		r := start(t, map[string]string{"EDGE_PATHS": "internal"}, func(service routes.Service, w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprintf(w, `{%q:1}`, service)
+		}, services...)
+		resp, err := http.DefaultClient.Do(newRequest(t, http.MethodDelete, r.url+"/internal/projects/pr_1", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		got, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(got)
+	}
+	if status, got := remove(routes.Experiments, routes.Region); status != 200 || got != `{"experiments":1,"region":1}`+"\n" {
+		t.Errorf("two services: %d %s", status, got)
+	}
+	if status, got := remove(routes.Entries); status != 503 || !strings.Contains(got, "EDGE_SERVICES has no address of region") {
+		t.Errorf("without region: %d %s", status, got)
 	}
 }

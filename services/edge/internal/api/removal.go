@@ -2,10 +2,10 @@ package api
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -21,13 +21,21 @@ import (
 var holders = []routes.Service{routes.Region, routes.Entries, routes.Embeddables, routes.Experiments}
 
 // removeProject removes a project from all services, one after the other, and answers with the sums of their counts. With
-// "more", the request is to be repeated. If a service fails, the answer is Unavailable and names it, and the rest keeps its
-// data. The request may be repeated then, too. The first service checks the request: its refusal is the answer.
+// "more", the request is to be repeated. A service without an address is not installed. If a service fails, the answer is
+// Unavailable, names it and quotes its error, and the rest keeps its data. The request may be repeated then, too. Region checks
+// the request: its refusal is the answer.
 func (e *Edge) removeProject(w http.ResponseWriter, r *http.Request) error {
+	if e.services[routes.Region] == nil {
+		return apierr.New(apierr.Unavailable, "No project can be removed: EDGE_SERVICES has no address of region, which revokes the keys.")
+	}
 	counts := map[string]any{}
 	for _, name := range holders {
-		status, header, body, err := e.removeFrom(r, name)
-		if err == nil && name == holders[0] && status >= 400 && status < 500 {
+		s := e.services[name]
+		if s == nil {
+			continue
+		}
+		status, header, body, err := s.remove(r)
+		if err == nil && name == routes.Region && status >= 400 && status < 500 {
 			for _, field := range []string{"Content-Type", "Link", "Retry-After", "Www-Authenticate"} {
 				w.Header()[field] = header[field]
 			}
@@ -45,7 +53,7 @@ func (e *Edge) removeProject(w http.ResponseWriter, r *http.Request) error {
 			if r.Context().Err() != nil {
 				return err // the client disconnected
 			}
-			return apierr.New(apierr.Unavailable, fmt.Sprintf("The service %s did not remove its part of the project. Repeat the request.", name)).
+			return apierr.New(apierr.Unavailable, fmt.Sprintf("The service %s did not remove its part of the project%s. Repeat the request.", name, quoted(body))).
 				After(time.Second).Because(err)
 		}
 	}
@@ -59,19 +67,33 @@ func (e *Edge) removeProject(w http.ResponseWriter, r *http.Request) error {
 // maxRemoved bounds the answer of a service, in bytes. It has a few counts.
 const maxRemoved = 64 << 10
 
-// removeFrom sends the request to one service, and reads the answer.
-func (e *Edge) removeFrom(r *http.Request, name routes.Service) (status int, header http.Header, body []byte, err error) {
-	s := e.services[name]
-	if s == nil {
-		return 0, nil, nil, errors.New("EDGE_SERVICES has no address of it")
+// maxQuoted is the longest message of a service that the edge quotes, in bytes.
+const maxQuoted = 500
+
+// quoted returns the message of an error body after a colon, without its last full stop. Other bodies, and those with a longer
+// message, have none.
+func quoted(body []byte) string {
+	var e struct {
+		Error struct {
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
 	}
+	if err := json.Unmarshal(body, &e); err != nil || e.Error.Code == "" || e.Error.Message == "" || len(e.Error.Message) > maxQuoted {
+		return ""
+	}
+	return ": " + strings.TrimSuffix(e.Error.Message, ".")
+}
+
+// remove sends the request to the service, and reads the answer.
+func (s *service) remove(r *http.Request) (status int, header http.Header, body []byte, err error) {
 	u := *r.URL
 	u.Scheme, u.Host = "http", s.address
 	out := (&http.Request{Method: r.Method, URL: &u, Host: r.Host, Header: http.Header{auth.KeyHeader: r.Header[auth.KeyHeader]}}).WithContext(r.Context())
 	s.introduce(r.Context(), out.Header, httpapi.InfoFrom(r.Context()))
-	answer, err := e.toServices.RoundTrip(out)
+	answer, err := s.edge.toServices.RoundTrip(out)
 	if err != nil {
-		return 0, nil, nil, err
+		return 0, nil, nil, s.fault(r, nil, err)
 	}
 	defer answer.Body.Close()
 	body, err = io.ReadAll(io.LimitReader(answer.Body, maxRemoved))
