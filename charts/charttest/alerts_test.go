@@ -60,11 +60,14 @@ func alertCases() []alertCase {
 	}
 	entries := labels{"component": "entries"}
 	copied := labels{"component": "sync-shop"}
-	return []alertCase{
+	var down []alertCase
+	for _, name := range components() {
+		down = append(down, alertCase{"LecternDown", both(up(name), samples{fmt.Sprintf(`up{component=%q}`, name): "0x60"}), labels{"component": name}, "No pod of " + name + " answers Prometheus."})
+	}
+	return append(down, []alertCase{
 		{"LecternFaults", both(requests("entries", "200", "0+540x60"), requests("entries", "503", "0+60x60")), entries, "entries answers 10% of its requests with a 5xx that it caused."},
 		{"LecternFaults", both(requests("entries", "200", "0+540x60"), requests("entries", "504", "0+60x60"), requests("entries", "500", "0+1x60")), nil, ""},
 
-		{"LecternDown", both(up("entries"), ofPod("up", "0x60")), entries, "No pod of entries answers Prometheus."},
 		{"LecternDown", up("entries"), entries, "No pod of entries answers Prometheus."},
 		{"LecternDown", up("operator"), labels{"component": "operator"}, "No pod of operator answers Prometheus."},
 		{"LecternDown", both(up(""), ofPod("up", "0x60")), nil, ""}, // another pod answers
@@ -139,7 +142,7 @@ func alertCases() []alertCase {
 		{"LecternSyncDown", samples{`up{component="sync-shop"}`: "1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1"}, copied, "The pod of sync-shop has not answered most of Prometheus' requests in a quarter of an hour, or is missing."},
 		{"LecternSyncDown", nil, copied, "The pod of sync-shop has not answered most of Prometheus' requests in a quarter of an hour, or is missing."},
 		{"LecternSyncDown", up(""), nil, ""},
-	}
+	}...)
 }
 
 // TestAlerts checks by promtool when each alert fires, with which labels and summary, and that it does not fire

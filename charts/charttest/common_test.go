@@ -78,12 +78,23 @@ entries: {dnsPolicy: Default}
 	}
 }
 
-// TestNamespaceOverride checks that all objects are in the namespace of that value, and that nothing in them names the
-// release's.
+// TestNamespaceOverride checks that all objects are in the namespace of that value or one of their own. Only the command of
+// the notes that asks Helm for the release names the release's.
 func TestNamespaceOverride(t *testing.T) {
-	r := render(t, allPods+"namespaceOverride: elsewhere\nnetworkPolicy: {apiServerTo: [{ipBlock: {cidr: 10.96.0.1/32}}]}")
+	release := common.ReleaseOptions{Name: "lectern", Namespace: "records-of-helm", IsInstall: true, Revision: 1}
+	values := strings.Replace(everything, "watchNamespaces: [team-a, team-b]", "namespaceOverride: elsewhere", 1)
+	r, err := renderOn(t, values, release, installed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := strings.Index(r.text, release.Namespace); i >= 0 {
+		t.Errorf("an object names the release's namespace: …%s", r.text[max(0, i-300):i+len(release.Namespace)])
+	}
+	if rest := strings.Replace(r.notes, "helm -n "+release.Namespace+" test", "", 1); rest == r.notes || strings.Contains(rest, release.Namespace) {
+		t.Errorf("the notes do not name the release's namespace in helm test alone:\n%s", r.notes)
+	}
 	for _, o := range r.objects {
-		if namespace := o.GetNamespace(); namespace != "" && namespace != "elsewhere" {
+		if namespace := o.GetNamespace(); namespace != "" && namespace != "elsewhere" && namespace != "monitoring" {
 			t.Errorf("%T %s is in %s", o, o.GetName(), namespace)
 		}
 	}
@@ -106,7 +117,7 @@ func TestRuntime(t *testing.T) {
 			t.Errorf("%s has a runtime class or host users by default", name)
 		}
 	}
-	for _, name := range components() {
+	for _, name := range append(components(), "sync-shop") {
 		policy := one[*core.Service](t, set, "lectern-"+name).Spec.IPFamilyPolicy
 		if policy == nil || *policy != core.IPFamilyPolicyPreferDualStack || one[*core.Service](t, plain, "lectern-"+name).Spec.IPFamilyPolicy != nil {
 			t.Errorf("%s has the IP families %v", name, policy)

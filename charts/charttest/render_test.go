@@ -73,6 +73,7 @@ func kinds() map[string]func() object {
 type rendered struct {
 	objects []object
 	notes   string
+	text    string // of the objects
 }
 
 // render renders the chart as Helm does, for a release called lectern in the namespace lectern. Each object must have
@@ -160,6 +161,7 @@ func renderWith(t *testing.T, values string, release common.ReleaseOptions, obje
 			return rendered{}, fmt.Errorf("%s: %w", name, err)
 		}
 		r.objects = append(r.objects, objects...)
+		r.text += files[name]
 	}
 	return r, nil
 }

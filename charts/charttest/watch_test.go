@@ -152,7 +152,7 @@ func TestUpgradeKeepsWatching(t *testing.T) {
 	}
 }
 
-// TestMissingNamespaces checks that an install names the watched namespaces that do not exist. An upgrade makes no role in one
+// TestMissingNamespaces checks that an install names the watched namespaces and the one of the objects, if they do not exist. An upgrade makes no role in one
 // that is gone or being deleted.
 func TestMissingNamespaces(t *testing.T) {
 	namespace := func(name, deleted string) *unstructured.Unstructured {
@@ -167,6 +167,11 @@ func TestMissingNamespaces(t *testing.T) {
 	install := common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsInstall: true, Revision: 1}
 	if _, err := renderOn(t, values, install, all); err == nil || !strings.Contains(err.Error(), "do not exist: team-b, team-c; make them first") {
 		t.Errorf("an install says %v", err)
+	}
+	for _, more := range []string{"", "\nrbac: {create: false}", "\nwatchAllNamespaces: true", "\nwatchNamespaces: [team-a]"} {
+		if _, err := renderOn(t, "namespaceOverride: elsewhere"+more, install, all); err == nil || !strings.Contains(err.Error(), "do not exist: elsewhere; make them first") {
+			t.Errorf("an install into a namespace that does not exist, with %q, says %v", more, err)
+		}
 	}
 	r, err := renderOn(t, values, common.ReleaseOptions{Name: "lectern", Namespace: "lectern", IsUpgrade: true, Revision: 2}, all)
 	if err != nil {

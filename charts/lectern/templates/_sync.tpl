@@ -115,6 +115,9 @@ kind: Service
 metadata:
   {{- include "lectern.metadata" (dict "root" .root "name" .name "object" (printf "%s-%s" (include "lectern.fullname" .root) .name)) | nindent 2 }}
 spec:
+  {{- with .root.Values.defaults.service.ipFamilyPolicy }}
+  ipFamilyPolicy: {{ . }}
+  {{- end }}
   selector:
     {{- include "lectern.selector" . | nindent 4 }}
   ports:

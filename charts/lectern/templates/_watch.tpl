@@ -15,19 +15,19 @@
 {{- include "lectern.fullname" . }}-proxy-values
 {{- end }}
 
-{{/* The watched namespaces that do not exist or are being deleted, as a JSON array. Without a cluster, as in "helm template",
-     none. An install fails if there are any; an upgrade makes no roles in them. The release's own may be made by
-     --create-namespace. */}}
+{{/* The namespaces of the objects and the watched ones that do not exist or are being deleted, as a JSON array. Without a
+     cluster, as in "helm template", none. An install fails if there are any; an upgrade makes no roles in them. The release's
+     own may be made by --create-namespace, which does not make namespaceOverride. */}}
 {{- define "lectern.missingNamespaces" -}}
 {{- $missing := list -}}
 {{- if lookup "v1" "Namespace" "" "kube-system" -}}
-{{- range $name := include "lectern.watchedNamespaces" . | fromJsonArray -}}
+{{- range $name := append (include "lectern.watchedNamespaces" . | fromJsonArray) (include "lectern.namespace" .) | uniq -}}
 {{- $found := lookup "v1" "Namespace" "" $name -}}
-{{- if and (ne $name (include "lectern.namespace" $)) (or (not $found) (dig "metadata" "deletionTimestamp" "" $found)) }}{{ $missing = append $missing $name }}{{ end -}}
+{{- if and (ne $name $.Release.Namespace) (or (not $found) (dig "metadata" "deletionTimestamp" "" $found)) }}{{ $missing = append $missing $name }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- if and $missing .Release.IsInstall -}}
-{{- fail (printf "watchNamespaces names namespaces that do not exist: %s; make them first, such as by kubectl create namespace %s" (join ", " $missing) (first $missing)) -}}
+{{- fail (printf "namespaceOverride or watchNamespaces names namespaces that do not exist: %s; make them first, such as by kubectl create namespace %s" (join ", " $missing) (first $missing)) -}}
 {{- end -}}
 {{- $missing | toJson -}}
 {{- end }}
