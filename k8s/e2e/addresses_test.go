@@ -13,6 +13,7 @@ import (
 func (r *release) testClientAddresses(t *testing.T) {
 	// A forwarded port reaches the edge from its own pod's loopback addresses, which stand for the gateway here.
 	r.upgrade(t, "--set-string", "region.config.ANON_RATE_LIMIT=1", "--set", "trustedProxies={127.0.0.1/32,::1/128}")
+	r.awaitReplaced(t) // a forwarded port could reach a pod that has the configuration of before
 	r.awaitRoute(t, r.url[len("http://"):])
 	edge, region := r.forward(t, "service/lectern-edge", 80), r.forward(t, "service/lectern-region", 80)
 
