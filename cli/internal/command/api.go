@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -11,17 +10,21 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// apiFlags select the API.
+// apiFlags select the API and a project of it.
 type apiFlags struct {
-	URL     string `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
+	serverFlags
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
-	APIKey  string `env:"LECTERN_API_KEY" help:"An API key of the project. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
+}
 
+// serverFlags select the API and a key.
+type serverFlags struct {
+	URL        string `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
+	APIKey     string `env:"LECTERN_API_KEY" help:"An API key of the project. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 	APIKeyFile string `name:"api-key-file" env:"LECTERN_API_KEY_FILE" type:"path" help:"A file with the key, which is read before each request: the key may be rotated." placeholder:"FILE"`
 }
 
 // client returns a client that writes about its waits to notes, and calls retry.Notify too if it is set.
-func (f apiFlags) client(retry client.Retry, notes io.Writer) (*client.Client, error) {
+func (f serverFlags) client(retry client.Retry, notes io.Writer) (*client.Client, error) {
 	if f.APIKey == "" && f.APIKeyFile == "" {
 		return nil, usagef("no API key: run lectern login, set LECTERN_API_KEY or LECTERN_API_KEY_FILE, or give --env-file")
 	}
@@ -29,7 +32,7 @@ func (f apiFlags) client(retry client.Retry, notes io.Writer) (*client.Client, e
 }
 
 // keylessClient returns a client for operations that may need no key. It sends the key if there is one.
-func (f apiFlags) keylessClient(retry client.Retry, notes io.Writer) (*client.Client, error) {
+func (f serverFlags) keylessClient(retry client.Retry, notes io.Writer) (*client.Client, error) {
 	say, also := notifier(notes), retry.Notify
 	retry.Notify = func(err error, wait time.Duration) {
 		say(err, wait)
@@ -37,16 +40,11 @@ func (f apiFlags) keylessClient(retry client.Retry, notes io.Writer) (*client.Cl
 			also(err, wait)
 		}
 	}
+	if _, err := f.key(); err != nil { // the client would retry
+		return nil, err
+	}
 	key := client.WithAPIKey(f.APIKey)
-	switch {
-	case f.APIKeyFile != "" && f.APIKey != "":
-		return nil, usagef("both a key and a file with a key: set one of LECTERN_API_KEY and LECTERN_API_KEY_FILE")
-	case f.APIKeyFile != "":
-		if content, err := os.ReadFile(f.APIKeyFile); err != nil {
-			return nil, usageError{fmt.Errorf("--api-key-file: %w", err)}
-		} else if len(bytes.TrimSpace(content)) == 0 {
-			return nil, usagef("--api-key-file: the file %s is empty", f.APIKeyFile)
-		}
+	if f.APIKeyFile != "" {
 		key = client.WithAPIKeyFile(f.APIKeyFile)
 	}
 	c, err := client.New(f.URL, key, client.WithUserAgent("lectern-cli"), client.WithRetry(retry))
@@ -54,6 +52,30 @@ func (f apiFlags) keylessClient(retry client.Retry, notes io.Writer) (*client.Cl
 		return nil, usageError{fmt.Errorf("--url: %w", err)}
 	}
 	return c, nil
+}
+
+// AfterApply refuses two keys from one source. See [alternatives] for two sources.
+func (f serverFlags) AfterApply() error {
+	if f.APIKey != "" && f.APIKeyFile != "" {
+		return usagef("both a key and a file with a key were given; allowed: one of --api-key or LECTERN_API_KEY, and --api-key-file or LECTERN_API_KEY_FILE")
+	}
+	return nil
+}
+
+// key returns the key, or "" if there is none.
+func (f serverFlags) key() (string, error) {
+	if f.APIKeyFile == "" {
+		return f.APIKey, nil
+	}
+	content, err := os.ReadFile(f.APIKeyFile)
+	if err != nil {
+		return "", usageError{fmt.Errorf("--api-key-file: %w", err)}
+	}
+	key := strings.TrimSpace(string(content))
+	if key == "" {
+		return "", usagef("--api-key-file: the file %s is empty", f.APIKeyFile)
+	}
+	return key, nil
 }
 
 func notifier(notes io.Writer) func(error, time.Duration) {

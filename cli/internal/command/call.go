@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"net/url"
 	"strings"
@@ -10,7 +11,8 @@ import (
 )
 
 type apiCommand struct {
-	apiFlags
+	serverFlags
+	Project     string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project that {projectId} in the path stands for." placeholder:"ID"`
 	outputFlags `set:"output_default=json on a terminal, else ndjson"`
 	Paginate    bool   `help:"Read all pages of a list, and print a line for each record."`
 	Path        string `arg:"" help:"The path with its query, such as /projects/{projectId}/entries?limit=2; {projectId} stands for the project."`
@@ -18,7 +20,7 @@ type apiCommand struct {
 
 // Help shows examples.
 func (apiCommand) Help() string {
-	return `The command sends a GET request with the key, and prints the answer. lectern console, or /docs of the API, lists the operations.
+	return `The command sends a GET request with the key, and prints the answer: JSON as --output says, and anything else as it is. lectern console, or /docs of the API, lists the operations.
 
 Examples:
 
@@ -32,6 +34,9 @@ const pageOfAll = 1000
 
 // Run calls.
 func (a *apiCommand) Run(s *Session) error {
+	if a.Project == "" && strings.Contains(a.Path, "{projectId}") {
+		return usagef("the path %q needs --project ID or LECTERN_PROJECT_ID", a.Path)
+	}
 	path := "/" + strings.TrimPrefix(strings.ReplaceAll(a.Path, "{projectId}", escaped(a.Project)), "/")
 	list, err := client.ListAt(path)
 	if host := strings.Contains(strings.SplitN(path, "?", 2)[0], "://"); err != nil || host {
@@ -47,10 +52,15 @@ func (a *apiCommand) Run(s *Session) error {
 		}
 		return a.all(s, reader, list)
 	}
-	if a.Output == "" && s.Width > 0 {
+	given := a.Output != ""
+	if !given && s.Width > 0 {
 		a.Output = "json"
 	}
 	body, _, err := reader.JSON(s.Context, list, "", 0)
+	if err == nil && !given && !json.Valid(body) {
+		_, err = s.Out.Write(body)
+		return err
+	}
 	return a.printOne(s, body, err)
 }
 

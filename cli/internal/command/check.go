@@ -17,10 +17,8 @@ import (
 )
 
 type checkCommand struct {
-	URL            string            `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
+	apiFlags
 	Service        map[string]string `help:"The address of one service, such as entries=http://lectern-entries. The command then calls only the operations of the given services. Repeatable." placeholder:"NAME=URL"`
-	Project        string            `short:"p" env:"LECTERN_PROJECT_ID" required:"" help:"The project's id." placeholder:"ID"`
-	APIKey         string            `env:"LECTERN_API_KEY" help:"An API key of the project. Without one, the command only checks that operations ask for a key. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 	InternalAPIKey string            `env:"LECTERN_INTERNAL_API_KEY" help:"An internal key, for the operation that needs one. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 	Timeout        time.Duration     `default:"10s" help:"How long an answer may take. Default: ${default}." placeholder:"DURATION"`
 	outputFlags
@@ -28,7 +26,7 @@ type checkCommand struct {
 
 // Help describes the expected answers, with examples.
 func (checkCommand) Help() string {
-	return `The command calls each operation and the web console once. It only reads. Operations that read one record are asked for the first record of their list. If the list is empty or refused, the command asks for a record that does not exist, and expects 404. Without a key, it also accepts 401 where a key may be needed. The exit code is 1 if an answer is not the one in the API's description.
+	return `The command calls each operation and the web console once. It only reads. Operations that read one record are asked for the first record of their list. If the list is empty or refused, the command asks for a record that does not exist, and expects 404. Without a key, it also accepts 401 where a key may be needed, so it only checks that operations ask for one. The exit code is 1 if an answer is not the one in the API's description.
 
 Examples:
 
@@ -69,7 +67,11 @@ func (c *checkCommand) Run(s *Session) error {
 			return usagef("--service was given with the address %q; allowed: a URL such as http://127.0.0.1:8080", at)
 		}
 	}
-	k := checker{command: c, http: &http.Client{Timeout: c.Timeout}, known: map[string]string{"projectId": c.Project}}
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	k := checker{command: c, key: key, http: &http.Client{Timeout: c.Timeout}, known: map[string]string{"projectId": c.Project}}
 	calls, failed := []calledOperation{}, 0
 	for _, r := range routes.Outside() {
 		at, ok := targets[r.Service]
@@ -100,6 +102,7 @@ func (c *checkCommand) Run(s *Session) error {
 // checker calls operations, and keeps the identifiers in their answers for later ones.
 type checker struct {
 	command *checkCommand
+	key     string
 	http    *http.Client
 	known   map[string]string // values of the variables of paths
 }
@@ -135,7 +138,7 @@ func (k *checker) call(ctx context.Context, r routes.Route, at string) (int, err
 		return 0, err
 	}
 	req.Header.Set("User-Agent", "lectern-cli")
-	key := k.command.APIKey
+	key := k.key
 	if r.Auth == routes.InternalKey {
 		key = k.command.InternalAPIKey
 	}

@@ -3,6 +3,8 @@ package command
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -76,6 +78,23 @@ func TestCheckRefuses(t *testing.T) {
 				}
 			}
 		})
+	}
+	// A key in a file is a key: it may not be refused.
+	server := httptest.NewServer(answer(401, `{"error":{"code":"unauthorized","message":"No."}}`))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "key")
+	environ := map[string]string{"LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY_FILE": file}
+	for _, tt := range []struct {
+		content string
+		code    int
+		want    string
+	}{{"", exitUsage, "--api-key-file: the file " + file + " is empty"}, {"rk_1\n", exitFailure, "unauthorized"}} {
+		if err := os.WriteFile(file, []byte(tt.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r := lectern(t, "", environ, "check", "--service", "embeddables="+server.URL); r.code != tt.code || !strings.Contains(r.out+r.err, tt.want) {
+			t.Errorf("%q: %+v; want %d and %q", tt.content, r, tt.code, tt.want)
+		}
 	}
 	if r := lectern(t, "", map[string]string{"LECTERN_PROJECT_ID": "pr_1"}, "check", "--service", "entry=http://127.0.0.1:1"); r.code != exitUsage {
 		t.Errorf("an unknown service: exit code %d, want %d: %s", r.code, exitUsage, r.err)

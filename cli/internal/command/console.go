@@ -16,15 +16,14 @@ import (
 )
 
 type consoleCommand struct {
-	URL     string `name:"url" type:"url" env:"LECTERN_URL" default:"http://127.0.0.1:8080" help:"The address of the API. Default: ${default}." placeholder:"URL"`
+	serverFlags
 	Project string `short:"p" env:"LECTERN_PROJECT_ID" help:"The project's id." placeholder:"ID"`
-	APIKey  string `env:"LECTERN_API_KEY" help:"An API key of the project. Without one, the console asks for it. Other users of this machine can see flags: prefer the variable." placeholder:"KEY"`
 	Print   bool   `help:"Print the link that signs in, and open no browser. The link contains the key: keep it secret."`
 }
 
 // Help describes how the key gets to the browser, with examples.
 func (consoleCommand) Help() string {
-	return `The console is a web page on the API's own address. The command signs in with the key. Other users of this machine do not see it: the browser opens a file that only this user can read, which leads to the console. The command removes the file after ten seconds. If it cannot start a browser, it prints the link.
+	return `The console is a web page on the API's own address. The command signs in with the key; without one, the console asks for it. Other users of this machine do not see it: the browser opens a file that only this user can read, which leads to the console. The command removes the file after ten seconds. If it cannot start a browser, it prints the link.
 
 Examples:
 
@@ -36,13 +35,17 @@ Examples:
 // Run opens the console.
 func (c *consoleCommand) Run(s *Session, all *commands) error {
 	page := consolePage(c.URL)
-	if c.APIKey == "" {
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	if key == "" {
 		return c.open(s, all, page, page)
 	}
 	if c.Project == "" {
 		return usagef("no project: set LECTERN_PROJECT_ID, or give --env-file")
 	}
-	link := consoleLink(c.URL, c.Project, c.APIKey)
+	link := consoleLink(c.URL, c.Project, key)
 	if c.Print {
 		return c.print(s, link)
 	}

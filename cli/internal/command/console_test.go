@@ -72,6 +72,12 @@ func TestConsoleOpensSignedIn(t *testing.T) {
 func TestConsoleLink(t *testing.T) {
 	signIn := map[string]string{"LECTERN_URL": "https://api.example.com/", "LECTERN_PROJECT_ID": "pr 1&key=x", "LECTERN_API_KEY": "rk_1+/'\"%é"}
 	const signInLink = "https://api.example.com/console/#project=pr%201%26key%3Dx&key=rk_1%2B%2F%27%22%25%C3%A9"
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte(signIn["LECTERN_API_KEY"]+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keyFile := map[string]string{"LECTERN_URL": signIn["LECTERN_URL"], "LECTERN_PROJECT_ID": signIn["LECTERN_PROJECT_ID"], "LECTERN_API_KEY_FILE": file}
+	noFile := map[string]string{"LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY_FILE": file + "s"}
 	keyless := map[string]string{"LECTERN_URL": "https://api.example.com"}
 	keyOnly := map[string]string{"LECTERN_API_KEY": "rk_1"}
 	const page = "https://api.example.com/console/"
@@ -85,6 +91,8 @@ func TestConsoleLink(t *testing.T) {
 		argv    string // of the browser
 	}{
 		{"printed", signIn, []string{"--print"}, "0", exitOK, signInLink + "\n", ""},
+		{"a key in a file", keyFile, []string{"--print"}, "0", exitOK, signInLink + "\n", ""},
+		{"a file that is missing", noFile, []string{"--print"}, "0", exitUsage, "", ""},
 		{"printed without a key", keyless, []string{"--print"}, "0", exitOK, page + "\n", ""},
 		{"no browser starts", signIn, nil, "3", exitOK, signInLink + "\n", "file://"},
 		{"without a key", keyless, nil, "0", exitOK, "", page},

@@ -36,7 +36,7 @@ func (l *loginCommand) Run(s *Session, c *commands) error {
 	if err != nil {
 		return err
 	}
-	flags := apiFlags{URL: l.URL, Project: l.Project, APIKey: key}
+	flags := serverFlags{URL: l.URL, APIKey: key}
 	reader, err := flags.client(interactive(), s.Err)
 	if err != nil {
 		return err
