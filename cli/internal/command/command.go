@@ -129,7 +129,7 @@ const description = `Lectern's command line: run the platform on this machine, g
 
 Exit codes: 0 success; 1 failure, and the last line on standard error says why; 2 wrong command line; 3 done, but some records were rejected; 130 interrupted. Export, import, sync, and changes with a cursor file then continue when you run them again.
 
-Variables: the help of a flag names its variable in parentheses. Flags win over variables, these over --env-file, and all over the context that lectern login stored.`
+Variables: the help of a flag names its variable in parentheses. Flags win over variables, these over --env-file, and all over the context that lectern login stored. A key and a file with a key are alternatives: the first source with either wins.`
 
 // exited carries an exit code out of the parser, which ends the process for --help.
 type exited int

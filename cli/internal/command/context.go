@@ -47,10 +47,10 @@ func (s *Session) contexts() (contexts, error) {
 		return all, nil
 	}
 	if err != nil {
-		return all, err
+		return contexts{}, err
 	}
 	if err := json.Unmarshal(content, &all); err != nil {
-		return all, usagef("%s is damaged (%w); remove it, and log in again", s.contextFile(), err)
+		return contexts{}, usagef("%s is damaged (%w); remove it, and log in again", s.contextFile(), err)
 	}
 	return all, nil
 }
@@ -81,25 +81,44 @@ func (all contexts) find(origin, name string) (storedContext, error) {
 	return storedContext{}, usagef("%s was given as %q; %s", origin, name, known)
 }
 
-// BeforeResolve collects the variables that flags may come from. Those of the environment win over those of --env-file, and
-// both over those of a context.
+// at reports whether address is that of the context. No address is.
+func (c storedContext) at(address string) bool {
+	return address == "" || strings.TrimRight(address, "/") == strings.TrimRight(c.URL, "/")
+}
+
+// BeforeResolve collects the variables that flags may come from. Flags win over those of the environment, these over those
+// of --env-file, and all over those of a context.
 func (c *commands) BeforeResolve(ctx *kong.Context, s *Session) error {
-	given := map[string]string{}
+	flags, given := map[string]string{}, map[string]string{}
 	for _, path := range ctx.Path {
-		if path.Flag != nil && path.Flag.Target.Kind().String() == "string" {
-			given[path.Flag.Name] = fmt.Sprint(ctx.FlagValue(path.Flag))
+		if path.Flag == nil {
+			continue
+		}
+		value := fmt.Sprint(ctx.FlagValue(path.Flag))
+		flags[path.Flag.Name] = value
+		for _, name := range path.Flag.Tag.Envs {
+			given[name] = value
 		}
 	}
-	variables := environment{s.Environ}
-	if path := given["env-file"]; path != "" {
+	variables := environment{given, s.Environ}
+	if path := flags["env-file"]; path != "" {
 		file, err := readEnvFile(path)
 		if err != nil {
 			return err
 		}
 		variables = append(variables, file)
 	}
-	if node := ctx.Selected(); node == nil || node.Name != "login" {
-		chosen, err := s.chosen(given, variables)
+	node := ctx.Selected()
+	takes := func(flag string) bool {
+		return node != nil && slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool { return f.Name == flag })
+	}
+	switch {
+	case takes("internal-url"), flags["service"] != "": // these may lead to another deployment
+		if flags["context"] != "" {
+			return usagef("--context was given to %s, which goes to an address that no context has; allowed: --project, variables and --env-file", node.Path())
+		}
+	case takes("project") && node.Name != "login":
+		chosen, err := s.chosen(flags, variables)
 		if err != nil {
 			return err
 		}
@@ -111,40 +130,33 @@ func (c *commands) BeforeResolve(ctx *kong.Context, s *Session) error {
 
 // chosen returns the variables of the context that applies, or none. A context's key goes to the context's own URL alone: if
 // another URL was given, the current context does not apply.
-func (s *Session) chosen(given map[string]string, variables environment) (map[string]string, error) {
+func (s *Session) chosen(flags map[string]string, variables environment) (map[string]string, error) {
 	all, err := s.contexts()
-	if err != nil {
-		return nil, err
+	address, name := variables.get("LECTERN_URL"), variables.get("LECTERN_CONTEXT")
+	origin := "LECTERN_CONTEXT"
+	if flags["context"] != "" {
+		origin = "--context"
 	}
-	origin, name := "--context", given["context"]
-	if name == "" {
-		origin, name = "LECTERN_CONTEXT", s.Environ["LECTERN_CONTEXT"]
-	}
-	explicit := name != ""
-	if !explicit {
-		if name = all.Current; name == "" {
-			return nil, nil
+	switch {
+	case name == "":
+		if _, damaged := errors.AsType[usageError](err); damaged && flags["quiet"] != "true" {
+			fmt.Fprintf(s.Err, "lectern: no context applies: %s\n", oneLine(err))
 		}
+		if c, ok := all.Contexts[all.Current]; ok && c.at(address) {
+			return c.variables(), nil
+		}
+		return nil, nil
+	case err != nil:
+		return nil, usagef("%s was given as %q: %w", origin, name, err)
 	}
 	c, err := all.find(origin, name)
 	if err != nil {
 		return nil, err
 	}
-	address := given["url"]
-	if address == "" {
-		address = variables.get("LECTERN_URL")
-	}
-	switch other := address != "" && strings.TrimRight(address, "/") != strings.TrimRight(c.URL, "/"); {
-	case other && explicit:
+	if !c.at(address) {
 		return nil, usagef("the context %s is of %s, and another URL was given, %s; allowed: one of them", name, c.URL, address)
-	case other:
-		return nil, nil
 	}
-	chosen := c.variables()
-	if given["api-key-file"] != "" || variables.get("LECTERN_API_KEY_FILE") != "" {
-		delete(chosen, "LECTERN_API_KEY")
-	}
-	return chosen, nil
+	return c.variables(), nil
 }
 
 type contextCommands struct {
@@ -157,7 +169,7 @@ type contextList struct{ outputFlags }
 
 // Help describes contexts, with examples.
 func (contextList) Help() string {
-	return `A context is a URL, a project and a key, which lectern login stores. Commands use the current one, or that of --context or LECTERN_CONTEXT. Flags, variables and --env-file win over it; if they name another URL, the current context does not apply.
+	return `A context is a URL, a project and a key, which lectern login stores. Commands use the current one, or that of --context or LECTERN_CONTEXT. Flags, variables and --env-file win over it; if they name another URL, the current context does not apply. Commands with --internal-url use no context.
 
 Examples:
 

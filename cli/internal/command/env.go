@@ -14,10 +14,14 @@ import (
 // environment of the process.
 type environment []map[string]string
 
+// alternatives maps a variable to the one that takes its place: the first map with either of them wins.
+var alternatives = map[string]string{"LECTERN_API_KEY": "LECTERN_API_KEY_FILE", "LECTERN_API_KEY_FILE": "LECTERN_API_KEY"}
+
 // get returns the value of a variable, or "".
 func (e environment) get(name string) string {
+	other, either := alternatives[name]
 	for _, variables := range e {
-		if value := variables[name]; value != "" {
+		if value := variables[name]; value != "" || either && variables[other] != "" {
 			return value
 		}
 	}
@@ -30,8 +34,9 @@ func (environment) Validate(*kong.Application) error { return nil }
 // Resolve returns the value of the first of a flag's variables that is not empty.
 func (e environment) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, name := range flag.Tag.Envs {
-		if value := e.get(name); value != "" {
-			return value, nil
+		value := e.get(name)
+		if _, either := alternatives[name]; either || value != "" {
+			return value, nil // "" replaces what kong itself read from the environment of the process
 		}
 	}
 	return nil, nil

@@ -16,7 +16,7 @@ import (
 // machine is a user's machine with its folder of settings.
 type machine struct{ folder string }
 
-// run runs the command there. secret is what the user types without an echo, "" without a terminal.
+// run runs the command there. The user types secret without an echo; "" stands for no terminal.
 func (m machine) run(t *testing.T, in, secret string, environ map[string]string, args ...string) result {
 	t.Helper()
 	var out, errs strings.Builder
@@ -89,6 +89,11 @@ func TestLogin(t *testing.T) {
 	ok(m.run(t, "", "", nil, "whoami"), `"projectId":"pr_2"`)
 	ok(m.run(t, "", "", nil, "whoami", "--context", "pr_1"), `"projectId":"pr_1"`)
 	ok(m.run(t, "", "", map[string]string{"LECTERN_CONTEXT": "pr_1"}, "whoami"), `"projectId":"pr_1"`)
+	variables := filepath.Join(t.TempDir(), "context.env")
+	if err := os.WriteFile(variables, []byte("LECTERN_CONTEXT=pr_1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ok(m.run(t, "", "", nil, "whoami", "--env-file", variables), `"projectId":"pr_1"`)
 	ok(m.run(t, "", "", nil, "context", "list"), `{"name":"pr_1","current":false,"url":"`+url+`","projectId":"pr_1"}`+"\n"+`{"name":"shop","current":true`)
 	refused(m.run(t, "", "", nil, "context", "use", "shp"), exitUsage, `NAME was given as "shp"; allowed: pr_1, shop`)
 	refused(m.run(t, "", "", nil, "whoami", "--context", "shp"), exitUsage, `--context was given as "shp"; allowed: pr_1, shop`)
@@ -131,5 +136,96 @@ func TestLogin(t *testing.T) {
 	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(m.run(t, "", "", nil, "whoami"), exitUsage, "is damaged")
+	complete := map[string]string{"LECTERN_URL": url, "LECTERN_PROJECT_ID": "pr_1", "LECTERN_API_KEY": "rk_1"}
+	ok(m.run(t, "", "", complete, "whoami"), "no context applies: "+file+" is damaged")
+	refused(m.run(t, "", "", complete, "whoami", "--context", "shop"), exitUsage, `--context was given as "shop": `+file+" is damaged")
+	refused(m.run(t, "", "", nil, "context", "list"), exitUsage, "is damaged")
+	refused(m.run(t, "", "", nil, "context", "use", "shop"), exitUsage, "is damaged")
+
+	// Commands without a context run though the folder cannot be read.
+	unreadable := machine{filepath.Join(file, "lectern")}
+	if r := unreadable.run(t, "", "", complete, "whoami"); r.code != exitOK || r.err != "" {
+		t.Errorf("%+v", r)
+	}
+	refused(unreadable.run(t, "", "", map[string]string{"LECTERN_CONTEXT": "shop"}, "whoami"), exitUsage, `LECTERN_CONTEXT was given as "shop": open `)
+	refused(unreadable.run(t, "", "", nil, "context", "list"), exitFailure, "open "+unreadable.folder)
+	refused(unreadable.run(t, "", "", nil, "context", "use", "shop"), exitFailure, "open "+unreadable.folder)
+}
+
+// A context says nothing about addresses that it does not have: they may be another deployment's.
+func TestContextStaysAtItsDeployment(t *testing.T) {
+	url, _ := newKeyAPI(t, "pr_1", "rk_1")
+	other, sent := newKeyAPI(t, "pr_1", "rk_1")
+	m := machine{filepath.Join(t.TempDir(), "lectern")}
+	if r := m.run(t, "rk_1", "", nil, "login", "--url", url, "-p", "pr_1"); r.code != exitOK {
+		t.Fatal(r)
+	}
+	environ := map[string]string{"LECTERN_INTERNAL_URL": other, "LECTERN_ADMIN_API_KEY": "ak_1", "LECTERN_INGEST_API_KEY": "gk_1"}
+	for _, line := range []string{"purge --older-than 400d", "erase --contact c", "erase --all --confirm pr_1", "keys list", "keys mint", "keys revoke key_1"} {
+		args := strings.Fields(line)
+		if r := m.run(t, "", "", environ, args...); r.code != exitUsage || !strings.Contains(r.err, "needs --project ID or LECTERN_PROJECT_ID") {
+			t.Errorf("%s: %+v", line, r)
+		}
+		if r := m.run(t, "", "", environ, append(args, "-p", "pr_2", "--context", "pr_1")...); r.code != exitUsage || !strings.Contains(r.err, "an address that no context has") {
+			t.Errorf("%s: %+v", line, r)
+		}
+	}
+	if len(*sent) > 0 {
+		t.Errorf("%d requests were sent", len(*sent))
+	}
+	m.run(t, "", "", nil, "check", "-p", "pr_1", "--service", "entries="+other)
+	for _, key := range *sent {
+		if key != "" {
+			t.Errorf("the key %s went to another URL", key)
+		}
+	}
+	if len(*sent) == 0 {
+		t.Error("check sent nothing")
+	}
+}
+
+// The first source with a key, or a file with one, wins: flags, variables, --env-file, the context.
+func TestKeySources(t *testing.T) {
+	url, sent := newKeyAPI(t, "pr_1", "rk_context")
+	folder := t.TempDir()
+	m := machine{filepath.Join(folder, "lectern")}
+	if r := m.run(t, "rk_context", "", nil, "login", "--url", url, "-p", "pr_1"); r.code != exitOK {
+		t.Fatal(r)
+	}
+	write := func(name, content string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	file := write("key", "rk_file\n")
+	keyEnv, fileEnv := write("key.env", "LECTERN_API_KEY=rk_env"), write("file.env", "LECTERN_API_KEY_FILE="+file)
+	key, keyFile := map[string]string{"LECTERN_API_KEY": "rk_variable"}, map[string]string{"LECTERN_API_KEY_FILE": file}
+	both := map[string]string{"LECTERN_API_KEY": "rk_variable", "LECTERN_API_KEY_FILE": file}
+	for _, tt := range []struct {
+		name    string
+		environ map[string]string
+		args    []string
+		want    string // "": refused
+	}{
+		{"the context", nil, nil, "rk_context"},
+		{"a file in --env-file", nil, []string{"--env-file", fileEnv}, "rk_file"},
+		{"a variable over a file in --env-file", key, []string{"--env-file", fileEnv}, "rk_variable"},
+		{"a variable's file over --env-file", keyFile, []string{"--env-file", keyEnv}, "rk_file"},
+		{"a flag over a variable's file", keyFile, []string{"--api-key", "rk_flag"}, "rk_flag"},
+		{"a flag's file over a variable", key, []string{"--api-key-file", file}, "rk_file"},
+		{"a flag over two variables", both, []string{"--api-key", "rk_flag"}, "rk_flag"},
+		{"two variables", both, nil, ""},
+		{"two flags", nil, []string{"--api-key", "rk_flag", "--api-key-file", file}, ""},
+	} {
+		*sent = nil
+		r := m.run(t, "", "", tt.environ, append([]string{"whoami"}, tt.args...)...)
+		switch {
+		case tt.want == "" && (r.code != exitUsage || !strings.Contains(r.err, "both a key and a file with a key") || len(*sent) > 0):
+			t.Errorf("%s: %+v", tt.name, r)
+		case tt.want != "" && (len(*sent) == 0 || (*sent)[0] != tt.want):
+			t.Errorf("%s: %q was sent, want %s: %+v", tt.name, *sent, tt.want, r)
+		}
+	}
 }

@@ -55,8 +55,8 @@ func (m *secret) write(name, value string) {
 	}
 }
 
-// TestFollowThroughRotations checks that followers lose nothing and never stop while their key is rotated ten times: the Go
-// client with the Secret of an APIKey, and lectern changes with LECTERN_API_KEY_FILE.
+// TestFollowThroughRotations checks that followers lose nothing and never stop while their key is rotated ten times.
+// They are the Go client with the Secret of an APIKey, and lectern changes with --api-key-file.
 func TestFollowThroughRotations(t *testing.T) {
 	s, _ := startEntries(t)
 	m := newSecret(t, s)
@@ -84,7 +84,7 @@ func TestFollowThroughRotations(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	startTo(t, out, "changes", "--follow", "--url", s.URL, "--api-key=", "--api-key-file", filepath.Join(m.folder, "api-key"))
+	startTo(t, out, "changes", "--follow", "--url", s.URL, "--api-key-file", filepath.Join(m.folder, "api-key"))
 	for n := range 10 {
 		id := fmt.Sprintf("en_%d", n)
 		s.MustIngest(t, "entries", entryOf(id, n))
