@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestSmallExample checks that all pods of the small installation fit 1 CPU and 1 GiB by their requests, also while an
-// upgrade runs each pod twice. Their memory fits 1 GiB even if each takes its limit, and their pools fit the usual
-// max_connections.
+// TestSmallExample checks that the requests of all pods of the small installation fit 1 CPU and 1 GiB. They also fit
+// while an upgrade runs each pod twice. Their memory fits 1 GiB even if each takes its limit, and their pools fit the
+// usual max_connections.
 func TestSmallExample(t *testing.T) {
 	values, err := os.ReadFile(filepath.Join(chartFolder, "examples", "values-small.yaml"))
 	if err != nil {

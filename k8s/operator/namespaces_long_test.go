@@ -23,9 +23,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 )
 
-// TestLongNamespacesGo deletes twenty watched namespaces in each kind of watching: five each with a running operator and
-// without one, with the key database and without it. All objects go, at the latest when the operator and the database
-// are back, and no key is accepted.
+// TestLongNamespacesGo deletes twenty watched namespaces in each kind of watching. An operator runs for half of them, and
+// the key database is there for half. All objects go, at the latest when the operator and the database are back, and no
+// key is accepted.
 func TestLongNamespacesGo(t *testing.T) {
 	if os.Getenv("LECTERN_LONG") != "1" {
 		t.Skip("takes long; LECTERN_LONG=1 runs it")

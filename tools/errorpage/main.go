@@ -1,5 +1,5 @@
-// Command errorpage makes the page of errors that is served beside the API's reference page. It is given the root of the
-// repository, and renders docs/reference/errors.md. The id of each heading is its text, so that errors can link to the
+// Command errorpage makes the page of errors, which is served next to the API's reference page. It is given the root of
+// the repository, and renders docs/reference/errors.md. The id of each heading is its text, so that errors can link to the
 // heading of their code. Links to other pages of the documentation become plain text.
 package main
 

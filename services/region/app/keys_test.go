@@ -409,8 +409,8 @@ func TestAdminKeysAreChecked(t *testing.T) {
 	}
 }
 
-// TestGuessedKeys checks that a client address that sends many wrong shared keys gets 429, also for a good key, that other
-// addresses are served meanwhile, and that it is served again later.
+// TestGuessedKeys checks that a client address that sends many wrong shared keys gets 429, also for a good key. Other
+// addresses are served meanwhile, and the address is served again later.
 func TestGuessedKeys(t *testing.T) {
 	s := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.0/8"})
 	lookUp := servicetest.Request{Method: "POST", Path: lookUpPath, Headers: map[string]string{"Content-Type": "application/json"}}
