@@ -52,6 +52,9 @@ func (s *Session) contexts() (contexts, error) {
 	if err := json.Unmarshal(content, &all); err != nil {
 		return contexts{}, usagef("%s is damaged (%w); remove it, and log in again", s.contextFile(), err)
 	}
+	if all.Contexts == nil {
+		all.Contexts = map[string]storedContext{}
+	}
 	return all, nil
 }
 
