@@ -13,9 +13,10 @@
 //		fmt.Println(entry.EntryID, entry.Data)
 //	}
 //
-// The client retries a request if the server asks for that (429, 503) or a gateway fails (502, 504). It also retries if the
-// connection breaks or falls silent ([Timeouts]). [Retry] bounds the attempts. A refusal by the server is an [*Error] with its code,
-// such as [CodeEntryNotFound]. The client does not follow redirects, because they would send the key to another host.
+// The client retries a request if the server asks for that (429, 503) or a gateway fails (502, 504). It also retries if
+// the connection breaks or falls silent ([Timeouts]). [Retry] bounds the attempts. A refusal by the server is an [*Error]
+// with its code, such as [CodeEntryNotFound]. The client does not follow redirects, because they would send the key to
+// another host.
 //
 // The package only depends on the standard library.
 package client

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Ingester sends records, typed or as NDJSON, to the internal ports of a deployment. Its key is an ingest key, not a project's API key.
+// Ingester sends records, typed or as NDJSON, to the internal address of a deployment. Its key is an ingest key, not a
+// project's API key.
 type Ingester struct {
 	transport
 }

@@ -152,8 +152,8 @@ func TestUpgradeKeepsWatching(t *testing.T) {
 	}
 }
 
-// TestMissingNamespaces checks that an install names the watched namespaces and the one of the objects, if they do not exist. An upgrade makes no role in one
-// that is gone or being deleted.
+// TestMissingNamespaces checks that an install names the watched namespaces and the one of the objects, if they do not
+// exist. An upgrade makes no role in one that is gone or being deleted.
 func TestMissingNamespaces(t *testing.T) {
 	namespace := func(name, deleted string) *unstructured.Unstructured {
 		meta := map[string]any{"name": name}

@@ -79,8 +79,9 @@ type Act struct {
 // AdminHandler serves a request of an administrator, or returns an error as [httpapi.HandlerFunc] does.
 type AdminHandler func(w http.ResponseWriter, r *http.Request, act *Act) error
 
-// Protect passes requests to next that send exactly one [KeyHeader], with an admin key. It answers others
-// Unauthorized before it reads any of the body, or RateLimited, if too many refused keys came from the client's network. After next, it logs the act in one line of the audit log.
+// Protect passes requests to next that send exactly one [KeyHeader], with an admin key. It answers others Unauthorized
+// before it reads any of the body, or RateLimited, if too many refused keys came from the client's network. After next,
+// it logs the act in one line of the audit log.
 //
 // The line has actor, action, project and key_id. It has new_key_id if the act replaced a key, and removed if the act
 // removes data. Its outcome is "done" or the code of the error. LOG_LEVEL does not hide the line.

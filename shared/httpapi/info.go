@@ -34,7 +34,8 @@ type Info struct {
 	// The error is the answer if too many are held. Never nil.
 	Hold func(bytes int64) error
 
-	// Refusing is called before an error is written. It may set headers, or answer by itself and return true. Nil: not called.
+	// Refusing is called before an error is written. It may set headers, or answer by itself and return true. Nil: not
+	// called.
 	Refusing func(w http.ResponseWriter, r *http.Request) (answered bool)
 
 	// Logger logs with the request's id. Never nil.

@@ -214,8 +214,9 @@ func (c *chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.finish()
 }
 
-// tooMany answers a request that was refused by err, without reading it. A refusal must cost next to nothing, so the log has
-// at most one warning a second about them, which says why. Their access lines are for debugging only; the metrics count each refusal.
+// tooMany answers a request that was refused by err, without reading it. A refusal must cost next to nothing, so the log
+// has at most one warning a second about them, which says why. Their access lines are for debugging only; the metrics
+// count each refusal.
 func (x *exchange) tooMany(err error, why string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		now := x.start.Unix()

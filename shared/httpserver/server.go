@@ -34,8 +34,9 @@ type Options struct {
 	// Plain, if not nil, leaves public answers as their handlers make them: without compression and CORS. The
 	// server adds only X-Request-Id and these headers, which a handler may replace or delete.
 	Plain http.Header
-	// CORSOnErrors gives the errors that this process answers by itself the headers of CORS_ALLOWED_ORIGINS, although Plain is
-	// set. A preflight that fails is answered as if it had succeeded, so that a page learns the error of its request.
+	// CORSOnErrors gives the errors that this process answers by itself the headers of CORS_ALLOWED_ORIGINS, although
+	// Plain is set. A preflight that fails is answered as if it had succeeded, so that a page learns the error of its
+	// request.
 	CORSOnErrors bool
 	// Headers are set in every public answer, in the place of the server's own of the same name. A handler may replace
 	// or delete them. Nil: none.
@@ -45,8 +46,8 @@ type Options struct {
 	// Internal serves the service's paths under /internal. New adds /healthz, /readyz, /metrics and, if Config
 	// has Pprof, /debug/pprof/. Nil: those alone.
 	Internal *httpapi.Router
-	// Inside says that the public address serves clients within the platform, and no documented path. Its peers are the clients
-	// themselves, so the network of each has a share of MAX_IN_FLIGHT without TRUSTED_PROXIES.
+	// Inside says that the public address serves clients within the platform, and no documented path. Its peers are the
+	// clients themselves, so the network of each has a share of MAX_IN_FLIGHT without TRUSTED_PROXIES.
 	Inside bool
 	// OnlyHTTP1 refuses HTTP/2 on the public listener.
 	OnlyHTTP1 bool

@@ -162,7 +162,8 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// TestOneChunkIsDocumented checks that the documentation has the size of a list that is read in one chunk, and so has an ETag.
+// TestOneChunkIsDocumented checks that the documentation has the size of a list that is read in one chunk, and so has an
+// ETag.
 func TestOneChunkIsDocumented(t *testing.T) {
 	size := fmt.Sprintf("lists of up to %d records and %d MiB, have an `ETag`", firstRecords, mostBytes>>20)
 	for _, path := range []string{"../../docs/reference/api.md", "../openapi/lectern.yaml"} {

@@ -76,8 +76,9 @@ func (s *Set) Find(network, key string) (int, error) {
 	return found, nil
 }
 
-// Has reports whether key is one of the set. It compares key in any case, so that a good one is never refused because of others
-// in its network. The error is the apierr RateLimited: key is unknown, and the client's network has sent too many such keys.
+// Has reports whether key is one of the set. It compares key in any case, so that a good one is never refused because of
+// others in its network. The error is the apierr RateLimited: key is unknown, and the client's network has sent too many
+// such keys.
 func (s *Set) Has(network, key string) (bool, error) {
 	switch {
 	case len(s.hashes) == 0:

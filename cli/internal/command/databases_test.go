@@ -182,7 +182,8 @@ func testRefusals(t *testing.T, admin string) {
 	execute(t, admin, "DROP DATABASE auth") // and no role exists, as the first run shows
 }
 
-// managedPostgres starts a Postgres for the test, and returns it with an administrator who is no superuser.
+// managedPostgres starts a Postgres for the test. It returns the server, and the URL of an administrator that is not a
+// superuser.
 func managedPostgres(t *testing.T) (server *pglocal.Server, admin string) {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "postgres")

@@ -305,8 +305,8 @@ func TestWaitsHaveAPlaceOfTheirOwn(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestOneNetwork checks that one client network has an eighth of the requests in flight. A trusted proxy names it; a client of
-// internal paths is its own peer.
+// TestOneNetwork checks that one client network has an eighth of the requests in flight. A trusted proxy names it; a
+// client of internal paths is its own peer.
 func TestOneNetwork(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

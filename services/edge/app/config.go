@@ -24,7 +24,8 @@ type Config struct {
 
 	// The address of each service, comma-separated: entries=lectern-entries:80,region=lectern-region:80. The services are
 	// entries, embeddables, experiments, region, proxy and console. The paths of one that is not named are unknown. For
-	// internal paths, the addresses are the internal ones. A removal of a project needs region, and skips those that are not named.
+	// internal paths, the addresses are the internal ones. A removal of a project needs region, and skips those that are
+	// not named.
 	Services []string `env:"EDGE_SERVICES,required"`
 
 	// Operations that get no route, comma-separated, by their ids in the API's description. Not set: none.

@@ -56,8 +56,8 @@ func TestInternalPaths(t *testing.T) {
 	}
 }
 
-// TestRemoveProject checks that a removal goes to each service, region first, and that the counts are summed. A service that fails
-// is named with its error, those after it are not asked, and the request may be repeated.
+// TestRemoveProject checks that a removal goes to each service, region first, and that the counts are summed. A service
+// that fails is named with its error, those after it are not asked, and the request may be repeated.
 func TestRemoveProject(t *testing.T) {
 	const path = "/internal/projects/pr_1"
 	var mu sync.Mutex

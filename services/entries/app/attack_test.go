@@ -272,8 +272,8 @@ func (p *pods) untakenPages(ctx context.Context) {
 	p.untaken(ctx, 2, 200, "/projects/"+hostile+"/entries?limit=100", p.key)
 }
 
-// fiveAtOnce has five projects misbehave at once, each in another way. They have exports that nobody reads, waits, filters that
-// select little, wrong keys, and slow uploads.
+// fiveAtOnce has five projects misbehave at once, each in another way. They have exports that nobody reads, waits,
+// filters that select little, wrong keys, and slow uploads.
 func (p *pods) fiveAtOnce(ctx context.Context) {
 	var running sync.WaitGroup
 	raw := func(n int, url, request, drip string) {

@@ -452,7 +452,8 @@ func TestGuessedKeys(t *testing.T) {
 	}
 }
 
-// TestShortKeys checks that a process does not start with a key that can be guessed or cannot be sent, and says so without the key.
+// TestShortKeys checks that a process does not start with a key that can be guessed or cannot be sent, and says so
+// without the key.
 func TestShortKeys(t *testing.T) {
 	for variable, format := range map[string]string{"INGEST_API_KEYS": "%s", "INTERNAL_API_KEYS": "%s", "ADMIN_API_KEYS": "alice=%s"} {
 		for key, good := range map[string]bool{"canary-89012345": false, "canary-890123456": true, "canary" + strings.Repeat("x", 251): false, "canary-8901 23456": false} {

@@ -60,8 +60,8 @@ func TestRoutesAreDescribed(t *testing.T) {
 	}
 }
 
-// TestInternalPathsAreDescribed checks that the internal description has exactly the internal paths, each with its methods and
-// its kind of key.
+// TestInternalPathsAreDescribed checks that the internal description has exactly the internal paths, each with its
+// methods and its kind of key.
 func TestInternalPathsAreDescribed(t *testing.T) {
 	d, err := openapitest.LoadInternal()
 	if err != nil {

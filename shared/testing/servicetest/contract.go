@@ -168,8 +168,8 @@ func (s *Service) CheckPaging(t *testing.T, key string, paths ...string) {
 	}
 }
 
-// CheckCursors sends the cursor of every list with every other list, altered, shortened and broken into lines. The answer must be 400,
-// never other rows. Each list has limit=1 and a next page. keyOf returns the key for its path.
+// CheckCursors sends the cursor of every list with every other list, altered, shortened and broken into lines. The answer
+// must be 400, never other rows. Each list has limit=1 and a next page. keyOf returns the key for its path.
 func (s *Service) CheckCursors(t *testing.T, keyOf func(path string) string, lists ...string) {
 	t.Helper()
 	for _, from := range lists {

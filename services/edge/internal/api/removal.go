@@ -22,8 +22,8 @@ var holders = []routes.Service{routes.Region, routes.Entries, routes.Embeddables
 
 // removeProject removes a project from all services, one after the other, and answers with the sums of their counts. With
 // "more", the request is to be repeated. A service without an address is not installed. If a service fails, the answer is
-// Unavailable, names it and quotes its error, and the rest keeps its data. The request may be repeated then, too. Region checks
-// the request: its refusal is the answer.
+// Unavailable, names it and quotes its error, and the rest keeps its data. The request may be repeated then, too. Region
+// checks the request: its refusal is the answer.
 func (e *Edge) removeProject(w http.ResponseWriter, r *http.Request) error {
 	if e.services[routes.Region] == nil {
 		return apierr.New(apierr.Unavailable, "No project can be removed: EDGE_SERVICES has no address of region, which revokes the keys.")
@@ -70,8 +70,8 @@ const maxRemoved = 64 << 10
 // maxQuoted is the longest message of a service that the edge quotes, in bytes.
 const maxQuoted = 500
 
-// quoted returns the message of an error body after a colon, without its last full stop. Other bodies, and those with a longer
-// message, have none.
+// quoted returns the message of an error body after a colon, without its last full stop. Other bodies, and those with a
+// longer message, have none.
 func quoted(body []byte) string {
 	var e struct {
 		Error struct {
