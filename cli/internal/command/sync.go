@@ -86,9 +86,10 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 		return err
 	}
 	result, err := replicate.Run(s.Context, replicate.Options{
-		Client: reader, Source: f.source(), Destination: to, Follow: f.Follow, PageSize: f.PageSize, Attempts: f.Retries + 1,
+		Client: reader, Source: f.source(), Destination: to, Project: true, Follow: f.Follow, PageSize: f.PageSize, Attempts: f.Retries + 1,
 		Progress: func(p replicate.Progress) { report.show(p); metrics.show(p) },
 		Notify:   func(err error, wait time.Duration) { notifier(report.notes)(err, wait); metrics.destinationFailed() },
+		Note:     report.note,
 	})
 	report.done()
 	if d, ok := to.(*postgres.Destination); ok && d.AsText() > 0 {
@@ -197,13 +198,14 @@ func (f *syncCommand) destination(environ map[string]string) (destination, error
 type syncReport struct {
 	notes   io.Writer
 	bar     *progress.Bar
+	quiet   bool
 	endless bool // the bar counts changes, since there is no end
 	now     func() time.Time
 	next    time.Time // of the next line; zero: there are none
 }
 
 func newSyncReport(s *Session, quiet, endless bool) *syncReport {
-	r := &syncReport{notes: s.Err, endless: endless, now: s.Now}
+	r := &syncReport{notes: s.Err, quiet: quiet, endless: endless, now: s.Now}
 	switch {
 	case quiet:
 	case progress.Shown(s.Err):
@@ -217,6 +219,13 @@ func newSyncReport(s *Session, quiet, endless bool) *syncReport {
 		r.next = s.Now().Add(noteEvery)
 	}
 	return r
+}
+
+// note prints a sentence, unless the command is quiet.
+func (r *syncReport) note(text string) {
+	if !r.quiet {
+		fmt.Fprintln(r.notes, text)
+	}
 }
 
 func (r *syncReport) show(p replicate.Progress) {

@@ -46,7 +46,7 @@ func (l *lake) large() *files.Destination {
 }
 
 func (l *lake) sync(ctx context.Context, d replicate.Destination) (replicate.Progress, error) {
-	return replicate.Run(ctx, replicate.Options{Client: l.client, Source: l.is(), Destination: d, PageSize: 7, Attempts: 1})
+	return replicate.Run(ctx, replicate.Options{Client: l.client, Source: l.is(), Destination: d, Project: true, PageSize: 7, Attempts: 1})
 }
 
 func (l *lake) mustSync(t *testing.T) replicate.Progress {

@@ -59,7 +59,7 @@ func (w *warehouse) open(t *testing.T, o postgres.Options) *postgres.Destination
 
 // sync copies until the copy is current.
 func (w *warehouse) sync(ctx context.Context, d replicate.Destination) (replicate.Progress, error) {
-	return replicate.Run(ctx, replicate.Options{Client: w.client, Source: w.is(), Destination: d, PageSize: 7, Attempts: 20})
+	return replicate.Run(ctx, replicate.Options{Client: w.client, Source: w.is(), Destination: d, Project: true, PageSize: 7, Attempts: 20})
 }
 
 func (w *warehouse) mustSync(t *testing.T, o postgres.Options) replicate.Progress {

@@ -1,6 +1,6 @@
-// Package replicate keeps a copy of a project's entries and events up to date with the project's change feed. It reads
-// the feed page by page and gathers changes into batches. A [Destination] commits each batch together with the position
-// after it. So a copy is exact even if a process is killed: the next run continues from the destination's position.
+// Package replicate keeps a copy of a project up to date. It reads the project's change feed page by page and gathers
+// changes into batches. It reads the other records, which have no feed, as a whole when they have changed. A [Destination]
+// commits each batch together with the position after it. So a copy is exact even if a process is killed: the next run continues from the destination's position.
 package replicate
 
 import (
@@ -21,6 +21,8 @@ type Position struct {
 	Cursor string `json:"cursor"`
 	// Seq is the number of the last change that the copy has; 0 for none.
 	Seq int64 `json:"seq"`
+	// Project is a digest of the [Project] that the copy has; "" if it never got one.
+	Project string `json:"project,omitempty"`
 }
 
 // Source identifies the source of a copy.
@@ -34,6 +36,8 @@ type Source struct {
 // Batch is changes in the order of their numbers.
 type Batch struct {
 	Changes []client.Change
+	// Project is the whole project; nil if it is as the copy has it. A batch may have a project and no changes.
+	Project *Project
 	// Bytes is the size of the changes in the feed.
 	Bytes int
 	// Position is the position after the batch.
@@ -46,8 +50,8 @@ type Batch struct {
 
 // Destination is a copy. Its methods are not called concurrently. [Temporary] marks errors that a retry may avoid.
 type Destination interface {
-	// Open locks the copy for this process, creates it if it is missing, and returns its position. It fails if another
-	// process has the lock, or if the copy has another source.
+	// Open locks the copy for this process, creates it if it is missing, and returns the position of the last batch that it
+	// committed. It fails if another process has the lock, or if the copy has another source.
 	Open(ctx context.Context) (Position, error)
 	// Apply commits a batch and the position after it, all or nothing. A batch that is current may have no changes.
 	Apply(ctx context.Context, b *Batch) error
@@ -70,6 +74,8 @@ type Options struct {
 	Client      *client.Client
 	Source      Source
 	Destination Destination
+	// Project copies the whole project, not only its changes.
+	Project bool
 	// Follow continues when the copy is current, until ctx ends.
 	Follow bool
 	// PageSize is the greatest number of changes of one request.
@@ -80,6 +86,8 @@ type Options struct {
 	Progress func(Progress)
 	// Notify, if set, is called before each wait for the destination.
 	Notify func(err error, wait time.Duration)
+	// Note, if set, is called with a sentence for the user, once for each fact.
+	Note func(text string)
 }
 
 // Progress is the progress of a run.
@@ -110,7 +118,7 @@ const (
 // Run copies until the copy is current, or until ctx ends if it follows. If the destination fails for a time, Run
 // opens it again and continues from its position.
 func Run(ctx context.Context, o Options) (Progress, error) {
-	r := &run{Options: o}
+	r := &run{Options: o, noted: map[string]bool{}}
 	wait := firstWait
 	for failed := 0; ; {
 		before := r.batches
@@ -151,6 +159,8 @@ type run struct {
 	opened   bool // once at least: so the destination is one that works
 	batches  int
 	progress Progress
+	nextLook time.Time       // at the project
+	noted    map[string]bool // the parts of the project of which the user has learned that they are unknown
 }
 
 // copy opens the destination and copies until the end or an error.
@@ -237,6 +247,10 @@ func (r *run) read(ctx context.Context, from Position, batches chan<- *Batch) er
 		if !full && !p.Current {
 			continue
 		}
+		if err := r.look(ctx, batch); err != nil {
+			return err
+		}
+		at = batch.Position
 		select {
 		case batches <- batch:
 		case <-ctx.Done():

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -12,9 +15,13 @@ import (
 
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/client"
+	embeddables "github.com/lectern-dev/lectern/services/embeddables/app"
 	entries "github.com/lectern-dev/lectern/services/entries/app"
+	experiments "github.com/lectern-dev/lectern/services/experiments/app"
+	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/auth/pgkeys"
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
+	"github.com/lectern-dev/lectern/shared/routes"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
@@ -35,6 +42,8 @@ func empty(name string) pgmigrate.Schema {
 type source struct {
 	*servicetest.Service
 	client *client.Client
+	// embeddables and experiments are nil without newWholeSource.
+	embeddables, experiments *servicetest.Service
 }
 
 // newSource starts the service, which brings its schema with it.
@@ -49,7 +58,61 @@ func newSource(t *testing.T) *source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &source{s, c}
+	return &source{Service: s, client: c}
+}
+
+// newWholeSource starts all services that have records of a project, behind one address.
+func newWholeSource(t *testing.T) *source {
+	t.Helper()
+	s := newSource(t)
+	near := func(name string) *servicetest.Backing {
+		return &servicetest.Backing{DB: pgtest.Database(t, empty(name)), Redis: s.Redis, Keys: s.Keys}
+	}
+	migrating := func(b *servicetest.Backing) map[string]string {
+		return map[string]string{"MIGRATE_ON_START": "true", "DATABASE_URL": b.DB.OwnerURL, "INGEST_DATABASE_URL": b.DB.OwnerURL, "LOG_LEVEL": "error", "EXPERIMENTS_AUTH": "required"}
+	}
+	b, x := near("embeddables"), near("experiments")
+	s.embeddables = servicetest.Start(t, b, embeddables.Run, func(c *embeddables.Config) *service.Config { return &c.Config }, migrating(b))
+	s.experiments = servicetest.Start(t, x, experiments.Run, func(c *experiments.Config) *service.Config { return &c.Config }, migrating(x))
+	addresses := map[routes.Service]string{routes.Entries: s.URL, routes.Embeddables: s.embeddables.URL, routes.Experiments: s.experiments.URL}
+	front := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		route, _ := routes.Find(r.In.URL.EscapedPath())
+		if u, err := url.Parse(addresses[route.Service]); err == nil {
+			r.Out.URL.Scheme, r.Out.URL.Host = u.Scheme, u.Host
+		}
+		r.Out.URL.RawQuery = r.In.URL.RawQuery
+	}})
+	t.Cleanup(front.Close)
+	s.URL = front.URL
+	s.client = s.with(t)
+	return s
+}
+
+// with returns a client whose key has scopes, or all by default.
+func (s *source) with(t *testing.T, scopes ...auth.Scope) *client.Client {
+	t.Helper()
+	key, _ := s.Keys.Minted(pgkeys.MintOptions{ProjectID: project, Scopes: auth.ScopesOf(scopes...)})
+	c, err := client.New(s.URL, client.WithAPIKey(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// define stores an embeddable with versions 1 to n, and an experiment on it with a status.
+func (s *source) define(t *testing.T, id string, n int, status string, second int) {
+	t.Helper()
+	at := time.Date(2022, 1, 1, 0, 0, second, 0, time.UTC).Format(time.RFC3339Nano)
+	s.embeddables.MustIngest(t, "embeddables", object{"embeddable_id": id, "title": "Title ü", "group_id": "gr_1", "project_id": project, "json_string_prod": fmt.Sprintf(`{"n":%d}`, n)})
+	for v := 1; v <= n; v++ {
+		s.embeddables.MustIngest(t, "embeddable-versions", object{"embeddable_id": id, "project_id": project, "version_number": v, "saved_at": "2022-01-01T00:00:00Z", "json_string": fmt.Sprintf(`{"v":%d}`, v)})
+	}
+	s.experiments.MustIngest(t, "experiments", object{
+		"project_id": project, "id": "exp_" + id, "experimentId": "exp_" + id, "flowId": id, "name": "One", "hypothesis": nil,
+		"impact_metrics": []string{"m"}, "no_impact_metrics": []string{}, "created_at": "2022-01-01T00:00:00Z", "updated_at": at,
+		"observations": nil, "outcome": nil, "attachments": "[]", "variants": "{}", "flow_ids": []string{id},
+		"paused_showing_variant": nil, "winner_variant": nil, "status": status,
+	})
 }
 
 // is says what copies of the source are of.

@@ -1,0 +1,177 @@
+package replicate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"time"
+
+	"github.com/lectern-dev/lectern/client"
+)
+
+// Project is what a project has beside entries and events. A destination that gets one replaces what it has of each part
+// by the part, in the same commit as the batch's position. A part that is nil is unknown, because the key may not read
+// it: the destination leaves what it has. A part without records means that the source has none.
+type Project struct {
+	// Embeddables are ordered by their ids. Versions follow the order of their embeddables and then of their numbers. A loop
+	// over one of them reads the definitions from the API, one at a time, so a destination need not hold all in memory. It
+	// may be repeated. An error is the last pair, and the destination returns it as it is.
+	Embeddables iter.Seq2[client.EmbeddableWithDefinition, error]
+	Versions    iter.Seq2[client.EmbeddableVersionWithDefinition, error]
+	// Experiments begin with the newest. History has the changes of each experiment's status, the oldest first.
+	Experiments []client.Experiment
+	History     []StatusChange
+}
+
+// StatusChange is a change of an experiment's status.
+type StatusChange struct {
+	ExperimentID string
+	client.ExperimentStatusChange
+}
+
+// A copy that follows the feed looks at the project's other records once in projectEvery, and more seldom if a look takes
+// more than one projectShare of that.
+const (
+	projectEvery = time.Minute
+	projectShare = 20
+)
+
+// look gives a batch that is current the project, with its digest, if it differs from the one that the copy has.
+func (r *run) look(ctx context.Context, b *Batch) error {
+	began := time.Now()
+	if !r.Project || !b.Current || r.Follow && began.Before(r.nextLook) {
+		return nil
+	}
+	project, digest, err := r.readProject(ctx)
+	if err != nil {
+		return err
+	}
+	if digest != b.Position.Project {
+		b.Project, b.Position.Project = project, digest
+	}
+	now := time.Now()
+	r.nextLook = now.Add(max(projectEvery, projectShare*now.Sub(began)))
+	return nil
+}
+
+// readProject reads the project's other records, and makes a digest of all. The list of versions stands for their
+// definitions, which never change.
+func (r *run) readProject(ctx context.Context) (*Project, string, error) {
+	p, digest := &Project{}, sha256.New()
+	add := json.NewEncoder(digest)
+	if err := r.part("embeddables", "embeddables:read", digest, func() error { return r.readEmbeddables(ctx, p, add) }); err != nil {
+		return nil, "", err
+	}
+	if err := r.part("experiments", "experiments:read", digest, func() error { return r.readExperiments(ctx, p, add) }); err != nil {
+		return nil, "", err
+	}
+	return p, hex.EncodeToString(digest.Sum(nil)), nil
+}
+
+// part reads a part. If the key may not read it, the user learns that once.
+func (r *run) part(name, scope string, digest io.Writer, read func() error) error {
+	fmt.Fprintf(digest, "%s\n", name)
+	err := read()
+	missing := notFound(err)
+	if client.Code(err) != client.CodeInsufficientScope && !missing {
+		return err
+	}
+	fmt.Fprintln(digest, "unknown")
+	if r.Note != nil && !r.noted[name] {
+		advice := "mint a key with the scope " + scope
+		if missing {
+			advice = "the server at " + r.Source.URL + " does not have them"
+		}
+		r.Note(fmt.Sprintf("The copy gets no %s: %s.", name, advice))
+		r.noted[name] = true
+	}
+	return nil
+}
+
+func notFound(err error) bool {
+	e, ok := errors.AsType[*client.Error](err)
+	return ok && e.Status == http.StatusNotFound
+}
+
+func (r *run) readEmbeddables(ctx context.Context, p *Project, add *json.Encoder) error {
+	var ids []string
+	var versions []client.EmbeddableVersion
+	for e, err := range r.Client.Embeddables(ctx, r.Source.ProjectID, client.EmbeddableQuery{}) {
+		if err != nil {
+			return err
+		}
+		ids = append(ids, e.EmbeddableID)
+	}
+	one := func(id string) (client.EmbeddableWithDefinition, error) {
+		return r.Client.Embeddable(ctx, r.Source.ProjectID, id)
+	}
+	version := func(v client.EmbeddableVersion) (client.EmbeddableVersionWithDefinition, error) {
+		return r.Client.Version(ctx, r.Source.ProjectID, v.EmbeddableID, v.Number)
+	}
+	for e, err := range each(ids, one) {
+		if err == nil {
+			err = add.Encode(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, id := range ids {
+		for v, err := range r.Client.Versions(ctx, r.Source.ProjectID, id, client.VersionQuery{Direction: client.Ascending}) {
+			if notFound(err) {
+				break
+			}
+			if err == nil {
+				err = add.Encode(v)
+			}
+			if err != nil {
+				return err
+			}
+			versions = append(versions, v)
+		}
+	}
+	p.Embeddables, p.Versions = each(ids, one), each(versions, version)
+	return nil
+}
+
+// each reads the record of each key, except those that were removed meanwhile.
+func each[K, T any](keys []K, read func(K) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, key := range keys {
+			record, err := read(key)
+			if notFound(err) {
+				continue
+			}
+			if !yield(record, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (r *run) readExperiments(ctx context.Context, p *Project, add *json.Encoder) error {
+	experiments, history := []client.Experiment{}, []StatusChange{}
+	for e, err := range r.Client.Experiments(ctx, r.Source.ProjectID, client.ExperimentQuery{}) {
+		if err != nil {
+			return err
+		}
+		experiments = append(experiments, e)
+	}
+	for _, e := range experiments {
+		changes, err := r.Client.ExperimentHistory(ctx, r.Source.ProjectID, e.ID)
+		if err != nil && !notFound(err) {
+			return err
+		}
+		for _, c := range changes {
+			history = append(history, StatusChange{e.ID, c})
+		}
+	}
+	p.Experiments, p.History = experiments, history
+	return add.Encode([]any{experiments, history})
+}
