@@ -103,6 +103,8 @@ type ChangeQuery struct {
 	Types []ChangeType
 	// Cursor continues after an earlier page of the same project and types; "" is the beginning.
 	Cursor string
+	// After starts the feed after the change of this number, or with "now" after the newest one. Cursor replaces it.
+	After string
 	// PageSize is how many changes one request asks for; 0 asks for DefaultPageSize.
 	PageSize int
 	// Wait is how long the server waits for a change before it answers with an empty page. It is rounded up to whole
@@ -120,6 +122,7 @@ func (q ChangeQuery) values() url.Values {
 		}
 		v.Set("types", strings.Join(names, ","))
 	}
+	setString(v, "after", q.After)
 	if q.Wait > 0 {
 		setInt(v, "wait", int((q.Wait+time.Second-1)/time.Second))
 	}

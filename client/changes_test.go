@@ -83,13 +83,14 @@ func TestChangesWaitAsTold(t *testing.T) {
 // TestFollow checks that a follower continues after a page that is current, and lets the server wait. An iterator can be
 // used again from the beginning.
 func TestFollow(t *testing.T) {
-	var waits, cursors []string
+	var waits, afters, cursors []string
 	c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		waits = append(waits, r.URL.Query().Get("wait"))
 		cursors = append(cursors, r.URL.Query().Get("cursor"))
+		afters = append(afters, r.URL.Query().Get("after"))
 		feedOf(`{"change":"entry_removed","seq":1,"entry_id":"a","removed_at":"2024-01-02T00:00:00Z","reason":"erased"}`)(w, r)
 	})
-	feed := c.Follow(t.Context(), "p", ChangeQuery{})
+	feed := c.Follow(t.Context(), "p", ChangeQuery{After: "now"})
 	for range 2 {
 		pages := 0
 		for page, err := range feed {
@@ -103,6 +104,9 @@ func TestFollow(t *testing.T) {
 	}
 	if want := []string{"", "1", "1", "", "1", "1"}; !slices.Equal(cursors, want) {
 		t.Errorf("cursors %q, want %q", cursors, want)
+	}
+	if want := []string{"now", "", "", "now", "", ""}; !slices.Equal(afters, want) {
+		t.Errorf("after %q, want %q", afters, want)
 	}
 	if want := slices.Repeat([]string{"30"}, 6); !slices.Equal(waits, want) {
 		t.Errorf("waits %q, want %q", waits, want)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -69,19 +70,26 @@ type RawPage struct {
 	RequestID string
 }
 
+// page returns the parameters of the page from cursor on.
+func (l List) page(cursor string, limit int) url.Values {
+	values := url.Values{}
+	maps.Copy(values, l.values)
+	if limit > 0 {
+		setInt(values, "limit", limit)
+	}
+	if cursor != "" {
+		values.Del("after")
+		values.Set("cursor", cursor)
+	}
+	return values
+}
+
 // Raw reads one page of at most limit records (0: the server's default) from cursor on ("" is the beginning), and passes
 // it to receive. If the transfer breaks, Raw calls receive again with the page from its beginning, and receive must
 // discard the earlier part. receive must return the errors of Body. Its other errors are final. If the server asks to
 // wait before the next page, Raw returns after that wait.
 func (c *Client) Raw(ctx context.Context, list List, cursor string, limit int, receive func(RawPage) error) error {
-	values := url.Values{}
-	for name, v := range list.values {
-		values[name] = v
-	}
-	if limit > 0 {
-		setInt(values, "limit", limit)
-	}
-	setString(values, "cursor", cursor)
+	values := list.page(cursor, limit)
 	var page RawPage
 	err := c.get(ctx, list.path, values, "application/x-ndjson", func(r *http.Response) (err error) {
 		if err := checkDelimited(r); err != nil {
@@ -110,14 +118,7 @@ func (c *Client) Raw(ctx context.Context, list List, cursor string, limit int, r
 // JSON reads one page like [Client.Raw], but returns the whole page as a JSON array, the default format of the API. Use it
 // for pages that fit into memory.
 func (c *Client) JSON(ctx context.Context, list List, cursor string, limit int) (body []byte, nextCursor string, err error) {
-	values := url.Values{}
-	for name, v := range list.values {
-		values[name] = v
-	}
-	if limit > 0 {
-		setInt(values, "limit", limit)
-	}
-	setString(values, "cursor", cursor)
+	values := list.page(cursor, limit)
 	err = c.get(ctx, list.path, values, "application/json", func(r *http.Response) error {
 		if err := checkDelimited(r); err != nil {
 			return err

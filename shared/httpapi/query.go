@@ -82,6 +82,11 @@ func (q *Query) Has(name string) bool {
 // Text returns the parameter as it was given, or "" if it was not.
 func (q *Query) Text(name string) string { return q.values[name] }
 
+// Drop removes the parameter from the links to next pages.
+func (q *Query) Drop(name string) {
+	q.order = slices.DeleteFunc(q.order, func(n string) bool { return n == name })
+}
+
 // Int reads a decimal integer from least to most.
 func (q *Query) Int(name string, otherwise, least, most int) int {
 	if !q.Has(name) {

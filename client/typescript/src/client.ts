@@ -86,19 +86,11 @@ export class Client {
 
   /**
    * changesCursor returns the cursor after the project's newest change, without reading the changes. A reader that
-   * follows the feed from there gets all later changes. limit is how many changes one request skips. Default: 1,000,000.
+   * follows the feed from there gets all later changes.
    */
-  async changesCursor(projectId: string, query: Pick<ChangeQuery, "types" | "limit"> = {}, { signal }: RequestOptions = {}): Promise<string> {
-    const { limit = greatestPageSize, types = [] } = query;
-    checkPageSize("limit", limit);
-    const feed = path("projects", projectId, "entries-changes");
-    for (let cursor: string | undefined; ; ) {
-      const target = feed + search({ types: types.join(",") || undefined, limit, cursor });
-      const { page, waitMs } = await this.#changePage(target, signal, "HEAD");
-      if (page.current) return page.nextCursor;
-      cursor = page.nextCursor;
-      if (waitMs > 0) await sleep(waitMs, signal);
-    }
+  async changesCursor(projectId: string, { types = [] }: Pick<ChangeQuery, "types"> = {}, { signal }: RequestOptions = {}): Promise<string> {
+    const target = path("projects", projectId, "entries-changes") + search({ types: types.join(",") || undefined, after: "now" });
+    return (await this.#changePage(target, signal, "HEAD")).page.nextCursor;
   }
 
   /** embeddables reads the project's embeddables, by id. */
@@ -212,12 +204,14 @@ export class Client {
     const { limit = defaultPageSize, types = [] } = query;
     checkPageSize("limit", limit);
     let cursor = query.cursor || undefined;
+    let after = cursor ? undefined : query.after;
     for (;;) {
-      const target = feed + search({ types: types.join(",") || undefined, wait, limit, cursor });
+      const target = feed + search({ types: types.join(",") || undefined, wait, limit, cursor, after });
       const { page, waitMs } = await this.#changePage(target, signal);
       yield page;
       if (page.current && wait === undefined) return;
       cursor = page.nextCursor;
+      after = undefined;
       if (waitMs > 0) await sleep(waitMs, signal);
     }
   }

@@ -136,9 +136,10 @@ export interface paths {
         };
         /**
          * Follow a project's changes
-         * @description All stored and removed records, in the order of their numbers, from the beginning or from a cursor. A reader that
-         *     follows the feed has an exact copy: no change is ever skipped. An entry appears once, at its latest change. An
-         *     event appears once, possibly before its entry. A removal removes the entry and all events with its id.
+         * @description All stored and removed records, in the order of their numbers: from the beginning, from a cursor, or after a
+         *     number. A reader that follows the feed from its beginning has an exact copy: no change is ever skipped. An entry
+         *     appears once, at its latest change. An event appears once, possibly before its entry. A removal removes the
+         *     entry and all events with its id.
          *
          *     Every answer has `X-Next-Cursor`. The reader is current when there is no `Link`. A cursor never expires. Needs
          *     the scope `entries:read`.
@@ -1743,6 +1744,11 @@ export interface components {
         status: components["schemas"]["ExperimentState"];
         /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
         cursor: string;
+        /**
+         * @description Starts after the change of this number, or with `now` after the newest one. Not together with `cursor`.
+         * @example 1641027871250000
+         */
+        after: string;
         /** @description The greatest number of changes, up to `MAX_LIMIT` of the service. */
         changesLimit: number;
         /** @description The types of changes, separated by commas, each at most once: `entry`, `event`, `entry_removed`. */
@@ -2175,6 +2181,11 @@ export interface operations {
                 wait?: components["parameters"]["wait"];
                 /** @description `X-Next-Cursor` of the previous answer. It is opaque, grants nothing and does not expire. */
                 cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Starts after the change of this number, or with `now` after the newest one. Not together with `cursor`.
+                 * @example 1641027871250000
+                 */
+                after?: components["parameters"]["after"];
             };
             header?: never;
             path: {

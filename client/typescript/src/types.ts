@@ -60,6 +60,8 @@ export type ChangeType = Change["change"];
 export interface ChangeQuery {
   /** cursor is the nextCursor of an earlier page of the same project and types. Default: the beginning. */
   cursor?: string | undefined;
+  /** after starts the feed after the change of this number, or with "now" after the newest one. Only without a cursor. */
+  after?: number | "now" | undefined;
   /** limit bounds the number of changes in one page, 1 to 1,000,000. Default: 1,000. */
   limit?: number | undefined;
   /** types are the types to read. Default: all. A cursor is only valid for the same types. */

@@ -109,13 +109,17 @@ test("queries reach the server by the API's names", async (t) => {
   assert.equal((await all(client.entries("a/b ü", query))).length, 5);
   assert.equal((await all(client.pageViews("pr_1", { limit: 1, include_urls: true }))).length, 1);
   assert.deepEqual(await all(client.experiments("pr_1", { limit: 0 })), []);
-  for await (const _ of client.follow("pr_1", { types: ["entry", "entry_removed"], limit: 7, wait: 9 })) break;
+  let pages = 0;
+  for await (const _ of client.follow("pr_1", { types: ["entry", "entry_removed"], after: 5, limit: 7, wait: 9 })) if (++pages === 2) break;
+  assert.equal(await client.changesCursor("pr_1", { types: ["event"] }), "on");
   const filters = "sort=created_at&direction=ASC&embeddable_id=a%26b%3Dc+d&updated_after=2022-01-01T00%3A00%3A00.000Z&updated_before=2022-02-01";
   assert.deepEqual(server.requests, [
     `/api/projects/a%2Fb%20%C3%BC/entries?${filters}&limit=3&cursor=from`,
     `/api/projects/a%2Fb%20%C3%BC/entries?${filters}&limit=2&cursor=on`,
     "/api/projects/pr_1/entries-page-views?include_urls=true&limit=1",
-    "/api/projects/pr_1/entries-changes?types=entry%2Centry_removed&wait=9&limit=7",
+    "/api/projects/pr_1/entries-changes?types=entry%2Centry_removed&wait=9&limit=7&after=5",
+    "/api/projects/pr_1/entries-changes?types=entry%2Centry_removed&wait=9&limit=7&cursor=on",
+    "/api/projects/pr_1/entries-changes?types=event&after=now",
   ]);
 });
 

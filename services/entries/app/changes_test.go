@@ -87,11 +87,34 @@ func TestChangeFeed(t *testing.T) {
 			}
 		}
 	})
+	t.Run("after", func(t *testing.T) {
+		second := fmt.Sprintf("%.0f", all[1]["seq"])
+		for query, want := range map[string]string{
+			"after=0": kinds(all), "after=" + second: "event v2, entry a", "after=now": "", "types=entry&after=" + second: "entry a",
+			fmt.Sprintf("after=%.0f", last+1): "", "after=9223372036854775807": "",
+		} {
+			list, a := changesOf(t, s, key, feed+"?"+query)
+			if kinds(list) != want || a.Header.Get("X-Next-Cursor") == "" {
+				t.Errorf("?%s: %s, want %s", query, kinds(list), want)
+			}
+		}
+		list, a := changesOf(t, s, key, feed+"?limit=1&after="+second)
+		next, _, _ := strings.Cut(strings.TrimPrefix(a.Header.Get("Link"), "<"+s.URL), ">")
+		if rest, _ := changesOf(t, s, key, next); kinds(append(list, rest...)) != "event v2, entry a" {
+			t.Errorf("after %s: %s, then %s: %s", second, kinds(list), next, kinds(rest))
+		}
+		_, a = changesOf(t, s, key, feed+"?after=now&types=event")
+		s.MustIngest(t, "entries", newEntry(project, "d", at(4)))
+		s.MustIngest(t, "events", servicetest.With(pageView(project, "d", 1, at(4)), "event_id", "v3"))
+		if list, _ := changesOf(t, s, key, feed+"?types=event&cursor="+a.Header.Get("X-Next-Cursor")); kinds(list) != "event v3" {
+			t.Errorf("after now: %s", kinds(list))
+		}
+	})
 	t.Run("NDJSON", func(t *testing.T) {
 		a := s.Do(t, servicetest.Request{Path: feed, Key: key, Headers: map[string]string{"Accept": "application/x-ndjson"}})
 		lines := strings.Split(strings.TrimSuffix(string(a.Body), "\n"), "\n")
 		var first object
-		if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || len(lines) != 4 || kinds([]object{first}) != "entry b" {
+		if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || len(lines) != 6 || kinds([]object{first}) != "entry b" {
 			t.Errorf("%d lines, %v: %s", len(lines), err, a.Body)
 		}
 	})
@@ -212,7 +235,8 @@ func TestChangesRefuse(t *testing.T) {
 	for _, query := range []string{
 		"wait=61", "wait=-1", "wait=1.5", "wait=", "wait=1&wait=2", "limit=0", "limit=1000001", "limit=x", "types=", "types=entry,entry",
 		"types=entries", "types=entry,", "cursor=x", "cursor=", "cursor=" + cursor + "A", "types=entry&cursor=" + cursor, "since=1", "embeddable_id=e",
-		"cursor=" + entries.Header.Get("X-Next-Cursor"),
+		"after=", "after=-1", "after=+1", "after=1.5", "after=x", "after=NOW", "after=9223372036854775808", "after=1&after=2", "after=0&cursor=" + cursor,
+		"after=now&cursor=x", "cursor=" + entries.Header.Get("X-Next-Cursor"),
 	} {
 		if a := s.Get(t, key, feed+"?"+query); a.Status != 400 || !strings.Contains(string(a.Body), "invalid_parameter") {
 			t.Errorf("?%s: %d %s", query, a.Status, a.Body)

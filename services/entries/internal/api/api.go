@@ -25,6 +25,8 @@ type Reader interface {
 	Events(ctx context.Context, projectID, entryID string, descending bool, page pagelist.Page) (*pagelist.List, error)
 	// Changes opens a page of the change feed.
 	Changes(ctx context.Context, ask change.Ask) (*change.Page, error)
+	// LastSeq reads the newest number of a project's changes; 0 for none.
+	LastSeq(ctx context.Context, projectID string) (int64, error)
 }
 
 // Config bounds the requests of clients.

@@ -40,19 +40,25 @@ func (a *API) listChanges(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q := httpapi.ParseQuery(r, "cursor", "limit", "types", "wait")
+	q := httpapi.ParseQuery(r, "cursor", "after", "limit", "types", "wait")
 	types := change.All
 	if q.Has("types") {
 		if types, err = change.ParseTypes(q.Text("types")); err != nil {
 			q.Fail("types", err.Error())
 		}
 	}
+	after, now := startOf(q)
 	wait := time.Duration(q.Int("wait", 0, 0, maxWait)) * time.Second
 	l, err := q.List(r, httpapi.Binding{
 		Project: project, List: "entries-changes", Filters: []string{types.String()}, Least: 0, Most: math.MaxInt64,
-	}, pagelist.Position{}, pagelist.Position{}, q.Int("limit", min(defaultChanges, a.cfg.MaxLimit), 1, a.cfg.MaxLimit))
+	}, pagelist.Position{Key: after}, pagelist.Position{}, q.Int("limit", min(defaultChanges, a.cfg.MaxLimit), 1, a.cfg.MaxLimit))
 	if err != nil {
 		return err
+	}
+	if now {
+		if l.Page.After.Key, err = a.store.LastSeq(r.Context(), project); err != nil {
+			return err
+		}
 	}
 	ask := change.Ask{
 		ProjectID: project, Types: types, After: l.Page.After.Key, Limit: l.Page.Limit, Format: l.Page.Format,
@@ -66,6 +72,25 @@ func (a *API) listChanges(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer page.Close()
 	return a.writeChanges(w, r, l, page)
+}
+
+// startOf reads the parameter after: the number after which the feed starts, or now. Links to the next page omit it, because
+// they have a cursor.
+func startOf(q *httpapi.Query) (after int64, now bool) {
+	const name = "after"
+	if !q.Has(name) {
+		return 0, false
+	}
+	defer q.Drop(name)
+	now = q.Text(name) == "now"
+	n, err := strconv.ParseUint(q.Text(name), 10, 63)
+	switch {
+	case q.Has("cursor"):
+		q.Fail(name, "cursor or after, not both")
+	case err != nil && !now:
+		q.Fail(name, "the number of a change, or now")
+	}
+	return int64(n), now
 }
 
 // writeChanges answers with a page that was read.
