@@ -1,12 +1,14 @@
-// Package columns turns the top-level keys of entry_data into typed columns. A [Set] grows with the data. A new key
-// adds a column. A value that does not fit its column's type makes the column text. A column is never removed, and its
-// type never becomes narrower.
+// Package columns turns the top-level keys of entry_data into typed columns. A [Set] grows with the data: a new key adds a
+// column, with the type of its first value. A column is never removed, and its type does not change by itself. It is null
+// where a value does not fit.
 package columns
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -15,17 +17,31 @@ import (
 // Type is the type of a column.
 type Type string
 
-// The types of columns.
+// The types of columns. Integer and Date are only for columns that a user lists.
 const (
-	// Text holds strings unchanged, and all other values as JSON.
+	// Text holds strings without U+0000 and unpaired surrogates. It holds all other values as JSON, in the form of
+	// Postgres' jsonb, with numbers of at most 1,000 characters.
 	Text Type = "text"
 	// Double holds numbers that equal a float64, or its shortest decimal form such as 0.1.
 	Double Type = "double"
+	// Integer holds numbers without a fraction, in 64 bits.
+	Integer Type = "integer"
 	// Boolean holds true and false.
 	Boolean Type = "boolean"
 	// Timestamp holds strings in the format of RFC 3339, with years from 1 to 9999 and a precision of at most microseconds.
 	Timestamp Type = "timestamp"
+	// Date holds strings such as 2026-01-31, with years from 1 to 9999.
+	Date Type = "date"
 )
+
+// Day is the value of a [Date] column: days since 1970.
+type Day int32
+
+// String returns the day as in 2026-01-31.
+func (d Day) String() string { return time.Unix(int64(d)*secondsPerDay, 0).UTC().Format(time.DateOnly) }
+
+// MarshalText returns the text of [Day.String].
+func (d Day) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // Column is a column for a key.
 type Column struct {
@@ -36,12 +52,23 @@ type Column struct {
 	Type Type   `json:"type"`
 }
 
+// Misfit is the message that values do not fit the column. An empty embeddableID means any embeddable.
+func (c Column) Misfit(embeddableID string) string {
+	of := ""
+	if embeddableID != "" {
+		of = fmt.Sprintf(" of embeddable %q", embeddableID)
+	}
+	return fmt.Sprintf("Values of the key %q%s do not fit its column of type %s: they are null there, and complete in entry_data.", c.Key, of, c.Type)
+}
+
 const (
 	// Most bounds the columns of a Set. Postgres allows 1,600 in a view.
 	Most = 1000
 
 	// longestName is the longest name in Postgres, in bytes.
 	longestName = 63
+
+	secondsPerDay = 24 * 60 * 60
 
 	// prefix begins the names of columns whose key is not a valid name, or is taken.
 	prefix = "data_"
@@ -60,11 +87,12 @@ type Set struct {
 	byKey   map[string]int
 	taken   map[string]bool // names in lower case, because DuckDB ignores case
 	full    bool            // a key got no column because of Most
+	misfits map[int]bool    // columns with a value that does not fit; true: [Set.Misfits] has not returned it
 }
 
 // NewSet returns a set with these columns. A closed set never adds a column.
 func NewSet(columns []Column, closed bool) *Set {
-	s := &Set{columns: slices.Clone(columns), closed: closed, byKey: map[string]int{}, taken: map[string]bool{}}
+	s := &Set{columns: slices.Clone(columns), closed: closed, byKey: map[string]int{}, taken: map[string]bool{}, misfits: map[int]bool{}}
 	for _, name := range fixed {
 		s.taken[name] = true
 	}
@@ -81,47 +109,58 @@ func (s *Set) Columns() []Column { return s.columns }
 // Clone returns a copy of the set.
 func (s *Set) Clone() *Set {
 	c := NewSet(s.columns, s.closed)
-	c.full = s.full
+	c.full, c.misfits = s.full, maps.Clone(s.misfits)
 	return c
-}
-
-// Widened returns the index of the first column that has become text since the set had the columns before, and -1 for
-// none.
-func (s *Set) Widened(before []Column) int {
-	for i, c := range before {
-		if s.columns[i].Type != c.Type {
-			return i
-		}
-	}
-	return -1
 }
 
 // Full reports whether a key has no column because the set has [Most].
 func (s *Set) Full() bool { return s.full }
 
-// Observe adapts the columns to data, the text of an entry_data. It reports whether that added a column or changed one to
-// text. Data that is not a JSON object has no columns.
-func (s *Set) Observe(data string) (changed bool) {
+// Observe adds columns for the keys of data, the text of an entry_data. It reports whether there were new keys, and whether
+// all values fit their columns. Data that is not a JSON object has no columns.
+func (s *Set) Observe(data string) (added, fits bool) {
+	fits = true
 	if s.closed && len(s.columns) == 0 {
-		return false
+		return false, fits
 	}
 	eachMember(data, func(key string, v gjson.Result) {
 		i, ok := s.byKey[key]
-		if ok && s.columns[i].Type == Text || !ok && s.closed {
+		if !ok && (s.closed || v.Type == gjson.Null || strings.Contains(key, "\x00") || !s.add(strings.Clone(key), typeOf(v))) {
 			return
 		}
-		t := typeOf(v)
-		switch {
-		case t == "":
-		case ok && s.columns[i].Type != t:
-			s.columns = slices.Clone(s.columns)
-			s.columns[i].Type = Text
-			changed = true
-		case !ok && !strings.Contains(key, "\x00"):
-			changed = s.add(strings.Clone(key), t) || changed
+		if !ok {
+			i, added = s.byKey[key], true
+		}
+		if !fit(v, s.columns[i].Type) {
+			fits = false
+			if _, known := s.misfits[i]; !known {
+				s.misfits[i] = true
+			}
 		}
 	})
-	return changed
+	return added, fits
+}
+
+// Misfits returns the columns in which a value did not fit. It returns each column once.
+func (s *Set) Misfits() (list []Column) {
+	for i, c := range s.columns {
+		if s.misfits[i] {
+			s.misfits[i] = false
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// Widen makes text of the columns in which a value did not fit, except those that a user listed.
+func (s *Set) Widen() {
+	s.columns = slices.Clone(s.columns)
+	for i := range s.misfits {
+		if !s.closed && s.columns[i].Type != Text {
+			s.columns[i].Type = Text
+			delete(s.misfits, i)
+		}
+	}
 }
 
 func (s *Set) add(key string, t Type) bool {
@@ -161,13 +200,13 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// Values sets values to those of data, in the order of the columns. A value is nil if it is missing or null in JSON. It is
-// otherwise a string, a float64, a bool or a [time.Time], by the column's type. The set must have observed data.
+// Values sets values to those of data, in the order of the columns. A value is nil if it is missing, null in JSON, or does
+// not fit. It is otherwise a string, a float64, an int64, a bool, a [time.Time] or a [Day], by the column's type.
 func (s *Set) Values(data string, values []any) {
 	clear(values)
 	eachMember(data, func(key string, v gjson.Result) {
 		if i, ok := s.byKey[key]; ok {
-			values[i] = valueOf(v, s.columns[i].Type)
+			values[i], _ = valueOf(v, s.columns[i].Type)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package columns_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -17,12 +18,12 @@ func TestTypesOfValues(t *testing.T) {
 		want  columns.Type
 		as    any
 	}{
-		{`"a"`, columns.Text, "a"}, {`""`, columns.Text, ""}, {`"\u00fc\n\u0000"`, columns.Text, "ü\n\x00"}, {`"\ud800"`, columns.Text, "\ufffd"},
-		{`{"b": [1 ]}`, columns.Text, `{"b": [1 ]}`}, {`[]`, columns.Text, `[]`}, {`"12"`, columns.Text, "12"}, {`"true"`, columns.Text, "true"},
+		{`"a"`, columns.Text, "a"}, {`""`, columns.Text, ""}, {`"\u00fc\n"`, columns.Text, "ü\n"}, {`"\u0000"`, columns.Text, nil}, {`"\ud800"`, columns.Text, nil},
+		{`{"bb":[1 ,"\n\/\u2028"],"c":1e2,"a":{},"c":-0.0}`, columns.Text, `{"a": {}, "c": 0.0, "bb": [1, "\n/` + "\u2028" + `"]}`}, {`[{"\ud800":1}]`, columns.Text, nil}, {`[]`, columns.Text, `[]`}, {`"12"`, columns.Text, "12"}, {`"true"`, columns.Text, "true"},
 		{`true`, columns.Boolean, true}, {`false`, columns.Boolean, false},
 		{`0`, columns.Double, 0.0}, {`-1.50`, columns.Double, -1.5}, {`1e2`, columns.Double, 100.0}, {`0.1`, columns.Double, 0.1}, {`0.30000000000000004`, columns.Double, 0.30000000000000004},
 		{`9007199254740992`, columns.Double, 9007199254740992.0}, {`9007199254740993`, columns.Text, "9007199254740993"},
-		{`1e400`, columns.Text, "1e400"}, {`1e-400`, columns.Text, "1e-400"}, {`0e999999999999999999999`, columns.Double, 0.0}, {`5e-324`, columns.Double, 5e-324},
+		{`-1.25e400`, columns.Text, "-125" + strings.Repeat("0", 398)}, {`1.0e-400`, columns.Text, "0." + strings.Repeat("0", 399) + "10"}, {`1e1000`, columns.Text, nil}, {`0e999999999999999999999`, columns.Double, 0.0}, {`5e-324`, columns.Double, 5e-324},
 		{`1.7976931348623157e308`, columns.Double, 1.7976931348623157e308}, {`123456789012345678901234567890`, columns.Text, "123456789012345678901234567890"},
 		{`"2026-01-02T03:04:05Z"`, columns.Timestamp, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 		{`"2026-01-02T03:04:05.123456000+02:00"`, columns.Timestamp, time.Date(2026, 1, 2, 1, 4, 5, 123456000, time.UTC)},
@@ -34,8 +35,10 @@ func TestTypesOfValues(t *testing.T) {
 		t.Run(tt.value, func(t *testing.T) {
 			s := columns.NewSet(nil, false)
 			data := `{"k": ` + tt.value + `}`
-			if !s.Observe(data) || s.Observe(data) || len(s.Columns()) != 1 || s.Columns()[0].Type != tt.want {
-				t.Fatalf("%+v, want type %s", s.Columns(), tt.want)
+			added, fits := s.Observe(data)
+			again, _ := s.Observe(data)
+			if !added || again || len(s.Columns()) != 1 || s.Columns()[0].Type != tt.want || fits != (tt.as != nil) {
+				t.Fatalf("%+v, want type %s; fits %v", s.Columns(), tt.want, fits)
 			}
 			values := []any{nil}
 			if s.Values(data, values); !cmp.Equal(values[0], tt.as) {
@@ -74,19 +77,17 @@ func TestColumnsThatAUserNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := columns.NewSet(list, true)
-	s.Observe(`{"age": "n/a", "other": 1}`)
 	want := []columns.Column{
-		{Key: "age", Name: "age", Type: columns.Text}, {Key: "mail", Name: "email", Type: columns.Text}, {Key: "email", Name: "data_email", Type: columns.Text},
+		{Key: "age", Name: "age", Type: columns.Double}, {Key: "mail", Name: "email", Type: columns.Text}, {Key: "email", Name: "data_email", Type: columns.Text},
 	}
-	if diff := cmp.Diff(want, s.Columns()); diff != "" {
+	if diff := cmp.Diff(want, list); diff != "" {
 		t.Error(diff)
 	}
 	for given, want := range map[string]string{
 		`{}`:                                "it has a JSON object at byte 1; want a list such as",
 		`[]`:                                "0 columns",
 		`[{"key": "a", "typ": "text"}]`:     `unknown field "typ"`,
-		`[{"key": "a", "type": "int"}]`:     `the type "int"; allowed: text, double, boolean, timestamp`,
+		`[{"key": "a", "type": "int"}]`:     `the type "int"; allowed: text, double, integer, boolean, timestamp, date`,
 		`[{"key": "a"}, {"key": "a"}]`:      `key "a" is listed twice`,
 		`[{"key": "a", "name": "SEQ"}]`:     `the name "SEQ", which another column has`,
 		`[{"key": "a", "name": "a\u0000"}]`: "without NUL",
@@ -95,5 +96,38 @@ func TestColumnsThatAUserNames(t *testing.T) {
 		if _, err := columns.Parse([]byte(given)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", given, err, want)
 		}
+	}
+}
+
+// A column keeps its type. Where a value does not fit, it is null, and the set says so once.
+func TestValuesThatDoNotFit(t *testing.T) {
+	list := []columns.Column{
+		{Key: "age", Name: "age", Type: columns.Double}, {Key: "count", Name: "count", Type: columns.Integer}, {Key: "day", Name: "day", Type: columns.Date},
+	}
+	s := columns.NewSet(list, false)
+	for _, tt := range []struct {
+		data string
+		fits bool
+		want []any
+	}{
+		{`{"age": 1, "count": 12.0, "day": "1969-12-31"}`, true, []any{1.0, int64(12), columns.Day(-1)}},
+		{`{"age": 1.5, "count": -9223372036854775808, "day": "9999-12-31"}`, true, []any{1.5, int64(math.MinInt64), columns.Day(2932896)}},
+		{`{"age": null, "count": 1e3, "day": "0001-01-01"}`, true, []any{nil, int64(1000), columns.Day(-719162)}},
+		{`{"age": "n/a", "count": 9223372036854775808, "day": "2026-02-29"}`, false, []any{nil, nil, nil}},
+		{`{"age": {}, "count": 1.5, "day": "0000-01-01"}`, false, []any{nil, nil, nil}},
+		{`{"age": true, "count": "1", "day": 20260101}`, false, []any{nil, nil, nil}},
+	} {
+		values := make([]any, len(list))
+		_, fits := s.Observe(tt.data)
+		if s.Values(tt.data, values); fits != tt.fits || !cmp.Equal(values, tt.want) {
+			t.Errorf("%s: %v, %v", tt.data, fits, values)
+		}
+	}
+	if said := s.Misfits(); !cmp.Equal(said, list) || !cmp.Equal(s.Columns(), list) || len(s.Misfits()) > 0 {
+		t.Errorf("%+v do not fit; the columns are %+v", said, s.Columns())
+	}
+	s.Observe(`{"age": "n/a"}`)
+	if again := s.Misfits(); len(again) > 0 {
+		t.Errorf("again %+v", again)
 	}
 }

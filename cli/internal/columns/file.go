@@ -50,9 +50,9 @@ func (s *Set) declare(c Column) error {
 	switch c.Type {
 	case "":
 		c.Type = Text
-	case Text, Double, Boolean, Timestamp:
+	case Text, Double, Integer, Boolean, Timestamp, Date:
 	default:
-		return fmt.Errorf("key %q has the type %q; allowed: %s, %s, %s, %s", c.Key, c.Type, Text, Double, Boolean, Timestamp)
+		return fmt.Errorf("key %q has the type %q; allowed: %s, %s, %s, %s, %s, %s", c.Key, c.Type, Text, Double, Integer, Boolean, Timestamp, Date)
 	}
 	if _, ok := s.byKey[c.Key]; ok {
 		return fmt.Errorf("key %q is listed twice", c.Key)

@@ -1,12 +1,16 @@
 package columns
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tidwall/gjson"
 )
 
@@ -34,42 +38,149 @@ func valid(data string) bool {
 	return gjson.Valid(data)
 }
 
-// typeOf returns the narrowest type that holds a value, or "" for null.
+// typeOf returns the type of a new column for a value that is not null.
 func typeOf(v gjson.Result) Type {
-	switch v.Type {
-	case gjson.Null:
-		return ""
-	case gjson.True, gjson.False:
-		return Boolean
-	case gjson.Number:
-		if _, ok := asDouble(v.Raw); ok {
-			return Double
-		}
-	case gjson.String:
-		if _, ok := asTime(v.Str); ok {
-			return Timestamp
+	for _, t := range []Type{Boolean, Double, Timestamp} {
+		if fit(v, t) {
+			return t
 		}
 	}
 	return Text
 }
 
-// valueOf returns a value that fits a type, or nil for null.
-func valueOf(v gjson.Result, t Type) any {
+// fit reports whether a column of type t can hold a value.
+func fit(v gjson.Result, t Type) bool {
+	if t == Text && v.Type == gjson.String && !strings.Contains(v.Raw, `\u`) {
+		return true // without a look at the text
+	}
+	_, ok := valueOf(v, t)
+	return ok
+}
+
+// valueOf returns what a column of type t shows for a value: nil for null. It reports false, with nil, if the value does
+// not fit.
+func valueOf(v gjson.Result, t Type) (value any, ok bool) {
 	switch {
 	case v.Type == gjson.Null:
-		return nil
+		return nil, true
+	case t == Text && v.Type == gjson.String:
+		value, ok = asText(v)
+	case t == Text:
+		var b []byte
+		b, ok = appendJSON(nil, v)
+		value = string(b)
 	case t == Boolean:
-		return v.Type == gjson.True
-	case t == Double:
-		n, _ := asDouble(v.Raw)
-		return n
-	case t == Timestamp:
-		at, _ := asTime(v.Str)
-		return at
-	case v.Type == gjson.String:
-		return v.Str // gjson replaces unpaired surrogates by U+FFFD
+		value, ok = v.Type == gjson.True, v.IsBool()
+	case t == Double && v.Type == gjson.Number:
+		value, ok = asDouble(v.Raw)
+	case t == Integer && v.Type == gjson.Number:
+		value, ok = asInteger(v.Raw)
+	case t == Timestamp && v.Type == gjson.String:
+		value, ok = asTime(v.Str)
+	case t == Date && v.Type == gjson.String:
+		value, ok = asDay(v.Str)
 	}
-	return v.Raw
+	if !ok {
+		return nil, false
+	}
+	return value, true
+}
+
+// asText returns the text of a JSON string, unless Postgres cannot hold it.
+func asText(v gjson.Result) (string, bool) {
+	if !strings.Contains(v.Raw, `\u`) {
+		return v.Str, true
+	}
+	_, err := jsontext.AppendUnquote(nil, v.Raw) // gjson replaces unpaired surrogates
+	return v.Str, err == nil && !strings.Contains(v.Str, "\x00")
+}
+
+// appendJSON appends a value in the form of jsonb, so that columns of Postgres and of files show the same text.
+func appendJSON(b []byte, v gjson.Result) (_ []byte, ok bool) {
+	switch {
+	case v.Type == gjson.String:
+		text, ok := asText(v)
+		b, err := jsontext.AppendQuote(b, text)
+		return b, ok && err == nil
+	case v.Type == gjson.Number:
+		number, ok := written(v.Raw)
+		return append(b, number...), ok
+	case v.IsArray():
+		b = append(b, '[')
+		for i, one := range v.Array() {
+			if i > 0 {
+				b = append(b, ", "...)
+			}
+			if b, ok = appendJSON(b, one); !ok {
+				return b, false
+			}
+		}
+		return append(b, ']'), true
+	case v.IsObject():
+		type member struct{ key, value gjson.Result }
+		last := map[string]member{} // of each key
+		v.ForEach(func(key, one gjson.Result) bool {
+			last[key.Str] = member{key, one}
+			return true
+		})
+		b = append(b, '{')
+		for i, key := range slices.SortedFunc(maps.Keys(last), func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }) {
+			if i > 0 {
+				b = append(b, ", "...)
+			}
+			if b, ok = appendJSON(b, last[key].key); !ok {
+				return b, false
+			}
+			if b, ok = appendJSON(append(b, ": "...), last[key].value); !ok {
+				return b, false
+			}
+		}
+		return append(b, '}'), true
+	}
+	return append(b, v.Raw...), true
+}
+
+// written returns a JSON number without exponent, with the digits after the point that Postgres' numeric keeps. It
+// reports false for a long one.
+func written(number string) (string, bool) {
+	const longest = 1000
+	text, negative := strings.CutPrefix(number, "-")
+	power := 0
+	if i := strings.IndexAny(text, "eE"); i >= 0 {
+		var err error
+		if power, err = strconv.Atoi(text[i+1:]); err != nil || max(power, -power) > longest {
+			return "", false
+		}
+		text = text[:i]
+	}
+	whole, fraction, _ := strings.Cut(text, ".")
+	digits, point := whole+fraction, len(whole)+power
+	if point < 1 {
+		digits, point = strings.Repeat("0", 1-point)+digits, 1
+	}
+	digits += strings.Repeat("0", max(point-len(digits), 0))
+	text = cmp.Or(strings.TrimLeft(digits[:point], "0"), "0")
+	if point < len(digits) {
+		text += "." + digits[point:]
+	}
+	if negative && strings.Trim(text, "0.") != "" {
+		text = "-" + text
+	}
+	return text, len(text) <= longest
+}
+
+// asInteger returns the integer of a JSON number such as 12, 12.0 or 1e3.
+func asInteger(number string) (int64, bool) {
+	text, ok := written(number)
+	whole, fraction, _ := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	return n, ok && err == nil && strings.Trim(fraction, "0") == ""
+}
+
+// asDay parses a date.
+func asDay(text string) (Day, bool) {
+	t, err := time.Parse(time.DateOnly, text)
+	return Day(t.Unix() / secondsPerDay), err == nil && t.Year() >= 1
 }
 
 // asDouble returns the float64 of a JSON number, if its shortest form has the same value.

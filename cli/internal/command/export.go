@@ -77,7 +77,7 @@ func (f flattenFlags) set() (*columns.Set, error) {
 func (exportEntries) Help() string {
 	return `As CSV or Parquet, the columns are entry_id, group_id, project_id, embeddable_id, contact_id, created_at, updated_at, entry_data. In Parquet, times are timestamps in microseconds.
 
-With --flatten, the keys of entry_data follow, with the names and types that lectern sync --columns gives them: text, double, boolean or timestamp where all values fit, else text. A CSV file has numbers in their shortest form, times in UTC, and an empty cell if the key is null or missing. A file for --columns lists keys, with optional names and types:
+With --flatten, the keys of entry_data follow, with the names that lectern sync --columns gives them, and the type double, boolean or timestamp where all values fit, else text. A listed type (also integer or date) stays, and a value that does not fit is null. A CSV file has numbers in their shortest form, times in UTC, and an empty cell if the key is null or missing. A file for --columns lists keys, with optional names and types:
 
 	[{"key": "email"}, {"key": "age", "name": "age_in_years", "type": "double"}]
 ` + exportHelp + fmt.Sprintf(convertHelp, "With --flatten, or as Parquet") + `
@@ -229,8 +229,13 @@ func runExportBy(s *Session, c *commands, api apiFlags, open func(client.Retry, 
 		}
 		return err
 	}
-	if o.Columns != nil && o.Columns.Full() {
-		c.note(s, tooManyKeys, columns.Most)
+	if o.Columns != nil {
+		if o.Columns.Full() {
+			c.note(s, tooManyKeys, columns.Most)
+		}
+		for _, column := range o.Columns.Misfits() {
+			c.note(s, "%s", column.Misfit(""))
+		}
 	}
 	if f.Out != "" {
 		went := ""

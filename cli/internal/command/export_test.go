@@ -67,7 +67,7 @@ func TestFlattenedExport(t *testing.T) {
 		{"columns alone", []string{"entries", "--columns", named, "--out", out}, "--columns was given without --flatten"},
 		{"no such file", []string{"entries", "--flatten", "--columns", filepath.Join(folder, "none"), "--out", out}, "--columns takes auto or a file: open"},
 		{"no columns", []string{"entries", "--flatten", "--columns", "none", "--out", out}, "--columns takes auto or a file: open none: no such file"},
-		{"an unknown type", []string{"entries", "--flatten", "--columns", file("bad.json", `[{"key": "a", "type": "int"}]`), "--out", out}, `bad.json: key "a" has the type "int"; allowed: text, double, boolean, timestamp`},
+		{"an unknown type", []string{"entries", "--flatten", "--columns", file("bad.json", `[{"key": "a", "type": "int"}]`), "--out", out}, `bad.json: key "a" has the type "int"; allowed: text, double, integer, boolean, timestamp, date`},
 		{"no list", []string{"entries", "--flatten", "--columns", file("no-list.json", `{"a": 1}`), "--out", out}, "want a list such as"},
 		{"page views", []string{"page-views", "-o", "parquet"}, "page views cannot be written as parquet; allowed: ndjson, csv"},
 		{"embeddables by name", []string{"embeddables", "--out", "e.parquet"}, "embeddables cannot be written as parquet; allowed: ndjson, csv"},

@@ -33,7 +33,7 @@ type syncCommand struct {
 func (syncCommand) Help() string {
 	return `The command copies the project's change feed into the tables entries and events of a Postgres schema, or into Parquet files of a folder or a bucket. It commits each batch together with the position after it, so the copy is exact whatever is killed: run the command again. It removes entries that are removed at the source. Parquet files keep all changes, including these.
 
-The top-level keys of entry_data become columns: in Postgres of a view for each embeddable (entries_of_ID), in Parquet of the files of entries. A type is text, double, boolean or timestamp. A column becomes text if a value does not fit. A file for --columns lists keys, with optional names and types:
+The top-level keys of entry_data become columns: in Postgres of a view for each embeddable (entries_of_ID), in Parquet of the files of entries. A column has the type of its first value: text, double, boolean or timestamp. It is null where a value does not fit; entry_data has all values. A file for --columns lists keys, with optional names and types (also integer and date):
 
 	[{"key": "email"}, {"key": "age", "name": "age_in_years", "type": "double"}]
 
@@ -68,11 +68,16 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 	if f.Once && f.Follow {
 		return usagef("--once and --follow were both given; allowed: one of them")
 	}
-	to, err := f.destination(s.Environ)
+	var report *syncReport
+	to, err := f.destination(s.Environ, func(text string) {
+		if !c.Quiet {
+			fmt.Fprintln(report.notes, text)
+		}
+	})
 	if err != nil {
 		return err
 	}
-	report := newSyncReport(s, c.Quiet, f.Follow)
+	report = newSyncReport(s, c.Quiet, f.Follow)
 	defer report.done()
 	metrics, err := f.serve(s, report.notes)
 	if err != nil {
@@ -152,7 +157,8 @@ func readColumns(path, allowed string) (columns.Choice, error) {
 	return columns.Choice{Listed: list}, nil
 }
 
-func (f *syncCommand) destination(environ map[string]string) (destination, error) {
+// destination returns the copy of --to. It gives texts for the user to note.
+func (f *syncCommand) destination(environ map[string]string, note func(text string)) (destination, error) {
 	choice, err := f.choice()
 	if err != nil {
 		return nil, err
@@ -164,7 +170,7 @@ func (f *syncCommand) destination(environ map[string]string) (destination, error
 	}
 	if u.Scheme == "postgres" || u.Scheme == "postgresql" {
 		d, err := postgres.New(postgres.Options{
-			URL: f.To, Schema: f.Schema, Source: f.source(), Moved: f.Moved, Columns: choice, SoftDelete: f.SoftDelete, LockWait: lockWait,
+			URL: f.To, Schema: f.Schema, Source: f.source(), Moved: f.Moved, Columns: choice, SoftDelete: f.SoftDelete, LockWait: lockWait, Note: note,
 		})
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--to: %w", err)}

@@ -84,7 +84,7 @@ func TestSync(t *testing.T) {
 		{"a relative folder", []string{"--to", "file://data"}, exitUsage, "three slashes"},
 		{"no bucket", []string{"--to", "s3:///prefix"}, exitUsage, "s3://BUCKET/PREFIX"},
 		{"no file of columns", []string{"--columns", "all"}, exitUsage, "--columns takes auto, none or a file: open all: no such file"},
-		{"a wrong file of columns", []string{"--columns", list}, exitUsage, `the type "int"; allowed: text, double, boolean, timestamp`},
+		{"a wrong file of columns", []string{"--columns", list}, exitUsage, `the type "int"; allowed: text, double, integer, boolean, timestamp, date`},
 		{"other columns", []string{"--schema", "listed"}, exitFailure, "give --columns as before"},
 		{"both ends", []string{"--once", "--follow"}, exitUsage, "--once and --follow"},
 		{"page size", []string{"--page-size", "0"}, exitUsage, "1 or more"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/parquetfile"
 )
 
@@ -75,8 +76,12 @@ func cellOf(value any) string {
 	case float64:
 		b, _ := json.Marshal(v) // it came from JSON, so it is finite
 		return string(b)
+	case int64:
+		return strconv.FormatInt(v, 10)
 	case time.Time:
 		return v.Format(time.RFC3339Nano)
+	case columns.Day:
+		return v.String()
 	}
 	return ""
 }
@@ -95,7 +100,7 @@ func (o *Options) eventsToParquet(ctx context.Context, records io.ReadSeeker, to
 	return writeRows(ctx, records, o.Converted, parquetfile.NewWriter(to, nil, func(*eventRow) *string { return nil }))
 }
 
-// observe adapts the columns to all records, and rewinds to the first one.
+// observe adapts the columns to all records, and rewinds to the first one. Here a type is that of all values of a key.
 func (o *Options) observe(ctx context.Context, records io.ReadSeeker) error {
 	err := eachRecord(ctx, records, nil, func(e *struct {
 		Data string `json:"entry_data"`
@@ -106,6 +111,7 @@ func (o *Options) observe(ctx context.Context, records io.ReadSeeker) error {
 	if err != nil {
 		return err
 	}
+	o.Columns.Widen()
 	_, err = records.Seek(0, io.SeekStart)
 	return err
 }

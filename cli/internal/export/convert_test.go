@@ -107,7 +107,7 @@ func TestFlattenedEntries(t *testing.T) {
 	want := [][]string{
 		{"n", "wide", "ok", "at", "data_contact_id", "data_N", "text", "list", "data_"},
 		{"1.5", "1.50", "true", "2024-01-02T01:04:05.5Z", "x", "2", "", "", ""},
-		{"", "", "", "", "", "", "a,\n\"b\"", `[1, {"a":2}]`, "no name"},
+		{"", "", "", "", "", "", "a,\n\"b\"", `[1, {"a": 2}]`, "no name"},
 		{"-1e+25", "", "false", "", "", "", "", "", ""},
 		{"", "", "", "", "", "", "", "", ""},
 		{"", "", "", "", "", "", "", "", ""},
@@ -127,7 +127,7 @@ func TestFlattenedEntries(t *testing.T) {
 	at := time.Date(2024, 1, 2, 1, 4, 5, 500_000_000, time.UTC).UnixMicro()
 	typed := []map[string]any{
 		{"n": 1.5, "wide": "1.50", "ok": true, "at": at, "data_contact_id": "x", "data_N": 2.0},
-		{"text": "a,\n\"b\"", "list": `[1, {"a":2}]`, "data_": "no name"},
+		{"text": "a,\n\"b\"", "list": `[1, {"a": 2}]`, "data_": "no name"},
 		{"n": -1e25, "ok": false, "text": ""},
 		{}, {},
 		{"n": 0.000001, "wide": "x"},
@@ -196,16 +196,16 @@ func formulas(t *testing.T, file []byte, separator rune) (n int) {
 	return n
 }
 
-// TestFlattenedIntoNamedColumns checks that an export has only the columns that the user names. A column's type is
-// widened if a value does not fit.
+// TestFlattenedIntoNamedColumns checks that an export has only the columns that the user names, with their types.
 func TestFlattenedIntoNamedColumns(t *testing.T) {
-	list, err := columns.Parse([]byte(`[{"key": "n", "name": "number"}, {"key": "age", "type": "double"}, {"key": "none", "type": "boolean"}]`))
+	list, err := columns.Parse([]byte(`[{"key": "n", "name": "number"}, {"key": "age", "type": "double"}, {"key": "none", "type": "boolean"},
+		{"key": "day", "type": "date"}, {"key": "count", "type": "integer"}]`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	fetch := entriesOf(t, `{"n":1.50,"age":1,"other":1}`, `{"age":"old"}`)
+	fetch := entriesOf(t, `{"n":1.50,"age":1,"other":1,"day":"0001-02-28","count":-12.0}`, `{"age":"old","day":"2026-02-29","count":1.5}`)
 	rows := readCSV(t, export(t, Options{Query: query(Entries, CSV), Fetch: fetch, PageSize: 9, Columns: columns.NewSet(list, true)}))
-	for i, want := range []string{"number,age,none", "1.50,1,", ",old,"} {
+	for i, want := range []string{"number,age,none,day,count", "1.50,1,,0001-02-28,-12", ",,,,"} {
 		if got := strings.Join(rows[i][len(entryColumns):], ","); got != want {
 			t.Errorf("row %d: %s, want %s", i, got, want)
 		}

@@ -71,10 +71,14 @@ func nodeOf(t columns.Type) parquet.Node {
 	switch t {
 	case columns.Double:
 		return parquet.Leaf(parquet.DoubleType)
+	case columns.Integer:
+		return parquet.Int(64)
 	case columns.Boolean:
 		return parquet.Leaf(parquet.BooleanType)
 	case columns.Timestamp:
 		return parquet.Timestamp(parquet.Microsecond)
+	case columns.Date:
+		return parquet.Date()
 	}
 	return parquet.String()
 }
@@ -122,8 +126,11 @@ func (w *Writer[T]) append(to parquet.Row, row *T) parquet.Row {
 }
 
 func valueOf(v any) parquet.Value {
-	if t, ok := v.(time.Time); ok {
-		return parquet.Int64Value(t.UnixMicro())
+	switch v := v.(type) {
+	case time.Time:
+		return parquet.Int64Value(v.UnixMicro())
+	case columns.Day:
+		return parquet.Int32Value(int32(v))
 	}
 	return parquet.ValueOf(v)
 }

@@ -110,6 +110,17 @@ func (e temporaryError) Unwrap() error { return e.error }
 // Temporary marks err as one that a retry may avoid.
 func Temporary(err error) error { return temporaryError{err} }
 
+// Once returns a function that calls say, if it is set, with texts for the user: with each text once.
+func Once(say func(text string)) func(text string) {
+	said := map[string]bool{}
+	return func(text string) {
+		if say != nil && !said[text] {
+			said[text] = true
+			say(text)
+		}
+	}
+}
+
 const (
 	firstWait   = 200 * time.Millisecond
 	longestWait = time.Minute

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
-	"slices"
 	"time"
 
 	"github.com/lectern-dev/lectern/cli/internal/columns"
@@ -225,9 +224,6 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 	next := d.manifest
 	next.Position, next.ColumnList = b.Position, set.Columns()
 	var err error
-	if next.Entries, err = d.widen(ctx, next.Entries, set); err != nil {
-		return err
-	}
 	if next.Entries, err = add(ctx, d, "entries", next.Entries, entries, set, b.Current); err != nil {
 		return err
 	}
@@ -243,26 +239,6 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 	}
 	d.set = set
 	return d.forget(ctx, before)
-}
-
-// widen rewrites the files that have a column with a narrower type than in set. So a column has one type in all files. A
-// column widens at most once.
-func (d *Destination) widen(ctx context.Context, files []file, set *columns.Set) ([]file, error) {
-	first := set.Widened(d.manifest.ColumnList)
-	if first < 0 {
-		return files, nil
-	}
-	files = slices.Clone(files)
-	for i, f := range files {
-		if f.Columns <= first {
-			continue
-		}
-		var err error
-		if files[i], err = write[entryRow](ctx, d, "entries", files[i:i+1], nil, set); err != nil {
-			return nil, err
-		}
-	}
-	return files, nil
 }
 
 // Files up to these sizes are merged with the next batch. Otherwise a copy that follows the feed would consist of many

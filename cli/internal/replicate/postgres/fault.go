@@ -35,10 +35,6 @@ func (d *Destination) explain(during string, err error) error {
 		return why("user %q lacks a privilege; it needs CREATE on the database for a new copy, and TEMPORARY, and must own the copy's tables", d.config.User)
 	case "53100":
 		return why("the server has no space left; the copy is as after the last batch; free space, and run the command again")
-	case "2BP01":
-		return why("the type of a column must become text in a view of the copy, and other objects use that view (%s): drop them, and run the command again", pg.Detail)
-	case "42P07", "42809":
-		return why("the schema has something else that has the name of a view of the copy: rename it, or give another --schema")
 	case "42703", "42P01", "42P10", "42804", "23502", "3F000":
 		return why("somebody changed the copy's tables meanwhile; change them back, or give another --schema for a new copy")
 	}

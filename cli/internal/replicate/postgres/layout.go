@@ -9,7 +9,7 @@ import (
 )
 
 // layout is the version of the tables below. A copy with another version is not touched.
-const layout = 1
+const layout = 2
 
 // column is a column of a table of the copy.
 type column struct{ name, kind, rule string }
@@ -29,6 +29,7 @@ var (
 		{"updated_at", "timestamptz", " NOT NULL"},
 		{"entry_data", "jsonb", ""},
 		{"entry_data_text", "text", ""},
+		{"entry_columns", "jsonb", ""},
 		{"seq", "bigint", " NOT NULL"},
 		{"removed_at", "timestamptz", ""},
 		{"removal_reason", "text", ""},
@@ -69,6 +70,7 @@ var (
 		{"changed_at", "timestamptz", " NOT NULL"},
 		{"current_at", "timestamptz", ""},
 		{"columns", "text", " NOT NULL"},
+		{"soft_delete", "boolean", " NOT NULL"},
 	}
 	columnColumns = []column{
 		{"embeddable_id", "text", bytewise + " NOT NULL"},
@@ -145,10 +147,12 @@ func listed(prefix string, names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// stagedEntryColumns are the columns of an entry in a batch. plain reports that jsonb certainly accepts entry_data.
+// stagedEntryColumns are the columns of an entry in a batch. plain reports that jsonb certainly accepts entry_data, and fits
+// that all values fit their columns. entry_columns is only there if one of them is false.
 var stagedEntryColumns = []column{
 	{"entry_id", "text", ""}, {"group_id", "text", ""}, {"project_id", "text", ""}, {"embeddable_id", "text", ""}, {"contact_id", "text", ""},
-	{"created_at", "timestamptz", ""}, {"updated_at", "timestamptz", ""}, {"entry_data", "text", ""}, {"seq", "bigint", ""}, {"plain", "boolean", ""},
+	{"created_at", "timestamptz", ""}, {"updated_at", "timestamptz", ""}, {"entry_data", "text", ""}, {"seq", "bigint", ""},
+	{"plain", "boolean", ""}, {"fits", "boolean", ""}, {"entry_columns", "text", ""},
 }
 
 // stagedEventColumns are the columns of an event in a batch.
@@ -156,19 +160,16 @@ var stagedEventColumns = eventColumns[:len(eventColumns)-2]
 
 // statements are the SQL of one copy.
 type statements struct {
-	deleteEntries, deleteEvents, putEntries, putEvents, setPosition, readState, insertState, setURL, readColumns, putColumn string
+	deleteEntries, deleteEvents, markEntries, markEvents, putEntries, putEvents, setPosition, readState, insertState, setURL, readColumns, putColumn string
 }
 
-func newStatements(schema string, softDelete bool) statements {
+func newStatements(schema string) statements {
 	in := func(table string) string { return pgx.Identifier{schema, table}.Sanitize() }
-	remove := func(table string) string {
-		const match = `
-FROM unnest($1::text[], $2::bigint[], $3::timestamptz[], $4::text[]) AS r (entry_id, seq, removed_at, reason)
+	const removals = ` unnest($1::text[], $2::bigint[], $3::timestamptz[], $4::text[]) AS r (entry_id, seq, removed_at, reason)
 WHERE t.entry_id = r.entry_id AND t.seq < r.seq`
-		if softDelete {
-			return `UPDATE ` + in(table) + ` AS t SET seq = r.seq, removed_at = r.removed_at, removal_reason = r.reason` + match
-		}
-		return `DELETE FROM ` + in(table) + ` AS t USING` + strings.TrimPrefix(match, "\nFROM")
+	remove := func(table string) string { return `DELETE FROM ` + in(table) + ` AS t USING` + removals }
+	mark := func(table string) string {
+		return `UPDATE ` + in(table) + ` AS t SET seq = r.seq, removed_at = r.removed_at, removal_reason = r.reason FROM` + removals
 	}
 	update := func(columns []column, key string) string {
 		all := names(columns, key, "removed_at", "removal_reason")
@@ -177,16 +178,19 @@ ON CONFLICT (` + key + `) DO UPDATE
 SET (` + listed("", all) + `, removed_at, removal_reason) = (` + listed("excluded.", all) + `, NULL, NULL)
 WHERE t.seq < excluded.seq`
 	}
-	entries := names(entryColumns, "entry_data", "entry_data_text", "removed_at", "removal_reason")
+	entries := names(entryColumns, "entry_data", "entry_data_text", "entry_columns", "removed_at", "removal_reason")
 	events := names(eventColumns, "removed_at", "removal_reason")
 	return statements{
 		deleteEntries: remove("entries"),
 		deleteEvents:  remove("events"),
+		markEntries:   mark("entries"),
+		markEvents:    mark("events"),
 		// OFFSET 0 keeps the planner from evaluating j.data twice.
 		putEntries: `
 WITH put AS (
-    INSERT INTO ` + in("entries") + ` AS t (` + listed("", entries) + `, entry_data, entry_data_text)
-    SELECT ` + listed("n.", entries) + `, j.data, CASE WHEN j.data IS NULL THEN n.entry_data END
+    INSERT INTO ` + in("entries") + ` AS t (` + listed("", entries) + `, entry_data, entry_data_text, entry_columns)
+    SELECT ` + listed("n.", entries) + `, j.data, CASE WHEN j.data IS NULL THEN n.entry_data END,
+        CASE WHEN j.data IS NULL OR NOT n.fits THEN n.entry_columns::jsonb END
     FROM pg_temp.` + newEntries + ` AS n, LATERAL (
         SELECT CASE WHEN n.plain THEN n.entry_data::jsonb ELSE pg_temp.lectern_to_jsonb(n.entry_data) END AS data OFFSET 0
     ) AS j` + update(entryColumns, "entry_id") + `
@@ -202,18 +206,17 @@ UPDATE ` + in(stateTable) + `
 SET cursor = $2, seq = $3, changed_at = CASE WHEN $4 THEN now() ELSE changed_at END, current_at = CASE WHEN $5 THEN now() ELSE current_at END
 WHERE cursor = $1`,
 		readState: `
-SELECT layout, project_id, url, cursor, seq, columns FROM ` + in(stateTable),
+SELECT layout, project_id, url, cursor, seq, columns, soft_delete FROM ` + in(stateTable),
 		insertState: `
-INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, changed_at, columns)
-VALUES ($1, $2, $3, '', 0, now(), $4)`,
+INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, changed_at, columns, soft_delete)
+VALUES ($1, $2, $3, '', 0, now(), $4, $5)`,
 		setURL: `
 UPDATE ` + in(stateTable) + ` SET url = $1`,
 		readColumns: `
 SELECT embeddable_id, key, name, type FROM ` + in(columnsTable) + ` ORDER BY embeddable_id, position`,
 		putColumn: `
 INSERT INTO ` + in(columnsTable) + ` (embeddable_id, position, key, name, type)
-VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (embeddable_id, position) DO UPDATE SET type = excluded.type`,
+VALUES ($1, $2, $3, $4, $5)`,
 	}
 }
 
@@ -227,6 +230,8 @@ func create(ctx context.Context, tx pgx.Tx, schema string) error {
 	for _, sql := range []string{
 		`CREATE INDEX events_by_entry ON ` + pgx.Identifier{schema, "events"}.Sanitize() + ` (entry_id, "timestamp")`,
 		`CREATE INDEX entries_by_embeddable ON ` + pgx.Identifier{schema, "entries"}.Sanitize() + ` (embeddable_id)`,
+		`CREATE INDEX entries_by_seq ON ` + pgx.Identifier{schema, "entries"}.Sanitize() + ` (seq)`,
+		`CREATE INDEX events_by_seq ON ` + pgx.Identifier{schema, "events"}.Sanitize() + ` (seq)`,
 		`CREATE UNIQUE INDEX ` + columnsTable + `_by_position ON ` + pgx.Identifier{schema, columnsTable}.Sanitize() + ` (embeddable_id, position)`,
 	} {
 		if _, err := tx.Exec(ctx, sql); err != nil {

@@ -26,10 +26,12 @@ type Options struct {
 	Source replicate.Source
 	// Moved accepts a copy that was made from another URL of the same project.
 	Moved bool
-	// SoftDelete marks removed rows and keeps them.
+	// SoftDelete marks removed rows and keeps them, except those that were removed by an erasure.
 	SoftDelete bool
 	// Columns selects the keys of entry_data that become columns of the views.
 	Columns columns.Choice
+	// Note, if set, is called with each text for the user, once.
+	Note func(text string)
 	// LockWait is how long Open waits for another process that has the copy.
 	LockWait time.Duration
 }
@@ -43,6 +45,7 @@ type Destination struct {
 	at     replicate.Position
 	asText int64
 	views  map[string]*columns.Set // by embeddable
+	stale  map[string]time.Time    // embeddables whose view lacks columns, and when to try next
 }
 
 // New returns the copy that o names. It does not connect. Its errors do not show the password.
@@ -54,7 +57,8 @@ func New(o Options) (*Destination, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "lectern sync"
 	}
-	return &Destination{Options: o, config: config, sql: newStatements(o.Schema, o.SoftDelete)}, nil
+	o.Note = replicate.Once(o.Note)
+	return &Destination{Options: o, config: config, sql: newStatements(o.Schema)}, nil
 }
 
 // String names the copy, without the password.
@@ -184,8 +188,8 @@ func (d *Destination) ensure(ctx context.Context) error {
 			if err := create(ctx, tx, d.Schema); err != nil {
 				return err
 			}
-			d.views = map[string]*columns.Set{}
-			_, err := tx.Exec(ctx, d.sql.insertState, layout, d.Source.ProjectID, d.Source.URL, d.Columns.String())
+			d.views, d.stale = map[string]*columns.Set{}, map[string]time.Time{}
+			_, err := tx.Exec(ctx, d.sql.insertState, layout, d.Source.ProjectID, d.Source.URL, d.Columns.String(), d.SoftDelete)
 			return err
 		}
 		if found[stateTable] == nil {
@@ -237,7 +241,8 @@ func present(found map[string]map[string]string) (list []string) {
 func (d *Destination) checkState(ctx context.Context, tx pgx.Tx) error {
 	var version int64
 	var project, url, choice string
-	err := tx.QueryRow(ctx, d.sql.readState).Scan(&version, &project, &url, &d.at.Cursor, &d.at.Seq, &choice)
+	var soft bool
+	err := tx.QueryRow(ctx, d.sql.readState).Scan(&version, &project, &url, &d.at.Cursor, &d.at.Seq, &choice, &soft)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("the table %s of %s is empty, so that nothing says what the copy is of: give another --schema", stateTable, d)
@@ -249,6 +254,8 @@ func (d *Destination) checkState(ctx context.Context, tx pgx.Tx) error {
 		return fmt.Errorf("%s has a copy of project %q, not of %q: give another --schema", d, project, d.Source.ProjectID)
 	case choice != d.Columns.String():
 		return fmt.Errorf("%s has a copy with --columns %s, not %s: give --columns as before, or another --schema for a new copy", d, choice, d.Columns)
+	case soft != d.SoftDelete:
+		return fmt.Errorf("%s has a copy with --soft-delete=%v, not %v: give --soft-delete as before, or another --schema for a new copy", d, soft, d.SoftDelete)
 	case url == d.Source.URL:
 		return nil
 	case !d.Moved:
@@ -281,7 +288,7 @@ func (d *Destination) checkColumns(found map[string]map[string]string) error {
 	return nil
 }
 
-// Apply writes a batch and its position in one transaction.
+// Apply writes a batch and its position in one transaction, and then brings views up to date.
 func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 	var refused int64
 	err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) (err error) {
@@ -301,29 +308,53 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 	}
 	d.at = b.Position
 	d.asText += refused
+	d.showViews(ctx)
+	return nil
+}
+
+// remove applies removals.
+func (d *Destination) remove(ctx context.Context, tx pgx.Tx, all []client.Change) error {
+	var gone, marked []client.Change
+	for _, c := range all {
+		if d.SoftDelete && c.Removal.Reason != client.Erased {
+			marked = append(marked, c)
+		} else {
+			gone = append(gone, c)
+		}
+	}
+	for _, r := range []struct {
+		removals        []client.Change
+		events, entries string
+	}{{gone, d.sql.deleteEvents, d.sql.deleteEntries}, {marked, d.sql.markEvents, d.sql.markEntries}} {
+		if len(r.removals) == 0 {
+			continue
+		}
+		columns := removalColumns(r.removals)
+		if _, err := tx.Exec(ctx, r.events, columns...); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, r.entries, columns...); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
 // put applies removals, then entries and events, and returns how many entries jsonb refused.
 func (d *Destination) put(ctx context.Context, tx pgx.Tx, n replicate.Newest) (refused int64, err error) {
-	if len(n.Removals) > 0 {
-		columns := removalColumns(n.Removals)
-		if _, err := tx.Exec(ctx, d.sql.deleteEvents, columns...); err != nil {
-			return 0, err
-		}
-		if _, err := tx.Exec(ctx, d.sql.deleteEntries, columns...); err != nil {
-			return 0, err
-		}
+	if err := d.remove(ctx, tx, n.Removals); err != nil {
+		return 0, err
 	}
 	if len(n.Entries) > 0 {
-		rows := pgx.CopyFromSlice(len(n.Entries), func(i int) ([]any, error) { return entryRow(&n.Entries[i]), nil })
+		fits, err := d.addColumns(ctx, tx, n.Entries)
+		if err != nil {
+			return 0, err
+		}
+		rows := pgx.CopyFromSlice(len(n.Entries), func(i int) ([]any, error) { return d.entryRow(&n.Entries[i], fits[i]) })
 		if _, err := tx.CopyFrom(ctx, pgx.Identifier{newEntries}, names(stagedEntryColumns), rows); err != nil {
 			return 0, err
 		}
 		if err := tx.QueryRow(ctx, d.sql.putEntries).Scan(&refused); err != nil {
-			return 0, err
-		}
-		if err := d.showColumns(ctx, tx, n.Entries); err != nil {
 			return 0, err
 		}
 	}
@@ -358,9 +389,18 @@ func removalColumns(removals []client.Change) []any {
 }
 
 // entryRow has the order of stagedEntryColumns.
-func entryRow(c *client.Change) []any {
+func (d *Destination) entryRow(c *client.Change, fits bool) ([]any, error) {
 	e := c.Entry
-	return []any{e.EntryID, e.GroupID, e.ProjectID, e.EmbeddableID, e.ContactID, e.CreatedAt, e.UpdatedAt, e.Data, c.Seq, plain(e.Data)}
+	plain := plain(e.Data)
+	row := []any{e.EntryID, e.GroupID, e.ProjectID, e.EmbeddableID, e.ContactID, e.CreatedAt, e.UpdatedAt, e.Data, c.Seq, plain, fits, nil}
+	if set := d.views[e.EmbeddableID]; len(set.Columns()) > 0 && (!plain || !fits) {
+		shown, err := shownOf(set, e.Data)
+		if err != nil {
+			return nil, err
+		}
+		row[len(row)-1] = shown
+	}
+	return row, nil
 }
 
 // eventRow has the order of stagedEventColumns.

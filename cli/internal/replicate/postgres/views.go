@@ -3,11 +3,13 @@ package postgres
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -31,12 +33,14 @@ func viewOf(embeddableID string) string {
 }
 
 const viewsOf = `
-SELECT c.relname
+SELECT c.relname, array_agg(a.attname::text)
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = $1 AND c.relkind = 'v'`
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+WHERE n.nspname = $1 AND c.relkind = 'v'
+GROUP BY c.relname`
 
-// loadViews reads the columns that the views have, and makes views that are missing.
+// loadViews reads the columns that the views should have, and finds views that lack some.
 func (d *Destination) loadViews(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, d.sql.readColumns)
 	if err != nil {
@@ -55,64 +59,104 @@ func (d *Destination) loadViews(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	there, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
+	there := map[string][]string{}
+	var view string
+	var has []string
+	if _, err := pgx.ForEachRow(rows, []any{&view, &has}, func() error {
+		there[view], has = has, nil
+		return nil
+	}); err != nil {
 		return err
 	}
-	d.views = map[string]*columns.Set{}
+	d.views, d.stale = map[string]*columns.Set{}, map[string]time.Time{}
 	for id, list := range lists {
 		d.views[id] = d.Columns.Restore(list)
-		if !slices.Contains(there, viewOf(id)) {
-			if err := d.createView(ctx, tx, id); err != nil {
-				return err
-			}
+		if slices.ContainsFunc(list, func(c columns.Column) bool { return !slices.Contains(there[viewOf(id)], c.Name) }) {
+			d.stale[id] = time.Time{}
 		}
 	}
 	return nil
 }
 
-// showColumns gives the entries' views the columns that their data needs. After an error, d.views is wrong until
-// loadViews.
-func (d *Destination) showColumns(ctx context.Context, tx pgx.Tx, entries []client.Change) error {
-	before := map[string][]columns.Column{} // of the views that change
-	for _, c := range entries {
+// addColumns stores the new columns of the entries' data, and returns which entries fit their columns. After an error,
+// d.views is wrong until loadViews.
+func (d *Destination) addColumns(ctx context.Context, tx pgx.Tx, entries []client.Change) (fits []bool, err error) {
+	before := map[string]int{} // how many columns had the embeddables that get some
+	fits = make([]bool, len(entries))
+	for i, c := range entries {
 		id := c.Entry.EmbeddableID
 		set := d.views[id]
 		if set == nil {
 			set = d.Columns.Set()
 			d.views[id] = set
 			if len(set.Columns()) > 0 {
-				before[id] = nil
+				before[id] = 0
 			}
 		}
-		was := set.Columns()
-		if set.Observe(c.Entry.Data) {
+		was, added := len(set.Columns()), false
+		if added, fits[i] = set.Observe(c.Entry.Data); added {
 			if _, ok := before[id]; !ok {
 				before[id] = was
 			}
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(before)) {
-		set := d.views[id]
-		for i, c := range set.Columns() {
-			if i < len(before[id]) && before[id][i] == c {
-				continue
+	for id, was := range before {
+		d.stale[id] = time.Time{}
+		for i, c := range d.views[id].Columns()[was:] {
+			if _, err := tx.Exec(ctx, d.sql.putColumn, id, was+i, c.Key, c.Name, string(c.Type)); err != nil {
+				return nil, err
 			}
-			if _, err := tx.Exec(ctx, d.sql.putColumn, id, i, c.Key, c.Name, string(c.Type)); err != nil {
-				return err
-			}
-		}
-		// A view can be replaced by one with more columns, and keeps its grants then, but not by one with other types.
-		if set.Widened(before[id]) >= 0 {
-			if _, err := tx.Exec(ctx, `DROP VIEW `+pgx.Identifier{d.Schema, viewOf(id)}.Sanitize()); err != nil {
-				return err
-			}
-		}
-		if err := d.createView(ctx, tx, id); err != nil {
-			return err
 		}
 	}
-	return nil
+	return fits, nil
+}
+
+// shownOf returns the values of an entry's columns as JSON, by key.
+func shownOf(set *columns.Set, data string) (string, error) {
+	list := set.Columns()
+	values, shown := make([]any, len(list)), map[string]any{}
+	set.Values(data, values)
+	for i, v := range values {
+		shown[list[i].Key] = v
+	}
+	text, err := json.Marshal(shown)
+	return string(text), err
+}
+
+const (
+	// viewLock is how long a change of a view waits for queries on it. Other queries wait after it.
+	viewLock = `SET LOCAL lock_timeout = '200ms'`
+	// viewPause is the time between two attempts to change a view.
+	viewPause = time.Minute
+)
+
+// showViews makes the views that are missing or lack columns. The data is committed before, so a failure only delays a
+// view: it is tried again later. It also notes which values do not fit their columns.
+func (d *Destination) showViews(ctx context.Context) {
+	for _, id := range slices.Sorted(maps.Keys(d.views)) {
+		for _, c := range d.views[id].Misfits() {
+			d.Note(c.Misfit(id))
+		}
+		next, stale := d.stale[id]
+		if !stale || time.Now().Before(next) {
+			continue
+		}
+		err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, viewLock); err != nil {
+				return err
+			}
+			return d.createView(ctx, tx, id)
+		})
+		switch {
+		case err == nil:
+			delete(d.stale, id)
+		case d.conn.IsClosed() || ctx.Err() != nil:
+			return // the next batch fails
+		default:
+			d.stale[id] = time.Now().Add(viewPause)
+			d.Note(fmt.Sprintf("The view %s is not up to date; all data is in the tables. The next attempt is in a minute or with the next run. %v", viewOf(id), err))
+		}
+	}
 }
 
 // createView makes the view of an embeddable's entries, or replaces it by one with more columns.
@@ -133,9 +177,9 @@ func (d *Destination) createView(ctx context.Context, tx pgx.Tx, embeddableID st
 	id, keys := quoted[0], quoted[1:]
 	var sql strings.Builder
 	fmt.Fprintf(&sql, "CREATE OR REPLACE VIEW %s AS\nSELECT %s", pgx.Identifier{d.Schema, viewOf(embeddableID)}.Sanitize(),
-		listed("t.", names(entryColumns, "removed_at", "removal_reason")))
+		listed("t.", names(entryColumns, "entry_columns", "removed_at", "removal_reason")))
 	for i, c := range list {
-		value := "t.entry_data ->> " + keys[i]
+		value := "coalesce(t.entry_columns, t.entry_data) ->> " + keys[i]
 		if kind := kindOf(c.Type); kind != "text" {
 			// Postgres may evaluate the conditions of a query on the view before that of the view. In entries of
 			// other embeddables the value may be of another type.
@@ -148,15 +192,19 @@ func (d *Destination) createView(ctx context.Context, tx pgx.Tx, embeddableID st
 	return err
 }
 
-// kindOf returns the type in Postgres of a column.
+// kindOf returns the types to which a column's text is cast, one after the other.
 func kindOf(t columns.Type) string {
 	switch t {
 	case columns.Double:
 		return "float8"
+	case columns.Integer:
+		return "numeric::bigint" // bigint alone refuses the text 12.0
 	case columns.Boolean:
 		return "boolean"
 	case columns.Timestamp:
 		return "timestamptz"
+	case columns.Date:
+		return "date"
 	}
 	return "text"
 }
