@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
+	"runtime"
+
+	"github.com/gofrs/flock"
 )
 
 // WriteFile replaces the file at path with data by a rename. The data is on disk when it returns.
@@ -38,9 +40,10 @@ func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
 	return Rename(f.Name(), path)
 }
 
-// Rename renames from to to within one folder. The new name is on disk when it returns.
+// Rename renames from to to within one folder. The new name is on disk when it returns; on Windows, which cannot sync a
+// folder, soon after.
 func Rename(from, to string) error {
-	if err := os.Rename(from, to); err != nil {
+	if err := os.Rename(from, to); err != nil || runtime.GOOS == "windows" {
 		return err
 	}
 	folder, err := os.Open(filepath.Dir(to))
@@ -51,44 +54,48 @@ func Rename(from, to string) error {
 	return folder.Sync()
 }
 
-// ErrLocked is in the chain of [Lock]'s error when another process holds the lock.
+// ErrLocked is in the chain of [Acquire]'s error when another process holds the lock.
 var ErrLocked = errors.New("another process holds it")
 
-// Lock locks the file at path for this process, until the file is closed or the process ends. It creates the file if it is
-// missing, and leaves it there.
-func Lock(path string) (*os.File, error) {
+// Lock is a file that this process has locked against other processes. On Windows, nothing else can read or write it.
+type Lock struct{ file *flock.Flock }
+
+// Acquire creates the file at path if it is missing, and locks it until [Lock.Release] or the end of the process.
+func Acquire(path string) (*Lock, error) {
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		held, err := lock(f, path)
-		if held {
-			return f, nil
-		}
-		_ = f.Close()
+		l := &Lock{flock.New(path)}
+		held, err := l.file.TryLock()
 		if err != nil {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		if !held {
+			return nil, ErrLocked
+		}
+		mine, err := l.file.Stat()
+		if err != nil {
+			return nil, errors.Join(err, l.file.Close())
+		}
+		now, err := os.Stat(path)
+		if err == nil && os.SameFile(mine, now) {
+			return l, nil
+		}
+		// The process that held the lock has removed the file meanwhile.
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err := errors.Join(err, l.file.Close()); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// lock locks f. It reports false, without an error, if path is another file by now.
-func lock(f *os.File, path string) (bool, error) {
-	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return false, ErrLocked
+// Release unlocks the file and removes it.
+func (l *Lock) Release() error {
+	if runtime.GOOS == "windows" { // an open file cannot be removed there, not even that of the next holder
+		err := l.file.Close()
+		_ = os.Remove(l.file.Path())
+		return err
 	}
-	if err != nil {
-		return false, err
-	}
-	mine, err := f.Stat()
-	if err != nil {
-		return false, err
-	}
-	now, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil && os.SameFile(mine, now), err
+	_ = os.Remove(l.file.Path()) // a file that stays is no lock
+	return l.file.Close()
 }

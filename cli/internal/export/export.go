@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/client"
@@ -261,8 +262,6 @@ func (g *growing) rewind() (io.Writer, error) {
 // records returns the settled records.
 func (g *growing) records() io.ReadSeeker { return io.NewSectionReader(g.file, 0, g.at.Bytes) }
 
-func (g *growing) close() error { return g.file.Close() }
-
 // store holds all pages until they are converted to a stream.
 type store struct {
 	growing
@@ -283,6 +282,8 @@ func (s *store) finish(convert func(io.ReadSeeker, io.Writer) error) error {
 	return convert(s.records(), s.stream)
 }
 
+func (s *store) close() error { return closeNameless(s.file) }
+
 // spool withholds a page from a stream until it is complete.
 type spool struct {
 	file   *os.File
@@ -294,16 +295,22 @@ func newSpool(stream io.Writer) (*spool, error) {
 	return &spool{f, stream}, err
 }
 
-// nameless returns a temporary file without a name, which disappears with the process.
+// nameless returns a temporary file without a name, which disappears with the process. On Windows it keeps its name until
+// closeNameless, because an open file cannot be removed there.
 func nameless() (*os.File, error) {
 	f, err := os.CreateTemp("", "lectern-export-*")
-	if err != nil {
-		return nil, err
+	if err == nil {
+		_ = os.Remove(f.Name())
 	}
-	if err := os.Remove(f.Name()); err != nil {
-		return nil, errors.Join(err, f.Close())
+	return f, err
+}
+
+func closeNameless(f *os.File) error {
+	err := f.Close()
+	if runtime.GOOS == "windows" {
+		err = errors.Join(err, os.Remove(f.Name()))
 	}
-	return f, nil
+	return err
 }
 
 func (s *spool) settled() mark { return mark{} }
@@ -325,4 +332,4 @@ func (s *spool) settle(mark) error {
 }
 
 func (s *spool) finish(func(io.ReadSeeker, io.Writer) error) error { return nil }
-func (s *spool) close() error                                      { return s.file.Close() }
+func (s *spool) close() error                                      { return closeNameless(s.file) }

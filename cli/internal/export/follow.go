@@ -61,14 +61,14 @@ type position struct {
 func Follow(ctx context.Context, o FollowOptions) (done Followed, err error) {
 	f := &follower{FollowOptions: o, at: position{Feed: o.Feed}}
 	if o.CursorFile != "" {
-		lock, err := durable.Lock(o.CursorFile + ".lock")
+		lock, err := durable.Acquire(o.CursorFile + ".lock")
 		if errors.Is(err, durable.ErrLocked) {
 			return done, fmt.Errorf("another process follows with %s: give each a file of its own", o.CursorFile)
 		}
 		if err != nil {
 			return done, err
 		}
-		defer lock.Close()
+		defer func() { err = errors.Join(err, lock.Release()) }()
 		if err := f.readCursor(); err != nil {
 			return done, err
 		}

@@ -17,6 +17,7 @@ import (
 // export and after it.
 type part struct {
 	growing
+	lock  *durable.Lock
 	path  string
 	query Query
 }
@@ -28,6 +29,7 @@ type progress struct {
 }
 
 func partPath(path string) string  { return path + ".part" }
+func lockPath(path string) string  { return path + ".part.lock" }
 func statePath(path string) string { return path + ".part.json" }
 
 // convertedPath is the file that a complete part is converted to.
@@ -38,10 +40,19 @@ func openPart(path string, query Query, restart bool) (_ *part, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no regular file: leave --out away and redirect instead", path)
 	}
-	f, err := durable.Lock(partPath(path))
+	lock, err := durable.Acquire(lockPath(path))
 	if errors.Is(err, durable.ErrLocked) {
 		return nil, fmt.Errorf("another export is writing %s: wait for it, or name another file", path)
 	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = lock.Release()
+		}
+	}()
+	f, err := os.OpenFile(partPath(path), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +65,7 @@ func openPart(path string, query Query, restart bool) (_ *part, err error) {
 	if err := removeIfThere(convertedPath(path)); err != nil {
 		return nil, err
 	}
-	p := &part{growing: growing{file: f}, path: path, query: query}
+	p := &part{growing: growing{file: f}, lock: lock, path: path, query: query}
 	if !restart {
 		found, ok, err := readProgress(path)
 		if err != nil {
@@ -131,6 +142,9 @@ func (p *part) settle(at mark) error {
 
 func (p *part) finish(convert func(io.ReadSeeker, io.Writer) error) error {
 	if convert == nil {
+		if err := p.file.Close(); err != nil { // Windows cannot rename or remove an open file
+			return err
+		}
 		if err := durable.Rename(partPath(p.path), p.path); err != nil {
 			return err
 		}
@@ -145,7 +159,18 @@ func (p *part) finish(convert func(io.ReadSeeker, io.Writer) error) error {
 	if err := os.Remove(statePath(p.path)); err != nil {
 		return err
 	}
+	if err := p.file.Close(); err != nil {
+		return err
+	}
 	return os.Remove(partPath(p.path))
+}
+
+func (p *part) close() error {
+	err := p.file.Close()
+	if errors.Is(err, os.ErrClosed) { // by finish
+		err = nil
+	}
+	return errors.Join(err, p.lock.Release())
 }
 
 // convert writes the converted file, on disk when it returns.

@@ -72,7 +72,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer func() { _ = lock.Release() }()
 
 	r := &run{Options: o, failed: make(chan error, 1)}
 	defer func() { err = errors.Join(err, r.parts.Stop(stopTimeout)) }()
@@ -92,13 +92,13 @@ func Run(ctx context.Context, o Options) (err error) {
 }
 
 // takeFolder creates the folder and locks it for this process.
-func takeFolder(folder string) (*os.File, error) {
+func takeFolder(folder string) (*durable.Lock, error) {
 	// Other users may enter the folder, because Postgres may run as one, but not list it.
 	if err := os.MkdirAll(folder, 0o711); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(folder, "up.lock")
-	lock, err := durable.Lock(path)
+	lock, err := durable.Acquire(path)
 	if errors.Is(err, durable.ErrLocked) {
 		holder, _ := os.ReadFile(path)
 		return nil, fmt.Errorf("lectern up runs on %s already (process %s): use that one, stop it, or name another folder with --folder",
@@ -107,11 +107,8 @@ func takeFolder(folder string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lock.Truncate(0); err != nil {
-		return nil, errors.Join(err, lock.Close())
-	}
-	if _, err := fmt.Fprintln(lock, os.Getpid()); err != nil {
-		return nil, errors.Join(err, lock.Close())
+	if err := os.WriteFile(path, fmt.Appendln(nil, os.Getpid()), 0o600); err != nil {
+		return nil, errors.Join(err, lock.Release())
 	}
 	return lock, nil
 }

@@ -17,7 +17,7 @@ const lockName = ".lock"
 // folder is a folder of this machine. Users' data is for its owner alone.
 type folder struct {
 	path string
-	held *os.File
+	held *durable.Lock
 }
 
 // String names the folder.
@@ -29,7 +29,7 @@ func (f *folder) lock() error {
 			return err
 		}
 	}
-	held, err := durable.Lock(filepath.Join(f.path, lockName))
+	held, err := durable.Acquire(filepath.Join(f.path, lockName))
 	if errors.Is(err, durable.ErrLocked) {
 		return fmt.Errorf("another sync writes to %s: stop it, or name another folder", f)
 	}
@@ -37,7 +37,7 @@ func (f *folder) lock() error {
 	return err
 }
 
-func (f *folder) unlock() error { return f.held.Close() }
+func (f *folder) unlock() error { return f.held.Release() }
 
 func (f *folder) list(ctx context.Context) (names []string, err error) {
 	err = fs.WalkDir(os.DirFS(f.path), ".", func(path string, entry fs.DirEntry, err error) error {
