@@ -256,6 +256,7 @@ func TestRouteChoices(t *testing.T) {
 				{"api.example.com", "/docs", nil},
 				{"api.example.com", "/docs/start.js", []string{"region"}},
 				{"api.example.com", "/proxy", []string{"proxy"}},
+				{"api.example.com", "/proxy/for/p/prod/to/https/x.example/a%2Fb", []string{"proxy"}},
 				{"api.example.com", "/console/entries/a", []string{"console"}},
 				{"api.example.com", "/console", nil},
 				{"api.example.com", "/", []string{"region"}},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -114,8 +115,10 @@ func Run(ctx context.Context, cfg Config) (err error) {
 // routes returns the public routes: the proxy as a path of the API's host, and on a host of its own.
 func routes(h http.Handler) *httpapi.Router {
 	rt := httpapi.NewRouter()
-	rt.Any("/proxy", h)
-	rt.Any("/", h)
+	for _, path := range []string{"/", "/to/{target...}", "/for/{projectId}/{environment}/to/{target...}"} {
+		rt.Any(path, h)
+		rt.Any(strings.TrimSuffix("/proxy"+path, "/"), h)
+	}
 	rt.Connect(h)
 	return rt
 }

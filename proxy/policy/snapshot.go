@@ -65,8 +65,8 @@ func (s *Snapshot) AllowsOrigin(origin string) bool {
 	return false
 }
 
-// AllowsPreflight reports whether any endpoint of any project allows the origin for the destination. A preflight carries
-// no project. The request that follows it is checked in full.
+// AllowsPreflight reports whether any endpoint of any project allows the origin for the destination. A preflight seldom
+// names a project. The request that follows it is checked in full.
 func (s *Snapshot) AllowsPreflight(origin, url, scheme string, port uint16) bool {
 	tried := map[string]bool{} // many endpoints share the same rules
 	for e := range s.origins.endpoints(origin) {

@@ -85,14 +85,16 @@ func Public() []Route {
 	}
 }
 
-// Pages returns the paths for browsers: the front door and the web console. They are not part of the API, so the published
-// description leaves them out.
+// Pages returns the paths that the published description leaves out. Those are the pages for browsers, the front door and
+// the web console, and the proxy's paths that hold a target, which OpenAPI cannot describe.
 func Pages() []Route {
 	read := []string{http.MethodGet, http.MethodHead}
 	return []Route{
 		{Region, "redirectToReference", "/", read, None, ""},
 		{Console, "redirectToConsole", "/console", read, None, ""},
 		{Console, "getConsole", "/console/{path...}", read, None, ""},
+		{Proxy, "proxyTo", "/proxy/to/{target...}", nil, Endpoint, ""},
+		{Proxy, "proxyFor", "/proxy/for/{projectId}/{environment}/to/{target...}", nil, Endpoint, ""},
 	}
 }
 

@@ -32,17 +32,21 @@ func TestFindRouterAndRegexpAgree(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	pieces := []string{
 		"projects", "p", "entries", "entries-page-views", "events", "embeddables", "versions", "experiments", "history", "e", "api", "region",
-		"openapi.yaml", "openapi.json", "openapixyaml", "docs", "proxy", "internal", "console", "%2F", "a%2fb", "%2E", ".", "..", "", "%C3%A4", "a b", "a+b", "~", "Projects", "x\n",
+		"openapi.yaml", "openapi.json", "openapixyaml", "docs", "proxy", "to", "for", "internal", "console", "%2F", "a%2fb", "%2E", ".", "..", "", "%C3%A4", "a b", "a+b", "~", "Projects", "x\n",
 	}
 	found := map[string]int{}
 	for range 20_000 {
 		var path strings.Builder
 		// Most paths begin like existing routes, so that both outcomes occur.
-		switch random.IntN(4) {
+		switch random.IntN(6) {
 		case 0, 1:
 			path.WriteString("/projects/p")
 		case 2:
 			path.WriteString("/console")
+		case 3:
+			path.WriteString("/proxy/to")
+		case 4:
+			path.WriteString("/proxy/for/p/e/to")
 		}
 		for range random.IntN(6) {
 			path.WriteString("/" + pieces[random.IntN(len(pieces))])
@@ -78,7 +82,7 @@ func TestFindRouterAndRegexpAgree(t *testing.T) {
 		}
 	}
 	// Each of these routes has another kind of variables.
-	for _, operation := range []string{"getProject", "getEntry", "redirectToConsole", "getConsole"} {
+	for _, operation := range []string{"getProject", "getEntry", "redirectToConsole", "getConsole", "proxyTo", "proxyFor"} {
 		if found[operation] < 20 {
 			t.Errorf("only %d of the paths are %s's: too few", found[operation], operation)
 		}

@@ -18,7 +18,7 @@ import (
 type incoming struct {
 	origin               string // of the page; "" when none was sent
 	preflight            bool   // a browser asks whether it may send a request
-	project, environment string // "" for a preflight
+	project, environment string // "" for a preflight whose path does not name them
 	target               *target.Target
 }
 
@@ -31,13 +31,29 @@ func parse(r *http.Request) (in incoming, err error) {
 		return in, apierr.New(apierr.UpgradeNotSupported, "The proxy carries requests and answers; it does not upgrade connections (no WebSocket, no CONNECT).")
 	}
 	in.preflight = isPreflight(r)
-	if !in.preflight {
-		if in.project, in.environment, err = readScope(r.Header); err != nil {
+	path, err := readPath(r.URL)
+	in.project, in.environment = path.project, path.environment
+	switch {
+	case err != nil:
+	case in.project != "":
+		err = refuseScope(r.Header)
+	case !in.preflight:
+		in.project, in.environment, err = readScope(r.Header)
+	}
+	if err != nil {
+		return in, err
+	}
+	raw, place := path.target, "path"
+	if raw == "" {
+		place = "parameter url"
+		if raw, err = readParameter(r.URL.RawQuery); err != nil {
 			return in, err
 		}
 	}
-	in.target, err = readTarget(r.URL.RawQuery)
-	return in, err
+	if in.target, err = target.Parse(raw); err != nil {
+		return in, invalidTarget("The target in the " + place + " " + err.Error() + ".")
+	}
+	return in, nil
 }
 
 // readOrigin returns the origin of the page that sends the request, "" for none.
@@ -72,36 +88,32 @@ func readIdentifier(h http.Header, key, name string) (string, error) {
 	return sent[0], nil
 }
 
-// readTarget reads the only query parameter.
-func readTarget(query string) (*target.Target, error) {
-	invalid := func(text string) error { return apierr.New(apierr.InvalidTarget, text) }
-	raw, found := "", false
+// readParameter reads the only query parameter.
+func readParameter(query string) (raw string, err error) {
+	found := false
 	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
 			continue
 		}
 		name, value, _ := strings.Cut(pair, "=")
 		if decoded, err := url.QueryUnescape(name); err != nil || decoded != "url" {
-			return nil, invalid("The only query parameter is url. If the others belong to the target, escape the whole target: ?url=https%3A%2F%2F….")
+			return "", invalidTarget("The only query parameter is url. If the others belong to the target, escape the whole target: ?url=https%3A%2F%2F….")
 		}
 		if found {
-			return nil, invalid("The parameter url was given twice.")
+			return "", invalidTarget("The parameter url was given twice.")
 		}
 		found = true
-		var err error
 		if raw, err = url.QueryUnescape(value); err != nil {
-			return nil, invalid("The parameter url has a % that is followed by no two hex digits; escape the whole target.")
+			return "", invalidTarget("The parameter url has a % that is followed by no two hex digits; escape the whole target.")
 		}
 	}
 	if !found {
-		return nil, invalid("The parameter url is missing: ?url=<escaped target>.")
+		return "", invalidTarget("The parameter url is missing: ?url=<escaped target>.")
 	}
-	t, err := target.Parse(raw)
-	if err != nil {
-		return nil, invalid("The target in the parameter url " + err.Error() + ".")
-	}
-	return t, nil
+	return raw, nil
 }
+
+func invalidTarget(text string) error { return apierr.New(apierr.InvalidTarget, text) }
 
 // isUpgrade reports whether the caller wants another protocol on the connection.
 func isUpgrade(r *http.Request) bool {

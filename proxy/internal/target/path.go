@@ -111,7 +111,7 @@ func hidesDots(path string) bool {
 				return true
 			}
 		}
-		decoded := decode(path)
+		decoded := overlongDots.Replace(decode(path))
 		if decoded == path {
 			return false
 		}
@@ -119,6 +119,9 @@ func hidesDots(path string) bool {
 	}
 	return true // no client encodes a path this often on purpose
 }
+
+// overlongDots writes a dot for its encodings that UTF-8 forbids. Some servers accept them.
+var overlongDots = strings.NewReplacer("\xC0\xAE", ".", "\xE0\x80\xAE", ".", "\xF0\x80\x80\xAE", ".")
 
 // isSlash reports whether a server may treat a character of a decoded path as a slash. That is a backslash, a full-width
 // slash, or a byte that is not valid UTF-8, because overlong encodings of a slash consist of those.

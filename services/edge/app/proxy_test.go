@@ -36,6 +36,10 @@ func TestNothingIsAddedForTheProxy(t *testing.T) {
 			seen{"DELETE", "/proxy?url=https%3A%2F%2Fx.example%2F%7B%7B+cred_a+}}&&b;%zz", "Api.Example.com:81", http.Header{}},
 		},
 		{
+			"a target in the path", "GET /proxy/for/p/prod/to/https/x.example/a%2Fb/{{cred_a}}/\"?%zz HTTP/1.1\r\nHost: h\r\n\r\n",
+			seen{"GET", "/proxy/for/p/prod/to/https/x.example/a%2Fb/{{cred_a}}/\"?%zz", "h", http.Header{}},
+		},
+		{
 			"a preflight", "OPTIONS /proxy?url=a HTTP/1.1\r\nHost: h\r\nOrigin: https://a.example\r\nAccess-Control-Request-Method: GET\r\n\r\n",
 			seen{"OPTIONS", "/proxy?url=a", "h", http.Header{"Origin": {"https://a.example"}, "Access-Control-Request-Method": {"GET"}}},
 		},

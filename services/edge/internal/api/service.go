@@ -69,6 +69,10 @@ func (s *service) rewrite(p *httputil.ProxyRequest) {
 	c := callOf(p.In.Context())
 	p.Out.URL.Scheme, p.Out.URL.Host = "http", s.address
 	p.Out.URL.RawQuery = p.In.URL.RawQuery // ReverseProxy drops parameters that it cannot parse
+	if s.name == routes.Proxy && p.In.URL.RawPath != "" {
+		// As sent: net/url would decode %2F in a path with a brace that is not encoded. The path begins with one slash only.
+		p.Out.URL.Opaque = p.In.URL.RawPath
+	}
 	p.Out.Host = p.In.Host
 	s.introduce(p.In.Context(), p.Out.Header, c.info)
 	if c.upload != nil {

@@ -1,0 +1,97 @@
+package forward
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/lectern-dev/lectern/shared/apierr"
+	"github.com/lectern-dev/lectern/shared/wire"
+)
+
+// byPath is what the path of a request says in the base-URL form, for client libraries that build their own URLs:
+//
+//	/proxy/to/<scheme>/<host[:port]>/<path>?<query>
+//	/proxy/for/<project>/<environment>/to/<scheme>/<host[:port]>/<path>?<query>
+//
+// A host of the proxy's own leaves out /proxy.
+type byPath struct {
+	target               string // the URL; "" in the other form, where the parameter url has it
+	project, environment string // "" unless the path names them
+}
+
+// readPath reads a path. It refuses what a gateway may rewrite before the proxy sees it: empty segments, dot segments, and
+// encoded slashes in the names of the project and environment.
+func readPath(u *url.URL) (p byPath, err error) {
+	path := u.RawPath // as sent: EscapedPath decodes %2F if another character should have been encoded
+	if path == "" {
+		path = u.EscapedPath()
+	}
+	if path == "/" || path == "/proxy" {
+		return p, nil
+	}
+	path = strings.TrimPrefix(path, "/proxy")
+	if err := checkSegments(path); err != nil {
+		return p, err
+	}
+	if names, ok := strings.CutPrefix(path, "/for/"); ok {
+		project, rest, _ := strings.Cut(names, "/")
+		environment, target, _ := strings.Cut(rest, "/")
+		if p.project, err = readName("project", project); err != nil {
+			return p, err
+		}
+		if p.environment, err = readName("environment", environment); err != nil {
+			return p, err
+		}
+		path = "/" + target
+	}
+	rest, ok := strings.CutPrefix(path, "/to/")
+	if !ok {
+		return p, invalidTarget("The path is not of the form /proxy/to/<scheme>/<host>/<path>, or /proxy/for/<project>/<environment>/to/….")
+	}
+	scheme, rest, _ := strings.Cut(rest, "/")
+	p.target = scheme + "://" + rest
+	if u.RawQuery != "" || u.ForceQuery {
+		p.target += "?" + u.RawQuery
+	}
+	if strings.Contains(p.target, "#") {
+		return p, invalidTarget("The target in the path has a #; write %23, and send no fragment.")
+	}
+	p.target = encodedPlaceholder.ReplaceAllString(p.target, "{{$1}}")
+	return p, nil
+}
+
+// encodedPlaceholder matches a placeholder as client libraries encode it in a path or a query.
+var encodedPlaceholder = regexp.MustCompile(`(?:\{|%7[Bb]){2}(?:%20|\+| ){0,16}(cred_[A-Za-z0-9_-]{1,64})(?:%20|\+| ){0,16}(?:\}|%7[Dd]){2}`)
+
+// checkSegments refuses segments that gateways remove from a path.
+func checkSegments(path string) error {
+	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	for i, s := range segments {
+		plain, err := url.PathUnescape(s)
+		if s == "" && i < len(segments)-1 || err == nil && (plain == "." || plain == "..") {
+			return invalidTarget("The path has an empty segment (//) or a dot segment, which gateways remove. Send such a target in the parameter url.")
+		}
+	}
+	return nil
+}
+
+// readName returns the name of a project or environment from its segment of the path.
+func readName(what, segment string) (string, error) {
+	name, err := url.PathUnescape(segment)
+	if err != nil || !wire.ValidIdentifier(name) || strings.ContainsAny(name, `/\`) {
+		return "", apierr.BadParameter(what, strings.ToValidUTF8(segment, "\uFFFD"), "1 to 256 bytes of UTF-8 without slashes; send others in X-Project-ID and X-Environment")
+	}
+	return name, nil
+}
+
+// refuseScope refuses headers for a project or environment, because the path names both.
+func refuseScope(h http.Header) error {
+	for _, key := range []string{ProjectHeader, EnvironmentHeader} {
+		if sent := h[key]; len(sent) > 0 {
+			return apierr.BadParameter(key, strings.Join(sent, ", "), "no such header, as the path names the project and the environment")
+		}
+	}
+	return nil
+}
