@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"slices"
@@ -63,6 +64,14 @@ func TestTemplating(t *testing.T) {
 		{"in a header as it is", call{target: w.url("/"), headers: []string{"X-K", "a{{cred_other}}b{{cred_main}}c"}}, func(s seen) bool {
 			return s.Header.Get("X-K") == "a"+other+"b"+canary+"c"
 		}},
+		{"in Basic credentials", call{target: w.url("/"), headers: []string{"Authorization", "basic  " + base64Of("AC1:{{ cred_other }}")}}, func(s seen) bool {
+			return s.Header.Get("Authorization") == "Basic "+base64Of("AC1:"+other)
+		}},
+		{"as Basic credentials", call{target: w.url("/"), headers: []string{"Authorization", "Basic {{ cred_main }}"}}, func(s seen) bool { return s.Header.Get("Authorization") == "Basic "+canary }},
+		{"not in the base64 of another header", call{target: w.url("/"), headers: []string{"X-K", "Basic " + base64Of("a:{{cred_main}}"), "Authorization", "Bearer " + base64Of("a:{{cred_main}}")}}, func(s seen) bool {
+			return s.Header.Get("X-K") == "Basic "+base64Of("a:{{cred_main}}") && s.Header.Get("Authorization") == "Bearer "+base64Of("a:{{cred_main}}")
+		}},
+		{"Basic credentials without one", call{target: w.url("/"), headers: []string{"Authorization", "Basic YTpi"}}, func(s seen) bool { return s.Header.Get("Authorization") == "Basic YTpi" }},
 		{"in X-Api-Key", call{target: w.url("/"), headers: []string{"X-Api-Key", "{{cred_main}}"}}, func(s seen) bool { return s.Header.Get("X-Api-Key") == canary }},
 		{"not in a header's name or in other braces", call{target: w.url("/{{x}}"), headers: []string{"X-K", "{{ name }} {cred_main} {{CRED_main}} {{ cred_}}"}}, func(s seen) bool {
 			return s.Header.Get("X-K") == "{{ name }} {cred_main} {{CRED_main}} {{ cred_}}" && s.URI == "/%7B%7Bx%7D%7D"
@@ -111,6 +120,8 @@ func TestTemplating(t *testing.T) {
 	}
 }
 
+func base64Of(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
 func TestRefusals(t *testing.T) {
 	w := run(t, setup{open: true, environ: map[string]string{"MAX_TEMPLATED_BODY": "1000"}})
 	on := []string{"X-Use-Body-Templating", "true", "Content-Type", "text/plain"}
@@ -146,6 +157,9 @@ func TestRefusals(t *testing.T) {
 		{"known but not listed", call{target: w.url("/"), headers: []string{"X-K", "{{cred_unlisted}}"}}, 404, "credential_not_allowed"},
 		{"of another project", call{target: w.url("/"), headers: []string{"X-K", "{{cred_foreign}}"}}, 404, "credential_not_allowed"},
 		{"of another environment", call{target: w.url("/"), headers: []string{"X-K", "{{cred_staging}}"}}, 404, "credential_not_allowed"},
+		{"unknown in Basic credentials", call{target: w.url("/"), headers: []string{"Authorization", "Basic " + base64Of("a:{{cred_nobody}}")}}, 404, "credential_not_allowed"},
+		{"line break in Basic credentials", call{target: w.url("/"), headers: []string{"Authorization", "Basic " + base64Of("a:{{cred_crlf}}")}}, 404, "credential_not_allowed"},
+		{"after the beginning of an escape in Basic credentials", call{target: w.url("/"), headers: []string{"Authorization", "Basic " + base64Of("a:%2{{cred_main}}")}}, 400, "invalid_parameter"},
 		{"unknown in the path", call{target: w.url("/{{cred_nobody}}")}, 404, "credential_not_allowed"},
 		{"unknown in the query", call{target: w.url("/?a={{cred_nobody}}")}, 404, "credential_not_allowed"},
 		{"unknown in the body", call{method: "POST", target: w.url("/"), body: "{{cred_nobody}}", headers: on}, 404, "credential_not_allowed"},
@@ -158,7 +172,6 @@ func TestRefusals(t *testing.T) {
 		{"body too large", call{method: "POST", target: w.url("/"), body: strings.Repeat("x", 1001), headers: on}, 413, "payload_too_large"},
 		{"body too large, chunked", call{method: "POST", target: w.url("/"), body: strings.Repeat("x", 1001), chunked: true, headers: on}, 413, "payload_too_large"},
 		{"body too large with values", call{method: "POST", target: w.url("/"), body: strings.Repeat("{{cred_main}}", 76), headers: on}, 413, "payload_too_large"},
-		{"multipart", call{method: "POST", target: w.url("/"), body: "x", headers: []string{"X-Use-Body-Templating", "true", "Content-Type", "multipart/form-data; boundary=x"}}, 415, "unsupported_media_type"},
 		{"no type", call{method: "POST", target: w.url("/"), body: "x", headers: []string{"X-Use-Body-Templating", "true"}}, 415, "unsupported_media_type"},
 		{"two types", call{method: "POST", target: w.url("/"), body: "x", headers: append(slices.Clone(on), "Content-Type", "text/plain")}, 415, "unsupported_media_type"},
 		{"compressed", call{method: "POST", target: w.url("/"), body: "x", headers: append(slices.Clone(on), "Content-Encoding", "gzip")}, 415, "unsupported_media_type"},

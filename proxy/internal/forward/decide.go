@@ -61,6 +61,9 @@ func (d *decision) holdBody(r *http.Request, bodies *heldBodies, client string) 
 	if d.body, err = bodies.hold(r, d.verdict.Endpoint.Name, client); err != nil {
 		return err
 	}
+	if d.body.contentType != "" {
+		d.header["Content-Type"] = []string{d.body.contentType}
+	}
 	ids := d.body.survey.IDs
 	if len(ids) > template.MaxIDs {
 		return apierr.New(apierr.CredentialNotAllowed, fmt.Sprintf("The body names more than %d credentials, and no endpoint has more.", template.MaxIDs))

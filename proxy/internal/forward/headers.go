@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"encoding/base64"
 	"maps"
 	"net/http"
 	"net/textproto"
@@ -126,6 +127,7 @@ func headerToSend(sent http.Header) (http.Header, []policy.Use, error) {
 			}
 		}
 		for _, v := range values {
+			v, _ := headerText(name, v)
 			if !strings.Contains(v, "{{") {
 				continue
 			}
@@ -140,6 +142,20 @@ func headerToSend(sent http.Header) (http.Header, []policy.Use, error) {
 		header["Te"] = []string{"trailers"} // the proxy passes trailers on; the rest of TE is for the connection
 	}
 	return header, uses, nil
+}
+
+// headerText returns the text of a header's value that placeholders are searched in. basic reports that it is the decoded
+// user and password of Basic credentials (RFC 7617, section 2), which hold a placeholder.
+func headerText(name, value string) (text string, basic bool) {
+	scheme, encoded, _ := strings.Cut(value, " ")
+	if name != "Authorization" || !strings.EqualFold(scheme, "Basic") {
+		return value, false
+	}
+	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+	if err != nil || !template.Has(string(decoded)) {
+		return value, false
+	}
+	return string(decoded), true
 }
 
 // trailersToSend returns the names of a request's trailers that go on to the target. Trailers have no placeholders, so an

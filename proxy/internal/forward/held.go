@@ -40,45 +40,56 @@ type heldBody struct {
 	of     *heldBodies
 	shares []share
 	text   []byte
-	syntax template.Syntax
+	parts  []template.Part // of text
 	survey template.Survey
+	// received is the length of the body as the caller sent it, in bytes.
+	received    int64
+	contentType string // replaces the caller's; "" keeps it
 }
 
 // hold reads the body of a request into memory. The memory counts against the endpoint, and against the client unless
 // that is "". The caller must release it.
 func (b *heldBodies) hold(r *http.Request, endpoint, client string) (*heldBody, error) {
-	syntax, err := bodySyntax(r.Header)
+	syntax, boundary, err := bodySyntax(r.Header)
 	if err != nil {
 		return nil, err
 	}
 	if r.ContentLength > b.maxBytes {
 		return nil, tooLarge(b.maxBytes)
 	}
-	held := &heldBody{of: b, shares: b.shares(endpoint, client), syntax: syntax}
-	if err := held.read(r.Body); err != nil {
+	held := &heldBody{of: b, shares: b.shares(endpoint, client)}
+	err = held.read(r.Body)
+	switch {
+	case err != nil:
+	case boundary != "":
+		err = held.reframe(boundary)
+	default:
+		held.parts = []template.Part{{Syntax: syntax, Length: len(held.text)}}
+		if escape := template.Dangling(held.text); escape != "" {
+			err = danglingFault("body", escape)
+		}
+	}
+	if err != nil {
 		held.release()
 		return nil, err
 	}
-	if escape := template.Dangling(held.text); escape != "" {
-		held.release()
-		return nil, danglingFault("body", escape)
-	}
-	held.survey = template.Examine(syntax, held.text)
+	held.survey = template.Examine(held.parts, held.text)
 	return held, nil
 }
 
-// bodySyntax returns the syntax that a request's headers give for its body.
-func bodySyntax(h http.Header) (template.Syntax, error) {
+// bodySyntax returns the syntax that a request's headers give for its body, or the boundary of its parts.
+func bodySyntax(h http.Header) (syntax template.Syntax, boundary string, err error) {
 	coding := strings.TrimSpace(strings.Join(h["Content-Encoding"], ","))
 	if coding != "" && !strings.EqualFold(coding, "identity") {
-		return 0, apierr.New(apierr.UnsupportedMediaType, "Values cannot be put into a body that is compressed. Send it without Content-Encoding, or without X-Use-Body-Templating.")
+		return 0, "", apierr.New(apierr.UnsupportedMediaType, "Values cannot be put into a body that is compressed. Send it without Content-Encoding, or without X-Use-Body-Templating.")
 	}
 	if types := h["Content-Type"]; len(types) == 1 {
-		if syntax, known := template.SyntaxOf(types[0]); known {
-			return syntax, nil
+		syntax, known := template.SyntaxOf(types[0])
+		if boundary = boundaryOf(types[0]); known || boundary != "" {
+			return syntax, boundary, nil
 		}
 	}
-	return 0, apierr.New(apierr.UnsupportedMediaType, "Values can be put into bodies of text/*, JSON, XML and application/x-www-form-urlencoded; the Content-Type has to say which. Send others without X-Use-Body-Templating.")
+	return 0, "", apierr.New(apierr.UnsupportedMediaType, "Values can be put into bodies of text/*, JSON, XML, application/x-www-form-urlencoded and multipart/form-data; the Content-Type has to say which. Send others without X-Use-Body-Templating.")
 }
 
 // read reads a body to its end. The server bounds each read, so a body that trickles ends one read after the deadline
@@ -93,8 +104,9 @@ func (h *heldBody) read(body io.Reader) error {
 		}
 		n, err := body.Read(h.text[len(h.text):cap(h.text)])
 		h.text = h.text[:len(h.text)+n]
+		h.received = int64(len(h.text))
 		switch {
-		case h.length() > h.of.maxBytes:
+		case h.received > h.of.maxBytes:
 			return tooLarge(h.of.maxBytes)
 		case errors.Is(err, io.EOF):
 			return nil
@@ -104,6 +116,20 @@ func (h *heldBody) read(body io.Reader) error {
 			return tooSlow(h.of.timeout)
 		}
 	}
+}
+
+// Write appends to the text.
+func (h *heldBody) Write(b []byte) (int, error) {
+	if int64(len(h.text)+len(b)) > h.of.maxBytes {
+		return 0, tooLarge(h.of.maxBytes)
+	}
+	for cap(h.text)-len(h.text) < len(b) {
+		if err := h.grow(); err != nil {
+			return 0, err
+		}
+	}
+	h.text = append(h.text, b...)
+	return len(b), nil
 }
 
 // grow doubles the capacity for the text, up to one byte more than the largest body. It counts the memory before it
@@ -126,12 +152,12 @@ func (h *heldBody) grow() error {
 	return nil
 }
 
-// length returns the body's length in bytes, 0 for nil.
+// length returns the length in bytes of the body as the caller sent it, 0 for nil.
 func (h *heldBody) length() int64 {
 	if h == nil {
 		return 0
 	}
-	return int64(len(h.text))
+	return h.received
 }
 
 // release returns the memory. It does nothing for nil.
@@ -152,7 +178,7 @@ type filledBody struct {
 
 // fill returns the body with values inserted.
 func (h *heldBody) fill(values map[string][]byte) *filledBody {
-	b := template.NewBody(h.syntax, values)
+	b := template.NewBody(h.parts, values)
 	return &filledBody{text: h.text, values: b, length: h.survey.Size(b)}
 }
 

@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -62,15 +63,16 @@ func fillHeaders(sent http.Header, values map[string][]byte) error {
 		return apierr.New(apierr.PayloadTooLarge, fmt.Sprintf("The values that are put into headers are larger than the %d bytes that they may be together.", maxInHeaders))
 	}
 	for name, lines := range sent {
-		sent[name] = fillLines(lines, values)
+		sent[name] = fillLines(name, lines, values)
 	}
 	return nil
 }
 
 // inHeaders returns the total length of the values that the headers will hold, in bytes.
 func inHeaders(h http.Header, values map[string][]byte) (n int) {
-	for _, sent := range h {
+	for name, sent := range h {
 		for _, v := range sent {
+			v, _ := headerText(name, v)
 			template.Each(v, func(id string) { n += len(values[id]) })
 		}
 	}
@@ -78,10 +80,14 @@ func inHeaders(h http.Header, values map[string][]byte) (n int) {
 }
 
 // fillLines returns the lines of a header with values inserted. It does not change sent.
-func fillLines(sent []string, values map[string][]byte) []string {
+func fillLines(name string, sent []string, values map[string][]byte) []string {
 	filled := slices.Clone(sent)
 	for i, v := range sent {
-		filled[i] = template.Replace(v, func(dst []byte, id string) []byte { return append(dst, values[id]...) })
+		text, basic := headerText(name, v)
+		filled[i] = template.Replace(text, func(dst []byte, id string) []byte { return append(dst, values[id]...) })
+		if basic {
+			filled[i] = "Basic " + base64.StdEncoding.EncodeToString([]byte(filled[i]))
+		}
 	}
 	return filled
 }

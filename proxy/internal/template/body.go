@@ -2,6 +2,7 @@ package template
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"mime"
 	"strings"
@@ -16,10 +17,17 @@ type Syntax uint8
 
 // The syntaxes.
 const (
-	Text Syntax = iota // text and XML: values are inserted unchanged
-	JSON               // values are escaped inside strings and unchanged elsewhere
-	Form               // values are form-encoded
+	Text     Syntax = iota // text and XML: values are inserted unchanged
+	JSON                   // values are escaped inside strings and unchanged elsewhere
+	Form                   // values are form-encoded
+	Verbatim               // nothing is inserted: placeholders stay text
 )
+
+// Part is a stretch of a body with one syntax.
+type Part struct {
+	Syntax Syntax
+	Length int // in bytes
+}
 
 // SyntaxOf returns the syntax of a body of the media type. It reports false when values cannot be inserted into such a
 // body. That includes character sets that change the meaning of ASCII bytes: no search would find values in the answer.
@@ -47,38 +55,57 @@ func SyntaxOf(contentType string) (Syntax, bool) {
 // Body is a transform.Transformer that replaces the placeholders of a body with values. Its result does not depend on
 // how the input is cut into chunks. It holds back at most the beginning of a placeholder.
 type Body struct {
-	syntax Syntax
+	parts  []Part
 	values map[string]written
 
+	rest      []Part // after the current part
+	syntax    Syntax // of the current part
+	left      int    // its bytes that are not read yet
 	pending   []byte // the part of a value that is not yet written
 	inString  bool   // JSON: the text so far ends inside a string
 	backslash bool   // JSON: the string so far ends in a backslash that escapes the next character
 }
 
-// written is a value as it appears outside and inside a JSON string. Only JSON uses inString.
-type written struct{ plain, inString []byte }
+// written is a value as it appears in text, in a JSON string, and in a form.
+type written struct{ plain, inString, inForm []byte }
 
 var _ transform.Transformer = (*Body)(nil)
 
-// NewBody returns a Body that replaces placeholders by the values with their ids. Transform fails on any other id, so
-// callers find the ids first with [Examine].
-func NewBody(syntax Syntax, values map[string][]byte) *Body {
-	b := &Body{syntax: syntax, values: make(map[string]written, len(values))}
+// NewBody returns a Body that replaces the placeholders of the parts by the values with their ids. The parts must be as
+// long as the body. Transform fails on any other id, so callers find the ids first with [Examine].
+func NewBody(parts []Part, values map[string][]byte) *Body {
+	b := &Body{parts: parts, values: make(map[string]written, len(values))}
 	for id, v := range values {
-		w := written{plain: v, inString: v}
-		switch syntax {
-		case JSON:
-			w.inString = wire.AppendTextPart(nil, v)
-		case Form:
-			w.plain = AppendForm(nil, v)
-		}
-		b.values[id] = w
+		b.values[id] = written{plain: v, inString: wire.AppendTextPart(nil, v), inForm: AppendForm(nil, v)}
 	}
+	b.Reset()
 	return b
 }
 
 // Reset begins a new body.
-func (b *Body) Reset() { b.pending, b.inString, b.backslash = nil, false, false }
+func (b *Body) Reset() {
+	b.rest, b.left, b.pending = b.parts, 0, nil
+	b.inString, b.backslash = false, false
+}
+
+// advance goes to the part of the next byte.
+func (b *Body) advance() {
+	for b.left == 0 && len(b.rest) > 0 {
+		b.syntax, b.left, b.rest = b.rest[0].Syntax, b.rest[0].Length, b.rest[1:]
+		b.inString, b.backslash = false, false
+	}
+}
+
+// written returns the form of a value at the current place.
+func (b *Body) written(w written) []byte {
+	switch {
+	case b.syntax == Form:
+		return w.inForm
+	case b.inString:
+		return w.inString
+	}
+	return w.plain
+}
 
 // Transform implements transform.Transformer.
 func (b *Body) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error) {
@@ -93,11 +120,16 @@ func (b *Body) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error
 		if nSrc == len(src) {
 			return nDst, nSrc, nil
 		}
-		id, length, text, more := next(src[nSrc:], atEOF)
-		n := copy(dst[nDst:], src[nSrc:nSrc+text])
-		b.pass(src[nSrc : nSrc+n])
+		if b.advance(); b.left == 0 {
+			return nDst, nSrc, errors.New("template: the body is longer than its parts")
+		}
+		part := src[nSrc:min(len(src), nSrc+b.left)]
+		id, length, text, more := b.next(part, atEOF || len(part) == b.left)
+		n := copy(dst[nDst:], part[:text])
+		b.pass(part[:n])
 		nDst += n
 		nSrc += n
+		b.left -= n
 		switch {
 		case n < text:
 			return nDst, nSrc, transform.ErrShortDst
@@ -109,32 +141,30 @@ func (b *Body) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error
 				return nDst, nSrc, fmt.Errorf("template: no value for %s", id)
 			}
 			nSrc += length
-			b.pending = w.plain
-			if b.inString {
-				b.pending = w.inString
-			}
+			b.left -= length
+			b.pending = b.written(w)
 			b.backslash = false
 		}
 	}
 }
 
-// next returns the length of the text before the first placeholder of b, and the placeholder's id and length. more
-// reports that the bytes after the text may become a placeholder.
-func next(b []byte, atEOF bool) (id []byte, length, text int, more bool) {
+// next returns the length of the text before the first placeholder of part, and the placeholder's id and length. more
+// reports that the bytes after the text may become a placeholder. ends reports that the part ends there.
+func (b *Body) next(part []byte, ends bool) (id []byte, length, text int, more bool) {
 	for at := 0; ; at++ {
-		i := bytes.IndexByte(b[at:], '{')
-		if i < 0 {
-			return nil, 0, len(b), false
+		i := bytes.IndexByte(part[at:], '{')
+		if i < 0 || b.syntax == Verbatim {
+			return nil, 0, len(part), false
 		}
 		at += i
-		if at+1 < len(b) && b[at+1] != '{' {
+		if at+1 < len(part) && part[at+1] != '{' {
 			continue
 		}
-		id, length, short := scan(b[at:])
+		id, length, short := scan(part[at:])
 		switch {
 		case length > 0:
 			return id, length, at, false
-		case short && !atEOF:
+		case short && !ends:
 			return nil, 0, at, true
 		}
 	}
@@ -179,19 +209,21 @@ type Survey struct {
 	size int64
 }
 
-// use counts the placeholders of an id outside and inside JSON strings, and their bytes.
-type use struct{ plain, inString, bytes int64 }
+// use counts the placeholders of an id by the forms of [written], and their bytes.
+type use struct{ plain, inString, inForm, bytes int64 }
 
-// Examine finds the placeholders of a whole body. It stops after MaxIDs+1 different ids.
-func Examine(syntax Syntax, body []byte) Survey {
+// Examine finds the placeholders of a whole body, which is as long as its parts. It stops after MaxIDs+1 different ids.
+func Examine(parts []Part, body []byte) Survey {
 	s := Survey{uses: map[string]*use{}, size: int64(len(body))}
-	at := Body{syntax: syntax}
+	at := Body{rest: parts}
 	for len(body) > 0 && len(s.IDs) <= MaxIDs {
-		id, length, text, _ := next(body, true)
+		at.advance()
+		id, length, text, _ := at.next(body[:at.left], true)
 		at.pass(body[:text])
-		body = body[text:]
+		at.left -= text + length
+		body = body[text+length:]
 		if length == 0 {
-			break
+			continue
 		}
 		u := s.uses[string(id)]
 		if u == nil {
@@ -199,13 +231,15 @@ func Examine(syntax Syntax, body []byte) Survey {
 			s.IDs = append(s.IDs, string(id))
 			s.uses[string(id)] = u
 		}
-		if at.inString {
+		switch {
+		case at.syntax == Form:
+			u.inForm++
+		case at.inString:
 			u.inString++
-		} else {
+		default:
 			u.plain++
 		}
 		u.bytes += int64(length)
-		body = body[length:]
 		at.backslash = false
 	}
 	return s
@@ -216,7 +250,7 @@ func (s Survey) Size(b *Body) int64 {
 	size := s.size
 	for id, u := range s.uses {
 		w := b.values[id]
-		size += u.plain*int64(len(w.plain)) + u.inString*int64(len(w.inString)) - u.bytes
+		size += u.plain*int64(len(w.plain)) + u.inString*int64(len(w.inString)) + u.inForm*int64(len(w.inForm)) - u.bytes
 	}
 	return size
 }

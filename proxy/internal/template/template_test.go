@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,15 +102,30 @@ var bodyPiece = rapid.OneOf(
 
 func TestBodyEqualsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		syntax := rapid.SampledFrom([]template.Syntax{template.Text, template.JSON, template.Form}).Draw(t, "syntax")
-		body := []byte(strings.Join(rapid.SliceOfN(bodyPiece, 0, 30).Draw(t, "pieces"), ""))
-		for _, m := range grammar.FindAllSubmatch(body, -1) {
-			if _, ok := values[string(m[1])]; !ok {
-				t.Skip("another id")
+		var parts []template.Part
+		var body, want []byte
+		var ids []string
+		for range rapid.IntRange(1, 4).Draw(t, "parts") {
+			syntax := rapid.SampledFrom([]template.Syntax{template.Text, template.JSON, template.Form, template.Verbatim}).Draw(t, "syntax")
+			text := []byte(strings.Join(rapid.SliceOfN(bodyPiece, 0, 30).Draw(t, "pieces"), ""))
+			parts = append(parts, template.Part{Syntax: syntax, Length: len(text)})
+			body = append(body, text...)
+			if syntax == template.Verbatim {
+				want = append(want, text...)
+				continue
 			}
+			for _, m := range grammar.FindAllSubmatch(text, -1) {
+				id := string(m[1])
+				if _, ok := values[id]; !ok {
+					t.Skip("another id")
+				}
+				if !slices.Contains(ids, id) {
+					ids = append(ids, id)
+				}
+			}
+			want = append(want, model(syntax, text)...)
 		}
-		want := model(syntax, body)
-		b := template.NewBody(syntax, values)
+		b := template.NewBody(parts, values)
 		got, err := drive(b, body, func(most int) int { return rapid.IntRange(1, most).Draw(t, "n") })
 		if err != nil {
 			t.Fatal(err)
@@ -117,17 +133,9 @@ func TestBodyEqualsModel(t *testing.T) {
 		if !bytes.Equal(got, want) {
 			t.Fatalf("body %q:\n got %q\nwant %q", body, got, want)
 		}
-		s := template.Examine(syntax, body)
+		s := template.Examine(parts, body)
 		if size := s.Size(b); size != int64(len(want)) {
 			t.Fatalf("body %q: Size %d, want %d", body, size, len(want))
-		}
-		var ids []string
-		seen := map[string]bool{}
-		for _, m := range grammar.FindAllSubmatch(body, -1) {
-			if id := string(m[1]); !seen[id] {
-				seen[id] = true
-				ids = append(ids, id)
-			}
 		}
 		if diff := cmp.Diff(ids, s.IDs); diff != "" {
 			t.Fatalf("IDs (-want +got):\n%s", diff)
@@ -165,7 +173,7 @@ func FuzzBody(f *testing.F) {
 			}
 		}
 		turn := false
-		got, err := drive(template.NewBody(s, values), body, func(most int) int {
+		got, err := drive(template.NewBody([]template.Part{{Syntax: s, Length: len(body)}}, values), body, func(most int) int {
 			turn = !turn
 			if turn {
 				return 1 + int(out)%most
@@ -190,7 +198,7 @@ func BenchmarkBody(b *testing.B) {
 	}{{"text", template.Text}, {"json", template.JSON}} {
 		b.Run(syntax.name, func(b *testing.B) {
 			dst := make([]byte, 32<<10)
-			t := template.NewBody(syntax.s, values)
+			t := template.NewBody([]template.Part{{Syntax: syntax.s, Length: len(body)}}, values)
 			b.SetBytes(int64(len(body)))
 			for b.Loop() {
 				t.Reset()
