@@ -23,6 +23,8 @@ type syncCommand struct {
 	Once       bool   `help:"End when the copy is current, which is the default."`
 	Follow     bool   `help:"Stay connected and copy each change as it comes."`
 	SoftDelete bool   `help:"Postgres only: mark removed rows with removed_at and removal_reason, and keep them with their data. Default: delete them."`
+	Verify     bool   `help:"Copy nothing, but compare the copy with the source and print each difference as a line of JSON. The exit code is 1 if there is one."`
+	Repair     bool   `help:"With --verify: also mend the copy. No other sync may write to it meanwhile."`
 	Moved      bool   `help:"Continue a copy that was made from another --url of the same deployment."`
 	PageSize   int    `default:"5000" help:"Changes a request. Default: ${default}." placeholder:"N"`
 	Retries    int    `default:"10" min:"0" help:"How often in a row the API or the destination may fail. Default: ${default}." placeholder:"N"`
@@ -43,6 +45,7 @@ Examples:
 	lectern sync --follow --schema shop --to postgres://me@127.0.0.1/warehouse
 	lectern sync --to file:///data/shop
 	lectern sync --to s3://lake/shop
+	lectern sync --verify --to s3://lake/shop
 
 For a bucket, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION, or use the machine's role. AWS_ENDPOINT_URL names another server than Amazon's.`
 }
@@ -68,12 +71,11 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 	if f.Once && f.Follow {
 		return usagef("--once and --follow were both given; allowed: one of them")
 	}
+	if f.Verify && (f.Once || f.Follow) || f.Repair && !f.Verify {
+		return usagef("allowed are --once, --follow, --verify, and --verify --repair")
+	}
 	var report *syncReport
-	to, err := f.destination(s.Environ, func(text string) {
-		if !c.Quiet {
-			fmt.Fprintln(report.notes, text)
-		}
-	})
+	to, err := f.destination(s.Environ, func(text string) { report.note(text) })
 	if err != nil {
 		return err
 	}
@@ -90,12 +92,16 @@ func (f *syncCommand) Run(s *Session, c *commands) error {
 	if err != nil {
 		return err
 	}
-	result, err := replicate.Run(s.Context, replicate.Options{
+	o := replicate.Options{
 		Client: reader, Source: f.source(), Destination: to, Project: true, Follow: f.Follow, PageSize: f.PageSize, Attempts: f.Retries + 1,
 		Progress: func(p replicate.Progress) { report.show(p); metrics.show(p) },
 		Notify:   func(err error, wait time.Duration) { notifier(report.notes)(err, wait); metrics.destinationFailed() },
 		Note:     report.note,
-	})
+	}
+	if f.Verify {
+		return f.verify(s, c, o, to)
+	}
+	result, err := replicate.Run(s.Context, o)
 	report.done()
 	if d, ok := to.(*postgres.Destination); ok && d.AsText() > 0 {
 		c.note(s, "%s data that jsonb cannot hold; it is in the column entry_data_text.", counted(d.AsText(), "entry has", "entries have"))

@@ -130,7 +130,9 @@ func (m *syncMetrics) measure(provider metric.MeterProvider) error {
 		metric.WithDescription("Size of these changes in the change feed."))
 	failures, err5 := meter.Int64ObservableCounter("lectern.sync.failures", metric.WithUnit("{failure}"),
 		metric.WithDescription("Requests to the API, or batches of the destination, that failed and were tried again."))
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+	differences, err6 := meter.Int64ObservableGauge("lectern.sync.differences", metric.WithUnit("{difference}"),
+		metric.WithDescription("Differences between the copy and its source that the last verification found and did not mend. Not reported before one."))
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return err
 	}
 	side := func(name string) metric.MeasurementOption {
@@ -144,12 +146,15 @@ func (m *syncMetrics) measure(provider metric.MeterProvider) error {
 		} else if m.batches {
 			o.ObserveInt64(distance, max(p.LastSeq-p.Seq, 0))
 		}
+		if v := m.progress.Verified; !v.At.IsZero() {
+			o.ObserveInt64(differences, v.Differences)
+		}
 		o.ObserveFloat64(since, m.now().Sub(m.current).Seconds())
 		o.ObserveInt64(changes, m.progress.Changes)
 		o.ObserveInt64(size, m.progress.Bytes)
 		o.ObserveInt64(failures, m.apiFailures, side("api"))
 		o.ObserveInt64(failures, m.destinationFailures, side("destination"))
 		return nil
-	}, distance, since, changes, size, failures)
+	}, distance, since, changes, size, failures, differences)
 	return err
 }

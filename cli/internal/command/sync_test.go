@@ -2,7 +2,9 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
 	"github.com/lectern-dev/lectern/shared/service"
 	"github.com/lectern-dev/lectern/shared/testing/authtest"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 	"github.com/lectern-dev/lectern/shared/testing/redistest"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
@@ -73,12 +76,39 @@ func TestSync(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify"); r.code != exitOK || r.out != "" || !strings.Contains(r.err, "equals its source") {
+		t.Errorf("%+v", r)
+	}
+	if _, err := conn.Exec(t.Context(), `DELETE FROM shop.entries`); err != nil {
+		t.Fatal(err)
+	}
+	const missing = `{"fault":"missing","change":"entry","key":"en_1"}` + "\n"
+	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify"); r.code != exitFailure || r.out != missing || !strings.Contains(r.err, ": 1 missing; to mend it") {
+		t.Errorf("%+v", r)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	address, ended := freeAddress(t), make(chan int)
+	go func() {
+		ended <- Main(&Session{Context: ctx, In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Now: time.Now, Environ: environ}, []string{"sync", "--schema", "shop", "--follow", "--metrics-address", address})
+	}()
+	eventually.True(t, "the metric of the difference", func() bool {
+		_, text := scrape(t, "http://"+address+"/metrics")
+		n, _ := metricOf(t, text, "lectern_sync_differences")
+		return n == 1
+	})
+	cancel()
+	<-ended
+	if r := lectern(t, "", environ, "sync", "--schema", "shop", "--verify", "--repair"); r.code != exitOK || r.out != missing || !strings.Contains(r.err, "It is mended.") {
+		t.Errorf("%+v", r)
+	}
+
 	for _, tt := range []struct {
 		name string
 		args []string
 		code int
 		says string
 	}{
+		{"a repair of nothing", []string{"--repair"}, exitUsage, "allowed are"},
 		{"another scheme", []string{"--to", "mysql://u:secret-1@h/d"}, exitUsage, `scheme "mysql"; allowed: postgres, file, s3`},
 		{"no URL", []string{"--to", "postgres://u:secret-1@h:port/d"}, exitUsage, "--to"},
 		{"a relative folder", []string{"--to", "file://data"}, exitUsage, "three slashes"},

@@ -83,14 +83,11 @@ func (r *run) part(name, scope string, digest io.Writer, read func() error) erro
 		return err
 	}
 	fmt.Fprintln(digest, "unknown")
-	if r.Note != nil && !r.noted[name] {
-		advice := "mint a key with the scope " + scope
-		if missing {
-			advice = "the server at " + r.Source.URL + " does not have them"
-		}
-		r.Note(fmt.Sprintf("The copy gets no %s: %s.", name, advice))
-		r.noted[name] = true
+	advice := "mint a key with the scope " + scope
+	if missing {
+		advice = "the server at " + r.Source.URL + " does not have them"
 	}
+	r.Note(fmt.Sprintf("The copy gets no %s: %s.", name, advice))
 	return nil
 }
 

@@ -98,6 +98,8 @@ type Progress struct {
 	Began, Seq, LastSeq int64
 	// Current reports that the copy has all changes.
 	Current bool
+	// Verified is the last result of [Verify] that a run which follows has seen. It looks once a minute.
+	Verified Verified
 }
 
 // ErrRemoved is in the chain of the error if the source no longer has changes of the project.
@@ -129,7 +131,8 @@ const (
 // Run copies until the copy is current, or until ctx ends if it follows. If the destination fails for a time, Run
 // opens it again and continues from its position.
 func Run(ctx context.Context, o Options) (Progress, error) {
-	r := &run{Options: o, noted: map[string]bool{}}
+	o.Note = Once(o.Note)
+	r := &run{Options: o}
 	wait := firstWait
 	for failed := 0; ; {
 		before := r.batches
@@ -170,8 +173,8 @@ type run struct {
 	opened   bool // once at least: so the destination is one that works
 	batches  int
 	progress Progress
-	nextLook time.Time       // at the project
-	noted    map[string]bool // the parts of the project of which the user has learned that they are unknown
+	nextLook time.Time // at the project
+	nextRead time.Time // of the last verification
 }
 
 // copy opens the destination and copies until the end or an error.
@@ -197,11 +200,24 @@ func (r *run) copy(ctx context.Context) (err error) {
 			if err := r.Destination.Apply(ctx, b); err != nil {
 				return err
 			}
+			if err := r.lookVerified(ctx); err != nil {
+				return err
+			}
 			r.note(b)
 		}
 		return nil
 	})
 	return group.Wait()
+}
+
+// lookVerified reads the last verification of the copy, which another process may have made.
+func (r *run) lookVerified(ctx context.Context) (err error) {
+	d, ok := r.Destination.(Verifiable)
+	if now := time.Now(); ok && r.Follow && now.After(r.nextRead) {
+		r.progress.Verified, err = d.Verified(ctx)
+		r.nextRead = now.Add(time.Minute)
+	}
+	return err
 }
 
 func (r *run) note(b *Batch) {

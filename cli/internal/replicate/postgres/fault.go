@@ -12,7 +12,7 @@ import (
 
 // explain adds the meaning of an error of Postgres for the copy, and marks temporary ones.
 func (d *Destination) explain(during string, err error) error {
-	if errors.Is(err, context.Canceled) {
+	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)

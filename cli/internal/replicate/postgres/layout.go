@@ -69,6 +69,8 @@ var (
 		{"seq", "bigint", " NOT NULL"},
 		{"changed_at", "timestamptz", " NOT NULL"},
 		{"current_at", "timestamptz", ""},
+		{"verified_at", "timestamptz", ""},
+		{"differences", "bigint", ""},
 		{"columns", "text", " NOT NULL"},
 		{"soft_delete", "boolean", " NOT NULL"},
 	}

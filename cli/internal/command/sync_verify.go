@@ -1,0 +1,48 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/lectern-dev/lectern/cli/internal/replicate"
+)
+
+// mostDifferences bounds the differences that are printed. More are only counted.
+const mostDifferences = 1000
+
+// verify compares the copy with its source, and prints what differs.
+func (f *syncCommand) verify(s *Session, c *commands, o replicate.Options, to destination) error {
+	printed, out := 0, json.NewEncoder(s.Out)
+	found, err := replicate.Verify(s.Context, replicate.Verification{
+		Options: o, Folder: os.TempDir(), Repair: f.Repair,
+		Name: func(d replicate.Difference) error {
+			if printed++; printed > mostDifferences {
+				return nil
+			}
+			return out.Encode(d)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if printed > mostDifferences {
+		c.note(s, "Only the first %d differences are printed.", mostDifferences)
+	}
+	if len(found.Counts) == 0 {
+		c.note(s, "The %s equals its source.", to)
+		return nil
+	}
+	var counts []string
+	for _, fault := range slices.Sorted(maps.Keys(found.Counts)) {
+		counts = append(counts, fmt.Sprintf("%d %s", found.Counts[fault], fault))
+	}
+	if found.Left > 0 {
+		return fmt.Errorf("the %s differs from its source: %s; to mend it, stop other syncs and add --repair", to, strings.Join(counts, ", "))
+	}
+	c.note(s, "The %s differed from its source: %s. It is mended.", to, strings.Join(counts, ", "))
+	return nil
+}
