@@ -40,9 +40,10 @@ type Kind[T any] struct {
 }
 
 // Result counts the outcomes of the records given to a Store. Records that are neither stored nor rejected existed
-// already.
+// already. Changed is how many of the stored replaced a stored record with other content, also one of the same body.
 type Result struct {
 	Stored   int
+	Changed  int
 	Rejected []Rejected
 }
 
@@ -52,11 +53,12 @@ type Rejected struct {
 	Fault Fault
 }
 
-// Counted makes a Store of put, which never rejects a record and returns how many records changed the store.
-func Counted[T any](put func(ctx context.Context, projectID string, records []T) (stored int, err error)) func(context.Context, string, []T) (Result, error) {
+// Counted makes a Store of put, which never rejects a record. put returns how many records it stored, and how many of
+// these changed a stored one.
+func Counted[T any](put func(ctx context.Context, projectID string, records []T) (stored, changed int, err error)) func(context.Context, string, []T) (Result, error) {
 	return func(ctx context.Context, projectID string, records []T) (Result, error) {
-		stored, err := put(ctx, projectID, records)
-		return Result{Stored: stored}, err
+		stored, changed, err := put(ctx, projectID, records)
+		return Result{Stored: stored, Changed: changed}, err
 	}
 }
 
@@ -70,6 +72,7 @@ type Reject struct {
 // Summary is the answer: exact counts, and the first 1,000 rejected lines in order.
 type Summary struct {
 	Stored   int64    `json:"stored"`
+	Changed  int64    `json:"changed"` // of the stored
 	Existing int64    `json:"existing"`
 	Rejected int64    `json:"rejected"`
 	Rejects  []Reject `json:"rejects"`

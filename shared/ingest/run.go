@@ -165,13 +165,14 @@ func (r *run[T]) storeAll(ctx context.Context, full, free chan *batch[T]) (err e
 
 // storeBatch stores b, one project at a time, and counts the outcomes of its lines.
 func (r *run[T]) storeBatch(ctx context.Context, b *batch[T]) error {
-	stored, refused := 0, 0
+	stored, changed, refused := 0, 0, 0
 	err := r.byProject(b, func(project string, records []T, lines []int64) error {
 		result, err := r.storeRecords(ctx, project, records)
 		if err != nil {
 			return err
 		}
 		stored += result.Stored
+		changed += result.Changed
 		refused += len(result.Rejected)
 		for _, reject := range result.Rejected {
 			b.rejects = append(b.rejects, Reject{lines[reject.Index], reject.Fault.Code, reject.Fault.Message})
@@ -185,6 +186,7 @@ func (r *run[T]) storeBatch(ctx context.Context, b *batch[T]) error {
 	slices.SortFunc(b.rejects, func(x, y Reject) int { return cmp.Compare(x.Line, y.Line) })
 	s := &r.summary
 	s.Stored += int64(stored)
+	s.Changed += int64(changed)
 	s.Existing += int64(existing)
 	s.Rejected += int64(rejected)
 	s.Rejects = append(s.Rejects, b.rejects[:min(len(b.rejects), maxRejects-len(s.Rejects))]...)
@@ -258,6 +260,7 @@ func (r *run[T]) storeRecords(ctx context.Context, project string, records []T) 
 		low.Rejected = append(low.Rejected, reject)
 	}
 	low.Stored += high.Stored
+	low.Changed += high.Changed
 	return low, nil
 }
 

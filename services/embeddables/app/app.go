@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/ingest"
 	"github.com/lectern-dev/lectern/shared/service"
 
 	"github.com/lectern-dev/lectern/services/embeddables/internal/api"
@@ -24,6 +25,9 @@ func Run(ctx context.Context, cfg Config) error { return service.Run(ctx, cfg.Co
 func Migrate(ctx context.Context, cfg Config) error {
 	return service.Migrate(ctx, cfg.Config, definition(cfg))
 }
+
+// NewDry returns the ingest of embeddables or embeddable-versions that stores nothing.
+func NewDry(resource string) *ingest.Dry { return api.NewDry(resource) }
 
 func definition(cfg Config) service.Definition {
 	return service.Definition{

@@ -9,6 +9,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/admission"
 	"github.com/lectern-dev/lectern/shared/hint"
 	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/ingest"
 	"github.com/lectern-dev/lectern/shared/service"
 
 	"github.com/lectern-dev/lectern/services/entries/internal/api"
@@ -29,6 +30,9 @@ func Run(ctx context.Context, cfg Config) error { return service.Run(ctx, cfg.Co
 func Migrate(ctx context.Context, cfg Config) error {
 	return service.Migrate(ctx, cfg.Config, definition(cfg))
 }
+
+// NewDry returns the ingest of entries or events that stores nothing.
+func NewDry(resource string) *ingest.Dry { return api.NewDry(resource) }
 
 func definition(cfg Config) service.Definition {
 	return service.Definition{

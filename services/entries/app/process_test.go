@@ -112,7 +112,7 @@ func killAndResend(t *testing.T, b *servicetest.Backing, binary string, n int) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf(`{"stored":%d,"existing":%d,"rejected":0,"rejects":[]}`+"\n", n-half, half)
+	want := fmt.Sprintf(`{"stored":%d,"changed":0,"existing":%d,"rejected":0,"rejects":[]}`+"\n", n-half, half)
 	if answer != want {
 		t.Errorf("sent again: %s, want %s", answer, want)
 	}

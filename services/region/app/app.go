@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
+	"github.com/lectern-dev/lectern/shared/ingest"
 	"github.com/lectern-dev/lectern/shared/service"
 
 	"github.com/lectern-dev/lectern/services/region/internal/api"
@@ -27,6 +28,9 @@ func Run(ctx context.Context, cfg Config) error { return service.Run(ctx, cfg.Co
 func Migrate(ctx context.Context, cfg Config) error {
 	return service.Migrate(ctx, cfg.Config, definition(cfg))
 }
+
+// NewDry returns the ingest of projects that stores nothing.
+func NewDry() *ingest.Dry { return api.NewDry() }
 
 func definition(cfg Config) service.Definition {
 	return service.Definition{

@@ -356,7 +356,7 @@ func TestIngest(t *testing.T) {
 	if diff := cmp.Diff(codes, got); diff != "" {
 		t.Error(diff)
 	}
-	if in.Stored != 4 || in.Existing != 1 || in.Rejected != 9 {
+	if in.Stored != 4 || in.Changed != 1 || in.Existing != 1 || in.Rejected != 9 {
 		t.Errorf("%+v", in)
 	}
 	for project, want := range map[string]string{"pr_1": "Asia/Tokyo", "pr_2": "America/Los_Angeles", "pr_3": "America/Los_Angeles", "pr_4": "US/Pacific"} {
@@ -366,7 +366,7 @@ func TestIngest(t *testing.T) {
 	}
 	// A region that is null or absent clears the stored one.
 	for _, line := range []string{`{"id":"pr_1","title":"One","region":null}`, `{"id":"pr_4","title":"Four"}`} {
-		if in := s.MustIngest(t, "projects", line); in.Stored != 1 {
+		if in := s.MustIngest(t, "projects", line); in.Stored != 1 || in.Changed != 1 {
 			t.Errorf("%s: %+v", line, in)
 		}
 	}

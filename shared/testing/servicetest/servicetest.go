@@ -257,6 +257,7 @@ func do(t testing.TB, base string, r Request) Answer {
 // Ingested is the answer of an ingest endpoint.
 type Ingested struct {
 	Stored   int `json:"stored"`
+	Changed  int `json:"changed"`
 	Existing int `json:"existing"`
 	Rejected int `json:"rejected"`
 	Rejects  []struct {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
 	"github.com/lectern-dev/lectern/shared/ingest"
@@ -12,8 +13,8 @@ import (
 
 // Writer is the part of the store that ingest uses.
 type Writer interface {
-	// PutEmbeddables returns how many embeddables changed the stored ones.
-	PutEmbeddables(ctx context.Context, projectID string, embeddables []embeddable.Embeddable) (stored int, err error)
+	// PutEmbeddables returns how many embeddables were new or changed the stored ones, and how many of these replaced one.
+	PutEmbeddables(ctx context.Context, projectID string, embeddables []embeddable.Embeddable) (stored, replaced int, err error)
 	// PutVersions returns how many versions were new. It also returns the indexes, in order, of those that differ
 	// from the stored version of their number.
 	PutVersions(ctx context.Context, projectID string, versions []embeddable.Version) (stored int, conflicts []int, err error)
@@ -23,12 +24,30 @@ type Writer interface {
 func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, p *service.Parts) {
 	options.MeterProvider = p.Telemetry.MeterProvider
 
-	rt.Post("/internal/embeddables", p.IngestKeys.Protect(ingest.Handler(embeddableKind(store), options)))
-	rt.Post("/internal/embeddable-versions", p.IngestKeys.Protect(ingest.Handler(versionKind(store), options)))
+	rt.Post("/internal/embeddables", p.IngestKeys.Protect(ingest.Handler(embeddableKind(ingest.Counted(store.PutEmbeddables)), options)))
+	rt.Post("/internal/embeddable-versions", p.IngestKeys.Protect(ingest.Handler(versionKind(store.PutVersions), options)))
+}
+
+// NewDry returns the ingest of embeddables or versions that stores nothing.
+func NewDry(resource string) *ingest.Dry {
+	if resource == "embeddables" {
+		return ingest.NewDry(embeddableKind(nil), func(r *embeddable.Embeddable) ingest.Identity {
+			return ingest.Identity{ID: r.ID}
+		})
+	}
+	return ingest.NewDry(versionKind(nil), func(r *embeddable.Version) ingest.Identity {
+		return ingest.Identity{ID: fmt.Sprint(r.Number, " ", r.EmbeddableID), First: true, Other: &conflict}
+	})
+}
+
+// conflict rejects a version that differs from the stored one of its number.
+var conflict = ingest.Fault{
+	Code:    ingest.Conflict,
+	Message: "The version of this number is stored with another saved_at or json_string, and a version never changes.",
 }
 
 // embeddableKind reads embeddables in the format in which the API returns one.
-func embeddableKind(store Writer) ingest.Kind[embeddable.Embeddable] {
+func embeddableKind(store func(context.Context, string, []embeddable.Embeddable) (ingest.Result, error)) ingest.Kind[embeddable.Embeddable] {
 	type e = embeddable.Embeddable
 	id := ingest.Identifier()
 	return ingest.Kind[e]{
@@ -41,12 +60,12 @@ func embeddableKind(store Writer) ingest.Kind[embeddable.Embeddable] {
 			ingest.Text("json_string_prod", ingest.JSONText(), func(r *e) *string { return &r.Definition }),
 		},
 		Project: func(r *e) string { return r.ProjectID },
-		Store:   ingest.Counted(store.PutEmbeddables),
+		Store:   store,
 	}
 }
 
 // versionKind reads versions in the format in which the API returns one, with project_id.
-func versionKind(store Writer) ingest.Kind[embeddable.Version] {
+func versionKind(put func(context.Context, string, []embeddable.Version) (stored int, conflicts []int, err error)) ingest.Kind[embeddable.Version] {
 	type v = embeddable.Version
 	id := ingest.Identifier()
 	return ingest.Kind[v]{
@@ -60,13 +79,10 @@ func versionKind(store Writer) ingest.Kind[embeddable.Version] {
 		},
 		Project: func(r *v) string { return r.ProjectID },
 		Store: func(ctx context.Context, projectID string, versions []v) (ingest.Result, error) {
-			stored, conflicts, err := store.PutVersions(ctx, projectID, versions)
+			stored, conflicts, err := put(ctx, projectID, versions)
 			result := ingest.Result{Stored: stored}
 			for _, i := range conflicts {
-				result.Rejected = append(result.Rejected, ingest.Rejected{Index: i, Fault: ingest.Fault{
-					Code:    ingest.Conflict,
-					Message: "The version of this number is stored with another saved_at or json_string, and a version never changes.",
-				}})
+				result.Rejected = append(result.Rejected, ingest.Rejected{Index: i, Fault: conflict})
 			}
 			return result, err
 		},

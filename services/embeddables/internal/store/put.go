@@ -77,6 +77,12 @@ FROM unnest($2::bytea[], $3::integer[], $4::text[]) AS u (definition_hash, part,
 const putDefinition = insertDefinitions + `
 VALUES ($1, $2, $3, $4)` + unlessKnown
 
+// knownEmbeddables counts which of the given embeddables are stored.
+const knownEmbeddables = `
+SELECT count(*)
+FROM embeddables
+WHERE project_id = $1 AND embeddable_id = ANY($2::text[])`
+
 // Writer stores incoming records, with a pool whose role may write.
 type Writer struct {
 	pool *pgdb.Pool
@@ -91,12 +97,18 @@ var (
 	definitionsPut = pginsert.Put{Arrays: putDefinitions, Values: putDefinition}
 )
 
-// PutEmbeddables stores embeddables of one project in one transaction and returns how many changed the stored ones.
-// Its outcome is the same as storing them one by one. It is idempotent.
-func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []embeddable.Embeddable) (stored int, err error) {
+// PutEmbeddables stores embeddables of one project in one transaction. It returns how many were new or changed the
+// stored ones, and how many of these replaced a stored one. Its outcome is the same as storing them one by one. It is
+// idempotent.
+func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []embeddable.Embeddable) (stored, replaced int, err error) {
 	batches := pginsert.Batches(list, func(e *embeddable.Embeddable) string { return e.ID })
 	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
+		distinct := pginsert.Column(batches[0], func(e *embeddable.Embeddable) string { return e.ID })
+		known, err := pginsert.Count(ctx, tx, knownEmbeddables, projectID, distinct)
+		if err != nil {
+			return err
+		}
 		for _, batch := range batches {
 			n, err := embeddablesPut.StoredIn(ctx, w.pool, tx, projectID, embeddableColumnsOf(batch)...)
 			if err != nil {
@@ -104,12 +116,13 @@ func (w *Writer) PutEmbeddables(ctx context.Context, projectID string, list []em
 			}
 			stored += n
 		}
+		replaced = pginsert.Replaced(stored, len(distinct), known)
 		if stored == 0 {
 			return nil
 		}
 		return putAllDefinitions(ctx, w.pool, tx, projectID, list, func(e *embeddable.Embeddable) string { return e.Definition })
 	})
-	return stored, err
+	return stored, replaced, err
 }
 
 // embeddableColumnsOf returns the columns of embeddables in the order of insertEmbeddables.

@@ -28,7 +28,7 @@ func stored[T any](put func(context.Context, string, []T) (change.Stored, error)
 		if s.Count > 0 {
 			hint(projectID)
 		}
-		result := ingest.Result{Stored: s.Count}
+		result := ingest.Result{Stored: s.Count, Changed: s.Replaced}
 		for _, i := range s.Erased {
 			result.Rejected = append(result.Rejected, ingest.Rejected{Index: i, Fault: ingest.Fault{
 				Code: ingest.Erased, Message: "The entry was erased. Its id takes no more data.",
@@ -42,12 +42,25 @@ func stored[T any](put func(context.Context, string, []T) (change.Stored, error)
 func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, hint func(projectID string), p *service.Parts) {
 	options.MeterProvider = p.Telemetry.MeterProvider
 
-	rt.Post("/internal/entries", p.IngestKeys.Protect(ingest.Handler(entryKind(store, hint), options)))
-	rt.Post("/internal/events", p.IngestKeys.Protect(ingest.Handler(eventKind(store, hint), options)))
+	rt.Post("/internal/entries", p.IngestKeys.Protect(ingest.Handler(entryKind(stored(store.PutEntries, hint)), options)))
+	rt.Post("/internal/events", p.IngestKeys.Protect(ingest.Handler(eventKind(stored(store.PutEvents, hint)), options)))
+}
+
+// NewDry returns the ingest of entries or events that stores nothing.
+func NewDry(resource string) *ingest.Dry {
+	if resource == "entries" {
+		return ingest.NewDry(entryKind(nil), func(r *entry.Entry) ingest.Identity {
+			return ingest.Identity{ID: r.EntryID, At: r.UpdatedAt}
+		})
+	}
+	return ingest.NewDry(eventKind(nil), func(r *entry.Event) ingest.Identity {
+		key := r.Key()
+		return ingest.Identity{ID: string(key[:]), First: true}
+	})
 }
 
 // entryKind reads entries in the format of operation 1.
-func entryKind(store Writer, hint func(projectID string)) ingest.Kind[entry.Entry] {
+func entryKind(store func(context.Context, string, []entry.Entry) (ingest.Result, error)) ingest.Kind[entry.Entry] {
 	type e = entry.Entry
 	id := ingest.Identifier()
 	return ingest.Kind[e]{
@@ -63,12 +76,12 @@ func entryKind(store Writer, hint func(projectID string)) ingest.Kind[entry.Entr
 			ingest.Text("entry_data", ingest.JSONText(), func(r *e) *string { return &r.Data }),
 		},
 		Project: func(r *e) string { return r.ProjectID },
-		Store:   stored(store.PutEntries, hint),
+		Store:   store,
 	}
 }
 
 // eventKind reads events in the format of operation 3, with event_id and url.
-func eventKind(store Writer, hint func(projectID string)) ingest.Kind[entry.Event] {
+func eventKind(store func(context.Context, string, []entry.Event) (ingest.Result, error)) ingest.Kind[entry.Event] {
 	type e = entry.Event
 	id, text := ingest.Identifier(), ingest.AnyText()
 	number := func(name string, at func(*e) **int64) ingest.Field[e] {
@@ -100,7 +113,7 @@ func eventKind(store Writer, hint func(projectID string)) ingest.Kind[entry.Even
 		},
 		Check:   checkPageView,
 		Project: func(r *e) string { return r.ProjectID },
-		Store:   stored(store.PutEvents, hint),
+		Store:   store,
 	}
 }
 

@@ -95,8 +95,9 @@ func (p *Page) Empty() bool { return p.Begun() == 0 }
 
 // Stored is the outcome of incoming records. Records that are neither counted nor erased changed nothing.
 type Stored struct {
-	Count  int   // the records that changed the stored ones
-	Erased []int // the indexes of records whose entry was erased, in order
+	Count    int   // the records that were new, or changed the stored ones
+	Replaced int   // how many of them replaced a stored one
+	Erased   []int // the indexes of records whose entry was erased, in order
 }
 
 // Removed is how much was removed.

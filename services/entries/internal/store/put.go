@@ -83,36 +83,49 @@ SELECT entry_id
 FROM removals
 WHERE project_id = $1 AND entry_id = ANY($2) AND reason = 'erased'`
 
+// knownEntries counts which of the given entries are stored.
+const knownEntries = `
+SELECT count(*)
+FROM entries
+WHERE project_id = $1 AND entry_id = ANY($2)`
+
 // PutEntries stores entries of one project in one transaction. Its outcome is the same as storing them one by one. It
 // is idempotent.
 func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []entry.Entry) (change.Stored, error) {
 	return put(ctx, w.pool, projectID, entries, func(e *entry.Entry) string { return e.EntryID },
-		func(ctx context.Context, tx numberedTx, entries []entry.Entry) (stored int, err error) {
+		func(ctx context.Context, tx numberedTx, entries []entry.Entry) (stored, replaced int, err error) {
+			batches := pginsert.Batches(entries, func(e *entry.Entry) string { return e.EntryID })
+			distinct := pginsert.Column(batches[0], func(e *entry.Entry) string { return e.EntryID })
+			known, err := pginsert.Count(ctx, tx.tx, knownEntries, tx.projectID, distinct)
+			if err != nil {
+				return 0, 0, err
+			}
 			seq := tx.first
-			for _, batch := range pginsert.Batches(entries, func(e *entry.Entry) string { return e.EntryID }) {
+			for _, batch := range batches {
 				n, err := tx.put(ctx, entriesPut, entryColumnsOf(batch, seq)...)
 				if err != nil {
-					return 0, err
+					return 0, 0, err
 				}
 				stored += n
 				seq += int64(len(batch))
 			}
-			return stored, nil
+			return stored, pginsert.Replaced(stored, len(distinct), known), nil
 		})
 }
 
 // PutEvents stores events of one project in one transaction. It is idempotent.
 func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry.Event) (change.Stored, error) {
 	return put(ctx, w.pool, projectID, events, func(e *entry.Event) string { return e.EntryID },
-		func(ctx context.Context, tx numberedTx, events []entry.Event) (stored int, err error) {
-			return tx.put(ctx, eventsPut, eventColumnsOf(events, tx.first)...)
+		func(ctx context.Context, tx numberedTx, events []entry.Event) (stored, replaced int, err error) {
+			stored, err = tx.put(ctx, eventsPut, eventColumnsOf(events, tx.first)...)
+			return stored, 0, err
 		})
 }
 
 // put stores records of one project in one transaction. It takes a number for each record, leaves out those of erased
 // entries, and passes the others to insert.
 func put[T any](ctx context.Context, pool *pgdb.Pool, projectID string, records []T, entryID func(*T) string,
-	insert func(ctx context.Context, tx numberedTx, records []T) (stored int, err error)) (s change.Stored, err error) {
+	insert func(ctx context.Context, tx numberedTx, records []T) (stored, replaced int, err error)) (s change.Stored, err error) {
 	err = inNumberedTx(ctx, pool, projectID, len(records), func(ctx context.Context, tx numberedTx) error {
 		s = change.Stored{}
 		erased, err := tx.erasedOf(ctx, pginsert.Column(records, entryID))
@@ -133,7 +146,7 @@ func put[T any](ctx context.Context, pool *pgdb.Pool, projectID string, records 
 		if len(kept) == 0 {
 			return nil
 		}
-		s.Count, err = insert(ctx, tx, kept)
+		s.Count, s.Replaced, err = insert(ctx, tx, kept)
 		return err
 	})
 	return s, err

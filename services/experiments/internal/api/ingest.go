@@ -13,19 +13,26 @@ import (
 
 // Writer is the part of the store that ingest uses.
 type Writer interface {
-	// PutExperiments returns how many experiments changed the stored ones.
-	PutExperiments(ctx context.Context, projectID string, experiments []experiment.Experiment) (stored int, err error)
+	// PutExperiments returns how many experiments were new or changed the stored ones, and how many of these replaced one.
+	PutExperiments(ctx context.Context, projectID string, experiments []experiment.Experiment) (stored, replaced int, err error)
 }
 
 // AddIngest adds the route under /internal that stores experiments.
 func AddIngest(rt *httpapi.Router, options ingest.Options, store Writer, p *service.Parts) {
 	options.MeterProvider = p.Telemetry.MeterProvider
 
-	rt.Post("/internal/experiments", p.IngestKeys.Protect(ingest.Handler(experimentKind(store), options)))
+	rt.Post("/internal/experiments", p.IngestKeys.Protect(ingest.Handler(experimentKind(ingest.Counted(store.PutExperiments)), options)))
+}
+
+// NewDry returns the ingest of experiments that stores nothing.
+func NewDry() *ingest.Dry {
+	return ingest.NewDry(experimentKind(nil), func(r *experiment.Experiment) ingest.Identity {
+		return ingest.Identity{ID: r.ID, At: r.UpdatedAt}
+	})
 }
 
 // experimentKind reads experiments in the format in which the API returns them, with project_id.
-func experimentKind(store Writer) ingest.Kind[experiment.Experiment] {
+func experimentKind(store func(context.Context, string, []experiment.Experiment) (ingest.Result, error)) ingest.Kind[experiment.Experiment] {
 	type e = experiment.Experiment
 	id, text := ingest.Identifier(), ingest.AnyText()
 	return ingest.Kind[e]{
@@ -52,7 +59,7 @@ func experimentKind(store Writer) ingest.Kind[experiment.Experiment] {
 		},
 		Check:   checkIDs,
 		Project: func(r *e) string { return r.ProjectID },
-		Store:   ingest.Counted(store.PutExperiments),
+		Store:   store,
 	}
 }
 

@@ -63,6 +63,12 @@ FROM experiments e
 WHERE e.project_id = $1 AND e.experiment_id = ANY ($2::text[])
 ON CONFLICT (project_id, experiment_id, change) DO NOTHING`
 
+// knownExperiments counts which of the given experiments are stored.
+const knownExperiments = `
+SELECT count(*)
+FROM experiments
+WHERE project_id = $1 AND experiment_id = ANY($2::text[])`
+
 // Writer stores incoming records, with a pool whose role may write.
 type Writer struct {
 	pool *pgdb.Pool
@@ -73,12 +79,17 @@ func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
 var experimentsPut = pginsert.Put{Arrays: putExperiments, Values: putExperiment, Key: 1}
 
-// PutExperiments stores experiments of one project in one transaction and returns how many changed the stored ones.
-// It also records each change of a status. Its outcome is the same as storing them one by one. It is idempotent.
-func (w *Writer) PutExperiments(ctx context.Context, projectID string, list []experiment.Experiment) (stored int, err error) {
+// PutExperiments stores experiments of one project in one transaction. It returns how many were new or changed the
+// stored ones, and how many of these replaced a stored one. It also records each change of a status. Its outcome is the
+// same as storing them one by one. It is idempotent.
+func (w *Writer) PutExperiments(ctx context.Context, projectID string, list []experiment.Experiment) (stored, replaced int, err error) {
 	batches := pginsert.Batches(list, func(e *experiment.Experiment) string { return e.ID })
 	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
+		known, err := pginsert.Count(ctx, tx, knownExperiments, projectID, ids(batches[0]))
+		if err != nil {
+			return err
+		}
 		for _, batch := range batches {
 			n, err := experimentsPut.StoredIn(ctx, w.pool, tx, projectID, experimentColumnsOf(batch)...)
 			if err != nil {
@@ -92,9 +103,10 @@ func (w *Writer) PutExperiments(ctx context.Context, projectID string, list []ex
 				return err
 			}
 		}
+		replaced = pginsert.Replaced(stored, len(batches[0]), known)
 		return nil
 	})
-	return stored, err
+	return stored, replaced, err
 }
 
 func ids(list []experiment.Experiment) []string {

@@ -15,8 +15,9 @@ import (
 
 // Writer is the part of the store that the routes under /internal use.
 type Writer interface {
-	// PutProject stores the sent records, and returns how many changed the stored one.
-	PutProject(ctx context.Context, id string, sent []project.Project) (stored int, err error)
+	// PutProject stores the sent records. It returns how many were new or changed the stored one, and how many of these
+	// replaced it.
+	PutProject(ctx context.Context, id string, sent []project.Project) (stored, replaced int, err error)
 	// Get returns the stored project. The error is a ProjectNotFound if there is none.
 	Get(ctx context.Context, id string) (project.Project, error)
 	// DeleteProject deletes a project, and reports whether it was known.
@@ -28,15 +29,22 @@ func AddProjects(rt *httpapi.Router, cfg Config, options ingest.Options, store W
 	options.MeterProvider = p.Telemetry.MeterProvider
 	o := &owner{store: store, zones: zones, now: cfg.clock()}
 
-	rt.Post("/internal/projects", p.IngestKeys.Protect(ingest.Handler(projectKind(store, zones), options)))
+	rt.Post("/internal/projects", p.IngestKeys.Protect(ingest.Handler(projectKind(ingest.Counted(store.PutProject), zones), options)))
 	rt.Handle("/internal/projects/{projectId}/settings", map[string]http.Handler{
 		http.MethodGet:    p.IngestKeys.Protect(o.getProject),
 		http.MethodDelete: p.IngestKeys.ProtectAct("ingest", "project.settings.delete", o.deleteProject),
 	})
 }
 
+// NewDry returns the ingest of projects that stores nothing.
+func NewDry() *ingest.Dry {
+	return ingest.NewDry(projectKind(nil, zone.NewTable()), func(r *project.Project) ingest.Identity {
+		return ingest.Identity{ID: r.ID}
+	})
+}
+
 // projectKind reads projects. Each record is complete, so a region that is null or absent means no region.
-func projectKind(store Writer, zones *zone.Table) ingest.Kind[project.Project] {
+func projectKind(store func(context.Context, string, []project.Project) (ingest.Result, error), zones *zone.Table) ingest.Kind[project.Project] {
 	type p = project.Project
 	return ingest.Kind[p]{
 		Resource: "projects",
@@ -55,9 +63,6 @@ func projectKind(store Writer, zones *zone.Table) ingest.Kind[project.Project] {
 			return nil
 		},
 		Project: func(r *p) string { return r.ID },
-		Store: func(ctx context.Context, id string, sent []p) (ingest.Result, error) {
-			stored, err := store.PutProject(ctx, id, sent)
-			return ingest.Result{Stored: stored}, err
-		},
+		Store:   store,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lectern-dev/lectern/shared/pgdb"
+	"github.com/lectern-dev/lectern/shared/pginsert"
 
 	"github.com/lectern-dev/lectern/services/region/internal/project"
 )
@@ -19,10 +20,14 @@ type Writer struct {
 func NewWriter(pool *pgdb.Pool) *Writer { return &Writer{pool: pool} }
 
 // PutProject stores the records of one project in one transaction and in order. It returns how many of
-// them changed the stored project. PutProject may be repeated.
-func (w *Writer) PutProject(ctx context.Context, id string, sent []project.Project) (stored int, err error) {
+// them were new or changed the stored project, and how many of these replaced it. PutProject may be repeated.
+func (w *Writer) PutProject(ctx context.Context, id string, sent []project.Project) (stored, replaced int, err error) {
 	err = w.pool.InTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		stored = 0
+		known, err := pginsert.Count(ctx, tx, knownProjects, id)
+		if err != nil {
+			return err
+		}
 		for i := range sent {
 			tag, err := tx.Exec(ctx, putProject, id, sent[i].Title, sent[i].Region)
 			if err != nil {
@@ -30,7 +35,8 @@ func (w *Writer) PutProject(ctx context.Context, id string, sent []project.Proje
 			}
 			stored += int(tag.RowsAffected())
 		}
+		replaced = pginsert.Replaced(stored, min(1, len(sent)), known)
 		return nil
 	})
-	return stored, err
+	return stored, replaced, err
 }

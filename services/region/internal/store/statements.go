@@ -22,6 +22,12 @@ const deleteProject = `
 DELETE FROM projects
 WHERE project_id = $1`
 
+// knownProjects counts the stored project.
+const knownProjects = `
+SELECT count(*)
+FROM projects
+WHERE project_id = $1`
+
 // The record that was sent last is kept. An equal record changes nothing.
 const putProject = `
 INSERT INTO projects AS p (project_id, title, region)

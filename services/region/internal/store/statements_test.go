@@ -12,7 +12,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func statements(t *testing.T) map[string]string {
 	t.Helper()
 	all := pgtest.PackageStatements(t, ".")
-	if len(all) != 5 {
+	if len(all) != 6 {
 		t.Errorf("%d statements were found", len(all))
 	}
 	return all

@@ -58,6 +58,11 @@ CROSS JOIN LATERAL (
 ) d
 ORDER BY d.part
 
+-- name: knownEmbeddables
+SELECT count(*)
+FROM embeddables
+WHERE project_id = $1 AND embeddable_id = ANY($2::text[])
+
 -- name: putDefinition
 INSERT INTO definitions (project_id, definition_hash, part, content)
 VALUES ($1, $2, $3, $4)

@@ -1015,6 +1015,11 @@ SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, en
 FROM entries
 WHERE project_id = $1 AND entry_id = $2
 
+-- name: knownEntries
+SELECT count(*)
+FROM entries
+WHERE project_id = $1 AND entry_id = ANY($2)
+
 -- name: lastSeq
 SELECT last_seq
 FROM project_changes

@@ -44,6 +44,11 @@ SELECT experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metri
 FROM experiments
 WHERE project_id = $1 AND experiment_id = $2
 
+-- name: knownExperiments
+SELECT count(*)
+FROM experiments
+WHERE project_id = $1 AND experiment_id = ANY($2::text[])
+
 -- name: putExperiment
 INSERT INTO experiments AS e (project_id, experiment_id, flow_id, name, hypothesis, impact_metrics, no_impact_metrics,
                               created_at, updated_at, observations, outcome, attachments, variants, flow_ids,
