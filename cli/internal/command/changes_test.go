@@ -275,7 +275,7 @@ func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if r := lectern(t, string(exported), environ, "import", "events", "-"); !strings.Contains(r.err, fmt.Sprintf("0 stored, %d existing, 0 rejected", len(events))) {
+	if r := lectern(t, string(exported), environ, "import", "events", "-"); !strings.Contains(r.err, fmt.Sprintf("0 new, 0 changed, %d unchanged, 0 rejected", len(events))) {
 		t.Errorf("%+v", r)
 	}
 	table := must(t, environ, "", "export", "events", "-o", "csv", "--limit", "15", "--page-size", "7")
@@ -283,7 +283,7 @@ func TestExportedEventsEqualThoseOfEachEntry(t *testing.T) {
 	if err != nil || len(rows) != 16 || len(rows[0]) != 20 || rows[1][19] != "https://example.com/?a=1&b=2" || rows[1][16] != "a, <b>" || rows[1][7] != "" {
 		t.Errorf("%d rows, %v: %s", len(rows), err, table)
 	}
-	if r := lectern(t, table, environ, "import", "events", "-"); !strings.Contains(r.err, "0 stored, 15 existing, 0 rejected") {
+	if r := lectern(t, table, environ, "import", "events", "-"); !strings.Contains(r.err, "0 new, 0 changed, 15 unchanged, 0 rejected") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -75,7 +75,7 @@ func TestImportKilledAndResumedLosesNothing(t *testing.T) {
 	close(proceed)
 	eventually.True(t, "the eighth batch", func() bool { return len(a.taken()) == 8000 })
 	r := lectern(t, "", a.environ(), "import", "entries", file)
-	if r.code != 0 || !strings.Contains(r.err, "Imported entries: 20000 stored, 0 existing, 0 rejected, with the earlier run") {
+	if r.code != 0 || !strings.Contains(r.err, "Imported entries: 20000 new, 0 changed, 0 unchanged, 0 rejected, with the earlier run") {
 		t.Fatal(r)
 	}
 	seen := map[string]int{}
@@ -137,9 +137,9 @@ func TestStandardInputAndDryRun(t *testing.T) {
 	if r := lectern(t, `{"entry_id":"a"}`, a.environ(), "import", "entries", "-"); r.code != 0 || len(a.taken()) != 1 {
 		t.Error(r, a.taken())
 	}
-	r := lectern(t, "entry_id;group_id;embeddable_id;contact_id;created_at;n\nb;g;m;c;2024;1\n", a.environ(), "import", "entries", "--dry-run", "--delimiter", ";", "-")
-	want := `{"entry_id":"b","group_id":"g","project_id":"pr_1","embeddable_id":"m","contact_id":"c","created_at":"2024","updated_at":"2024","entry_data":"{\"n\":1}"}` + "\n"
-	if r.code != 0 || r.out != want || len(a.taken()) != 1 {
+	r := lectern(t, "entry_id;group_id;embeddable_id;contact_id;created_at;n\rb;g;m;c;2024-01-01;1\r", a.environ(), "import", "entries", "--dry-run", "-")
+	want := `{"entry_id":"b","group_id":"g","project_id":"pr_1","embeddable_id":"m","contact_id":"c","created_at":"2024-01-01","updated_at":"2024-01-01","entry_data":"{\"n\":1}"}` + "\n"
+	if r.code != 0 || r.out != want || len(a.taken()) != 1 || !strings.Contains(r.err, `cells are separated by ";"`) {
 		t.Error(r, a.taken())
 	}
 }

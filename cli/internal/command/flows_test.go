@@ -294,14 +294,14 @@ func testImportIntoAll(t *testing.T, environ map[string]string) {
 			t.Errorf("%s: %+v, want it to say %q", resource, r, want)
 		}
 	}
-	said("projects", `{"id":"`+project+`","title":"Imported","region":"Asia/Kathmandu"}`, "1 stored")
+	said("projects", `{"id":"`+project+`","title":"Imported","region":"Asia/Kathmandu"}`, "1 new")
 	said("projects", `{"id":"pr_wrong","title":"Wrong","region":"Mars/Olympus"}`, "1 rejected")
 	version := func(n int, definition string) string {
 		return fmt.Sprintf(`{"embeddable_id":"e/1","project_id":%q,"version_number":%d,"saved_at":"2026-01-01T00:00:00Z","json_string":%q}`, project, n, definition)
 	}
-	said("embeddable-versions", version(1, `{"a":1}`)+"\n"+version(2, `{"a":2}`), "2 stored")
-	said("embeddables", `{"embeddable_id":"e/1","title":"E","group_id":"g","project_id":"`+project+`","json_string_prod":"{}"}`, "1 stored")
-	if r := into("embeddable-versions", version(1, `{"a":1}`)+"\n"+version(2, `{"a":3}`)); r.code != exitRejected || !strings.Contains(r.err, "0 stored, 1 existing, 1 rejected") {
+	said("embeddable-versions", version(1, `{"a":1}`)+"\n"+version(2, `{"a":2}`), "2 new")
+	said("embeddables", `{"embeddable_id":"e/1","title":"E","group_id":"g","project_id":"`+project+`","json_string_prod":"{}"}`, "1 new")
+	if r := into("embeddable-versions", version(1, `{"a":1}`)+"\n"+version(2, `{"a":3}`)); r.code != exitRejected || !strings.Contains(r.err, "0 new, 0 changed, 1 unchanged, 1 rejected") {
 		t.Errorf("a version that changes: %+v", r)
 	}
 	exported := must(t, environ, "", "export", "experiments", "--status", "completed")
@@ -309,8 +309,9 @@ func testImportIntoAll(t *testing.T, environ map[string]string) {
 	for line := range strings.Lines(exported) {
 		moved.WriteString(`{"project_id":"` + project + `",` + strings.TrimPrefix(line, "{"))
 	}
-	said("experiments", moved.String(), "2 stored")
-	said("experiments", moved.String(), "0 stored, 2 existing")
+	said("experiments", moved.String(), "2 new")
+	said("projects", `{"id":"`+project+`","title":"Imported","region":"Asia/Tokyo"}`+"\n"+`{"id":"`+project+`","title":"Imported","region":"Asia/Kathmandu"}`, "0 new, 2 changed")
+	said("experiments", moved.String(), "0 new, 0 changed, 2 unchanged")
 
 	other := map[string]string{}
 	for k, v := range environ {
@@ -325,6 +326,11 @@ func testImportIntoAll(t *testing.T, environ map[string]string) {
 	}
 	if r := lectern(t, "", environ, "import", "experiments", "table.csv"); r.code != exitUsage || !strings.Contains(r.err, "NDJSON") {
 		t.Errorf("%+v", r)
+	}
+	twice := version(1, "{}") + "\n" + version(1, "[]") + "\n" + version(1, "{}")
+	if r := lectern(t, twice, nil, "import", "embeddable-versions", "--dry-run", "-"); r.code != exitRejected ||
+		!strings.Contains(r.err, "-:2: conflict: ") || !strings.Contains(r.err, "1 new, 0 changed, 1 unchanged, 1 rejected") {
+		t.Errorf("dry run: %+v", r)
 	}
 	if got := must(t, environ, version(1, "{}"), "import", "embeddable-versions", "--dry-run", "-"); got != version(1, "{}")+"\n" {
 		t.Errorf("dry run: %q", got)

@@ -11,12 +11,18 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/lectern-dev/lectern/cli/internal/csvrow"
 	"github.com/lectern-dev/lectern/cli/internal/load"
 	"github.com/lectern-dev/lectern/cli/internal/progress"
 	"github.com/lectern-dev/lectern/client"
+	embeddables "github.com/lectern-dev/lectern/services/embeddables/app"
+	entries "github.com/lectern-dev/lectern/services/entries/app"
+	experiments "github.com/lectern-dev/lectern/services/experiments/app"
+	region "github.com/lectern-dev/lectern/services/region/app"
+	"github.com/lectern-dev/lectern/shared/ingest"
 )
 
 type importCommands struct {
@@ -37,7 +43,7 @@ type importFlags struct {
 	State   string `type:"path" help:"The file for the progress while the import runs. Default: next to the first file; none for standard input." placeholder:"FILE"`
 	Restart bool   `help:"Start again, whatever the progress of an earlier run."`
 	Retries int    `default:"10" min:"0" help:"How often a batch is retried (429, 503, broken connections), after the time that the server asks for. Default: ${default}." placeholder:"N"`
-	DryRun  bool   `help:"Print the records instead of sending them."`
+	DryRun  bool   `help:"Check the records as the server does, print those that it would take, and send nothing."`
 
 	Files []string `arg:"" help:"Files to send; - is standard input."`
 }
@@ -46,15 +52,18 @@ type importFlags struct {
 type tableFlags struct {
 	Project   string   `short:"p" env:"LECTERN_PROJECT_ID" help:"The project of CSV rows that name none. NDJSON records name theirs." placeholder:"ID"`
 	Format    string   `enum:"auto,ndjson,csv" default:"auto" help:"ndjson, csv, or auto: NDJSON when the file begins with a brace." placeholder:"FORMAT"`
-	Delimiter string   `default:"," help:"The separator of CSV cells: one character, or tab." placeholder:"CHAR"`
-	Set       []string `sep:"none" help:"Give a field of CSV rows: text, in which {COLUMN} stands for a cell, and {#1} for that of the first column." placeholder:"FIELD=VALUE"`
-	Skip      []string `sep:"none" help:"Omit a column." placeholder:"COLUMN"`
+	Delimiter string   `default:"auto" help:"The separator of CSV cells: one character, tab, or auto: the one of , ; tab and | that fits the first rows." placeholder:"CHAR"`
+	Set       []string `sep:"none" help:"Give a field of CSV rows: text, in which {COLUMN} stands for a cell, {#1} for that of the first column, and {#row} for the number of the row." placeholder:"FIELD=VALUE"`
+	Skip      []string `sep:"none" help:"Omit all columns with this header, or #N." placeholder:"COLUMN"`
+
+	TimeFormat string `help:"How CSV columns write times: iso, dmy, mdy, mail, unix, unix-ms, excel, or a pattern such as '%d %b %Y %H:%M'." placeholder:"FORMAT"`
+	TimeZone   string `help:"The zone of times in CSV columns that name none, such as Europe/Berlin. Default: UTC." placeholder:"ZONE"`
 }
 
 const importHelp = `
 The command sends batches, which the server acknowledges one by one. If the command was cut, run it again: it continues after the last acknowledged batch if the file up to there is the same. Sending a record again is harmless.
 
-A rejected record does not stop the others. The command prints the first rejected ones, writes all of them to --rejects, and exits with 3.
+A rejected record does not stop the others. The command prints the first ones of each kind, writes all of them to --rejects, and exits with 3. It counts records as new, as changed (they replaced another content, also of the same file), and as unchanged.
 `
 
 type importEntries struct {
@@ -66,7 +75,7 @@ type importEntries struct {
 
 // Help describes how columns become fields, with examples.
 func (importEntries) Help() string {
-	return `NDJSON has one entry a line, as the API returns it. CSV has a header. A column with the name of a field sets that field. --set sets the others, from columns or constants. updated_at is created_at unless it is set. All other columns become entry_data, a JSON object in the order of the header. Integers and decimals become numbers with the same digits ("007" stays text), true and false booleans, an empty cell null, anything else text. Name a column by its header, or by its number: {#1}.
+	return `NDJSON has one entry a line, as the API returns it. CSV has a header. A column with the name of a field sets that field. --set sets the others, from columns or constants. updated_at is created_at unless it is set. All other columns become entry_data, a JSON object in the order of the header. Integers and decimals become numbers with the same digits ("007" stays text), true and false booleans, an empty cell null, anything else text. Name a column by its header, or by its number: {#1}. Lines may end with LF, CRLF or CR.
 ` + importHelp + `
 Examples:
 
@@ -75,7 +84,8 @@ Examples:
 	  --set entry_id='survey-{id}' --set contact_id='{email}' --keep email \
 	  --set group_id=grp_survey --set embeddable_id=emb_survey \
 	  --set created_at='{submitted}'
-	lectern import entries --dry-run survey.csv --set entry_id='{#1}' … | head -3
+	lectern import entries --dry-run survey.csv --time-format dmy --time-zone Europe/Berlin \
+	  --set entry_id='row-{#row}' --set created_at='{date} {time}' … | head -3
 	zcat entries.ndjson.gz | lectern import entries -`
 }
 
@@ -110,7 +120,10 @@ func runTableImport(s *Session, c *commands, f importFlags, table tableFlags, sh
 	if err != nil {
 		return err
 	}
-	columns.Set, columns.Skip = table.Set, table.Skip
+	if err := csvrow.CheckTimes(table.TimeFormat, table.TimeZone); err != nil {
+		return usageError{err}
+	}
+	columns.Set, columns.Skip, columns.TimeFormat, columns.TimeZone = table.Set, table.Skip, table.TimeFormat, table.TimeZone
 	if table.Project != "" {
 		columns.Fallback = map[string]string{"project_id": table.Project}
 	}
@@ -127,10 +140,12 @@ func runImport(s *Session, c *commands, f importFlags, o load.Options) error {
 	if o.State == "" && total >= 0 {
 		o.State = f.Files[0] + ".lectern-import.json"
 	}
-	report := reporter{notes: s.Err, quiet: c.Quiet}
+	report := reporter{notes: s.Err, quiet: c.Quiet, kinds: map[string]*rejectKind{}}
+	o.Guessed = report.guessed
 	done := func() {}
 	if f.DryRun {
-		o.State, o.Rejects, o.Send = "", "", printBatch(s.Out)
+		report.dry = dryIngest(o.Shape.Resource)
+		o.State, o.Send = "", dryBatch(report.dry, s.Out)
 	} else {
 		if f.IngestAPIKey == "" {
 			return usagef("no ingest key: set LECTERN_INGEST_API_KEY, or give --env-file")
@@ -167,14 +182,17 @@ func target(url string, o load.Options) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// parseDelimiter returns 0 for auto.
 func parseDelimiter(text string) (byte, error) {
 	switch {
+	case text == "auto":
+		return 0, nil
 	case text == "tab" || text == `\t`:
 		return '\t', nil
 	case len(text) == 1 && !strings.ContainsAny(text, "\"\r\n"):
 		return text[0], nil
 	}
-	return 0, usagef("--delimiter was given as %q; allowed: one character, or tab", text)
+	return 0, usagef("--delimiter was given as %q; allowed: one character, tab, or auto", text)
 }
 
 // openInputs checks that all files exist before any is sent. The total size is -1 if standard input is among them.
@@ -209,10 +227,42 @@ func openInputs(s *Session, files []string) ([]load.Input, int64, error) {
 	return inputs, total, nil
 }
 
-func printBatch(out io.Writer) func(context.Context, []byte) (client.Receipt, error) {
-	return func(_ context.Context, ndjson []byte) (client.Receipt, error) {
-		_, err := out.Write(ndjson)
-		return client.Receipt{Stored: bytes.Count(ndjson, []byte("\n"))}, err
+// dryIngest returns the ingest of a resource by its service, without a store.
+func dryIngest(resource string) *ingest.Dry {
+	switch resource {
+	case "entries", "events":
+		return entries.NewDry(resource)
+	case "experiments":
+		return experiments.NewDry()
+	case "projects":
+		return region.NewDry()
+	}
+	return embeddables.NewDry(resource)
+}
+
+// dryBatch checks batches and prints the lines that are not rejected.
+func dryBatch(dry *ingest.Dry, out io.Writer) func(context.Context, []byte) (client.Receipt, error) {
+	return func(ctx context.Context, ndjson []byte) (client.Receipt, error) {
+		summary, err := dry.Take(ctx, ndjson)
+		if err != nil {
+			return client.Receipt{}, err
+		}
+		receipt := client.Receipt{Stored: int(summary.Stored), Changed: int(summary.Changed), Existing: int(summary.Existing), Rejected: int(summary.Rejected)}
+		bad := map[int]bool{}
+		for _, r := range summary.Rejects {
+			bad[int(r.Line)] = true
+			receipt.Rejects = append(receipt.Rejects, client.Reject{Line: int(r.Line), Code: string(r.Code), Message: r.Message})
+		}
+		number := 0
+		for line := range bytes.Lines(ndjson) {
+			if number++; bad[number] {
+				continue
+			}
+			if _, err := out.Write(line); err != nil {
+				return client.Receipt{}, err
+			}
+		}
+		return receipt, nil
 	}
 }
 
@@ -220,18 +270,51 @@ func printBatch(out io.Writer) func(context.Context, []byte) (client.Receipt, er
 type reporter struct {
 	notes io.Writer
 	quiet bool
-	said  int
+	dry   *ingest.Dry // of a dry run
+	kinds map[string]*rejectKind
+	order []*rejectKind
+	other int // rejects of further kinds
 }
 
-// mostListed is how many rejects are listed on standard error.
-const mostListed = 10
+// rejectKind counts rejects with the same code and message, apart from the values in it.
+type rejectKind struct {
+	code  string
+	count int
+	last  string // FILE:LINE
+}
+
+// How many rejects of a kind, and how many kinds, are listed on standard error.
+const (
+	mostOfKind = 3
+	mostKinds  = 30
+)
+
+// given matches what differs between rejects of a kind.
+var given = regexp.MustCompile(`( was given as | is "|: ").*|[0-9]+`)
 
 func (r *reporter) rejected(file string, line int, code, message string) {
-	r.said++
-	if r.quiet || r.said > mostListed {
-		return
+	name := code + ": " + given.ReplaceAllString(message, "")
+	kind := r.kinds[name]
+	if kind == nil {
+		if len(r.kinds) == mostKinds {
+			r.other++
+			return
+		}
+		kind = &rejectKind{code: code}
+		r.kinds[name] = kind
+		r.order = append(r.order, kind)
 	}
-	fmt.Fprintf(r.notes, "%s:%d: %s: %s\n", file, line, code, message)
+	kind.count++
+	kind.last = fmt.Sprintf("%s:%d", file, line)
+	if !r.quiet && kind.count <= mostOfKind {
+		fmt.Fprintf(r.notes, "%s: %s: %s\n", kind.last, code, message)
+	}
+}
+
+func (r *reporter) guessed(file string, delimiter byte) {
+	if !r.quiet {
+		fmt.Fprintf(r.notes, "%s: cells are separated by %q; --delimiter says otherwise.\n", file, string(delimiter))
+	}
 }
 
 func (r *reporter) end(s *Session, c *commands, f importFlags, resource string, result load.Result, err error) error {
@@ -244,20 +327,28 @@ func (r *reporter) end(s *Session, c *commands, f importFlags, resource string, 
 		}
 		return err
 	}
-	if r.said > mostListed && f.Rejects == "" {
-		c.note(s, "… and %d more; --rejects FILE takes them all.", r.said-mostListed)
-	}
-	if f.DryRun {
-		c.note(s, "Nothing was sent. Records: %d, rejected: %d.", result.Stored+result.Existing, result.Rejected)
-	} else {
-		earlier := ""
-		if result.Resumed {
-			earlier = ", with the earlier run that this one continued"
+	for _, kind := range r.order {
+		if kind.count > mostOfKind {
+			c.note(s, "… %s: %d more like these, the last at %s.", kind.code, kind.count-mostOfKind, kind.last)
 		}
-		c.note(s, "Imported %s: %d stored, %d existing, %d rejected%s.", resource, result.Stored, result.Existing, result.Rejected, earlier)
+	}
+	if r.other > 0 {
+		c.note(s, "… and %d of other kinds; --rejects FILE takes them all.", r.other)
+	}
+	counts := fmt.Sprintf("%d new, %d changed, %d unchanged, %d rejected", result.Stored-result.Changed, result.Changed, result.Existing, result.Rejected)
+	switch {
+	case f.DryRun:
+		c.note(s, "Nothing was sent. In an empty project: %s.", counts)
+		if n := r.dry.Forgotten; n > 0 {
+			c.note(s, "%d more ids than the %d that a dry run remembers: their repetitions count as new.", n, ingest.MostRemembered)
+		}
+	case result.Resumed:
+		c.note(s, "Imported %s: %s, with the earlier run that this one continued.", resource, counts)
+	default:
+		c.note(s, "Imported %s: %s.", resource, counts)
 	}
 	if result.Rejected > 0 {
-		if f.Rejects != "" && !f.DryRun {
+		if f.Rejects != "" {
 			c.note(s, "The rejected ones are in %s.", f.Rejects)
 		}
 		return errRejected

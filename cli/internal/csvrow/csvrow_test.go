@@ -34,10 +34,12 @@ func TestReader(t *testing.T) {
 		{"a bare quote costs its line alone", "5\" pipe,x\nb,c\n", []row{{1, "5\" pipe,x\n", nil, errBareQuote.Error()}, {2, "b,c\n", []string{"b", "c"}, ""}}},
 		{"text after a quote invalidates its line alone", "\"a\"b,x\nb,c\n", []row{{1, "\"a\"b,x\n", nil, errAfter.Error()}, {2, "b,c\n", []string{"b", "c"}, ""}}},
 		{"open quote", "a\n\"b\nc", []row{{1, "a\n", []string{"a"}, ""}, {2, "\"b\nc", nil, errOpenQuote.Error()}}},
+		{"lines end with CR", "a,b\r\"c\rd\",\"\n\"\r\re,f", []row{
+			{1, "a,b\r", []string{"a", "b"}, ""}, {2, "\"c\rd\",\"\n\"\r", []string{"c\rd", "\n"}, ""}, {5, "\re,f", []string{"e", "f"}, ""}}},
 		{"invalid UTF-8", "a\xff\nb\n", []row{{1, "a\xff\n", nil, errUTF8.Error()}, {2, "b\n", []string{"b"}, ""}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := NewReader(strings.NewReader(tt.in), ',', 1)
+			r := NewReader(strings.NewReader(tt.in), Guess([]byte(tt.in), ','))
 			var got []row
 			for {
 				next, err := r.Next()
@@ -71,7 +73,7 @@ func TestReaderReadsWhatCSVWritersWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		in := b.String()
-		r := NewReader(strings.NewReader(in), ',', 1)
+		r := NewReader(strings.NewReader(in), Dialect{',', '\n'})
 		var got [][]string
 		var raw strings.Builder
 		for {
@@ -94,6 +96,78 @@ func TestReaderReadsWhatCSVWritersWrite(t *testing.T) {
 	})
 }
 
+func TestGuess(t *testing.T) {
+	for _, tt := range []struct {
+		name, in string
+		want     byte
+	}{
+		{"comma", "a,b\n1,2\n", ','},
+		{"one column", "a\nx;y\nz;w\n", ','},
+		{"semicolon, decimal commas", "a;b\n1,5;2,5\n", ';'},
+		{"semicolon, commas in the header", "Name;Address, street, city\nA;B\nC;D\n", ';'},
+		{"tab, quoted", "a\t\"b;c;d\"\n1\t2\n", '\t'},
+		{"bar", "a|b|c\n1|2,5|3\n", '|'},
+		{"header alone", "a;b", ';'},
+		{"CR", "a;b\r1;2\r", ';'},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Guess([]byte(tt.in), 0).Delimiter; got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestTimes(t *testing.T) {
+	for _, tt := range []struct{ format, zone, in, want string }{
+		{"", "Europe/Berlin", "2024-07-01 10:00", "2024-07-01T08:00:00Z"},
+		{"iso", "", "2024/1/31", "2024-01-31T00:00:00Z"},
+		{"iso", "Asia/Tokyo", "2024-01-31T10:00:00.1234567+02:00", "2024-01-31T08:00:00.123456Z"},
+		{"dmy", "", "31.1.2024 17:30", "2024-01-31T17:30:00Z"},
+		{"dmy", "", "1/31/2024", ""},
+		{"mdy", "", " 1/31/2024 5:30 PM", "2024-01-31T17:30:00Z"},
+		{"mail", "", "Wed, 31 Jan 2024 17:30:00 +0100", "2024-01-31T16:30:00Z"},
+		{"unix", "Asia/Tokyo", "1706722200.25", "2024-01-31T17:30:00.25Z"},
+		{"unix", "", "1e9", ""},
+		{"unix-ms", "", "1706722200000", "2024-01-31T17:30:00Z"},
+		{"excel", "America/New_York", "45322.75", "2024-01-31T23:00:00Z"},
+		{"%b %d %Y", "", "Jan 1 2000", "2000-01-01T00:00:00Z"},
+		{"%Y%m%d%H%M%S", "", "20240131173000", "2024-01-31T17:30:00Z"},
+		{"%d. %B %Y um %R", "", "31. January 2024 um 17:30", "2024-01-31T17:30:00Z"},
+		{"%F %T.%f %z", "", "2024-01-31 17:30:00.5 +01:00", "2024-01-31T16:30:00.5Z"},
+		{"%F %T", "Europe/Berlin", "2024-03-31 02:30:00", ""},                           // the clock jumps over it
+		{"%F %T", "Europe/Berlin", "2024-10-27 02:30:00", "2024-10-27T00:30:00Z"},       // twice: the first
+		{"%F %T", "Australia/Lord_Howe", "2024-04-07 01:45:00", "2024-04-06T14:45:00Z"}, // twice, half an hour apart
+	} {
+		times, err := newTimes(tt.format, tt.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := times.read(tt.in); got != tt.want || (err == nil) == (tt.want == "") {
+			t.Errorf("%s %s: %q is %q, %v; want %q", tt.format, tt.zone, tt.in, got, err, tt.want)
+		}
+	}
+	for _, tt := range [][2]string{{"%Q", ""}, {"%Y %", ""}, {"%d.%m.", ""}, {"%Y Jan", ""}, {"YYYY-MM-DD", ""}, {"iso", "Mars"}, {"iso", "Local"}} {
+		if err := CheckTimes(tt[0], tt[1]); err == nil {
+			t.Errorf("%v is taken", tt)
+		}
+	}
+}
+
+func TestHeadersWithoutOrWithTheSameName(t *testing.T) {
+	header := []string{"", "a", "", "a", "b"}
+	set := []string{"entry_id=row {#row}", "group_id={#4}", "project_id=p", "embeddable_id=m", "contact_id={a}", "created_at={b}"}
+	m, err := NewMapping(Entries(), header, Options{Set: set, Skip: []string{"", "#4"}, Keep: []string{"a"}, TimeFormat: "dmy"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.Append(nil, []string{"x", "1", "y", "2", "31.1.2024"}, 7)
+	want := `{"entry_id":"row 7","group_id":"2","project_id":"p","embeddable_id":"m","contact_id":"1","created_at":"2024-01-31T00:00:00Z","updated_at":"2024-01-31T00:00:00Z","entry_data":"{\"a\":1}"}`
+	if err != nil || string(got) != want {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
 func TestEventRow(t *testing.T) {
 	m, err := NewMapping(Events(), []string{"entry_id", "timestamp", "page_index", "event_type", "junk"}, Options{
 		Set:  []string{"contact_id=c", "project_id=p", "group_id=g", "embeddable_id=m"},
@@ -102,7 +176,7 @@ func TestEventRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := m.Append(nil, []string{"e", "2024-01-01", "3", "flowpage.viewed", "x"})
+	got, err := m.Append(nil, []string{"e", "2024-01-01", "3", "flowpage.viewed", "x"}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +187,7 @@ func TestEventRow(t *testing.T) {
 	if record["page_index"] != 3.0 || record["url"] != nil || len(record) != len(Events().Fields) {
 		t.Errorf("got %s", got)
 	}
-	if _, err := m.Append(nil, []string{"e", "2024-01-01", "3.5", "x", ""}); err == nil || !strings.Contains(err.Error(), "whole number") {
+	if _, err := m.Append(nil, []string{"e", "2024-01-01", "3.5", "x", ""}, 1); err == nil || !strings.Contains(err.Error(), "whole number") {
 		t.Errorf("a broken index: %v", err)
 	}
 }
@@ -127,7 +201,8 @@ func TestMappingRefuses(t *testing.T) {
 		in     Options
 		want   string
 	}{
-		{"twice the same name", Entries(), []string{"a", "b", "a"}, Options{Set: all}, `names "a" twice, in columns 1 and 3`},
+		{"twice the same name", Entries(), []string{"a", "b", "a"}, Options{Set: all}, `names "a" twice, in columns 1 and 3: leave one out with --skip '#3'`},
+		{"a name that means two columns", Entries(), []string{"a", "a"}, Options{Set: append([]string{"entry_id={a}"}, all[1:]...)}, `names "a" twice`},
 		{"no source", Entries(), []string{"a"}, Options{Set: all[1:]}, "nothing gives entry_id"},
 		{"no such column", Entries(), []string{"a"}, Options{Set: []string{"entry_id={b}"}}, `no column "b"; the file has "a"`},
 		{"no such number", Entries(), []string{"a"}, Options{Set: []string{"entry_id={#2}"}}, `no column "#2"`},

@@ -12,17 +12,21 @@ import (
 
 // Options map a file's columns to fields. Users name a column by its header, or the third column by "#3".
 type Options struct {
-	// Set defines fields by FIELD=TEMPLATE. In the template, {COLUMN} means the row's cell, and {{ and }} mean braces.
+	// Set defines fields by FIELD=TEMPLATE. In the template, {COLUMN} means the row's cell, {#row} the row's number, and {{
+	// and }} mean braces.
 	// Columns that a template names are not part of the rest.
 	Set []string
 	// Keep lists columns that stay in the rest although a template names them.
 	Keep []string
-	// Skip lists columns to drop.
+	// Skip lists columns to drop. A header drops all columns of that name, and "" all without one.
 	Skip []string
 	// Text lists columns of the rest whose values are always strings.
 	Text []string
 	// Fallback defines fields that neither Set nor a column of the same name defines.
 	Fallback map[string]string
+	// TimeFormat is the format of times that come from columns: a name, or a pattern with the directives of strptime.
+	// TimeZone is their zone if they name none. Both empty: they are sent as they are.
+	TimeFormat, TimeZone string
 }
 
 // Mapping turns rows into records.
@@ -30,6 +34,7 @@ type Mapping struct {
 	fields  []source
 	rest    []restColumn
 	columns int
+	times   *times
 }
 
 // source is the source of a field's value.
@@ -43,9 +48,15 @@ type source struct {
 // part is a piece of a template: literal text, or a column.
 type part struct {
 	text   string
-	column int // index, or -1 for text
+	column int // index, noColumn or rowNumber
 	name   string
 }
+
+// Columns of parts that are none.
+const (
+	noColumn  = -1
+	rowNumber = -2
+)
 
 type restColumn struct {
 	index int
@@ -56,8 +67,12 @@ type restColumn struct {
 // NewMapping maps the columns of a file's header. Its error lists everything that is missing in the header or in o.
 func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 	m := &Mapping{columns: len(header)}
-	h := columns(header)
-	if err := h.distinct(); err != nil {
+	var err error
+	if m.times, err = newTimes(o.TimeFormat, o.TimeZone); err != nil {
+		return nil, err
+	}
+	h := columns{names: header, skipped: make([]bool, len(header))}
+	if err := h.skip(o.Skip); err != nil {
 		return nil, err
 	}
 	templates, err := parseSets(shape, h, o.Set)
@@ -73,7 +88,12 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 		}
 	}
 	for _, f := range shape.Fields {
-		if i := slices.Index(header, f.Name); i >= 0 && templates[f.Name] == nil {
+		if !slices.Contains(header, f.Name) || templates[f.Name] != nil {
+			continue
+		}
+		if i, err := h.index(f.Name); err != nil {
+			return nil, err
+		} else if !h.skipped[i] {
 			templates[f.Name] = []part{{column: i, name: f.Name}}
 			taken[i] = true
 		}
@@ -82,24 +102,25 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	skipped, err := h.set(o.Skip, "--skip")
-	if err != nil {
-		return nil, err
-	}
 	texts, err := h.set(o.Text, "--text")
 	if err != nil {
 		return nil, err
 	}
 	var faults []error
+	first := map[string]int{} // column of the rest by its name
 	restGiven := templates[shape.Rest] != nil
 	for i, name := range header {
 		switch {
-		case skipped[i], taken[i] && !kept[i]:
+		case h.skipped[i], taken[i] && !kept[i]:
 		case shape.Rest == "" || restGiven:
 			faults = append(faults, fmt.Errorf("column %s is no field of %s: leave it out with --skip '%s'", h.called(i), shape.Resource, h.named(i)))
 		case name == "":
 			faults = append(faults, fmt.Errorf("column %d has no name: use it as {#%d} in --set, or leave it out with --skip '#%d'", i+1, i+1, i+1))
 		default:
+			if at, twice := first[name]; twice {
+				faults = append(faults, h.twice(at, i))
+			}
+			first[name] = i
 			m.rest = append(m.rest, restColumn{i, string(wire.AppendText(nil, []byte(name))), texts[i]})
 		}
 	}
@@ -107,7 +128,7 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 		s := source{Field: f, parts: templates[f.Name]}
 		if s.parts == nil && f.Name != shape.Rest {
 			if text, ok := o.Fallback[f.Name]; ok {
-				s.parts = []part{{text: text, column: -1}}
+				s.parts = []part{{text: text, column: noColumn}}
 			} else {
 				s.parts = templates[f.Default]
 			}
@@ -131,26 +152,53 @@ func NewMapping(shape Shape, header []string, o Options) (*Mapping, error) {
 }
 
 // columns is a file's header.
-type columns []string
+type columns struct {
+	names   []string
+	skipped []bool
+}
 
-func (h columns) distinct() error {
-	seen := map[string]int{}
-	for i, name := range h {
-		if first, ok := seen[name]; ok {
-			return fmt.Errorf("the header names %q twice, in columns %d and %d: rename one, as their values could not be told apart", name, first+1, i+1)
+func (h columns) twice(a, b int) error {
+	return fmt.Errorf("the header names %q twice, in columns %d and %d: leave one out with --skip '#%d', or use it as {#%d} in --set", h.names[a], a+1, b+1, b+1, b+1)
+}
+
+// skip marks the columns to drop.
+func (h columns) skip(names []string) error {
+	for _, name := range names {
+		found := false
+		for i, header := range h.names {
+			if header == name {
+				h.skipped[i], found = true, true
+			}
 		}
-		seen[name] = i
+		if found {
+			continue
+		}
+		i, err := h.index(name)
+		if err != nil {
+			return fmt.Errorf("--skip: %w", err)
+		}
+		h.skipped[i] = true
 	}
 	return nil
 }
 
-// index finds a column by its header or by "#N".
+// index finds a column by its header or by "#N". Of several columns with the name, all but one must be skipped.
 func (h columns) index(name string) (int, error) {
-	if i := slices.Index(h, name); i >= 0 && name != "" {
-		return i, nil
+	found := -1
+	for i, header := range h.names {
+		switch {
+		case header != name || name == "":
+		case found < 0 || h.skipped[found]:
+			found = i
+		case !h.skipped[i]:
+			return 0, h.twice(found, i)
+		}
+	}
+	if found >= 0 {
+		return found, nil
 	}
 	if digits, ok := strings.CutPrefix(name, "#"); ok {
-		if n, err := strconv.Atoi(digits); err == nil && n >= 1 && n <= len(h) {
+		if n, err := strconv.Atoi(digits); err == nil && n >= 1 && n <= len(h.names) {
 			return n - 1, nil
 		}
 	}
@@ -158,8 +206,8 @@ func (h columns) index(name string) (int, error) {
 }
 
 func (h columns) list() string {
-	names := make([]string, len(h))
-	for i := range h {
+	names := make([]string, len(h.names))
+	for i := range h.names {
 		names[i] = h.called(i)
 	}
 	return strings.Join(names, ", ")
@@ -167,17 +215,17 @@ func (h columns) list() string {
 
 // called returns a column's name for messages. named returns the name that flags accept.
 func (h columns) called(i int) string {
-	if h[i] == "" {
+	if h.names[i] == "" {
 		return fmt.Sprintf("#%d (no name)", i+1)
 	}
-	return strconv.Quote(h[i])
+	return strconv.Quote(h.names[i])
 }
 
 func (h columns) named(i int) string {
-	if h[i] == "" {
+	if h.names[i] == "" {
 		return fmt.Sprintf("#%d", i+1)
 	}
-	return h[i]
+	return h.names[i]
 }
 
 func (h columns) set(names []string, flag string) (map[int]bool, error) {
@@ -239,15 +287,19 @@ func parseTemplate(h columns, template string) ([]part, error) {
 				return nil, errors.New("a { without its }; write {{ for a brace")
 			}
 			name := template[i+1 : i+end]
-			index, err := h.index(name)
-			if err != nil {
-				return nil, err
-			}
 			if len(text) > 0 {
-				parts = append(parts, part{text: string(text), column: -1})
+				parts = append(parts, part{text: string(text), column: noColumn})
 				text = nil
 			}
-			parts = append(parts, part{column: index, name: h.called(index)})
+			if name == "#row" && !slices.Contains(h.names, name) {
+				parts = append(parts, part{column: rowNumber})
+			} else {
+				index, err := h.index(name)
+				if err != nil {
+					return nil, err
+				}
+				parts = append(parts, part{column: index, name: h.called(index)})
+			}
 			i += end
 		case '}':
 			return nil, errors.New("a } without its {; write }} for a brace")
@@ -256,7 +308,7 @@ func parseTemplate(h columns, template string) ([]part, error) {
 		}
 	}
 	if len(text) > 0 || len(parts) == 0 {
-		parts = append(parts, part{text: string(text), column: -1})
+		parts = append(parts, part{text: string(text), column: noColumn})
 	}
 	return parts, nil
 }

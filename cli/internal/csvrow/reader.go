@@ -1,6 +1,6 @@
 // Package csvrow turns the rows of CSV files into the records that the ingest endpoint accepts. It keeps every digit of
-// numbers and every byte of text, including line breaks within quotes. It reads RFC 4180 with any one-byte delimiter. It
-// reports a malformed row with its lines, and continues with the next one.
+// numbers and every byte of text, including line breaks within quotes. It reads RFC 4180 with any one-byte delimiter, and
+// lines that end with LF, CRLF or CR. It reports a malformed row with its lines, and continues with the next one.
 package csvrow
 
 import (
@@ -17,8 +17,8 @@ const MaxRowBytes = 16 << 20
 
 // Row is one record of the file.
 type Row struct {
-	// Line is the number of its first line, from 1.
-	Line int
+	// Line is the number of its first line, from 1. Number is that of the row, from 0 for the header.
+	Line, Number int
 	// Raw is the row's text in the file, with its line break. It is valid until the next call of Next.
 	Raw []byte
 	// Cells are its fields, unquoted.
@@ -29,19 +29,19 @@ type Row struct {
 
 // Reader splits CSV into rows.
 type Reader struct {
-	in        *bufio.Reader
-	delimiter byte
-	line      int
+	in *bufio.Reader
+	Dialect
+	line, row int
 	raw       []byte
 }
 
-// NewReader returns a Reader of r, whose first line has the number line.
-func NewReader(r io.Reader, delimiter byte, line int) *Reader {
-	return &Reader{in: bufio.NewReaderSize(r, 64<<10), delimiter: delimiter, line: line}
+// NewReader returns a Reader of r.
+func NewReader(r io.Reader, d Dialect) *Reader {
+	return &Reader{in: bufio.NewReaderSize(r, 64<<10), Dialect: d, line: 1}
 }
 
-// Line returns the number of the next line.
-func (r *Reader) Line() int { return r.line }
+// Position returns the numbers of the next line and row.
+func (r *Reader) Position() (line, row int) { return r.line, r.row }
 
 // Next returns the next row, and io.EOF after the last. Blank lines are part of the Raw of the row after them. At the end
 // of the file, they are a row without cells and without a fault.
@@ -50,12 +50,12 @@ func (r *Reader) Next() (Row, error) {
 	row := Row{Line: r.line}
 	start := 0 // the beginning of the row after blank lines
 	for state := atStart; ; {
-		chunk, err := r.in.ReadSlice('\n')
+		chunk, err := r.in.ReadSlice(r.End)
 		r.raw = append(r.raw, chunk...)
 		if len(r.raw) > MaxRowBytes {
 			return Row{}, fmt.Errorf("line %d: a row of more than %d MiB: is a quote not closed?", row.Line, MaxRowBytes>>20)
 		}
-		state = scan(state, chunk, r.delimiter)
+		state = scan(state, chunk, r.Dialect)
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
@@ -74,8 +74,7 @@ func (r *Reader) Next() (Row, error) {
 			if len(body) == 0 {
 				return row, nil
 			}
-			row.Cells, row.Fault = split(body, r.delimiter)
-			return row, nil
+			return r.split(row, body), nil
 		}
 		if state == quoted {
 			continue
@@ -84,9 +83,16 @@ func (r *Reader) Next() (Row, error) {
 			start, row.Line, state = len(r.raw), r.line, atStart
 			continue
 		}
-		row.Cells, row.Fault = split(body, r.delimiter)
-		return row, nil
+		return r.split(row, body), nil
 	}
+}
+
+// split numbers a row and splits it into its cells.
+func (r *Reader) split(row Row, body []byte) Row {
+	row.Number = r.row
+	r.row++
+	row.Cells, row.Fault = split(body, r.Delimiter)
+	return row
 }
 
 // position is the position of a byte in a row, relative to fields and quotes.
@@ -100,7 +106,7 @@ const (
 )
 
 // scan returns the state after p. The state determines whether a line break ends the row.
-func scan(state position, p []byte, delimiter byte) position {
+func scan(state position, p []byte, d Dialect) position {
 	for _, c := range p {
 		switch {
 		case state == quoted:
@@ -109,7 +115,7 @@ func scan(state position, p []byte, delimiter byte) position {
 			}
 		case c == '"' && (state == atStart || state == closing):
 			state = quoted
-		case c == delimiter, c == '\n':
+		case c == d.Delimiter, c == d.End:
 			state = atStart
 		default:
 			state = unquoted
@@ -172,10 +178,10 @@ func split(row []byte, delimiter byte) ([]string, error) {
 	}
 }
 
-// Skip copies n bytes to w, up to the position where an earlier reader of the same file stopped. The next line has the
-// number line.
-func (r *Reader) Skip(w io.Writer, n int64, line int) error {
-	r.line = line
+// Skip copies n bytes to w, up to the position where an earlier reader of the same file stopped. line and row are the next
+// numbers.
+func (r *Reader) Skip(w io.Writer, n int64, line, row int) error {
+	r.line, r.row = line, row
 	_, err := io.CopyN(w, r.in, n)
 	return err
 }

@@ -2,14 +2,15 @@ package csvrow
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// Append appends the row's record, one line of JSON without a line break. The error is the reason why the row has no valid
-// record.
-func (m *Mapping) Append(dst []byte, cells []string) ([]byte, error) {
+// Append appends the record of a row, one line of JSON without a line break. The rows are numbered from 1. The error is
+// the reason why the row has no valid record.
+func (m *Mapping) Append(dst []byte, cells []string, number int) ([]byte, error) {
 	if len(cells) != m.columns {
 		return nil, fmt.Errorf("the row has %d cells and the header %d", len(cells), m.columns)
 	}
@@ -29,7 +30,7 @@ func (m *Mapping) Append(dst []byte, cells []string) ([]byte, error) {
 			dst = wire.AppendText(dst, m.appendRest(nil, cells))
 		default:
 			var err error
-			if dst, err = s.append(dst, cells); err != nil {
+			if dst, err = s.append(dst, cells, number, m.times); err != nil {
 				return nil, err
 			}
 		}
@@ -38,13 +39,19 @@ func (m *Mapping) Append(dst []byte, cells []string) ([]byte, error) {
 }
 
 // append writes the field's value.
-func (s *source) append(dst []byte, cells []string) ([]byte, error) {
+func (s *source) append(dst []byte, cells []string, number int, times *times) ([]byte, error) {
 	var value string
+	constant := true
 	for _, p := range s.parts {
-		if p.column < 0 {
+		switch p.column {
+		case noColumn:
 			value += p.text
 			continue
+		case rowNumber:
+			value += strconv.Itoa(number)
+			continue
 		}
+		constant = false
 		cell := cells[p.column]
 		if cell == "" && !s.Nullable {
 			return nil, fmt.Errorf("the cell of column %s, which gives %s, is empty", p.name, s.Name)
@@ -54,6 +61,12 @@ func (s *source) append(dst []byte, cells []string) ([]byte, error) {
 	switch {
 	case value == "" && s.Nullable:
 		return append(dst, "null"...), nil
+	case s.Time && times != nil && !constant:
+		text, err := times.read(value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
+		}
+		value = text
 	case s.Integer:
 		if !isNumber(value) || strings.Contains(value, ".") {
 			return nil, fmt.Errorf("%s is %q: want a whole number", s.Name, value)

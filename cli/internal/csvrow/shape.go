@@ -12,6 +12,8 @@ type Shape struct {
 // Field is one field of a record.
 type Field struct {
 	Name string
+	// Time fields are read in the format of Options.TimeFormat, if there is one.
+	Time bool
 	// Integer fields are written as JSON numbers, all others as strings.
 	Integer bool
 	// Nullable fields are null if the cell is empty or there is no source. In other fields, an empty cell rejects the row.
@@ -31,8 +33,8 @@ func Entries() Shape {
 			{Name: "project_id"},
 			{Name: "embeddable_id"},
 			{Name: "contact_id"},
-			{Name: "created_at"},
-			{Name: "updated_at", Default: "created_at"},
+			{Name: "created_at", Time: true},
+			{Name: "updated_at", Time: true, Default: "created_at"},
 			{Name: "entry_data"},
 		},
 	}
@@ -50,7 +52,7 @@ func Events() Shape {
 			{Name: "group_id"},
 			{Name: "embeddable_id"},
 			{Name: "embeddable_version_number", Integer: true, Nullable: true},
-			{Name: "timestamp"},
+			{Name: "timestamp", Time: true},
 			{Name: "page_id", Nullable: true},
 			{Name: "page_key", Nullable: true},
 			{Name: "page_index", Integer: true, Nullable: true},

@@ -5,7 +5,6 @@ package load
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -32,10 +31,12 @@ type Input struct {
 type Options struct {
 	Inputs []Input
 	Format Format
-	// Delimiter separates the cells of CSV.
+	// Delimiter separates the cells of CSV; 0: Run guesses it.
 	Delimiter byte
-	Shape     csvrow.Shape
-	Columns   csvrow.Options
+	// Guessed, if set, is called with the delimiter that Run guessed.
+	Guessed func(file string, delimiter byte)
+	Shape   csvrow.Shape
+	Columns csvrow.Options
 	// Send delivers a batch of NDJSON.
 	Send func(ctx context.Context, ndjson []byte) (client.Receipt, error)
 	// Target identifies deployment, resource and mapping. Run refuses the state of another target.
@@ -55,6 +56,7 @@ type Options struct {
 // Summary counts the results of the records.
 type Summary struct {
 	Stored   int `json:"stored"`
+	Changed  int `json:"changed"` // of the stored
 	Existing int `json:"existing"`
 	Rejected int `json:"rejected"`
 }
@@ -151,7 +153,7 @@ func (l *loader) file(ctx context.Context, in Input) error {
 		return err
 	}
 	defer f.Close()
-	src, err := open(f, l.Options)
+	src, err := open(f, in.Name, l.Options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", in.Name, err)
 	}
@@ -180,20 +182,20 @@ func (l *loader) file(ctx context.Context, in Input) error {
 	}
 	l.state.Done += l.state.Offset
 	l.state.File++
-	l.state.Offset, l.state.Line, l.state.SHA256 = 0, 0, ""
+	l.state.position = position{}
 	return l.state.write(l.State)
 }
 
 // resume skips the part of a file that an earlier run loaded, if it has not changed.
 func (l *loader) resume(src source) error {
-	err := src.skip(l.state.Offset, l.state.Line)
+	err := src.skip(l.state.position)
 	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("it is shorter than the %d bytes that were imported before: start over with --restart", l.state.Offset)
 	}
 	if err != nil {
 		return err
 	}
-	if _, _, sum := src.position(); hex.EncodeToString(sum) != l.state.SHA256 {
+	if src.position().SHA256 != l.state.SHA256 {
 		return fmt.Errorf("its first %d bytes, which were imported before, have changed: start over with --restart", l.state.Offset)
 	}
 	if l.Progress != nil {
@@ -230,9 +232,9 @@ func (l *loader) settle(ctx context.Context, file string, src source) error {
 		if err != nil {
 			return fmt.Errorf("%s, lines %d to %d: %w", file, l.lines[0].number, l.lines[len(l.lines)-1].number, err)
 		}
-		if receipt.Rejected != len(receipt.Rejects) || receipt.Stored+receipt.Existing+receipt.Rejected != len(l.lines) {
-			return fmt.Errorf("%s: the receipt of %d lines counts %d stored, %d existing and %d rejected, and lists %d",
-				file, len(l.lines), receipt.Stored, receipt.Existing, receipt.Rejected, len(receipt.Rejects))
+		if receipt.Rejected != len(receipt.Rejects) || receipt.Changed > receipt.Stored || receipt.Stored+receipt.Existing+receipt.Rejected != len(l.lines) {
+			return fmt.Errorf("%s: the receipt of %d lines counts %d stored (%d changed), %d existing and %d rejected, and lists %d",
+				file, len(l.lines), receipt.Stored, receipt.Changed, receipt.Existing, receipt.Rejected, len(receipt.Rejects))
 		}
 		for _, r := range receipt.Rejects {
 			if r.Line < 1 || r.Line > len(l.lines) {
@@ -242,6 +244,7 @@ func (l *loader) settle(ctx context.Context, file string, src source) error {
 			l.reject(file, from.number, from.raw, r.Code, r.Message)
 		}
 		l.state.Stored += receipt.Stored
+		l.state.Changed += receipt.Changed
 		l.state.Existing += receipt.Existing
 	}
 	if len(l.refused) > 0 {
@@ -254,13 +257,12 @@ func (l *loader) settle(ctx context.Context, file string, src source) error {
 		l.state.RejectsBytes += int64(len(l.refused))
 	}
 	l.batch, l.lines, l.refused = l.batch[:0], l.lines[:0], l.refused[:0]
-	offset, number, sum := src.position()
-	l.state.Offset, l.state.Line, l.state.SHA256 = offset, number, hex.EncodeToString(sum)
+	l.state.position = src.position()
 	if err := l.state.write(l.State); err != nil {
 		return err
 	}
 	if l.Progress != nil {
-		l.Progress(l.state.Done + offset)
+		l.Progress(l.state.Done + l.state.Offset)
 	}
 	return nil
 }

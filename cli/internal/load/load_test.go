@@ -96,7 +96,7 @@ func csvEntries(n int) string {
 }
 
 func columns() csvrow.Options {
-	return csvrow.Options{Set: []string{"entry_id={id}", "group_id=g", "project_id=p", "embeddable_id=m", "contact_id=c", "created_at=2024-01-01"}}
+	return csvrow.Options{Set: []string{"entry_id={id}", "group_id=g", "project_id=p", "embeddable_id=m", "contact_id=row {#row}", "created_at=2024-01-01"}}
 }
 
 func TestCutAndResumedEqualsUncut(t *testing.T) {

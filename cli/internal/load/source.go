@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,10 +37,9 @@ type item struct {
 type source interface {
 	// next returns the next item, io.EOF after the last. Its slices are valid until the next call.
 	next() (item, error)
-	// skip skips n bytes, up to the end of an earlier run. The next line has the number line.
-	skip(n int64, line int) error
-	// position returns the number of consumed bytes, the next line, and the SHA-256 of those bytes.
-	position() (offset int64, line int, sum []byte)
+	// skip skips to the end of an earlier run.
+	skip(to position) error
+	position() position
 }
 
 // account counts and hashes consumed bytes.
@@ -54,10 +54,15 @@ func (a *account) Write(p []byte) (int, error) {
 	return a.sum.Write(p)
 }
 
+// at returns the position after the consumed bytes.
+func (a *account) at(line, row int) position {
+	return position{a.offset, line, row, hex.EncodeToString(a.sum.Sum(nil))}
+}
+
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // open detects the format. If it is CSV, open also reads the header.
-func open(in io.Reader, o *Options) (source, error) {
+func open(in io.Reader, name string, o *Options) (source, error) {
 	buffered := bufio.NewReaderSize(in, 256<<10)
 	a := account{sum: sha256.New()}
 	// Spreadsheets write a byte order mark.
@@ -79,7 +84,15 @@ func open(in io.Reader, o *Options) (source, error) {
 	if format == NDJSON {
 		return &lineSource{account: a, in: buffered, line: 1}, nil
 	}
-	s := &rowSource{account: a, in: csvrow.NewReader(buffered, o.Delimiter, 1)}
+	start, err := buffered.Peek(buffered.Size())
+	if err == nil { // there is more: the last line is not whole
+		start = start[:bytes.LastIndexAny(start, "\r\n")+1]
+	}
+	dialect := csvrow.Guess(start, o.Delimiter)
+	if o.Guessed != nil && o.Delimiter == 0 && dialect.Delimiter != ',' {
+		o.Guessed(name, dialect.Delimiter)
+	}
+	s := &rowSource{account: a, in: csvrow.NewReader(buffered, dialect)}
 	header, err := s.in.Next()
 	switch {
 	case err == io.EOF:
@@ -104,11 +117,11 @@ type lineSource struct {
 	raw  []byte
 }
 
-func (s *lineSource) position() (int64, int, []byte) { return s.offset, s.line, s.sum.Sum(nil) }
+func (s *lineSource) position() position { return s.at(s.line, 0) }
 
-func (s *lineSource) skip(n int64, line int) error {
-	_, err := io.CopyN(&s.account, s.in, n-s.offset)
-	s.line = line
+func (s *lineSource) skip(to position) error {
+	_, err := io.CopyN(&s.account, s.in, to.Offset-s.offset)
+	s.line = to.Line
 	return err
 }
 
@@ -153,10 +166,10 @@ type rowSource struct {
 	record  []byte
 }
 
-func (s *rowSource) position() (int64, int, []byte) { return s.offset, s.in.Line(), s.sum.Sum(nil) }
+func (s *rowSource) position() position { return s.at(s.in.Position()) }
 
-func (s *rowSource) skip(n int64, line int) error {
-	return s.in.Skip(&s.account, n-s.offset, line)
+func (s *rowSource) skip(to position) error {
+	return s.in.Skip(&s.account, to.Offset-s.offset, to.Line, to.Row)
 }
 
 func (s *rowSource) next() (item, error) {
@@ -170,7 +183,7 @@ func (s *rowSource) next() (item, error) {
 	if row.Fault != nil || row.Cells == nil {
 		return it, nil
 	}
-	record, err := s.mapping.Append(s.record[:0], row.Cells)
+	record, err := s.mapping.Append(s.record[:0], row.Cells, row.Number)
 	if err != nil {
 		it.fault = err
 		return it, nil

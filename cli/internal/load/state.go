@@ -15,17 +15,22 @@ type state struct {
 	// Target and Files identify the import.
 	Target string   `json:"target"`
 	Files  []string `json:"files"`
-	// File is the index of the current file. Offset and Line are the position of the next read, and SHA256 is the hash of
-	// the bytes before it.
-	File   int    `json:"file"`
-	Offset int64  `json:"offset"`
-	Line   int    `json:"line"`
-	SHA256 string `json:"sha256"`
+	// File is the index of the current file, and position the place of the next read in it.
+	File int `json:"file"`
+	position
 	// Done is the size of the files before it.
 	Done int64 `json:"done"`
 	// RejectsBytes is the length of the file of rejects.
 	RejectsBytes int64 `json:"rejects_bytes"`
 	Summary
+}
+
+// position is a place in a file: the next byte, line and row of CSV, and the hash of the bytes before it.
+type position struct {
+	Offset int64  `json:"offset"`
+	Line   int    `json:"line"`
+	Row    int    `json:"row"`
+	SHA256 string `json:"sha256"`
 }
 
 // errOtherImport refuses the state of another import.

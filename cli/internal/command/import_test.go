@@ -1,0 +1,144 @@
+package command
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestDryRunSaysWhatTheRunSays: into an empty project, both count the same records and name the same lines.
+func TestDryRunSaysWhatTheRunSays(t *testing.T) {
+	_, environ := startEntries(t)
+	var table strings.Builder
+	table.WriteString("id;day;n\n")
+	for i := range 3090 { // more than a batch
+		fmt.Fprintf(&table, "%d;31.1.2024;%d\n", i%4, i/8)
+	}
+	for i := range 5 {
+		fmt.Fprintf(&table, "%d;31.1.2024\n4;%d.2.2024;\n;31.1.2024;\n%s;31.1.2024;\n", i, 31+i, strings.Repeat("x", 2000))
+	}
+	table.WriteString("a\x01;1.1.0000;\nb;1.1.2024;\"x\n")
+	for _, tt := range []struct {
+		resource, records string
+		flags             []string
+		want              string
+		lines             int // in front of the counts
+	}{
+		// Of eight rows, the second of an id is equal to the first.
+		{"entries", table.String(), []string{"--format", "csv", "--time-format", "dmy", "--set", "entry_id=e{id}", "--set", "contact_id={id}",
+			"--set", "group_id=g", "--set", "embeddable_id=m", "--set", "created_at={day}"}, "4 new, 1542 changed, 1544 unchanged, 22 rejected", 18},
+		{"events", strings.Repeat(`{"entry_id":"e1","contact_id":"c","project_id":"pr_1","group_id":"g","embeddable_id":"m","event_type":"x","timestamp":"2024-01-01"}`+"\n", 3) +
+			`{"entry_id":"e1","contact_id":"c","project_id":"pr_1","group_id":"g","embeddable_id":"m","event_type":"flowpage.viewed","timestamp":"2024-01-01"}`,
+			nil, "1 new, 0 changed, 2 unchanged, 1 rejected", 1},
+	} {
+		args := append([]string{"import", tt.resource}, tt.flags...)
+		dry := lectern(t, tt.records, environ, append(args, "--dry-run", "-")...)
+		run := lectern(t, tt.records, environ, append(args, "-")...)
+		notes := func(r result) string {
+			return regexp.MustCompile("(Nothing was sent|Imported).*: ").ReplaceAllString(r.err, "")
+		}
+		if diff := cmp.Diff(notes(run), notes(dry)); diff != "" || dry.code != exitRejected || run.code != exitRejected {
+			t.Errorf("%s, %d and %d: the run and the dry run differ: %s", tt.resource, run.code, dry.code, diff)
+		}
+		if !strings.Contains(run.err, ": "+tt.want+".") || !strings.Contains(run.err, "Imported") || strings.Count(run.err, "\n") != tt.lines+1 {
+			t.Errorf("%s: %s; want %s", tt.resource, run.err, tt.want)
+		}
+	}
+}
+
+// TestLongRealTables imports tables of the npm package vega-datasets, and compares each cell of the export.
+func TestLongRealTables(t *testing.T) {
+	if os.Getenv("LECTERN_LONG") != "1" {
+		t.Skip("takes long; LECTERN_LONG=1 runs it")
+	}
+	folder := t.TempDir()
+	if out, err := exec.Command("npm", "install", "--prefix", folder, "--no-audit", "--no-fund", "vega-datasets@2.11.0").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	_, environ := startEntries(t)
+	for _, tt := range []struct {
+		file, day, layout string // the column with the time, and how package time writes it
+		flags             []string
+	}{
+		{"zipcodes.csv", "", "", nil},
+		{"unemployment.tsv", "", "", nil},
+		{"weather.csv", "date", "2006-01-02", []string{"--time-format", "iso"}},
+		{"stocks.csv", "date", "Jan 2 2006", []string{"--time-format", "%b %d %Y"}},
+		{"github.csv", "time", "2006/01/02 15:04:05", []string{"--time-format", "iso"}},
+		{"birdstrikes.csv", "Flight Date", "2006-01-02", []string{"--time-format", "%Y-%m-%d"}},
+	} {
+		path := filepath.Join(folder, "node_modules/vega-datasets/data", tt.file)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := csv.NewReader(strings.NewReader(string(data)))
+		if strings.HasSuffix(tt.file, ".tsv") {
+			in.Comma = '\t'
+		}
+		rows, err := in.ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := append([]string{"import", "entries", path, "--set", "entry_id=" + tt.file + "/{#row}", "--set", "contact_id=c", "--set", "group_id=g",
+			"--set", "embeddable_id=" + tt.file}, tt.flags...)
+		created := "2024-01-01"
+		if tt.day != "" {
+			args = append(args, "--keep", tt.day)
+			created = "{" + tt.day + "}"
+		}
+		r := lectern(t, "", environ, append(args, "--set", "created_at="+created)...)
+		if r.code != exitOK || !strings.Contains(r.err, fmt.Sprintf("%d new, 0 changed, 0 unchanged, 0 rejected", len(rows)-1)) {
+			t.Fatalf("%+v", r)
+		}
+		exported := must(t, environ, "", "export", "entries", "--embeddable-id", tt.file)
+		cells := 0
+		for line := range strings.Lines(exported) {
+			var entry struct {
+				ID        string    `json:"entry_id"`
+				CreatedAt time.Time `json:"created_at"`
+				Data      string    `json:"entry_data"`
+			}
+			var answers map[string]any
+			if err := json.Unmarshal([]byte(line), &entry); err != nil {
+				t.Fatal(err)
+			}
+			decoder := json.NewDecoder(strings.NewReader(entry.Data))
+			decoder.UseNumber()
+			if err := decoder.Decode(&answers); err != nil {
+				t.Fatal(err)
+			}
+			number, err := strconv.Atoi(strings.TrimPrefix(entry.ID, tt.file+"/"))
+			if err != nil || len(answers) != len(rows[0]) {
+				t.Fatalf("%s: %v", line, err)
+			}
+			for i, name := range rows[0] {
+				want := rows[number][i]
+				if name == tt.day {
+					if at, err := time.Parse(tt.layout, want); err != nil || !at.Equal(entry.CreatedAt) {
+						t.Fatalf("%s, row %d: %s was created at %s, %v", tt.file, number, want, entry.CreatedAt, err)
+					}
+				}
+				// The type of a value that is no text follows from its text.
+				if got := answers[name]; got == nil && want != "" || got != nil && fmt.Sprint(got) != want {
+					t.Fatalf("%s, row %d: %s is %v, want %q", tt.file, number, name, got, want)
+				}
+				cells++
+			}
+		}
+		if cells != (len(rows)-1)*len(rows[0]) {
+			t.Errorf("%s: %d cells came back, want %d", tt.file, cells, (len(rows)-1)*len(rows[0]))
+		}
+		t.Logf("%s: %d cells", tt.file, cells)
+	}
+}

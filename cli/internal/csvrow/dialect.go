@@ -1,0 +1,75 @@
+package csvrow
+
+import "bytes"
+
+// Dialect is how a file writes CSV.
+type Dialect struct {
+	// Delimiter separates cells.
+	Delimiter byte
+	// End is the last byte of a line: LF, or CR if lines end with it alone.
+	End byte
+}
+
+// delimiters are those that Guess tries, the likeliest first.
+var delimiters = []byte{',', ';', '\t', '|'}
+
+// guessRows is how many rows Guess reads.
+const guessRows = 100
+
+// Guess returns the dialect of a file that begins with start. If delimiter is 0, it takes the one with which most rows
+// have as many cells as the header.
+func Guess(start []byte, delimiter byte) Dialect {
+	d := Dialect{Delimiter: delimiter, End: lineEnd(start)}
+	if delimiter != 0 {
+		return d
+	}
+	d.Delimiter = ','
+	best, cells := 0, 1
+	for _, candidate := range delimiters {
+		even, width := fit(start, Dialect{candidate, d.End})
+		if width > 1 && (even > best || even == best && width > cells) {
+			d.Delimiter, best, cells = candidate, even, width
+		}
+	}
+	return d
+}
+
+// lineEnd returns the end of the first line, outside of quotes.
+func lineEnd(start []byte) byte {
+	quoted := false
+	for i, c := range start {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '\n':
+			return '\n'
+		case c == '\r':
+			if i+1 < len(start) && start[i+1] != '\n' {
+				return '\r'
+			}
+		}
+	}
+	return '\n'
+}
+
+// fit returns how many of the first rows have as many cells as the header, and how many the header has.
+func fit(start []byte, d Dialect) (even, width int) {
+	r := NewReader(bytes.NewReader(start), d)
+	for range guessRows {
+		row, err := r.Next()
+		if err != nil {
+			break
+		}
+		if row.Cells == nil {
+			continue
+		}
+		if width == 0 {
+			width = len(row.Cells)
+		}
+		if len(row.Cells) == width {
+			even++
+		}
+	}
+	return even, width
+}

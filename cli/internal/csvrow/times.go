@@ -1,0 +1,177 @@
+package csvrow
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // the machine may have no tz database
+)
+
+// TimeFormats are the names of formats of times, with an example of each.
+const TimeFormats = "iso (2024-01-31 17:30), dmy (31.1.2024 17:30), mdy (1/31/2024 5:30 PM), mail (Wed, 31 Jan 2024 17:30:00 +0100), unix, unix-ms, excel (a day number), or a pattern such as '%d %b %Y %H:%M'"
+
+// times reads the times of a table.
+type times struct {
+	layouts []string // of package time; the one that matched last is the first
+	number  func(n float64) (t time.Time, local bool)
+	zone    *time.Location
+}
+
+// CheckTimes checks Options.TimeFormat and Options.TimeZone.
+func CheckTimes(format, zone string) error {
+	_, err := newTimes(format, zone)
+	return err
+}
+
+// newTimes returns nil if neither a format nor a zone is given. Then times are sent as they are.
+func newTimes(format, zone string) (*times, error) {
+	if format == "" && zone == "" {
+		return nil, nil
+	}
+	t := &times{}
+	var err error
+	if t.zone, err = time.LoadLocation(zone); err != nil || zone == "Local" {
+		return nil, fmt.Errorf("--time-zone was given as %q; allowed: a zone of the tz database such as Europe/Berlin", zone)
+	}
+	switch format {
+	case "", "iso":
+		t.layouts = combine([]string{"2006-01-02", "2006/1/2"}, []string{"", "T15:04", "T15:04:05", " 15:04", " 15:04:05"}, []string{"", "Z07:00", "Z0700", " Z07:00", "-07"})
+	case "dmy":
+		t.layouts = combine([]string{"2/1/2006", "2.1.2006", "2-1-2006"}, clocks, []string{""})
+	case "mdy":
+		t.layouts = combine([]string{"1/2/2006", "1.2.2006", "1-2-2006"}, clocks, []string{""})
+	case "mail":
+		t.layouts = combine([]string{"Mon, 2 Jan 2006", "2 Jan 2006"}, []string{" 15:04:05", " 15:04"}, []string{" -0700", " GMT"})
+	case "unix":
+		t.number = func(n float64) (time.Time, bool) { return time.UnixMicro(int64(math.Round(n * 1e6))), false }
+	case "unix-ms":
+		t.number = func(n float64) (time.Time, bool) { return time.UnixMicro(int64(math.Round(n * 1e3))), false }
+	case "excel":
+		t.number = func(n float64) (time.Time, bool) {
+			return time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC).Add(time.Duration(math.Round(n*86_400_000)) * time.Millisecond), true
+		}
+	default:
+		if t.layouts, err = layoutsOf(format); err != nil {
+			return nil, fmt.Errorf("--time-format was given as %q (%w); allowed: %s", format, err, TimeFormats)
+		}
+	}
+	return t, nil
+}
+
+var clocks = []string{"", " 15:04", " 15:04:05", " 3:04 PM", " 3:04:05 PM", " 3:04PM", ", 15:04", ", 15:04:05", "T15:04:05"}
+
+// combine returns all combinations of a date, a clock and an offset. A date has no offset.
+func combine(dates, clocks, offsets []string) (all []string) {
+	for _, date := range dates {
+		for _, clock := range clocks {
+			for _, offset := range offsets {
+				if clock != "" || offset == "" {
+					all = append(all, date+clock+offset)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// directives are those of strptime, as layouts of package time: of any width, and of the full width.
+var directives = map[byte][2]string{
+	'Y': {"2006", "2006"}, 'y': {"06", "06"}, 'm': {"1", "01"}, 'd': {"2", "02"}, 'e': {"2", "02"},
+	'H': {"15", "15"}, 'I': {"3", "03"}, 'M': {"4", "04"}, 'S': {"5", "05"}, 'p': {"PM", "PM"},
+	'b': {"Jan", "Jan"}, 'h': {"Jan", "Jan"}, 'B': {"January", "January"}, 'a': {"Mon", "Mon"}, 'A': {"Monday", "Monday"},
+	'z': {"Z0700", "Z0700"},
+}
+
+var shorthands = strings.NewReplacer("%%", "%%", "%F", "%Y-%m-%d", "%T", "%H:%M:%S", "%R", "%H:%M", "%D", "%m/%d/%y",
+	".%f", "", ",%f", "") // package time reads fractions without a directive
+
+// layoutsOf translates a pattern with the directives of strptime.
+func layoutsOf(pattern string) ([]string, error) {
+	pattern = shorthands.Replace(pattern)
+	var layout, literal strings.Builder
+	joined, seen := 0, "" // a directive that touches another has its full width
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] != '%' {
+			layout.WriteByte(pattern[i])
+			literal.WriteByte(pattern[i])
+			joined = 0
+			continue
+		}
+		if i++; i == len(pattern) {
+			return nil, errors.New("it ends with %")
+		}
+		if pattern[i] == '%' {
+			layout.WriteByte('%')
+			continue
+		}
+		forms, ok := directives[pattern[i]]
+		if !ok {
+			return nil, fmt.Errorf("%%%c is not known", pattern[i])
+		}
+		if joined == 0 && i+1 < len(pattern) && pattern[i+1] == '%' {
+			joined = 1
+		}
+		layout.WriteString(forms[joined])
+		seen += string(pattern[i])
+		literal.WriteByte(' ')
+	}
+	other := time.Date(2021, 11, 23, 17, 38, 49, 0, time.UTC)
+	switch {
+	case !strings.ContainsAny(seen, "Yy"):
+		return nil, errors.New("it has no year")
+	case other.Format(literal.String()) != literal.String():
+		return nil, errors.New("its text looks like a part of a date")
+	case strings.Contains(seen, "z"):
+		return []string{layout.String(), strings.Replace(layout.String(), "Z0700", "Z07:00", 1)}, nil
+	}
+	return []string{layout.String()}, nil
+}
+
+// read returns the time that text means, in RFC 3339 and UTC. A time that a zone has twice is the first of both.
+func (t *times) read(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	at, local, ok := t.parse(text)
+	if !ok {
+		return "", fmt.Errorf("%q is no time in the format of --time-format", text)
+	}
+	if local {
+		wall := at
+		at = time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), wall.Nanosecond(), t.zone)
+		if at.Hour() != wall.Hour() || at.Minute() != wall.Minute() {
+			return "", fmt.Errorf("%q does not exist in %s: the clock was put forward", text, t.zone)
+		}
+		if start, _ := at.ZoneBounds(); !start.IsZero() {
+			_, offset := start.Add(-time.Second).Zone()
+			if first := wall.Add(-time.Duration(offset) * time.Second); first.Before(start) {
+				at = first
+			}
+		}
+	}
+	if at = at.UTC(); at.Year() < 1 || at.Year() > 9999 {
+		return "", fmt.Errorf("%q is not in the years 0001 to 9999", text)
+	}
+	return at.Format("2006-01-02T15:04:05.999999Z"), nil
+}
+
+// parse returns a time. If it is local, it is the clock's time of the zone, in UTC.
+func (t *times) parse(text string) (at time.Time, local, ok bool) {
+	if t.number != nil {
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || !isNumber(text) || math.Abs(n) > 1e15 {
+			return at, false, false
+		}
+		at, local = t.number(n)
+		return at, local, true
+	}
+	for i, layout := range t.layouts {
+		at, err := time.Parse(layout, text)
+		if err == nil {
+			t.layouts[0], t.layouts[i] = layout, t.layouts[0]
+			return at, !strings.Contains(layout, "07") && !strings.HasSuffix(layout, "GMT"), true
+		}
+	}
+	return at, false, false
+}
