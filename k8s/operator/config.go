@@ -55,11 +55,6 @@ type Config struct {
 	// REGION_INTERNAL_URL.
 	IngestKeys []config.Secret `env:"INGEST_API_KEYS"`
 
-	// ForgetTimeout is how long the deletion of a Project with deletionPolicy Delete waits for an unreachable region
-	// service. Then the object is deleted, and the service keeps the project. Tests set it; 0: 10 minutes, longer than a
-	// restart or a failover.
-	ForgetTimeout time.Duration `env:"-"`
-
 	// The URL at which clients reach the API. Links to further pages begin with it, and Secrets of APIKeys have it. Not
 	// set: the scheme and host of the request, and none in Secrets.
 	PublicURL string `env:"PUBLIC_URL"`

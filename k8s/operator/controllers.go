@@ -1,9 +1,7 @@
 package operator
 
 import (
-	"cmp"
 	"context"
-	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -51,7 +49,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, cfg Config, tel *telemetry.Tel
 	if err := proxyendpoint.Setup(mgr, proxyendpoint.Options{Common: common, AllowUndeclared: allowUndeclared}); err != nil {
 		return err
 	}
-	projects := project.Options{Common: common, ForgetWithin: cmp.Or(cfg.ForgetTimeout, 10*time.Minute)}
+	projects := project.Options{Common: common}
 	if cfg.RegionURL == "" {
 		tel.Logger.WarnContext(ctx, "REGION_INTERNAL_URL is not set: Projects are not stored in a region service")
 	} else {

@@ -5,13 +5,11 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
-	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/services/region/app"
 	regionclient "github.com/lectern-dev/lectern/services/region/client"
 	"github.com/lectern-dev/lectern/shared/pgmigrate"
@@ -56,9 +54,6 @@ func TestProjectLife(t *testing.T) {
 	if condition.Status != metav1.ConditionTrue || p.Status.Region != "Asia/Kathmandu" || *p.Status.OffsetInMinutes != 345 || p.Status.UTCOffset != "+05:45" || p.Status.ObservedGeneration != p.Generation {
 		t.Errorf("%+v", p.Status)
 	}
-	if len(p.Finalizers) != 0 {
-		t.Errorf("what is retained needs no finalizer: %v", p.Finalizers)
-	}
 	stored := func() regionclient.Project {
 		got, err := known.Get(t.Context(), "pr_life")
 		if err != nil && !errors.Is(err, regionclient.ErrNotFound) {
@@ -90,7 +85,7 @@ func TestProjectLife(t *testing.T) {
 	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Spec.Region = "Asia/Tokyo" })
 	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
 
-	// Retained: the object goes, the project stays.
+	// The object goes, the project stays.
 	c.Delete(t, p)
 	c.Gone(t, p)
 	o.quiet(t)
@@ -98,40 +93,6 @@ func TestProjectLife(t *testing.T) {
 		t.Error("a project that was to be retained is gone")
 	}
 
-	// The project is deleted even if the policy changed late.
-	p = newProject(named("one"), "pr_life")
-	c.Create(t, p)
-	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
-	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Spec.DeletionPolicy = resource.DeleteOnDelete })
-	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
-	if len(p.Finalizers) != 1 || p.Finalizers[0] != v1alpha1.FinalizerProject {
-		t.Errorf("what is to be deleted is not held: %v", p.Finalizers)
-	}
-	c.Delete(t, p)
-	c.Gone(t, p)
-	if got := stored(); got != (regionclient.Project{}) {
-		t.Errorf("the region service still knows %+v", got)
-	}
-
-	// A finalizer goes when it is not needed any more, and those of others stay.
-	p = newProject(named("one"), "pr_life")
-	p.Spec.DeletionPolicy, p.Finalizers = resource.DeleteOnDelete, []string{"example.com/mine"}
-	c.Create(t, p)
-	c.AwaitReady(t, p, v1alpha1.ReasonSynced)
-	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Spec.DeletionPolicy = resource.RetainOnDelete })
-	eventually.True(t, "the finalizer is gone", func() bool {
-		c.AwaitReady(t, p, v1alpha1.ReasonSynced)
-		return len(p.Finalizers) == 1
-	})
-	if p.Finalizers[0] != "example.com/mine" {
-		t.Errorf("another's finalizer was taken off: %v", p.Finalizers)
-	}
-	c.Delete(t, p)
-	kubetest.Change(t, c, p, func(p *v1alpha1.Project) { p.Finalizers = nil })
-	c.Gone(t, p)
-	if stored().ID == "" {
-		t.Error("a project that was to be retained is gone")
-	}
 }
 
 // The controller corrects changes by others in the region service, and writes nothing that is already correct.
@@ -173,11 +134,10 @@ func TestProjectConflict(t *testing.T) {
 	environ["WATCH_NAMESPACES"] = c.Namespace + "," + other
 	o := start(t, c, environ, nil)
 	first := newProject(named("a"), "pr_two")
-	first.Spec.DeletionPolicy = resource.DeleteOnDelete
 	c.Create(t, first)
 	c.AwaitReady(t, first, v1alpha1.ReasonSynced)
 	near, far := newProject(named("b"), "pr_two"), newProject(in(other, "c"), "pr_two")
-	near.Spec.Title, near.Spec.DeletionPolicy = "Near", resource.DeleteOnDelete
+	near.Spec.Title = "Near"
 	far.Spec.Title, far.Spec.AllowedNamespaces = "Far", []string{"*"}
 	c.Create(t, near, far)
 	const until = " This Project stays in conflict, even if the other one is deleted, until it is changed or created again."
@@ -217,7 +177,7 @@ func TestProjectConflict(t *testing.T) {
 		o = start(t, c, environ, nil)
 		o.quiet(t)
 	}
-	if got := title(); got != "" {
+	if got := title(); got != "One" {
 		t.Errorf("the region service knows %q", got)
 	}
 	// A key of theirs is not issued, and their grant gives nobody anything.
@@ -250,29 +210,19 @@ func TestProjectConflict(t *testing.T) {
 	}
 }
 
-// The condition reports an unreachable region service, and the controller retries. A deletion does not wait for ever.
+// The condition reports an unreachable region service, and the controller retries.
 func TestProjectRegionAway(t *testing.T) {
 	c := kubetest.Start(t)
 	environ := map[string]string{"REGION_INTERNAL_URL": "http://127.0.0.1:1", "INGEST_API_KEYS": "a-key-0123456789"}
-	o := start(t, c, environ, func(cfg *Config) { cfg.ForgetTimeout = 3 * time.Second })
+	o := start(t, c, environ, nil)
 	p := newProject(named("one"), "pr_away")
-	p.Spec.DeletionPolicy = resource.DeleteOnDelete
 	c.Create(t, p)
 	condition := c.AwaitReady(t, p, v1alpha1.ReasonRegionUnavailable)
 	if condition.Status != metav1.ConditionFalse || condition.Message != "The region service cannot be reached. The operator retries." {
 		t.Errorf("%+v", condition)
 	}
-	begun := time.Now()
 	c.Delete(t, p)
-	c.AwaitReady(t, p, v1alpha1.ReasonDeleting)
 	c.Gone(t, p)
-	if waited := time.Since(begun); waited < 2*time.Second {
-		t.Errorf("let go after %v", waited)
-	}
-	c.AwaitEvent(t, p, "Warning ForgetAbandoned: ")
-	eventually.True(t, "it is counted", func() bool {
-		return strings.Contains(metricsOf(t, o.URL), "lectern_project_forgets_abandoned_total") && strings.Contains(o.log.String(), "removed the finalizer of a Project that the region service still has")
-	})
 	if err := o.Stop(); err != nil {
 		t.Fatal(err)
 	}

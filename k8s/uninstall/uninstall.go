@@ -1,5 +1,5 @@
-// Package uninstall cleans up after an operator that has been uninstalled. It removes the operator's finalizers, so that
-// objects and their definitions can be deleted, and deletes the operator's Lease. It needs no database.
+// Package uninstall cleans up after an operator that has been uninstalled. It removes the operator's finalizers from APIKeys, so
+// that they and their definition can be deleted, and deletes the operator's Lease. It needs no database.
 //
 // It revokes no key. Objects that remain stay valid: an operator that is installed again adds its finalizers again, and
 // revokes the keys of objects that were deleted meanwhile.
@@ -27,8 +27,8 @@ import (
 	"github.com/lectern-dev/lectern/shared/telemetry"
 )
 
-// The job lists the objects with finalizers of the operator, and removes these.
-// +kubebuilder:rbac:groups=lectern.dev,resources=apikeys;projects,verbs=get;list;patch
+// The job lists APIKeys, and removes the operator's finalizer from them.
+// +kubebuilder:rbac:groups=lectern.dev,resources=apikeys,verbs=get;list;patch
 //
 // The job deletes the operator's Lease.
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=lectern,resources=leases,verbs=delete
@@ -36,7 +36,7 @@ import (
 // requestTimeout bounds one request to the API server.
 const requestTimeout = 10 * time.Second
 
-// Run removes the operator's finalizers from all objects, and deletes the Lease. If one object fails, Run continues with the
+// Run removes the operator's finalizer from all APIKeys, and deletes the Lease. If one object fails, Run continues with the
 // others and returns the error at the end. A namespace or a kind that does not exist is no error.
 func Run(ctx context.Context, cfg Config) (err error) {
 	tel, err := telemetry.Start(ctx, telemetry.Options{Service: "operator uninstall", Config: cfg.Telemetry, LogOutput: cfg.LogOutput})
@@ -57,12 +57,13 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	}
 	var errs []error
 	for _, namespace := range namespaces {
-		objects, err := candidates(ctx, kube, namespace)
-		if err != nil {
-			errs = append(errs, err)
+		var keys v1alpha1.APIKeyList
+		// A kind whose definition is gone has no objects.
+		if err := kube.List(ctx, &keys, client.InNamespace(namespace)); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("list the APIKeys: %w", err))
 		}
-		for _, object := range objects {
-			errs = append(errs, removeFinalizers(ctx, kube, tel.Logger, object))
+		for i := range keys.Items {
+			errs = append(errs, removeFinalizer(ctx, kube, tel.Logger, &keys.Items[i]))
 		}
 	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(cfg.LeaseNamespace, restconfig.Namespace()), Name: cfg.LeaseName}}
@@ -91,61 +92,34 @@ func newClient(cfg Config) (client.Client, error) {
 	return c, nil
 }
 
-// candidates returns the objects of a namespace that may have a finalizer of the operator.
-func candidates(ctx context.Context, kube client.Client, namespace string) ([]client.Object, error) {
-	var (
-		keys     v1alpha1.APIKeyList
-		projects v1alpha1.ProjectList
-		errs     []error
-	)
-	for _, list := range []client.ObjectList{&keys, &projects} {
-		// A kind whose definition is gone has no objects.
-		if err := kube.List(ctx, list, client.InNamespace(namespace)); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("list %T: %w", list, err))
-		}
-	}
-	var objects []client.Object
-	for i := range keys.Items {
-		objects = append(objects, &keys.Items[i])
-	}
-	for i := range projects.Items {
-		objects = append(objects, &projects.Items[i])
-	}
-	return objects, errors.Join(errs...)
-}
-
-// removeFinalizers removes the operator's finalizers from an object. It retries if another writer changed the object.
-func removeFinalizers(ctx context.Context, kube client.Client, log *slog.Logger, object client.Object) error {
+// removeFinalizer removes the operator's finalizer from an APIKey. It retries if another writer changed the object.
+func removeFinalizer(ctx context.Context, kube client.Client, log *slog.Logger, key *v1alpha1.APIKey) error {
 	var removed bool
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		removed = false
-		before := object.DeepCopyObject().(client.Object)
-		for _, finalizer := range []string{v1alpha1.FinalizerAPIKey, v1alpha1.FinalizerProject} {
-			removed = controllerutil.RemoveFinalizer(object, finalizer) || removed
-		}
-		if !removed {
+		before := key.DeepCopy()
+		if removed = controllerutil.RemoveFinalizer(key, v1alpha1.FinalizerAPIKey); !removed {
 			return nil
 		}
-		err := kube.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err := kube.Patch(ctx, key, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if apierrors.IsConflict(err) {
-			if err := kube.Get(ctx, client.ObjectKeyFromObject(before), object); err != nil {
+			if err := kube.Get(ctx, client.ObjectKeyFromObject(before), key); err != nil {
 				return err
 			}
 		}
 		return err
 	})
 	if err := client.IgnoreNotFound(err); err != nil {
-		return fmt.Errorf("remove the finalizers of %T %s/%s: %w", object, object.GetNamespace(), object.GetName(), err)
+		return fmt.Errorf("remove the finalizer of the APIKey %s/%s: %w", key.Namespace, key.Name, err)
 	}
 	if !removed {
 		return nil
 	}
-	attrs := []slog.Attr{slog.String("kind", fmt.Sprintf("%T", object)), slog.String("namespace", object.GetNamespace()), slog.String("name", object.GetName())}
-	if key, ok := object.(*v1alpha1.APIKey); ok && !object.GetDeletionTimestamp().IsZero() {
-		log.LogAttrs(ctx, slog.LevelWarn, "removed the finalizers of an object that was being deleted; its keys are not revoked", append(attrs,
+	attrs := []slog.Attr{slog.String("namespace", key.Namespace), slog.String("name", key.Name)}
+	if !key.DeletionTimestamp.IsZero() {
+		log.LogAttrs(ctx, slog.LevelWarn, "removed the finalizer of an APIKey that was being deleted; its keys are not revoked", append(attrs,
 			slog.String("project_id", key.Spec.ProjectID), slog.Any("key_ids", append([]string{key.Status.KeyID}, key.Status.PreviousKeyIDs...)))...)
 		return nil
 	}
-	log.LogAttrs(ctx, slog.LevelInfo, "removed the finalizers of an object", attrs...)
+	log.LogAttrs(ctx, slog.LevelInfo, "removed the finalizer of an APIKey", attrs...)
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/kubetest"
-	"github.com/lectern-dev/lectern/proxy/resource"
 	"github.com/lectern-dev/lectern/shared/config"
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 )
@@ -48,12 +47,8 @@ func TestUninstall(t *testing.T) {
 	kept := newKey(c.Namespace, "kept", v1alpha1.FinalizerAPIKey, foreign)
 	deleted := newKey(c.Namespace, "deleted", v1alpha1.FinalizerAPIKey)
 	other := newKey(c.NewNamespace(t), "other", v1alpha1.FinalizerAPIKey)
-	project := &v1alpha1.Project{
-		ObjectMeta: metav1.ObjectMeta{Name: "one", Finalizers: []string{v1alpha1.FinalizerProject}},
-		Spec:       resource.ProjectSpec{ProjectID: "pr_1", Title: "One", DeletionPolicy: resource.DeleteOnDelete},
-	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "lectern-operator"}}
-	c.Create(t, kept, deleted, other, project, lease)
+	c.Create(t, kept, deleted, other, lease)
 	deleted.Status.KeyID = "key_of_the_deleted"
 	if err := c.Client.Status().Update(t.Context(), deleted); err != nil {
 		t.Fatal(err)
@@ -66,7 +61,7 @@ func TestUninstall(t *testing.T) {
 	for _, tt := range []struct {
 		object client.Object
 		want   []string
-	}{{kept, []string{foreign}}, {project, nil}, {other, []string{v1alpha1.FinalizerAPIKey}}} {
+	}{{kept, []string{foreign}}, {other, []string{v1alpha1.FinalizerAPIKey}}} {
 		if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(tt.object), tt.object); err != nil {
 			t.Fatal(err)
 		}

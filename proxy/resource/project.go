@@ -1,18 +1,5 @@
 package resource
 
-// DeletionPolicy decides about a project's title and region when the Project object is deleted.
-//
-// +kubebuilder:validation:Enum=Retain;Delete
-type DeletionPolicy string
-
-// The deletion policies.
-const (
-	// RetainOnDelete keeps the project in the region service.
-	RetainOnDelete DeletionPolicy = "Retain"
-	// DeleteOnDelete removes the project from the region service.
-	DeleteOnDelete DeletionPolicy = "Delete"
-)
-
 // ProjectSpec is the desired state of a project.
 type ProjectSpec struct {
 	// projectId is the project's id in the paths of the API: 1 to 256 letters, digits and . _ ~ -, of which the first is a
@@ -43,13 +30,6 @@ type ProjectSpec struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`
 	// +kubebuilder:validation:XValidation:rule="!(self in ['Local', 'localtime', 'posixrules'])",message="region is a zone of the tz database, such as Europe/Berlin",messageExpression="'region is ' + self + '; allowed: a zone of the tz database, such as Europe/Berlin'"
 	Region string `json:"region,omitempty" yaml:"region"`
-
-	// deletionPolicy decides about title and region when this object is deleted: Retain keeps them, Delete removes the
-	// project from the region service. Entries, embeddables and experiments stay in either case.
-	//
-	// +optional
-	// +kubebuilder:default=Retain
-	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty" yaml:"deletionPolicy"`
 
 	// retentionDays is how many days entries are kept after their last update, 1 to 36500. The chart's retention job
 	// permanently removes older ones with their events. Not set: the chart's default (retention.days). If that is not set

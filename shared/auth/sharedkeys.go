@@ -17,17 +17,6 @@ type SharedKeys struct{ keys *trustedkeys.Set }
 // NewSharedKeys returns a set of keys. An empty set accepts no request.
 func NewSharedKeys(keys []config.Secret) *SharedKeys { return &SharedKeys{trustedkeys.New(keys)} }
 
-// ProtectAct is Protect for an act that the audit log must name: as [AdminKeys.Protect] logs it, with holder as the
-// actor.
-func (s *SharedKeys) ProtectAct(holder, action string, next AdminHandler) httpapi.HandlerFunc {
-	return s.Protect(func(w http.ResponseWriter, r *http.Request) error {
-		act := &Act{}
-		err := next(w, r, act)
-		audit(r.Context(), holder, action, act, err)
-		return err
-	})
-}
-
 // Protect passes requests to next that send exactly one [KeyHeader], with a key of the set. It answers others
 // Unauthorized before it reads any of the body, or RateLimited if too many refused keys came from the client's network.
 // Both have a projectId of null.

@@ -84,6 +84,4 @@ const (
 	AnnotationRevokeKeys = Group + "/revoke-keys"
 	// FinalizerAPIKey keeps a deleted APIKey until its keys are revoked.
 	FinalizerAPIKey = Group + "/revoke"
-	// FinalizerProject keeps a deleted Project with deletionPolicy Delete until the region service has removed it.
-	FinalizerProject = Group + "/forget"
 )

@@ -21,7 +21,7 @@ import (
 func TestDefaults(t *testing.T) {
 	c := kubetest.Start(t)
 	for kind, tt := range map[string]struct{ in, want string }{
-		"Project": {project, "projectId: pr_1\ntitle: One\ndeletionPolicy: Retain\n"},
+		"Project": {project, "projectId: pr_1\ntitle: One\n"},
 		"APIKey": {apiKey + "rotation: {every: 720h}\n", `
 projectId: pr_1
 scopes: [entries:read, embeddables:read, experiments:read]
@@ -92,7 +92,7 @@ func TestRoundTrip(t *testing.T) {
 	rules := []resource.Rule{{Domain: "example.com"}, {Pattern: `https://a\.example/.*`}}
 	for name, o := range map[string]client.Object{
 		"Project": &v1alpha1.Project{Spec: resource.ProjectSpec{
-			ProjectID: "a.B_c~1-", Title: "日", Region: "Europe/Berlin", DeletionPolicy: resource.DeleteOnDelete, RetentionDays: 30, AllowedNamespaces: []string{"a", "*"},
+			ProjectID: "a.B_c~1-", Title: "日", Region: "Europe/Berlin", RetentionDays: 30, AllowedNamespaces: []string{"a", "*"},
 		}},
 		"APIKey": &v1alpha1.APIKey{Spec: v1alpha1.APIKeySpec{
 			ProjectID: "pr_1", Scopes: []v1alpha1.Scope{"proxy:use"}, ExpiresAt: &at, Rate: 7, URL: "https://api.example.com",

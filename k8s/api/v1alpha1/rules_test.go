@@ -62,7 +62,7 @@ func TestRules(t *testing.T) {
 	for kind, tests := range map[string][]test{
 		"Project": {
 			{"least", project, ""},
-			{"all", with(project, "region: America/Argentina/Buenos_Aires\ndeletionPolicy: Delete\nallowedNamespaces: [team-a, '*']"), ""},
+			{"all", with(project, "region: America/Argentina/Buenos_Aires\nallowedNamespaces: [team-a, '*']"), ""},
 			{"id of all characters", "projectId: 0_a-B.c~d\ntitle: 日本\n", ""},
 			{"id with a path", "projectId: ../pr x\ntitle: One\n", "projectId is ../pr x; allowed: letters, digits and . _ ~ -, of which the first is a letter or digit, such as pr_demo"},
 			{"id that leads up", "projectId: ..\ntitle: One\n", "allowed: letters, digits and . _ ~ -, of which the first is a letter or digit"},
@@ -81,7 +81,6 @@ func TestRules(t *testing.T) {
 			{"region of the machine", with(project, "region: Local"), "region is Local; allowed: a zone of the tz database, such as Europe/Berlin"},
 			{"region that leads out", with(project, "region: ../../etc/passwd"), "spec.region"},
 			{"empty region", with(project, "region: ''"), "spec.region"},
-			{"policy", with(project, "deletionPolicy: Orphan"), `supported values: "Retain", "Delete"`},
 			{"shortest retention", with(project, "retentionDays: 1"), ""},
 			{"longest retention", with(project, "retentionDays: 36500"), ""},
 			{"retention of no day", with(project, "retentionDays: 0"), "greater than or equal to 1"},

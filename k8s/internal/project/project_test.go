@@ -58,13 +58,6 @@ func (m *memory) Put(_ context.Context, p regionclient.Project) error {
 	return nil
 }
 
-func (m *memory) Delete(_ context.Context, id string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.known, id)
-	return nil
-}
-
 // The offset in the status changes at the moment of the zone's change.
 func TestOffsetFollowsTheZone(t *testing.T) {
 	c := kubetest.Start(t)
@@ -83,7 +76,7 @@ func TestOffsetFollowsTheZone(t *testing.T) {
 	if err := ownership.Index(t.Context(), mgr); err != nil {
 		t.Fatal(err)
 	}
-	err = Setup(mgr, Options{Region: region, ForgetWithin: time.Minute, Common: controller.Common{
+	err = Setup(mgr, Options{Region: region, Common: controller.Common{
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Tracer: tracenoop.NewTracerProvider(), Meter: metricnoop.NewMeterProvider(), Now: now, Workers: 1,
 	}})
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,12 +118,4 @@ func (r *reconciler) report(ctx context.Context, object *v1alpha1.Project, statu
 	}
 	verdict.Report(ctx, r.Log, r.events, object, before)
 	return nil
-}
-
-// reportAbandoned logs, and records as an event, that the region service still has the project of a deleted object.
-func (r *reconciler) reportAbandoned(ctx context.Context, object *v1alpha1.Project, fault error) {
-	const message = "The region service did not remove the project in time. It still has its title and region."
-	r.events.Eventf(object, nil, corev1.EventTypeWarning, "ForgetAbandoned", "Delete", message)
-	r.Log.ErrorContext(ctx, "removed the finalizer of a Project that the region service still has", "namespace", object.Namespace, "name", object.Name,
-		"project_id", object.Spec.ProjectID, "error", fault)
 }

@@ -12,10 +12,9 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/servicetest"
 
 	"github.com/lectern-dev/lectern/services/region/client"
-	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
-// TestProjectsOfAnOwner creates, changes and deletes a project with the client for programs that manage projects.
+// TestProjectsOfAnOwner creates and changes a project with the client for programs that manage projects.
 func TestProjectsOfAnOwner(t *testing.T) {
 	s := start(t, nil)
 	ctx := t.Context()
@@ -27,9 +26,6 @@ func TestProjectsOfAnOwner(t *testing.T) {
 	for _, id := range []string{"pr_1", "ü/日 本?#", "%2F"} {
 		if _, err := p.Get(ctx, id); !errors.Is(err, client.ErrNotFound) {
 			t.Fatalf("%s is not known yet: %v", id, err)
-		}
-		if err := p.Delete(ctx, id); err != nil {
-			t.Errorf("the deletion of an unknown project: %v", err)
 		}
 		if err := p.Put(ctx, client.Project{ID: id, Title: "One", Region: "Asia/Kathmandu"}); err != nil {
 			t.Fatal(err)
@@ -52,26 +48,6 @@ func TestProjectsOfAnOwner(t *testing.T) {
 		t.Errorf("a region that is none: %v", err)
 	}
 
-	// A deleted project is deleted for every reader, even if a copy was cached.
-	if got := region(t, s, "pr_1", "2022-01-01"); got["region"] != "America/Los_Angeles" {
-		t.Errorf("read %v", got)
-	}
-	if err := p.Put(ctx, client.Project{ID: "pr_1", Title: "One", Region: "Asia/Kathmandu"}); err != nil {
-		t.Fatal(err)
-	}
-	eventually.True(t, "the region", func() bool { return region(t, s, "pr_1", "2022-01-01")["region"] == "Asia/Kathmandu" })
-	if err := p.Delete(ctx, "pr_1"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Get(ctx, "pr_1"); !errors.Is(err, client.ErrNotFound) {
-		t.Errorf("after the deletion: %v", err)
-	}
-	checkError(t, s.Get(t, "", "/projects/pr_1"), 404, "project_not_found", object{"projectId": "pr_1"})
-	eventually.True(t, "no region", func() bool { return region(t, s, "pr_1", "2022-01-01")["region"] == "America/Los_Angeles" })
-	if _, err := p.Get(ctx, "%2F"); err != nil {
-		t.Errorf("another project went with it: %v", err)
-	}
-
 	stranger, err := client.NewProjects(s.InternalURL, servicetest.InternalKey, client.ProjectsOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -80,28 +56,8 @@ func TestProjectsOfAnOwner(t *testing.T) {
 	if _, err := stranger.Get(ctx, "%2F"); !errors.Is(err, client.ErrUnauthorized) {
 		t.Errorf("a key that may only ask for regions reads: %v", err)
 	}
-	if err := stranger.Delete(ctx, "%2F"); !errors.Is(err, client.ErrUnauthorized) {
-		t.Errorf("a key that may only ask for regions deletes: %v", err)
-	}
 	if err := stranger.Put(ctx, client.Project{ID: "x", Title: "x"}); !errors.Is(err, client.ErrUnauthorized) {
 		t.Errorf("a key that may only ask for regions writes: %v", err)
-	}
-}
-
-// TestDeletionIsAudited checks that the audit log names each deletion of a project's title and region.
-func TestDeletionIsAudited(t *testing.T) {
-	s := start(t, map[string]string{"LOG_LEVEL": "error"})
-	put(t, s, "pr_1", "One", nil)
-	for _, key := range []string{servicetest.IngestKey, servicetest.IngestKey, servicetest.InternalKey} {
-		s.DoInternal(t, servicetest.Request{Method: "DELETE", Path: "/internal/projects/pr_1/settings", Key: key})
-	}
-	if err := s.Stop(); err != nil { // flushes the log
-		t.Fatal(err)
-	}
-	line := object{"actor": "ingest", "action": "project.settings.delete", "project": "pr_1", "outcome": "done"}
-	want := []object{servicetest.With(line, "removed", object{"keys": 0.0, "projects": 1.0}), line}
-	if diff := cmp.Diff(want, audited(t, s)); diff != "" {
-		t.Error(diff)
 	}
 }
 
@@ -115,11 +71,10 @@ func TestOwnerErrors(t *testing.T) {
 	}{
 		{"unknown", "GET", "/internal/projects/pr_9/settings", 404, "project_not_found", object{"projectId": "pr_9"}},
 		{"parameter", "GET", "/internal/projects/pr_9/settings?limit=1", 400, "invalid_parameter", object{"projectId": "pr_9", "parameter": "limit"}},
-		{"parameter of a deletion", "DELETE", "/internal/projects/pr_9/settings?force=1", 400, "invalid_parameter", object{"projectId": "pr_9", "parameter": "force"}},
 		{"no id", "DELETE", "/internal/projects/", 404, "route_not_found", object{}},
-		{"NUL", "DELETE", "/internal/projects/a%00b/settings", 400, "invalid_parameter", object{"projectId": "a\x00b", "parameter": "projectId"}},
+		{"NUL", "GET", "/internal/projects/a%00b/settings", 400, "invalid_parameter", object{"projectId": "a\x00b", "parameter": "projectId"}},
 		{"all of them", "DELETE", "/internal/projects", 405, "method_not_allowed", object{}},
-		{"another method", "PATCH", "/internal/projects/pr_9/settings", 405, "method_not_allowed", object{}},
+		{"a deletion, which is an administrator's and of the whole project", "DELETE", "/internal/projects/pr_9/settings", 405, "method_not_allowed", object{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			checkError(t, s.DoInternal(t, servicetest.Request{Method: tt.method, Path: tt.path, Key: servicetest.IngestKey}), tt.status, tt.code, tt.rest)

@@ -131,12 +131,6 @@ func (p *Projects) Put(ctx context.Context, project Project) error {
 	return nil
 }
 
-// Delete deletes the title and region of a project. An unknown project is not an error. The errors are those of
-// [Projects.Get].
-func (p *Projects) Delete(ctx context.Context, id string) error {
-	return p.send(ctx, http.MethodDelete, settings(id), nil, new(struct{}))
-}
-
 // settings returns the path of a project's title and region.
 func settings(id string) string { return "/" + url.PathEscape(id) + "/settings" }
 

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 
 	"github.com/lectern-dev/lectern/shared/httpapi"
@@ -20,8 +19,6 @@ type Writer interface {
 	PutProject(ctx context.Context, id string, sent []project.Project) (stored, replaced int, err error)
 	// Get returns the stored project. The error is a ProjectNotFound if there is none.
 	Get(ctx context.Context, id string) (project.Project, error)
-	// DeleteProject deletes a project, and reports whether it was known.
-	DeleteProject(ctx context.Context, id string) (deleted bool, err error)
 }
 
 // AddProjects adds the routes under /internal that store and manage projects.
@@ -30,10 +27,7 @@ func AddProjects(rt *httpapi.Router, cfg Config, options ingest.Options, store W
 	o := &owner{store: store, zones: zones, now: cfg.clock()}
 
 	rt.Post("/internal/projects", p.IngestKeys.Protect(ingest.Handler(projectKind(ingest.Counted(store.PutProject), zones), options)))
-	rt.Handle("/internal/projects/{projectId}/settings", map[string]http.Handler{
-		http.MethodGet:    p.IngestKeys.Protect(o.getProject),
-		http.MethodDelete: p.IngestKeys.ProtectAct("ingest", "project.settings.delete", o.deleteProject),
-	})
+	rt.Get("/internal/projects/{projectId}/settings", p.IngestKeys.Protect(o.getProject))
 }
 
 // NewDry returns the ingest of projects that stores nothing.

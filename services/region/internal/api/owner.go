@@ -6,14 +6,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/httpapi"
 
 	"github.com/lectern-dev/lectern/services/region/internal/project"
 	"github.com/lectern-dev/lectern/services/region/internal/zone"
 )
 
-// owner serves the clients that manage projects: it reads and deletes the projects that they stored.
+// owner serves the clients that manage projects: it reads the projects that they stored.
 type owner struct {
 	store Writer
 	zones *zone.Table
@@ -41,23 +40,6 @@ func (o *owner) getProject(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	writeJSON(w, append(project.AppendAll(nil, p, z.Name(), z.OffsetMinutes(o.now())), '\n'))
-	return nil
-}
-
-// deleteProject deletes a project's title and region. The project keeps its keys, and its records in other services.
-func (o *owner) deleteProject(w http.ResponseWriter, r *http.Request, act *auth.Act) error {
-	id, err := pathProject(r)
-	if err != nil {
-		return err
-	}
-	deleted, err := o.store.DeleteProject(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	if deleted {
-		act.Removed = removed{Projects: 1}
-	}
-	writeJSON(w, append(strconv.AppendBool([]byte(`{"deleted":`), deleted), '}', '\n'))
 	return nil
 }
 

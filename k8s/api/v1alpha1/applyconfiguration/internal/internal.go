@@ -300,8 +300,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: valueFrom
       type:
         namedType: com.github.lectern-dev.lectern.proxy.resource.ValueSource
-- name: com.github.lectern-dev.lectern.proxy.resource.DeletionPolicy
-  scalar: string
 - name: com.github.lectern-dev.lectern.proxy.resource.Duration
   scalar: string
 - name: com.github.lectern-dev.lectern.proxy.resource.Limits
@@ -334,10 +332,6 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
-    - name: deletionPolicy
-      type:
-        namedType: com.github.lectern-dev.lectern.proxy.resource.DeletionPolicy
-      default: Retain
     - name: projectId
       type:
         scalar: string
