@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net/url"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +22,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/postgres"
 	"github.com/lectern-dev/lectern/client"
+	"github.com/lectern-dev/lectern/shared/auth"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
 )
 
@@ -345,7 +349,7 @@ func TestPostgresRefusesWhatIsNotItsCopy(t *testing.T) {
 		{"tables of others", "", "", alter(func(o *postgres.Options) { o.Schema = "other" }), "(events, without lectern_sync)", "--schema"},
 		{"another layout", `UPDATE "Copy of shop".lectern_sync SET layout = 9`, `UPDATE "Copy of shop".lectern_sync SET layout = 2`, same, "layout 9", "writes layout 2"},
 		{"a dropped column", `ALTER TABLE "Copy of shop".entries RENAME contact_id TO c`, `ALTER TABLE "Copy of shop".entries RENAME c TO contact_id`, same, "lacks the column contact_id (text)", "--schema"},
-		{"another type", `ALTER TABLE "Copy of shop".events ALTER page_index TYPE text`, `ALTER TABLE "Copy of shop".events ALTER page_index TYPE bigint USING page_index::bigint`, same, "page_index", "needs bigint"},
+		{"another type", `ALTER TABLE "Copy of shop".events ALTER total_pages TYPE text`, `ALTER TABLE "Copy of shop".events ALTER total_pages TYPE bigint USING total_pages::bigint`, same, "total_pages", "needs bigint"},
 		{"a dropped table", `ALTER TABLE "Copy of shop".events RENAME TO e`, `ALTER TABLE "Copy of shop".e RENAME TO events`, same, "lacks the table events", "--schema"},
 		{"no database", "", "", through(func(u *url.URL) { u.Path = "/nowhere" }), "no such database", "--to"},
 		{"an unknown role", "", "", through(func(u *url.URL) { u.User = url.UserPassword("stranger", "secret-1") }), "stranger", ""},
@@ -507,4 +511,120 @@ func TestPostgresViewsDelayNothing(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A copy has the whole project, and a dictionary of it that dbt can read.
+func TestPostgresHasTheWholeProject(t *testing.T) {
+	w := newWarehouse(t)
+	w.source = newWholeSource(t)
+	sync := func(c *client.Client) {
+		t.Helper()
+		_, err := replicate.Run(t.Context(), replicate.Options{Client: c, Source: w.is(), Destination: w.open(t, w.options()), Project: true, PageSize: 7, Attempts: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(versions int) {
+		t.Helper()
+		for _, kind := range []struct {
+			table, columns string
+			api            func() any
+		}{
+			{"embeddables", "embeddable_id, title, group_id, project_id, definition AS json_string_prod", func() any {
+				return all(t, w.client.Embeddables(t.Context(), project, client.EmbeddableQuery{}), func(e client.Embeddable) (client.EmbeddableWithDefinition, error) {
+					return w.client.Embeddable(t.Context(), project, e.EmbeddableID)
+				})
+			}},
+			{"embeddable_versions", "embeddable_id, version_number, to_char(saved_at, 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS saved_at, definition AS json_string", func() any {
+				var list []client.EmbeddableVersionWithDefinition
+				for _, id := range []string{"emb/2", "emb_1"} {
+					list = append(list, all(t, w.client.Versions(t.Context(), project, id, client.VersionQuery{Direction: client.Ascending}), func(v client.EmbeddableVersion) (client.EmbeddableVersionWithDefinition, error) {
+						return w.client.Version(t.Context(), project, v.EmbeddableID, v.Number)
+					})...)
+				}
+				if len(list) != versions {
+					t.Errorf("%d versions, want %d", len(list), versions)
+				}
+				return list
+			}},
+			{"experiments", `experiment_id AS id, experiment_id AS "experimentId", flow_id AS "flowId", name, hypothesis, impact_metrics, no_impact_metrics,
+				to_char(created_at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS created_at, to_char(updated_at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS updated_at,
+				observations, outcome, attachments, variants, flow_ids, paused_showing_variant, winner_variant, status`, func() any {
+				return all(t, w.client.Experiments(t.Context(), project, client.ExperimentQuery{}), func(e client.Experiment) (client.Experiment, error) { return e, nil })
+			}},
+		} {
+			want, err := json.Marshal(kind.api())
+			if err != nil {
+				t.Fatal(err)
+			}
+			sorted := func(text string) (list []row) {
+				if err := json.Unmarshal([]byte(text), &list); err != nil {
+					t.Fatal(err)
+				}
+				slices.SortFunc(list, func(a, b row) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+				return list
+			}
+			got := w.value(t, `SELECT json_agg(r)::text FROM (SELECT `+kind.columns+` FROM "Copy of shop".`+kind.table+`) AS r`)
+			if diff := cmp.Diff(sorted(string(want)), sorted(got)); diff != "" {
+				t.Errorf("%s, -API +copy: %s", kind.table, diff)
+			}
+		}
+	}
+	w.exec(t, `SET TIME ZONE 'UTC'`)
+	w.fill(t, 0, 3)
+	w.define(t, "emb_1", 12, "draft", 1)
+	w.define(t, "emb/2", 1, "running", 1)
+	sync(w.client)
+	check(13)
+	w.define(t, "emb_1", 13, "paused", 2)
+	sync(w.client)
+	check(14)
+	if h := w.value(t, `SELECT string_agg(experiment_id || ' ' || status, ',' ORDER BY experiment_id COLLATE "C", recorded_at) FROM "Copy of shop".experiment_history`); h != "exp_emb/2 running,exp_emb_1 draft,exp_emb_1 paused" {
+		t.Errorf("the history is %s", h)
+	}
+	if n := w.value(t, `SELECT count(*)::text FROM "Copy of shop".page_views WHERE page_key = 'page-1'`); n != "6" {
+		t.Errorf("%s page views, want 6", n)
+	}
+	sync(w.with(t, auth.EntriesRead)) // a key that may not read the rest removes nothing
+	check(14)
+
+	const path = "../../../docs/reference/copies-dbt.yml"
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := w.value(t, dictionary)
+	if got := strings.TrimSuffix(string(file[strings.Index(string(file), "    tables:"):]), "\n"); got != want {
+		t.Errorf("%s has other tables than a copy. The tables of a copy:\n%s", path, want)
+	}
+}
+
+// dictionary writes the comments of the tables as sources of dbt, with tests for keys and columns that are not null.
+const dictionary = `
+WITH c AS (
+    SELECT t.oid, t.relname, a.attnum, a.attname, col_description(t.oid, a.attnum) AS about, a.attnotnull,
+        EXISTS (SELECT FROM pg_index i WHERE i.indrelid = t.oid AND i.indisunique AND i.indnatts = 1 AND i.indkey[0] = a.attnum) AS is_key
+    FROM pg_class t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum > 0
+    WHERE t.relnamespace = '"Copy of shop"'::regnamespace AND t.relkind = 'r' AND t.relname NOT LIKE 'lectern%'
+), one AS (
+    SELECT oid, relname, string_agg(format(E'          - name: %s\n            description: %s%s', attname, to_json(about),
+        CASE WHEN is_key THEN E'\n            data_tests: [unique, not_null]' WHEN attnotnull THEN E'\n            data_tests: [not_null]' END), E'\n' ORDER BY attnum) AS columns
+    FROM c GROUP BY oid, relname
+)
+SELECT E'    tables:\n' || string_agg(format(E'      - name: %s\n        description: %s\n        columns:\n%s', relname, to_json(obj_description(oid)), columns), E'\n' ORDER BY relname) FROM one`
+
+// all returns what read makes of each item of a list.
+func all[K, T any](t *testing.T, list iter.Seq2[K, error], read func(K) (T, error)) (records []T) {
+	t.Helper()
+	for key, err := range list {
+		if err != nil {
+			t.Fatal(err)
+		}
+		record, err := read(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, record)
+	}
+	return records
 }

@@ -11,8 +11,8 @@ import (
 // layout is the version of the tables below. A copy with another version is not touched.
 const layout = 2
 
-// column is a column of a table of the copy.
-type column struct{ name, kind, rule string }
+// column is a column of a table of the copy. Its comment in the database is about.
+type column struct{ name, kind, rule, about string }
 
 // Text of identifiers is compared as bytes, as in the API.
 const bytewise = ` COLLATE "C"`
@@ -20,71 +20,119 @@ const bytewise = ` COLLATE "C"`
 // The tables are described in docs/reference/copies.md.
 var (
 	entryColumns = []column{
-		{"entry_id", "text", bytewise + " PRIMARY KEY"},
-		{"group_id", "text", bytewise + " NOT NULL"},
-		{"project_id", "text", bytewise + " NOT NULL"},
-		{"embeddable_id", "text", bytewise + " NOT NULL"},
-		{"contact_id", "text", bytewise + " NOT NULL"},
-		{"created_at", "timestamptz", " NOT NULL"},
-		{"updated_at", "timestamptz", " NOT NULL"},
-		{"entry_data", "jsonb", ""},
-		{"entry_data_text", "text", ""},
-		{"entry_columns", "jsonb", ""},
-		{"seq", "bigint", " NOT NULL"},
-		{"removed_at", "timestamptz", ""},
-		{"removal_reason", "text", ""},
+		{"entry_id", "text", bytewise + " PRIMARY KEY", "Identifier of the entry"},
+		{"group_id", "text", bytewise + " NOT NULL", "Group that the embeddable belongs to"},
+		{"project_id", "text", bytewise + " NOT NULL", "Project"},
+		{"embeddable_id", "text", bytewise + " NOT NULL", "Embeddable that was answered"},
+		{"contact_id", "text", bytewise + " NOT NULL", "Person who answered"},
+		{"created_at", "timestamptz", " NOT NULL", "Time of the first answer"},
+		{"updated_at", "timestamptz", " NOT NULL", "Time of the last answer"},
+		{"entry_data", "jsonb", "", "Answers, by key; null if jsonb cannot hold them"},
+		{"entry_data_text", "text", "", "Answers that jsonb cannot hold, byte for byte; otherwise null"},
+		{"entry_columns", "jsonb", "", "Values that the view of the embeddable shows, if they are not those of entry_data; otherwise null"},
+		{"seq", "bigint", " NOT NULL", "Number of the last change"},
+		{"removed_at", "timestamptz", "", "Time of the removal; null if the row is current"},
+		{"removal_reason", "text", "", "Reason of the removal"},
 	}
 	eventColumns = []column{
-		{"event_key", "text", bytewise + " PRIMARY KEY"},
-		{"event_id", "text", bytewise},
-		{"entry_id", "text", bytewise + " NOT NULL"},
-		{"contact_id", "text", bytewise + " NOT NULL"},
-		{"project_id", "text", bytewise + " NOT NULL"},
-		{"group_id", "text", bytewise + " NOT NULL"},
-		{"embeddable_id", "text", bytewise + " NOT NULL"},
-		{"embeddable_version_number", "bigint", ""},
-		{"timestamp", "timestamptz", " NOT NULL"},
-		{"page_id", "text", ""},
-		{"page_key", "text", ""},
-		{"page_index", "bigint", ""},
-		{"max_page_id", "text", ""},
-		{"max_page_key", "text", ""},
-		{"max_page_index", "bigint", ""},
-		{"total_pages", "bigint", ""},
-		{"event_type", "text", " NOT NULL"},
-		{"view_type", "text", ""},
-		{"custom_event_name", "text", ""},
-		{"custom_event_props", "text", ""},
-		{"url", "text", ""},
-		{"seq", "bigint", " NOT NULL"},
-		{"removed_at", "timestamptz", ""},
-		{"removal_reason", "text", ""},
+		{"event_key", "text", bytewise + " PRIMARY KEY", "Stable key of the event"},
+		{"event_id", "text", bytewise, "Identifier at the source, or null"},
+		{"entry_id", "text", bytewise + " NOT NULL", "Entry that the event belongs to; it may come later"},
+		{"contact_id", "text", bytewise + " NOT NULL", "Person"},
+		{"project_id", "text", bytewise + " NOT NULL", "Project"},
+		{"group_id", "text", bytewise + " NOT NULL", "Group of the embeddable"},
+		{"embeddable_id", "text", bytewise + " NOT NULL", "Embeddable"},
+		{"embeddable_version_number", "bigint", "", "Version of the embeddable that was shown"},
+		{"timestamp", "timestamptz", " NOT NULL", "Time of the event"},
+		{"page_id", "text", "", "Page"},
+		{"page_key", "text", "", "Name of the page"},
+		{"page_index", "bigint", "", "Position of the page"},
+		{"max_page_id", "text", "", "Furthest page so far"},
+		{"max_page_key", "text", "", "Name of the furthest page"},
+		{"max_page_index", "bigint", "", "Position of the furthest page"},
+		{"total_pages", "bigint", "", "Number of pages"},
+		{"event_type", "text", " NOT NULL", "Type, such as flowpage.viewed"},
+		{"view_type", "text", "", "Type of the view"},
+		{"custom_event_name", "text", "", "Name of a custom event"},
+		{"custom_event_props", "text", "", "Properties of a custom event, as JSON text"},
+		{"url", "text", "", "Address of the page that embeds"},
+		{"seq", "bigint", " NOT NULL", "Number of the last change"},
+		{"removed_at", "timestamptz", "", "Time of the removal; null if the row is current"},
+		{"removal_reason", "text", "", "Reason of the removal"},
 	}
 	stateColumns = []column{
-		{"only_row", "boolean", " PRIMARY KEY DEFAULT true CHECK (only_row)"},
-		{"layout", "bigint", " NOT NULL"},
-		{"project_id", "text", " NOT NULL"},
-		{"url", "text", " NOT NULL"},
-		{"cursor", "text", " NOT NULL"},
-		{"seq", "bigint", " NOT NULL"},
-		{"changed_at", "timestamptz", " NOT NULL"},
-		{"current_at", "timestamptz", ""},
-		{"verified_at", "timestamptz", ""},
-		{"differences", "bigint", ""},
-		{"columns", "text", " NOT NULL"},
-		{"soft_delete", "boolean", " NOT NULL"},
+		{"only_row", "boolean", " PRIMARY KEY DEFAULT true CHECK (only_row)", ""},
+		{"layout", "bigint", " NOT NULL", "Version of the tables"},
+		{"project_id", "text", " NOT NULL", "Project of the copy"},
+		{"url", "text", " NOT NULL", "Address of the API"},
+		{"cursor", "text", " NOT NULL", "Position in the feed"},
+		{"seq", "bigint", " NOT NULL", "Number of the last change that the copy has"},
+		{"changed_at", "timestamptz", " NOT NULL", "Time of the last change of the copy"},
+		{"current_at", "timestamptz", "", "Time at which the copy last had all changes"},
+		{"verified_at", "timestamptz", "", "Time of the last comparison with the source"},
+		{"differences", "bigint", "", "Differences that it found"},
+		{"project", "text", " NOT NULL", "Digest of the embeddables and experiments that the copy has"},
+		{"columns", "text", " NOT NULL", "Choice of columns"},
+		{"soft_delete", "boolean", " NOT NULL", "Whether removed rows stay"},
 	}
 	columnColumns = []column{
-		{"embeddable_id", "text", bytewise + " NOT NULL"},
-		{"position", "bigint", " NOT NULL"},
-		{"key", "text", bytewise + " NOT NULL"},
-		{"name", "text", bytewise + " NOT NULL"},
-		{"type", "text", " NOT NULL"},
+		{"embeddable_id", "text", bytewise + " NOT NULL", "Embeddable of the view"},
+		{"position", "bigint", " NOT NULL", "Position of the column, from 0"},
+		{"key", "text", bytewise + " NOT NULL", "Key in entry_data"},
+		{"name", "text", bytewise + " NOT NULL", "Name of the column"},
+		{"type", "text", " NOT NULL", "Type of the column"},
+	}
+	embeddableColumns = []column{
+		{"embeddable_id", "text", bytewise + " PRIMARY KEY", "Identifier of the embeddable"},
+		{"title", "text", " NOT NULL", "Title"},
+		{"group_id", "text", bytewise + " NOT NULL", "Group that it belongs to"},
+		{"project_id", "text", bytewise + " NOT NULL", "Project"},
+		{"definition", "text", " NOT NULL", "Content in production, as JSON text"},
+	}
+	versionColumns = []column{
+		{"embeddable_id", "text", bytewise + " NOT NULL", "Embeddable"},
+		{"version_number", "bigint", " NOT NULL", "Number of the version, from 1"},
+		{"saved_at", "timestamptz", " NOT NULL", "Time at which it was saved"},
+		{"definition", "text", " NOT NULL", "Saved content, as JSON text"},
+	}
+	experimentColumns = []column{
+		{"experiment_id", "text", bytewise + " PRIMARY KEY", "Identifier of the experiment"},
+		{"flow_id", "text", bytewise + " NOT NULL", "Embeddable that is tested"},
+		{"name", "text", "", "Name"},
+		{"hypothesis", "text", "", "Hypothesis"},
+		{"impact_metrics", "text[]", "", "Metrics that should change"},
+		{"no_impact_metrics", "text[]", "", "Metrics that should not change"},
+		{"created_at", "timestamptz", " NOT NULL", "Time at which it was made"},
+		{"updated_at", "timestamptz", " NOT NULL", "Time of the last change"},
+		{"observations", "text", "", "Observations"},
+		{"outcome", "text", "", "Outcome"},
+		{"attachments", "text", "", "JSON text of an array of objects with url and name"},
+		{"variants", "text", "", "JSON text of an object with the variants by key"},
+		{"flow_ids", "text[]", "", "Embeddables of the variants"},
+		{"paused_showing_variant", "text", "", "Key of the variant that is shown while the experiment is paused"},
+		{"winner_variant", "text", "", "Key of the variant that won"},
+		{"status", "text", "", "draft, running, paused, winner_picked, completed or discarded"},
+	}
+	historyColumns = []column{
+		{"experiment_id", "text", bytewise + " NOT NULL", "Experiment"},
+		{"status", "text", "", "New status"},
+		{"changed_at", "timestamptz", " NOT NULL", "Time of the change at the source"},
+		{"recorded_at", "timestamptz", " NOT NULL", "Time at which the server recorded the change"},
 	}
 	tables = []struct {
 		name    string
 		columns []column
-	}{{"entries", entryColumns}, {"events", eventColumns}, {stateTable, stateColumns}, {columnsTable, columnColumns}}
+		about   string
+	}{
+		{"entries", entryColumns, "Answers of a person to an embeddable, one row for each entry"},
+		{"events", eventColumns, "Page views and other events of entries, one row for each event"},
+		{"embeddables", embeddableColumns, "Embeddables of the project, as they are now"},
+		{"embeddable_versions", versionColumns, "Saved versions of embeddables"},
+		{"experiments", experimentColumns, "Experiments on embeddables, as they are now"},
+		{"experiment_history", historyColumns, "Changes of the status of experiments"},
+		{stateTable, stateColumns, "Source and position of the copy; do not change it"},
+		{columnsTable, columnColumns, "Columns of the views of embeddables; do not change it"},
+	}
 )
 
 const (
@@ -152,9 +200,10 @@ func listed(prefix string, names []string) string {
 // stagedEntryColumns are the columns of an entry in a batch. plain reports that jsonb certainly accepts entry_data, and fits
 // that all values fit their columns. entry_columns is only there if one of them is false.
 var stagedEntryColumns = []column{
-	{"entry_id", "text", ""}, {"group_id", "text", ""}, {"project_id", "text", ""}, {"embeddable_id", "text", ""}, {"contact_id", "text", ""},
-	{"created_at", "timestamptz", ""}, {"updated_at", "timestamptz", ""}, {"entry_data", "text", ""}, {"seq", "bigint", ""},
-	{"plain", "boolean", ""}, {"fits", "boolean", ""}, {"entry_columns", "text", ""},
+	{name: "entry_id", kind: "text"}, {name: "group_id", kind: "text"}, {name: "project_id", kind: "text"}, {name: "embeddable_id", kind: "text"},
+	{name: "contact_id", kind: "text"}, {name: "created_at", kind: "timestamptz"}, {name: "updated_at", kind: "timestamptz"},
+	{name: "entry_data", kind: "text"}, {name: "seq", kind: "bigint"}, {name: "plain", kind: "boolean"}, {name: "fits", kind: "boolean"},
+	{name: "entry_columns", kind: "text"},
 }
 
 // stagedEventColumns are the columns of an event in a batch.
@@ -205,13 +254,13 @@ SELECT ` + listed("n.", events) + `
 FROM pg_temp.` + newEvents + ` AS n` + update(eventColumns, "event_key"),
 		setPosition: `
 UPDATE ` + in(stateTable) + `
-SET cursor = $2, seq = $3, changed_at = CASE WHEN $4 THEN now() ELSE changed_at END, current_at = CASE WHEN $5 THEN now() ELSE current_at END
+SET cursor = $2, seq = $3, project = $6, changed_at = CASE WHEN $4 THEN now() ELSE changed_at END, current_at = CASE WHEN $5 THEN now() ELSE current_at END
 WHERE cursor = $1`,
 		readState: `
-SELECT layout, project_id, url, cursor, seq, columns, soft_delete FROM ` + in(stateTable),
+SELECT layout, project_id, url, cursor, seq, project, columns, soft_delete FROM ` + in(stateTable),
 		insertState: `
-INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, changed_at, columns, soft_delete)
-VALUES ($1, $2, $3, '', 0, now(), $4, $5)`,
+INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, project, changed_at, columns, soft_delete)
+VALUES ($1, $2, $3, '', 0, '', now(), $4, $5)`,
 		setURL: `
 UPDATE ` + in(stateTable) + ` SET url = $1`,
 		readColumns: `
@@ -222,25 +271,32 @@ VALUES ($1, $2, $3, $4, $5)`,
 	}
 }
 
-// create makes the tables of a new copy.
+// create makes the tables of a new copy, with their comments, and the view of page views.
 func create(ctx context.Context, tx pgx.Tx, schema string) error {
+	in := func(table string) string { return pgx.Identifier{schema, table}.Sanitize() }
+	quoted := func(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+	var all []string
 	for _, t := range tables {
-		if _, err := tx.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s (%s)`, pgx.Identifier{schema, t.name}.Sanitize(), definitions(t.columns, false))); err != nil {
-			return err
+		all = append(all, fmt.Sprintf(`CREATE TABLE %s (%s)`, in(t.name), definitions(t.columns, false)), fmt.Sprintf(`COMMENT ON TABLE %s IS %s`, in(t.name), quoted(t.about)))
+		for _, c := range t.columns {
+			all = append(all, fmt.Sprintf(`COMMENT ON COLUMN %s.%s IS %s`, in(t.name), pgx.Identifier{c.name}.Sanitize(), quoted(c.about)))
 		}
 	}
-	for _, sql := range []string{
-		`CREATE INDEX events_by_entry ON ` + pgx.Identifier{schema, "events"}.Sanitize() + ` (entry_id, "timestamp")`,
-		`CREATE INDEX entries_by_embeddable ON ` + pgx.Identifier{schema, "entries"}.Sanitize() + ` (embeddable_id)`,
-		`CREATE INDEX entries_by_seq ON ` + pgx.Identifier{schema, "entries"}.Sanitize() + ` (seq)`,
-		`CREATE INDEX events_by_seq ON ` + pgx.Identifier{schema, "events"}.Sanitize() + ` (seq)`,
-		`CREATE UNIQUE INDEX ` + columnsTable + `_by_position ON ` + pgx.Identifier{schema, columnsTable}.Sanitize() + ` (embeddable_id, position)`,
-	} {
-		if _, err := tx.Exec(ctx, sql); err != nil {
-			return err
-		}
-	}
-	return nil
+	all = append(all,
+		`CREATE INDEX events_by_entry ON `+in("events")+` (entry_id, "timestamp")`,
+		`CREATE INDEX events_by_seq ON `+in("events")+` (seq)`,
+		`CREATE INDEX entries_by_embeddable ON `+in("entries")+` (embeddable_id)`,
+		`CREATE INDEX entries_by_seq ON `+in("entries")+` (seq)`,
+		`CREATE UNIQUE INDEX embeddable_versions_by_number ON `+in("embeddable_versions")+` (embeddable_id, version_number)`,
+		`CREATE INDEX experiment_history_by_experiment ON `+in("experiment_history")+` (experiment_id, recorded_at)`,
+		`CREATE UNIQUE INDEX `+columnsTable+`_by_position ON `+in(columnsTable)+` (embeddable_id, position)`,
+		`CREATE VIEW `+in("page_views")+` AS
+SELECT event_key, entry_id, contact_id, group_id, embeddable_id, embeddable_version_number, "timestamp", page_id, page_key, page_index, url
+FROM `+in("events")+`
+WHERE event_type = 'flowpage.viewed' AND removed_at IS NULL`,
+		`COMMENT ON VIEW `+in("page_views")+` IS 'Events of the type flowpage.viewed'`)
+	_, err := tx.Exec(ctx, strings.Join(all, ";\n"))
+	return err
 }
 
 // prepare creates the temporary objects of the connection.

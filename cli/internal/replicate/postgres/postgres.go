@@ -242,7 +242,7 @@ func (d *Destination) checkState(ctx context.Context, tx pgx.Tx) error {
 	var version int64
 	var project, url, choice string
 	var soft bool
-	err := tx.QueryRow(ctx, d.sql.readState).Scan(&version, &project, &url, &d.at.Cursor, &d.at.Seq, &choice, &soft)
+	err := tx.QueryRow(ctx, d.sql.readState).Scan(&version, &project, &url, &d.at.Cursor, &d.at.Seq, &d.at.Project, &choice, &soft)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("the table %s of %s is empty, so that nothing says what the copy is of: give another --schema", stateTable, d)
@@ -293,15 +293,18 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 	var refused int64
 	err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) (err error) {
 		// The position first: it locks the state's row, and fails when it is not the one that this process left.
-		tag, err := tx.Exec(ctx, d.sql.setPosition, d.at.Cursor, b.Position.Cursor, b.Position.Seq, len(b.Changes) > 0, b.Current)
+		tag, err := tx.Exec(ctx, d.sql.setPosition, d.at.Cursor, b.Position.Cursor, b.Position.Seq,
+			len(b.Changes) > 0 || b.Project != nil, b.Current, b.Position.Project)
 		if err != nil {
 			return err
 		}
 		if tag.RowsAffected() != 1 {
 			return fmt.Errorf("another sync has written to %s meanwhile: run one at a time", d)
 		}
-		refused, err = d.put(ctx, tx, b.Newest())
-		return err
+		if refused, err = d.put(ctx, tx, b.Newest()); err != nil {
+			return err
+		}
+		return d.putProject(ctx, tx, b.Project)
 	})
 	if err != nil {
 		return d.explain("write", err)
