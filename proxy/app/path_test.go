@@ -10,10 +10,10 @@ import (
 	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
-// pathAttacks are targets in a path, after "/to/", and what becomes of each: the path and query that the target sees, or the
-// status of a refusal. P stands for the target's port, HOST for its host and port.
+// pathAttacks are targets in a path, after "/to/". Each has the path and query that the target sees, or the status of a
+// refusal. P stands for the target's port, HOST for its host and port.
 var pathAttacks = [][2]string{
-	// What client libraries send.
+	// Client libraries send these.
 	{"https/HOST/v1/x", "/v1/x"},
 	{"https/HOST", "/"},
 	{"https/HOST/", "/"},

@@ -570,7 +570,7 @@ export interface paths {
          *     unchanged. Redirects are not followed.
          *
          *     The body passes unchanged and unbuffered, whatever its size. If `X-Use-Body-Templating` is `true`, placeholders in
-         *     it are replaced too (text, JSON, XML and forms).
+         *     it are replaced too (text, JSON, XML, forms, and such parts of multipart forms).
          */
         put: operations["proxyPut"];
         /**
@@ -579,7 +579,7 @@ export interface paths {
          *     unchanged. Redirects are not followed.
          *
          *     The body passes unchanged and unbuffered, whatever its size. If `X-Use-Body-Templating` is `true`, placeholders in
-         *     it are replaced too (text, JSON, XML and forms).
+         *     it are replaced too (text, JSON, XML, forms, and such parts of multipart forms).
          */
         post: operations["proxyPost"];
         /**
@@ -588,7 +588,7 @@ export interface paths {
          *     unchanged. Redirects are not followed.
          *
          *     The body passes unchanged and unbuffered, whatever its size. If `X-Use-Body-Templating` is `true`, placeholders in
-         *     it are replaced too (text, JSON, XML and forms).
+         *     it are replaced too (text, JSON, XML, forms, and such parts of multipart forms).
          */
         delete: operations["proxyDelete"];
         options?: never;
@@ -599,7 +599,7 @@ export interface paths {
          *     unchanged. Redirects are not followed.
          *
          *     The body passes unchanged and unbuffered, whatever its size. If `X-Use-Body-Templating` is `true`, placeholders in
-         *     it are replaced too (text, JSON, XML and forms).
+         *     it are replaced too (text, JSON, XML, forms, and such parts of multipart forms).
          */
         patch: operations["proxyPatch"];
         trace?: never;

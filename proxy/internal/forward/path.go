@@ -10,7 +10,7 @@ import (
 	"github.com/lectern-dev/lectern/shared/wire"
 )
 
-// byPath is what the path of a request says in the base-URL form, for client libraries that build their own URLs:
+// byPath holds the path of a request in the base-URL form, for client libraries that build their own URLs:
 //
 //	/proxy/to/<scheme>/<host[:port]>/<path>?<query>
 //	/proxy/for/<project>/<environment>/to/<scheme>/<host[:port]>/<path>?<query>
@@ -21,8 +21,8 @@ type byPath struct {
 	project, environment string // "" unless the path names them
 }
 
-// readPath reads a path. It refuses what a gateway may rewrite before the proxy sees it: empty segments, dot segments, and
-// encoded slashes in the names of the project and environment.
+// readPath reads a path. It refuses parts that a gateway may rewrite before the proxy sees them. Those are empty segments,
+// dot segments, and encoded slashes in the names of the project and environment.
 func readPath(u *url.URL) (p byPath, err error) {
 	path := u.RawPath // as sent: EscapedPath decodes %2F if another character should have been encoded
 	if path == "" {

@@ -1,0 +1,84 @@
+// Calls a target through the credential proxy with the client libraries of vendors, as docs/how-to/proxy.md shows. The
+// target stands for all vendors.
+import assert from "node:assert/strict";
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI, { toFile } from "openai";
+import Stripe from "stripe";
+import twilio from "twilio";
+
+const { PROXY, TARGET, ORIGIN } = process.env;
+const proxy = `${PROXY}/proxy/for/pr_demo/prod/to/`;
+const headers = { Origin: ORIGIN }; // browsers send it
+const through = (url) => proxy + String(url).replace("://", "/").replace(/(api|files)\.(stripe|twilio)\.com/, TARGET);
+const upload = Buffer.alloc(3 << 20, "{{ cred_main }} is no placeholder in here. ");
+const slow = { timeout: 500, maxRetries: 0 };
+
+async function testOpenAI() {
+  const openai = new OpenAI({ baseURL: `${proxy}https/${TARGET}/openai/v1`, apiKey: "{{ cred_main }}", defaultHeaders: headers });
+  const messages = [{ role: "user", content: "{{ cred_main }}" }];
+  const answer = await openai.chat.completions.create({ model: "m", messages });
+  assert.equal(answer.choices[0].message.content, "{{ cred_main }}");
+  const words = [];
+  for await (const chunk of await openai.chat.completions.create({ model: "m", messages, stream: true })) {
+    words.push(chunk.choices[0].delta.content);
+    if (words.length === 1) await openai.models.retrieve("continue");
+  }
+  assert.deepEqual(words, ["one", "two"]);
+  const file = await openai.files.create({ file: await toFile(upload, "a.jsonl"), purpose: "batch" });
+  assert.equal(file.bytes, upload.length);
+  assert.equal((await openai.models.retrieve("again/a b")).id, "again/a b");
+  await assert.rejects(openai.models.retrieve("slow", slow), OpenAI.APIConnectionTimeoutError);
+  await assert.rejects(openai.models.retrieve("none"), OpenAI.NotFoundError);
+}
+
+async function testAnthropic() {
+  const anthropic = new Anthropic({ baseURL: `${proxy}https/${TARGET}/anthropic`, apiKey: "{{ cred_main }}", defaultHeaders: headers });
+  const request = { model: "m", max_tokens: 9, messages: [{ role: "user", content: "hello" }] };
+  assert.equal((await anthropic.messages.create(request)).content[0].text, "hello");
+  const words = [];
+  for await (const event of await anthropic.messages.create({ ...request, stream: true })) {
+    words.push(event.delta.text);
+    if (words.length === 1) await anthropic.models.retrieve("continue");
+  }
+  assert.deepEqual(words, ["one", "two"]);
+  const file = await anthropic.beta.files.upload({ file: await Anthropic.toFile(upload, "a.bin", { type: "application/octet-stream" }) });
+  assert.equal(file.bytes, upload.length);
+  assert.equal((await anthropic.models.retrieve("again")).id, "again");
+  await assert.rejects(anthropic.models.retrieve("slow", {}, slow), Anthropic.APIConnectionTimeoutError);
+  await assert.rejects(anthropic.models.retrieve("none"), Anthropic.NotFoundError);
+}
+
+async function testStripe() {
+  const stripe = new Stripe("{{ cred_main }}", {
+    httpClient: Stripe.createFetchHttpClient((url, init) => fetch(through(url), { ...init, headers: [...init.headers, ["Origin", ORIGIN]] })),
+  });
+  assert.equal((await stripe.customers.create({ name: "a&b" })).name, "a&b");
+  const file = await stripe.files.create({ purpose: "dispute_evidence", file: { data: upload, name: "a.bin", type: "application/octet-stream" } });
+  assert.equal(file.bytes, upload.length);
+  const pdf = [];
+  for await (const chunk of await stripe.quotes.pdf("qt_1")) pdf.push(chunk);
+  assert.equal(Buffer.concat(pdf).toString(), "%PDF");
+  assert.equal((await stripe.customers.retrieve("again")).id, "again");
+  await assert.rejects(stripe.customers.retrieve("slow", {}, { timeout: 500, maxNetworkRetries: 0 }), Stripe.errors.StripeConnectionError);
+  await assert.rejects(stripe.customers.retrieve("none"), Stripe.errors.StripeInvalidRequestError);
+}
+
+async function testTwilio() {
+  class Client extends twilio.RequestClient {
+    request = (options) => super.request({ ...options, uri: through(options.uri), headers: { ...options.headers, ...headers } });
+  }
+  const sid = "AC" + "0".repeat(32);
+  const client = (options) => twilio(sid, "{{ cred_main }}", { httpClient: new Client(options) });
+  const message = await client({}).messages.create({ to: "+1", from: "+2", body: "a&b" });
+  assert.equal(message.body, "a&b");
+  const listed = await client({}).messages.list({ pageSize: 1, limit: 2 });
+  assert.deepEqual(listed.map((m) => m.body), ["one", "two"]);
+  assert.equal((await client({ autoRetry: true }).messages("again").fetch()).body, "again");
+  await assert.rejects(client({ timeout: 500 }).messages("slow").fetch(), /timeout/);
+  await assert.rejects(client({}).messages("none").fetch(), { status: 404 });
+}
+
+for (const test of [testOpenAI, testAnthropic, testStripe, testTwilio]) {
+  await test();
+  console.log(test.name);
+}
