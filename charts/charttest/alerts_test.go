@@ -139,6 +139,8 @@ func alertCases() []alertCase {
 		{"LecternSyncNotCurrent", samples{`lectern_sync_since_current_seconds{component="sync-shop"}`: "1200x60"}, copied, "The copy of sync-shop has been incomplete for 20m 0s."},
 		{"LecternSyncNotCurrent", samples{`lectern_sync_since_current_seconds{component="sync-shop"}`: "10x60"}, nil, ""},
 
+		{"LecternSyncDiffers", samples{`lectern_sync_differences{component="sync-shop"}`: "0x59 3"}, copied, "The copy of sync-shop differs from its source in 3 rows."},
+		{"LecternSyncDiffers", samples{`lectern_sync_differences{component="sync-shop"}`: "3x59 0"}, nil, ""},
 		{"LecternSyncDown", samples{`up{component="sync-shop"}`: "1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1"}, copied, "The pod of sync-shop has not answered most of Prometheus' requests in a quarter of an hour, or is missing."},
 		{"LecternSyncDown", nil, copied, "The pod of sync-shop has not answered most of Prometheus' requests in a quarter of an hour, or is missing."},
 		{"LecternSyncDown", up(""), nil, ""},

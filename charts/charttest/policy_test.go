@@ -243,7 +243,8 @@ networkPolicy:
 		add(false, "internet", "edge", 8080)
 		add(true, "monitoring", "edge", 9090)
 		add(false, "ingress", "edge", 9090)
-		add(false, "sync-warehouse", "edge", 8080)
+		add(true, "sync-warehouse", "edge", 8080)
+		add(true, "sync-lake", "edge", 8080)
 		add(true, "edge", "dev-collector", 4318)
 		add(false, "edge", "dev-postgres", 5432)
 		add(false, "edge", "dev-redis", 6379)
@@ -272,7 +273,7 @@ networkPolicy:
 		add(false, "operator", "internet", port)
 	}
 	for _, s := range services {
-		add(s == "entries", "sync-warehouse", s, 8080)
+		add(s == "entries" && !edge, "sync-warehouse", s, 8080)
 		add(false, "sync-warehouse", s, 9090)
 		add(false, "sync-foreign", s, 8080)
 	}
@@ -280,7 +281,7 @@ networkPolicy:
 	add(false, "sync-warehouse", "database", 5432)
 	add(false, "sync-warehouse", "internet", 443)
 	add(false, "sync-warehouse", "apiserver", 443)
-	add(true, "sync-lake", "entries", 8080)
+	add(!edge, "sync-lake", "entries", 8080)
 	add(true, "sync-lake", "internet", 443)
 	add(false, "sync-lake", "internet", 80)
 	add(false, "sync-lake", "private", 443)

@@ -53,8 +53,8 @@ func TestSyncExamples(t *testing.T) {
 				switch m.Kind {
 				case "APIKey":
 					made[m.Spec.Secret.Name] = "api-key"
-					if !slices.Equal(m.Spec.Scopes, []string{"entries:read"}) {
-						t.Errorf("the key may %q; want entries:read alone", m.Spec.Scopes)
+					if !slices.Equal(m.Spec.Scopes, []string{"entries:read", "embeddables:read", "experiments:read"}) {
+						t.Errorf("the key may %q; want that it may read all, and nothing more", m.Spec.Scopes)
 					}
 				case "Secret":
 					made[m.Metadata.Name] = ""

@@ -44,7 +44,7 @@ metadata:
 {{- $dataServices := splitList " " (include "lectern.dataServices" .root) -}}
 {{- if has .name $dataServices }}{{ $internal = concat $internal $peer.internal }}{{ end }}
 {{- $public := $peer.test -}}
-{{- if eq .name "entries" }}{{ $public = concat $public (include "lectern.sync.peers" .root | fromJsonArray) }}{{ end }}
+{{- if eq .name (include "lectern.sync.api" .root) }}{{ $public = concat $public (include "lectern.sync.peers" .root | fromJsonArray) }}{{ end }}
 {{- if and (include "lectern.edge" .root) (has .name $services) }}{{ $public = concat $public $peer.edge }}{{ end }}
 {{- if not (include "lectern.behindEdge" .) }}{{ $public = concat $p.publicFrom $public }}{{ end }}
 spec:

@@ -3,7 +3,7 @@
 {{- mergeOverwrite (deepCopy .root.Values.sync.defaults) (deepCopy (index .root.Values.sync.copies .copy | default dict)) | toJson -}}
 {{- end }}
 
-{{/* The pods of the copies that read from the release's entries service, as peers of a NetworkPolicy, as JSON. */}}
+{{/* The pods of the copies that read from the release's own services, as peers of a NetworkPolicy, as JSON. */}}
 {{- define "lectern.sync.peers" -}}
 {{- $peers := list -}}
 {{- range $copy, $_ := .Values.sync.copies -}}
@@ -14,98 +14,146 @@
 {{- $peers | toJson -}}
 {{- end }}
 
-{{/* A copy's Deployment: dict root, name (sync-<copy>), c. */}}
-{{- define "lectern.sync.deployment" -}}
+{{/* The component that copies of the release read from: the edge, or without one the entries service alone. */}}
+{{- define "lectern.sync.api" -}}
+{{ ternary "edge" "entries" (ne (include "lectern.edge" .) "") }}
+{{- end }}
+
+{{/* The pod of a copy, which follows the feed or compares the copy: dict root, name (sync-<copy>), c, verify. */}}
+{{- define "lectern.sync.pod" -}}
 {{- $v := .root.Values -}}
 {{- $d := $v.defaults -}}
 {{- $object := printf "%s-%s" (include "lectern.fullname" .root) .name -}}
+{{- $api := include "lectern.sync.api" .root -}}
 {{- $entries := mergeOverwrite (deepCopy $d) (deepCopy $v.entries) -}}
+{{- $from := mergeOverwrite (deepCopy $d) (deepCopy (index $v $api)) -}}
 {{- $url := .c.url -}}
 {{- if not $url -}}
 {{- if not $entries.enabled }}{{ fail (printf "sync.copies.%s.url is empty and entries.enabled is false; allowed: a URL, or the release's own entries service" (trimPrefix "sync-" .name)) }}{{ end -}}
-{{- $url = printf "http://%s-entries.%s:%d" (include "lectern.fullname" .root) (include "lectern.namespace" .root) (int $entries.service.port) -}}
+{{- $url = printf "http://%s-%s.%s:%d" (include "lectern.fullname" .root) $api (include "lectern.namespace" .root) (int $from.service.port) -}}
 {{- end -}}
+{{- $mounts := .c.extraVolumeMounts -}}
+{{- $volumes := .c.extraVolumes -}}
+{{- $resources := .c.resources -}}
+{{- if .verify -}}
+{{- $mounts = append $mounts (dict "name" "records" "mountPath" "/tmp") -}}
+{{- $volumes = append $volumes (dict "name" "records" "emptyDir" (dict "sizeLimit" .c.verify.storage)) -}}
+{{- $storage := dict "ephemeral-storage" .c.verify.storage -}}
+{{- $resources = mergeOverwrite (deepCopy $resources) (dict "requests" $storage "limits" $storage) -}}
+{{- end -}}
+metadata:
+  labels:
+    {{- toYaml (omit (include "lectern.labels" . | fromYaml) "helm.sh/chart") | nindent 4 }}
+  {{- with $v.commonAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  {{- include "lectern.pod" (dict "root" .root "c" $d) | nindent 2 }}
+  serviceAccountName: {{ include "lectern.serviceAccount" . }}
+  automountServiceAccountToken: false
+  {{- if .verify }}
+  restartPolicy: Never
+  {{- end }}
+  containers:
+    - name: sync
+      image: {{ include "lectern.image" (dict "root" .root "image" $v.cli.image) }}
+      imagePullPolicy: {{ $v.image.pullPolicy }}
+      args:
+        - sync
+        - {{ ternary "--verify" "--follow" .verify }}
+        - --retries={{ int .c.retries }}
+        {{- with .c.schema }}
+        - --schema={{ . }}
+        {{- end }}
+        {{- if .c.softDelete }}
+        - --soft-delete
+        {{- end }}
+        {{- with .c.columns }}
+        - --columns={{ . }}
+        {{- end }}
+        {{- if .c.moved }}
+        - --moved
+        {{- end }}
+      env:
+        {{- include "lectern.goEnvironment" . | trim | nindent 8 }}
+        - {name: LECTERN_URL, value: {{ $url | quote }}}
+        - {name: LECTERN_PROJECT_ID, value: {{ required (printf "sync.copies.%s.project is empty; allowed: the id of the project to copy" (trimPrefix "sync-" .name)) .c.project | quote }}}
+        {{- if not .verify }}
+        - {name: LECTERN_METRICS_ADDRESS, value: ":9090"}
+        {{- end }}
+        {{- include "lectern.fromSecret" (dict "name" "LECTERN_API_KEY" "secret" (.c.apiKey.existingSecret | default (printf "%s-key" $object)) "key" "api-key") | nindent 8 }}
+        {{- include "lectern.fromSecret" (dict "name" "LECTERN_SYNC_TO" "secret" (.c.to.existingSecret | default $object)) | nindent 8 }}
+        {{- with .c.extraEnv }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      {{- with .c.extraEnvFrom }}
+      envFrom:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- if not .verify }}
+      ports:
+        - {name: internal, containerPort: 9090}
+      startupProbe:
+        httpGet: {path: /healthz, port: internal}
+        {{- toYaml $d.probes.startup | nindent 8 }}
+      livenessProbe:
+        httpGet: {path: /healthz, port: internal}
+        {{- toYaml $d.probes.liveness | nindent 8 }}
+      readinessProbe:
+        httpGet: {path: /readyz, port: internal}
+        {{- toYaml $d.probes.readiness | nindent 8 }}
+      {{- end }}
+      resources:
+        {{- include "lectern.resources" $resources | nindent 8 }}
+      securityContext:
+        {{- include "lectern.withoutNulls" $d.securityContext | nindent 8 }}
+      {{- with $mounts }}
+      volumeMounts:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+  {{- with $volumes }}
+  volumes:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{/* A copy's Deployment: dict root, name, c. */}}
+{{- define "lectern.sync.deployment" -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
-  {{- include "lectern.metadata" (dict "root" .root "name" .name "object" $object) | nindent 2 }}
+  {{- include "lectern.metadata" (dict "root" .root "name" .name "object" (printf "%s-%s" (include "lectern.fullname" .root) .name)) | nindent 2 }}
 spec:
   replicas: 1
-  revisionHistoryLimit: {{ $d.revisionHistoryLimit }}
+  revisionHistoryLimit: {{ .root.Values.defaults.revisionHistoryLimit }}
   # One sync writes at a time: the old pod ends before the new one starts.
   strategy: {type: Recreate}
   selector:
     matchLabels:
       {{- include "lectern.selector" . | nindent 6 }}
   template:
-    metadata:
-      labels:
-        {{- toYaml (omit (include "lectern.labels" . | fromYaml) "helm.sh/chart") | nindent 8 }}
-      {{- with $v.commonAnnotations }}
-      annotations:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
+    {{- include "lectern.sync.pod" (merge (dict "verify" false) .) | nindent 4 }}
+{{- end }}
+
+{{/* The CronJob that compares a copy with its source, beside the Deployment: dict root, name, c. Its pods have the copy's
+     labels, and so its NetworkPolicy. */}}
+{{- define "lectern.sync.verify" -}}
+{{- with .c.verify.schedule -}}
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  {{- include "lectern.metadata" (dict "root" $.root "name" $.name "object" (printf "%s-%s-verify" (include "lectern.fullname" $.root) $.name)) | nindent 2 }}
+spec:
+  schedule: {{ . | quote }}
+  concurrencyPolicy: Forbid
+  startingDeadlineSeconds: 3600
+  jobTemplate:
     spec:
-      {{- include "lectern.pod" (dict "root" .root "c" $d) | nindent 6 }}
-      serviceAccountName: {{ include "lectern.serviceAccount" . }}
-      automountServiceAccountToken: false
-      containers:
-        - name: sync
-          image: {{ include "lectern.image" (dict "root" .root "image" $v.cli.image) }}
-          imagePullPolicy: {{ $v.image.pullPolicy }}
-          args:
-            - sync
-            - --follow
-            - --retries={{ int .c.retries }}
-            {{- with .c.schema }}
-            - --schema={{ . }}
-            {{- end }}
-            {{- if .c.softDelete }}
-            - --soft-delete
-            {{- end }}
-            {{- with .c.columns }}
-            - --columns={{ . }}
-            {{- end }}
-            {{- if .c.moved }}
-            - --moved
-            {{- end }}
-          env:
-            {{- include "lectern.goEnvironment" . | trim | nindent 12 }}
-            - {name: LECTERN_URL, value: {{ $url | quote }}}
-            - {name: LECTERN_PROJECT_ID, value: {{ required (printf "sync.copies.%s.project is empty; allowed: the id of the project to copy" (trimPrefix "sync-" .name)) .c.project | quote }}}
-            - {name: LECTERN_METRICS_ADDRESS, value: ":9090"}
-            {{- include "lectern.fromSecret" (dict "name" "LECTERN_API_KEY" "secret" (.c.apiKey.existingSecret | default (printf "%s-key" $object)) "key" "api-key") | nindent 12 }}
-            {{- include "lectern.fromSecret" (dict "name" "LECTERN_SYNC_TO" "secret" (.c.to.existingSecret | default $object)) | nindent 12 }}
-            {{- with .c.extraEnv }}
-            {{- toYaml . | nindent 12 }}
-            {{- end }}
-          {{- with .c.extraEnvFrom }}
-          envFrom:
-            {{- toYaml . | nindent 12 }}
-          {{- end }}
-          ports:
-            - {name: internal, containerPort: 9090}
-          startupProbe:
-            httpGet: {path: /healthz, port: internal}
-            {{- toYaml $d.probes.startup | nindent 12 }}
-          livenessProbe:
-            httpGet: {path: /healthz, port: internal}
-            {{- toYaml $d.probes.liveness | nindent 12 }}
-          readinessProbe:
-            httpGet: {path: /readyz, port: internal}
-            {{- toYaml $d.probes.readiness | nindent 12 }}
-          resources:
-            {{- include "lectern.resources" .c.resources | nindent 12 }}
-          securityContext:
-            {{- include "lectern.withoutNulls" $d.securityContext | nindent 12 }}
-          {{- with .c.extraVolumeMounts }}
-          volumeMounts:
-            {{- toYaml . | nindent 12 }}
-          {{- end }}
-      {{- with .c.extraVolumes }}
-      volumes:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
+      backoffLimit: 0
+      template:
+        {{- include "lectern.sync.pod" (merge (dict "verify" true) $) | nindent 8 }}
+{{- end -}}
 {{- end }}
 
 {{/* A copy's Service, by which a ServiceMonitor finds its metrics: dict root, name, c. */}}
@@ -148,7 +196,7 @@ spec:
       to:
         - podSelector:
             matchLabels:
-              {{- include "lectern.selector" (dict "root" .root "name" "entries") | nindent 14 }}
+              {{- include "lectern.selector" (dict "root" .root "name" (include "lectern.sync.api" .root)) | nindent 14 }}
     {{- end }}
     - ports:
         {{- include "lectern.tcp" .c.networkPolicy.ports | trim | nindent 8 }}
