@@ -46,11 +46,16 @@ type Session struct {
 	Now          func() time.Time
 }
 
-// ProcessSession returns the environment of this process.
+// ProcessSession returns the environment of this process. It unsets variables of this program that are empty, so that a
+// default or --env-file applies.
 func ProcessSession(ctx context.Context) *Session {
 	s := &Session{Context: ctx, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: map[string]string{}, Now: time.Now}
 	for _, variable := range os.Environ() {
 		name, value, _ := strings.Cut(variable, "=")
+		if value == "" && strings.HasPrefix(name, "LECTERN_") { // kong refuses it, before --env-file is read
+			_ = os.Unsetenv(name)
+			continue
+		}
 		s.Environ[name] = value
 	}
 	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {

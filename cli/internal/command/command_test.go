@@ -1,7 +1,9 @@
 package command
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -237,6 +239,15 @@ func TestEnvFile(t *testing.T) {
 	}
 	if r := lectern(t, "", nil, "get", "entries", "--env-file", file); r.code != exitFailure || !strings.Contains(r.err, "unauthorized") {
 		t.Error(r)
+	}
+	// An empty variable is none.
+	t.Setenv("LECTERN_PROJECT_ID", "")
+	t.Setenv("LECTERN_API_KEY", "rk_1")
+	s := ProcessSession(t.Context())
+	var said bytes.Buffer
+	s.Out, s.Err = io.Discard, &said
+	if code := Main(s, []string{"get", "entries", "--env-file", file}); code != 0 {
+		t.Error(said.String())
 	}
 	// And a flag wins over both.
 	if r := lectern(t, "", map[string]string{"LECTERN_API_KEY": "rk_0"}, "get", "entries", "--env-file", file, "--api-key", "rk_1"); r.code != 0 {
