@@ -40,13 +40,34 @@ func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
 	return Rename(f.Name(), path)
 }
 
-// Rename renames from to to within one folder. The new name is on disk when it returns; on Windows, which cannot sync a
-// folder, soon after.
+// Rename renames from to to within one folder. The new name is on disk when it returns.
 func Rename(from, to string) error {
-	if err := os.Rename(from, to); err != nil || runtime.GOOS == "windows" {
+	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	folder, err := os.Open(filepath.Dir(to))
+	return syncFolder(filepath.Dir(to))
+}
+
+// MkdirAll makes a folder and its parents, where they are missing. They are on disk when it returns.
+func MkdirAll(path string, mode fs.FileMode) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := MkdirAll(filepath.Dir(path), mode); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, mode); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder does nothing on Windows, which cannot sync a folder and writes it soon after.
+func syncFolder(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	folder, err := os.Open(path)
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,12 @@
 package replicate_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -18,6 +20,7 @@ import (
 	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
 	"github.com/lectern-dev/lectern/cli/internal/replicate/files"
+	"github.com/lectern-dev/lectern/shared/testing/eventually"
 )
 
 // smallFiles is a copy whose files are small.
@@ -60,12 +63,28 @@ func (l *lake) mustSync(t *testing.T) replicate.Progress {
 
 // manifest has the fields of manifest.json that a reader of a copy needs.
 type manifest struct {
-	Cursor          string
-	ColumnList      []columns.Column `json:"column_list"`
-	Entries, Events []struct {
-		Path string
-		Rows int
+	Cursor           string
+	Entries          []embeddable
+	Events, Removals []file
+}
+
+type embeddable struct {
+	EmbeddableID string `json:"embeddable_id"`
+	Columns      []columns.Column
+	Files        []file
+}
+
+type file struct {
+	Path string
+	Rows int
+}
+
+// entries are the files of all embeddables.
+func (m manifest) entries() (files []file) {
+	for _, e := range m.Entries {
+		files = append(files, e.Files...)
 	}
+	return files
 }
 
 func (l *lake) manifest(t *testing.T) (m manifest) {
@@ -100,34 +119,22 @@ func (l *lake) copied(t *testing.T) rows {
 	current := rows{map[string]row{}, map[string]row{}}
 	removed := map[string]int64{}
 	seqOf := func(r row) int64 { n, _ := r["seq"].(int64); return n }
-	for _, f := range m.Entries {
+	for _, f := range m.Removals {
 		for _, r := range l.rowsOf(t, f.Path, f.Rows) {
-			id := r["entry_id"].(string)
-			if r["removed"].(bool) {
-				removed[id] = max(removed[id], seqOf(r))
-			}
-			if seqOf(r) >= seqOf(current.entries[id]) {
-				current.entries[id] = r
-			}
+			removed[r["entry_id"].(string)] = seqOf(r)
 		}
 	}
-	for _, f := range m.Events {
-		for _, r := range l.rowsOf(t, f.Path, f.Rows) {
-			if key, ok := r["event_key"].(string); ok && seqOf(r) >= seqOf(current.events[key]) {
-				current.events[key] = r
+	keep := func(to map[string]row, key string, files []file) {
+		for _, f := range files {
+			for _, r := range l.rowsOf(t, f.Path, f.Rows) {
+				if id := r[key].(string); seqOf(r) > max(seqOf(to[id]), removed[r["entry_id"].(string)]) {
+					to[id] = r
+				}
 			}
 		}
 	}
-	for id, r := range current.entries {
-		if r["removed"].(bool) {
-			delete(current.entries, id)
-		}
-	}
-	for key, r := range current.events {
-		if seqOf(r) < removed[r["entry_id"].(string)] {
-			delete(current.events, key)
-		}
-	}
+	keep(current.entries, "entry_id", m.entries())
+	keep(current.events, "event_key", m.Events)
 	return current
 }
 
@@ -136,11 +143,10 @@ func (l *lake) check(t *testing.T) {
 	want, got := l.records(t), l.copied(t)
 	for _, all := range []map[string]row{want.entries, want.events, got.entries, got.events} {
 		for _, r := range all {
-			delete(r, "removed")
-			delete(r, "removed_at")
-			delete(r, "removal_reason")
-			for _, c := range l.manifest(t).ColumnList {
-				delete(r, c.Name)
+			for _, e := range l.manifest(t).Entries {
+				for _, c := range e.Columns {
+					delete(r, c.Name)
+				}
 			}
 			for name, value := range r {
 				switch v := value.(type) {
@@ -168,7 +174,7 @@ func TestFilesCopyEqualsTheSource(t *testing.T) {
 	if p := l.mustSync(t); !p.Current {
 		t.Errorf("%+v", p)
 	}
-	if m := l.manifest(t); len(m.Entries) != 1 || len(m.Events) != 1 { // so that readers find columns
+	if m := l.manifest(t); len(m.entries()) != 1 || len(m.Events) != 1 || len(m.Removals) != 1 { // so that readers find columns
 		t.Errorf("%+v; want an empty file of each kind", m)
 	}
 	l.fill(t, 0, 60)
@@ -183,7 +189,7 @@ func TestFilesCopyEqualsTheSource(t *testing.T) {
 	l.mustSync(t)
 	l.check(t)
 	before := l.manifest(t)
-	if p := l.mustSync(t); p.Changes != 0 || len(l.manifest(t).Entries) != len(before.Entries) {
+	if p := l.mustSync(t); p.Changes != 0 || len(l.manifest(t).entries()) != len(before.entries()) {
 		t.Errorf("%+v; want no change and no further file", p)
 	}
 }
@@ -215,7 +221,7 @@ func TestFilesKilled(t *testing.T) {
 	}
 	t.Logf("%d runs were cut", cut)
 	// These files remain of a process that is killed before it writes the manifest, or within a file.
-	for _, name := range []string{"entries/00000000000000000001-0123456789abcdef.parquet", "events/.00000000000000000001-0123456789abcdef.parquet.123"} {
+	for _, name := range []string{"entries/emb_1/00000000000000000001-0123456789abcdef.parquet", "events/.00000000000000000001-0123456789abcdef.parquet.123"} {
 		if err := os.WriteFile(filepath.Join(l.path, name), []byte("cut"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -223,13 +229,105 @@ func TestFilesKilled(t *testing.T) {
 	l.mustSync(t)
 	l.check(t)
 	l.mustSync(t) // removes what the run before replaced
-	m := l.manifest(t)
-	for kind, named := range map[string]int{"entries": len(m.Entries), "events": len(m.Events)} {
-		there, err := os.ReadDir(filepath.Join(l.path, kind))
-		if err != nil || len(there) != named {
-			t.Errorf("%d files in %s, %v; the manifest names %d", len(there), kind, err, named)
+	if there, m := l.objects(t, "*.parquet"), l.manifest(t); len(there) != len(m.entries())+len(m.Events)+len(m.Removals) {
+		t.Errorf("%d files are there; the manifest names %+v", len(there), m)
+	}
+}
+
+// objects are the files of the copy that match a pattern, with all that is in each: its bytes, and its rows if it is Parquet.
+func (l *lake) objects(t *testing.T, pattern string) map[string]string {
+	t.Helper()
+	return objects(t, pattern, l.path)
+}
+
+func objects(t *testing.T, pattern string, folders ...string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, folder := range folders {
+		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+			if ok, _ := filepath.Match(pattern, filepath.Base(path)); errors.Is(err, fs.ErrNotExist) || err == nil && (entry.IsDir() || !ok) {
+				return nil // a copy that is written meanwhile may remove a file
+			}
+			data, err := os.ReadFile(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			found[path] = string(data)
+			if bytes.HasPrefix(data, []byte("PAR1")) {
+				rows, err := parquet.Read[any](bytes.NewReader(data), int64(len(data)))
+				if err != nil {
+					return fmt.Errorf("%s: %w", path, err)
+				}
+				found[path] += fmt.Sprint(rows)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
+	return found
+}
+
+// with counts the objects that hold a text.
+func with(objects map[string]string, text string) (n int) {
+	for _, data := range objects {
+		if strings.Contains(data, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// person stores an entry and an event with a text in the contact, an answer and the event.
+func (l *lake) person(t *testing.T, id, text string) {
+	t.Helper()
+	one, view := entry(id, 1, fmt.Sprintf(`{"n":1,"text":%q}`, text)), event(id, 1)
+	one["contact_id"], view["contact_id"], view["url"], view["page_key"] = text, text, "https://example.com/"+text, text
+	l.MustIngest(t, "entries", one)
+	l.MustIngest(t, "events", view)
+}
+
+// An erased entry leaves all files at once, also those that were replaced and wait for readers. One of retention leaves with
+// the next rows that are joined with its file.
+func TestFilesForget(t *testing.T) {
+	l := newLake(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := replicate.Run(ctx, replicate.Options{Client: l.client, Source: l.is(), Destination: l.open(), Follow: true, PageSize: 7, Attempts: 1})
+		done <- err
+	}()
+	hold := func(want bool, texts ...string) {
+		t.Helper()
+		for _, text := range texts {
+			eventually.True(t, fmt.Sprintf("files hold %s: %v", text, want), func() bool { return with(l.objects(t, "*"), text) > 0 == want })
+		}
+	}
+	l.fill(t, 0, 30)
+	l.person(t, "en_ada", "Ada-canary")
+	l.person(t, "en_bob", "Bob-canary")
+	l.person(t, "en_cyd", "Cyd-canary")
+	hold(true, "Ada-canary", "Bob-canary", "Cyd-canary")
+	l.fill(t, 30, 20) // the files with Ada are joined with these
+	eventually.True(t, "replaced files stay", func() bool { return with(l.objects(t, "*"), "Ada-canary") > 2 })
+	l.remove(t, "erased", "en_ada", "never came", "en_bob")
+	hold(false, "Ada-canary", "Bob-canary")
+	l.check(t)
+	l.remove(t, "purged", "en_cyd")
+	l.fill(t, 50, 20)
+	eventually.True(t, "the joined file of entries has no row of retention", func() bool {
+		m := l.manifest(t)
+		last := m.entries()[len(m.entries())-1]
+		return len(m.Removals) > 0 && with(l.objects(t, filepath.Base(last.Path)), "en_69") == 1 && with(l.objects(t, filepath.Base(last.Path)), "Cyd-canary") == 0
+	})
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	l.mustSync(t) // removes what was replaced
+	hold(false, "Cyd-canary")
+	l.check(t)
 }
 
 func TestFilesRefuseWhatIsNotTheirCopy(t *testing.T) {
@@ -245,7 +343,7 @@ func TestFilesRefuseWhatIsNotTheirCopy(t *testing.T) {
 		return files.Folder(path, files.Options{Source: replicate.Source{URL: url, ProjectID: project}})
 	}
 	held := l.open()
-	lost := filepath.Join(l.path, was.Entries[0].Path)
+	lost := filepath.Join(l.path, was.entries()[0].Path)
 	for _, tt := range []struct {
 		name     string
 		do, undo func() error
@@ -281,57 +379,50 @@ func TestFilesRefuseWhatIsNotTheirCopy(t *testing.T) {
 	l.check(t)
 }
 
-// Columns of entry_data keep their types. A value that does not fit is null.
+// Each embeddable has files with columns of its own. A value that does not fit its column stays in entry_data.
 func TestFilesHaveColumns(t *testing.T) {
 	l := newLake(t)
-	const many = 26_000 // more than a file that takes in further rows
-	for first := 0; first < many; first += 2_000 {
-		var batch []any
-		for i := first; i < first+2_000; i++ {
-			batch = append(batch, entry(fmt.Sprintf("en_%d", i), i, fmt.Sprintf(`{"n":%d.50,"seq":true,"at":"2026-01-02T03:04:05Z"}`, i)))
-		}
-		l.MustIngest(t, "entries", batch...)
+	of := func(embeddable, id, data string) any {
+		e := entry(id, 1, data)
+		e["embeddable_id"] = embeddable
+		return e
 	}
-	sync := func(want ...columns.Column) (m manifest) {
-		t.Helper()
-		if _, err := l.sync(t.Context(), l.large()); err != nil {
-			t.Fatal(err)
-		}
-		m = l.manifest(t)
-		if diff := cmp.Diff(want, m.ColumnList); diff != "" {
-			t.Errorf("-want +got: %s", diff)
-		}
-		return m
+	l.MustIngest(t, "entries",
+		of("a/*.?", "a1", `{"n":7.50,"seq":true,"at":"2026-01-02T03:04:05Z"}`),
+		of("B", "b1", `{"n":"seven","What's your name?":"Zoë"}`))
+	l.mustSync(t)
+	l.MustIngest(t, "entries", of("a/*.?", "a2", `{"n":"n/a","more":[1]}`), of("B", "b2", `{"n":"eight"}`))
+	l.mustSync(t)
+	m := l.manifest(t)
+	want := []embeddable{
+		{EmbeddableID: "a/*.?", Columns: []columns.Column{
+			{Key: "n", Name: "n", Type: columns.Double}, {Key: "seq", Name: "data_seq", Type: columns.Boolean},
+			{Key: "at", Name: "at", Type: columns.Timestamp}, {Key: "more", Name: "more", Type: columns.Text},
+		}},
+		{EmbeddableID: "B", Columns: []columns.Column{
+			{Key: "n", Name: "n", Type: columns.Text}, {Key: "What's your name?", Name: "What's your name?", Type: columns.Text},
+		}},
 	}
-	n := columns.Column{Key: "n", Name: "n", Type: columns.Double}
-	seq := columns.Column{Key: "seq", Name: "data_seq", Type: columns.Boolean}
-	at := columns.Column{Key: "at", Name: "at", Type: columns.Timestamp}
-	name := columns.Column{Key: "What's your name?", Name: "What's your name?", Type: columns.Text}
-	m := sync(n, seq, at)
-	if len(m.Entries) != 1 || l.rowsOf(t, m.Entries[0].Path, many)[7]["n"] != 7.5 {
-		t.Fatalf("%+v", m.Entries)
-	}
-	l.MustIngest(t, "entries", entry("other", 1, `{"n":1,"What's your name?":"Zoë"}`))
-	m = sync(n, seq, at, name)
-	l.MustIngest(t, "entries", entry("small", 1, `{"n":1e2}`))
-	m = sync(n, seq, at, name)
-	if len(m.Entries) != 2 || m.Entries[1].Rows != 2 {
-		t.Errorf("%+v; want that the small file took in the next row", m.Entries)
-	}
-	l.MustIngest(t, "entries", entry("en_3", many, `{"n":"none","seq":1}`))
-	m = sync(n, seq, at, name)
 	got := map[string]row{}
-	for _, f := range m.Entries {
-		for _, r := range l.rowsOf(t, f.Path, f.Rows) {
+	for i, e := range m.Entries {
+		folder := []string{"entries/a~2f~2a~2e~3f", "entries/B"}[i]
+		if len(e.Files) != 1 || filepath.Dir(e.Files[0].Path) != folder {
+			t.Errorf("%+v; want one file in %s", e.Files, folder)
+		}
+		for _, r := range l.rowsOf(t, e.Files[0].Path, 2) {
 			got[r["entry_id"].(string)] = r
 		}
+		m.Entries[i].Files = nil
+	}
+	if diff := cmp.Diff(want, m.Entries); diff != "" {
+		t.Errorf("-want +got: %s", diff)
 	}
 	moment := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixMicro()
 	for id, want := range map[string][]any{
-		"en_7": {7.5, true, moment, nil}, "en_3": {nil, nil, nil, nil}, "other": {1.0, nil, nil, "Zoë"}, "small": {100.0, nil, nil, nil},
+		"a1": {7.5, true, moment, nil}, "a2": {nil, nil, nil, "[1]"}, "b1": {"seven", nil, nil, nil}, "b2": {"eight", nil, nil, nil},
 	} {
 		r := got[id]
-		if diff := cmp.Diff(want, []any{r["n"], r["data_seq"], r["at"], r["What's your name?"]}); diff != "" {
+		if diff := cmp.Diff(want, []any{r["n"], r["data_seq"], r["at"], r["more"]}); diff != "" {
 			t.Errorf("%s: -want +got: %s", id, diff)
 		}
 	}

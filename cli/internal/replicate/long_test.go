@@ -8,16 +8,21 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/replicate"
@@ -89,20 +94,19 @@ const { DuckDBInstance } = require('@duckdb/node-api');
 	return rows
 }
 
-var block = regexp.MustCompile("(?s)```sql\n(SET VARIABLE copy.*?)```")
-
-// views are the statements of docs/how-to/sync.md, for the copy at a place.
-func views(t *testing.T, place string) []string {
+// statements returns those of the block in docs/how-to/sync.md that sets a variable, for the copy at a place.
+func statements(t *testing.T, variable, place string) []string {
 	t.Helper()
 	doc, err := os.ReadFile("../../../docs/how-to/sync.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := block.FindSubmatch(doc)
-	if m == nil {
-		t.Fatal("docs/how-to/sync.md has no views")
+	_, sql, found := strings.Cut(string(doc), "```sql\nSET VARIABLE "+variable)
+	if !found {
+		t.Fatalf("docs/how-to/sync.md has no block for %s", variable)
 	}
-	sql := strings.Replace(string(m[1]), "/data/shop/", place+"/", 1)
+	sql, _, _ = strings.Cut("SET VARIABLE "+variable+sql, "```")
+	sql = strings.Replace(sql, "/data/shop/", place+"/", 1)
 	return strings.Split(strings.TrimSuffix(strings.TrimSpace(sql), ";"), ";\n")
 }
 
@@ -120,7 +124,7 @@ func checkByDuckDB(t *testing.T, s *source, place string) {
 			"events":  `epoch_us("timestamp") AS "timestamp"`,
 		}[kind.name], kind.name)
 		got := map[string]row{}
-		for _, r := range duckDB(t, append(views(t, place), sql)...) {
+		for _, r := range duckDB(t, append(statements(t, "copy", place), sql)...) {
 			var one row
 			if err := json.Unmarshal([]byte(r["line"].(string)), &one); err != nil {
 				t.Fatal(err)
@@ -166,7 +170,7 @@ func TestLongDuckDBReadsTheCopyByTheDocumentedViews(t *testing.T) {
 	l.MustIngest(t, "events", event("en_4", 8))
 	l.mustSync(t)
 	checkByDuckDB(t, l.source, l.path)
-	got := duckDB(t, append(views(t, l.path), `SELECT entry_id, n, price, again, back, typeof(n) AS type FROM entries
+	got := duckDB(t, append(append(statements(t, "copy", l.path), statements(t, "survey_files", "")...), `SELECT entry_id, n, price, again, back, typeof(n) AS type FROM survey
 		WHERE entry_id IN ('en_1', 'en_3', 'en_4') ORDER BY entry_id`)...)
 	want := []row{
 		{"entry_id": "en_1", "n": nil, "price": nil, "again": true, "back": nil, "type": "DOUBLE"},
@@ -184,7 +188,9 @@ type gateway struct {
 	binary string
 	port   string
 	folder string
-	cmd    *exec.Cmd
+	// versions is where earlier versions are, and meta what the server knows of objects.
+	versions, meta string
+	cmd            *exec.Cmd
 }
 
 func newGateway(t *testing.T) *gateway {
@@ -204,7 +210,7 @@ func newGateway(t *testing.T) *gateway {
 		t.Fatal(err)
 	}
 	_ = free.Close()
-	g := &gateway{t: t, binary: filepath.Join(folder, "versitygw"), port: port, folder: t.TempDir()}
+	g := &gateway{t: t, binary: filepath.Join(folder, "versitygw"), port: port, folder: t.TempDir(), versions: t.TempDir(), meta: t.TempDir()}
 	if err := os.Mkdir(filepath.Join(g.folder, "lake"), 0o755); err != nil { // the bucket
 		t.Fatal(err)
 	}
@@ -215,7 +221,7 @@ func newGateway(t *testing.T) *gateway {
 
 func (g *gateway) start() {
 	g.t.Helper()
-	g.cmd = exec.Command(g.binary, "--access", "key-1", "--secret", "secret-1", "--port", "127.0.0.1:"+g.port, "--region", "us-east-1", "posix", "--sidecar", g.t.TempDir(), g.folder)
+	g.cmd = exec.Command(g.binary, "--access", "key-1", "--secret", "secret-1", "--port", "127.0.0.1:"+g.port, "--region", "us-east-1", "posix", "--sidecar", g.meta, "--versioning-dir", g.versions, g.folder)
 	if err := g.cmd.Start(); err != nil {
 		g.t.Fatal(err)
 	}
@@ -294,8 +300,106 @@ func TestLongBucketKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.check(t) // the server keeps objects as files
-	if len(l.manifest(t).Entries) < 2 {
+	if len(l.manifest(t).entries()) < 2 {
 		t.Error("want several files")
+	}
+}
+
+// admin is a client of the server for what copies do not do.
+func (g *gateway) admin() *minio.Client {
+	g.t.Helper()
+	c, err := minio.New("127.0.0.1:"+g.port, &minio.Options{Creds: credentials.NewStaticV4("key-1", "secret-1", ""), Region: "us-east-1"})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return c
+}
+
+// cutter is a server in front of another that ends a run, as if its process were killed, at a request.
+type cutter struct {
+	*httptest.Server
+	rest atomic.Int64 // requests until then
+	end  atomic.Pointer[context.CancelFunc]
+}
+
+func newCutter(t *testing.T, address string) *cutter {
+	t.Helper()
+	c := &cutter{}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", address, r.In.Host // the signature has the host
+	}}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.rest.Add(-1) < 0 {
+			if end := c.end.Load(); end != nil {
+				(*end)()
+			}
+			panic(http.ErrAbortHandler)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// Nothing of an erased person is in a bucket, with or without versions, once the copy has passed the erasure, wherever
+// the runs before were killed.
+func TestLongErasureKilledAtEachStep(t *testing.T) {
+	g := newGateway(t)
+	for _, versions := range []bool{false, true} {
+		name := fmt.Sprintf("versions-%v", versions)
+		if err := g.admin().MakeBucket(t.Context(), name, minio.MakeBucketOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if versions {
+			if err := g.admin().EnableVersioning(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l := &lake{newSource(t), filepath.Join(g.folder, name, "copies", "shop")}
+		front := newCutter(t, "127.0.0.1:"+g.port)
+		environ := g.environ()
+		environ["AWS_ENDPOINT_URL"] = front.URL
+		sync := func(requests int64) error {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			front.rest.Store(requests)
+			front.end.Store(&cancel)
+			_, err := l.sync(ctx, g.open(name, environ, l.is()))
+			return err
+		}
+		const all = 1 << 30
+		stored := func(text string) int { return with(objects(t, "*", g.folder, g.versions), text) }
+		cut := 0
+		for n := range int64(30) {
+			id, canary := fmt.Sprintf("person-%d", n), fmt.Sprintf("canary-%v-%d", versions, n)
+			l.fill(t, int(5*n), 5)
+			l.person(t, id, canary)
+			if err := sync(all); err != nil {
+				t.Fatal(err)
+			}
+			l.fill(t, 1000+int(5*n), 5) // the next file is joined with the person's
+			if err := sync(all); err != nil {
+				t.Fatal(err)
+			}
+			if found := stored(canary); found < 2 {
+				t.Fatalf("%d objects hold the person before; want one of entries and one of events", found)
+			}
+			l.remove(t, "erased", id)
+			for range 3 { // also a run after a killed one
+				if sync(n) == nil {
+					break
+				}
+				cut++
+			}
+			if err := sync(all); err != nil {
+				t.Fatal(err)
+			}
+			if found := stored(canary); found > 0 {
+				t.Errorf("killed after %d requests: %d objects still hold the person", n, found)
+			}
+			l.check(t)
+		}
+		t.Logf("%s: %d runs were cut", name, cut)
 	}
 }
 
@@ -324,6 +428,23 @@ func TestLongBucketRefusals(t *testing.T) {
 		if err := run(tt.to); err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "secret-") {
 			t.Errorf("%s: %v; want %q", tt.name, err, tt.says)
 		}
+	}
+
+	// A bucket that keeps what is removed cannot have a copy that forgets.
+	const locked = "locked"
+	if err := g.admin().MakeBucket(t.Context(), locked, minio.MakeBucketOptions{ObjectLocking: true}); err != nil {
+		t.Fatal(err)
+	}
+	mode, days, unit := minio.Compliance, uint(1), minio.Days
+	if err := g.admin().SetBucketObjectLockConfig(t.Context(), locked, &mode, &days, &unit); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(g.open(locked, g.environ(), s.is())); err != nil {
+		t.Fatal(err)
+	}
+	s.remove(t, "erased", "en_1")
+	if err := run(g.open(locked, g.environ(), s.is())); err == nil || !strings.Contains(err.Error(), "s3:DeleteObjectVersion), without an object lock") {
+		t.Errorf("%v; want what a copy needs", err)
 	}
 
 	// The process that opened the copy last has it. The one before cannot commit any more.

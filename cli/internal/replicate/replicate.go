@@ -44,8 +44,8 @@ type Batch struct {
 	Position Position
 	// Current reports that the copy has all changes that there are once it has this batch.
 	Current bool
-	// LastSeq is the number of the project's newest change when the batch was read.
-	LastSeq int64
+	// LastSeq is the number of the project's newest change when the batch was read, and Known before its first change was.
+	LastSeq, Known int64
 }
 
 // Destination is a copy. Its methods are not called concurrently. [Temporary] marks errors that a retry may avoid.
@@ -252,7 +252,7 @@ func (r *run) read(ctx context.Context, from Position, batches chan<- *Batch) er
 				ErrRemoved, at.Seq, r.Source.URL)
 		}
 		if len(batch.Changes) == 0 {
-			began = time.Now()
+			began, batch.Known = time.Now(), p.LastSeq
 		}
 		if n := len(p.Changes); n > 0 {
 			at.Seq = p.Changes[n-1].Seq

@@ -48,7 +48,7 @@ func Bucket(name, prefix string, environ map[string]string, o Options) (*Destina
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		prefix += "/"
 	}
-	return &Destination{Options: o, storage: &bucket{client, name, prefix}}, nil
+	return newDestination(o, &bucket{client, name, prefix}), nil
 }
 
 // String names the prefix.
@@ -57,16 +57,26 @@ func (b *bucket) String() string { return fmt.Sprintf("bucket s3://%s/%s", b.nam
 func (*bucket) lock() error   { return nil }
 func (*bucket) unlock() error { return nil }
 
-func (b *bucket) list(ctx context.Context) (names []string, err error) {
+// list needs the permission to list versions also where a bucket keeps none: only so is it certain that none is left.
+func (b *bucket) list(ctx context.Context) ([]object, error) {
+	objects, err := b.versions(ctx, true)
+	if minio.ToErrorResponse(err).StatusCode == http.StatusNotImplemented { // the server has no versions
+		objects, err = b.versions(ctx, false)
+	}
+	return objects, b.explain(err)
+}
+
+// versions lists all versions, or the newest of each object.
+func (b *bucket) versions(ctx context.Context, all bool) (objects []object, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the listing where it is given up
-	for object := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true}) {
-		if object.Err != nil {
-			return nil, b.explain(object.Err)
+	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true, WithVersions: all}) {
+		if o.Err != nil {
+			return nil, o.Err
 		}
-		names = append(names, strings.TrimPrefix(object.Key, b.prefix))
+		objects = append(objects, object{strings.TrimPrefix(o.Key, b.prefix), o.VersionID, all && (!o.IsLatest || o.IsDeleteMarker)})
 	}
-	return names, nil
+	return objects, nil
 }
 
 func (b *bucket) read(ctx context.Context, name string) ([]byte, string, error) {
@@ -118,8 +128,8 @@ func (b *bucket) put(ctx context.Context, name string, data []byte, o minio.PutO
 	return info.ETag, b.explain(err)
 }
 
-func (b *bucket) remove(ctx context.Context, name string) error {
-	return b.explain(b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{}))
+func (b *bucket) remove(ctx context.Context, o object) error {
+	return b.explain(b.client.RemoveObject(ctx, b.name, b.prefix+o.name, minio.RemoveObjectOptions{VersionID: o.version}))
 }
 
 // explain adds the meaning of an error of S3 for the copy, and marks temporary ones.
@@ -139,7 +149,8 @@ func (b *bucket) explain(err error) error {
 	case e.Code == "InvalidAccessKeyId", e.Code == "SignatureDoesNotMatch", e.Code == "ExpiredToken":
 		return why("the credentials are refused; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 	case e.Code == minio.AccessDenied:
-		return why("access is denied; a copy needs to list, read, write and delete objects")
+		return why("access is denied; a copy needs to list, read, write and delete objects and their versions (s3:ListBucket, s3:ListBucketVersions, " +
+			"s3:GetObject, s3:PutObject, s3:DeleteObject, s3:DeleteObjectVersion), without an object lock")
 	case e.StatusCode >= 500, e.StatusCode == 0:
 		return replicate.Temporary(fmt.Errorf("%s: %w", b, err))
 	}

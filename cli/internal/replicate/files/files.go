@@ -1,19 +1,24 @@
 // Package files keeps a copy of a project as Parquet files in a folder or a bucket. Files never change. The file
 // manifest.json names all files of the copy and holds its position. It is replaced atomically after the files of a batch
-// are written. Files that it does not name do not belong to the copy.
+// are written. Files that it does not name do not belong to the copy. An erasure replaces the files that have its rows.
 package files
 
 import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/lectern-dev/lectern/cli/internal/columns"
 	"github.com/lectern-dev/lectern/cli/internal/parquetfile"
@@ -21,7 +26,7 @@ import (
 )
 
 // layout is the version of the manifest and of the columns of the files.
-const layout = 1
+const layout = 2
 
 const manifestName = "manifest.json"
 
@@ -33,24 +38,43 @@ type manifest struct {
 	// Writer is the process that may replace the manifest.
 	Writer    string    `json:"writer"`
 	ChangedAt time.Time `json:"changed_at"`
-	// Columns names the choice of columns, and ColumnList the columns of entry_data.
-	Columns    string           `json:"columns"`
-	ColumnList []columns.Column `json:"column_list"`
-	Entries    []file           `json:"entries"`
-	Events     []file           `json:"events"`
+	// Began is the project's newest number when the copy began. So the copy never had entries that were removed before.
+	Began int64 `json:"began"`
+	// Rewritten counts the files that erasures have rewritten.
+	Rewritten int `json:"files_rewritten"`
+	// Columns names the choice of columns of entry_data.
+	Columns  string       `json:"columns"`
+	Entries  []embeddable `json:"entries"`
+	Events   []file       `json:"events"`
+	Removals []file       `json:"removals"`
 }
 
-// file is a file of the copy.
+// embeddable is the entries of an embeddable. Its files have columns of their own.
+type embeddable struct {
+	EmbeddableID string           `json:"embeddable_id"`
+	Columns      []columns.Column `json:"columns"`
+	Files        []file           `json:"files"`
+}
+
+// file is a file of the copy. Its rows are in the order of their numbers.
 type file struct {
 	Path  string `json:"path"` // relative to the manifest
 	Rows  int    `json:"rows"`
 	Bytes int    `json:"bytes"`
-	// Columns is how many columns of entry_data the file has: the first ones of the manifest's list.
-	Columns int `json:"columns,omitempty"`
+	// FirstSeq and LastSeq are the numbers of the first and the last row; 0 without rows.
+	FirstSeq int64 `json:"first_seq"`
+	LastSeq  int64 `json:"last_seq"`
 }
 
 // errChanged is in the chain of the error of [storage.replace] if the file has another version.
 var errChanged = errors.New("the file has changed")
+
+// object is a file of a storage, or an earlier version of one.
+type object struct {
+	name    string // relative to the storage
+	version string // of a bucket
+	past    bool   // another version has replaced it, or it was removed
+}
 
 // storage is a folder or a bucket that holds files.
 type storage interface {
@@ -58,16 +82,16 @@ type storage interface {
 	// lock locks the storage for this process until unlock, if the storage has locks.
 	lock() error
 	unlock() error
-	// list returns the names of all files, relative to the storage.
-	list(ctx context.Context) ([]string, error)
+	// list returns all files, with all versions that a bucket keeps.
+	list(ctx context.Context) ([]object, error)
 	// read returns a file and its version. Without the file, the error has fs.ErrNotExist in its chain.
 	read(ctx context.Context, name string) (data []byte, version string, err error)
 	// write creates a file, whole or not at all.
 	write(ctx context.Context, name string, data []byte) error
 	// replace replaces the file of that version, "" for none, whole or not at all, and returns the new version.
 	replace(ctx context.Context, name string, data []byte, version string) (string, error)
-	// remove removes a file, if it is there.
-	remove(ctx context.Context, name string) error
+	// remove removes one version of a file for good, if it is there.
+	remove(ctx context.Context, o object) error
 }
 
 // Options configure a copy.
@@ -77,6 +101,8 @@ type Options struct {
 	Moved bool
 	// Columns selects the keys of entry_data that become columns.
 	Columns columns.Choice
+	// Note, if set, is called with each text for the user, once.
+	Note func(text string)
 }
 
 // Destination is a copy. It is a [replicate.Destination].
@@ -84,20 +110,19 @@ type Destination struct {
 	Options
 	storage
 	manifest manifest
-	version  string       // of the manifest
-	set      *columns.Set // of the manifest's ColumnList
-	replaced []replaced
-}
-
-// replaced is a file that the manifest no longer names, and the time when it was replaced.
-type replaced struct {
-	name  string
-	since time.Time
+	version  string                  // of the manifest
+	sets     map[string]*columns.Set // by embeddable
+	replaced map[string]time.Time    // when the manifest ceased to name files that are still there
 }
 
 // Folder returns the copy in a folder of this machine, which is created if it is missing.
 func Folder(path string, o Options) *Destination {
-	return &Destination{Options: o, storage: &folder{path: path}}
+	return newDestination(o, &folder{path: path})
+}
+
+func newDestination(o Options, s storage) *Destination {
+	o.Note = replicate.Once(o.Note)
+	return &Destination{Options: o, storage: s}
 }
 
 // Limits returns the bounds of one file. Changes wait for others, so that a copy that follows the feed does not consist
@@ -117,8 +142,7 @@ func (d *Destination) Open(ctx context.Context) (at replicate.Position, err erro
 			err = errors.Join(err, d.unlock())
 		}
 	}()
-	names, err := d.load(ctx)
-	if err != nil {
+	if err := d.load(ctx); err != nil {
 		return at, err
 	}
 	// The new writer makes a commit of a process that had the copy before fail, also where there are no locks. Only
@@ -127,42 +151,44 @@ func (d *Destination) Open(ctx context.Context) (at replicate.Position, err erro
 	if err := d.commit(ctx, d.manifest); err != nil {
 		return at, err
 	}
-	if err := d.clean(ctx, names); err != nil {
-		return at, err
-	}
-	d.replaced = nil
-	return d.manifest.Position, nil
+	d.replaced = map[string]time.Time{}
+	return d.manifest.Position, d.clean(ctx)
 }
 
-// load reads and checks the manifest, or makes one for an empty storage. It returns the names of the files, which it lists
-// after it has read the manifest.
-func (d *Destination) load(ctx context.Context) (names []string, err error) {
+// load reads and checks the manifest, or makes one for an empty storage.
+func (d *Destination) load(ctx context.Context) error {
 	data, version, err := d.read(ctx, manifestName)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !missing {
-		return nil, err
+		return err
 	}
-	if names, err = d.list(ctx); err != nil {
-		return nil, err
+	objects, err := d.list(ctx)
+	if err != nil {
+		return err
 	}
-	if !missing {
-		d.version = version
-		return names, d.check(data, names)
-	}
-	for _, name := range names {
-		if !unfinished.MatchString(name) {
-			return nil, fmt.Errorf("%s has files (%s) and no %s, so it is no copy of lectern sync: give an empty place", d, name, manifestName)
+	there := map[string]bool{}
+	for _, o := range objects {
+		if !o.past {
+			there[o.name] = true
 		}
 	}
-	d.set = d.Columns.Set()
-	d.manifest, d.version = manifest{
-		Layout: layout, Source: d.Source, Columns: d.Columns.String(), ColumnList: d.set.Columns(), Entries: []file{}, Events: []file{},
-	}, ""
-	return names, nil
+	d.sets, d.version = map[string]*columns.Set{}, version
+	if !missing {
+		return d.check(data, there)
+	}
+	for name := range there {
+		if !unfinished.MatchString(name) {
+			return fmt.Errorf("%s has files (%s) and no %s, so it is no copy of lectern sync: give an empty place", d, name, manifestName)
+		}
+	}
+	d.manifest = manifest{
+		Layout: layout, Source: d.Source, Columns: d.Columns.String(), Entries: []embeddable{}, Events: []file{}, Removals: []file{},
+	}
+	return nil
 }
 
-// check uses the manifest in data, if it has this source and its files exist.
-func (d *Destination) check(data []byte, names []string) error {
+// check uses the manifest in data, if it has this source and its files are there.
+func (d *Destination) check(data []byte, there map[string]bool) error {
 	var m manifest
 	if err := json.Unmarshal(data, &m); err != nil {
 		return fmt.Errorf("%s of %s is not one of lectern sync (%w): give an empty place", manifestName, d, err)
@@ -177,103 +203,259 @@ func (d *Destination) check(data []byte, names []string) error {
 	case m.Columns != d.Columns.String():
 		return fmt.Errorf("%s has a copy with --columns %s, not %s: give --columns as before, or an empty place for a new copy", d, m.Columns, d.Columns)
 	}
-	there := map[string]bool{}
-	for _, name := range names {
-		there[name] = true
-	}
 	for name := range m.files() {
 		if !there[name] {
 			return fmt.Errorf("%s lacks the file %s, which its %s names: restore it, or make a new copy in an empty place", d, name, manifestName)
 		}
 	}
 	m.Source = d.Source
-	d.manifest, d.set = m, d.Columns.Restore(m.ColumnList)
+	d.manifest = m
+	for _, e := range m.Entries {
+		d.sets[e.EmbeddableID] = d.Columns.Restore(e.Columns)
+	}
 	return nil
 }
 
 var (
 	// ownName matches the names that this package gives to files of rows.
-	ownName = regexp.MustCompile(`^(entries|events)/[0-9]{20}-[0-9a-f]{16}\.parquet$`)
+	ownName = regexp.MustCompile(`^(entries/[^/]+|events|removals)/[0-9]{20}-[0-9a-f]{16}\.parquet$`)
 	// unfinished matches the names of files that a process was writing in a folder when it ended.
-	unfinished = regexp.MustCompile(`^(entries/|events/)?\.(manifest\.json|[0-9]{20}-[0-9a-f]{16}\.parquet)\.[0-9]+$`)
+	unfinished = regexp.MustCompile(`^((entries/[^/]+|events|removals)/)?\.(manifest\.json|[0-9]{20}-[0-9a-f]{16}\.parquet)\.[0-9]+$`)
 )
 
-// clean removes files of processes that ended before they could name them.
-func (d *Destination) clean(ctx context.Context, names []string) error {
+// clean removes all versions of the files that neither the manifest names nor readers may still need, and the past
+// versions of the manifest.
+func (d *Destination) clean(ctx context.Context) error {
+	objects, err := d.list(ctx)
+	if err != nil {
+		return err
+	}
 	named := d.manifest.files()
-	for _, name := range names {
-		if unfinished.MatchString(name) || ownName.MatchString(name) && !named[name] {
-			if err := d.remove(ctx, name); err != nil {
-				return fmt.Errorf("remove %s, which is no part of the copy: %w", name, err)
+	for _, o := range objects {
+		_, kept := d.replaced[o.name]
+		if unfinished.MatchString(o.name) || ownName.MatchString(o.name) && !named[o.name] && !kept || o.name == manifestName && o.past {
+			if err := d.remove(ctx, o); err != nil {
+				return fmt.Errorf("remove %s, which is no part of the copy: %w", o.name, err)
 			}
 		}
 	}
 	return nil
 }
 
-// Apply writes the files of a batch, and then the manifest that names them. A new copy gets a file of each kind, also
-// an empty one, so that its readers find columns.
+// Apply writes the files of a batch, and then the manifest that names them. A new copy gets an empty file of each kind, so
+// that its readers find columns.
 func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
-	entries, events := rowsOf(b.Changes)
-	set := d.set.Clone()
-	for i := range entries {
-		if data := entries[i].EntryData; data != nil {
-			set.Observe(*data)
-		}
+	rows := rowsOf(b.Changes)
+	if d.manifest.Began == 0 {
+		d.manifest.Began = b.Known
+	}
+	if err := d.erase(ctx, rows.erased); err != nil {
+		return err
 	}
 	next := d.manifest
-	next.Position, next.ColumnList = b.Position, set.Columns()
-	var err error
-	if next.Entries, err = add(ctx, d, "entries", next.Entries, entries, set, b.Current); err != nil {
-		return err
-	}
-	if next.Events, err = add(ctx, d, "events", next.Events, events, columns.Choice{}.Set(), b.Current); err != nil {
-		return err
-	}
-	if next.Position == d.manifest.Position && len(next.Entries) == len(d.manifest.Entries) {
+	if len(next.Events) > 0 && len(b.Changes) == 0 && b.Project == nil && next.Position == b.Position {
 		return nil
 	}
-	before := d.manifest
+	next.Position = b.Position
+	next.Entries = slices.Clone(next.Entries)
+	at := map[string]int{}
+	for i, e := range next.Entries {
+		at[e.EmbeddableID] = i
+	}
+	if len(next.Entries) == 0 && len(rows.embeddables) == 0 {
+		rows.embeddables = []string{""}
+	}
+	for _, id := range rows.embeddables {
+		i, ok := at[id]
+		if !ok {
+			i = len(next.Entries)
+			next.Entries = append(next.Entries, embeddable{EmbeddableID: id})
+			d.sets[id] = d.Columns.Set()
+		}
+		e, set := &next.Entries[i], d.sets[id]
+		for _, r := range rows.entries[id] {
+			set.Observe(r.EntryData)
+		}
+		e.Columns = set.Columns()
+		for _, c := range set.Misfits() {
+			d.Note(c.Misfit(id))
+		}
+		var err error
+		if e.Files, err = add(ctx, d, "entries/"+folderOf(id), e.Files, rows.entries[id], set, rows.removed); err != nil {
+			return err
+		}
+	}
+	var err error
+	if next.Events, err = add(ctx, d, "events", next.Events, rows.events, nil, rows.removed); err != nil {
+		return err
+	}
+	if next.Removals, err = add(ctx, d, "removals", next.Removals, rows.removals, nil, nil); err != nil {
+		return err
+	}
+	return d.exchange(ctx, next)
+}
+
+// keepReplaced is how long files stay that the manifest no longer names, for readers that have read it before.
+const keepReplaced = time.Hour
+
+// exchange commits a manifest. Files that it no longer names stay for between one and two times keepReplaced, so that the
+// storage is listed seldom.
+func (d *Destination) exchange(ctx context.Context, next manifest) error {
+	before := d.manifest.files()
 	if err := d.commit(ctx, next); err != nil {
 		return err
 	}
-	d.set = set
-	return d.forget(ctx, before)
+	named, now := d.manifest.files(), time.Now()
+	for name := range before {
+		if !named[name] {
+			d.replaced[name] = now
+		}
+	}
+	due := false
+	for _, since := range d.replaced {
+		due = due || now.Sub(since) > 2*keepReplaced
+	}
+	if !due {
+		return nil
+	}
+	maps.DeleteFunc(d.replaced, func(_ string, since time.Time) bool { return now.Sub(since) > keepReplaced })
+	return d.clean(ctx)
 }
 
-// Files up to these sizes are merged with the next batch. Otherwise a copy that follows the feed would consist of many
-// small files.
+// erase rewrites the files that have rows of erased entries, without these rows, and removes all files that the manifest
+// does not name. The position does not change: a copy has passed an erasure only if nothing of it is left.
+func (d *Destination) erase(ctx context.Context, erased removals) error {
+	maps.DeleteFunc(erased, func(_ string, seq int64) bool { return seq <= d.manifest.Began })
+	if len(erased) == 0 {
+		return nil
+	}
+	next := d.manifest
+	next.Entries = slices.Clone(next.Entries)
+	var err error
+	for i := range next.Entries {
+		e := &next.Entries[i]
+		if e.Files, err = without[entryRow](ctx, d, "entries/"+folderOf(e.EmbeddableID), e.Files, d.sets[e.EmbeddableID], erased, &next.Rewritten); err != nil {
+			return err
+		}
+	}
+	if next.Events, err = without[eventRow](ctx, d, "events", next.Events, nil, erased, &next.Rewritten); err != nil {
+		return err
+	}
+	if next.Rewritten > d.manifest.Rewritten {
+		if err := d.commit(ctx, next); err != nil {
+			return err
+		}
+	}
+	clear(d.replaced)
+	return d.clean(ctx)
+}
+
+// without returns the files of a kind with those rewritten that have rows of removed entries. A file that loses all rows
+// goes, unless it is the only one.
+func without[T row](ctx context.Context, d *Destination, kind string, files []file, set *columns.Set, removed removals, rewritten *int) (kept []file, err error) {
+	for i, f := range files {
+		var found bool
+		err := eachRows(ctx, d, f, func(rows []key) error {
+			found = found || slices.ContainsFunc(rows, removed.has)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			*rewritten++
+			if f, err = write[T](ctx, d, kind, files[i:i+1], nil, set, removed); err != nil {
+				return nil, err
+			}
+		}
+		if f.Rows > 0 || len(files) == 1 {
+			kept = append(kept, f)
+		}
+	}
+	return kept, nil
+}
+
+// Files up to these sizes are joined with those that are written after them, unless they have more than joined times as many
+// rows. So a copy that follows the feed consists of few small files, and each row is written a few times at most.
 const (
-	smallRows  = 25_000
-	smallBytes = 512 << 10
+	smallRows  = 10_000
+	smallBytes = 256 << 10
+	joined     = 8
 )
 
-// add writes rows to a file of a kind, and returns files with it. If the copy is current, a small file at the end is
-// replaced by one that has its rows too.
-func add[T row](ctx context.Context, d *Destination, kind string, files []file, rows []T, set *columns.Set, current bool) ([]file, error) {
+// add writes rows to a file of a kind, and returns files with it. Small files at the end are replaced by one that has their
+// rows too, except those of entries that were removed.
+func add[T row](ctx context.Context, d *Destination, kind string, files []file, rows []T, set *columns.Set, removed removals) ([]file, error) {
 	if len(rows) == 0 && len(files) > 0 {
 		return files, nil
 	}
-	keep := len(files)
-	if keep > 0 && current && files[keep-1].Rows <= smallRows && files[keep-1].Bytes <= smallBytes {
+	keep, n := len(files), len(rows)
+	for keep > 0 && files[keep-1].Rows <= min(smallRows, joined*n) && files[keep-1].Bytes <= smallBytes {
 		keep--
+		n += files[keep].Rows
 	}
-	f, err := write(ctx, d, kind, files[keep:], rows, set)
-	if err != nil {
-		return nil, err
+	if removed != nil {
+		var err error
+		if removed, err = d.removedFrom(ctx, files[keep:], removed); err != nil {
+			return nil, err
+		}
 	}
-	return append(files[:keep:keep], f), nil
+	f, err := write(ctx, d, kind, files[keep:], rows, set, removed)
+	return append(files[:keep:keep], f), err
 }
 
-// write makes a file of the rows of other files, and of further rows.
-func write[T row](ctx context.Context, d *Destination, kind string, from []file, rows []T, set *columns.Set) (file, error) {
-	var b bytes.Buffer
-	made, last := file{Columns: len(set.Columns())}, int64(0)
-	w := parquetfile.NewWriter(&b, set, func(r *T) *string { return (*r).data() })
-	put := func(rows []T) error {
-		if len(rows) > 0 {
-			made.Rows, last = made.Rows+len(rows), rows[len(rows)-1].seq()
+// removedFrom adds to removed the earlier removals of entries that have rows in files. Only those of retention have left
+// rows.
+func (d *Destination) removedFrom(ctx context.Context, files []file, removed removals) (removals, error) {
+	if len(files) == 0 {
+		return removed, nil
+	}
+	ids := map[string]bool{}
+	for _, f := range files {
+		err := eachRows(ctx, d, f, func(rows []key) error {
+			for _, k := range rows {
+				ids[k.EntryID] = true
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
+	}
+	removed = maps.Clone(removed)
+	for _, f := range d.manifest.Removals {
+		if f.LastSeq < files[0].FirstSeq {
+			continue
+		}
+		err := eachRows(ctx, d, f, func(rows []key) error {
+			for _, k := range rows {
+				if ids[k.EntryID] {
+					removed[k.EntryID] = max(removed[k.EntryID], k.Seq)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return removed, nil
+}
+
+// write writes the rows of files and then further rows to a new file, without those of removed entries.
+func write[T row](ctx context.Context, d *Destination, kind string, from []file, rows []T, set *columns.Set, removed removals) (file, error) {
+	var b bytes.Buffer
+	var made file
+	w := parquetfile.NewWriter(&b, set, dataOf[T])
+	put := func(rows []T) error {
+		rows = slices.DeleteFunc(rows, func(r T) bool { return removed.has(r.key()) })
+		if len(rows) == 0 {
+			return nil
+		}
+		if made.Rows == 0 {
+			made.FirstSeq = rows[0].key().Seq
+		}
+		made.Rows, made.LastSeq = made.Rows+len(rows), rows[len(rows)-1].key().Seq
 		return w.Write(rows)
 	}
 	for _, f := range from {
@@ -287,15 +469,33 @@ func write[T row](ctx context.Context, d *Destination, kind string, from []file,
 	if err := w.Close(); err != nil {
 		return made, err
 	}
-	made.Path, made.Bytes = fmt.Sprintf("%s/%020d-%s.parquet", kind, last, random()), b.Len()
+	made.Path, made.Bytes = fmt.Sprintf("%s/%020d-%s.parquet", kind, made.LastSeq, random()), b.Len()
 	if err := d.write(ctx, made.Path, b.Bytes()); err != nil {
 		return made, fmt.Errorf("write %s: %w", made.Path, err)
 	}
 	return made, nil
 }
 
+// folderOf returns the folder of an embeddable: its id, with each other byte than letters, digits, - and _ as ~ and two hex
+// digits. A digest replaces the end of a long one.
+func folderOf(id string) string {
+	var b strings.Builder
+	for i := range len(id) {
+		if c := id[i]; c < 0x80 && (c == '-' || c == '_' || unicode.IsLetter(rune(c)) || unicode.IsDigit(rune(c))) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "~%02x", c)
+		}
+	}
+	const longest = 100
+	if b.Len() == 0 || b.Len() > longest {
+		return fmt.Sprintf("%.*s~%x", longest, b.String(), sha256.Sum256([]byte(id)))
+	}
+	return b.String()
+}
+
 // eachRows calls do with the rows of a file of the copy, some at a time.
-func eachRows[T row](ctx context.Context, d *Destination, f file, do func([]T) error) error {
+func eachRows[T any](ctx context.Context, d *Destination, f file, do func([]T) error) error {
 	data, _, err := d.read(ctx, f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s lacks the file %s, which its %s names: restore it, or make a new copy in an empty place", d, f.Path, manifestName)
@@ -314,34 +514,15 @@ func eachRows[T row](ctx context.Context, d *Destination, f file, do func([]T) e
 	return nil
 }
 
-// keepReplaced is how long files stay that the manifest no longer names, for readers that have read it before.
-const keepReplaced = time.Hour
-
-// forget removes files that were replaced long ago, and notes those that before names and the manifest does not.
-func (d *Destination) forget(ctx context.Context, before manifest) error {
-	now := time.Now()
-	for len(d.replaced) > 0 && now.Sub(d.replaced[0].since) > keepReplaced {
-		if err := d.remove(ctx, d.replaced[0].name); err != nil {
-			return fmt.Errorf("remove %s, which was replaced: %w", d.replaced[0].name, err)
-		}
-		d.replaced = d.replaced[1:]
-	}
-	named := d.manifest.files()
-	for name := range before.files() {
-		if !named[name] {
-			d.replaced = append(d.replaced, replaced{name, now})
-		}
-	}
-	return nil
-}
-
 // files returns the paths of the files.
 func (m *manifest) files() map[string]bool {
 	named := map[string]bool{}
-	for _, list := range [][]file{m.Entries, m.Events} {
-		for _, f := range list {
-			named[f.Path] = true
-		}
+	lists := [][]file{m.Events, m.Removals}
+	for _, e := range m.Entries {
+		lists = append(lists, e.Files)
+	}
+	for _, f := range slices.Concat(lists...) {
+		named[f.Path] = true
 	}
 	return named
 }
@@ -364,8 +545,15 @@ func (d *Destination) commit(ctx context.Context, m manifest) error {
 	return nil
 }
 
-// Full reports whether a key that this run met has no column, because there are [columns.Most].
-func (d *Destination) Full() bool { return d.set != nil && d.set.Full() }
+// Full reports whether a key that this run met has no column, because its embeddable has [columns.Most].
+func (d *Destination) Full() bool {
+	for _, set := range d.sets {
+		if set.Full() {
+			return true
+		}
+	}
+	return false
+}
 
 // Close releases the copy.
 func (d *Destination) Close() error { return d.unlock() }

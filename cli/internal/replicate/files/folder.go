@@ -24,10 +24,8 @@ type folder struct {
 func (f *folder) String() string { return "folder " + f.path }
 
 func (f *folder) lock() error {
-	for _, name := range []string{"", "entries", "events"} {
-		if err := os.MkdirAll(filepath.Join(f.path, name), 0o700); err != nil {
-			return err
-		}
+	if err := os.MkdirAll(f.path, 0o700); err != nil {
+		return err
 	}
 	held, err := durable.Acquire(filepath.Join(f.path, lockName))
 	if errors.Is(err, durable.ErrLocked) {
@@ -39,14 +37,14 @@ func (f *folder) lock() error {
 
 func (f *folder) unlock() error { return f.held.Release() }
 
-func (f *folder) list(ctx context.Context) (names []string, err error) {
+func (f *folder) list(ctx context.Context) (objects []object, err error) {
 	err = fs.WalkDir(os.DirFS(f.path), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && path != lockName {
-			names = append(names, path)
+			objects = append(objects, object{name: path})
 		}
 		return errors.Join(err, ctx.Err())
 	})
-	return names, err
+	return objects, err
 }
 
 // read returns no version: the lock keeps others away.
@@ -56,15 +54,19 @@ func (f *folder) read(_ context.Context, name string) ([]byte, string, error) {
 }
 
 func (f *folder) write(_ context.Context, name string, data []byte) error {
-	return durable.WriteFile(filepath.Join(f.path, name), data, 0o600)
+	path := filepath.Join(f.path, name)
+	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return durable.WriteFile(path, data, 0o600)
 }
 
 func (f *folder) replace(ctx context.Context, name string, data []byte, _ string) (string, error) {
 	return "", f.write(ctx, name, data)
 }
 
-func (f *folder) remove(_ context.Context, name string) error {
-	err := os.Remove(filepath.Join(f.path, name))
+func (f *folder) remove(_ context.Context, o object) error {
+	err := os.Remove(filepath.Join(f.path, o.name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

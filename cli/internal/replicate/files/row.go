@@ -1,42 +1,32 @@
 package files
 
-import (
-	"time"
+import "github.com/lectern-dev/lectern/client"
 
-	"github.com/lectern-dev/lectern/client"
-)
-
-// entryRow is a change of an entry: its state from seq on, or its removal, which has neither state nor data.
+// entryRow is a change of an entry: its state from seq on.
 type entryRow struct {
-	Seq           int64   `parquet:"seq"`
-	Removed       bool    `parquet:"removed"`
-	RemovedAt     *int64  `parquet:"removed_at,optional,timestamp(microsecond:utc)"`
-	RemovalReason *string `parquet:"removal_reason,optional,dict"`
-	EntryID       string  `parquet:"entry_id"`
-	GroupID       *string `parquet:"group_id,optional,dict"`
-	ProjectID     *string `parquet:"project_id,optional,dict"`
-	EmbeddableID  *string `parquet:"embeddable_id,optional,dict"`
-	ContactID     *string `parquet:"contact_id,optional"`
-	CreatedAt     *int64  `parquet:"created_at,optional,timestamp(microsecond:utc)"`
-	UpdatedAt     *int64  `parquet:"updated_at,optional,timestamp(microsecond:utc)"`
-	EntryData     *string `parquet:"entry_data,optional"`
+	Seq          int64  `parquet:"seq"`
+	EntryID      string `parquet:"entry_id"`
+	GroupID      string `parquet:"group_id,dict"`
+	ProjectID    string `parquet:"project_id,dict"`
+	EmbeddableID string `parquet:"embeddable_id,dict"`
+	ContactID    string `parquet:"contact_id"`
+	CreatedAt    int64  `parquet:"created_at,timestamp(microsecond:utc)"`
+	UpdatedAt    int64  `parquet:"updated_at,timestamp(microsecond:utc)"`
+	EntryData    string `parquet:"entry_data"`
 }
 
-// eventRow is an event, or the removal of all events of an entry with smaller numbers, which has no event_key.
+// eventRow is an event.
 type eventRow struct {
 	Seq                     int64   `parquet:"seq"`
-	Removed                 bool    `parquet:"removed"`
-	RemovedAt               *int64  `parquet:"removed_at,optional,timestamp(microsecond:utc)"`
-	RemovalReason           *string `parquet:"removal_reason,optional,dict"`
-	EventKey                *string `parquet:"event_key,optional"`
+	EventKey                string  `parquet:"event_key"`
 	EventID                 *string `parquet:"event_id,optional"`
 	EntryID                 string  `parquet:"entry_id"`
-	ContactID               *string `parquet:"contact_id,optional"`
-	ProjectID               *string `parquet:"project_id,optional,dict"`
-	GroupID                 *string `parquet:"group_id,optional,dict"`
-	EmbeddableID            *string `parquet:"embeddable_id,optional,dict"`
+	ContactID               string  `parquet:"contact_id"`
+	ProjectID               string  `parquet:"project_id,dict"`
+	GroupID                 string  `parquet:"group_id,dict"`
+	EmbeddableID            string  `parquet:"embeddable_id,dict"`
 	EmbeddableVersionNumber *int64  `parquet:"embeddable_version_number,optional"`
-	Timestamp               *int64  `parquet:"timestamp,optional,timestamp(microsecond:utc)"`
+	Timestamp               int64   `parquet:"timestamp,timestamp(microsecond:utc)"`
 	PageID                  *string `parquet:"page_id,optional,dict"`
 	PageKey                 *string `parquet:"page_key,optional,dict"`
 	PageIndex               *int64  `parquet:"page_index,optional"`
@@ -44,54 +34,106 @@ type eventRow struct {
 	MaxPageKey              *string `parquet:"max_page_key,optional,dict"`
 	MaxPageIndex            *int64  `parquet:"max_page_index,optional"`
 	TotalPages              *int64  `parquet:"total_pages,optional"`
-	EventType               *string `parquet:"event_type,optional,dict"`
+	EventType               string  `parquet:"event_type,dict"`
 	ViewType                *string `parquet:"view_type,optional,dict"`
 	CustomEventName         *string `parquet:"custom_event_name,optional,dict"`
 	CustomEventProps        *string `parquet:"custom_event_props,optional"`
 	URL                     *string `parquet:"url,optional,dict"`
 }
 
-// row is a row of either kind.
-type row interface {
-	entryRow | eventRow
-	// seq returns the number of the change.
-	seq() int64
-	// data returns the entry_data of the row, or nil.
-	data() *string
+// removalRow is the removal of an entry and of its events, with smaller numbers.
+type removalRow struct {
+	Seq       int64  `parquet:"seq"`
+	EntryID   string `parquet:"entry_id"`
+	RemovedAt int64  `parquet:"removed_at,timestamp(microsecond:utc)"`
+	Reason    string `parquet:"removal_reason,dict"`
 }
 
-func (r entryRow) seq() int64    { return r.Seq }
-func (r entryRow) data() *string { return r.EntryData }
-func (r eventRow) seq() int64    { return r.Seq }
-func (eventRow) data() *string   { return nil }
+// key has the fields of all rows: the number of the change, and the entry.
+type key struct {
+	Seq     int64  `parquet:"seq"`
+	EntryID string `parquet:"entry_id"`
+}
 
-func micros(t time.Time) *int64 { return new(t.UnixMicro()) }
+// row is a row of any kind.
+type row interface {
+	entryRow | eventRow | removalRow
+	key() key
+}
 
-// rowsOf returns the rows of changes. A removal is a row of both kinds.
-func rowsOf(changes []client.Change) (entries []entryRow, events []eventRow) {
+func (r entryRow) key() key   { return key{r.Seq, r.EntryID} }
+func (r eventRow) key() key   { return key{r.Seq, r.EntryID} }
+func (r removalRow) key() key { return key{r.Seq, r.EntryID} }
+
+// dataOf returns the entry_data of a row, or nil.
+func dataOf[T row](r *T) *string {
+	if e, ok := any(r).(*entryRow); ok {
+		return &e.EntryData
+	}
+	return nil
+}
+
+// removals have the number of the removal of each removed entry.
+type removals map[string]int64
+
+// has reports whether they remove a row.
+func (r removals) has(k key) bool { return k.Seq < r[k.EntryID] }
+
+// batch is the rows of some changes, without those that a later change of them removes.
+type batch struct {
+	embeddables []string              // that have entries, in the order of the first one
+	entries     map[string][]entryRow // by embeddable
+	events      []eventRow
+	removals    []removalRow
+	// removed are all removals, and erased those that concern a person.
+	removed, erased removals
+}
+
+func rowsOf(changes []client.Change) *batch {
+	b := &batch{entries: map[string][]entryRow{}, removed: removals{}, erased: removals{}}
+	for i := range changes {
+		if c := &changes[i]; c.Type == client.EntryRemoved {
+			r := c.Removal
+			b.removed[r.EntryID] = c.Seq
+			if r.Reason == client.Erased {
+				b.erased[r.EntryID] = c.Seq
+			}
+			b.removals = append(b.removals, removalRow{c.Seq, r.EntryID, r.RemovedAt.UnixMicro(), string(r.Reason)})
+		}
+	}
 	for i := range changes {
 		switch c := &changes[i]; c.Type {
 		case client.EntryChanged:
-			e := c.Entry
-			entries = append(entries, entryRow{
-				Seq: c.Seq, EntryID: e.EntryID, GroupID: &e.GroupID, ProjectID: &e.ProjectID, EmbeddableID: &e.EmbeddableID,
-				ContactID: &e.ContactID, CreatedAt: micros(e.CreatedAt), UpdatedAt: micros(e.UpdatedAt), EntryData: &e.Data,
-			})
+			b.addEntry(c.Seq, c.Entry)
 		case client.EventAdded:
-			e := c.Event
-			events = append(events, eventRow{
-				Seq: c.Seq, EventKey: &e.EventKey, EventID: e.EventID, EntryID: e.EntryID, ContactID: &e.ContactID, ProjectID: &e.ProjectID,
-				GroupID: &e.GroupID, EmbeddableID: &e.EmbeddableID, EmbeddableVersionNumber: e.VersionNumber, Timestamp: micros(e.Timestamp),
-				PageID: e.PageID, PageKey: e.PageKey, PageIndex: e.PageIndex,
-				MaxPageID: e.MaxPageID, MaxPageKey: e.MaxPageKey, MaxPageIndex: e.MaxPageIndex, TotalPages: e.TotalPages,
-				EventType: &e.EventType, ViewType: e.ViewType, CustomEventName: e.CustomEventName, CustomEventProps: e.CustomEventProps, URL: e.URL,
-			})
-		case client.EntryRemoved:
-			r := c.Removal
-			at, why := micros(r.RemovedAt), string(r.Reason)
-			entries = append(entries, entryRow{Seq: c.Seq, Removed: true, RemovedAt: at, RemovalReason: &why, EntryID: r.EntryID})
-			events = append(events, eventRow{Seq: c.Seq, Removed: true, RemovedAt: at, RemovalReason: &why, EntryID: r.EntryID})
+			b.addEvent(c.Seq, c.Event)
 		}
 	}
-	return entries, events
+	return b
+}
+
+func (b *batch) addEntry(seq int64, e *client.Entry) {
+	if b.removed.has(key{seq, e.EntryID}) {
+		return
+	}
+	if b.entries[e.EmbeddableID] == nil {
+		b.embeddables = append(b.embeddables, e.EmbeddableID)
+	}
+	b.entries[e.EmbeddableID] = append(b.entries[e.EmbeddableID], entryRow{
+		Seq: seq, EntryID: e.EntryID, GroupID: e.GroupID, ProjectID: e.ProjectID, EmbeddableID: e.EmbeddableID, ContactID: e.ContactID,
+		CreatedAt: e.CreatedAt.UnixMicro(), UpdatedAt: e.UpdatedAt.UnixMicro(), EntryData: e.Data,
+	})
+}
+
+func (b *batch) addEvent(seq int64, e *client.ChangedEvent) {
+	if b.removed.has(key{seq, e.EntryID}) {
+		return
+	}
+	b.events = append(b.events, eventRow{
+		Seq: seq, EventKey: e.EventKey, EventID: e.EventID, EntryID: e.EntryID, ContactID: e.ContactID, ProjectID: e.ProjectID,
+		GroupID: e.GroupID, EmbeddableID: e.EmbeddableID, EmbeddableVersionNumber: e.VersionNumber, Timestamp: e.Timestamp.UnixMicro(),
+		PageID: e.PageID, PageKey: e.PageKey, PageIndex: e.PageIndex,
+		MaxPageID: e.MaxPageID, MaxPageKey: e.MaxPageKey, MaxPageIndex: e.MaxPageIndex, TotalPages: e.TotalPages,
+		EventType: e.EventType, ViewType: e.ViewType, CustomEventName: e.CustomEventName, CustomEventProps: e.CustomEventProps, URL: e.URL,
+	})
 }
