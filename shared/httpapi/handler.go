@@ -117,13 +117,43 @@ func Methods(byMethod map[string]http.Handler) http.Handler {
 // which is not in the body). If the client has the body already, WriteBody answers 304. The tag is weak (RFC 9110,
 // section 8.8.1): compression changes the bytes and not their meaning.
 func WriteBody(w http.ResponseWriter, r *http.Request, contentType string, body []byte, extra string) error {
-	h := w.Header()
-	tag := etag(body, extra)
-	h.Set("Etag", tag)
-	if noneMatch(r.Header["If-None-Match"], tag) {
-		w.WriteHeader(http.StatusNotModified)
+	if unchanged(w, r, etag(body, extra)) {
 		return nil
 	}
+	return writeWhole(w, r, contentType, body)
+}
+
+// WriteVersioned answers 200 with the JSON of the value that read returns. Its ETag is made of version and the path with its
+// query: with equal ones the answer is the same. If the client has it already, WriteVersioned answers 304 and does not
+// call read.
+func WriteVersioned(w http.ResponseWriter, r *http.Request, version string, read func() (any, error)) error {
+	if unchanged(w, r, etag([]byte(version), r.URL.RequestURI())) {
+		return nil
+	}
+	value, err := read()
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return writeWhole(w, r, typeJSON, append(body, '\n'))
+}
+
+// unchanged sets the ETag, and answers 304 if the client has the body already.
+func unchanged(w http.ResponseWriter, r *http.Request, tag string) bool {
+	w.Header().Set("Etag", tag)
+	if !noneMatch(r.Header["If-None-Match"], tag) {
+		return false
+	}
+	w.WriteHeader(http.StatusNotModified)
+	return true
+}
+
+// writeWhole answers 200 with a whole body.
+func writeWhole(w http.ResponseWriter, r *http.Request, contentType string, body []byte) error {
+	h := w.Header()
 	if r.Method != http.MethodHead {
 		if err := hold(r, int64(len(body))); err != nil {
 			return err

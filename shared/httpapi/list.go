@@ -84,10 +84,7 @@ func (l ListRequest) contentType() string {
 // WritePieces answers 200 with a JSON body of unknown size, piece by piece. If the client has the body already, it
 // answers 304. version identifies the body: equal versions mean equal bodies.
 func WritePieces(w http.ResponseWriter, r *http.Request, version []byte, pieces iter.Seq2[[]byte, error]) error {
-	tag := etag(version, "")
-	w.Header().Set("Etag", tag)
-	if noneMatch(r.Header["If-None-Match"], tag) {
-		w.WriteHeader(http.StatusNotModified)
+	if unchanged(w, r, etag(version, "")) {
 		return nil
 	}
 	return writePieces(w, r, typeJSON, pieces, 0)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+	_ "time/tzdata" // images have no time zones of their own
 	"unicode/utf8"
 
 	"github.com/lectern-dev/lectern/shared/apierr"
@@ -168,6 +170,19 @@ func (q *Query) Time(name string, otherwise int64) int64 {
 		return otherwise
 	}
 	return t
+}
+
+// Zone reads the name of a time zone of the IANA database.
+func (q *Query) Zone(name, otherwise string) string {
+	if !q.Has(name) {
+		return otherwise
+	}
+	zone := q.values[name]
+	// Go gives "" and "Local" a meaning of its own, and the machine "posixrules".
+	if _, err := time.LoadLocation(zone); err != nil || zone == "" || zone == "Local" || zone == "posixrules" {
+		q.Fail(name, "an IANA time zone such as Europe/Berlin")
+	}
+	return zone
 }
 
 // encodeWith returns the query with the parameter name set to value, which needs no escaping.

@@ -17,8 +17,8 @@ func WithLimiter(ctx context.Context, l Limiter) context.Context {
 	return context.WithValue(ctx, limiterKey{}, l)
 }
 
-// limited runs a statement in its turn, if ctx has a limiter.
-func limited(ctx context.Context, run func() error) error {
+// Limited runs a statement in its turn, if ctx has a limiter. The error is that of ctx or of run.
+func Limited(ctx context.Context, run func() error) error {
 	if limiter, ok := ctx.Value(limiterKey{}).(Limiter); ok {
 		release, err := limiter.Acquire(ctx)
 		if err != nil {

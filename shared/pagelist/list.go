@@ -92,7 +92,7 @@ func Open(ctx context.Context, src Source, page Page) (*List, error) {
 	first := func() error { return src.Chunk(ctx, l.sink, page.After, page.End, ask) }
 	var err error
 	if page.Scans || ask > smallRecords {
-		err = limited(ctx, first)
+		err = Limited(ctx, first)
 	} else {
 		err = first()
 	}
@@ -160,7 +160,7 @@ func (l *List) seek(n int) (last Position, found, more bool, err error) {
 		}
 		var p Position
 		var some bool
-		err = limited(l.ctx, func() (err error) {
+		err = Limited(l.ctx, func() (err error) {
 			p, some, more, err = l.src.Settle(l.ctx, after, l.end, step)
 			return err
 		})
@@ -244,7 +244,7 @@ func (l *List) Chunks() iter.Seq2[[]byte, error] {
 // read fills the sink with the next chunk and reports whether it is the last.
 func (l *List) read(ctx context.Context, limit int) (last bool, err error) {
 	l.sink.begin()
-	err = limited(ctx, func() error {
+	err = Limited(ctx, func() error {
 		return l.src.Chunk(ctx, l.sink, l.after, l.end, limit)
 	})
 	if err != nil {

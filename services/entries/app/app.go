@@ -56,7 +56,8 @@ func newRoutes(cfg Config, p *service.Parts) (public, internal *httpapi.Router) 
 	}
 	api.AddRemoval(internal, store.NewRemover(p.Remove), news.Send, p)
 	public = api.Routes(api.Options{
-		Config: cfg.API, Store: reader, Guard: p.Keys.Guard, Watch: waiting, Waits: waits, Stopping: p.Stopping,
+		Config: cfg.API, Store: reader, Insights: func() api.Insights { return reader.Pinned() },
+		Guard: p.Keys.Guard, Watch: waiting, Waits: waits, Stopping: p.Stopping,
 	})
 	err := errors.Join(measureFeed(p.Telemetry.MeterProvider, waiting), admission.Measure(p.Telemetry.MeterProvider, waits))
 	if err != nil {

@@ -59,13 +59,19 @@ func (d *Document) parameterFaults(r routes.Route, path string, ask Ask) []strin
 		faults = append(faults, fmt.Sprintf("takes the parameters %q and is described to take %q", known, want))
 	}
 	for name, p := range described {
+		path := path + "?"
+		for other, p := range described {
+			if p.Required && other != name {
+				path += other + "=" + url.QueryEscape(fmt.Sprint(p.Example)) + "&"
+			}
+		}
 		for _, value := range valuesOf(p) {
-			if a := ask(path + "?" + name + "=" + url.QueryEscape(value)); a.Status == http.StatusBadRequest {
+			if a := ask(path + name + "=" + url.QueryEscape(value)); a.Status == http.StatusBadRequest {
 				faults = append(faults, fmt.Sprintf("refuses the described %s=%s: %.200s", name, value, a.Body))
 			}
 		}
 		for _, value := range outside(p.Schema.Value) {
-			if a := ask(path + "?" + name + "=" + url.QueryEscape(value)); code(a) != apierr.InvalidParameter {
+			if a := ask(path + name + "=" + url.QueryEscape(value)); code(a) != apierr.InvalidParameter {
 				faults = append(faults, fmt.Sprintf("answers %d to %s=%s, which is not described", a.Status, name, value))
 			}
 		}

@@ -40,17 +40,20 @@ type Config struct {
 type Options struct {
 	Config Config
 	Store  Reader
-	Guard  *auth.Guard
-	Watch  Watch
-	Waits  *admission.Pool // requests that wait for changes
+	// Insights returns a reader for one request, which keeps reading from one database.
+	Insights func() Insights
+	Guard    *auth.Guard
+	Watch    Watch
+	Waits    *admission.Pool // requests that wait for changes
 	// Stopping ends when requests that wait for changes should end.
 	Stopping context.Context
 }
 
-// API serves operations 1 to 4 and the change feed.
+// API serves operations 1 to 4, the change feed and the insights.
 type API struct {
 	cfg      Config
 	store    Reader
+	insights func() Insights
 	watch    Watch
 	guard    *auth.Guard
 	waits    *admission.Pool
@@ -59,7 +62,7 @@ type API struct {
 
 // Routes lists every public route of the service.
 func Routes(o Options) *httpapi.Router {
-	a := &API{cfg: o.Config, store: o.Store, watch: o.Watch, guard: o.Guard, waits: o.Waits, stopping: o.Stopping}
+	a := &API{cfg: o.Config, store: o.Store, insights: o.Insights, watch: o.Watch, guard: o.Guard, waits: o.Waits, stopping: o.Stopping}
 	guard := o.Guard
 	read := func(h httpapi.HandlerFunc) httpapi.HandlerFunc { return guard.Protect(auth.EntriesRead, h) }
 
@@ -69,6 +72,9 @@ func Routes(o Options) *httpapi.Router {
 	rt.Get("/projects/{projectId}/entries/{entryId}/events", read(a.listEvents))
 	rt.Get("/projects/{projectId}/entries-page-views", read(a.listPageViews))
 	rt.Get("/projects/{projectId}/entries-changes", read(a.listChanges))
+	rt.Get("/projects/{projectId}/entries-counts", read(a.counts))
+	rt.Get("/projects/{projectId}/entries-funnel", read(a.funnel))
+	rt.Get("/projects/{projectId}/entries-answers", read(a.answers))
 	return rt
 }
 
@@ -78,7 +84,7 @@ func (a *API) listEntries(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q := httpapi.ParseQuery(r, "limit", "sort", "direction", "updated_after", "updated_before",
+	q := httpapi.ParseQuery(r, "limit", "sort", "direction", "created_after", "created_before", "updated_after", "updated_before",
 		"embeddable_id", "contact_id", "group_id", "cursor")
 	which := readList(q, project)
 	if q.Enum("sort", "updated_at", "updated_at", "last_updated", "created_at") == "created_at" {
@@ -164,6 +170,8 @@ func readList(q *httpapi.Query, project string) entry.List {
 	return entry.List{
 		ProjectID:     project,
 		Descending:    q.Descending(),
+		CreatedAfter:  q.Time("created_after", wire.BeforeAll), // page views do not have these two
+		CreatedBefore: q.Time("created_before", wire.AfterAll),
 		UpdatedAfter:  q.Time("updated_after", wire.BeforeAll),
 		UpdatedBefore: q.Time("updated_before", wire.AfterAll),
 		EmbeddableID:  q.Identifier("embeddable_id"),
@@ -177,14 +185,15 @@ func (a *API) page(r *http.Request, q *httpapi.Query, name string, l entry.List)
 	binding := httpapi.Binding{
 		Project: l.ProjectID, List: name, Sort: l.Sort.String(), Descending: l.Descending,
 		Filters: []string{
+			httpapi.FormatBound(l.CreatedAfter), httpapi.FormatBound(l.CreatedBefore),
 			httpapi.FormatBound(l.UpdatedAfter), httpapi.FormatBound(l.UpdatedBefore), l.EmbeddableID, l.ContactID, l.GroupID,
 		},
 		Least: wire.MinTime, Most: wire.MaxTime,
 	}
 	start, end := l.Bounds()
 	request, err := q.List(r, binding, start, end, q.Limit(a.cfg.MaxLimit))
-	// Only the filters by contact and embeddable have an index.
-	request.Page.Scans = l.GroupID != ""
+	// Only the filters by contact and embeddable have an index, and those by the time of the sort.
+	request.Page.Scans = l.GroupID != "" || l.Sort == entry.ByUpdatedAt && l.IsCreatedBounded()
 	return request, err
 }
 

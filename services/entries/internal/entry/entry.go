@@ -72,8 +72,10 @@ type List struct {
 	ProjectID     string
 	Sort          Sort
 	Descending    bool
-	UpdatedAfter  int64  // exclusive; wire.BeforeAll for no bound
-	UpdatedBefore int64  // exclusive; wire.AfterAll for no bound
+	UpdatedAfter  int64 // exclusive; wire.BeforeAll for no bound
+	UpdatedBefore int64 // exclusive; wire.AfterAll for no bound
+	CreatedAfter  int64 // as above, of a list of entries
+	CreatedBefore int64
 	EmbeddableID  string // exact, as the two below; "", which no entry has, for any
 	ContactID     string
 	GroupID       string
@@ -85,12 +87,14 @@ type List struct {
 func (l List) Bounds() (start, end pagelist.Position) {
 	low := pagelist.Position{Key: wire.BeforeAll}
 	high := pagelist.Position{Key: wire.AfterAll}
-	if l.Sort == ByUpdatedAt {
-		if l.UpdatedAfter != wire.BeforeAll {
-			low.Key = l.UpdatedAfter + 1 // times are whole microseconds
-		}
-		high.Key = l.UpdatedBefore
+	after, before := l.UpdatedAfter, l.UpdatedBefore
+	if l.Sort == ByCreatedAt {
+		after, before = l.CreatedAfter, l.CreatedBefore
 	}
+	if after != wire.BeforeAll {
+		low.Key = after + 1 // times are whole microseconds
+	}
+	high.Key = before
 	if l.Descending {
 		return high, low
 	}
@@ -116,6 +120,11 @@ func ValidArrival(p pagelist.Position) bool {
 	}
 	n, err := strconv.ParseInt(p.ID, 10, 64)
 	return err == nil && n > 0
+}
+
+// IsCreatedBounded reports whether the list has a bound on created_at.
+func (l List) IsCreatedBounded() bool {
+	return l.CreatedAfter != wire.BeforeAll || l.CreatedBefore != wire.AfterAll
 }
 
 // EventBounds returns the start and the end of a list of events in its order.

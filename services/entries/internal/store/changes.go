@@ -123,8 +123,13 @@ FROM project_changes
 WHERE project_id = $1`
 
 // LastSeq reads the newest number of a project from the primary. It is 0 for a project without changes.
-func (s *Store) LastSeq(ctx context.Context, projectID string) (last int64, err error) {
-	err = s.primary.Query(ctx, func(rows pgx.Rows) error {
+func (s *Store) LastSeq(ctx context.Context, projectID string) (int64, error) {
+	return newest(ctx, s.primary, projectID)
+}
+
+// newest reads the newest number of a project that a database has.
+func newest(ctx context.Context, pool pgdb.Querier, projectID string) (last int64, err error) {
+	err = pool.Query(ctx, func(rows pgx.Rows) error {
 		for rows.Next() {
 			if err := rows.Scan(&last); err != nil {
 				return err

@@ -33,12 +33,19 @@ FROM entries
 WHERE project_id = $1 AND entry_id = $2`
 
 // The lists of entries, for each set of filters by id. If the list is ordered by updated_at, a filter on updated_at
-// is a part of the range.
+// is a part of the range. One on created_at passes over rows.
 var (
 	entriesByUpdatedAt = eachIDFilter(func(ids idFilter) pagelist.Orders {
 		return pagelist.Keyset{
 			Table: "entries", Columns: entryColumns, Key: "updated_at, entry_id",
 			Where: "project_id = $1" + ids.where() + " AND {range}",
+		}.Orders()
+	})
+
+	createdByUpdatedAt = eachIDFilter(func(ids idFilter) pagelist.Orders {
+		return pagelist.Keyset{
+			Table: "entries", Columns: entryColumns, Key: "updated_at, entry_id",
+			Where: "project_id = $1" + ids.where() + " AND {range} AND created_at > {1} AND created_at < {2}",
 		}.Orders()
 	})
 
@@ -54,9 +61,12 @@ var (
 func entryQuery(pool pgdb.Querier, l entry.List) *pagelist.Query {
 	ids, values := idFilterOf(l)
 	sql, sortColumn, filter := entriesByUpdatedAt[ids], columnUpdatedAt, []any(nil)
-	if l.Sort == entry.ByCreatedAt {
+	switch {
+	case l.Sort == entry.ByCreatedAt:
 		sql, sortColumn = entriesByCreatedAt[ids], columnCreatedAt
 		filter = []any{pgdb.Timestamp(l.UpdatedAfter), pgdb.Timestamp(l.UpdatedBefore)}
+	case l.IsCreatedBounded():
+		sql, filter = createdByUpdatedAt[ids], []any{pgdb.Timestamp(l.CreatedAfter), pgdb.Timestamp(l.CreatedBefore)}
 	}
 	project := wire.AppendText(nil, []byte(l.ProjectID))
 	return &pagelist.Query{

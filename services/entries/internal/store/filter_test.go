@@ -45,6 +45,7 @@ func TestIDFiltersUseTheirIndexes(t *testing.T) {
 	} {
 		for _, l.Descending = range []bool{false, true} {
 			l.ProjectID, l.UpdatedAfter, l.UpdatedBefore = "pr_1", wire.BeforeAll, wire.AfterAll
+			l.CreatedAfter, l.CreatedBefore = wire.BeforeAll, wire.AfterAll
 			start, end := l.Bounds()
 			before := 2*(deepest-page) - 1 // the last entry of page 999
 			if l.Descending {

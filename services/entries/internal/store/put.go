@@ -109,7 +109,10 @@ func (w *Writer) PutEntries(ctx context.Context, projectID string, entries []ent
 				stored += n
 				seq += int64(len(batch))
 			}
-			return stored, pginsert.Replaced(stored, len(distinct), known), nil
+			if stored > 0 {
+				err = tx.writeProgress(ctx, pginsert.Column(entries, func(e *entry.Entry) string { return e.EntryID }))
+			}
+			return stored, pginsert.Replaced(stored, len(distinct), known), err
 		})
 }
 
@@ -118,7 +121,16 @@ func (w *Writer) PutEvents(ctx context.Context, projectID string, events []entry
 	return put(ctx, w.pool, projectID, events, func(e *entry.Event) string { return e.EntryID },
 		func(ctx context.Context, tx numberedTx, events []entry.Event) (stored, replaced int, err error) {
 			stored, err = tx.put(ctx, eventsPut, eventColumnsOf(events, tx.first)...)
-			return stored, 0, err
+			if err != nil || stored == 0 {
+				return stored, 0, err
+			}
+			var viewed []string
+			for i := range events {
+				if events[i].EventType == entry.PageViewed {
+					viewed = append(viewed, events[i].EntryID)
+				}
+			}
+			return stored, 0, tx.writeProgress(ctx, viewed)
 		})
 }
 

@@ -23,6 +23,10 @@ WHERE project_id = $1 AND entry_id = ANY($2::text[])`
 	deleteEvents = `
 DELETE FROM events
 WHERE project_id = $1 AND entry_id = ANY($2::text[])`
+
+	deleteProgress = `
+DELETE FROM progress
+WHERE project_id = $1 AND entry_id = ANY($2::text[])`
 )
 
 // A tombstone says once why an entry was removed. One of an erased entry never changes.
@@ -160,9 +164,12 @@ func (m *Remover) remove(ctx context.Context, projectID string, why change.Reaso
 	return r, found, nil
 }
 
-// deleteRecords deletes entries and their events.
+// deleteRecords deletes entries with their progress and their events.
 func (t numberedTx) deleteRecords(ctx context.Context, ids []string) (r change.Removed, err error) {
 	if r.Events, err = t.exec(ctx, deleteEvents, ids); err != nil {
+		return r, err
+	}
+	if _, err = t.exec(ctx, deleteProgress, ids); err != nil {
 		return r, err
 	}
 	r.Entries, err = t.exec(ctx, deleteEntries, ids)

@@ -6,6 +6,9 @@ import (
 
 	"github.com/lectern-dev/lectern/shared/pginsert"
 	"github.com/lectern-dev/lectern/shared/testing/pgtest"
+	"github.com/lectern-dev/lectern/shared/wire"
+
+	"github.com/lectern-dev/lectern/services/entries/internal/insight"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -21,6 +24,8 @@ func statements(t *testing.T) map[string]string {
 		}
 		pgtest.AddList(all, "entriesByUpdatedAtAscending"+by, entriesByUpdatedAt[ids].Ascending)
 		pgtest.AddList(all, "entriesByUpdatedAtDescending"+by, entriesByUpdatedAt[ids].Descending)
+		pgtest.AddList(all, "createdByUpdatedAtAscending"+by, createdByUpdatedAt[ids].Ascending)
+		pgtest.AddList(all, "createdByUpdatedAtDescending"+by, createdByUpdatedAt[ids].Descending)
 		pgtest.AddList(all, "entriesByCreatedAtAscending"+by, entriesByCreatedAt[ids].Ascending)
 		pgtest.AddList(all, "entriesByCreatedAtDescending"+by, entriesByCreatedAt[ids].Descending)
 		all["pageViewsAscending"+by], all["pageViewsDescending"+by] = pageViews[ids][false], pageViews[ids][true]
@@ -29,6 +34,18 @@ func statements(t *testing.T) map[string]string {
 	pgtest.AddList(all, "eventsDescending", events.Descending)
 	for types, list := range changes {
 		pgtest.AddList(all, "changes of "+types.String(), list)
+	}
+	version := int64(1)
+	any := insight.Filter{ProjectID: "pr_1", CreatedAfter: wire.BeforeAll, CreatedBefore: wire.AfterAll, UpdatedAfter: wire.BeforeAll, UpdatedBefore: wire.AfterAll}
+	for name, f := range map[string]insight.Filter{"": any, " filtered": {ProjectID: "pr_1", EmbeddableID: "emb_1", Version: &version}} {
+		for _, interval := range []string{"day", "all"} {
+			for _, by := range []insight.By{insight.ByNone, insight.ByEmbeddable, insight.ByVersion} {
+				all["counts of "+interval+" by "+string(by)+name] = countsOf(insight.CountsQuestion{Filter: f, Interval: interval, By: by, Timezone: "UTC"}).sql
+			}
+		}
+		all["funnel"+name] = funnelOf(insight.FunnelQuestion{Filter: f}).sql
+		all["funnel by version"+name] = funnelOf(insight.FunnelQuestion{Filter: f, ByVersion: true}).sql
+		all["keys"+name], all["answers"+name] = keysOf(f).sql, answersOf(f, "key").sql
 	}
 	return all
 }

@@ -30,10 +30,10 @@ func Schema() pgmigrate.Schema {
 		Name:       "entries",
 		Migrations: sub,
 		Grants: map[pgmigrate.Role][]string{
-			pgmigrate.Reader: {"SELECT ON entries, events, removals, project_changes"},
-			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE ON entries, events, project_changes", "SELECT ON removals"},
+			pgmigrate.Reader: {"SELECT ON entries, events, progress, removals, project_changes"},
+			pgmigrate.Ingest: {"SELECT, INSERT, UPDATE ON entries, events, progress, project_changes", "SELECT ON removals"},
 			pgmigrate.Remover: {
-				"SELECT, DELETE ON entries, events", "SELECT, INSERT, UPDATE, DELETE ON removals, project_changes",
+				"SELECT, DELETE ON entries, events, progress", "SELECT, INSERT, UPDATE, DELETE ON removals, project_changes",
 			},
 		},
 	}

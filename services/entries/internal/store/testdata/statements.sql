@@ -5,6 +5,76 @@ INSERT INTO project_changes (project_id, last_seq)
 VALUES ($1, 0)
 ON CONFLICT (project_id) DO NOTHING
 
+-- name: answers
+WITH data AS MATERIALIZED (
+    SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}'
+                THEN entry_json(entry_data) ELSE entry_data::jsonb END AS data
+    FROM entries
+    WHERE project_id = $1
+), answer AS MATERIALIZED (
+    SELECT data -> $2::text AS value, data IS NULL AS unreadable
+    FROM (SELECT CASE WHEN data IS NULL OR jsonb_typeof(data) = 'object' THEN data ELSE '{}'::jsonb END AS data FROM data) d
+), frequent AS (
+    SELECT value, count(1) AS entries
+    FROM answer
+    WHERE value IS NOT NULL AND octet_length(value::text) <= 1000
+    GROUP BY value
+    ORDER BY 2 DESC, value
+    LIMIT 50
+), number AS (
+    SELECT n::float8 AS n
+    FROM (SELECT CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n FROM answer) v
+    WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
+), summary AS (
+    SELECT count(1) AS entries, min(n) AS low, max(n) AS high,
+           percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
+    FROM number
+), bin AS (
+    SELECT CASE WHEN high > low THEN least(floor((n - low) / (high - low) * 20), 19)::bigint ELSE 0 END AS bin, count(1) AS entries
+    FROM number, summary
+    GROUP BY 1
+)
+SELECT count(1), count(1) FILTER (WHERE unreadable), count(1) FILTER (WHERE value IS NULL AND NOT unreadable),
+       coalesce((SELECT jsonb_agg(jsonb_build_array(value, entries) ORDER BY entries DESC, value) FROM frequent), '[]')::text,
+       (SELECT entries FROM summary), (SELECT low FROM summary), (SELECT high FROM summary), (SELECT quartiles FROM summary),
+       (SELECT array_agg(coalesce(b.entries, 0) ORDER BY g) FROM generate_series(0, 19) g LEFT JOIN bin b ON b.bin = g)
+FROM answer
+
+-- name: answers filtered
+WITH data AS MATERIALIZED (
+    SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}'
+                THEN entry_json(entry_data) ELSE entry_data::jsonb END AS data
+    FROM entries
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND part = 0 AND (version = $7 OR $7 = ANY(versions)))
+), answer AS MATERIALIZED (
+    SELECT data -> $8::text AS value, data IS NULL AS unreadable
+    FROM (SELECT CASE WHEN data IS NULL OR jsonb_typeof(data) = 'object' THEN data ELSE '{}'::jsonb END AS data FROM data) d
+), frequent AS (
+    SELECT value, count(1) AS entries
+    FROM answer
+    WHERE value IS NOT NULL AND octet_length(value::text) <= 1000
+    GROUP BY value
+    ORDER BY 2 DESC, value
+    LIMIT 50
+), number AS (
+    SELECT n::float8 AS n
+    FROM (SELECT CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END AS n FROM answer) v
+    WHERE n = 0 OR abs(n) BETWEEN 1e-300 AND 1e300
+), summary AS (
+    SELECT count(1) AS entries, min(n) AS low, max(n) AS high,
+           percentile_cont(ARRAY[0.25, 0.5, 0.75]) WITHIN GROUP (ORDER BY n) AS quartiles
+    FROM number
+), bin AS (
+    SELECT CASE WHEN high > low THEN least(floor((n - low) / (high - low) * 20), 19)::bigint ELSE 0 END AS bin, count(1) AS entries
+    FROM number, summary
+    GROUP BY 1
+)
+SELECT count(1), count(1) FILTER (WHERE unreadable), count(1) FILTER (WHERE value IS NULL AND NOT unreadable),
+       coalesce((SELECT jsonb_agg(jsonb_build_array(value, entries) ORDER BY entries DESC, value) FROM frequent), '[]')::text,
+       (SELECT entries FROM summary), (SELECT low FROM summary), (SELECT high FROM summary), (SELECT quartiles FROM summary),
+       (SELECT array_agg(coalesce(b.entries, 0) ORDER BY g) FROM generate_series(0, 19) g LEFT JOIN bin b ON b.bin = g)
+FROM answer
+
 -- name: anyEntries
 SELECT entry_id
 FROM entries
@@ -295,6 +365,548 @@ FROM (
 LEFT JOIN entries e ON e.project_id = $1 AND e.entry_id = v.entry_id
 WHERE coalesce(e.updated_at, v.newest) < $2
 
+-- name: counts of all by embeddable
+WITH days AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day,
+           embeddable_id AS embeddable_id, NULL::bigint AS version,
+           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
+    FROM progress
+    WHERE project_id = $1 AND part = 0
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    FROM days
+    GROUP BY embeddable_id, version
+)
+SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+WHERE f.entries > 0 OR f.start < f.finish
+ORDER BY f.start, f.embeddable_id, f.version
+LIMIT 2001
+
+-- name: counts of all by embeddable filtered
+WITH days AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day,
+           embeddable_id AS embeddable_id, NULL::bigint AS version,
+           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND part = 0
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    FROM days
+    GROUP BY embeddable_id, version
+)
+SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+WHERE f.entries > 0 OR f.start < f.finish
+ORDER BY f.start, f.embeddable_id, f.version
+LIMIT 2001
+
+-- name: counts of all by none
+WITH days AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day,
+           NULL::text AS embeddable_id, NULL::bigint AS version,
+           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
+    FROM progress
+    WHERE project_id = $1 AND part = 0
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    FROM days
+    GROUP BY embeddable_id, version
+)
+SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+WHERE f.entries > 0 OR f.start < f.finish
+ORDER BY f.start, f.embeddable_id, f.version
+LIMIT 2001
+
+-- name: counts of all by none filtered
+WITH days AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day,
+           NULL::text AS embeddable_id, NULL::bigint AS version,
+           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND part = 0
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    FROM days
+    GROUP BY embeddable_id, version
+)
+SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+WHERE f.entries > 0 OR f.start < f.finish
+ORDER BY f.start, f.embeddable_id, f.version
+LIMIT 2001
+
+-- name: counts of all by version
+WITH days AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day,
+           embeddable_id AS embeddable_id, version AS version,
+           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
+    FROM progress
+    WHERE project_id = $1 AND (part > 0 OR versions IS NULL)
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    FROM days
+    GROUP BY embeddable_id, version
+)
+SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+WHERE f.entries > 0 OR f.start < f.finish
+ORDER BY f.start, f.embeddable_id, f.version
+LIMIT 2001
+
+-- name: counts of all by version filtered
+WITH days AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day,
+           embeddable_id AS embeddable_id, version AS version,
+           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND (part > 0 OR versions IS NULL)
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT (SELECT min(day) FROM days) AS local, (SELECT max(day) FROM days) + interval '1 day' AS following, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    FROM days
+    GROUP BY embeddable_id, version
+)
+SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+WHERE f.entries > 0 OR f.start < f.finish
+ORDER BY f.start, f.embeddable_id, f.version
+LIMIT 2001
+
+-- name: counts of day by embeddable
+WITH days AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day,
+           embeddable_id AS embeddable_id, NULL::bigint AS version,
+           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
+    FROM progress
+    WHERE project_id = $1 AND part = 0
+    GROUP BY 1, 2, 3
+), counted AS (
+    SELECT date_trunc($3::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    FROM days
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT local, local + ('1 ' || $3::text)::interval AS following, embeddable_id, version, entries, started, completed
+    FROM counted
+)
+SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+WHERE f.entries > 0 OR f.start < f.finish
+ORDER BY f.start, f.embeddable_id, f.version
+LIMIT 2001
+
+-- name: counts of day by embeddable filtered
+WITH days AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day,
+           embeddable_id AS embeddable_id, NULL::bigint AS version,
+           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND part = 0
+    GROUP BY 1, 2, 3
+), counted AS (
+    SELECT date_trunc($9::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    FROM days
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT local, local + ('1 ' || $9::text)::interval AS following, embeddable_id, version, entries, started, completed
+    FROM counted
+)
+SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+WHERE f.entries > 0 OR f.start < f.finish
+ORDER BY f.start, f.embeddable_id, f.version
+LIMIT 2001
+
+-- name: counts of day by none
+WITH days AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day,
+           NULL::text AS embeddable_id, NULL::bigint AS version,
+           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
+    FROM progress
+    WHERE project_id = $1 AND part = 0
+    GROUP BY 1, 2, 3
+), counted AS (
+    SELECT date_trunc($3::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    FROM days
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT local, local + ('1 ' || $3::text)::interval AS following, embeddable_id, version, entries, started, completed
+    FROM counted
+    UNION ALL
+    SELECT g, g + ('1 ' || $3::text)::interval, NULL, NULL, 0, 0, 0
+    FROM generate_series((SELECT min(local) FROM counted), (SELECT max(local) FROM counted), ('1 ' || $3::text)::interval) g
+    WHERE NOT EXISTS (SELECT FROM counted WHERE local = g)
+)
+SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+WHERE f.entries > 0 OR f.start < f.finish
+ORDER BY f.start, f.embeddable_id, f.version
+LIMIT 2001
+
+-- name: counts of day by none filtered
+WITH days AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day,
+           NULL::text AS embeddable_id, NULL::bigint AS version,
+           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND part = 0
+    GROUP BY 1, 2, 3
+), counted AS (
+    SELECT date_trunc($9::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    FROM days
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT local, local + ('1 ' || $9::text)::interval AS following, embeddable_id, version, entries, started, completed
+    FROM counted
+    UNION ALL
+    SELECT g, g + ('1 ' || $9::text)::interval, NULL, NULL, 0, 0, 0
+    FROM generate_series((SELECT min(local) FROM counted), (SELECT max(local) FROM counted), ('1 ' || $9::text)::interval) g
+    WHERE NOT EXISTS (SELECT FROM counted WHERE local = g)
+)
+SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+WHERE f.entries > 0 OR f.start < f.finish
+ORDER BY f.start, f.embeddable_id, f.version
+LIMIT 2001
+
+-- name: counts of day by version
+WITH days AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $2::text) END AS day,
+           embeddable_id AS embeddable_id, version AS version,
+           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
+    FROM progress
+    WHERE project_id = $1 AND (part > 0 OR versions IS NULL)
+    GROUP BY 1, 2, 3
+), counted AS (
+    SELECT date_trunc($3::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    FROM days
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT local, local + ('1 ' || $3::text)::interval AS following, embeddable_id, version, entries, started, completed
+    FROM counted
+)
+SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+FROM (SELECT CASE WHEN (local AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = local THEN local AT TIME ZONE $2::text - interval '1 hour' ELSE local AT TIME ZONE $2::text END AS start, CASE WHEN (following AT TIME ZONE $2::text - interval '1 hour') AT TIME ZONE $2::text = following THEN following AT TIME ZONE $2::text - interval '1 hour' ELSE following AT TIME ZONE $2::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+WHERE f.entries > 0 OR f.start < f.finish
+ORDER BY f.start, f.embeddable_id, f.version
+LIMIT 2001
+
+-- name: counts of day by version filtered
+WITH days AS (
+    SELECT CASE WHEN created_at >= '2000-01-01Z' AND created_at < '2101-01-01Z' THEN date_trunc('day', created_at AT TIME ZONE $8::text) END AS day,
+           embeddable_id AS embeddable_id, version AS version,
+           count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND (part > 0 OR versions IS NULL)
+    GROUP BY 1, 2, 3
+), counted AS (
+    SELECT date_trunc($9::text, day) AS local, embeddable_id, version, sum(entries)::bigint AS entries, sum(started)::bigint AS started, sum(completed)::bigint AS completed
+    FROM days
+    GROUP BY 1, 2, 3
+), filled AS (
+    SELECT local, local + ('1 ' || $9::text)::interval AS following, embeddable_id, version, entries, started, completed
+    FROM counted
+)
+SELECT f.start, f.finish, f.embeddable_id, f.version, f.entries, f.started, f.completed
+FROM (SELECT CASE WHEN (local AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = local THEN local AT TIME ZONE $8::text - interval '1 hour' ELSE local AT TIME ZONE $8::text END AS start, CASE WHEN (following AT TIME ZONE $8::text - interval '1 hour') AT TIME ZONE $8::text = following THEN following AT TIME ZONE $8::text - interval '1 hour' ELSE following AT TIME ZONE $8::text END AS finish, embeddable_id, version, entries, started, completed FROM filled) f
+WHERE f.entries > 0 OR f.start < f.finish
+ORDER BY f.start, f.embeddable_id, f.version
+LIMIT 2001
+
+-- name: createdByUpdatedAtAscending by contact,group.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $9 AND created_at < $10
+ORDER BY updated_at, entry_id LIMIT $8
+
+-- name: createdByUpdatedAtAscending by contact,group.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at DESC, entry_id DESC LIMIT 1
+
+-- name: createdByUpdatedAtAscending by contact,group.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $9 AND created_at < $10
+ORDER BY updated_at, entry_id OFFSET $8 LIMIT 2
+
+-- name: createdByUpdatedAtAscending by contact.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at, entry_id LIMIT $7
+
+-- name: createdByUpdatedAtAscending by contact.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $7 AND created_at < $8
+ORDER BY updated_at DESC, entry_id DESC LIMIT 1
+
+-- name: createdByUpdatedAtAscending by contact.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at, entry_id OFFSET $7 LIMIT 2
+
+-- name: createdByUpdatedAtAscending by embeddable,contact,group.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) > ($5, $6) AND (updated_at, entry_id) <= ($7, $8) AND created_at > $10 AND created_at < $11
+ORDER BY updated_at, entry_id LIMIT $9
+
+-- name: createdByUpdatedAtAscending by embeddable,contact,group.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) > ($5, $6) AND (updated_at, entry_id) <= ($7, $8) AND created_at > $9 AND created_at < $10
+ORDER BY updated_at DESC, entry_id DESC LIMIT 1
+
+-- name: createdByUpdatedAtAscending by embeddable,contact,group.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) > ($5, $6) AND (updated_at, entry_id) <= ($7, $8) AND created_at > $10 AND created_at < $11
+ORDER BY updated_at, entry_id OFFSET $9 LIMIT 2
+
+-- name: createdByUpdatedAtAscending by embeddable,contact.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $9 AND created_at < $10
+ORDER BY updated_at, entry_id LIMIT $8
+
+-- name: createdByUpdatedAtAscending by embeddable,contact.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at DESC, entry_id DESC LIMIT 1
+
+-- name: createdByUpdatedAtAscending by embeddable,contact.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $9 AND created_at < $10
+ORDER BY updated_at, entry_id OFFSET $8 LIMIT 2
+
+-- name: createdByUpdatedAtAscending by embeddable,group.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $9 AND created_at < $10
+ORDER BY updated_at, entry_id LIMIT $8
+
+-- name: createdByUpdatedAtAscending by embeddable,group.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at DESC, entry_id DESC LIMIT 1
+
+-- name: createdByUpdatedAtAscending by embeddable,group.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) > ($4, $5) AND (updated_at, entry_id) <= ($6, $7) AND created_at > $9 AND created_at < $10
+ORDER BY updated_at, entry_id OFFSET $8 LIMIT 2
+
+-- name: createdByUpdatedAtAscending by embeddable.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at, entry_id LIMIT $7
+
+-- name: createdByUpdatedAtAscending by embeddable.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $7 AND created_at < $8
+ORDER BY updated_at DESC, entry_id DESC LIMIT 1
+
+-- name: createdByUpdatedAtAscending by embeddable.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at, entry_id OFFSET $7 LIMIT 2
+
+-- name: createdByUpdatedAtAscending by group.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at, entry_id LIMIT $7
+
+-- name: createdByUpdatedAtAscending by group.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $7 AND created_at < $8
+ORDER BY updated_at DESC, entry_id DESC LIMIT 1
+
+-- name: createdByUpdatedAtAscending by group.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) > ($3, $4) AND (updated_at, entry_id) <= ($5, $6) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at, entry_id OFFSET $7 LIMIT 2
+
+-- name: createdByUpdatedAtAscending.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) > ($2, $3) AND (updated_at, entry_id) <= ($4, $5) AND created_at > $7 AND created_at < $8
+ORDER BY updated_at, entry_id LIMIT $6
+
+-- name: createdByUpdatedAtAscending.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) > ($2, $3) AND (updated_at, entry_id) <= ($4, $5) AND created_at > $6 AND created_at < $7
+ORDER BY updated_at DESC, entry_id DESC LIMIT 1
+
+-- name: createdByUpdatedAtAscending.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) > ($2, $3) AND (updated_at, entry_id) <= ($4, $5) AND created_at > $7 AND created_at < $8
+ORDER BY updated_at, entry_id OFFSET $6 LIMIT 2
+
+-- name: createdByUpdatedAtDescending by contact,group.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $9 AND created_at < $10
+ORDER BY updated_at DESC, entry_id DESC LIMIT $8
+
+-- name: createdByUpdatedAtDescending by contact,group.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at, entry_id LIMIT 1
+
+-- name: createdByUpdatedAtDescending by contact,group.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND contact_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $9 AND created_at < $10
+ORDER BY updated_at DESC, entry_id DESC OFFSET $8 LIMIT 2
+
+-- name: createdByUpdatedAtDescending by contact.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at DESC, entry_id DESC LIMIT $7
+
+-- name: createdByUpdatedAtDescending by contact.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $7 AND created_at < $8
+ORDER BY updated_at, entry_id LIMIT 1
+
+-- name: createdByUpdatedAtDescending by contact.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND contact_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at DESC, entry_id DESC OFFSET $7 LIMIT 2
+
+-- name: createdByUpdatedAtDescending by embeddable,contact,group.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) < ($5, $6) AND (updated_at, entry_id) >= ($7, $8) AND created_at > $10 AND created_at < $11
+ORDER BY updated_at DESC, entry_id DESC LIMIT $9
+
+-- name: createdByUpdatedAtDescending by embeddable,contact,group.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) < ($5, $6) AND (updated_at, entry_id) >= ($7, $8) AND created_at > $9 AND created_at < $10
+ORDER BY updated_at, entry_id LIMIT 1
+
+-- name: createdByUpdatedAtDescending by embeddable,contact,group.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND group_id = $4 AND (updated_at, entry_id) < ($5, $6) AND (updated_at, entry_id) >= ($7, $8) AND created_at > $10 AND created_at < $11
+ORDER BY updated_at DESC, entry_id DESC OFFSET $9 LIMIT 2
+
+-- name: createdByUpdatedAtDescending by embeddable,contact.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $9 AND created_at < $10
+ORDER BY updated_at DESC, entry_id DESC LIMIT $8
+
+-- name: createdByUpdatedAtDescending by embeddable,contact.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at, entry_id LIMIT 1
+
+-- name: createdByUpdatedAtDescending by embeddable,contact.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND contact_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $9 AND created_at < $10
+ORDER BY updated_at DESC, entry_id DESC OFFSET $8 LIMIT 2
+
+-- name: createdByUpdatedAtDescending by embeddable,group.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $9 AND created_at < $10
+ORDER BY updated_at DESC, entry_id DESC LIMIT $8
+
+-- name: createdByUpdatedAtDescending by embeddable,group.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at, entry_id LIMIT 1
+
+-- name: createdByUpdatedAtDescending by embeddable,group.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND group_id = $3 AND (updated_at, entry_id) < ($4, $5) AND (updated_at, entry_id) >= ($6, $7) AND created_at > $9 AND created_at < $10
+ORDER BY updated_at DESC, entry_id DESC OFFSET $8 LIMIT 2
+
+-- name: createdByUpdatedAtDescending by embeddable.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at DESC, entry_id DESC LIMIT $7
+
+-- name: createdByUpdatedAtDescending by embeddable.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $7 AND created_at < $8
+ORDER BY updated_at, entry_id LIMIT 1
+
+-- name: createdByUpdatedAtDescending by embeddable.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND embeddable_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at DESC, entry_id DESC OFFSET $7 LIMIT 2
+
+-- name: createdByUpdatedAtDescending by group.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at DESC, entry_id DESC LIMIT $7
+
+-- name: createdByUpdatedAtDescending by group.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $7 AND created_at < $8
+ORDER BY updated_at, entry_id LIMIT 1
+
+-- name: createdByUpdatedAtDescending by group.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND group_id = $2 AND (updated_at, entry_id) < ($3, $4) AND (updated_at, entry_id) >= ($5, $6) AND created_at > $8 AND created_at < $9
+ORDER BY updated_at DESC, entry_id DESC OFFSET $7 LIMIT 2
+
+-- name: createdByUpdatedAtDescending.chunk
+SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5) AND created_at > $7 AND created_at < $8
+ORDER BY updated_at DESC, entry_id DESC LIMIT $6
+
+-- name: createdByUpdatedAtDescending.last
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5) AND created_at > $6 AND created_at < $7
+ORDER BY updated_at, entry_id LIMIT 1
+
+-- name: createdByUpdatedAtDescending.nth
+SELECT updated_at, entry_id
+FROM entries
+WHERE project_id = $1 AND (updated_at, entry_id) < ($2, $3) AND (updated_at, entry_id) >= ($4, $5) AND created_at > $7 AND created_at < $8
+ORDER BY updated_at DESC, entry_id DESC OFFSET $6 LIMIT 2
+
 -- name: deleteCounter
 DELETE FROM project_changes
 WHERE project_id = $1
@@ -305,6 +917,10 @@ WHERE project_id = $1 AND entry_id = ANY($2::text[])
 
 -- name: deleteEvents
 DELETE FROM events
+WHERE project_id = $1 AND entry_id = ANY($2::text[])
+
+-- name: deleteProgress
+DELETE FROM progress
 WHERE project_id = $1 AND entry_id = ANY($2::text[])
 
 -- name: entriesBefore
@@ -1003,6 +1619,222 @@ FROM events
 WHERE project_id = $1 AND entry_id = $2 AND ("timestamp", arrival) < ($3, $4) AND ("timestamp", arrival) >= ($5, $6)
 ORDER BY "timestamp" DESC, arrival DESC OFFSET $7 LIMIT 2
 
+-- name: funnel
+WITH total AS (
+    SELECT coalesce(NULL::bigint, -9223372036854775808) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
+           percentile_cont(0.5) WITHIN GROUP (ORDER BY completed_after) AS median
+    FROM progress
+    WHERE project_id = $1 AND part = 0
+    GROUP BY 1
+), stop AS (
+    SELECT coalesce(NULL::bigint, -9223372036854775808) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
+    FROM progress
+    WHERE project_id = $1 AND part = 0 AND furthest IS NOT NULL
+    GROUP BY 1, 2
+), cell AS MATERIALIZED (
+    SELECT v.version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
+           count(1) FILTER (WHERE v.counts) AS entries, max(v.entry_id) FILTER (WHERE v.names) AS entry_id
+    FROM (SELECT coalesce(NULL::bigint, -9223372036854775808) AS version, version AS of, entry_id, part = 0 AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
+          FROM progress
+          WHERE project_id = $1) v
+    GROUP BY v.version, v.of, v.cell
+), page AS (
+    SELECT DISTINCT ON (version, page) version, page, of, entry_id
+    FROM (SELECT version, page, of, max(entry_id) AS entry_id FROM cell WHERE entry_id IS NOT NULL GROUP BY 1, 2, 3) n
+    ORDER BY version, page, of DESC NULLS LAST
+), median AS (
+    SELECT version, page, (min(time) FILTER (WHERE upto > div(total - 1, 2)) + min(time) FILTER (WHERE upto > div(total, 2))) / 2.0 - 1 AS time
+    FROM (SELECT version, page, time, sum(sum(entries)) OVER (PARTITION BY version, page ORDER BY time) AS upto,
+                 sum(sum(entries)) OVER (PARTITION BY version, page) AS total
+          FROM cell
+          WHERE entries > 0 AND time > 0
+          GROUP BY 1, 2, 3) t
+    GROUP BY 1, 2
+), reached AS (
+    SELECT version, page, sum(sum(entries)) OVER (PARTITION BY version ORDER BY page DESC) AS reached, sum(dropped) AS dropped,
+           bool_or(shown) AS shown
+    FROM (SELECT version, page, entries, dropped, false AS shown FROM stop
+          UNION ALL
+          SELECT version, page, 0, 0, true FROM page) p
+    GROUP BY 1, 2
+)
+SELECT t.version, NULL::bigint AS page, t.entries, t.started, t.completed, t.median::float8, NULL::text AS page_key
+FROM total t
+UNION ALL
+SELECT r.version, r.page, r.reached::bigint, r.dropped::bigint, 0, m.time::float8,
+       (SELECT v.page_key FROM events v
+        WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
+          AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
+        ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1)
+FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
+JOIN page p ON p.version = r.version AND p.page = r.page
+LEFT JOIN median m ON m.version = r.version AND m.page = r.page
+WHERE r.n <= 1000
+ORDER BY 1, 2 NULLS FIRST
+LIMIT 20001
+
+-- name: funnel by version
+WITH total AS (
+    SELECT coalesce(version, -9223372036854775808) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
+           percentile_cont(0.5) WITHIN GROUP (ORDER BY completed_after) AS median
+    FROM progress
+    WHERE project_id = $1 AND (part > 0 OR versions IS NULL)
+    GROUP BY 1
+), stop AS (
+    SELECT coalesce(version, -9223372036854775808) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
+    FROM progress
+    WHERE project_id = $1 AND (part > 0 OR versions IS NULL) AND furthest IS NOT NULL
+    GROUP BY 1, 2
+), cell AS MATERIALIZED (
+    SELECT v.version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
+           count(1) FILTER (WHERE v.counts) AS entries, max(v.entry_id) FILTER (WHERE v.names) AS entry_id
+    FROM (SELECT coalesce(version, -9223372036854775808) AS version, version AS of, entry_id, (part > 0 OR versions IS NULL) AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
+          FROM progress
+          WHERE project_id = $1) v
+    GROUP BY v.version, v.of, v.cell
+), page AS (
+    SELECT DISTINCT ON (version, page) version, page, of, entry_id
+    FROM (SELECT version, page, of, max(entry_id) AS entry_id FROM cell WHERE entry_id IS NOT NULL GROUP BY 1, 2, 3) n
+    ORDER BY version, page, of DESC NULLS LAST
+), median AS (
+    SELECT version, page, (min(time) FILTER (WHERE upto > div(total - 1, 2)) + min(time) FILTER (WHERE upto > div(total, 2))) / 2.0 - 1 AS time
+    FROM (SELECT version, page, time, sum(sum(entries)) OVER (PARTITION BY version, page ORDER BY time) AS upto,
+                 sum(sum(entries)) OVER (PARTITION BY version, page) AS total
+          FROM cell
+          WHERE entries > 0 AND time > 0
+          GROUP BY 1, 2, 3) t
+    GROUP BY 1, 2
+), reached AS (
+    SELECT version, page, sum(sum(entries)) OVER (PARTITION BY version ORDER BY page DESC) AS reached, sum(dropped) AS dropped,
+           bool_or(shown) AS shown
+    FROM (SELECT version, page, entries, dropped, false AS shown FROM stop
+          UNION ALL
+          SELECT version, page, 0, 0, true FROM page) p
+    GROUP BY 1, 2
+)
+SELECT t.version, NULL::bigint AS page, t.entries, t.started, t.completed, t.median::float8, NULL::text AS page_key
+FROM total t
+UNION ALL
+SELECT r.version, r.page, r.reached::bigint, r.dropped::bigint, 0, m.time::float8,
+       (SELECT v.page_key FROM events v
+        WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
+          AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
+        ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1)
+FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
+JOIN page p ON p.version = r.version AND p.page = r.page
+LEFT JOIN median m ON m.version = r.version AND m.page = r.page
+WHERE r.n <= 1000
+ORDER BY 1, 2 NULLS FIRST
+LIMIT 20001
+
+-- name: funnel by version filtered
+WITH total AS (
+    SELECT coalesce(version, -9223372036854775808) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
+           percentile_cont(0.5) WITHIN GROUP (ORDER BY completed_after) AS median
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND (part > 0 OR versions IS NULL)
+    GROUP BY 1
+), stop AS (
+    SELECT coalesce(version, -9223372036854775808) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND (part > 0 OR versions IS NULL) AND furthest IS NOT NULL
+    GROUP BY 1, 2
+), cell AS MATERIALIZED (
+    SELECT v.version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
+           count(1) FILTER (WHERE v.counts) AS entries, max(v.entry_id) FILTER (WHERE v.names) AS entry_id
+    FROM (SELECT coalesce(version, -9223372036854775808) AS version, version AS of, entry_id, (part > 0 OR versions IS NULL) AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
+          FROM progress
+          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions))) v
+    GROUP BY v.version, v.of, v.cell
+), page AS (
+    SELECT DISTINCT ON (version, page) version, page, of, entry_id
+    FROM (SELECT version, page, of, max(entry_id) AS entry_id FROM cell WHERE entry_id IS NOT NULL GROUP BY 1, 2, 3) n
+    ORDER BY version, page, of DESC NULLS LAST
+), median AS (
+    SELECT version, page, (min(time) FILTER (WHERE upto > div(total - 1, 2)) + min(time) FILTER (WHERE upto > div(total, 2))) / 2.0 - 1 AS time
+    FROM (SELECT version, page, time, sum(sum(entries)) OVER (PARTITION BY version, page ORDER BY time) AS upto,
+                 sum(sum(entries)) OVER (PARTITION BY version, page) AS total
+          FROM cell
+          WHERE entries > 0 AND time > 0
+          GROUP BY 1, 2, 3) t
+    GROUP BY 1, 2
+), reached AS (
+    SELECT version, page, sum(sum(entries)) OVER (PARTITION BY version ORDER BY page DESC) AS reached, sum(dropped) AS dropped,
+           bool_or(shown) AS shown
+    FROM (SELECT version, page, entries, dropped, false AS shown FROM stop
+          UNION ALL
+          SELECT version, page, 0, 0, true FROM page) p
+    GROUP BY 1, 2
+)
+SELECT t.version, NULL::bigint AS page, t.entries, t.started, t.completed, t.median::float8, NULL::text AS page_key
+FROM total t
+UNION ALL
+SELECT r.version, r.page, r.reached::bigint, r.dropped::bigint, 0, m.time::float8,
+       (SELECT v.page_key FROM events v
+        WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
+          AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
+        ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1)
+FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
+JOIN page p ON p.version = r.version AND p.page = r.page
+LEFT JOIN median m ON m.version = r.version AND m.page = r.page
+WHERE r.n <= 1000
+ORDER BY 1, 2 NULLS FIRST
+LIMIT 20001
+
+-- name: funnel filtered
+WITH total AS (
+    SELECT coalesce(NULL::bigint, -9223372036854775808) AS version, count(1) AS entries, count(furthest) AS started, count(completed_after) AS completed,
+           percentile_cont(0.5) WITHIN GROUP (ORDER BY completed_after) AS median
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND part = 0
+    GROUP BY 1
+), stop AS (
+    SELECT coalesce(NULL::bigint, -9223372036854775808) AS version, furthest AS page, count(1) AS entries, count(1) FILTER (WHERE NOT ended) AS dropped
+    FROM progress
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions)) AND part = 0 AND furthest IS NOT NULL
+    GROUP BY 1, 2
+), cell AS MATERIALIZED (
+    SELECT v.version, v.of, v.cell >> 42 AS page, v.cell & ((1::bigint << 42) - 1) AS time,
+           count(1) FILTER (WHERE v.counts) AS entries, max(v.entry_id) FILTER (WHERE v.names) AS entry_id
+    FROM (SELECT coalesce(NULL::bigint, -9223372036854775808) AS version, version AS of, entry_id, part = 0 AS counts, (part > 0 OR versions IS NULL) AS names, unnest(cells) AS cell
+          FROM progress
+          WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND (version = $7 OR $7 = ANY(versions))) v
+    GROUP BY v.version, v.of, v.cell
+), page AS (
+    SELECT DISTINCT ON (version, page) version, page, of, entry_id
+    FROM (SELECT version, page, of, max(entry_id) AS entry_id FROM cell WHERE entry_id IS NOT NULL GROUP BY 1, 2, 3) n
+    ORDER BY version, page, of DESC NULLS LAST
+), median AS (
+    SELECT version, page, (min(time) FILTER (WHERE upto > div(total - 1, 2)) + min(time) FILTER (WHERE upto > div(total, 2))) / 2.0 - 1 AS time
+    FROM (SELECT version, page, time, sum(sum(entries)) OVER (PARTITION BY version, page ORDER BY time) AS upto,
+                 sum(sum(entries)) OVER (PARTITION BY version, page) AS total
+          FROM cell
+          WHERE entries > 0 AND time > 0
+          GROUP BY 1, 2, 3) t
+    GROUP BY 1, 2
+), reached AS (
+    SELECT version, page, sum(sum(entries)) OVER (PARTITION BY version ORDER BY page DESC) AS reached, sum(dropped) AS dropped,
+           bool_or(shown) AS shown
+    FROM (SELECT version, page, entries, dropped, false AS shown FROM stop
+          UNION ALL
+          SELECT version, page, 0, 0, true FROM page) p
+    GROUP BY 1, 2
+)
+SELECT t.version, NULL::bigint AS page, t.entries, t.started, t.completed, t.median::float8, NULL::text AS page_key
+FROM total t
+UNION ALL
+SELECT r.version, r.page, r.reached::bigint, r.dropped::bigint, 0, m.time::float8,
+       (SELECT v.page_key FROM events v
+        WHERE v.project_id = $1 AND v.entry_id = p.entry_id AND v.event_type = 'flowpage.viewed' AND v.page_index = p.page
+          AND v.embeddable_version_number IS NOT DISTINCT FROM p.of
+        ORDER BY v."timestamp" DESC, v.arrival DESC LIMIT 1)
+FROM (SELECT version, page, reached, dropped, row_number() OVER (PARTITION BY version ORDER BY page) AS n FROM reached WHERE shown) r
+JOIN page p ON p.version = r.version AND p.page = r.page
+LEFT JOIN median m ON m.version = r.version AND m.page = r.page
+WHERE r.n <= 1000
+ORDER BY 1, 2 NULLS FIRST
+LIMIT 20001
+
 -- name: furtherViews
 SELECT "timestamp", arrival, page_id, page_key, page_index, url
 FROM events
@@ -1014,6 +1846,50 @@ ORDER BY "timestamp", arrival LIMIT $5
 SELECT entry_id, group_id, embeddable_id, contact_id, created_at, updated_at, entry_data
 FROM entries
 WHERE project_id = $1 AND entry_id = $2
+
+-- name: keys
+WITH data AS MATERIALIZED (
+    SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}'
+                THEN entry_json(entry_data) ELSE entry_data::jsonb END AS data
+    FROM entries
+    WHERE project_id = $1
+), counted AS (
+    SELECT k.key, k.type, count(1) AS entries
+    FROM (SELECT e.key, jsonb_typeof(e.value) AS type
+          FROM data, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e) k
+    WHERE octet_length(k.key) <= 256
+    GROUP BY 1, 2
+)
+SELECT NULL AS key, count(1) AS entries, count(1) FILTER (WHERE data IS NULL) AS unreadable, NULL::text AS types
+FROM data
+UNION ALL
+(SELECT key, sum(entries)::bigint, 0, jsonb_object_agg(type, entries)::text
+FROM counted
+GROUP BY key
+ORDER BY 2 DESC, key COLLATE "C"
+LIMIT 1000)
+
+-- name: keys filtered
+WITH data AS MATERIALIZED (
+    SELECT CASE WHEN strpos(entry_data, '\u') > 0 OR length(entry_data) > 5000 OR entry_data ~ '[0-9][eE][-+]?[0-9]{4}'
+                THEN entry_json(entry_data) ELSE entry_data::jsonb END AS data
+    FROM entries
+    WHERE project_id = $1 AND embeddable_id = $2 AND created_at > $3 AND created_at < $4 AND updated_at > $5 AND updated_at < $6 AND entry_id IN (SELECT entry_id FROM progress WHERE project_id = $1 AND part = 0 AND (version = $7 OR $7 = ANY(versions)))
+), counted AS (
+    SELECT k.key, k.type, count(1) AS entries
+    FROM (SELECT e.key, jsonb_typeof(e.value) AS type
+          FROM data, jsonb_each(CASE WHEN jsonb_typeof(data) = 'object' THEN data END) e) k
+    WHERE octet_length(k.key) <= 256
+    GROUP BY 1, 2
+)
+SELECT NULL AS key, count(1) AS entries, count(1) FILTER (WHERE data IS NULL) AS unreadable, NULL::text AS types
+FROM data
+UNION ALL
+(SELECT key, sum(entries)::bigint, 0, jsonb_object_agg(type, entries)::text
+FROM counted
+GROUP BY key
+ORDER BY 2 DESC, key COLLATE "C"
+LIMIT 1000)
 
 -- name: knownEntries
 SELECT count(*)
@@ -1327,6 +2203,39 @@ ORDER BY u.line
 ON CONFLICT (project_id, event_key) DO NOTHING
 RETURNING 1
 
+-- name: putOneProgress
+INSERT INTO progress AS p (project_id, entry_id, part, version, versions, embeddable_id, created_at, updated_at,
+                           furthest, ended, completed_after, cells)
+VALUES ($1, $2, $3, $4, $5::text::bigint[], $6, $7, $8, $9, $10, $11, $12::text::bigint[])
+ON CONFLICT (project_id, entry_id, part) DO UPDATE
+SET version = excluded.version, versions = excluded.versions, embeddable_id = excluded.embeddable_id,
+    created_at = excluded.created_at, updated_at = excluded.updated_at, furthest = excluded.furthest,
+    ended = excluded.ended, completed_after = excluded.completed_after, cells = excluded.cells
+WHERE (excluded.version, excluded.versions, excluded.embeddable_id, excluded.created_at, excluded.updated_at,
+       excluded.furthest, excluded.ended, excluded.completed_after, excluded.cells)
+      IS DISTINCT FROM (p.version, p.versions, p.embeddable_id, p.created_at, p.updated_at,
+       p.furthest, p.ended, p.completed_after, p.cells)
+RETURNING 1
+
+-- name: putProgress
+INSERT INTO progress AS p (project_id, entry_id, part, version, versions, embeddable_id, created_at, updated_at,
+                           furthest, ended, completed_after, cells)
+SELECT $1, u.entry_id, u.part, u.version, u.versions::bigint[], u.embeddable_id, u.created_at, u.updated_at,
+       u.furthest, u.ended, u.completed_after, u.cells::bigint[]
+FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::timestamptz[], $8::timestamptz[],
+            $9::bigint[], $10::boolean[], $11::bigint[], $12::text[])
+     AS u (entry_id, part, version, versions, embeddable_id, created_at, updated_at, furthest, ended, completed_after, cells)
+ORDER BY u.entry_id, u.part
+ON CONFLICT (project_id, entry_id, part) DO UPDATE
+SET version = excluded.version, versions = excluded.versions, embeddable_id = excluded.embeddable_id,
+    created_at = excluded.created_at, updated_at = excluded.updated_at, furthest = excluded.furthest,
+    ended = excluded.ended, completed_after = excluded.completed_after, cells = excluded.cells
+WHERE (excluded.version, excluded.versions, excluded.embeddable_id, excluded.created_at, excluded.updated_at,
+       excluded.furthest, excluded.ended, excluded.completed_after, excluded.cells)
+      IS DISTINCT FROM (p.version, p.versions, p.embeddable_id, p.created_at, p.updated_at,
+       p.furthest, p.ended, p.completed_after, p.cells)
+RETURNING 1
+
 -- name: putRemoval
 INSERT INTO removals AS r (project_id, entry_id, seq, removed_at, reason)
 VALUES ($1, $2, $3, $4, $5)
@@ -1387,6 +2296,14 @@ UPDATE project_changes
 SET last_seq = greatest(last_seq + 1, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint) + $2::bigint - 1
 WHERE project_id = $1
 RETURNING last_seq
+
+-- name: viewsOf
+SELECT e.entry_id, e.embeddable_id, e.created_at, e.updated_at,
+       v.embeddable_version_number, v.page_index, v.total_pages, v."timestamp"
+FROM entries e
+LEFT JOIN events v ON v.project_id = $1 AND v.entry_id = e.entry_id AND v.event_type = 'flowpage.viewed'
+WHERE e.project_id = $1 AND e.entry_id = ANY($2::text[])
+ORDER BY e.entry_id, v."timestamp", v.arrival
 
 -- name: windowEnd
 SELECT max(w.entry_id)

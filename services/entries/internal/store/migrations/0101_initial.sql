@@ -91,6 +91,41 @@ CREATE TABLE removals (
 
 CREATE INDEX removals_by_seq ON removals (project_id, seq);
 
+-- How far each entry came. The insights read this table alone, so that they pass a row for each entry and not one for
+-- each event. The transaction that stores entries or page views writes it.
+CREATE TABLE progress (
+    project_id      text COLLATE "C" NOT NULL,
+    entry_id        text COLLATE "C" NOT NULL,
+    -- 0: all views of the entry. One with views of several versions also has a part for each version.
+    part            bigint           NOT NULL,
+    version         bigint,
+    -- Of the whole entry if its views are of several versions, or else null.
+    versions        bigint[],
+    -- Those of the entry.
+    embeddable_id   text COLLATE "C" NOT NULL,
+    created_at      timestamptz      NOT NULL,
+    updated_at      timestamptz      NOT NULL,
+    -- The greatest page index; null without a view. ended: it is the last page.
+    furthest        bigint,
+    ended           boolean          NOT NULL,
+    -- Tenths of a second from the first view to the first one of the last page.
+    completed_after bigint,
+    -- A number for each page: its index times 2^42, plus 1 and the tenths of a second from its first view to the next view of
+    -- another page, or plus 0 without such a view.
+    cells           bigint[],
+    PRIMARY KEY (project_id, entry_id, part)
+) WITH (fillfactor = 90); -- room for the updates of an entry's first minutes
+
+-- Parses entry_data. Returns null for what Postgres cannot store as jsonb, such as \u0000.
+-- +goose StatementBegin
+CREATE FUNCTION entry_json(entry_data text) RETURNS jsonb LANGUAGE plpgsql STABLE STRICT AS $$
+BEGIN
+    RETURN entry_data::jsonb;
+EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+
 -- +goose StatementBegin
 DO $$ BEGIN
     IF EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN
@@ -98,6 +133,8 @@ DO $$ BEGIN
         PERFORM create_distributed_table('events', 'project_id', colocate_with => 'entries');
         PERFORM create_distributed_table('project_changes', 'project_id', colocate_with => 'entries');
         PERFORM create_distributed_table('removals', 'project_id', colocate_with => 'entries');
+        PERFORM create_distributed_table('progress', 'project_id', colocate_with => 'entries');
+        PERFORM create_distributed_function('entry_json(text)');
     END IF;
 END $$;
 -- +goose StatementEnd

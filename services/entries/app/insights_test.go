@@ -1,0 +1,664 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lectern-dev/lectern/shared/testing/servicetest"
+)
+
+// TestInsights asks random questions about random records, which come late, repeated, removed and with wrong clocks. Each
+// answer must equal what a naive computation over the lists finds.
+func TestInsights(t *testing.T) { checkInsights(t, 60, 4) }
+
+// TestLongInsights does the same with more questions.
+func TestLongInsights(t *testing.T) {
+	long(t)
+	checkInsights(t, 600, 12)
+}
+
+func checkInsights(t *testing.T, questions, rounds int) {
+	s := start(t, nil)
+	key := s.Keys.Key(project)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	for range rounds {
+		changeRecords(t, s, random)
+		m := readModel(t, s, key)
+		for range questions / rounds {
+			path, want := m.ask(random)
+			a := s.Get(t, key, path)
+			if a.Status != 200 {
+				t.Fatalf("%s: %d %s", path, a.Status, a.Body)
+			}
+			var got any
+			a.JSON(t, &got)
+			if diff := cmp.Diff(plain(t, want), got, cmpopts.EquateApprox(1e-9, 1e-9)); diff != "" {
+				t.Fatalf("%s (-computed +answered):\n%s", path, diff)
+			}
+			if again := s.Do(t, servicetest.Request{Path: path, Key: key, Headers: map[string]string{"If-None-Match": a.Header.Get("Etag")}}); again.Status != 304 {
+				t.Fatalf("%s asked again: %d", path, again.Status)
+			}
+		}
+	}
+}
+
+// plain returns v as a decoder of JSON would return it.
+func plain(t testing.TB, v any) (out any) {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// changeRecords stores random records in random order, some of them again, and removes some.
+func changeRecords(t *testing.T, s *servicetest.Service, random *rand.Rand) {
+	when := func() time.Time {
+		switch random.IntN(20) {
+		case 0:
+			return time.Date([]int{1, 1969, 1999, 2101, 9999}[random.IntN(5)], 1, 1, 0, 0, 0, 0, time.UTC)
+		case 1: // when clocks change somewhere
+			return time.Date(2021, []time.Month{3, 10}[random.IntN(2)], 28+random.IntN(4), random.IntN(24), random.IntN(60), 0, 0, time.UTC)
+		}
+		return time.Date(2021, time.Month(1+random.IntN(14)), random.IntN(28), random.IntN(24), random.IntN(60), random.IntN(60), random.IntN(1e6)*1e3, time.UTC)
+	}
+	id := func() string { return fmt.Sprintf("en_%d", random.IntN(150)) }
+	data := func() string {
+		return []string{
+			`{"n":%d,"free":"f%[1]d"}`, `{"n":%d.5,"country":"DE","list":[1,2]}`, `{"country":"FR","n":"%d"}`, `{"n":1e2,"z":null,"o":{"a":%d}}`,
+			`[%d]`, `{"text":"\u0000%d"}`, `{"text":"\u00e9","flag":true,"n":-%d}`, `{"text":"\ud800%d"}`, `{"n":1e999999,"x":%d}`, `"%d"`,
+		}[random.IntN(10)]
+	}
+	var entries, events []any
+	for range 120 {
+		e := newEntry(project, id(), when())
+		e["embeddable_id"] = fmt.Sprintf("emb_%d", random.IntN(2))
+		e["contact_id"] = fmt.Sprintf("co_%d", random.IntN(40))
+		e["created_at"] = when().Format(time.RFC3339Nano)
+		e["entry_data"] = fmt.Sprintf(data(), random.IntN(90))
+		if !json.Valid([]byte(e["entry_data"].(string))) || strings.Contains(e["entry_data"].(string), "%!") {
+			e["entry_data"] = `{"country":"FR"}`
+		}
+		entries = append(entries, e)
+	}
+	for range 400 {
+		page := random.IntN(6)
+		e := pageView(project, id(), page, when())
+		if at, err := time.Parse(time.RFC3339Nano, e["timestamp"].(string)); err == nil && at.Year() == 2021 {
+			e["timestamp"] = at.Truncate(24 * 30 * time.Hour).Add(time.Duration(random.IntN(600)) * time.Second).Format(time.RFC3339Nano)
+		}
+		version := random.IntN(4)
+		e["embeddable_version_number"], e["total_pages"] = version, 4+random.IntN(3)
+		e["page_key"] = fmt.Sprintf("%d of %d, %d", page, version, random.IntN(3))
+		switch random.IntN(6) {
+		case 0:
+			e["embeddable_version_number"] = nil
+		case 1:
+			e["total_pages"] = nil
+		case 2:
+			e["event_type"] = "custom_event:triggered"
+		}
+		events = append(events, e)
+		if random.IntN(5) == 0 {
+			events = append(events, e)
+		}
+	}
+	send := map[string][]any{"entries": entries, "events": events}
+	for len(send) > 0 {
+		for resource, lines := range send {
+			n := min(len(lines), 1+random.IntN(100))
+			s.Ingest(t, resource, lines[:n]...) // it rejects the erased
+			if send[resource] = lines[n:]; n == len(lines) {
+				delete(send, resource)
+			}
+		}
+	}
+	administer(t, s, "DELETE", internalProject+"/entries/"+id(), "")
+	administer(t, s, "DELETE", fmt.Sprintf("%s/contacts/co_%d", internalProject, random.IntN(40)), "")
+	administer(t, s, "POST", internalProject+"/purge", purgeBody(time.Date(1970+random.IntN(3), 1, 1, 0, 0, 0, 0, time.UTC)))
+}
+
+// modelView is a page view of the model.
+type modelView struct {
+	at      time.Time
+	seq     float64
+	version *int
+	page    int
+	key     string
+	last    bool
+}
+
+// modelEntry is an entry with its page views in their order.
+type modelEntry struct {
+	id, embeddable, data string
+	created, updated     time.Time
+	views                []modelView
+}
+
+// of returns the entry's views of a version, or those without one for nil.
+func (e *modelEntry) of(version *int) (views []modelView) {
+	for _, v := range e.views {
+		if (v.version == nil) == (version == nil) && (version == nil || *v.version == *version) {
+			views = append(views, v)
+		}
+	}
+	return views
+}
+
+// model has what the lists of a project return.
+type model []*modelEntry
+
+func readModel(t *testing.T, s *servicetest.Service, key string) (m model) {
+	t.Helper()
+	parse := func(v any) time.Time {
+		at, err := time.Parse(time.RFC3339Nano, v.(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	views := map[any][]modelView{}
+	for _, c := range followFeed(t, s, key, feed+"?types=event&limit=100000") {
+		e := c["event"].(object)
+		if e["event_type"] != "flowpage.viewed" {
+			continue
+		}
+		v := modelView{at: parse(e["timestamp"]), seq: c["seq"].(float64), page: int(e["page_index"].(float64)), key: e["page_key"].(string)}
+		if n, ok := e["embeddable_version_number"].(float64); ok {
+			version := int(n)
+			v.version = &version
+		}
+		n, ok := e["total_pages"].(float64)
+		v.last = ok && int(n) == v.page+1
+		views[e["entry_id"]] = append(views[e["entry_id"]], v)
+	}
+	entries, _ := s.List(t, key, "/projects/"+project+"/entries?limit=100000")
+	for _, e := range entries {
+		of := views[e["entry_id"]]
+		slices.SortFunc(of, func(a, b modelView) int {
+			if by := a.at.Compare(b.at); by != 0 {
+				return by
+			}
+			return int(math.Copysign(1, a.seq-b.seq))
+		})
+		m = append(m, &modelEntry{
+			id: e["entry_id"].(string), embeddable: e["embeddable_id"].(string), data: e["entry_data"].(string),
+			created: parse(e["created_at"]), updated: parse(e["updated_at"]), views: of,
+		})
+	}
+	return m
+}
+
+// ask returns a random question, and its answer.
+func (m model) ask(random *rand.Rand) (path string, want any) {
+	q := url.Values{}
+	maybe := func() bool { return random.IntN(3) == 0 }
+	all := m
+	keep := func(has func(*modelEntry) bool) {
+		all = slices.DeleteFunc(slices.Clone(all), func(e *modelEntry) bool { return !has(e) })
+	}
+	kind := random.IntN(3)
+	if kind > 0 || maybe() {
+		q.Set("embeddable_id", "emb_1")
+		keep(func(e *modelEntry) bool { return e.embeddable == "emb_1" })
+	}
+	bound := func(name string, of func(*modelEntry) time.Time, sign int) {
+		if maybe() {
+			at := time.Date(2021, time.Month(1+6*(1-sign)/2+random.IntN(8)), 1, 0, 0, 0, 0, time.UTC)
+			q.Set(name, at.Format(time.RFC3339))
+			keep(func(e *modelEntry) bool { return of(e).Compare(at) == sign })
+		}
+	}
+	bound("created_after", func(e *modelEntry) time.Time { return e.created }, 1)
+	bound("created_before", func(e *modelEntry) time.Time { return e.created }, -1)
+	bound("updated_after", func(e *modelEntry) time.Time { return e.updated }, 1)
+	bound("updated_before", func(e *modelEntry) time.Time { return e.updated }, -1)
+	if maybe() {
+		version := random.IntN(4)
+		q.Set("version", fmt.Sprint(version))
+		keep(func(e *modelEntry) bool { return e.of(&version) != nil })
+	}
+	name := ""
+	switch kind {
+	case 0:
+		name = "entries-counts"
+		zone := []string{"UTC", "America/Los_Angeles", "Asia/Kolkata", "Atlantic/Azores", "Africa/Cairo", "Pacific/Apia"}[random.IntN(6)]
+		interval := []string{"day", "week", "month", "all"}[random.IntN(4)]
+		by := []string{"none", "embeddable", "version"}[random.IntN(3)]
+		q.Set("timezone", zone)
+		q.Set("interval", interval)
+		q.Set("by", by)
+		want = all.counts(zone, interval, by)
+	case 1:
+		name = "entries-funnel"
+		byVersion := random.IntN(2) == 0
+		if byVersion {
+			q.Set("by", "version")
+		}
+		want = all.funnels(byVersion)
+	case 2:
+		name = "entries-answers"
+		key := []string{"", "n", "country", "free", "text", "list", "z"}[random.IntN(7)]
+		if key != "" {
+			q.Set("key", key)
+			want = all.answers(key)
+		} else {
+			want = all.keys()
+		}
+	}
+	return "/projects/" + project + "/" + name + "?" + q.Encode(), want
+}
+
+// slice is the views of an entry that one row counts.
+type slice struct {
+	version *int
+	views   []modelView
+}
+
+// slices returns the rows in which an entry counts.
+func (e *modelEntry) slices(byVersion bool) (all []slice) {
+	if !byVersion {
+		return []slice{{nil, e.views}}
+	}
+	seen := map[string]bool{}
+	for _, v := range e.views {
+		if name := versionName(v.version); !seen[name] {
+			seen[name] = true
+			all = append(all, slice{v.version, e.of(v.version)})
+		}
+	}
+	if all == nil {
+		all = []slice{{}}
+	}
+	return all
+}
+
+func versionName(v *int) string {
+	if v == nil {
+		return "none"
+	}
+	return fmt.Sprint(*v)
+}
+
+func completed(views []modelView) int {
+	return slices.IndexFunc(views, func(v modelView) bool { return v.last })
+}
+
+// counts is the answer of entries-counts.
+func (m model) counts(zone, interval, by string) any {
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		panic(err)
+	}
+	// begin returns the first moment of a local date.
+	begin := func(y int, month time.Month, d int) time.Time {
+		want := time.Date(y, month, d, 0, 0, 0, 0, time.UTC)
+		for at := want.Add(-26 * time.Hour); ; at = at.Add(15 * time.Minute) {
+			y, month, d := at.In(location).Date()
+			if !time.Date(y, month, d, 0, 0, 0, 0, time.UTC).Before(want) {
+				return at
+			}
+		}
+	}
+	span := func(at time.Time, next int) time.Time {
+		y, month, d := at.In(location).Date()
+		switch interval {
+		case "day":
+			return begin(y, month, d+next)
+		case "week":
+			return begin(y, month, d-(int(at.In(location).Weekday())+6)%7+7*next)
+		default:
+			return begin(y, month+time.Month(next), 1)
+		}
+	}
+	inYears := func(e *modelEntry) bool { return e.created.Year() >= 2000 && e.created.Year() <= 2100 }
+	var first, last time.Time
+	for _, e := range m {
+		if inYears(e) {
+			if first.IsZero() || e.created.Before(first) {
+				first = e.created
+			}
+			if e.created.After(last) {
+				last = e.created
+			}
+		}
+	}
+	type name struct{ from, embeddable, version string }
+	rows := map[name]object{}
+	add := func(from, to any, embeddable, version any, entries, started, completed int) {
+		n := name{fmt.Sprint(from), fmt.Sprint(embeddable), fmt.Sprint(version)}
+		if rows[n] == nil {
+			rows[n] = object{"from": from, "to": to, "embeddable_id": embeddable, "version_number": version, "entries": 0, "started": 0, "completed": 0}
+		}
+		for field, more := range map[string]int{"entries": entries, "started": started, "completed": completed} {
+			rows[n][field] = rows[n][field].(int) + more
+		}
+	}
+	text := func(at time.Time) any { return at.UTC().Format(time.RFC3339) }
+	for _, e := range m {
+		for _, p := range e.slices(by == "version") {
+			var from, to, embeddable, version any
+			switch {
+			case interval == "all" && !first.IsZero():
+				y, month, d := first.In(location).Date()
+				from = text(begin(y, month, d))
+				y, month, d = last.In(location).Date()
+				to = text(begin(y, month, d+1))
+			case interval != "all" && inYears(e):
+				from, to = text(span(e.created, 0)), text(span(e.created, 1))
+			}
+			if by != "none" {
+				embeddable = e.embeddable
+			}
+			if by == "version" && p.version != nil {
+				version = *p.version
+			}
+			add(from, to, embeddable, version, 1, min(len(p.views), 1), 1+max(-1, min(completed(p.views), 0)))
+		}
+	}
+	if by == "none" && interval != "all" && !first.IsZero() {
+		for at := span(first, 0); !at.After(last); at = span(at, 1) {
+			add(text(at), text(span(at, 1)), nil, nil, 0, 0, 0)
+		}
+	}
+	order := func(n name) string {
+		if n.from == "<nil>" {
+			n.from = "z"
+		}
+		if n.version == "<nil>" {
+			n.version = "z"
+		}
+		return n.from + " " + n.embeddable + " " + n.version
+	}
+	list := []object{}
+	for _, n := range slices.SortedFunc(maps.Keys(rows), func(a, b name) int { return strings.Compare(order(a), order(b)) }) {
+		list = append(list, rows[n])
+	}
+	return list
+}
+
+// median returns the median of times in tenths of a second, in seconds, or nil.
+func median(of []int64) any {
+	if len(of) == 0 {
+		return nil
+	}
+	slices.Sort(of)
+	return (float64(of[(len(of)-1)/2]) + float64(of[len(of)/2])) / 20
+}
+
+// funnels is the answer of entries-funnel.
+func (m model) funnels(byVersion bool) any {
+	versions := map[string][]*int{}
+	groups := map[string][]slice{}
+	for _, e := range m {
+		for _, p := range e.slices(byVersion) {
+			name := versionName(p.version)
+			versions[name] = append(versions[name], p.version)
+			groups[name] = append(groups[name], p)
+		}
+	}
+	if !byVersion {
+		versions["none"], groups["none"] = []*int{nil}, groups["none"]
+	}
+	list := []object{}
+	for _, name := range slices.SortedFunc(maps.Keys(versions), func(a, b string) int { // none is first
+		return strings.Compare(strings.Replace(a, "none", "", 1), strings.Replace(b, "none", "", 1))
+	}) {
+		list = append(list, m.funnel(versions[name][0], groups[name], byVersion))
+	}
+	return list
+}
+
+func (m model) funnel(version *int, of []slice, byVersion bool) object {
+	started, ended := 0, []int64{}
+	pages := map[int]bool{}
+	for _, p := range of {
+		started += min(len(p.views), 1)
+		if i := completed(p.views); i >= 0 {
+			ended = append(ended, (p.views[i].at.UnixMicro()-p.views[0].at.UnixMicro())/1e5)
+		}
+		for _, v := range p.views {
+			pages[v.page] = true
+		}
+	}
+	list := []object{}
+	for _, page := range slices.Sorted(maps.Keys(pages)) {
+		reached, dropped, dwells := 0, 0, []int64{}
+		for _, p := range of {
+			if len(p.views) == 0 {
+				continue
+			}
+			furthest := slices.MaxFunc(p.views, func(a, b modelView) int { return a.page - b.page }).page
+			if furthest >= page {
+				reached++
+			}
+			if furthest == page && !slices.ContainsFunc(p.views, func(v modelView) bool { return v.page == page && v.last }) {
+				dropped++
+			}
+			if i := slices.IndexFunc(p.views, func(v modelView) bool { return v.page == page }); i >= 0 {
+				if j := slices.IndexFunc(p.views[i:], func(v modelView) bool { return v.page != page }); j >= 0 {
+					dwells = append(dwells, (p.views[i+j].at.UnixMicro()-p.views[i].at.UnixMicro())/1e5)
+				}
+			}
+		}
+		list = append(list, object{"page_index": page, "page_key": m.pageKey(page, version, byVersion), "reached": reached, "dropped": dropped, "median_seconds": median(dwells)})
+	}
+	var number any
+	if version != nil {
+		number = *version
+	}
+	return object{"version_number": number, "entries": len(of), "started": started, "completed": len(ended), "median_seconds": median(ended), "pages": list}
+}
+
+// pageKey returns the key in the latest view of the newest version, of the entry with the greatest id.
+func (m model) pageKey(page int, version *int, byVersion bool) (key any) {
+	newest, of := -2, ""
+	for _, e := range m {
+		for _, v := range e.views {
+			number := -1
+			if v.version != nil {
+				number = *v.version
+			}
+			if v.page != page || byVersion && versionName(v.version) != versionName(version) {
+				continue
+			}
+			if number > newest || number == newest && e.id >= of {
+				newest, of, key = number, e.id, v.key
+			}
+		}
+	}
+	return key
+}
+
+// read returns the parsed data, or nil if Postgres cannot parse it.
+func (e *modelEntry) read() any {
+	var v any
+	if strings.Contains(e.data, `\u0000`) || strings.Contains(e.data, `\ud800`) || strings.Contains(e.data, "1e999999") {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(e.data), &v); err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func (m model) keys() any {
+	unreadable := 0
+	types := map[string]map[string]int{}
+	for _, e := range m {
+		v := e.read()
+		if v == nil {
+			unreadable++
+		}
+		fields, _ := v.(object)
+		for name, value := range fields {
+			if types[name] == nil {
+				types[name] = map[string]int{}
+			}
+			kind := map[string]string{"string": "string", "float64": "number", "bool": "boolean", "<nil>": "null", "[]interface {}": "array", "map[string]interface {}": "object"}[fmt.Sprintf("%T", value)]
+			types[name][kind]++
+		}
+	}
+	list := []object{}
+	for name, of := range types {
+		sum := 0
+		for _, n := range of {
+			sum += n
+		}
+		list = append(list, object{"key": name, "entries": sum, "types": of})
+	}
+	slices.SortFunc(list, func(a, b object) int {
+		if by := b["entries"].(int) - a["entries"].(int); by != 0 {
+			return by
+		}
+		return strings.Compare(a["key"].(string), b["key"].(string))
+	})
+	return object{"entries": len(m), "unreadable": unreadable, "keys": list}
+}
+
+func (m model) answers(key string) any {
+	unreadable, none := 0, 0
+	counts, value := map[string]int{}, map[string]any{}
+	var numbers []float64
+	for _, e := range m {
+		v := e.read()
+		fields, _ := v.(object)
+		answer, has := fields[key]
+		switch {
+		case v == nil:
+			unreadable++
+		case !has:
+			none++
+		default:
+			b, _ := json.Marshal(answer)
+			counts[string(b)]++
+			value[string(b)] = answer
+			if n, ok := answer.(float64); ok {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	list := []object{}
+	for text, n := range counts {
+		list = append(list, object{"value": value[text], "entries": n})
+	}
+	// Values of one type and count come in the order of jsonb. No key of this test has numbers beside texts of one count
+	// that the answer leaves out.
+	slices.SortFunc(list, func(a, b object) int {
+		if by := b["entries"].(int) - a["entries"].(int); by != 0 {
+			return by
+		}
+		return compareJSONB(a["value"], b["value"])
+	})
+	others := 0
+	for _, o := range list[min(len(list), 50):] {
+		others += o["entries"].(int)
+	}
+	list = list[:min(len(list), 50)]
+	return object{
+		"key": key, "entries": len(m), "unreadable": unreadable, "none": none, "others": others,
+		"values": list, "numbers": distribution(numbers),
+	}
+}
+
+// compareJSONB orders as jsonb does: texts before numbers, shorter texts first.
+func compareJSONB(a, b any) int {
+	x, isText := a.(string)
+	y, isText2 := b.(string)
+	switch {
+	case isText && isText2:
+		return strings.Compare(x, y)
+	case isText:
+		return -1
+	case isText2:
+		return 1
+	}
+	n, _ := a.(float64)
+	o, _ := b.(float64)
+	return int(math.Copysign(1, n-o))
+}
+
+func distribution(numbers []float64) any {
+	if len(numbers) == 0 {
+		return nil
+	}
+	slices.Sort(numbers)
+	at := func(part float64) float64 {
+		i := part * float64(len(numbers)-1)
+		low, high := numbers[int(math.Floor(i))], numbers[int(math.Ceil(i))]
+		return low + (high-low)*(i-math.Floor(i))
+	}
+	least, most := numbers[0], numbers[len(numbers)-1]
+	n := 20
+	if least == most {
+		n = 1
+	}
+	bins := make([]object, n)
+	for i := range bins {
+		bins[i] = object{"from": least + (most-least)*float64(i)/float64(n), "to": least + (most-least)*float64(i+1)/float64(n), "entries": 0}
+	}
+	for _, x := range numbers {
+		i := 0
+		if n > 1 {
+			i = min(int((x-least)/(most-least)*20), 19)
+		}
+		bins[i]["entries"] = bins[i]["entries"].(int) + 1
+	}
+	return object{
+		"entries": len(numbers), "minimum": least, "lower_quartile": at(0.25), "median": at(0.5), "upper_quartile": at(0.75),
+		"maximum": most, "bins": bins,
+	}
+}
+
+// TestInsightsBounds checks how a question is refused that has too many rows or takes too long, and that a change makes a
+// new ETag.
+func TestInsightsBounds(t *testing.T) {
+	s := start(t, map[string]string{"STATEMENT_TIMEOUT": "1s"})
+	key := s.Keys.Key(project)
+	created := func(id, when string) object {
+		return servicetest.With(newEntry(project, id, at(1)), "created_at", when)
+	}
+	s.MustIngest(t, "entries", created("en_1", "2010-01-01T00:00:00Z"), created("en_2", "2020-01-01T00:00:00Z"))
+	const counts = "/projects/" + project + "/entries-counts"
+	if a := s.Get(t, key, counts); a.Status != 400 || !strings.Contains(string(a.Body), "week") {
+		t.Errorf("3,653 days: %d %s", a.Status, a.Body)
+	}
+	a := s.Get(t, key, counts+"?interval=week")
+	if list, _ := s.List(t, key, counts+"?interval=week"); len(list) != 523 {
+		t.Errorf("%d weeks", len(list))
+	}
+	s.MustIngest(t, "events", pageView(project, "en_1", 1, at(1)))
+	if again := s.Do(t, servicetest.Request{Path: counts + "?interval=week", Key: key, Headers: map[string]string{"If-None-Match": a.Header.Get("Etag")}}); again.Status != 200 {
+		t.Errorf("after a change: %d", again.Status)
+	}
+	conn, err := pgx.Connect(t.Context(), s.DB.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `BEGIN; LOCK TABLE progress`); err != nil {
+		t.Fatal(err)
+	}
+	if a := s.Get(t, key, counts+"?interval=month"); a.Status != 503 || !strings.Contains(string(a.Body), "created_after") {
+		t.Errorf("a statement that takes too long: %d %s", a.Status, a.Body)
+	}
+}
