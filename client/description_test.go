@@ -86,6 +86,13 @@ func TestRecordsEqualTheDescription(t *testing.T) {
 		"ExperimentStatusChange":          ExperimentStatusChange{},
 		"Project":                         Project{},
 		"Region":                          Region{},
+		"EntryCount":                      EntryCount{},
+		"Funnel":                          Funnel{},
+		"FunnelPage":                      FunnelPage{},
+		"Answers":                         Answers{},
+		"AnswerKeys":                      AnswerKeys{},
+		"AnswerNumbers":                   AnswerNumbers{},
+		"AnswerBin":                       AnswerBin{},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want, ok := schemas[name]
@@ -139,6 +146,8 @@ func propertiesOf(of reflect.Type, to map[string]property) {
 			p.Type = "string"
 		case kind.Kind() == reflect.Int64:
 			p.Type, p.Format = "integer", "int64"
+		case kind.Kind() == reflect.Float64:
+			p.Type, p.Format = "number", "double"
 		case kind.Kind() == reflect.Int:
 			p.Type = "integer"
 		case kind.Kind() == reflect.Slice:

@@ -17,7 +17,7 @@ import (
 
 // List identifies one list of the API with its filters, for [Client.Raw] and [Client.JSON]. These methods return one:
 // [EntryQuery.List], [EventQuery.List], [PageViewQuery.List], [EmbeddableQuery.List],
-// [VersionQuery.List], [ExperimentQuery.List], [ChangeQuery.List].
+// [VersionQuery.List], [ExperimentQuery.List], [ChangeQuery.List], [CountQuery.List], [FunnelQuery.List], [AnswerQuery.List].
 type List struct {
 	path   string
 	values url.Values

@@ -54,6 +54,8 @@ type EntryQuery struct {
 	Paging
 	Sort      Sort
 	Direction Direction
+	// CreatedAfter and CreatedBefore bound created_at, both exclusively; zero is no bound.
+	CreatedAfter, CreatedBefore time.Time
 	// UpdatedAfter and UpdatedBefore bound updated_at, both exclusively; zero is no bound.
 	UpdatedAfter, UpdatedBefore time.Time
 	// EmbeddableID, ContactID and GroupID select entries with exactly these ids; empty is any.
@@ -64,6 +66,8 @@ func (q EntryQuery) values() url.Values {
 	v := url.Values{}
 	setString(v, "sort", string(q.Sort))
 	setString(v, "direction", string(q.Direction))
+	setTime(v, "created_after", q.CreatedAfter)
+	setTime(v, "created_before", q.CreatedBefore)
 	setTime(v, "updated_after", q.UpdatedAfter)
 	setTime(v, "updated_before", q.UpdatedBefore)
 	setString(v, "embeddable_id", q.EmbeddableID)

@@ -119,12 +119,15 @@ func (f statusFlags) query() client.ExperimentQuery {
 
 type entryFilterFlags struct {
 	filterFlags
-	Sort string `enum:"updated_at,created_at," default:"" help:"updated_at, which is the default, or created_at." placeholder:"KEY"`
+	CreatedAfter  moment `help:"Only entries created after this time." placeholder:"TIME"`
+	CreatedBefore moment `help:"Only entries created before this time." placeholder:"TIME"`
+	Sort          string `enum:"updated_at,created_at," default:"" help:"updated_at, which is the default, or created_at." placeholder:"KEY"`
 }
 
 func (f entryFilterFlags) query() client.EntryQuery {
 	return client.EntryQuery{
 		Sort: client.Sort(f.Sort), Direction: f.direction(),
+		CreatedAfter: f.CreatedAfter.Time, CreatedBefore: f.CreatedBefore.Time,
 		UpdatedAfter: f.UpdatedAfter.Time, UpdatedBefore: f.UpdatedBefore.Time,
 		EmbeddableID: f.EmbeddableID, ContactID: f.ContactID, GroupID: f.GroupID,
 	}

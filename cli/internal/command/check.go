@@ -181,7 +181,14 @@ func (k *checker) path(r routes.Route) (path string, known bool) {
 		}
 		segments[i] = url.PathEscape(value)
 	}
-	return strings.Join(segments, "/"), known && r.Operation != "getProject" && r.Operation != "getReferenceAsset"
+	path = strings.Join(segments, "/")
+	switch r.Operation {
+	case "countEntries":
+		path += "?interval=all"
+	case "getEntriesFunnel", "getEntriesAnswers":
+		path += "?embeddable_id=none" // the embeddables come later, and any id is answered
+	}
+	return path, known && r.Operation != "getProject" && r.Operation != "getReferenceAsset"
 }
 
 // remember stores the identifier of a list's first record.

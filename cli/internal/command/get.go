@@ -7,6 +7,9 @@ type getCommands struct {
 	Entry       getEntry       `cmd:"" help:"Print one entry."`
 	Events      getEvents      `cmd:"" help:"Print the events of one entry."`
 	PageViews   getPageViews   `cmd:"" help:"Print a page of the entries' page views."`
+	Counts      getCounts      `cmd:"" help:"Print how many entries were created over time."`
+	Funnel      getFunnel      `cmd:"" help:"Print how far the entries of an embeddable came."`
+	Answers     getAnswers     `cmd:"" help:"Print the distribution of an answer."`
 	Embeddables getEmbeddables `cmd:"" help:"Print the project's embeddables."`
 	Embeddable  getEmbeddable  `cmd:"" help:"Print one embeddable with its definition."`
 	Versions    getVersions    `cmd:"" help:"Print a page of an embeddable's versions."`

@@ -2,15 +2,20 @@ import { IncompleteError } from "./errors.js";
 import { lines } from "./lines.js";
 import { type ClientOptions, type RequestOptions, retryAfter, sleep, Transport } from "./transport.js";
 import type {
+  AnswerKeys,
+  AnswerQuery,
+  Answers,
   Change,
   ChangePage,
   ChangeQuery,
+  CountQuery,
   Embeddable,
   EmbeddableQuery,
   EmbeddableVersion,
   EmbeddableVersionWithDefinition,
   EmbeddableWithDefinition,
   Entry,
+  EntryCount,
   EntryEvent,
   EntryPageViews,
   EntryQuery,
@@ -18,6 +23,8 @@ import type {
   Experiment,
   ExperimentQuery,
   FollowQuery,
+  Funnel,
+  FunnelQuery,
   PageViewQuery,
   Paging,
   Project,
@@ -63,6 +70,26 @@ export class Client {
   /** pageViews reads the project's entries with their page views, the last updated entry first unless the query says otherwise. */
   pageViews(projectId: string, query: PageViewQuery = {}, options: RequestOptions = {}): AsyncIterable<EntryPageViews> {
     return this.#list(path("projects", projectId, "entries-page-views"), query, options);
+  }
+
+  /** entryCounts reads how many entries were created in each interval, the oldest first. */
+  entryCounts(projectId: string, query: CountQuery = {}, options: RequestOptions = {}): Promise<EntryCount[]> {
+    return this.#one(path("projects", projectId, "entries-counts") + search(query), options);
+  }
+
+  /** funnels reads how far the entries of an embeddable came: one funnel, or one for each version. */
+  funnels(projectId: string, query: FunnelQuery, options: RequestOptions = {}): Promise<Funnel[]> {
+    return this.#one(path("projects", projectId, "entries-funnel") + search(query), options);
+  }
+
+  /** answers reads the values of one key of entry_data, the most frequent first. */
+  answers(projectId: string, query: AnswerQuery & { key: string }, options: RequestOptions = {}): Promise<Answers> {
+    return this.#one(path("projects", projectId, "entries-answers") + search(query), options);
+  }
+
+  /** answerKeys reads the top-level keys of entry_data, the most frequent first. */
+  answerKeys(projectId: string, query: Omit<AnswerQuery, "key">, options: RequestOptions = {}): Promise<AnswerKeys> {
+    return this.#one(path("projects", projectId, "entries-answers") + search(query), options);
   }
 
   /**
@@ -278,7 +305,7 @@ function path(...segments: string[]): string {
 type Parameter = string | number | boolean | Date | undefined;
 
 /** search returns the query string of the parameters that are set. */
-function search(parameters: Record<string, Parameter>): string {
+function search(parameters: { [name: string]: Parameter }): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
     if (value !== undefined) query.set(name, value instanceof Date ? value.toISOString() : String(value));

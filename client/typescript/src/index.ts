@@ -2,10 +2,14 @@ export { Client } from "./client.js";
 export type { ClientOptions, RequestOptions, Retry } from "./transport.js";
 export { APIError, ConnectionError, IncompleteError } from "./errors.js";
 export type {
+  AnswerKeys,
+  AnswerQuery,
+  Answers,
   Change,
   ChangePage,
   ChangeQuery,
   ChangeType,
+  CountQuery,
   Embeddable,
   EmbeddableQuery,
   EmbeddableVersion,
@@ -13,6 +17,7 @@ export type {
   EmbeddableWithDefinition,
   Entry,
   EntryChange,
+  EntryCount,
   EntryEvent,
   EntryPageViews,
   EntryQuery,
@@ -23,6 +28,9 @@ export type {
   ExperimentQuery,
   FeedEvent,
   FollowQuery,
+  Funnel,
+  FunnelPage,
+  FunnelQuery,
   PageView,
   PageViewQuery,
   Paging,

@@ -153,6 +153,102 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/projects/{projectId}/entries-counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The project's id.
+                 * @example pr_demo
+                 */
+                projectId: components["parameters"]["projectId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Count entries over time
+         * @description How many entries were created in each interval, how many of them were started, and how many were completed. The oldest
+         *     interval comes first. An entry is started if it has a page view. It is completed if it has a page view of the last
+         *     page: `page_index` is `total_pages` - 1.
+         *
+         *     With `by=none`, an interval without entries has a row with zeros, from the first entry to the last. With `by=version`,
+         *     an entry with views of two versions counts in both, and one without views in the row whose `version_number` is null.
+         *     Entries with a clock outside of the years 2000 to 2100 count in a row of their own, the last: its `from` and `to` are
+         *     null. Only with `interval=all` they count in the same row as the others.
+         *
+         *     At most 2,000 rows; above that, the answer is a 400 that names the next larger interval. If the server has not counted
+         *     within its time-out, the answer is a 503: narrow the period. Needs the scope `entries:read`.
+         */
+        get: operations["countEntries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/projects/{projectId}/entries-funnel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The project's id.
+                 * @example pr_demo
+                 */
+                projectId: components["parameters"]["projectId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Read the funnel of an embeddable
+         * @description How far the entries of an embeddable came: in one funnel, or with `by=version` in one for each version that has views. The
+         *     furthest page of an entry is the greatest `page_index` of its views (of that version). The versions are in ascending
+         *     order, after null for views without a version and for entries without views. Times are cut to tenths of a second.
+         *
+         *     At most 1,000 pages in each funnel, the first ones. More than 20,000 versions and pages are a 400. If the server has not
+         *     counted within its time-out, the answer is a 503: narrow the period. Needs the scope `entries:read`.
+         */
+        get: operations["getEntriesFunnel"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/projects/{projectId}/entries-answers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The project's id.
+                 * @example pr_demo
+                 */
+                projectId: components["parameters"]["projectId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Read the distribution of an answer
+         * @description The values of one top-level key of `entry_data` of an embeddable's entries, with how many entries have each. Without `key`:
+         *     the keys that there are. Values with more than 1,000 bytes of JSON count as others, and keys of more than 256 bytes are
+         *     left out. If the server has not counted within its time-out, the answer is a 503: narrow the period. Needs the scope
+         *     `entries:read`.
+         */
+        get: operations["getEntriesAnswers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/projects/{projectId}/embeddables": {
         parameters: {
             query?: never;
@@ -845,6 +941,217 @@ export interface components {
             updated_at: string;
             /** @description The page views, oldest first. */
             page_views: components["schemas"]["PageView"][];
+        };
+        /** @description The entries that were created in an interval. */
+        EntryCount: {
+            /**
+             * Format: date-time
+             * @description When the interval begins. Null if the clocks of the entries are outside of the years 2000 to 2100.
+             */
+            from: string | null;
+            /**
+             * Format: date-time
+             * @description When it ends: entries of this time are in the next one.
+             */
+            to: string | null;
+            /** @description The embeddable of the entries; null if rows are not split by it. */
+            embeddable_id: string | null;
+            /**
+             * Format: int64
+             * @description The version that the entries viewed. Null if rows are not split by it, and for entries without a view of a version.
+             */
+            version_number: number | null;
+            /**
+             * Format: int64
+             * @description How many entries there are.
+             */
+            entries: number;
+            /**
+             * Format: int64
+             * @description How many of them have a page view.
+             */
+            started: number;
+            /**
+             * Format: int64
+             * @description How many of them have a page view of the last page.
+             */
+            completed: number;
+        };
+        /** @description How far entries came. */
+        Funnel: {
+            /**
+             * Format: int64
+             * @description The version; null for all, and for entries without a view of a version.
+             */
+            version_number: number | null;
+            /**
+             * Format: int64
+             * @description How many entries there are.
+             */
+            entries: number;
+            /**
+             * Format: int64
+             * @description How many of them have a page view.
+             */
+            started: number;
+            /**
+             * Format: int64
+             * @description How many of them have a page view of the last page.
+             */
+            completed: number;
+            /**
+             * Format: double
+             * @description The median over the completed entries: seconds from the first view to the first one of the last page.
+             */
+            median_seconds: number | null;
+            /** @description The pages with a view, the first one first. */
+            pages: components["schemas"]["FunnelPage"][];
+        };
+        /** @description One page of a funnel. */
+        FunnelPage: {
+            /**
+             * Format: int64
+             * @description The position of the page.
+             */
+            page_index: number;
+            /** @description The key of the page in the newest version that has a view of it. */
+            page_key: string | null;
+            /**
+             * Format: int64
+             * @description Entries whose furthest page is this one or a later one.
+             */
+            reached: number;
+            /**
+             * Format: int64
+             * @description Entries whose furthest page is this one, if it is not the last.
+             */
+            dropped: number;
+            /**
+             * Format: double
+             * @description The median over entries: seconds from the first view of this page to the next view of another. Null if no entry has both.
+             */
+            median_seconds: number | null;
+        };
+        /** @description The values of one key of `entry_data`. */
+        Answers: {
+            /** @description The key. */
+            key: string;
+            /**
+             * Format: int64
+             * @description How many entries there are.
+             */
+            entries: number;
+            /**
+             * Format: int64
+             * @description Entries whose data the database cannot parse, such as data with the escape of U+0000.
+             */
+            unreadable: number;
+            /**
+             * Format: int64
+             * @description Entries without the key.
+             */
+            none: number;
+            /**
+             * Format: int64
+             * @description Entries with a value that is not listed.
+             */
+            others: number;
+            /** @description The 50 most frequent values. */
+            values: components["schemas"]["AnswerValue"][];
+            /** @description The distribution of the values that are numbers; null without any. */
+            numbers: components["schemas"]["AnswerNumbers"] | null;
+        };
+        /** @description One value. */
+        AnswerValue: {
+            /** @description The value in JSON. */
+            value: unknown;
+            /**
+             * Format: int64
+             * @description How many entries have it.
+             */
+            entries: number;
+        };
+        /** @description The distribution of numbers. */
+        AnswerNumbers: {
+            /**
+             * Format: int64
+             * @description How many entries have a number.
+             */
+            entries: number;
+            /**
+             * Format: double
+             * @description The least number.
+             */
+            minimum: number;
+            /**
+             * Format: double
+             * @description A quarter of the numbers is less.
+             */
+            lower_quartile: number;
+            /**
+             * Format: double
+             * @description Half of the numbers are less.
+             */
+            median: number;
+            /**
+             * Format: double
+             * @description Three quarters of the numbers are less.
+             */
+            upper_quartile: number;
+            /**
+             * Format: double
+             * @description The greatest number.
+             */
+            maximum: number;
+            /** @description 20 equal intervals from the least number to the greatest; one if these are equal. */
+            bins: components["schemas"]["AnswerBin"][];
+        };
+        /** @description The numbers of one interval. */
+        AnswerBin: {
+            /**
+             * Format: double
+             * @description Where it begins.
+             */
+            from: number;
+            /**
+             * Format: double
+             * @description Where it ends: the number itself is in the next bin, or in the last.
+             */
+            to: number;
+            /**
+             * Format: int64
+             * @description How many entries have such a number.
+             */
+            entries: number;
+        };
+        /** @description The top-level keys of `entry_data`. */
+        AnswerKeys: {
+            /**
+             * Format: int64
+             * @description How many entries there are.
+             */
+            entries: number;
+            /**
+             * Format: int64
+             * @description Entries whose data the database cannot parse, such as data with the escape of U+0000.
+             */
+            unreadable: number;
+            /** @description At most 1,000 keys, the most frequent first. */
+            keys: components["schemas"]["AnswerKey"][];
+        };
+        /** @description One key. */
+        AnswerKey: {
+            /** @description The key. */
+            key: string;
+            /**
+             * Format: int64
+             * @description How many entries have it.
+             */
+            entries: number;
+            /** @description How many entries have a value of each JSON type: string, number, boolean, null, array, object. */
+            types: {
+                [key: string]: number;
+            };
         };
         /** @description A flow that is embedded in pages. */
         Embeddable: {
@@ -1738,6 +2045,42 @@ export interface components {
          * @example gr_1
          */
         ofGroup: string;
+        /**
+         * @description Only entries created strictly after this time. A bare date is its midnight in UTC.
+         * @example 2022-01-01T00:00:00Z
+         */
+        created_after: string;
+        /**
+         * @description Only entries created strictly before this time. A bare date is its midnight in UTC.
+         * @example 2022-02-01T00:00:00Z
+         */
+        created_before: string;
+        /** @description What a row counts. A week begins on Monday. */
+        interval: "day" | "week" | "month" | "all";
+        /** @description What the rows of an interval are split by. Versions are split by their embeddable, too. */
+        countsBy: "none" | "embeddable" | "version";
+        /** @description Whether each version has a funnel of its own. */
+        funnelBy: "none" | "version";
+        /**
+         * @description Where days begin: the name of a time zone in the IANA database.
+         * @example America/Los_Angeles
+         */
+        timezone: string;
+        /**
+         * @description The embeddable of the entries.
+         * @example flow_1
+         */
+        anEmbeddable: string;
+        /**
+         * @description Only entries with a page view of this version of their embeddable.
+         * @example 3
+         */
+        viewedVersion: number;
+        /**
+         * @description The key, at most 256 bytes.
+         * @example country
+         */
+        answerKey: string;
         /** @description Adds `url`, the address of the page, to each page view. */
         include_urls: boolean;
         /** @description Only experiments of this status. */
@@ -1853,6 +2196,16 @@ export interface operations {
                 sort?: components["parameters"]["sort"];
                 /** @description Ascending or descending; upper and lower case are the same. */
                 direction?: components["parameters"]["direction"];
+                /**
+                 * @description Only entries created strictly after this time. A bare date is its midnight in UTC.
+                 * @example 2022-01-01T00:00:00Z
+                 */
+                created_after?: components["parameters"]["created_after"];
+                /**
+                 * @description Only entries created strictly before this time. A bare date is its midnight in UTC.
+                 * @example 2022-02-01T00:00:00Z
+                 */
+                created_before?: components["parameters"]["created_before"];
                 /**
                  * @description Only records updated strictly after this time. A bare date is its midnight in UTC.
                  * @example 2022-01-01T00:00:00Z
@@ -2226,6 +2579,277 @@ export interface operations {
                     "application/x-ndjson": string;
                 };
             };
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["InsufficientScope"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Refused"];
+        };
+    };
+    countEntries: {
+        parameters: {
+            query?: {
+                /** @description What a row counts. A week begins on Monday. */
+                interval?: components["parameters"]["interval"];
+                /** @description What the rows of an interval are split by. Versions are split by their embeddable, too. */
+                by?: components["parameters"]["countsBy"];
+                /**
+                 * @description Where days begin: the name of a time zone in the IANA database.
+                 * @example America/Los_Angeles
+                 */
+                timezone?: components["parameters"]["timezone"];
+                /**
+                 * @description Only entries of this embeddable.
+                 * @example flow_1
+                 */
+                embeddable_id?: components["parameters"]["ofEmbeddable"];
+                /**
+                 * @description Only entries with a page view of this version of their embeddable.
+                 * @example 3
+                 */
+                version?: components["parameters"]["viewedVersion"];
+                /**
+                 * @description Only entries created strictly after this time. A bare date is its midnight in UTC.
+                 * @example 2022-01-01T00:00:00Z
+                 */
+                created_after?: components["parameters"]["created_after"];
+                /**
+                 * @description Only entries created strictly before this time. A bare date is its midnight in UTC.
+                 * @example 2022-02-01T00:00:00Z
+                 */
+                created_before?: components["parameters"]["created_before"];
+                /**
+                 * @description Only records updated strictly after this time. A bare date is its midnight in UTC.
+                 * @example 2022-01-01T00:00:00Z
+                 */
+                updated_after?: components["parameters"]["updated_after"];
+                /**
+                 * @description Only records updated strictly before this time. A bare date is its midnight in UTC.
+                 * @example 2022-02-01T00:00:00Z
+                 */
+                updated_before?: components["parameters"]["updated_before"];
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The project's id.
+                 * @example pr_demo
+                 */
+                projectId: components["parameters"]["projectId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Counts, the oldest interval first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    ETag: components["headers"]["ETag"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "from": "2022-01-01T00:00:00Z",
+                     *         "to": "2022-01-02T00:00:00Z",
+                     *         "embeddable_id": null,
+                     *         "version_number": null,
+                     *         "entries": 120,
+                     *         "started": 96,
+                     *         "completed": 41
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["EntryCount"][];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["InsufficientScope"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Refused"];
+        };
+    };
+    getEntriesFunnel: {
+        parameters: {
+            query: {
+                /** @description Whether each version has a funnel of its own. */
+                by?: components["parameters"]["funnelBy"];
+                /**
+                 * @description The embeddable of the entries.
+                 * @example flow_1
+                 */
+                embeddable_id: components["parameters"]["anEmbeddable"];
+                /**
+                 * @description Only entries with a page view of this version of their embeddable.
+                 * @example 3
+                 */
+                version?: components["parameters"]["viewedVersion"];
+                /**
+                 * @description Only entries created strictly after this time. A bare date is its midnight in UTC.
+                 * @example 2022-01-01T00:00:00Z
+                 */
+                created_after?: components["parameters"]["created_after"];
+                /**
+                 * @description Only entries created strictly before this time. A bare date is its midnight in UTC.
+                 * @example 2022-02-01T00:00:00Z
+                 */
+                created_before?: components["parameters"]["created_before"];
+                /**
+                 * @description Only records updated strictly after this time. A bare date is its midnight in UTC.
+                 * @example 2022-01-01T00:00:00Z
+                 */
+                updated_after?: components["parameters"]["updated_after"];
+                /**
+                 * @description Only records updated strictly before this time. A bare date is its midnight in UTC.
+                 * @example 2022-02-01T00:00:00Z
+                 */
+                updated_before?: components["parameters"]["updated_before"];
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The project's id.
+                 * @example pr_demo
+                 */
+                projectId: components["parameters"]["projectId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One funnel, or one for each version. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    ETag: components["headers"]["ETag"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "version_number": null,
+                     *         "entries": 120,
+                     *         "started": 96,
+                     *         "completed": 41,
+                     *         "median_seconds": 84,
+                     *         "pages": [
+                     *           {
+                     *             "page_index": 0,
+                     *             "page_key": "welcome",
+                     *             "reached": 96,
+                     *             "dropped": 20,
+                     *             "median_seconds": 12
+                     *           }
+                     *         ]
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["Funnel"][];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["InsufficientScope"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Refused"];
+        };
+    };
+    getEntriesAnswers: {
+        parameters: {
+            query: {
+                /**
+                 * @description The key, at most 256 bytes.
+                 * @example country
+                 */
+                key?: components["parameters"]["answerKey"];
+                /**
+                 * @description The embeddable of the entries.
+                 * @example flow_1
+                 */
+                embeddable_id: components["parameters"]["anEmbeddable"];
+                /**
+                 * @description Only entries with a page view of this version of their embeddable.
+                 * @example 3
+                 */
+                version?: components["parameters"]["viewedVersion"];
+                /**
+                 * @description Only entries created strictly after this time. A bare date is its midnight in UTC.
+                 * @example 2022-01-01T00:00:00Z
+                 */
+                created_after?: components["parameters"]["created_after"];
+                /**
+                 * @description Only entries created strictly before this time. A bare date is its midnight in UTC.
+                 * @example 2022-02-01T00:00:00Z
+                 */
+                created_before?: components["parameters"]["created_before"];
+                /**
+                 * @description Only records updated strictly after this time. A bare date is its midnight in UTC.
+                 * @example 2022-01-01T00:00:00Z
+                 */
+                updated_after?: components["parameters"]["updated_after"];
+                /**
+                 * @description Only records updated strictly before this time. A bare date is its midnight in UTC.
+                 * @example 2022-02-01T00:00:00Z
+                 */
+                updated_before?: components["parameters"]["updated_before"];
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The project's id.
+                 * @example pr_demo
+                 */
+                projectId: components["parameters"]["projectId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The values of the key, or the keys. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    ETag: components["headers"]["ETag"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "entries": 120,
+                     *       "unreadable": 0,
+                     *       "keys": [
+                     *         {
+                     *           "key": "country",
+                     *           "entries": 96,
+                     *           "types": {
+                     *             "string": 96
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Answers"] | components["schemas"]["AnswerKeys"];
+                };
+            };
+            304: components["responses"]["NotModified"];
             400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["InsufficientScope"];

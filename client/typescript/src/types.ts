@@ -17,6 +17,11 @@ export type EmbeddableVersion = Schemas["EmbeddableVersion"];
 export type EmbeddableVersionWithDefinition = Schemas["EmbeddableVersionWithDefinition"];
 export type Experiment = Schemas["Experiment"];
 export type StatusChange = Schemas["ExperimentStatusChange"];
+export type EntryCount = Schemas["EntryCount"];
+export type Funnel = Schemas["Funnel"];
+export type FunnelPage = Schemas["FunnelPage"];
+export type Answers = Schemas["Answers"];
+export type AnswerKeys = Schemas["AnswerKeys"];
 export type Project = Schemas["Project"];
 export type ErrorCode = Schemas["ErrorCode"];
 
@@ -36,7 +41,7 @@ type ParametersOf<Operation extends keyof operations> = NonNullable<operations[O
 type Filters<Operation extends keyof operations> = {
   [Name in Exclude<keyof ParametersOf<Operation>, keyof Paging>]?:
     | ParametersOf<Operation>[Name]
-    | (Name extends "updated_after" | "updated_before" ? Date : never)
+    | (Name extends "created_after" | "created_before" | "updated_after" | "updated_before" ? Date : never)
     | undefined;
 };
 
@@ -52,6 +57,13 @@ export interface EmbeddableQuery extends Paging, Filters<"listEmbeddables"> {}
 export interface VersionQuery extends Paging, Filters<"listEmbeddableVersions"> {}
 /** ExperimentQuery selects experiments. */
 export interface ExperimentQuery extends Paging, Filters<"listExperiments"> {}
+
+/** CountQuery selects entries to count, and says by what. */
+export type CountQuery = Filters<"countEntries">;
+/** FunnelQuery selects the entries of a funnel. */
+export type FunnelQuery = Filters<"getEntriesFunnel"> & { embeddable_id: string };
+/** AnswerQuery selects the entries of answers. */
+export type AnswerQuery = Filters<"getEntriesAnswers"> & { embeddable_id: string };
 
 /** ChangeType is the type of a change. */
 export type ChangeType = Change["change"];
