@@ -38,7 +38,7 @@ type CountQuery struct {
 	InsightFilter
 	// Interval is day, week, month or all. Empty is day.
 	Interval string
-	// By is what the rows are split by: none, embeddable or version. Empty is none.
+	// By splits the rows: none, embeddable or version. Empty is none.
 	By string
 	// Timezone is the IANA name of the time zone in which days begin. Empty is UTC.
 	Timezone string

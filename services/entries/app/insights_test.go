@@ -417,7 +417,7 @@ func (m model) funnels(byVersion bool) any {
 		}
 	}
 	if !byVersion {
-		versions["none"], groups["none"] = []*int{nil}, groups["none"]
+		versions["none"] = []*int{nil}
 	}
 	list := []object{}
 	for _, name := range slices.SortedFunc(maps.Keys(versions), func(a, b string) int { // none is first
@@ -561,8 +561,7 @@ func (m model) answers(key string) any {
 	for text, n := range counts {
 		list = append(list, object{"value": value[text], "entries": n})
 	}
-	// Values of one type and count come in the order of jsonb. No key of this test has numbers beside texts of one count
-	// that the answer leaves out.
+	// Values of one count come in the order of jsonb.
 	slices.SortFunc(list, func(a, b object) int {
 		if by := b["entries"].(int) - a["entries"].(int); by != 0 {
 			return by

@@ -114,8 +114,8 @@ func needEmbeddable(q *httpapi.Query) {
 	}
 }
 
-// answer answers with what read returns. Its version is the project's newest number, which is read first, from the same
-// database: so the data is at least as new as it says.
+// answer answers with the result of read. Its version is the project's newest number. This is read first and from the same
+// database. So the data is at least as new as its version.
 func (a *API) answer(w http.ResponseWriter, r *http.Request, q *httpapi.Query, f insight.Filter, read func(Insights) (any, error)) error {
 	if err := q.Err(); err != nil {
 		return err

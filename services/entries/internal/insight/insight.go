@@ -1,5 +1,5 @@
-// Package insight owns what a client may ask about a project's entries as a whole, and what it is answered: counts over
-// time, the funnel of an embeddable, and the distribution of an answer. It does no I/O.
+// Package insight owns the questions about many entries, with their answers: counts over time, the funnel of an
+// embeddable, and the distribution of an answer. It does no I/O.
 package insight
 
 import "encoding/json"
@@ -15,7 +15,7 @@ type Filter struct {
 	Version       *int64 // entries with a page view of this version; nil for any
 }
 
-// By is what counts are split by.
+// By splits counts.
 type By string
 
 // The values of By.

@@ -20,7 +20,7 @@ func (v View) last() bool {
 	return v.TotalPages != nil && v.Page != math.MaxInt64 && *v.TotalPages == v.Page+1
 }
 
-// Progress is how far an entry came: in all its views, or in those of one of its versions. Times are in tenths of a second.
+// Progress is how far an entry came: in all its views, or in those of one version. Times are in tenths of a second.
 type Progress struct {
 	// Part is 0 for all views. An entry with views of several versions has further parts from 1 on, one for each.
 	Part     int64
@@ -34,8 +34,8 @@ type Progress struct {
 	Cells []int64
 }
 
-// A cell is a page and a time in one number: the page times 2^CellBits, plus the time and 1, or plus 0 without a time. So
-// Postgres passes one number for a page. Pages beyond a million have no cell.
+// A cell is a page and a time in one number. It is the page times 2^CellBits, plus the time and 1, or plus 0 without a
+// time. So Postgres passes one number for a page. Pages beyond a million have no cell.
 const (
 	CellBits = 42 // of tenths: more than the years 1 to 9999
 	maxPage  = 1_000_000
