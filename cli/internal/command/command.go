@@ -109,6 +109,7 @@ type commands struct {
 	Export  exportCommands `cmd:"" group:"Read:" help:"Write whole lists to a file, page by page; continues where it was cut."`
 	Changes changesCommand `cmd:"" group:"Read:" help:"Print all stored and removed records, from the beginning or from where the last run ended."`
 	Sync    syncCommand    `cmd:"" group:"Read:" help:"Keep a copy of the project's entries and events, in Postgres or Parquet files."`
+	Singer  singerCommand  `cmd:"" group:"Read:" help:"Be a Singer tap: print the project's changes as messages."`
 	Region  regionCommand  `cmd:"" group:"Read:" help:"Print a project's region and its offset from UTC."`
 	API     apiCommand     `cmd:"" name:"api" group:"Read:" help:"Send a GET request to any path of the API."`
 
