@@ -71,6 +71,7 @@ var (
 		{"current_at", "timestamptz", "", "Time at which the copy last had all changes"},
 		{"verified_at", "timestamptz", "", "Time of the last comparison with the source"},
 		{"differences", "bigint", "", "Differences that it found"},
+		{"indexed", "boolean", " NOT NULL", "Whether the indexes are made, which is when the copy first has all changes"},
 		{"project", "text", " NOT NULL", "Digest of the embeddables and experiments that the copy has"},
 		{"columns", "text", " NOT NULL", "Choice of columns"},
 		{"soft_delete", "boolean", " NOT NULL", "Whether removed rows stay"},
@@ -211,7 +212,7 @@ var stagedEventColumns = eventColumns[:len(eventColumns)-2]
 
 // statements are the SQL of one copy.
 type statements struct {
-	deleteEntries, deleteEvents, markEntries, markEvents, putEntries, putEvents, setPosition, readState, insertState, setURL, readColumns, putColumn string
+	deleteEntries, deleteEvents, markEntries, markEvents, putEntries, putEvents, setPosition, readState, insertState, setURL, readColumns, putColumn, indexEvents, makeIndexes string
 }
 
 func newStatements(schema string) statements {
@@ -229,6 +230,9 @@ ON CONFLICT (` + key + `) DO UPDATE
 SET (` + listed("", all) + `, removed_at, removal_reason) = (` + listed("excluded.", all) + `, NULL, NULL)
 WHERE t.seq < excluded.seq`
 	}
+	// Removals look for the events of an entry, so the first one needs this index.
+	indexEvents := `
+CREATE INDEX IF NOT EXISTS events_by_entry ON ` + in("events") + ` (entry_id, "timestamp")`
 	entries := names(entryColumns, "entry_data", "entry_data_text", "entry_columns", "removed_at", "removal_reason")
 	events := names(eventColumns, "removed_at", "removal_reason")
 	return statements{
@@ -254,13 +258,13 @@ SELECT ` + listed("n.", events) + `
 FROM pg_temp.` + newEvents + ` AS n` + update(eventColumns, "event_key"),
 		setPosition: `
 UPDATE ` + in(stateTable) + `
-SET cursor = $2, seq = $3, project = $6, changed_at = CASE WHEN $4 THEN now() ELSE changed_at END, current_at = CASE WHEN $5 THEN now() ELSE current_at END
+SET cursor = $2, seq = $3, project = $6, indexed = $7, changed_at = CASE WHEN $4 THEN now() ELSE changed_at END, current_at = CASE WHEN $5 THEN now() ELSE current_at END
 WHERE cursor = $1`,
 		readState: `
-SELECT layout, project_id, url, cursor, seq, project, columns, soft_delete FROM ` + in(stateTable),
+SELECT layout, project_id, url, cursor, seq, project, indexed, columns, soft_delete FROM ` + in(stateTable),
 		insertState: `
-INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, project, changed_at, columns, soft_delete)
-VALUES ($1, $2, $3, '', 0, '', now(), $4, $5)`,
+INSERT INTO ` + in(stateTable) + ` (layout, project_id, url, cursor, seq, project, indexed, changed_at, columns, soft_delete)
+VALUES ($1, $2, $3, '', 0, '', false, now(), $4, $5)`,
 		setURL: `
 UPDATE ` + in(stateTable) + ` SET url = $1`,
 		readColumns: `
@@ -268,6 +272,11 @@ SELECT embeddable_id, key, name, type FROM ` + in(columnsTable) + ` ORDER BY emb
 		putColumn: `
 INSERT INTO ` + in(columnsTable) + ` (embeddable_id, position, key, name, type)
 VALUES ($1, $2, $3, $4, $5)`,
+		indexEvents: indexEvents,
+		makeIndexes: indexEvents + `;
+CREATE INDEX IF NOT EXISTS events_by_seq ON ` + in("events") + ` (seq);
+CREATE INDEX IF NOT EXISTS entries_by_embeddable ON ` + in("entries") + ` (embeddable_id);
+CREATE INDEX IF NOT EXISTS entries_by_seq ON ` + in("entries") + ` (seq)`,
 	}
 }
 
@@ -283,10 +292,6 @@ func create(ctx context.Context, tx pgx.Tx, schema string) error {
 		}
 	}
 	all = append(all,
-		`CREATE INDEX events_by_entry ON `+in("events")+` (entry_id, "timestamp")`,
-		`CREATE INDEX events_by_seq ON `+in("events")+` (seq)`,
-		`CREATE INDEX entries_by_embeddable ON `+in("entries")+` (embeddable_id)`,
-		`CREATE INDEX entries_by_seq ON `+in("entries")+` (seq)`,
 		`CREATE UNIQUE INDEX embeddable_versions_by_number ON `+in("embeddable_versions")+` (embeddable_id, version_number)`,
 		`CREATE INDEX experiment_history_by_experiment ON `+in("experiment_history")+` (experiment_id, recorded_at)`,
 		`CREATE UNIQUE INDEX `+columnsTable+`_by_position ON `+in(columnsTable)+` (embeddable_id, position)`,

@@ -39,13 +39,14 @@ type Options struct {
 // Destination is a copy. It is a [replicate.Destination].
 type Destination struct {
 	Options
-	config *pgx.ConnConfig
-	sql    statements
-	conn   *pgx.Conn
-	at     replicate.Position
-	asText int64
-	views  map[string]*columns.Set // by embeddable
-	stale  map[string]time.Time    // embeddables whose view lacks columns, and when to try next
+	config  *pgx.ConnConfig
+	sql     statements
+	conn    *pgx.Conn
+	at      replicate.Position
+	indexed bool // false only in the first load
+	asText  int64
+	views   map[string]*columns.Set // by embeddable
+	stale   map[string]time.Time    // embeddables whose view lacks columns, and when to try next
 }
 
 // New returns the copy that o names. It does not connect. Its errors do not show the password.
@@ -184,7 +185,7 @@ func (d *Destination) ensure(ctx context.Context) error {
 			return err
 		}
 		if len(found) == 0 {
-			d.at = replicate.Position{}
+			d.at, d.indexed = replicate.Position{}, false
 			if err := create(ctx, tx, d.Schema); err != nil {
 				return err
 			}
@@ -242,7 +243,7 @@ func (d *Destination) checkState(ctx context.Context, tx pgx.Tx) error {
 	var version int64
 	var project, url, choice string
 	var soft bool
-	err := tx.QueryRow(ctx, d.sql.readState).Scan(&version, &project, &url, &d.at.Cursor, &d.at.Seq, &d.at.Project, &choice, &soft)
+	err := tx.QueryRow(ctx, d.sql.readState).Scan(&version, &project, &url, &d.at.Cursor, &d.at.Seq, &d.at.Project, &d.indexed, &choice, &soft)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("the table %s of %s is empty, so that nothing says what the copy is of: give another --schema", stateTable, d)
@@ -291,10 +292,11 @@ func (d *Destination) checkColumns(found map[string]map[string]string) error {
 // Apply writes a batch and its position in one transaction, and then brings views up to date.
 func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 	var refused int64
+	indexed := d.indexed || b.Current
 	err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) (err error) {
 		// The position first: it locks the state's row, and fails when it is not the one that this process left.
 		tag, err := tx.Exec(ctx, d.sql.setPosition, d.at.Cursor, b.Position.Cursor, b.Position.Seq,
-			len(b.Changes) > 0 || b.Project != nil, b.Current, b.Position.Project)
+			len(b.Changes) > 0 || b.Project != nil, b.Current, b.Position.Project, indexed)
 		if err != nil {
 			return err
 		}
@@ -304,12 +306,17 @@ func (d *Destination) Apply(ctx context.Context, b *replicate.Batch) error {
 		if refused, err = d.put(ctx, tx, b.Newest()); err != nil {
 			return err
 		}
+		if indexed && !d.indexed {
+			if _, err := tx.Exec(ctx, d.sql.makeIndexes); err != nil {
+				return err
+			}
+		}
 		return d.putProject(ctx, tx, b.Project)
 	})
 	if err != nil {
 		return d.explain("write", err)
 	}
-	d.at = b.Position
+	d.at, d.indexed = b.Position, indexed
 	d.asText += refused
 	d.showViews(ctx)
 	return nil
@@ -323,6 +330,11 @@ func (d *Destination) remove(ctx context.Context, tx pgx.Tx, all []client.Change
 			marked = append(marked, c)
 		} else {
 			gone = append(gone, c)
+		}
+	}
+	if len(all) > 0 && !d.indexed {
+		if _, err := tx.Exec(ctx, d.sql.indexEvents); err != nil {
+			return err
 		}
 	}
 	for _, r := range []struct {
@@ -362,15 +374,28 @@ func (d *Destination) put(ctx context.Context, tx pgx.Tx, n replicate.Newest) (r
 		}
 	}
 	if len(n.Events) > 0 {
-		rows := pgx.CopyFromSlice(len(n.Events), func(i int) ([]any, error) { return eventRow(&n.Events[i]), nil })
-		if _, err := tx.CopyFrom(ctx, pgx.Identifier{newEvents}, names(stagedEventColumns), rows); err != nil {
-			return 0, err
-		}
-		if _, err := tx.Exec(ctx, d.sql.putEvents); err != nil {
-			return 0, err
-		}
+		return refused, d.putEvents(ctx, tx, n.Events)
 	}
 	return refused, nil
+}
+
+// putEvents writes events. Nearly all are new, and go straight into their table. If it has one of them, all go through the
+// staging table.
+func (d *Destination) putEvents(ctx context.Context, tx pgx.Tx, events []client.Change) error {
+	put := func(tx pgx.Tx, table ...string) error {
+		rows := pgx.CopyFromSlice(len(events), func(i int) ([]any, error) { return eventRow(&events[i]), nil })
+		_, err := tx.CopyFrom(ctx, table, names(stagedEventColumns), rows)
+		return err
+	}
+	err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error { return put(savepoint, d.Schema, "events") })
+	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "23505" {
+		return err
+	}
+	if err := put(tx, newEvents); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, d.sql.putEvents)
+	return err
 }
 
 // Close ends the connection, which releases the copy.

@@ -14,7 +14,7 @@ import (
 	"github.com/lectern-dev/lectern/client"
 )
 
-// state is a state of a copy: a transaction of another connection than that which writes.
+// state is a state of a copy: a transaction of another connection than the one that writes.
 type state struct {
 	*Destination
 	tx pgx.Tx
