@@ -29,11 +29,13 @@ func keepPrivate(h http.Header) {
 	maps.DeleteFunc(h, func(name string, _ []string) bool {
 		return commandsSomeCaches(name) || name != "Cache-Control" && dashed(name) == "Cache-Control"
 	})
+	vary := h["Vary"]
 	for _, name := range decidedBy {
-		if !httpguts.HeaderValuesContainsToken(h["Vary"], name) {
-			h.Add("Vary", name)
+		if !httpguts.HeaderValuesContainsToken(vary, name) {
+			vary = append(vary, name)
 		}
 	}
+	h["Vary"] = vary
 }
 
 // commandsSomeCaches reports whether some caches obey a header and not Cache-Control (RFC 9213, section 2.1).

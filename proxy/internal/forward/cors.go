@@ -66,8 +66,7 @@ func grant(h http.Header, r *http.Request, snapshot *policy.Snapshot, in incomin
 	h["Access-Control-Allow-Methods"] = methods
 	h["Access-Control-Max-Age"] = []string{preflightSeconds}
 	allowOrigin(h, in.origin)
-	h.Add("Vary", "Access-Control-Request-Method")
-	h.Add("Vary", "Access-Control-Request-Headers")
+	h["Vary"] = append(h["Vary"], "Access-Control-Request-Method", "Access-Control-Request-Headers")
 	return nil
 }
 
@@ -88,5 +87,5 @@ func allowOrigin(h http.Header, origin string) {
 	}
 	h["Access-Control-Allow-Origin"] = []string{origin}
 	h["Access-Control-Expose-Headers"] = []string{"*"}
-	h.Add("Vary", "Origin")
+	h["Vary"] = append(h["Vary"], "Origin")
 }

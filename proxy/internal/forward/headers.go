@@ -173,6 +173,9 @@ func trailersToSend(sent http.Header) http.Header {
 
 // connectionHeaders returns the names that the Connection header lists (RFC 9110, section 7.6.1).
 func connectionHeaders(sent http.Header) map[string]bool {
+	if len(sent["Connection"]) == 0 {
+		return nil
+	}
 	listed := map[string]bool{}
 	for _, line := range sent["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {

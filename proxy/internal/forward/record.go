@@ -84,31 +84,33 @@ func (rec *record) audit(ctx context.Context, elapsed time.Duration) {
 	if !out.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	line := slog.NewRecord(rec.began.Add(elapsed), slog.LevelInfo, "audit", 0)
-	for _, a := range []struct{ name, value string }{
+	attrs := make([]slog.Attr, 0, 16)
+	for _, a := range [...]struct{ name, value string }{
 		{"project", rec.incoming.project}, {"environment", rec.incoming.environment}, {"endpoint", rec.endpoint()},
 		{"origin", rec.incoming.origin}, {"destination", rec.destination()},
 		{"reason", rec.why}, {"key_id", info.KeyID}, {"client", info.ClientAddress},
 	} {
 		if a.value != "" {
-			line.AddAttrs(slog.String(a.name, a.value))
+			attrs = append(attrs, slog.String(a.name, a.value))
 		}
 	}
 	if ids := rec.credentials(); len(ids) > 0 {
-		line.AddAttrs(slog.Any("credentials", ids))
+		attrs = append(attrs, slog.Any("credentials", ids))
 	}
-	line.AddAttrs(
+	attrs = append(attrs,
 		slog.String("decision", string(rec.decision)),
 		slog.Int("status", rec.status),
 		slog.Int64("bytes_in", rec.bytesIn.Load()),
 		slog.Int64("bytes_out", rec.bytesOut),
 		slog.Int64("duration_us", elapsed.Microseconds()))
 	if rec.scrubbed > 0 {
-		line.AddAttrs(slog.Int("scrubbed", rec.scrubbed))
+		attrs = append(attrs, slog.Int("scrubbed", rec.scrubbed))
 	}
 	if !rec.complete {
-		line.AddAttrs(slog.Bool("cut", true))
+		attrs = append(attrs, slog.Bool("cut", true))
 	}
+	line := slog.NewRecord(rec.began.Add(elapsed), slog.LevelInfo, "audit", 0)
+	line.AddAttrs(attrs...)
 	_ = out.Handle(ctx, line) // there is nowhere to report a failure of the log
 	info.Recorded = true
 }

@@ -175,9 +175,8 @@ func (m *Matcher) String(text string) (string, bool) {
 // Bytes returns a whole text without the secrets, and how many stretches it replaced. It returns text itself when that
 // is 0.
 func (m *Matcher) Bytes(text []byte) (clean []byte, found int) {
-	s := NewStream(m)
 	for at := m.next(text, 0); at < len(text); at = m.next(text, at+1) {
-		if s.match(text, at, true) > 0 {
+		if s := NewStream(m); s.match(text, at, true) > 0 {
 			clean, _, err := transform.Bytes(s, text)
 			if err != nil {
 				return []byte(secret.Redacted), 1 // cannot happen: Transform needs no more input at the end of a text

@@ -101,8 +101,11 @@ func removeDots(path string) (string, bool) {
 }
 
 // hidesDots reports whether a server may find dot segments in a path. Some servers decode the path first, even several
-// times, take backslashes for slashes, or ignore the parameters of segments.
+// times, take backslashes for slashes, or ignore the parameters of segments. The path is in its normal form.
 func hidesDots(path string) bool {
+	if !strings.ContainsAny(path, ".%") {
+		return false
+	}
 	for range 4 {
 		for segment := range strings.FieldsFuncSeq(path, isSlash) {
 			name, _, _ := strings.Cut(segment, ";")
