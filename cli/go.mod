@@ -63,6 +63,7 @@ require (
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/klauspost/crc32 v1.3.0 // indirect
+	github.com/lectern-dev/lectern/proxy/resource v0.0.0 // indirect
 	github.com/mattn/go-runewidth v0.0.28 // indirect
 	github.com/maypok86/otter/v2 v2.4.0 // indirect
 	github.com/mfridman/interpolate v0.0.2 // indirect
@@ -133,3 +134,5 @@ replace github.com/lectern-dev/lectern/proxy => ../proxy
 replace github.com/lectern-dev/lectern/services => ../services
 
 replace github.com/lectern-dev/lectern/shared => ../shared
+
+replace github.com/lectern-dev/lectern/proxy/resource => ../proxy/resource

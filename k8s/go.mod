@@ -138,6 +138,8 @@ require (
 	github.com/gobwas/httphead v0.1.0 // indirect
 	github.com/gobwas/pool v0.2.1 // indirect
 	github.com/gobwas/ws v1.4.0 // indirect
+	github.com/lectern-dev/lectern/k8s/api v0.0.0
+	github.com/lectern-dev/lectern/proxy/resource v0.0.0
 )
 
 replace (
@@ -146,3 +148,7 @@ replace (
 	github.com/lectern-dev/lectern/services => ../services
 	github.com/lectern-dev/lectern/shared => ../shared
 )
+
+replace github.com/lectern-dev/lectern/proxy/resource => ../proxy/resource
+
+replace github.com/lectern-dev/lectern/k8s/api => ./api

@@ -3,9 +3,12 @@
 // it.
 //
 // The specs of Project, Credential and ProxyEndpoint are those of package resource, which the proxy's folder of manifests
-// shares. Besides that package it only imports Kubernetes' API machinery, so that any program may use these objects.
+// shares. Besides that package it only imports Kubernetes' API machinery, and it is a module of its own, so that any program
+// may use these objects. The apply configurations, which need client-go, are in k8s/internal/applyconfiguration. Tests of
+// rules and defaults are in k8s/config, because they need an API server.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:ac:generate=true
+// +kubebuilder:ac:output:package="../../internal/applyconfiguration"
 // +groupName=lectern.dev
 package v1alpha1

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	v1alpha1ac "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	v1alpha1ac "github.com/lectern-dev/lectern/k8s/internal/applyconfiguration/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"
 )

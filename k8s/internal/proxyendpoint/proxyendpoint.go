@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	apply "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	apply "github.com/lectern-dev/lectern/k8s/internal/applyconfiguration/api/v1alpha1"
 	"github.com/lectern-dev/lectern/k8s/internal/controller"
 	"github.com/lectern-dev/lectern/k8s/internal/credential"
 	"github.com/lectern-dev/lectern/k8s/internal/ownership"

@@ -4,7 +4,7 @@ package v1alpha1
 
 import (
 	apiv1alpha1 "github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	internal "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/internal"
+	internal "github.com/lectern-dev/lectern/k8s/internal/applyconfiguration/internal"
 	resource "github.com/lectern-dev/lectern/proxy/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -12,79 +12,79 @@ import (
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
-// ProjectApplyConfiguration represents a declarative configuration of the Project type for use
+// ProxyEndpointApplyConfiguration represents a declarative configuration of the ProxyEndpoint type for use
 // with apply.
 //
-// Project is a project whose data is read through the API: its id, title and region. The operator sends them to the
-// region service.
-type ProjectApplyConfiguration struct {
+// ProxyEndpoint allows requests through the credential proxy, for one project and environment: their callers, targets,
+// methods and credentials. One ProxyEndpoint alone must allow everything about a request.
+type ProxyEndpointApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec is the desired state.
-	Spec *resource.ProjectSpec `json:"spec,omitempty"`
+	Spec *resource.ProxyEndpointSpec `json:"spec,omitempty"`
 	// status is the observed state, written by the operator.
-	Status *ProjectStatusApplyConfiguration `json:"status,omitempty"`
+	Status *ProxyEndpointStatusApplyConfiguration `json:"status,omitempty"`
 }
 
-// Project constructs a declarative configuration of the Project type for use with
+// ProxyEndpoint constructs a declarative configuration of the ProxyEndpoint type for use with
 // apply.
-func Project(name, namespace string) *ProjectApplyConfiguration {
-	b := &ProjectApplyConfiguration{}
+func ProxyEndpoint(name, namespace string) *ProxyEndpointApplyConfiguration {
+	b := &ProxyEndpointApplyConfiguration{}
 	b.WithName(name)
 	b.WithNamespace(namespace)
-	b.WithKind("Project")
+	b.WithKind("ProxyEndpoint")
 	b.WithAPIVersion("lectern.dev/v1alpha1")
 	return b
 }
 
-// ExtractProjectFrom extracts the applied configuration owned by fieldManager from
-// project for the specified subresource. Pass an empty string for subresource to extract
+// ExtractProxyEndpointFrom extracts the applied configuration owned by fieldManager from
+// proxyEndpoint for the specified subresource. Pass an empty string for subresource to extract
 // the main resource. Common subresources include "status", "scale", etc.
-// project must be a unmodified Project API object that was retrieved from the Kubernetes API.
-// ExtractProjectFrom provides a way to perform a extract/modify-in-place/apply workflow.
+// proxyEndpoint must be a unmodified ProxyEndpoint API object that was retrieved from the Kubernetes API.
+// ExtractProxyEndpointFrom provides a way to perform a extract/modify-in-place/apply workflow.
 // Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
 // applied if another fieldManager has updated or force applied any of the previously applied fields.
-func ExtractProjectFrom(project *apiv1alpha1.Project, fieldManager string, subresource string) (*ProjectApplyConfiguration, error) {
-	b := &ProjectApplyConfiguration{}
-	err := managedfields.ExtractInto(project, internal.Parser().Type("com.github.lectern-dev.lectern.k8s.api.v1alpha1.Project"), fieldManager, b, subresource)
+func ExtractProxyEndpointFrom(proxyEndpoint *apiv1alpha1.ProxyEndpoint, fieldManager string, subresource string) (*ProxyEndpointApplyConfiguration, error) {
+	b := &ProxyEndpointApplyConfiguration{}
+	err := managedfields.ExtractInto(proxyEndpoint, internal.Parser().Type("com.github.lectern-dev.lectern.k8s.api.v1alpha1.ProxyEndpoint"), fieldManager, b, subresource)
 	if err != nil {
 		return nil, err
 	}
-	b.WithName(project.Name)
-	b.WithNamespace(project.Namespace)
+	b.WithName(proxyEndpoint.Name)
+	b.WithNamespace(proxyEndpoint.Namespace)
 
-	b.WithKind("Project")
+	b.WithKind("ProxyEndpoint")
 	b.WithAPIVersion("lectern.dev/v1alpha1")
 	return b, nil
 }
 
-// ExtractProject extracts the applied configuration owned by fieldManager from
-// project. If no managedFields are found in project for fieldManager, a
-// ProjectApplyConfiguration is returned with only the Name, Namespace (if applicable),
+// ExtractProxyEndpoint extracts the applied configuration owned by fieldManager from
+// proxyEndpoint. If no managedFields are found in proxyEndpoint for fieldManager, a
+// ProxyEndpointApplyConfiguration is returned with only the Name, Namespace (if applicable),
 // APIVersion and Kind populated. It is possible that no managed fields were found for because other
 // field managers have taken ownership of all the fields previously owned by fieldManager, or because
 // the fieldManager never owned fields any fields.
-// project must be a unmodified Project API object that was retrieved from the Kubernetes API.
-// ExtractProject provides a way to perform a extract/modify-in-place/apply workflow.
+// proxyEndpoint must be a unmodified ProxyEndpoint API object that was retrieved from the Kubernetes API.
+// ExtractProxyEndpoint provides a way to perform a extract/modify-in-place/apply workflow.
 // Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
 // applied if another fieldManager has updated or force applied any of the previously applied fields.
-func ExtractProject(project *apiv1alpha1.Project, fieldManager string) (*ProjectApplyConfiguration, error) {
-	return ExtractProjectFrom(project, fieldManager, "")
+func ExtractProxyEndpoint(proxyEndpoint *apiv1alpha1.ProxyEndpoint, fieldManager string) (*ProxyEndpointApplyConfiguration, error) {
+	return ExtractProxyEndpointFrom(proxyEndpoint, fieldManager, "")
 }
 
-// ExtractProjectStatus extracts the applied configuration owned by fieldManager from
-// project for the status subresource.
-func ExtractProjectStatus(project *apiv1alpha1.Project, fieldManager string) (*ProjectApplyConfiguration, error) {
-	return ExtractProjectFrom(project, fieldManager, "status")
+// ExtractProxyEndpointStatus extracts the applied configuration owned by fieldManager from
+// proxyEndpoint for the status subresource.
+func ExtractProxyEndpointStatus(proxyEndpoint *apiv1alpha1.ProxyEndpoint, fieldManager string) (*ProxyEndpointApplyConfiguration, error) {
+	return ExtractProxyEndpointFrom(proxyEndpoint, fieldManager, "status")
 }
 
-func (b ProjectApplyConfiguration) IsApplyConfiguration() {}
+func (b ProxyEndpointApplyConfiguration) IsApplyConfiguration() {}
 
 // WithKind sets the Kind field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Kind field is set to the value of the last call.
-func (b *ProjectApplyConfiguration) WithKind(value string) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithKind(value string) *ProxyEndpointApplyConfiguration {
 	b.TypeMetaApplyConfiguration.Kind = &value
 	return b
 }
@@ -92,7 +92,7 @@ func (b *ProjectApplyConfiguration) WithKind(value string) *ProjectApplyConfigur
 // WithAPIVersion sets the APIVersion field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the APIVersion field is set to the value of the last call.
-func (b *ProjectApplyConfiguration) WithAPIVersion(value string) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithAPIVersion(value string) *ProxyEndpointApplyConfiguration {
 	b.TypeMetaApplyConfiguration.APIVersion = &value
 	return b
 }
@@ -100,7 +100,7 @@ func (b *ProjectApplyConfiguration) WithAPIVersion(value string) *ProjectApplyCo
 // WithName sets the Name field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Name field is set to the value of the last call.
-func (b *ProjectApplyConfiguration) WithName(value string) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithName(value string) *ProxyEndpointApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.Name = &value
 	return b
@@ -109,7 +109,7 @@ func (b *ProjectApplyConfiguration) WithName(value string) *ProjectApplyConfigur
 // WithGenerateName sets the GenerateName field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the GenerateName field is set to the value of the last call.
-func (b *ProjectApplyConfiguration) WithGenerateName(value string) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithGenerateName(value string) *ProxyEndpointApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.GenerateName = &value
 	return b
@@ -118,7 +118,7 @@ func (b *ProjectApplyConfiguration) WithGenerateName(value string) *ProjectApply
 // WithNamespace sets the Namespace field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Namespace field is set to the value of the last call.
-func (b *ProjectApplyConfiguration) WithNamespace(value string) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithNamespace(value string) *ProxyEndpointApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.Namespace = &value
 	return b
@@ -127,7 +127,7 @@ func (b *ProjectApplyConfiguration) WithNamespace(value string) *ProjectApplyCon
 // WithUID sets the UID field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the UID field is set to the value of the last call.
-func (b *ProjectApplyConfiguration) WithUID(value types.UID) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithUID(value types.UID) *ProxyEndpointApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.UID = &value
 	return b
@@ -136,7 +136,7 @@ func (b *ProjectApplyConfiguration) WithUID(value types.UID) *ProjectApplyConfig
 // WithResourceVersion sets the ResourceVersion field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ResourceVersion field is set to the value of the last call.
-func (b *ProjectApplyConfiguration) WithResourceVersion(value string) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithResourceVersion(value string) *ProxyEndpointApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.ResourceVersion = &value
 	return b
@@ -145,7 +145,7 @@ func (b *ProjectApplyConfiguration) WithResourceVersion(value string) *ProjectAp
 // WithGeneration sets the Generation field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Generation field is set to the value of the last call.
-func (b *ProjectApplyConfiguration) WithGeneration(value int64) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithGeneration(value int64) *ProxyEndpointApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.Generation = &value
 	return b
@@ -154,7 +154,7 @@ func (b *ProjectApplyConfiguration) WithGeneration(value int64) *ProjectApplyCon
 // WithCreationTimestamp sets the CreationTimestamp field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the CreationTimestamp field is set to the value of the last call.
-func (b *ProjectApplyConfiguration) WithCreationTimestamp(value metav1.Time) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithCreationTimestamp(value metav1.Time) *ProxyEndpointApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.CreationTimestamp = &value
 	return b
@@ -163,7 +163,7 @@ func (b *ProjectApplyConfiguration) WithCreationTimestamp(value metav1.Time) *Pr
 // WithDeletionTimestamp sets the DeletionTimestamp field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the DeletionTimestamp field is set to the value of the last call.
-func (b *ProjectApplyConfiguration) WithDeletionTimestamp(value metav1.Time) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithDeletionTimestamp(value metav1.Time) *ProxyEndpointApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.DeletionTimestamp = &value
 	return b
@@ -172,7 +172,7 @@ func (b *ProjectApplyConfiguration) WithDeletionTimestamp(value metav1.Time) *Pr
 // WithDeletionGracePeriodSeconds sets the DeletionGracePeriodSeconds field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the DeletionGracePeriodSeconds field is set to the value of the last call.
-func (b *ProjectApplyConfiguration) WithDeletionGracePeriodSeconds(value int64) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithDeletionGracePeriodSeconds(value int64) *ProxyEndpointApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.DeletionGracePeriodSeconds = &value
 	return b
@@ -182,7 +182,7 @@ func (b *ProjectApplyConfiguration) WithDeletionGracePeriodSeconds(value int64) 
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, the entries provided by each call will be put on the Labels field,
 // overwriting an existing map entries in Labels field with the same key.
-func (b *ProjectApplyConfiguration) WithLabels(entries map[string]string) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithLabels(entries map[string]string) *ProxyEndpointApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	if b.ObjectMetaApplyConfiguration.Labels == nil && len(entries) > 0 {
 		b.ObjectMetaApplyConfiguration.Labels = make(map[string]string, len(entries))
@@ -197,7 +197,7 @@ func (b *ProjectApplyConfiguration) WithLabels(entries map[string]string) *Proje
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, the entries provided by each call will be put on the Annotations field,
 // overwriting an existing map entries in Annotations field with the same key.
-func (b *ProjectApplyConfiguration) WithAnnotations(entries map[string]string) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithAnnotations(entries map[string]string) *ProxyEndpointApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	if b.ObjectMetaApplyConfiguration.Annotations == nil && len(entries) > 0 {
 		b.ObjectMetaApplyConfiguration.Annotations = make(map[string]string, len(entries))
@@ -211,7 +211,7 @@ func (b *ProjectApplyConfiguration) WithAnnotations(entries map[string]string) *
 // WithOwnerReferences adds the given value to the OwnerReferences field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the OwnerReferences field.
-func (b *ProjectApplyConfiguration) WithOwnerReferences(values ...*v1.OwnerReferenceApplyConfiguration) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithOwnerReferences(values ...*v1.OwnerReferenceApplyConfiguration) *ProxyEndpointApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	for i := range values {
 		if values[i] == nil {
@@ -225,7 +225,7 @@ func (b *ProjectApplyConfiguration) WithOwnerReferences(values ...*v1.OwnerRefer
 // WithFinalizers adds the given value to the Finalizers field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Finalizers field.
-func (b *ProjectApplyConfiguration) WithFinalizers(values ...string) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithFinalizers(values ...string) *ProxyEndpointApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	for i := range values {
 		b.ObjectMetaApplyConfiguration.Finalizers = append(b.ObjectMetaApplyConfiguration.Finalizers, values[i])
@@ -233,7 +233,7 @@ func (b *ProjectApplyConfiguration) WithFinalizers(values ...string) *ProjectApp
 	return b
 }
 
-func (b *ProjectApplyConfiguration) ensureObjectMetaApplyConfigurationExists() {
+func (b *ProxyEndpointApplyConfiguration) ensureObjectMetaApplyConfigurationExists() {
 	if b.ObjectMetaApplyConfiguration == nil {
 		b.ObjectMetaApplyConfiguration = &v1.ObjectMetaApplyConfiguration{}
 	}
@@ -242,7 +242,7 @@ func (b *ProjectApplyConfiguration) ensureObjectMetaApplyConfigurationExists() {
 // WithSpec sets the Spec field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Spec field is set to the value of the last call.
-func (b *ProjectApplyConfiguration) WithSpec(value resource.ProjectSpec) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithSpec(value resource.ProxyEndpointSpec) *ProxyEndpointApplyConfiguration {
 	b.Spec = &value
 	return b
 }
@@ -250,29 +250,29 @@ func (b *ProjectApplyConfiguration) WithSpec(value resource.ProjectSpec) *Projec
 // WithStatus sets the Status field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Status field is set to the value of the last call.
-func (b *ProjectApplyConfiguration) WithStatus(value *ProjectStatusApplyConfiguration) *ProjectApplyConfiguration {
+func (b *ProxyEndpointApplyConfiguration) WithStatus(value *ProxyEndpointStatusApplyConfiguration) *ProxyEndpointApplyConfiguration {
 	b.Status = value
 	return b
 }
 
 // GetKind retrieves the value of the Kind field in the declarative configuration.
-func (b *ProjectApplyConfiguration) GetKind() *string {
+func (b *ProxyEndpointApplyConfiguration) GetKind() *string {
 	return b.TypeMetaApplyConfiguration.Kind
 }
 
 // GetAPIVersion retrieves the value of the APIVersion field in the declarative configuration.
-func (b *ProjectApplyConfiguration) GetAPIVersion() *string {
+func (b *ProxyEndpointApplyConfiguration) GetAPIVersion() *string {
 	return b.TypeMetaApplyConfiguration.APIVersion
 }
 
 // GetName retrieves the value of the Name field in the declarative configuration.
-func (b *ProjectApplyConfiguration) GetName() *string {
+func (b *ProxyEndpointApplyConfiguration) GetName() *string {
 	b.ensureObjectMetaApplyConfigurationExists()
 	return b.ObjectMetaApplyConfiguration.Name
 }
 
 // GetNamespace retrieves the value of the Namespace field in the declarative configuration.
-func (b *ProjectApplyConfiguration) GetNamespace() *string {
+func (b *ProxyEndpointApplyConfiguration) GetNamespace() *string {
 	b.ensureObjectMetaApplyConfigurationExists()
 	return b.ObjectMetaApplyConfiguration.Namespace
 }

@@ -4,7 +4,7 @@ package v1alpha1
 
 import (
 	apiv1alpha1 "github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	internal "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/internal"
+	internal "github.com/lectern-dev/lectern/k8s/internal/applyconfiguration/internal"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
 	managedfields "k8s.io/apimachinery/pkg/util/managedfields"

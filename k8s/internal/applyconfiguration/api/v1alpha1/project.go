@@ -4,7 +4,7 @@ package v1alpha1
 
 import (
 	apiv1alpha1 "github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	internal "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/internal"
+	internal "github.com/lectern-dev/lectern/k8s/internal/applyconfiguration/internal"
 	resource "github.com/lectern-dev/lectern/proxy/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -12,79 +12,79 @@ import (
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
-// ProxyEndpointApplyConfiguration represents a declarative configuration of the ProxyEndpoint type for use
+// ProjectApplyConfiguration represents a declarative configuration of the Project type for use
 // with apply.
 //
-// ProxyEndpoint allows requests through the credential proxy, for one project and environment: their callers, targets,
-// methods and credentials. One ProxyEndpoint alone must allow everything about a request.
-type ProxyEndpointApplyConfiguration struct {
+// Project is a project whose data is read through the API: its id, title and region. The operator sends them to the
+// region service.
+type ProjectApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec is the desired state.
-	Spec *resource.ProxyEndpointSpec `json:"spec,omitempty"`
+	Spec *resource.ProjectSpec `json:"spec,omitempty"`
 	// status is the observed state, written by the operator.
-	Status *ProxyEndpointStatusApplyConfiguration `json:"status,omitempty"`
+	Status *ProjectStatusApplyConfiguration `json:"status,omitempty"`
 }
 
-// ProxyEndpoint constructs a declarative configuration of the ProxyEndpoint type for use with
+// Project constructs a declarative configuration of the Project type for use with
 // apply.
-func ProxyEndpoint(name, namespace string) *ProxyEndpointApplyConfiguration {
-	b := &ProxyEndpointApplyConfiguration{}
+func Project(name, namespace string) *ProjectApplyConfiguration {
+	b := &ProjectApplyConfiguration{}
 	b.WithName(name)
 	b.WithNamespace(namespace)
-	b.WithKind("ProxyEndpoint")
+	b.WithKind("Project")
 	b.WithAPIVersion("lectern.dev/v1alpha1")
 	return b
 }
 
-// ExtractProxyEndpointFrom extracts the applied configuration owned by fieldManager from
-// proxyEndpoint for the specified subresource. Pass an empty string for subresource to extract
+// ExtractProjectFrom extracts the applied configuration owned by fieldManager from
+// project for the specified subresource. Pass an empty string for subresource to extract
 // the main resource. Common subresources include "status", "scale", etc.
-// proxyEndpoint must be a unmodified ProxyEndpoint API object that was retrieved from the Kubernetes API.
-// ExtractProxyEndpointFrom provides a way to perform a extract/modify-in-place/apply workflow.
+// project must be a unmodified Project API object that was retrieved from the Kubernetes API.
+// ExtractProjectFrom provides a way to perform a extract/modify-in-place/apply workflow.
 // Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
 // applied if another fieldManager has updated or force applied any of the previously applied fields.
-func ExtractProxyEndpointFrom(proxyEndpoint *apiv1alpha1.ProxyEndpoint, fieldManager string, subresource string) (*ProxyEndpointApplyConfiguration, error) {
-	b := &ProxyEndpointApplyConfiguration{}
-	err := managedfields.ExtractInto(proxyEndpoint, internal.Parser().Type("com.github.lectern-dev.lectern.k8s.api.v1alpha1.ProxyEndpoint"), fieldManager, b, subresource)
+func ExtractProjectFrom(project *apiv1alpha1.Project, fieldManager string, subresource string) (*ProjectApplyConfiguration, error) {
+	b := &ProjectApplyConfiguration{}
+	err := managedfields.ExtractInto(project, internal.Parser().Type("com.github.lectern-dev.lectern.k8s.api.v1alpha1.Project"), fieldManager, b, subresource)
 	if err != nil {
 		return nil, err
 	}
-	b.WithName(proxyEndpoint.Name)
-	b.WithNamespace(proxyEndpoint.Namespace)
+	b.WithName(project.Name)
+	b.WithNamespace(project.Namespace)
 
-	b.WithKind("ProxyEndpoint")
+	b.WithKind("Project")
 	b.WithAPIVersion("lectern.dev/v1alpha1")
 	return b, nil
 }
 
-// ExtractProxyEndpoint extracts the applied configuration owned by fieldManager from
-// proxyEndpoint. If no managedFields are found in proxyEndpoint for fieldManager, a
-// ProxyEndpointApplyConfiguration is returned with only the Name, Namespace (if applicable),
+// ExtractProject extracts the applied configuration owned by fieldManager from
+// project. If no managedFields are found in project for fieldManager, a
+// ProjectApplyConfiguration is returned with only the Name, Namespace (if applicable),
 // APIVersion and Kind populated. It is possible that no managed fields were found for because other
 // field managers have taken ownership of all the fields previously owned by fieldManager, or because
 // the fieldManager never owned fields any fields.
-// proxyEndpoint must be a unmodified ProxyEndpoint API object that was retrieved from the Kubernetes API.
-// ExtractProxyEndpoint provides a way to perform a extract/modify-in-place/apply workflow.
+// project must be a unmodified Project API object that was retrieved from the Kubernetes API.
+// ExtractProject provides a way to perform a extract/modify-in-place/apply workflow.
 // Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
 // applied if another fieldManager has updated or force applied any of the previously applied fields.
-func ExtractProxyEndpoint(proxyEndpoint *apiv1alpha1.ProxyEndpoint, fieldManager string) (*ProxyEndpointApplyConfiguration, error) {
-	return ExtractProxyEndpointFrom(proxyEndpoint, fieldManager, "")
+func ExtractProject(project *apiv1alpha1.Project, fieldManager string) (*ProjectApplyConfiguration, error) {
+	return ExtractProjectFrom(project, fieldManager, "")
 }
 
-// ExtractProxyEndpointStatus extracts the applied configuration owned by fieldManager from
-// proxyEndpoint for the status subresource.
-func ExtractProxyEndpointStatus(proxyEndpoint *apiv1alpha1.ProxyEndpoint, fieldManager string) (*ProxyEndpointApplyConfiguration, error) {
-	return ExtractProxyEndpointFrom(proxyEndpoint, fieldManager, "status")
+// ExtractProjectStatus extracts the applied configuration owned by fieldManager from
+// project for the status subresource.
+func ExtractProjectStatus(project *apiv1alpha1.Project, fieldManager string) (*ProjectApplyConfiguration, error) {
+	return ExtractProjectFrom(project, fieldManager, "status")
 }
 
-func (b ProxyEndpointApplyConfiguration) IsApplyConfiguration() {}
+func (b ProjectApplyConfiguration) IsApplyConfiguration() {}
 
 // WithKind sets the Kind field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Kind field is set to the value of the last call.
-func (b *ProxyEndpointApplyConfiguration) WithKind(value string) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithKind(value string) *ProjectApplyConfiguration {
 	b.TypeMetaApplyConfiguration.Kind = &value
 	return b
 }
@@ -92,7 +92,7 @@ func (b *ProxyEndpointApplyConfiguration) WithKind(value string) *ProxyEndpointA
 // WithAPIVersion sets the APIVersion field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the APIVersion field is set to the value of the last call.
-func (b *ProxyEndpointApplyConfiguration) WithAPIVersion(value string) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithAPIVersion(value string) *ProjectApplyConfiguration {
 	b.TypeMetaApplyConfiguration.APIVersion = &value
 	return b
 }
@@ -100,7 +100,7 @@ func (b *ProxyEndpointApplyConfiguration) WithAPIVersion(value string) *ProxyEnd
 // WithName sets the Name field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Name field is set to the value of the last call.
-func (b *ProxyEndpointApplyConfiguration) WithName(value string) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithName(value string) *ProjectApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.Name = &value
 	return b
@@ -109,7 +109,7 @@ func (b *ProxyEndpointApplyConfiguration) WithName(value string) *ProxyEndpointA
 // WithGenerateName sets the GenerateName field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the GenerateName field is set to the value of the last call.
-func (b *ProxyEndpointApplyConfiguration) WithGenerateName(value string) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithGenerateName(value string) *ProjectApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.GenerateName = &value
 	return b
@@ -118,7 +118,7 @@ func (b *ProxyEndpointApplyConfiguration) WithGenerateName(value string) *ProxyE
 // WithNamespace sets the Namespace field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Namespace field is set to the value of the last call.
-func (b *ProxyEndpointApplyConfiguration) WithNamespace(value string) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithNamespace(value string) *ProjectApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.Namespace = &value
 	return b
@@ -127,7 +127,7 @@ func (b *ProxyEndpointApplyConfiguration) WithNamespace(value string) *ProxyEndp
 // WithUID sets the UID field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the UID field is set to the value of the last call.
-func (b *ProxyEndpointApplyConfiguration) WithUID(value types.UID) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithUID(value types.UID) *ProjectApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.UID = &value
 	return b
@@ -136,7 +136,7 @@ func (b *ProxyEndpointApplyConfiguration) WithUID(value types.UID) *ProxyEndpoin
 // WithResourceVersion sets the ResourceVersion field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ResourceVersion field is set to the value of the last call.
-func (b *ProxyEndpointApplyConfiguration) WithResourceVersion(value string) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithResourceVersion(value string) *ProjectApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.ResourceVersion = &value
 	return b
@@ -145,7 +145,7 @@ func (b *ProxyEndpointApplyConfiguration) WithResourceVersion(value string) *Pro
 // WithGeneration sets the Generation field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Generation field is set to the value of the last call.
-func (b *ProxyEndpointApplyConfiguration) WithGeneration(value int64) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithGeneration(value int64) *ProjectApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.Generation = &value
 	return b
@@ -154,7 +154,7 @@ func (b *ProxyEndpointApplyConfiguration) WithGeneration(value int64) *ProxyEndp
 // WithCreationTimestamp sets the CreationTimestamp field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the CreationTimestamp field is set to the value of the last call.
-func (b *ProxyEndpointApplyConfiguration) WithCreationTimestamp(value metav1.Time) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithCreationTimestamp(value metav1.Time) *ProjectApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.CreationTimestamp = &value
 	return b
@@ -163,7 +163,7 @@ func (b *ProxyEndpointApplyConfiguration) WithCreationTimestamp(value metav1.Tim
 // WithDeletionTimestamp sets the DeletionTimestamp field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the DeletionTimestamp field is set to the value of the last call.
-func (b *ProxyEndpointApplyConfiguration) WithDeletionTimestamp(value metav1.Time) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithDeletionTimestamp(value metav1.Time) *ProjectApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.DeletionTimestamp = &value
 	return b
@@ -172,7 +172,7 @@ func (b *ProxyEndpointApplyConfiguration) WithDeletionTimestamp(value metav1.Tim
 // WithDeletionGracePeriodSeconds sets the DeletionGracePeriodSeconds field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the DeletionGracePeriodSeconds field is set to the value of the last call.
-func (b *ProxyEndpointApplyConfiguration) WithDeletionGracePeriodSeconds(value int64) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithDeletionGracePeriodSeconds(value int64) *ProjectApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	b.ObjectMetaApplyConfiguration.DeletionGracePeriodSeconds = &value
 	return b
@@ -182,7 +182,7 @@ func (b *ProxyEndpointApplyConfiguration) WithDeletionGracePeriodSeconds(value i
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, the entries provided by each call will be put on the Labels field,
 // overwriting an existing map entries in Labels field with the same key.
-func (b *ProxyEndpointApplyConfiguration) WithLabels(entries map[string]string) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithLabels(entries map[string]string) *ProjectApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	if b.ObjectMetaApplyConfiguration.Labels == nil && len(entries) > 0 {
 		b.ObjectMetaApplyConfiguration.Labels = make(map[string]string, len(entries))
@@ -197,7 +197,7 @@ func (b *ProxyEndpointApplyConfiguration) WithLabels(entries map[string]string) 
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, the entries provided by each call will be put on the Annotations field,
 // overwriting an existing map entries in Annotations field with the same key.
-func (b *ProxyEndpointApplyConfiguration) WithAnnotations(entries map[string]string) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithAnnotations(entries map[string]string) *ProjectApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	if b.ObjectMetaApplyConfiguration.Annotations == nil && len(entries) > 0 {
 		b.ObjectMetaApplyConfiguration.Annotations = make(map[string]string, len(entries))
@@ -211,7 +211,7 @@ func (b *ProxyEndpointApplyConfiguration) WithAnnotations(entries map[string]str
 // WithOwnerReferences adds the given value to the OwnerReferences field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the OwnerReferences field.
-func (b *ProxyEndpointApplyConfiguration) WithOwnerReferences(values ...*v1.OwnerReferenceApplyConfiguration) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithOwnerReferences(values ...*v1.OwnerReferenceApplyConfiguration) *ProjectApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	for i := range values {
 		if values[i] == nil {
@@ -225,7 +225,7 @@ func (b *ProxyEndpointApplyConfiguration) WithOwnerReferences(values ...*v1.Owne
 // WithFinalizers adds the given value to the Finalizers field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Finalizers field.
-func (b *ProxyEndpointApplyConfiguration) WithFinalizers(values ...string) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithFinalizers(values ...string) *ProjectApplyConfiguration {
 	b.ensureObjectMetaApplyConfigurationExists()
 	for i := range values {
 		b.ObjectMetaApplyConfiguration.Finalizers = append(b.ObjectMetaApplyConfiguration.Finalizers, values[i])
@@ -233,7 +233,7 @@ func (b *ProxyEndpointApplyConfiguration) WithFinalizers(values ...string) *Prox
 	return b
 }
 
-func (b *ProxyEndpointApplyConfiguration) ensureObjectMetaApplyConfigurationExists() {
+func (b *ProjectApplyConfiguration) ensureObjectMetaApplyConfigurationExists() {
 	if b.ObjectMetaApplyConfiguration == nil {
 		b.ObjectMetaApplyConfiguration = &v1.ObjectMetaApplyConfiguration{}
 	}
@@ -242,7 +242,7 @@ func (b *ProxyEndpointApplyConfiguration) ensureObjectMetaApplyConfigurationExis
 // WithSpec sets the Spec field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Spec field is set to the value of the last call.
-func (b *ProxyEndpointApplyConfiguration) WithSpec(value resource.ProxyEndpointSpec) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithSpec(value resource.ProjectSpec) *ProjectApplyConfiguration {
 	b.Spec = &value
 	return b
 }
@@ -250,29 +250,29 @@ func (b *ProxyEndpointApplyConfiguration) WithSpec(value resource.ProxyEndpointS
 // WithStatus sets the Status field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Status field is set to the value of the last call.
-func (b *ProxyEndpointApplyConfiguration) WithStatus(value *ProxyEndpointStatusApplyConfiguration) *ProxyEndpointApplyConfiguration {
+func (b *ProjectApplyConfiguration) WithStatus(value *ProjectStatusApplyConfiguration) *ProjectApplyConfiguration {
 	b.Status = value
 	return b
 }
 
 // GetKind retrieves the value of the Kind field in the declarative configuration.
-func (b *ProxyEndpointApplyConfiguration) GetKind() *string {
+func (b *ProjectApplyConfiguration) GetKind() *string {
 	return b.TypeMetaApplyConfiguration.Kind
 }
 
 // GetAPIVersion retrieves the value of the APIVersion field in the declarative configuration.
-func (b *ProxyEndpointApplyConfiguration) GetAPIVersion() *string {
+func (b *ProjectApplyConfiguration) GetAPIVersion() *string {
 	return b.TypeMetaApplyConfiguration.APIVersion
 }
 
 // GetName retrieves the value of the Name field in the declarative configuration.
-func (b *ProxyEndpointApplyConfiguration) GetName() *string {
+func (b *ProjectApplyConfiguration) GetName() *string {
 	b.ensureObjectMetaApplyConfigurationExists()
 	return b.ObjectMetaApplyConfiguration.Name
 }
 
 // GetNamespace retrieves the value of the Namespace field in the declarative configuration.
-func (b *ProxyEndpointApplyConfiguration) GetNamespace() *string {
+func (b *ProjectApplyConfiguration) GetNamespace() *string {
 	b.ensureObjectMetaApplyConfigurationExists()
 	return b.ObjectMetaApplyConfiguration.Namespace
 }

@@ -4,8 +4,8 @@ package applyconfiguration
 
 import (
 	v1alpha1 "github.com/lectern-dev/lectern/k8s/api/v1alpha1"
-	apiv1alpha1 "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	internal "github.com/lectern-dev/lectern/k8s/api/v1alpha1/applyconfiguration/internal"
+	apiv1alpha1 "github.com/lectern-dev/lectern/k8s/internal/applyconfiguration/api/v1alpha1"
+	internal "github.com/lectern-dev/lectern/k8s/internal/applyconfiguration/internal"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	managedfields "k8s.io/apimachinery/pkg/util/managedfields"

@@ -1,0 +1,3 @@
+module github.com/lectern-dev/lectern/proxy/resource
+
+go 1.26.0
